@@ -1,0 +1,150 @@
+import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+
+/**
+ * The catalog: what exists, and since when.
+ *
+ *     databases → tables → columns        names unique without regard to case; column ids never reused
+ *     snapshots                           numbered by one head that only ever increases
+ *     extents                             files of rows, alive from begin_snapshot until end_snapshot (exclusive)
+ *     idempotency ledger                  (table, key) → the acknowledgement given, kept 24 hours
+ *
+ * A commit is one transaction: it advances the head by one, inserts extents and new columns, and inserts ledger
+ * entries. It happens whole or not at all, and it is durable when it returns. A reader that remembers a snapshot
+ * number sees exactly the extents with `begin_snapshot <= n < end_snapshot`, for ever, until those extents are
+ * physically deleted; so a query needs no lock.
+ *
+ * Several flushes travel in one commit. Each is accepted or sent back on its own: a flush whose key somebody else
+ * committed first, or whose idea of the schema is out of date, must not take its neighbours with it.
+ *
+ * Times are the catalog's own and never decrease from one snapshot to the next.
+ *
+ * Drivers: `sqlite/` (embedded; its writer runs on a thread of its own). `contract.ts` is the test suite that every
+ * driver passes.
+ */
+export interface Catalog {
+  /** Creates the database unless it exists. `created` says which. */
+  createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }>;
+  /** The database of that name (any case). */
+  database(name: string): Promise<DatabaseRecord | undefined>;
+  databases(): Promise<DatabaseRecord[]>;
+
+  /**
+   * Creates a table, and its database, unless they exist. An existing table is returned as it is, whatever `columns`
+   * says. Columns are taken in order; `retentionDays` undefined keeps rows for ever.
+   */
+  createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }>;
+  /** The table of that name (any case) with its columns as of now. A point look-up: cheap enough for every request. */
+  table(database: string, name: string): Promise<TableRecord | undefined>;
+  tables(database: string): Promise<TableRecord[]>;
+  /** Adds columns to a table; throws `EngineError` (`conflict`) when a name is taken by another type. Idempotent. */
+  addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord>;
+
+  /** The newest snapshot. */
+  head(): Promise<Snapshot>;
+  /** Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. */
+  commit(flushes: readonly FlushCommit[]): Promise<FlushOutcome[]>;
+  /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours. */
+  ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined>;
+
+  /** Extents of a table that are alive at the snapshot and may hold rows in the range. */
+  extents(tableId: number, atSnapshot: number, range?: TimeRange): Promise<ExtentRecord[]>;
+  /** Rows and bytes of a table at the head. */
+  tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }>;
+
+  /**
+   * Marks extents as dead from a new snapshot on (soft deletion: their bytes stay, older snapshots still read them).
+   * Ids that are not alive are ignored; resolves to the records that died.
+   */
+  endExtents(tableId: number, extentIds: readonly string[]): Promise<ExtentRecord[]>;
+  /** Extents of a table whose soft deletion happened strictly before `beforeMs`. */
+  deadExtents(tableId: number, beforeMs: number): Promise<ExtentRecord[]>;
+  /** Forgets dead extents once their bytes are gone. Ids that are alive are refused (throws). */
+  forgetExtents(extentIds: readonly string[]): Promise<void>;
+
+  /** Deletes ledger entries older than their time to live; resolves to how many. */
+  sweepLedger(): Promise<number>;
+  /** Walks the whole catalog and throws naming the first invariant that does not hold (see `invariants.ts`). */
+  verify(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type DatabaseRecord = { id: number; name: string };
+
+/** A column with its stable id, unique within the table and never reused. */
+export type ColumnRecord = ColumnSpec & { id: number };
+
+export type TableRecord = {
+  id: number;
+  databaseId: number;
+  database: string;
+  name: string;
+  /** Counts the changes of the column set; extents record the version they were sealed under. */
+  schemaVersion: number;
+  columns: readonly ColumnRecord[];
+  retentionDays?: number;
+};
+
+export type CreateTable = {
+  database: string;
+  name: string;
+  columns: readonly ColumnSpec[];
+  retentionDays?: number;
+};
+
+export type Snapshot = { id: number; committedAtMs: number };
+
+/** Inclusive bounds on `at`, nanoseconds since the epoch. */
+export type TimeRange = { minNs?: bigint; maxNs?: bigint };
+
+/** An extent whose bytes are durable in the object store, as the sealer describes it. */
+export type NewExtent = {
+  /** UUIDv7. */
+  id: string;
+  key: string;
+  format: ExtentFormat;
+  formatVersion: number;
+  rows: number;
+  sizeBytes: number;
+  /** Lower-case hexadecimal SHA-256 of the bytes. */
+  checksum: string;
+  /** Smallest and largest `at`, nanoseconds. */
+  minAtNs: bigint;
+  maxAtNs: bigint;
+  stats: readonly ColumnStats[];
+};
+
+export type ExtentRecord = NewExtent & {
+  tableId: number;
+  schemaVersion: number;
+  beginSnapshot: number;
+  /** The snapshot from which on the extent is gone; undefined while it is alive. */
+  endSnapshot?: number;
+  /** When it was soft-deleted. */
+  deletedAtMs?: number;
+};
+
+/** A ledger entry to be made by a commit: the acknowledgement of one request but for its snapshot. */
+export type NewLedgerEntry = { key: string; extentCount: number; rows: number; sizeBytes: number };
+
+export type LedgerEntry = NewLedgerEntry & { snapshotId: number };
+
+export type FlushCommit = {
+  tableId: number;
+  /** The schema version that the flush was sealed under. */
+  schemaVersion: number;
+  /** Columns the flush found that the table did not have under `schemaVersion`, in order of appearance. */
+  newColumns: readonly ColumnSpec[];
+  extents: readonly NewExtent[];
+  ledger: readonly NewLedgerEntry[];
+};
+
+export type FlushOutcome =
+  | { kind: "committed"; snapshot: Snapshot; schemaVersion: number }
+  /**
+   * The schema moved in a way that contradicts the flush: a column that it adds exists with another type, or no longer
+   * fits under the column cap. Seal it again under the table as it is now. (A column added meanwhile with the same
+   * name and type is no contradiction.)
+   */
+  | { kind: "schema_conflict" }
+  /** These keys are in the ledger already; the flush must give up their rows and come back. */
+  | { kind: "key_conflict"; entries: readonly LedgerEntry[] };

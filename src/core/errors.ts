@@ -1,0 +1,99 @@
+/**
+ * Errors in three tiers.
+ *
+ * 1. Inside a module an error is precise (a class or a tagged union of that module).
+ * 2. An operation that can fail in ways its caller handles returns a union of outcomes.
+ * 3. What a client sees is an `EngineError`: one of the stable codes of `ERROR_CODES`, with its HTTP status.
+ *
+ * Messages may change from release to release; codes and statuses may not.
+ */
+
+/** Every public error code with its HTTP status and the sentence that the reference prints for it. */
+export const ERROR_CODES = {
+  parse_error: { status: 400, doc: "The query text is empty or does not parse." },
+  invalid_query: {
+    status: 400,
+    doc: "The query parses but cannot be run: a statement that is not a read, an unknown column or function, a type mismatch.",
+  },
+  bad_request_body: {
+    status: 400,
+    doc: "The body is not what the route takes; for ingest, a line does not parse and the whole batch is rejected.",
+  },
+  missing_header: { status: 400, doc: "A required request header is absent." },
+  invalid_header: { status: 400, doc: "A request header has a value outside its range or alphabet." },
+  invalid_name: { status: 400, doc: "A database, table or column name is outside the accepted alphabet, or reserved." },
+  invalid_parameter: { status: 400, doc: "A path or query parameter is missing or malformed." },
+  bad_request: { status: 400, doc: "The HTTP request itself is malformed." },
+  not_found: { status: 404, doc: "No route, or no such resource." },
+  database_not_found: { status: 404, doc: "The database does not exist." },
+  table_not_found: { status: 404, doc: "The table does not exist and may not be created by this request." },
+  method_not_allowed: { status: 405, doc: "The path exists, but not for this method; see `Allow`." },
+  not_acceptable: { status: 406, doc: "None of the media types in `Accept` can be produced." },
+  request_timeout: { status: 408, doc: "The request did not arrive in time." },
+  conflict: { status: 409, doc: "The change contradicts what is already there." },
+  body_too_large: { status: 413, doc: "The body is larger than the route allows (decoded bytes are counted)." },
+  unsupported_media_type: { status: 415, doc: "The content type or content encoding is not supported here." },
+  headers_too_large: { status: 431, doc: "The request's headers are too large." },
+  budget_exceeded: { status: 429, doc: "The query passed one of its budgets; `X-Engine-Budget-Limit` names it." },
+  too_many_requests: { status: 429, doc: "An admission limit is reached; retry after `Retry-After` seconds." },
+  query_failed: { status: 500, doc: "The query failed while running." },
+  ingest_failed: { status: 500, doc: "The commit failed; nothing of this request was stored." },
+  internal: { status: 500, doc: "An unexpected failure; the log has the request id." },
+  unavailable: { status: 503, doc: "The server is draining or a component is not available." },
+  insufficient_storage: { status: 507, doc: "The disk is full or read-only; nothing of this request was stored." },
+} as const satisfies Record<string, { status: number; doc: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** Details that travel with an `EngineError`: where in the text it happened, and what the client may do. */
+export type ErrorDetails = {
+  /** 1-based line in the body or query text. */
+  line?: number;
+  /** Column name for ingest errors, 1-based character position for query errors. */
+  column?: number | string;
+  /** A name the caller may have meant. */
+  suggestion?: string;
+  /** Response headers the error brings (`Retry-After`, `Allow`, `X-Engine-Budget-Limit`). */
+  headers?: Readonly<Record<string, string>>;
+  cause?: unknown;
+};
+
+/** The public error: a stable code, its status, a message meant for the person who sent the request. */
+export class EngineError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "EngineError";
+    this.code = code;
+    this.details = details;
+  }
+
+  get status(): number {
+    return ERROR_CODES[this.code].status;
+  }
+}
+
+/** The form in which an error crosses a thread or process boundary (structured clone drops classes). */
+export type ErrorRecord = { code: ErrorCode; message: string; details: Omit<ErrorDetails, "cause"> };
+
+export function toErrorRecord(error: EngineError): ErrorRecord {
+  const { cause: _cause, ...details } = error.details;
+  return { code: error.code, message: error.message, details };
+}
+
+export function fromErrorRecord(record: ErrorRecord): EngineError {
+  return new EngineError(record.code, record.message, record.details);
+}
+
+/** The message of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The `code` of a system error (`ENOSPC`, `EADDRINUSE`), or undefined. */
+export function systemCodeOf(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
+}

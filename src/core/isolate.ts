@@ -1,0 +1,16 @@
+import { fileURLToPath } from "node:url";
+
+/**
+ * The program starts parts of itself on worker threads and in child processes. In development each such part is a
+ * source file that Node runs as it is; in the bundled release everything is one file, which is then started again and
+ * told which part to be (`roles/main.ts` reads it: `workerData.isolate` on a thread, `--isolate NAME` in a child).
+ */
+export type IsolateName = "seal" | "catalog" | "query";
+
+declare const ENGINE_BUNDLED: boolean | undefined;
+
+/** The file to start for an isolate whose source is `source`. */
+export function isolateFile(source: URL): string {
+  const bundled = typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
+  return fileURLToPath(bundled ? import.meta.url : source);
+}

@@ -1,0 +1,73 @@
+/**
+ * The column types of the product, in one place: the names the specification gives them, and what each becomes in
+ * Arrow (`tlm` extents) and in DuckDB.
+ *
+ * | type | Arrow | DuckDB | value |
+ * |---|---|---|---|
+ * | bool | Bool | BOOLEAN | |
+ * | int | Int32 | INTEGER | exactly integral numbers only |
+ * | long | Int64 | BIGINT | exact over the whole 64-bit range |
+ * | real | Float64 | DOUBLE | |
+ * | string | Utf8 | VARCHAR | any value; what is not a string is stored as its compact JSON text |
+ * | timestamp | Timestamp(ns, UTC) | TIMESTAMP_NS | nanoseconds since the Unix epoch |
+ * | dynamic | Utf8 | JSON | compact JSON text |
+ * | vector(N) | FixedSizeList(N, Float32) | FLOAT[N] | never null in a row that was ingested with the column |
+ */
+export type ScalarTypeName = "bool" | "int" | "long" | "real" | "string" | "timestamp" | "dynamic";
+
+export type ColumnType = { kind: ScalarTypeName } | { kind: "vector"; dimensions: number };
+
+const SCALARS: ReadonlySet<string> = new Set<ScalarTypeName>([
+  "bool",
+  "int",
+  "long",
+  "real",
+  "string",
+  "timestamp",
+  "dynamic",
+]);
+const VECTOR = /^vector\(\s*([1-9][0-9]{0,4})\s*\)$/;
+const MAX_DIMENSIONS = 16_384;
+
+/** Parses `bool`, `vector(3)`, …; undefined when it is no type of ours. */
+export function parseColumnType(text: string): ColumnType | undefined {
+  const trimmed = text.trim().toLowerCase();
+  if (SCALARS.has(trimmed)) return { kind: trimmed as ScalarTypeName };
+  const dimensions = Number(VECTOR.exec(trimmed)?.[1]);
+  return dimensions >= 1 && dimensions <= MAX_DIMENSIONS ? { kind: "vector", dimensions } : undefined;
+}
+
+export function formatColumnType(type: ColumnType): string {
+  return type.kind === "vector" ? `vector(${type.dimensions})` : type.kind;
+}
+
+export function sameColumnType(a: ColumnType, b: ColumnType): boolean {
+  return formatColumnType(a) === formatColumnType(b);
+}
+
+/** A column as the scanner, the extents and the query path need it. */
+export type ColumnSpec = { name: string; type: ColumnType };
+
+/** Every table has these two by default; `at` always. */
+export const TIME_COLUMN = "at";
+export const CATCH_ALL_COLUMN = "props";
+
+/** The shape of a table that is created without a schema (specification: Tables and columns). */
+export const DEFAULT_SHAPE: readonly ColumnSpec[] = [
+  { name: TIME_COLUMN, type: { kind: "timestamp" } },
+  { name: "label", type: { kind: "string" } },
+  { name: "body", type: { kind: "string" } },
+  { name: CATCH_ALL_COLUMN, type: { kind: "dynamic" } },
+];
+
+/**
+ * Statistics of one column of one extent. `min` and `max` order as the type orders: integers and timestamps as decimal
+ * text (exact past 2^53), reals as JSON numbers, strings as at most 64 bytes of UTF-8 (the minimum cut down, the
+ * maximum cut and rounded up so that it still bounds every value). Absent where the column has no value, or no order
+ * (`dynamic`, `vector`), or where no such bound exists.
+ */
+export type ColumnStats = { name: string; nullCount: number; min?: string; max?: string };
+
+/** How an extent's bytes are encoded; recorded per extent so that old extents stay readable. */
+export type ExtentFormat = "tlm" | "parquet";
+export const FORMAT_VERSION: Readonly<Record<ExtentFormat, number>> = { tlm: 1, parquet: 1 };

@@ -1,0 +1,50 @@
+import type { ErrorRecord } from "../core/errors.ts";
+import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+
+/**
+ * Sealing: bodies of NDJSON in, one extent out. It runs on a worker thread; everything here survives structured clone,
+ * and byte buffers are transferred.
+ *
+ * All bodies of a flush are scanned into shared column builders, with a savepoint per body: a body that fails is
+ * rolled back and reported alone. Columns found on the way extend the builders; rows before them read NULL.
+ */
+export type SealTask = {
+  /** The table's columns as of `schemaVersion`, in order. */
+  columns: readonly ColumnSpec[];
+  bodies: readonly SealBody[];
+  format: ExtentFormat;
+};
+
+export type SealBody = {
+  /** Decoded NDJSON. */
+  bytes: Uint8Array;
+  /** `X-Schema-Evolve`: whether unknown fields become columns (else they are dropped). */
+  evolve: boolean;
+  /** Time of arrival, nanoseconds since the epoch: `at` of rows that have none. */
+  arrivedAtNs: bigint;
+};
+
+export type SealResult = {
+  /** Absent when no body contributed a row. */
+  extent?: SealedExtent;
+  /** Columns that the table did not have, in order of first appearance; string-typed. */
+  newColumns: ColumnSpec[];
+  /** One per body, in order. */
+  outcomes: BodyOutcome[];
+};
+
+export type SealedExtent = {
+  bytes: Uint8Array<ArrayBuffer>;
+  format: ExtentFormat;
+  rows: number;
+  /** Lower-case hexadecimal SHA-256 of `bytes`. */
+  checksum: string;
+  minAtNs: bigint;
+  maxAtNs: bigint;
+  stats: ColumnStats[];
+};
+
+export type BodyOutcome = { ok: true; rows: number } | { ok: false; error: ErrorRecord };
+
+/** How the ingest service seals, on whatever thread. */
+export type Sealer = (task: SealTask) => Promise<SealResult>;
