@@ -97,3 +97,13 @@ export function systemCodeOf(error: unknown): string | undefined {
   if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }
+
+/** The program cannot start, and says why in one sentence; 2 means the operator's input is wrong, 1 anything else. */
+export class StartupError extends Error {
+  readonly exitCode: 1 | 2;
+  constructor(message: string, exitCode: 1 | 2 = 1, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "StartupError";
+    this.exitCode = exitCode;
+  }
+}
