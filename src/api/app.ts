@@ -1,0 +1,201 @@
+import type { z } from "zod";
+import type { Clock } from "../core/clock.ts";
+import { EngineError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
+import type { Log } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
+import { corsHeaders, preflightHeaders, type CorsPolicy } from "./cors.ts";
+import { asEngineError, errorResponse } from "./error-response.ts";
+import { bodyTypeOf, checkAccept } from "./negotiate.ts";
+import { requestIdOf } from "./request-id.ts";
+import type { Route } from "./route.ts";
+import { Router } from "./router.ts";
+
+/** A route table as an HTTP handler: matching, input checks, error shape, request ids, CORS, metrics, access log. */
+export type AppOptions = {
+  routes: readonly Route[];
+  cors: CorsPolicy;
+  clock: Clock;
+  newId: IdSource;
+  log: Log;
+  metrics: Metrics;
+  /** Whether the server refuses new work because it is about to stop; routes about the process itself go on. */
+  isDraining: () => boolean;
+};
+
+export type App = {
+  handler: HttpHandler;
+  /**
+   * Resolves when no request is being answered, those about the process itself (role `none`) left aside: a server that
+   * drains can go on saying so until its work is done.
+   */
+  idle(): Promise<void>;
+};
+
+type Exchange = { request: HttpRequest; requestId: string; startedMs: number; route: Route | undefined };
+
+export function createApp(options: AppOptions): App {
+  const router = new Router(options.routes);
+  const work = new WorkCount();
+  const handler: HttpHandler = async (request) => {
+    const requestId = requestIdOf(request.header("x-request-id"), options.newId);
+    const exchange: Exchange = { request, requestId, startedMs: options.clock.monotonicMs(), route: undefined };
+    let response: HttpResponse;
+    try {
+      response = await respond(options, router, exchange, work);
+    } catch (error) {
+      const failure = asEngineError(error, requestId);
+      if (failure.status >= 500) options.log.error({ err: error, requestId, path: request.path }, "request failed");
+      response = errorResponse(failure, requestId);
+    }
+    Object.assign(response.headers, corsHeaders(options.cors, request.header("origin")));
+    response.headers["X-Request-ID"] = requestId;
+    onFinished(response, () => {
+      observe(options, exchange, response.status);
+      if (counts(exchange.route)) work.end();
+    });
+    return response;
+  };
+  return { handler, idle: () => work.idle() };
+}
+
+function counts(route: Route | undefined): boolean {
+  return route !== undefined && route.role !== "none";
+}
+
+/** Counts what is under way. */
+class WorkCount {
+  #running = 0;
+  #waiting: (() => void)[] = [];
+
+  begin(): void {
+    this.#running++;
+  }
+
+  end(): void {
+    this.#running--;
+    if (this.#running === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  async idle(): Promise<void> {
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+}
+
+async function respond(
+  options: AppOptions,
+  router: Router,
+  exchange: Exchange,
+  work: WorkCount,
+): Promise<HttpResponse> {
+  const { request, requestId } = exchange;
+  if (request.method === "OPTIONS") return preflight(router, request.path);
+  const { route, params } = router.match(request.method, request.path);
+  exchange.route = route;
+  if (counts(route)) {
+    work.begin();
+    if (options.isDraining()) throw new EngineError("unavailable", "the server is shutting down; retry elsewhere");
+  }
+  checkAccept(route, request.header("accept"));
+  const bodyType = bodyTypeOf(route, request.header("content-type"));
+  return route.handle({
+    request,
+    requestId,
+    bodyType,
+    params: route.params === undefined ? {} : check(route.params, params, "invalid_parameter", "path parameter"),
+    query:
+      route.query === undefined ? {} : check(route.query, queryOf(request), "invalid_parameter", "query parameter"),
+    headers:
+      route.headers === undefined ? {} : check(route.headers, headersOf(route, request), "invalid_header", "header"),
+  });
+}
+
+function preflight(router: Router, path: string): HttpResponse {
+  const methods = router.methods(path);
+  if (methods.length === 0) throw new EngineError("not_found", `there is no route ${path}`);
+  return { status: 204, headers: { Allow: methods.join(", "), ...preflightHeaders(methods) } };
+}
+
+function queryOf(request: HttpRequest): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(request.query));
+}
+
+function headersOf(route: Route, request: HttpRequest): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const name of Object.keys(route.headers?.shape ?? {})) {
+    const value = request.header(name);
+    if (value !== undefined) values[name] = value;
+  }
+  return values;
+}
+
+/** Checks one kind of input; the first problem becomes the error, and an absent required header has its own code. */
+function check(
+  schema: z.ZodObject,
+  values: Record<string, string>,
+  code: "invalid_parameter" | "invalid_header",
+  what: string,
+): Record<string, unknown> {
+  const result = schema.safeParse(values);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const name = String(issue?.path[0] ?? "");
+  if (!(name in values)) {
+    const missing = code === "invalid_header" ? "missing_header" : code;
+    throw new EngineError(missing, `${what} ${displayName(name, what)} is required`);
+  }
+  const shown = JSON.stringify(values[name]?.slice(0, 100));
+  throw new EngineError(code, `${what} ${displayName(name, what)} is ${shown}: ${issue?.message ?? "not accepted"}`);
+}
+
+/** `x-table` → `X-Table`. */
+function displayName(name: string, what: string): string {
+  return what === "header" ? name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase()) : name;
+}
+
+function observe(options: AppOptions, exchange: Exchange, status: number): void {
+  const { request, requestId, startedMs, route } = exchange;
+  const durationMs = options.clock.monotonicMs() - startedMs;
+  const labels = { method: request.method, route: route?.path ?? "unmatched", status };
+  options.metrics.httpDuration.observe(labels, durationMs / 1000);
+  options.log.debug({ requestId, method: request.method, path: request.path, status, durationMs }, "answered");
+}
+
+/** Runs `done` once when the response is complete: at once, or when its streamed body has ended. */
+function onFinished(response: HttpResponse, done: () => void): void {
+  const { body } = response;
+  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) done();
+  else response.body = finishing(body, done);
+}
+
+/**
+ * Passes a streamed body through and says when it ended, however it ended. Not a generator: one that is closed before
+ * its first `next` would never reach the body it wraps.
+ */
+function finishing(body: AsyncIterable<Uint8Array>, done: () => void): AsyncIterable<Uint8Array> {
+  const inner = body[Symbol.asyncIterator]();
+  let finished = false;
+  const finish = () => {
+    if (!finished) done();
+    finished = true;
+  };
+  const iterator: AsyncIterator<Uint8Array> = {
+    async next() {
+      try {
+        const step = await inner.next();
+        if (step.done === true) finish();
+        return step;
+      } catch (error) {
+        finish();
+        throw error;
+      }
+    },
+    async return() {
+      finish();
+      await inner.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}

@@ -1,0 +1,92 @@
+import { z } from "zod";
+
+import { LIMITS } from "../../core/limits.ts";
+import type { IngestAck } from "../../ingest/ingest.ts";
+import { readDecodedBody } from "../../io/http/decode.ts";
+import { defineRoute, jsonResponse, type Route } from "../route.ts";
+import type { EngineDeps } from "./deps.ts";
+import { databaseHeader, flagHeader, ingestAck } from "./schemas.ts";
+
+const headers = z.object({
+  "x-database": databaseHeader,
+  "x-table": z.string().describe("Table."),
+  "x-idempotency-key": z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "accepted are 1 to 255 visible ASCII characters")
+    .max(LIMITS.idempotencyKeyChars, `accepted are 1 to ${LIMITS.idempotencyKeyChars} visible ASCII characters`)
+    .optional()
+    .describe("A retry with the same key (per database and table, for 24 hours) is acknowledged and not stored again."),
+  "x-auto-create": flagHeader(true, "Create a missing database or table, with the default shape."),
+  "x-schema-evolve": flagHeader(true, "Add unknown fields as columns (at most 32 per request); false drops them."),
+});
+
+export function ingestRoute(deps: EngineDeps): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/ingest",
+    role: "write",
+    tag: "Ingest",
+    summary: "Store NDJSON rows",
+    description:
+      "One JSON object per line; blank lines are tolerated. The answer comes when the rows are durable and visible. " +
+      "A line that does not parse rejects the whole body, and nothing of it is stored.",
+    headers,
+    body: {
+      types: ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json", "text/plain"],
+      description: "NDJSON, optionally with `Content-Encoding: gzip` or `zstd`; at most 64 MiB decoded.",
+      limitBytes: LIMITS.ingestBodyBytes,
+      example: '{"at":"2026-01-01T00:00:00Z","label":"login","body":"signed in"}\n',
+    },
+    responses: [{ status: 200, description: "Durable and visible.", type: "application/json", schema: ingestAck }],
+    errors: [
+      "bad_request_body",
+      "missing_header",
+      "invalid_header",
+      "invalid_name",
+      "table_not_found",
+      "body_too_large",
+      "unsupported_media_type",
+      "too_many_requests",
+      "ingest_failed",
+      "unavailable",
+      "insufficient_storage",
+    ],
+    handle: async ({ request, headers }) => {
+      const key = headers["x-idempotency-key"];
+      const expectedBytes = announcedBytes(request.header("content-length"), request.header("content-encoding"));
+      let bodyRead = false;
+      const ack = await deps.ingest.ingest({
+        database: headers["x-database"],
+        table: headers["x-table"],
+        autoCreate: headers["x-auto-create"],
+        evolve: headers["x-schema-evolve"],
+        ...(key === undefined ? {} : { idempotencyKey: key }),
+        ...(expectedBytes === undefined ? {} : { expectedBytes }),
+        readBody: () => {
+          bodyRead = true;
+          return readDecodedBody(request, LIMITS.ingestBodyBytes);
+        },
+      });
+      // A replay ignores the body, but a client that is still sending it must be let finish before it hears the answer.
+      if (!bodyRead) for await (const _ of request.stream(LIMITS.ingestBodyBytes));
+      return jsonResponse(200, ackBody(ack));
+    },
+  });
+}
+
+/** Decoded size of the body as far as the headers tell it. */
+function announcedBytes(length: string | undefined, encoding: string | undefined): number | undefined {
+  if (length === undefined || (encoding !== undefined && encoding !== "identity")) return undefined;
+  const sizeBytes = Number(length);
+  return Number.isSafeInteger(sizeBytes) ? Math.min(sizeBytes, LIMITS.ingestBodyBytes) : undefined;
+}
+
+function ackBody(ack: IngestAck): z.output<typeof ingestAck> {
+  return {
+    snapshot_id: String(ack.snapshotId),
+    extent_count: ack.extentCount,
+    rows_ingested: ack.rows,
+    bytes_written: ack.sizeBytes,
+    replayed: ack.replayed,
+  };
+}

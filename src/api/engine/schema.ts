@@ -1,0 +1,45 @@
+import type { z } from "zod";
+
+import { defineRoute, jsonResponse, type Route } from "../route.ts";
+import type { EngineDeps } from "./deps.ts";
+import { schemaTree } from "./schemas.ts";
+import { columnsOf } from "./tables.ts";
+
+type Tree = z.output<typeof schemaTree>;
+
+/**
+ * `GET /v1/catalog/schema`. The tree is cached, for at most the configured time and only while the catalog's schema
+ * generation stands still: a client sees its own write at once, whichever process made it.
+ */
+export function schemaRoute(deps: EngineDeps): Route {
+  let cached: { tree: Tree; generation: number; readAtMs: number } | undefined;
+  const read = async (): Promise<Tree> => {
+    const generation = await deps.catalog.schemaGeneration();
+    const nowMs = deps.clock.monotonicMs();
+    const fresh = cached?.generation === generation && nowMs - cached.readAtMs < deps.schemaCacheTtlMs;
+    if (cached === undefined || !fresh) cached = { tree: await readTree(deps), generation, readAtMs: nowMs };
+    return cached.tree;
+  };
+  return defineRoute({
+    method: "GET",
+    path: "/v1/catalog/schema",
+    role: "read",
+    tag: "Query",
+    summary: "Databases, tables and columns",
+    responses: [{ status: 200, description: "The whole tree.", type: "application/json", schema: schemaTree }],
+    errors: [],
+    handle: async () => jsonResponse(200, await read()),
+  });
+}
+
+async function readTree(deps: EngineDeps): Promise<Tree> {
+  const databases = await deps.catalog.databases();
+  return {
+    databases: await Promise.all(
+      databases.map(async ({ name }) => ({
+        name,
+        tables: (await deps.catalog.tables(name)).map((table) => ({ name: table.name, columns: columnsOf(table) })),
+      })),
+    ),
+  };
+}

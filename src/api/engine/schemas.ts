@@ -1,0 +1,68 @@
+import { z } from "zod";
+
+/** Bodies and headers that several routes share. */
+
+export const errorBody = z
+  .object({
+    error: z.object({
+      code: z.string().describe("Stable code."),
+      message: z.string().describe("For people; may change."),
+      request_id: z.string(),
+      line: z.int().optional().describe("1-based line in the body or query."),
+      column: z.union([z.int(), z.string()]).optional().describe("Column name (ingest) or character (query)."),
+      suggestion: z.string().optional().describe("A name that may have been meant."),
+    }),
+  })
+  .describe("Every error has this shape.");
+
+export const databaseHeader = z.string().default("default").describe("Database.");
+
+/** `true` or `false`, as a header spells it. */
+export function flagHeader(defaultValue: boolean, doc: string) {
+  return z
+    .string()
+    .regex(/^(true|false)$/i, "accepted are true and false")
+    .default(String(defaultValue))
+    .transform((text) => text.toLowerCase() === "true")
+    .describe(doc);
+}
+
+export const tablePath = z.object({ database: z.string(), table: z.string() });
+
+export const ingestAck = z.object({
+  snapshot_id: z.string().describe("Catalog snapshot at which the rows are visible."),
+  extent_count: z.int().describe("Extents that hold the rows."),
+  rows_ingested: z.int().describe("Rows committed."),
+  bytes_written: z.int().describe("This request's share of the encoded bytes."),
+  replayed: z.boolean().describe("True when the idempotency key was already applied; then the body is ignored."),
+});
+
+const column = z.object({ name: z.string(), type: z.string() });
+
+export const tableDescription = z.object({
+  database: z.string(),
+  table: z.string(),
+  columns: z.array(column),
+  row_count: z.int(),
+});
+
+export const provisionedTable = z.object({
+  database: z.string(),
+  table: z.string(),
+  created: z.boolean(),
+  columns: z.array(column),
+});
+
+export const schemaTree = z.object({
+  databases: z.array(
+    z.object({ name: z.string(), tables: z.array(z.object({ name: z.string(), columns: z.array(column) })) }),
+  ),
+});
+
+export const cleanupResult = z.object({
+  extents_deleted: z.int(),
+  rows_freed: z.int(),
+  bytes_freed: z.int(),
+});
+
+export const health = z.object({ status: z.enum(["ok", "draining"]), version: z.string() });

@@ -1,0 +1,42 @@
+import { defineRoute, jsonResponse, type Route } from "../route.ts";
+import type { EngineDeps } from "./deps.ts";
+import { health } from "./schemas.ts";
+
+/** Routes about the process itself, open to everybody. */
+
+export function healthRoute(deps: EngineDeps): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/health",
+    role: "none",
+    tag: "Service",
+    summary: "Whether the server runs",
+    description: "200 while it takes requests; 503 with status `draining` while it is about to stop.",
+    responses: [
+      { status: 200, description: "It runs.", type: "application/json", schema: health },
+      { status: 503, description: "It is about to stop.", type: "application/json", schema: health },
+    ],
+    errors: [],
+    handle: async () => {
+      const draining = deps.isDraining();
+      return jsonResponse(draining ? 503 : 200, { status: draining ? "draining" : "ok", version: deps.version });
+    },
+  });
+}
+
+export function metricsRoute(deps: EngineDeps): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/metrics",
+    role: "none",
+    tag: "Service",
+    summary: "Metrics in the Prometheus text format",
+    responses: [{ status: 200, description: "The exposition.", type: "text/plain" }],
+    errors: [],
+    handle: async () => ({
+      status: 200,
+      headers: { "Content-Type": deps.metrics.registry.contentType },
+      body: await deps.metrics.registry.metrics(),
+    }),
+  });
+}

@@ -1,0 +1,95 @@
+import { z } from "zod";
+
+import type { Catalog, TableRecord } from "../../catalog/catalog.ts";
+import { cleanup } from "../../compaction/cleanup.ts";
+import { EngineError } from "../../core/errors.ts";
+import { checkName } from "../../core/names.ts";
+import { parseRfc3339 } from "../../format/rfc3339.ts";
+import { DEFAULT_SHAPE, formatColumnType } from "../../format/types.ts";
+import { defineRoute, jsonResponse, type Route } from "../route.ts";
+import type { EngineDeps } from "./deps.ts";
+import { cleanupResult, provisionedTable, tableDescription, tablePath } from "./schemas.ts";
+
+const ADMIN_PATH = "/v1/admin/databases/{database}/tables/{table}";
+
+export function provisionTableRoute(deps: EngineDeps): Route {
+  return defineRoute({
+    method: "POST",
+    path: ADMIN_PATH,
+    role: "write",
+    tag: "Tables",
+    summary: "Create a table with the default shape, unless it exists",
+    params: tablePath,
+    responses: [{ status: 200, description: "It exists.", type: "application/json", schema: provisionedTable }],
+    errors: ["invalid_name", "insufficient_storage"],
+    handle: async ({ params }) => {
+      const { table, created } = await deps.catalog.createTable({
+        database: checkName("database", params.database),
+        name: checkName("table", params.table),
+        columns: DEFAULT_SHAPE,
+      });
+      return jsonResponse(200, { database: table.database, table: table.name, created, columns: columnsOf(table) });
+    },
+  });
+}
+
+export function describeTableRoute(deps: EngineDeps): Route {
+  return defineRoute({
+    method: "GET",
+    path: ADMIN_PATH,
+    role: "write",
+    tag: "Tables",
+    summary: "Columns and row count of a table",
+    params: tablePath,
+    responses: [{ status: 200, description: "As of now.", type: "application/json", schema: tableDescription }],
+    errors: ["table_not_found"],
+    handle: async ({ params }) => {
+      const table = await existingTable(deps.catalog, params.database, params.table);
+      const { rows } = await deps.catalog.tableStats(table.id);
+      const body = { database: table.database, table: table.name, columns: columnsOf(table), row_count: rows };
+      return jsonResponse(200, body);
+    },
+  });
+}
+
+export function cleanupTableRoute(deps: EngineDeps): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/v1/database/{db}/table/{table}/cleanup",
+    role: "write",
+    tag: "Tables",
+    summary: "Delete soft-deleted extents for good",
+    description: "Deletes the bytes of extents whose soft deletion happened strictly before `before`.",
+    params: z.object({ db: z.string(), table: z.string() }),
+    query: z.object({
+      before: z
+        .string()
+        .refine((text) => parseRfc3339(text) !== undefined, "accepted is an RFC 3339 time")
+        .describe("RFC 3339 time."),
+    }),
+    responses: [{ status: 200, description: "What was freed.", type: "application/json", schema: cleanupResult }],
+    errors: ["table_not_found", "invalid_parameter"],
+    handle: async ({ params, query }) => {
+      const table = await existingTable(deps.catalog, params.db, params.table);
+      const beforeNs = parseRfc3339(query.before) ?? 0n;
+      // The catalog keeps milliseconds: an instant is strictly before T if it is before T rounded up.
+      const beforeMs = Number((beforeNs + 999_999n) / 1_000_000n);
+      const freed = await cleanup(deps, table.id, beforeMs);
+      return jsonResponse(200, {
+        extents_deleted: freed.extents,
+        rows_freed: freed.rows,
+        bytes_freed: freed.sizeBytes,
+      });
+    },
+  });
+}
+
+async function existingTable(catalog: Catalog, database: string, name: string): Promise<TableRecord> {
+  const table = await catalog.table(database, name);
+  if (table !== undefined) return table;
+  throw new EngineError("table_not_found", `table ${JSON.stringify(`${database}.${name}`)} does not exist`);
+}
+
+export function columnsOf(table: TableRecord): { name: string; type: string }[] {
+  return table.columns.map(({ name, type }) => ({ name, type: formatColumnType(type) }));
+}

@@ -1,0 +1,18 @@
+import { EngineError } from "../core/errors.ts";
+import type { HttpResponse } from "../io/http/http.ts";
+import { jsonResponse } from "./route.ts";
+
+/** What a client is told of a failure. Anything that is not an `EngineError` is an `internal` without its message. */
+export function asEngineError(error: unknown, requestId: string): EngineError {
+  if (error instanceof EngineError) return error;
+  return new EngineError("internal", `unexpected failure; the log has it under request ${requestId}`, { cause: error });
+}
+
+/** The one error shape: `{error: {code, message, request_id}}`, with `line`, `column` and `suggestion` where known. */
+export function errorResponse(error: EngineError, requestId: string): HttpResponse {
+  const { line, column, suggestion, headers } = error.details;
+  const body = {
+    error: { code: error.code, message: error.message, request_id: requestId, line, column, suggestion },
+  };
+  return jsonResponse(error.status, body, { ...headers });
+}

@@ -1,0 +1,55 @@
+import { EngineError } from "../core/errors.ts";
+import type { Route } from "./route.ts";
+
+/** What curl sends for `-d` and `--data-binary` when nothing is said: taken as "not stated". */
+const CURL_DEFAULT = "application/x-www-form-urlencoded";
+
+/** The media type of the request's body, one of the row's; throws `unsupported_media_type`. */
+export function bodyTypeOf(route: Route, contentType: string | undefined): string {
+  const types = route.body?.types ?? [];
+  const stated = mediaType(contentType ?? "");
+  if (stated === "" || stated === CURL_DEFAULT) return types[0] ?? "";
+  if (types.length === 0 || types.includes(stated)) return stated;
+  throw new EngineError(
+    "unsupported_media_type",
+    `content type ${stated} is not taken here, only ${types.join(", ")}`,
+    {
+      headers: { Accept: types.join(", ") },
+    },
+  );
+}
+
+/**
+ * Checks that the client takes what the row produces; throws `not_acceptable`. Errors are JSON whatever `Accept` says
+ * (RFC 9110 §15.5.7 leaves that to the server).
+ */
+export function checkAccept(route: Route, accept: string | undefined): void {
+  if (accept === undefined || accept.trim() === "") return;
+  const produced = route.responses.flatMap(({ type }) => (type === undefined ? [] : [mediaType(type)]));
+  if (produced.length === 0) return;
+  const ranges = accept.split(",").map(parseRange);
+  const taken = produced.some((type) => bestQuality(ranges, type) > 0);
+  if (!taken) throw new EngineError("not_acceptable", `this route produces ${produced.join(", ")}, not ${accept}`);
+}
+
+type MediaRange = { range: string; quality: number };
+
+function parseRange(text: string): MediaRange {
+  const quality = Number(/;\s*q=([0-9.]+)/i.exec(text)?.[1] ?? 1);
+  return { range: mediaType(text), quality: Number.isNaN(quality) ? 0 : quality };
+}
+
+/** The most specific range decides (RFC 9110 §12.5.1). */
+function bestQuality(ranges: MediaRange[], type: string): number {
+  const anySubtype = `${type.split("/")[0]}/*`;
+  for (const candidate of [type, anySubtype, "*/*"]) {
+    const match = ranges.find(({ range }) => range === candidate);
+    if (match !== undefined) return match.quality;
+  }
+  return 0;
+}
+
+/** `text/HTML; charset=utf-8` → `text/html`. */
+function mediaType(text: string): string {
+  return (text.split(";")[0] ?? "").trim().toLowerCase();
+}

@@ -1,0 +1,106 @@
+import { z } from "zod";
+
+import { ERROR_CODES, type ErrorCode } from "../core/errors.ts";
+import { errorBody } from "./engine/schemas.ts";
+import type { Route, RouteResponse } from "./route.ts";
+
+/** OpenAPI 3.1 from the route table: nothing in it is written twice, so nothing can drift. */
+export type OpenApiInfo = { title: string; version: string };
+
+type Json = Record<string, unknown>;
+
+/** Errors that any route may answer with, from the layers around the handlers. */
+const COMMON_ERRORS: readonly ErrorCode[] = ["bad_request", "internal"];
+
+export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
+  const paths: Record<string, Json> = {};
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { ...info, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    paths,
+    components: { schemas: { Error: schemaOf(errorBody) } },
+  };
+}
+
+function operationOf(route: Route): Json {
+  return {
+    operationId: operationIdOf(route),
+    tags: [route.tag],
+    summary: route.summary,
+    description: [route.description ?? "", route.role === "none" ? "" : `Needs role \`${route.role}\`.`]
+      .filter((part) => part !== "")
+      .join(" "),
+    "x-role": route.role,
+    parameters: [
+      ...parametersOf("path", route.params),
+      ...parametersOf("query", route.query),
+      ...parametersOf("header", route.headers),
+    ],
+    ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body) }),
+    responses: { ...successesOf(route.responses), ...errorsOf(route) },
+  };
+}
+
+/** `POST /v1/ingest` → `post_v1_ingest`. */
+function operationIdOf(route: Route): string {
+  return `${route.method.toLowerCase()}${route.path.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "")}`;
+}
+
+function parametersOf(place: "path" | "query" | "header", schema: z.ZodObject | undefined): Json[] {
+  return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
+    const { description, ...rest } = schemaOf(field as z.ZodType);
+    const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
+    const spelled = place === "header" ? name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase()) : name;
+    return { name: spelled, in: place, required, ...(description === undefined ? {} : { description }), schema: rest };
+  });
+}
+
+function requestBodyOf(body: NonNullable<Route["body"]>): Json {
+  const media = { schema: { type: "string" }, ...(body.example === undefined ? {} : { example: body.example }) };
+  return {
+    required: true,
+    description: body.description,
+    content: Object.fromEntries(body.types.map((type) => [type, media])),
+  };
+}
+
+function successesOf(responses: readonly RouteResponse[]): Json {
+  const entries = responses.map(({ status, description, type, schema, headers }) => {
+    const content =
+      type === undefined ? {} : { content: { [type]: schema === undefined ? {} : { schema: schemaOf(schema) } } };
+    const documented = Object.entries(headers ?? {}).map(([name, doc]) => [
+      name,
+      { description: doc, schema: { type: "string" } },
+    ]);
+    return [String(status), { description, ...content, headers: Object.fromEntries(documented) as Json }];
+  });
+  return Object.fromEntries(entries) as Json;
+}
+
+/** Error responses, grouped by status. */
+function errorsOf(route: Route): Json {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of new Set([...route.errors, ...COMMON_ERRORS])) {
+    const { status } = ERROR_CODES[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const entries = [...byStatus].map(([status, codes]) => [
+    String(status),
+    {
+      description: codes.map((code) => `\`${code}\`: ${ERROR_CODES[code].doc}`).join(" "),
+      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+    },
+  ]);
+  const responses = Object.fromEntries(entries) as Json;
+  // A status that the row lists as an answer of its own keeps that description.
+  for (const { status } of route.responses) delete responses[String(status)];
+  return responses;
+}
+
+function schemaOf(schema: z.ZodType): Json {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
+  return rest;
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { defineRoute } from "./route.ts";
+import { Router } from "./router.ts";
+
+function route(method: "GET" | "POST", path: string) {
+  return defineRoute({
+    method,
+    path,
+    role: "read",
+    tag: "t",
+    summary: path,
+    responses: [],
+    errors: [],
+    handle: async () => ({ status: 200, headers: {} }),
+  });
+}
+
+const router = new Router([
+  route("GET", "/health"),
+  route("POST", "/v1/query"),
+  route("GET", "/v1/things/{id}"),
+  route("POST", "/v1/things/{id}"),
+  route("GET", "/v1/things/special"),
+  route("GET", "/v1/things/{id}/parts/{part}"),
+]);
+
+describe("Router", () => {
+  test("finds literals, parameters, and prefers literals", () => {
+    expect(router.match("GET", "/health").route.path).toBe("/health");
+    expect(router.match("GET", "/v1/things/special").route.path).toBe("/v1/things/special");
+    expect(router.match("GET", "/v1/things/7/parts/a%2Fb").params).toEqual({ id: "7", part: "a/b" });
+  });
+
+  test("answers HEAD by the GET row", () => {
+    expect(router.match("HEAD", "/health").route.method).toBe("GET");
+  });
+
+  test.each(["/", "/nope", "/v1", "/v1/things", "/v1/things/", "/health/", "//health", "/v1/things/7/parts"])(
+    "%s is not found",
+    (path) => {
+      expect(() => router.match("GET", path)).toThrow(expect.objectContaining({ code: "not_found" }));
+    },
+  );
+
+  test("another method names those that are taken", () => {
+    expect(() => router.match("DELETE", "/v1/things/7")).toThrow(
+      expect.objectContaining({
+        code: "method_not_allowed",
+        details: { headers: { Allow: "GET, POST, HEAD, OPTIONS" } },
+      }),
+    );
+  });
+
+  test("broken percent-encoding is the client's mistake", () => {
+    expect(() => router.match("GET", "/v1/things/%zz")).toThrow(expect.objectContaining({ code: "invalid_parameter" }));
+  });
+
+  test("two rows for one method and path are a mistake of ours", () => {
+    expect(() => new Router([route("GET", "/a"), route("GET", "/a")])).toThrow("two rows");
+  });
+});

@@ -1,0 +1,93 @@
+import { EngineError } from "../core/errors.ts";
+import type { Route } from "./route.ts";
+
+/**
+ * Finds the row for a request. Literal segments win over parameters. `HEAD` is answered by the `GET` row; `OPTIONS` by
+ * the caller, from `methods`.
+ */
+export type Match = { route: Route; params: Record<string, string> };
+
+type Node = { literals: Map<string, Node>; parameter?: Node; rows: Map<string, CompiledRow> };
+type CompiledRow = { route: Route; names: string[] };
+
+export class Router {
+  readonly #root: Node = newNode();
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) this.#add(route);
+  }
+
+  /** Throws `not_found` or `method_not_allowed`. */
+  match(method: string, path: string): Match {
+    const found = this.#find(path);
+    const row = found?.node.rows.get(method === "HEAD" ? "GET" : method);
+    if (found !== undefined && row !== undefined) {
+      return { route: row.route, params: nameParams(row.names, found.values) };
+    }
+    const methods = this.methods(path);
+    if (methods.length === 0) throw new EngineError("not_found", `there is no route ${path}`);
+    throw new EngineError("method_not_allowed", `${path} takes ${methods.join(", ")}, not ${method}`, {
+      headers: { Allow: methods.join(", ") },
+    });
+  }
+
+  /** The methods that a path takes; empty when there is no such path. */
+  methods(path: string): string[] {
+    const rows = this.#find(path)?.node.rows;
+    if (rows === undefined || rows.size === 0) return [];
+    const methods = [...rows.keys()];
+    if (rows.has("GET")) methods.push("HEAD");
+    return [...methods, "OPTIONS"];
+  }
+
+  #add(route: Route): void {
+    let node = this.#root;
+    const names: string[] = [];
+    for (const segment of route.path.slice(1).split("/")) {
+      const name = /^\{(\w+)\}$/.exec(segment)?.[1];
+      if (name === undefined) node = literalChild(node, segment);
+      else {
+        names.push(name);
+        node = node.parameter ??= newNode();
+      }
+    }
+    if (node.rows.has(route.method)) throw new Error(`two rows for ${route.method} ${route.path}`);
+    node.rows.set(route.method, { route, names });
+  }
+
+  #find(path: string): { node: Node; values: string[] } | undefined {
+    let node: Node | undefined = this.#root;
+    const values: string[] = [];
+    for (const segment of path.slice(1).split("/")) {
+      const literal: Node | undefined = node.literals.get(segment);
+      if (literal === undefined && node.parameter !== undefined && segment !== "") values.push(segment);
+      node = literal ?? (segment === "" ? undefined : node.parameter);
+      if (node === undefined) return undefined;
+    }
+    return { node, values };
+  }
+}
+
+function newNode(): Node {
+  return { literals: new Map(), rows: new Map() };
+}
+
+function literalChild(node: Node, segment: string): Node {
+  const known = node.literals.get(segment);
+  if (known !== undefined) return known;
+  const child = newNode();
+  node.literals.set(segment, child);
+  return child;
+}
+
+function nameParams(names: string[], values: string[]): Record<string, string> {
+  const params: Record<string, string> = {};
+  names.forEach((name, i) => {
+    try {
+      params[name] = decodeURIComponent(values[i] ?? "");
+    } catch {
+      throw new EngineError("invalid_parameter", `path parameter ${name} is not valid percent-encoding`);
+    }
+  });
+  return params;
+}

@@ -1,0 +1,48 @@
+/**
+ * Ingest, as its inputs (HTTP now) see it.
+ *
+ *     receive   the input: limits, decoding, one buffer per request
+ *     stage     per table: bodies gather while a flush of the table is under way (`stager.ts`)
+ *     seal      a worker thread: bodies into one extent, an outcome for each body (`seal.ts`)
+ *     upload    the object store: durable bytes
+ *     commit    the catalog: flushes that finish together share one snapshot (`committer.ts`)
+ *     ack       every request gets its own acknowledgement
+ *
+ * `ingest` resolves when the rows are durable and visible to every later query. When it rejects, nothing of the request
+ * was stored. A key that was applied before gives the acknowledgement of then, with `replayed: true`.
+ */
+export interface IngestService {
+  ingest(request: IngestRequest): Promise<IngestAck>;
+  /** Refuses new requests and resolves when every accepted one is answered. */
+  drain(): Promise<void>;
+}
+
+export type IngestRequest = {
+  database: string;
+  table: string;
+  /** Scoped to (database, table); 1–255 visible ASCII characters. */
+  idempotencyKey?: string;
+  /** Whether a missing database or table is created, with the default shape. */
+  autoCreate: boolean;
+  /** Whether unknown fields become columns; else they are dropped. */
+  evolve: boolean;
+  /**
+   * Bytes that the body is expected to have, if known: they are reserved before `readBody` is called, so that a server
+   * at its bound refuses before it reads.
+   */
+  expectedBytes?: number;
+  /** Reads and decodes the body. Not called when the key was applied before. */
+  readBody: () => Promise<Uint8Array>;
+};
+
+export type IngestAck = {
+  snapshotId: number;
+  extentCount: number;
+  rows: number;
+  /**
+   * This request's share of the encoded extents, by rows: requests that share an extent divide its bytes, so that the
+   * sum over acknowledgements is what was written.
+   */
+  sizeBytes: number;
+  replayed: boolean;
+};

@@ -1,0 +1,150 @@
+import type { TableRecord } from "../catalog/catalog.ts";
+import { nowNs } from "../core/clock.ts";
+import { EngineError } from "../core/errors.ts";
+import { checkName } from "../core/names.ts";
+import { DEFAULT_SHAPE } from "../format/types.ts";
+import { runFlush, type FlushBody, type FlushPorts } from "./flush.ts";
+import { ByteBudget, KeysUnderWay, type Reservation } from "./inflight.ts";
+import type { IngestAck, IngestRequest, IngestService } from "./ingest.ts";
+import { Stager, type StagerLimits } from "./stager.ts";
+
+export type IngestServiceOptions = FlushPorts & {
+  staging: StagerLimits;
+  /** Bytes of bodies that may be accepted and not yet answered. */
+  maxInflightBytes: number;
+};
+
+type StagedBody = FlushBody & { rows: number; sizeBytes: number };
+
+/** Reserved for a body whose length the client does not announce, until it has arrived. */
+const UNKNOWN_BODY_BYTES = 1024 * 1024;
+const NEWLINE = 10;
+
+export function createIngestService(options: IngestServiceOptions): IngestService {
+  return new StagedIngest(options);
+}
+
+class StagedIngest implements IngestService {
+  readonly #options: IngestServiceOptions;
+  readonly #budget: ByteBudget;
+  readonly #keys = new KeysUnderWay<IngestAck>();
+  /** By table id; as many as tables were written to. */
+  readonly #stagers = new Map<number, Stager<StagedBody>>();
+  #draining = false;
+  #accepted = 0;
+  #onIdle: (() => void)[] = [];
+
+  constructor(options: IngestServiceOptions) {
+    this.#options = options;
+    this.#budget = new ByteBudget(options.maxInflightBytes);
+  }
+
+  async ingest(request: IngestRequest): Promise<IngestAck> {
+    if (this.#draining) throw new EngineError("unavailable", "the server is shutting down; retry elsewhere");
+    const { metrics } = this.#options;
+    this.#accepted++;
+    metrics.ingestQueuedRequests.set(this.#accepted);
+    try {
+      const ack = await this.#ingest(request);
+      metrics.ingestRequests.inc({ outcome: ack.replayed ? "replayed" : "committed" });
+      return ack;
+    } catch (error) {
+      metrics.ingestRequests.inc({ outcome: error instanceof EngineError ? error.code : "internal" });
+      throw error;
+    } finally {
+      this.#accepted--;
+      metrics.ingestQueuedRequests.set(this.#accepted);
+      if (this.#accepted === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    }
+  }
+
+  async drain(): Promise<void> {
+    this.#draining = true;
+    if (this.#accepted > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+  }
+
+  async #ingest(request: IngestRequest): Promise<IngestAck> {
+    const table = await this.#table(request);
+    const key = request.idempotencyKey;
+    if (key === undefined) return this.#receive(request, table, undefined);
+    return this.#keys.run(
+      `${table.id} ${key}`,
+      async () => (await this.#replay(table, key)) ?? this.#receive(request, table, key),
+      (first) => ({ ...first, replayed: true }),
+    );
+  }
+
+  async #table(request: IngestRequest): Promise<TableRecord> {
+    const { catalog } = this.#options;
+    const known = await catalog.table(request.database, request.table);
+    if (known !== undefined) return known;
+    const database = checkName("database", request.database);
+    const name = checkName("table", request.table);
+    if (!request.autoCreate) {
+      throw new EngineError("table_not_found", `table ${database}.${name} does not exist, and X-Auto-Create is false`);
+    }
+    return (await catalog.createTable({ database, name, columns: DEFAULT_SHAPE })).table;
+  }
+
+  async #replay(table: TableRecord, key: string): Promise<IngestAck | undefined> {
+    const entry = await this.#options.catalog.ledgerEntry(table.id, key);
+    if (entry === undefined) return undefined;
+    const { snapshotId, extentCount, rows, sizeBytes } = entry;
+    return { snapshotId, extentCount, rows, sizeBytes, replayed: true };
+  }
+
+  async #receive(request: IngestRequest, table: TableRecord, key: string | undefined): Promise<IngestAck> {
+    const reservation = this.#budget.reserve(request.expectedBytes ?? UNKNOWN_BODY_BYTES);
+    try {
+      const bytes = await request.readBody();
+      this.#resize(reservation, bytes.byteLength);
+      const ack = await this.#stage(table, bytes, request.evolve, key);
+      const { metrics } = this.#options;
+      metrics.ingestRows.inc({ database: table.database }, ack.rows);
+      metrics.ingestBytes.inc({ database: table.database }, bytes.byteLength);
+      return ack;
+    } finally {
+      this.#resize(reservation, 0);
+    }
+  }
+
+  #resize(reservation: Reservation, sizeBytes: number): void {
+    reservation.resize(sizeBytes);
+    this.#options.metrics.ingestQueuedBytes.set(this.#budget.usedBytes);
+  }
+
+  #stage(table: TableRecord, bytes: Uint8Array, evolve: boolean, key: string | undefined): Promise<IngestAck> {
+    const answer = Promise.withResolvers<IngestAck>();
+    this.#stager(table).add({
+      bytes,
+      evolve,
+      arrivedAtNs: nowNs(this.#options.clock),
+      ...(key === undefined ? {} : { key }),
+      answer,
+      rows: countLines(bytes),
+      sizeBytes: bytes.byteLength,
+    });
+    return answer.promise;
+  }
+
+  #stager(table: TableRecord): Stager<StagedBody> {
+    const known = this.#stagers.get(table.id);
+    if (known !== undefined) return known;
+    const { clock, staging } = this.#options;
+    const target = { database: table.database, table: table.name };
+    const stager = new Stager<StagedBody>({
+      clock,
+      limits: staging,
+      flush: (items) => runFlush(this.#options, target, items),
+    });
+    this.#stagers.set(table.id, stager);
+    return stager;
+  }
+}
+
+/** Newlines, plus one for a last line without. Blank lines count: it is a bound, not a result. */
+function countLines(bytes: Uint8Array): number {
+  let lines = 0;
+  for (let i = bytes.indexOf(NEWLINE); i !== -1; i = bytes.indexOf(NEWLINE, i + 1)) lines++;
+  return bytes.length > 0 && bytes[bytes.length - 1] !== NEWLINE ? lines + 1 : lines;
+}
