@@ -18,6 +18,10 @@ import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
  *
  * Times are the catalog's own and never decrease from one snapshot to the next.
  *
+ * Errors: an `EngineError` says that nothing of the call was stored (`insufficient_storage` on a full or read-only disk,
+ * `unavailable` when the catalog is closed, has failed, is overloaded, or another process held it for too long). Any
+ * other error of a write leaves open whether it took effect; whoever committed extents must then keep their bytes.
+ *
  * Drivers: `sqlite/` (embedded; its writer runs on a thread of its own). `contract.ts` is the test suite that every
  * driver passes.
  */
@@ -35,36 +39,55 @@ export interface Catalog {
   createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }>;
   /** The table of that name (any case) with its columns as of now. A point look-up: cheap enough for every request. */
   table(database: string, name: string): Promise<TableRecord | undefined>;
+  /** All tables of a database, by name; none when there is no such database. */
   tables(database: string): Promise<TableRecord[]>;
-  /** Adds columns to a table; throws `EngineError` (`conflict`) when a name is taken by another type. Idempotent. */
+  /**
+   * Adds columns to a table, all or none. Idempotent. Throws `EngineError`: `conflict` when a name is taken by another
+   * type or the columns would be too many, `invalid_name` for a name that no column may have.
+   */
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord>;
+
+  /** A number that changes whenever a database, table or column is added, by any process. */
+  schemaGeneration(): Promise<number>;
 
   /** The newest snapshot. */
   head(): Promise<Snapshot>;
-  /** Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. */
+  /**
+   * Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. Flushes are judged
+   * in order, each seeing what the ones before it did: of two with the same key the first wins. Throws, and stores
+   * nothing, when an extent id is in the catalog already.
+   */
   commit(flushes: readonly FlushCommit[]): Promise<FlushOutcome[]>;
   /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours. */
   ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined>;
 
-  /** Extents of a table that are alive at the snapshot and may hold rows in the range. */
-  extents(tableId: number, atSnapshot: number, range?: TimeRange): Promise<ExtentRecord[]>;
+  /**
+   * Extents of a table that are alive at the snapshot and may hold rows in the range, in the order of their commits.
+   * `statsOf` names the columns (any case) whose statistics are wanted, none with `[]`: statistics are most of a
+   * record, so a caller that does not prune by them should not have them read. Without it all come along.
+   */
+  extents(tableId: number, atSnapshot: number, range?: TimeRange, statsOf?: readonly string[]): Promise<ExtentRecord[]>;
   /** Rows and bytes of a table at the head. */
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }>;
 
   /**
    * Marks extents as dead from a new snapshot on (soft deletion: their bytes stay, older snapshots still read them).
-   * Ids that are not alive are ignored; resolves to the records that died.
+   * Ids that are not alive in that table are ignored; resolves to what died. No snapshot is made when nothing did.
    */
-  endExtents(tableId: number, extentIds: readonly string[]): Promise<ExtentRecord[]>;
+  endExtents(tableId: number, extentIds: readonly string[]): Promise<ExtentSummary[]>;
   /** Extents of a table whose soft deletion happened strictly before `beforeMs`. */
-  deadExtents(tableId: number, beforeMs: number): Promise<ExtentRecord[]>;
-  /** Forgets dead extents once their bytes are gone. Ids that are alive are refused (throws). */
+  deadExtents(tableId: number, beforeMs: number): Promise<ExtentSummary[]>;
+  /**
+   * Forgets dead extents once their bytes are gone. Throws, and forgets none, when one of them is alive; unknown ids
+   * are ignored, so that a deletion that was interrupted can be repeated.
+   */
   forgetExtents(extentIds: readonly string[]): Promise<void>;
 
   /** Deletes ledger entries older than their time to live; resolves to how many. */
   sweepLedger(): Promise<number>;
   /** Walks the whole catalog and throws naming the first invariant that does not hold (see `invariants.ts`). */
   verify(): Promise<void>;
+  /** Finishes the calls that are under way, then releases everything. Calls made after it fail (`unavailable`). */
   close(): Promise<void>;
 }
 
@@ -115,6 +138,7 @@ export type NewExtent = {
 
 export type ExtentRecord = NewExtent & {
   tableId: number;
+  /** A schema version that has all the extent's columns; the extent may lack some of that version's. */
   schemaVersion: number;
   beginSnapshot: number;
   /** The snapshot from which on the extent is gone; undefined while it is alive. */
@@ -122,6 +146,9 @@ export type ExtentRecord = NewExtent & {
   /** When it was soft-deleted. */
   deletedAtMs?: number;
 };
+
+/** An extent without the statistics of its columns. */
+export type ExtentSummary = Omit<ExtentRecord, "stats">;
 
 /** A ledger entry to be made by a commit: the acknowledgement of one request but for its snapshot. */
 export type NewLedgerEntry = { key: string; extentCount: number; rows: number; sizeBytes: number };

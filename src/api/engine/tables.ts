@@ -4,7 +4,7 @@ import type { Catalog, TableRecord } from "../../catalog/catalog.ts";
 import { cleanup } from "../../compaction/cleanup.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checkName } from "../../core/names.ts";
-import { parseRfc3339 } from "../../format/rfc3339.ts";
+import { rfc3339ToNs } from "../../format/time-text.ts";
 import { DEFAULT_SHAPE, formatColumnType } from "../../format/types.ts";
 import { defineRoute, jsonResponse, type Route } from "../route.ts";
 import type { EngineDeps } from "./deps.ts";
@@ -64,14 +64,14 @@ export function cleanupTableRoute(deps: EngineDeps): Route {
     query: z.object({
       before: z
         .string()
-        .refine((text) => parseRfc3339(text) !== undefined, "accepted is an RFC 3339 time")
+        .refine((text) => rfc3339ToNs(text) !== undefined, "accepted is an RFC 3339 time")
         .describe("RFC 3339 time."),
     }),
     responses: [{ status: 200, description: "What was freed.", type: "application/json", schema: cleanupResult }],
     errors: ["table_not_found", "invalid_parameter"],
     handle: async ({ params, query }) => {
       const table = await existingTable(deps.catalog, params.db, params.table);
-      const beforeNs = parseRfc3339(query.before) ?? 0n;
+      const beforeNs = rfc3339ToNs(query.before) ?? 0n;
       // The catalog keeps milliseconds: an instant is strictly before T if it is before T rounded up.
       const beforeMs = Number((beforeNs + 999_999n) / 1_000_000n);
       const freed = await cleanup(deps, table.id, beforeMs);

@@ -1,3 +1,5 @@
+import type { Clock } from "../../core/clock.ts";
+
 /**
  * HTTP, as the rest of the program sees it. Two drivers serve this port: `uws.ts` (uWebSockets.js, where its binary
  * loads) and `node.ts` (node:http, everywhere). `contract.test.ts` runs the same tests against both.
@@ -6,6 +8,21 @@
  * enforces limits on the wire (header size and time, body rate, idle time), reports a client that left by aborting
  * `request.signal`, pulls a streamed response body no faster than the client takes it, and stops pulling (calls
  * `return()` on the iterator) when the client leaves.
+ *
+ * A response that is complete before its request's body is read (a refusal, mostly) reaches the client all the same: a
+ * small rest of the body is read and dropped, for a large one the answer says `Connection: close` and the connection
+ * stays open for a moment to take what is already under way, because closing at once would reset it and could destroy
+ * the answer. What the body's sender may do: be silent for `idleTimeoutMs`, or slower than
+ * `MIN_BODY_BYTES_PER_SEC` on average after that time; then reading it rejects with `request_timeout`.
+ *
+ * Where uWebSockets.js leaves no choice, the `uws` driver differs from `node`:
+ * - The time for the request head, and between requests, is 10 s (±2 s), whatever the options say.
+ * - A malformed request, HTTP/1.0 and more than 100 headers are answered in uWebSockets' own words, without
+ *   `renderError`; a head that isn't complete in time ends the connection without an answer.
+ * - `100 Continue` goes out as soon as the head is read, so a body that is too large gets its 413 after it.
+ * - A request that arrives before the previous one on its connection is answered (pipelining) ends the connection,
+ *   unless the previous handler finished without waiting for anything. No client in common use does that.
+ * - While a body is not being read, that its client left goes unnoticed.
  */
 export interface HttpServer {
   readonly driver: "uws" | "node";
@@ -29,23 +46,37 @@ export interface HttpRequest {
   readonly query: string;
   /** Value of a header by its lower-case name; repeated headers are joined by `, `. */
   header(name: string): string | undefined;
+  /** In text, IPv4 where the address is one mapped into IPv6. Unknown (empty) unless first asked before the answer. */
   readonly remoteAddress: string;
-  /** Aborted when the client goes away before the response is complete. */
+  /** Aborted, with a `ClientGoneError`, when the client goes away before the response is complete. */
   readonly signal: AbortSignal;
   /**
    * Reads the whole body as sent (still encoded). Rejects with `EngineError` `body_too_large` as soon as more than
-   * `limitBytes` are announced or have arrived, without waiting for the rest. At most one of `body` and `stream` may be
-   * called, once. The buffer belongs to the caller and is not shared (it may be transferred to a thread).
+   * `limitBytes` are announced or have arrived, without waiting for the rest, `request_timeout` when it does not come
+   * in time, `bad_request` when its framing is broken, and with `ClientGoneError` when the client leaves. At most one of
+   * `body` and `stream` may be called, once. The buffer belongs to the caller and is not shared (it may be transferred
+   * to a thread).
    */
   body(limitBytes: number): Promise<Uint8Array<ArrayBuffer>>;
-  /** The body as sent, in pieces, with back-pressure: while a piece is being handled no more are read. */
+  /**
+   * The body as sent, in pieces, with back-pressure: while a piece is being handled no more are read than what was
+   * already under way. Fails as `body` does.
+   */
   stream(limitBytes: number): AsyncIterable<Uint8Array>;
 }
 
 export type HttpResponse = {
   status: number;
-  /** Names in their canonical spelling (`Content-Type`). `Content-Length` and `Transfer-Encoding` are the driver's. */
+  /**
+   * Names in their canonical spelling (`Content-Type`). `Content-Length`, `Transfer-Encoding`, `Connection` and `Date`
+   * are the driver's and left out here, but for the `Content-Length` of an answer to HEAD without a body.
+   */
   headers: Record<string, string>;
+  /**
+   * Pieces of a streamed body must not be changed after they were handed over. The head is sent with the first piece:
+   * an iterator that fails before it has yielded becomes an ordinary error answer, one that fails later tears the
+   * connection, so that the client sees that something is missing.
+   */
   body?: string | Uint8Array | AsyncIterable<Uint8Array>;
 };
 
@@ -54,12 +85,33 @@ export type HttpHandler = (request: HttpRequest) => Promise<HttpResponse>;
 /** What a driver is made with. */
 export type HttpServerOptions = {
   handler: HttpHandler;
-  /** Answers a failure that happens before the handler is reached (oversized headers, malformed request). */
+  /** Answers a failure outside the handler (oversized headers, malformed request), and a handler that rejects. */
   renderError: (error: unknown, request: { header(name: string): string | undefined }) => HttpResponse;
   /** Total bytes of the request head. */
   maxHeaderBytes: number;
   /** Time a client has to send its whole request head. */
   headersTimeoutMs: number;
-  /** Time a connection may stay silent while a body is due, or between requests. */
+  /** Time a connection may stay silent while a body is due, between requests, or not take a byte of a response. */
   idleTimeoutMs: number;
+  /** Told of what nobody else can be told: a response body that failed when part of it was sent. */
+  reportFailure?: (error: unknown) => void;
+  /** The system's unless given. */
+  clock?: Clock;
 };
+
+/** The client left before its response was complete. */
+export class ClientGoneError extends Error {
+  constructor() {
+    super("the client closed the connection");
+    this.name = "ClientGoneError";
+  }
+}
+
+/** What a client must send of a body, on average, to be waited for longer than `idleTimeoutMs`. */
+export const MIN_BODY_BYTES_PER_SEC = 1024;
+
+/** How much of a body that nobody wants is read to keep its connection usable (the number is Go's net/http's). */
+export const MAX_DISCARDED_BODY_BYTES = 256 * 1024;
+
+/** How long a connection is kept after its last answer, so that a client that is still sending gets to read it. */
+export const LINGER_MS = 5_000;

@@ -1,28 +1,34 @@
 /**
  * The object store: named, immutable byte strings.
  *
- * Keys are `/`-separated segments of at most 255 bytes without `.` and `..`; no key is a prefix folder of another.
- * An object is written once, whole, and never changed. `put` resolves only when the bytes would survive a power cut;
- * a `put` that failed may or may not have left an object behind, and is followed by a new key, never by a retry that
- * assumes nothing happened. `delete` of a missing key is no error.
+ * Keys are `/`-separated segments (`checkObjectKey` has the alphabet); no key is a prefix folder of another. An object
+ * is written once, whole, and never changed: a second `put` under one key is a mistake of the caller, and replaces the
+ * object whole. `put` resolves only when the bytes would survive a power cut; a `put` that failed may or may not have
+ * left an object behind, and is followed by a new key, never by a retry that assumes nothing happened. `delete` of a
+ * missing key is no error.
  *
  * Drivers: `filesystem.ts`. `faulty.ts` wraps any driver for tests: it fails, delays, tears and forgets.
  * `contract.ts` is the test suite that every driver passes.
  */
 export interface ObjectStore {
-  /** Writes an object durably. */
+  /** Writes an object durably. A full or read-only store is an `EngineError` `insufficient_storage`. */
   put(key: string, bytes: Uint8Array, options?: { signal?: AbortSignal }): Promise<void>;
-  /** Reads an object, or `length` bytes of it from `offset`; throws `ObjectNotFound`. */
-  get(key: string, options?: { offset?: number; length?: number; signal?: AbortSignal }): Promise<Uint8Array>;
+  /**
+   * Reads an object, or `length` bytes of it from `offset`; throws `ObjectNotFound`. A range that reaches past the end
+   * is cut short there, and one that starts past it is empty. The bytes have a buffer of their own (transferable).
+   */
+  get(key: string, options?: GetOptions): Promise<Uint8Array<ArrayBuffer>>;
   /** Size of an object; undefined when there is none. */
   head(key: string): Promise<ObjectInfo | undefined>;
-  /** Objects below a prefix in the order of their keys (bytewise), strictly after `startAfter`. */
+  /** Objects whose keys start with `prefix`, in the order of their keys (bytewise), strictly after `startAfter`. */
   list(prefix: string, options?: { startAfter?: string }): AsyncIterable<ObjectInfo>;
-  /** Deletes objects durably; missing ones are ignored. */
+  /** Deletes objects durably; missing ones are ignored. All are tried before a failure is thrown. */
   delete(keys: readonly string[]): Promise<void>;
   /** Where the object can be opened as a local file, for drivers that have such a place. */
   localPath?(key: string): string;
 }
+
+export type GetOptions = { offset?: number; length?: number; signal?: AbortSignal };
 
 export type ObjectInfo = { key: string; sizeBytes: number; modifiedAtMs: number };
 
@@ -33,6 +39,48 @@ export class ObjectNotFound extends Error {
     this.name = "ObjectNotFound";
     this.key = key;
   }
+}
+
+/** A key outside the accepted alphabet: always a mistake of the calling code, never of a client. */
+export class InvalidObjectKey extends Error {
+  constructor(key: string, problem: string) {
+    super(`object key ${JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key)} ${problem}`);
+    this.name = "InvalidObjectKey";
+  }
+}
+
+const KEY_BYTES = 1_024;
+const SEGMENT_BYTES = 255;
+// oxlint-disable-next-line no-control-regex -- control characters are what it is about
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/**
+ * Returns `key` when it is acceptable: at most 1,024 bytes of UTF-8 without control characters, in segments of 1 to
+ * 255 bytes, none of which starts with a dot (that excludes `.` and `..`, and leaves dotted names to the drivers).
+ * These are S3's limits met with those of file systems. Throws `InvalidObjectKey`.
+ */
+export function checkObjectKey(key: string): string {
+  if (Buffer.byteLength(key) > KEY_BYTES) throw new InvalidObjectKey(key, `is longer than ${KEY_BYTES} bytes`);
+  if (CONTROL.test(key)) throw new InvalidObjectKey(key, "holds a control character");
+  if (!key.isWellFormed()) throw new InvalidObjectKey(key, "is not well-formed Unicode");
+  for (const segment of key.split("/")) {
+    if (segment === "") throw new InvalidObjectKey(key, "has an empty segment");
+    if (segment.startsWith(".")) throw new InvalidObjectKey(key, "has a segment that starts with a dot");
+    if (Buffer.byteLength(segment) > SEGMENT_BYTES) {
+      throw new InvalidObjectKey(key, `has a segment longer than ${SEGMENT_BYTES} bytes`);
+    }
+  }
+  return key;
+}
+
+/** The part `[start, end)` of an object of `sizeBytes` that the options ask for. Throws RangeError on nonsense. */
+export function rangeOf(sizeBytes: number, options: GetOptions | undefined): { start: number; end: number } {
+  const { offset = 0, length = Number.MAX_SAFE_INTEGER } = options ?? {};
+  for (const value of [offset, length]) {
+    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`not a byte count: ${value}`);
+  }
+  const start = Math.min(offset, sizeBytes);
+  return { start, end: start + Math.min(length, sizeBytes - start) };
 }
 
 /** Every object key that the engine writes. */

@@ -1,0 +1,64 @@
+import { chmod, readFile, rm, stat } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { type Plugin, build } from "esbuild";
+import { VERSION } from "../src/core/version.ts";
+
+/**
+ * `npm run build`: the program as one file, `dist/engine.js`, which starts several times faster than the sources and
+ * is the same file for the main process, its worker threads and its child processes.
+ *
+ * Left outside are packages that bring a binary or files of their own. In one file every static import of an outside
+ * package moves to the top and is loaded at each start, `engine --version` included; so these are turned into
+ * `require` calls where they are used, which run when the module around them first does.
+ */
+const OUTSIDE = /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|piscina)$/;
+
+const requireOutside: Plugin = {
+  name: "require-outside",
+  setup(builder) {
+    builder.onResolve({ filter: OUTSIDE }, ({ path, kind, namespace }) =>
+      // Our own `require` below is where it ends; a `require` of the sources is one already.
+      kind === "require-call" || namespace === "outside" ? { path, external: true } : { path, namespace: "outside" },
+    );
+    builder.onLoad({ filter: /.*/, namespace: "outside" }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)});`,
+      loader: "js",
+    }));
+  },
+};
+
+const repository = fileURLToPath(new URL("..", import.meta.url));
+const output = `${repository}dist/engine.js`;
+
+await rm(`${repository}dist`, { recursive: true, force: true });
+await build({
+  absWorkingDir: repository,
+  entryPoints: ["roles/main.ts"],
+  outfile: output,
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node22.19",
+  // Names stay, for stack traces; the source map serves debuggers.
+  minifySyntax: true,
+  minifyWhitespace: true,
+  sourcemap: "linked",
+  sourcesContent: false,
+  legalComments: "none",
+  logLevel: "warning",
+  define: { ENGINE_BUNDLED: "true", ENGINE_VERSION: JSON.stringify(VERSION) },
+  banner: {
+    js: [
+      "#!/usr/bin/env node",
+      'import{createRequire as __createRequire}from"node:module";',
+      "const require=__createRequire(import.meta.url);",
+    ].join("\n"),
+  },
+  plugins: [requireOutside],
+});
+await chmod(output, 0o755);
+
+const text = await readFile(output, "utf8");
+const outside = [...new Set(text.match(/(?<=^|;)import[^;]*?from"(?!node:)[^"]+"/g) ?? [])];
+if (outside.length > 0) throw new Error(`these would be loaded at every start: ${outside.join(", ")}`);
+console.log(`dist/engine.js ${VERSION}: ${((await stat(output)).size / 1e6).toFixed(2)} MB`);

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ManualClock } from "../core/clock.ts";
+import type { Catalog } from "./catalog.ts";
+import { commitContract, ledgerContract, schemaConflictContract } from "./contract-commits.ts";
+import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.ts";
+import { aFlush, column, committed, type Subject } from "./contract-fixtures.ts";
+import { columnsContract, namesContract } from "./contract-names.ts";
+
+/** What every driver of the catalog must do. `open` gives an empty catalog that takes its time from `clock`. */
+export type OpenedCatalog = { catalog: Catalog; close: () => Promise<void>; clock: ManualClock };
+
+export function catalogContract(name: string, open: () => Promise<OpenedCatalog>): void {
+  describe(`${name}: the catalog's contract`, () => {
+    let opened: OpenedCatalog;
+    const subject: Subject = {
+      catalog: () => opened.catalog,
+      clock: () => opened.clock,
+      async table(columns = [column("at", "timestamp"), column("body")]) {
+        return (await opened.catalog.createTable({ database: "default", name: "events", columns })).table;
+      },
+    };
+    beforeEach(async () => {
+      opened = await open();
+    });
+    afterEach(async () => {
+      // Whatever a test did, the catalog is sound after it.
+      await opened.catalog.verify();
+      await opened.close();
+    });
+
+    describe("databases and tables", () => {
+      namesContract(subject);
+    });
+    describe("columns", () => {
+      columnsContract(subject);
+    });
+    describe("commits", () => {
+      commitContract(subject);
+    });
+    describe("conflicts of schema", () => {
+      schemaConflictContract(subject);
+    });
+    describe("the ledger", () => {
+      ledgerContract(subject);
+    });
+    describe("extents", () => {
+      extentsContract(subject);
+    });
+    describe("statistics", () => {
+      statisticsContract(subject);
+    });
+    describe("deletion", () => {
+      deletionContract(subject);
+    });
+  });
+
+  it(`${name}: closing finishes what is under way and refuses what comes after`, async () => {
+    const { catalog, close } = await open();
+    const { table } = await catalog.createTable({ database: "d", name: "t", columns: [column("at", "timestamp")] });
+    const last = catalog.commit([aFlush(table)]);
+    const checked = catalog.verify();
+    await Promise.all([catalog.close(), catalog.close()]);
+    expect(committed((await last)[0]).snapshot.id).toBe(1);
+    await checked;
+    const refusal = { code: "unavailable" };
+    await expect(catalog.commit([aFlush(table)])).rejects.toMatchObject(refusal);
+    await expect(catalog.head()).rejects.toMatchObject(refusal);
+    await expect(catalog.extents(table.id, 1)).rejects.toMatchObject(refusal);
+    await close();
+  });
+}

@@ -1,0 +1,12 @@
+import { parentPort } from "node:worker_threads";
+import { openConnection } from "./open.ts";
+import { Reader } from "./reader.ts";
+import { serve } from "./thread-protocol.ts";
+import { Writer } from "./writer.ts";
+
+/** The catalog's threads: one writes, one does the large reads. Each has a connection of its own. */
+serve(parentPort, (options) => {
+  const connection = openConnection(options);
+  const api = options.part === "writer" ? new Writer(connection) : new Reader(connection);
+  return { api, close: () => connection.close() };
+});

@@ -1,0 +1,87 @@
+import type { ColumnRecord, TableRecord } from "../catalog.ts";
+import { EngineError } from "../../core/errors.ts";
+import { LIMITS } from "../../core/limits.ts";
+import { foldName, isColumnName } from "../../core/names.ts";
+import { formatColumnType, sameColumnType, type ColumnSpec } from "../../format/types.ts";
+import { columnIdsAreNeverReused } from "../invariants.ts";
+import type { Connection } from "./connection.ts";
+import type { SchemaReader } from "./schema.ts";
+
+type Missing = { kind: "fits"; columns: ColumnSpec[] } | { kind: "conflict"; error: EngineError };
+
+/** Which of the wanted columns a table lacks, or why it cannot have them. A column of the same name and type is had. */
+export function missingColumns(table: Pick<TableRecord, "columns">, wanted: readonly ColumnSpec[]): Missing {
+  const columns: ColumnSpec[] = [];
+  if (wanted.length === 0) return { kind: "fits", columns };
+  const known = new Map<string, ColumnSpec>(table.columns.map((column) => [foldName(column.name), column]));
+  for (const column of wanted) {
+    checkColumnName(column.name);
+    const existing = known.get(foldName(column.name));
+    if (existing === undefined) {
+      columns.push(column);
+      known.set(foldName(column.name), column);
+    } else if (!sameColumnType(existing.type, column.type)) {
+      const types = `${formatColumnType(existing.type)}, not ${formatColumnType(column.type)}`;
+      return conflict(`column ${JSON.stringify(column.name)} is ${types}`);
+    }
+  }
+  const count = table.columns.length + columns.length;
+  if (columns.length === 0 || count <= LIMITS.columnsPerTable) return { kind: "fits", columns };
+  return conflict(`the table would have ${count} columns; at most ${LIMITS.columnsPerTable} are possible`);
+}
+
+function conflict(message: string): Missing {
+  return { kind: "conflict", error: new EngineError("conflict", message) };
+}
+
+/** The columns of a table to be created. Throws `invalid_name` or `conflict`. */
+export function columnsToCreate(wanted: readonly ColumnSpec[]): ColumnSpec[] {
+  const missing = missingColumns({ columns: [] }, wanted);
+  if (missing.kind === "conflict") throw missing.error;
+  if (missing.columns.length === wanted.length) return missing.columns;
+  throw new EngineError("conflict", "two columns have the same name; case does not tell names apart");
+}
+
+function checkColumnName(name: string): void {
+  if (isColumnName(name) && name.isWellFormed()) return;
+  const shown = JSON.stringify(name.length > 40 ? `${name.slice(0, 40)}…` : name);
+  const rule = `1 to ${LIMITS.columnNameBytes} bytes of text without control characters`;
+  throw new EngineError("invalid_name", `column name ${shown} is not accepted; a name is ${rule}`);
+}
+
+/** Adds columns that `missingColumns` found and moves the schema version by one; the table as it is then. */
+export function addNewColumns(
+  connection: Connection,
+  schema: SchemaReader,
+  table: TableRecord,
+  columns: readonly ColumnSpec[],
+): TableRecord {
+  if (columns.length === 0) return table;
+  const sql = "UPDATE tables SET schema_version = schema_version + 1 WHERE id = ?";
+  connection.run(sql, table.id);
+  insertColumns(connection, table.id, columns);
+  bumpGeneration(connection);
+  const after = schema.tableById(table.id);
+  if (after === undefined) throw new Error(`table id ${table.id} vanished inside a transaction`);
+  return after;
+}
+
+/** Inserts columns under the table's current schema version, with ids that no column of it has ever had. */
+export function insertColumns(connection: Connection, tableId: number, columns: readonly ColumnSpec[]): void {
+  const row = connection.get("SELECT next_column_id, schema_version FROM tables WHERE id = ?", tableId);
+  const firstId = Number(row?.["next_column_id"]);
+  const version = Number(row?.["schema_version"]);
+  const records: ColumnRecord[] = columns.map((column, i) => ({ ...column, id: firstId + i }));
+  const nextId = firstId + records.length;
+  columnIdsAreNeverReused(tableId, records, nextId);
+  const sql = "INSERT INTO columns (table_id, id, name, folded_name, type, since_version) VALUES (?, ?, ?, ?, ?, ?)";
+  for (const { id, name, type } of records) {
+    connection.run(sql, tableId, id, name, foldName(name), formatColumnType(type), version);
+  }
+  connection.run("UPDATE tables SET next_column_id = ? WHERE id = ?", nextId, tableId);
+}
+
+/** Tells every process that what it knows of databases, tables and columns is out of date. */
+export function bumpGeneration(connection: Connection): void {
+  connection.run("UPDATE meta SET schema_generation = schema_generation + 1");
+}

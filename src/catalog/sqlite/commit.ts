@@ -1,0 +1,104 @@
+import type { FlushCommit, FlushOutcome, LedgerEntry, NewExtent, Snapshot, TableRecord } from "../catalog.ts";
+import { foldName } from "../../core/names.ts";
+import { extentBeginsByHead, extentIsWellFormed, InvariantViolation, isStorableText } from "../invariants.ts";
+import { addNewColumns, missingColumns } from "./columns.ts";
+import type { Connection } from "./connection.ts";
+import { insertExtent } from "./extents.ts";
+import { findLedgerEntry, insertLedgerEntry } from "./ledger.ts";
+import type { SchemaReader } from "./schema.ts";
+import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
+import type { EncodedStats } from "./stats.ts";
+import { addToTotals } from "./totals.ts";
+
+export type EncodedExtent = Omit<NewExtent, "stats"> & { stats: EncodedStats };
+
+/** A flush as it travels to the writer's thread. */
+export type EncodedFlush = Omit<FlushCommit, "extents"> & { extents: readonly EncodedExtent[] };
+
+/**
+ * Commits flushes within the transaction that the caller has begun. Every flush is judged before anything of it is
+ * written, so one that is sent back leaves nothing to undo.
+ */
+export function commitFlushes(
+  connection: Connection,
+  schema: SchemaReader,
+  nowMs: number,
+  flushes: readonly EncodedFlush[],
+): FlushOutcome[] {
+  const snapshot = nextSnapshot(connection, nowMs);
+  const outcomes = flushes.map((flush) => commitFlush(connection, schema, { flush, snapshot, nowMs }));
+  if (outcomes.some(({ kind }) => kind === "committed")) insertSnapshot(connection, snapshot);
+  return outcomes;
+}
+
+type FlushContext = { flush: EncodedFlush; snapshot: Snapshot; nowMs: number };
+
+function commitFlush(connection: Connection, schema: SchemaReader, context: FlushContext): FlushOutcome {
+  const { flush, snapshot } = context;
+  const table = schema.tableById(flush.tableId);
+  if (table === undefined) throw new Error(`a flush names table id ${flush.tableId}, which does not exist`);
+  if (flush.schemaVersion > table.schemaVersion) {
+    throw new Error(`a flush of table ${table.name} has schema version ${flush.schemaVersion}, which is to come`);
+  }
+  const entries = takenKeys(connection, context);
+  if (entries.length > 0) return { kind: "key_conflict", entries };
+  const missing = missingColumns(table, flush.newColumns);
+  if (missing.kind === "conflict") return { kind: "schema_conflict" };
+
+  const after = addNewColumns(connection, schema, table, missing.columns);
+  // An extent that brought no column was sealed under the flush's own version; one that did has columns that only the
+  // table as it is now is sure to have.
+  const schemaVersion = flush.newColumns.length === 0 ? flush.schemaVersion : after.schemaVersion;
+  insertExtents(connection, after, context, schemaVersion);
+  for (const entry of flush.ledger) insertLedgerEntry(connection, table.id, entry, snapshot);
+  return { kind: "committed", snapshot, schemaVersion: after.schemaVersion };
+}
+
+function takenKeys(connection: Connection, { flush, nowMs }: FlushContext): LedgerEntry[] {
+  const keys = flush.ledger.map(({ key }) => key);
+  if (new Set(keys).size < keys.length) throw new Error("a flush has the same idempotency key twice");
+  for (const key of keys) {
+    if (!isStorableText(key)) throw new Error(`the idempotency key ${JSON.stringify(key)} cannot be stored`);
+  }
+  return keys.flatMap((key) => findLedgerEntry(connection, flush.tableId, key, nowMs) ?? []);
+}
+
+function insertExtents(
+  connection: Connection,
+  table: TableRecord,
+  { flush, snapshot }: FlushContext,
+  schemaVersion: number,
+): void {
+  const idsOf = columnIdsByNames(table);
+  const totals = { rows: 0, extents: 0, sizeBytes: 0 };
+  for (const { stats, ...extent } of flush.extents) {
+    extentIsWellFormed(extent);
+    const summary = { ...extent, tableId: table.id, schemaVersion, beginSnapshot: snapshot.id };
+    extentBeginsByHead(summary, snapshot);
+    insertExtent(connection, summary, idsOf(stats.names), stats.values);
+    totals.rows += extent.rows;
+    totals.extents++;
+    totals.sizeBytes += extent.sizeBytes;
+  }
+  addToTotals(connection, table.id, totals);
+}
+
+/** Turns a list of column names, as JSON, into the list of their ids; extents of one flush mostly share the list. */
+function columnIdsByNames(table: TableRecord): (names: string) => string {
+  let ids: Map<string, number> | undefined;
+  const known = new Map<string, string>();
+  return (text) => {
+    const found = known.get(text);
+    if (found !== undefined) return found;
+    ids ??= new Map(table.columns.map(({ id, name }) => [foldName(name), id]));
+    const list = (JSON.parse(text) as string[]).map((name) => {
+      const id = ids?.get(foldName(name));
+      if (id !== undefined) return id;
+      const message = `an extent of table ${table.name} has statistics of ${JSON.stringify(name)}, which is no column`;
+      throw new InvariantViolation("statisticsNameKnownColumns", message);
+    });
+    const encoded = JSON.stringify(list);
+    known.set(text, encoded);
+    return encoded;
+  };
+}

@@ -1,0 +1,206 @@
+import type { ExtentRecord, ExtentSummary, TimeRange } from "../catalog.ts";
+import type { ExtentFormat } from "../../format/types.ts";
+import { isUniqueViolation } from "./errors.ts";
+import type { Connection, Row } from "./connection.ts";
+import { decodeStats, ListParser, pickStats } from "./stats.ts";
+
+/**
+ * Extents as rows, and the search by time.
+ *
+ * Extents of a table that overlap a time range are an interval query, which an index on the lower bound alone answers
+ * by reading every extent older than the range. So each extent carries a class, the bit length of its span
+ * (maxAtNs - minAtNs), and an index that starts with the class: an extent of class c is less than 2^c wide, so all that
+ * overlap [lo, hi] have their minimum in (lo - 2^c, hi]. At most 65 classes exist, a handful in practice; each costs
+ * one index seek, and what is read beyond the answer is about what lies one extent's width before the range.
+ */
+export function spanClassOf(minAtNs: bigint, maxAtNs: bigint): number {
+  const span = maxAtNs - minAtNs;
+  return span === 0n ? 0 : span.toString(2).length;
+}
+
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
+
+/** An extent on its way between threads: its statistics are still text. */
+export type RawExtent = { summary: ExtentSummary; names: string; values: string };
+
+export function toExtentRecords(raw: readonly RawExtent[]): ExtentRecord[] {
+  const parser = new ListParser<string>();
+  return raw.map(({ summary, names, values }) =>
+    Object.assign(summary, { stats: decodeStats(parser.parse(names), values) }),
+  );
+}
+
+const FIELDS =
+  "seq, id, table_id, schema_version, object_key, format, format_version, row_count, size_bytes, checksum, " +
+  "min_at_ns, max_at_ns, begin_snapshot, end_snapshot, deleted_at_ms";
+
+/** The classes in use by a table, by one index seek each. */
+const CLASSES = `
+WITH RECURSIVE classes (c) AS (
+  SELECT min(span_class) FROM extents WHERE table_id = ?1
+  UNION ALL
+  SELECT (SELECT min(span_class) FROM extents WHERE table_id = ?1 AND span_class > classes.c)
+  FROM classes WHERE classes.c IS NOT NULL
+)
+SELECT c FROM classes WHERE c IS NOT NULL`;
+
+/** Parameters: table, class, least minimum, greatest minimum, least maximum, snapshot. */
+export const OVERLAPPING = `
+SELECT ${FIELDS} FROM extents
+WHERE table_id = ?1 AND span_class = ?2 AND min_at_ns BETWEEN ?3 AND ?4 AND max_at_ns >= ?5
+  AND begin_snapshot <= ?6 AND (end_snapshot IS NULL OR end_snapshot > ?6)`;
+
+type FoundExtent = { seq: number; summary: ExtentSummary };
+
+/** Extents alive at the snapshot that may hold rows in the range, in the order they were inserted. */
+export function findExtents(
+  connection: Connection,
+  tableId: number,
+  atSnapshot: number,
+  { minNs = INT64_MIN, maxNs = INT64_MAX }: TimeRange,
+): FoundExtent[] {
+  if (minNs > maxNs || minNs > INT64_MAX || maxNs < INT64_MIN) return [];
+  const [lo, hi] = [clamp(minNs), clamp(maxNs)];
+  const found: FoundExtent[] = [];
+  for (const row of connection.all(CLASSES, tableId)) {
+    const spanClass = Number(row["c"]);
+    const leastMin = clamp(lo - (1n << BigInt(spanClass)));
+    const statement = connection.exactStatement(OVERLAPPING);
+    for (const extent of statement.iterate(tableId, spanClass, leastMin, hi, lo, atSnapshot)) {
+      found.push({ seq: Number(extent["seq"]), summary: toSummary(extent) });
+    }
+  }
+  return found.sort((a, b) => a.seq - b.seq);
+}
+
+function clamp(ns: bigint): bigint {
+  if (ns < INT64_MIN) return INT64_MIN;
+  return ns > INT64_MAX ? INT64_MAX : ns;
+}
+
+export function findDeadExtents(connection: Connection, tableId: number, beforeMs: number): ExtentSummary[] {
+  const where = "WHERE table_id = ? AND deleted_at_ms IS NOT NULL AND deleted_at_ms < ? ORDER BY deleted_at_ms, seq";
+  return connection.exactStatement(`SELECT ${FIELDS} FROM extents ${where}`).all(tableId, beforeMs).map(toSummary);
+}
+
+/** Every extent, dead ones too, one at a time, with its class as stored. */
+export function* everyExtent(connection: Connection): Generator<FoundExtent & { spanClass: number }> {
+  for (const row of connection.exactStatement(`SELECT ${FIELDS}, span_class FROM extents ORDER BY seq`).iterate()) {
+    yield { seq: Number(row["seq"]), spanClass: Number(row["span_class"]), summary: toSummary(row) };
+  }
+}
+
+/** A row read with exact integers. */
+function toSummary(row: Row): ExtentSummary {
+  const summary: ExtentSummary = {
+    id: String(row["id"]),
+    key: String(row["object_key"]),
+    format: row["format"] as ExtentFormat,
+    formatVersion: Number(row["format_version"]),
+    rows: Number(row["row_count"]),
+    sizeBytes: Number(row["size_bytes"]),
+    checksum: String(row["checksum"]),
+    minAtNs: row["min_at_ns"] as bigint,
+    maxAtNs: row["max_at_ns"] as bigint,
+    tableId: Number(row["table_id"]),
+    schemaVersion: Number(row["schema_version"]),
+    beginSnapshot: Number(row["begin_snapshot"]),
+  };
+  if (row["end_snapshot"] !== null) summary.endSnapshot = Number(row["end_snapshot"]);
+  if (row["deleted_at_ms"] !== null) summary.deletedAtMs = Number(row["deleted_at_ms"]);
+  return summary;
+}
+
+/** Reads statistics of extents of one table; `names` gives the name of each column id. */
+export class StatsReader {
+  readonly #connection: Connection;
+  readonly #names: ReadonlyMap<number, string>;
+  readonly #wanted: ReadonlySet<number> | undefined;
+  readonly #ids = new ListParser<number>();
+  #shape: { ids: readonly number[]; positions: number[]; names: string } | undefined;
+
+  /** `wanted` are the ids of the columns whose statistics are asked for; all when absent. */
+  constructor(connection: Connection, names: ReadonlyMap<number, string>, wanted?: ReadonlySet<number>) {
+    this.#connection = connection;
+    this.#names = names;
+    this.#wanted = wanted;
+  }
+
+  read({ seq, summary }: FoundExtent): RawExtent {
+    if (this.#wanted?.size === 0) return { summary, ...NO_STATS };
+    const row = this.#connection.get("SELECT column_ids, stats FROM extent_stats WHERE seq = ?", seq);
+    if (row === undefined) throw new Error(`extent ${summary.id} has no statistics in the catalog`);
+    const { positions, names } = this.#shapeOf(String(row["column_ids"]));
+    const values = String(row["stats"]);
+    return { summary, names, values: this.#wanted === undefined ? values : pickStats(values, positions) };
+  }
+
+  // Extents in a row mostly have the same columns, and then the same names go to the other thread as one string.
+  #shapeOf(text: string): { positions: number[]; names: string } {
+    const ids = this.#ids.parse(text);
+    if (this.#shape?.ids === ids) return this.#shape;
+    const positions = [...ids.keys()].filter((i) => this.#wanted?.has(ids[i] ?? 0) ?? true);
+    const names = positions.map((i) => {
+      const name = this.#names.get(ids[i] ?? 0);
+      if (name === undefined) throw new Error(`an extent has statistics for unknown column id ${ids[i]}`);
+      return name;
+    });
+    this.#shape = { ids, positions, names: JSON.stringify(names) };
+    return this.#shape;
+  }
+}
+
+const NO_STATS = { names: "[]", values: "[[],[],[]]" };
+
+const INSERT =
+  "INSERT INTO extents (id, table_id, schema_version, object_key, format, format_version, row_count, size_bytes, " +
+  "checksum, min_at_ns, max_at_ns, span_class, begin_snapshot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/** Inserts one extent with its statistics. Throws when the id is taken. */
+export function insertExtent(connection: Connection, extent: ExtentSummary, columnIds: string, values: string): void {
+  const { minAtNs, maxAtNs } = extent;
+  try {
+    const { lastInsertRowid } = connection
+      .statement(INSERT)
+      .run(
+        extent.id,
+        extent.tableId,
+        extent.schemaVersion,
+        extent.key,
+        extent.format,
+        extent.formatVersion,
+        extent.rows,
+        extent.sizeBytes,
+        extent.checksum,
+        minAtNs,
+        maxAtNs,
+        spanClassOf(minAtNs, maxAtNs),
+        extent.beginSnapshot,
+      );
+    connection.run(
+      "INSERT INTO extent_stats (seq, column_ids, stats) VALUES (?, ?, ?)",
+      lastInsertRowid,
+      columnIds,
+      values,
+    );
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new Error(`extent ${extent.id} is in the catalog already`, { cause: error });
+  }
+}
+
+const END =
+  "UPDATE extents SET end_snapshot = ?, deleted_at_ms = ? WHERE id = ? AND table_id = ? AND end_snapshot IS NULL " +
+  `RETURNING ${FIELDS}`;
+
+/** Ends a live extent of the table; undefined when there is none of that id. */
+export function endExtent(
+  connection: Connection,
+  tableId: number,
+  id: string,
+  end: { snapshotId: number; deletedAtMs: number },
+): ExtentSummary | undefined {
+  const [row] = connection.exactStatement(END).all(end.snapshotId, end.deletedAtMs, id, tableId);
+  return row === undefined ? undefined : toSummary(row);
+}

@@ -1,0 +1,166 @@
+import { StartupError } from "../../core/errors.ts";
+import type { Connection } from "./connection.ts";
+
+/**
+ * The schema of a catalog file. `user_version` counts the migrations that it has seen; each runs once, in a transaction
+ * of its own. A published migration never changes: a correction is a new one.
+ */
+export type Migration = (connection: Connection, nowMs: number) => void;
+
+/** "ENGC": tells a catalog from the database of another program. */
+const APPLICATION_ID = 0x454e4743;
+
+const MIGRATIONS: readonly Migration[] = [createCatalog];
+
+/**
+ * Brings the file to the newest schema. Safe when several processes do it at once.
+ *
+ * An administrative command creates a catalog but does not upgrade one: a server of the earlier version may be running
+ * beside it. Throws `StartupError` for a file of another program or of a newer version.
+ */
+export function migrate(
+  connection: Connection,
+  options: { path: string; nowMs: number; mayUpgrade: boolean; migrations?: readonly Migration[] },
+): void {
+  const { path, mayUpgrade, migrations = MIGRATIONS } = options;
+  for (;;) {
+    const version = versionOf(connection, path);
+    if (version === migrations.length) return;
+    if (version > migrations.length) {
+      throw new StartupError(
+        `the catalog ${path} was written by a newer version of this program (schema ${version}; this one knows ` +
+          `${migrations.length}): use the newer program, or another catalog`,
+      );
+    }
+    if (version > 0 && !mayUpgrade) {
+      throw new StartupError(
+        `the catalog ${path} was written by an earlier version of this program (schema ${version}; this one writes ` +
+          `${migrations.length}): start the server once to upgrade it`,
+      );
+    }
+    connection.write(() => step(connection, options.nowMs, version, migrations));
+  }
+}
+
+/** One migration, unless another process has just done it. */
+function step(connection: Connection, nowMs: number, version: number, migrations: readonly Migration[]): void {
+  if (connection.pragma("user_version") !== version) return;
+  migrations[version]?.(connection, nowMs);
+  connection.db.exec(`PRAGMA user_version = ${version + 1}`);
+}
+
+/** How many migrations the file has seen; 0 for an empty file. */
+export function versionOf(connection: Connection, path: string): number {
+  return connection.read(() => {
+    const applicationId = connection.pragma("application_id");
+    const objects = Number(connection.get("SELECT count(*) AS n FROM sqlite_schema")?.["n"]);
+    const version = connection.pragma("user_version");
+    if (applicationId === APPLICATION_ID || (applicationId === 0 && objects === 0 && version === 0)) return version;
+    throw new StartupError(
+      `${path} is no catalog but an SQLite database of another program: choose another file with ENGINE_LOCAL_DB`,
+    );
+  });
+}
+
+function createCatalog(connection: Connection, nowMs: number): void {
+  connection.db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  connection.db.exec(SCHEMA_1);
+  connection.db.prepare("INSERT INTO snapshots (id, committed_at_ms) VALUES (0, ?)").run(nowMs);
+}
+
+/**
+ * - `folded_name` is the form under which names are compared; the unique indexes make it the rule.
+ * - `since_version` is the schema version that a column came with, so that the columns of every version can be read.
+ * - An extent's `span_class` is the bit length of its time span; see `extents.ts` for how it makes a search by time
+ *   cheap. The index carries what decides whether an extent is visible, so that only visible rows are fetched.
+ * - Statistics are one row per extent, not one per column (`stats.ts`), and apart from the extents, whose pages stay
+ *   dense for the searches that need no statistics.
+ * - Totals are kept per table: they are asked for often, and adding up 100,000 extents takes tens of milliseconds.
+ */
+const SCHEMA_1 = `
+CREATE TABLE meta (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  schema_generation INTEGER NOT NULL
+) STRICT;
+INSERT INTO meta (id, schema_generation) VALUES (1, 0);
+
+CREATE TABLE databases (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL,
+  folded_name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE tables (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  database_id INTEGER NOT NULL REFERENCES databases (id),
+  name TEXT NOT NULL,
+  folded_name TEXT NOT NULL,
+  schema_version INTEGER NOT NULL,
+  next_column_id INTEGER NOT NULL,
+  retention_days INTEGER,
+  UNIQUE (database_id, folded_name)
+) STRICT;
+
+CREATE TABLE table_totals (
+  table_id INTEGER PRIMARY KEY REFERENCES tables (id),
+  row_count INTEGER NOT NULL,
+  extent_count INTEGER NOT NULL,
+  size_bytes INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE columns (
+  table_id INTEGER NOT NULL REFERENCES tables (id),
+  id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  folded_name TEXT NOT NULL,
+  type TEXT NOT NULL,
+  since_version INTEGER NOT NULL,
+  PRIMARY KEY (table_id, id),
+  UNIQUE (table_id, folded_name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE snapshots (
+  id INTEGER PRIMARY KEY,
+  committed_at_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE extents (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  table_id INTEGER NOT NULL REFERENCES tables (id),
+  schema_version INTEGER NOT NULL,
+  object_key TEXT NOT NULL,
+  format TEXT NOT NULL,
+  format_version INTEGER NOT NULL,
+  row_count INTEGER NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  min_at_ns INTEGER NOT NULL,
+  max_at_ns INTEGER NOT NULL,
+  span_class INTEGER NOT NULL,
+  begin_snapshot INTEGER NOT NULL,
+  end_snapshot INTEGER,
+  deleted_at_ms INTEGER
+) STRICT;
+CREATE INDEX extents_by_time
+  ON extents (table_id, span_class, min_at_ns, max_at_ns, begin_snapshot, end_snapshot);
+CREATE INDEX extents_by_deletion ON extents (table_id, deleted_at_ms) WHERE deleted_at_ms IS NOT NULL;
+
+CREATE TABLE extent_stats (
+  seq INTEGER PRIMARY KEY REFERENCES extents (seq),
+  column_ids TEXT NOT NULL,
+  stats TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE ledger (
+  table_id INTEGER NOT NULL REFERENCES tables (id),
+  key TEXT NOT NULL,
+  snapshot_id INTEGER NOT NULL,
+  extent_count INTEGER NOT NULL,
+  row_count INTEGER NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  created_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (table_id, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ledger_by_age ON ledger (created_at_ms);
+`;

@@ -1,0 +1,204 @@
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../core/clock.ts";
+import { StartupError } from "../../core/errors.ts";
+import { silentLog } from "../../core/log.ts";
+import type { Catalog } from "../catalog.ts";
+import { aFlush, anExtent, column } from "../contract-fixtures.ts";
+import { Connection } from "./connection.ts";
+import { migrate, type Migration } from "./migrations.ts";
+import { openSqliteCatalog } from "./sqlite.ts";
+import { makeFolder, startChild } from "./test-process.ts";
+
+let folder: string;
+let path: string;
+let remove: () => void;
+
+beforeEach(() => {
+  ({ folder, remove } = makeFolder());
+  path = join(folder, "catalog.db");
+});
+afterEach(() => remove());
+
+function open(at = path, mode: "server" | "admin" = "server"): Promise<Catalog> {
+  return openSqliteCatalog({ path: at, clock: systemClock, log: silentLog, mode });
+}
+
+/** A refusal is one `StartupError` that names the file and says what to do. */
+async function refusalOf(opening: Promise<Catalog>, named = path): Promise<string> {
+  const error: unknown = await opening.then((catalog) => catalog.close()).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(StartupError);
+  const { message } = error as StartupError;
+  expect(message).toContain(named);
+  expect(message).toMatch(/choose another|use the newer|start the server|stop that/);
+  return message;
+}
+
+async function makeCatalog(): Promise<void> {
+  const catalog = await open();
+  const { table } = await catalog.createTable({ database: "d", name: "t", columns: [column("at", "timestamp")] });
+  await catalog.commit([aFlush(table, { extents: Array.from({ length: 200 }, () => anExtent()) })]);
+  await catalog.close();
+}
+
+function withFile(work: (db: DatabaseSync) => void): void {
+  const db = new DatabaseSync(path);
+  work(db);
+  db.close();
+}
+
+describe("a new catalog", () => {
+  it("is made with its folders, for this user only", async () => {
+    const deep = join(folder, "a", "b", "catalog.db");
+    const catalog = await open(deep);
+    expect(statSync(join(folder, "a")).mode & 0o777).toBe(0o700);
+    expect(statSync(join(folder, "a", "b")).mode & 0o777).toBe(0o700);
+    expect(statSync(deep).mode & 0o777).toBe(0o600);
+    expect(statSync(`${deep}-wal`).mode & 0o777).toBe(0o600);
+    await catalog.close();
+  });
+
+  it("keeps what was written, and leaves neither log nor process id behind", async () => {
+    await makeCatalog();
+    expect(existsSync(`${path}-wal`)).toBe(false);
+    expect(existsSync(`${path}.pid`)).toBe(false);
+    const catalog = await open();
+    expect((await catalog.tables("d")).map(({ name }) => name)).toEqual(["t"]);
+    expect(await catalog.extents(1, 1)).toHaveLength(200);
+    await catalog.close();
+  });
+
+  it("can be made by an administrative command, and by several at once", async () => {
+    const all = await Promise.all([open(path, "admin"), open(path, "admin"), open(), open(path, "admin")]);
+    await all[0]?.createDatabase("d");
+    for (const catalog of all) expect(await catalog.database("d")).toEqual({ id: 1, name: "d" });
+    await Promise.all(all.map((catalog) => catalog.close()));
+  });
+
+  it("is found through a symbolic link, with its lock", async () => {
+    const catalog = await open();
+    const link = join(folder, "link.db");
+    symlinkSync(path, link);
+    expect(await refusalOf(open(link))).toContain("in use");
+    await catalog.close();
+  });
+});
+
+describe("what cannot be opened", () => {
+  it("is a file that is no database", async () => {
+    writeFileSync(path, "not a database, but long enough to have a header of one hundred bytes".repeat(100));
+    expect(await refusalOf(open())).toContain("is not a catalog: the file is no SQLite database");
+  });
+
+  it("is another program's database, which stays as it was", async () => {
+    withFile((db) => db.exec("CREATE TABLE bookmarks (url TEXT)"));
+    expect(await refusalOf(open())).toContain("another program");
+    withFile((db) => {
+      expect(db.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "delete" });
+      expect(db.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "bookmarks" }]);
+    });
+  });
+
+  it("is a file that was cut off", async () => {
+    await makeCatalog();
+    truncateSync(path, 12_288);
+    expect(await refusalOf(open())).toContain("is damaged");
+  });
+
+  it("is a folder, or below a file", async () => {
+    mkdirSync(path);
+    expect(await refusalOf(open())).toContain("is a folder");
+    writeFileSync(join(folder, "file"), "");
+    const below = join(folder, "file", "catalog.db");
+    expect(await refusalOf(open(below), below)).toContain("a file is in its way");
+  });
+
+  it("is a catalog of a newer version", async () => {
+    await makeCatalog();
+    withFile((db) => db.exec("PRAGMA user_version = 99"));
+    expect(await refusalOf(open())).toMatch(/newer version .*schema 99; this one knows 1/);
+    expect(await refusalOf(open(path, "admin"))).toMatch(/newer version/);
+    withFile((db) => db.exec("PRAGMA user_version = 1"));
+    await (await open()).close();
+  });
+
+  it("is one whose lock another process never gives back", async () => {
+    await makeCatalog();
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    const options = { path, clock: systemClock, log: silentLog, mode: "server", busyTimeoutMs: 20 } as const;
+    expect(await refusalOf(openSqliteCatalog(options))).toContain("is locked by another process");
+    other.close();
+    await (await open()).close();
+  });
+});
+
+describe("without permission", () => {
+  const said = async (at: string): Promise<string> => {
+    const child = startChild("server", at, "", { unprivileged: true });
+    child.process.stdin.end();
+    await child.exited;
+    return child.lines.join("\n");
+  };
+
+  it("opens what is its own", async () => {
+    expect(await said(path)).toBe("open");
+  });
+
+  it("says that the file is read-only", async () => {
+    await makeCatalog();
+    chmodSync(path, 0o444);
+    expect(await said(path)).toMatch(
+      /^failed: the catalog .*catalog\.db cannot be opened: make it and its folder .*EACCES/,
+    );
+  });
+
+  it("says that the folder is", async () => {
+    await makeCatalog();
+    chmodSync(path, 0o666);
+    chmodSync(folder, 0o555);
+    expect(await said(path)).toMatch(/^failed: the catalog .* cannot be opened: make it and its folder .*EACCES/);
+  });
+
+  it("says that the folder cannot be made", async () => {
+    chmodSync(folder, 0o555);
+    const below = join(folder, "new", "catalog.db");
+    expect(await said(below)).toMatch(/^failed: the catalog .*new\/catalog\.db cannot be opened: make it and .*EACCES/);
+  });
+});
+
+describe("migrations", () => {
+  const first: Migration = ({ db }) => db.exec("PRAGMA application_id = 0x454e4743; CREATE TABLE a (x)");
+  const second: Migration = ({ db }, nowMs) => db.exec(`CREATE TABLE b (x); INSERT INTO b VALUES (${nowMs})`);
+  const broken: Migration = ({ db }) => db.exec("CREATE TABLE c (x); CREATE TABLE c (x)");
+  const migrated = (migrations: readonly Migration[], mayUpgrade = true) => {
+    const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 100 });
+    try {
+      migrate(connection, { path, nowMs: 5, mayUpgrade, migrations });
+      return connection.pragma("user_version");
+    } finally {
+      connection.close();
+    }
+  };
+
+  it("run once each, in order", () => {
+    expect(migrated([first])).toBe(1);
+    expect(migrated([first, second])).toBe(2);
+    expect(migrated([first, second])).toBe(2);
+    withFile((db) => expect(db.prepare("SELECT x FROM b").all()).toEqual([{ x: 5 }]));
+  });
+
+  it("leave nothing of one that fails", () => {
+    expect(() => migrated([first, second, broken])).toThrow("already exists");
+    expect(migrated([first, second])).toBe(2);
+    withFile((db) => expect(db.prepare("SELECT name FROM sqlite_schema WHERE name = 'c'").all()).toEqual([]));
+  });
+
+  it("are the server's to run on a catalog that exists", () => {
+    expect(migrated([first], false)).toBe(1);
+    expect(() => migrated([first, second], false)).toThrow(/start the server once/);
+    expect(migrated([first, second])).toBe(2);
+  });
+});

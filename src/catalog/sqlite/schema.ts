@@ -1,0 +1,130 @@
+import type { ColumnRecord, DatabaseRecord, TableRecord } from "../catalog.ts";
+import { foldName } from "../../core/names.ts";
+import { parseColumnType } from "../../format/types.ts";
+import type { Connection, Row } from "./connection.ts";
+
+/** Reads databases, tables and columns on one connection. */
+export class SchemaReader {
+  readonly #connection: Connection;
+  readonly #columns = new ColumnCache();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  databases(): DatabaseRecord[] {
+    return this.#connection.all("SELECT id, name FROM databases ORDER BY folded_name").map(toDatabase);
+  }
+
+  database(name: string): DatabaseRecord | undefined {
+    const row = this.#connection.get("SELECT id, name FROM databases WHERE folded_name = ?", foldName(name));
+    return row === undefined ? undefined : toDatabase(row);
+  }
+
+  table(database: string, name: string): TableRecord | undefined {
+    const where = "WHERE d.folded_name = ? AND t.folded_name = ?";
+    return this.#toTable(this.#connection.get(`${TABLE} ${where}`, foldName(database), foldName(name)));
+  }
+
+  tableById(id: number): TableRecord | undefined {
+    return this.#toTable(this.#connection.get(`${TABLE} WHERE t.id = ?`, id));
+  }
+
+  tables(database: string): TableRecord[] {
+    const rows = this.#connection.all(`${TABLE} WHERE d.folded_name = ? ORDER BY t.folded_name`, foldName(database));
+    return rows.flatMap((row) => this.#toTable(row) ?? []);
+  }
+
+  generation(): number {
+    return Number(this.#connection.get("SELECT schema_generation AS n FROM meta")?.["n"]);
+  }
+
+  /** Forgets the columns read so far: what a transaction read of its own changes is wrong once it is rolled back. */
+  forget(): void {
+    this.#columns.clear();
+  }
+
+  #toTable(row: Row | undefined): TableRecord | undefined {
+    if (row === undefined) return undefined;
+    const id = Number(row["id"]);
+    const schemaVersion = Number(row["schema_version"]);
+    const table: TableRecord = {
+      id,
+      databaseId: Number(row["database_id"]),
+      database: String(row["database"]),
+      name: String(row["name"]),
+      schemaVersion,
+      columns: this.#columnsOf(id, schemaVersion),
+    };
+    if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
+    return table;
+  }
+
+  // The version bounds what is read: the table's row and its columns are two statements, between which another
+  // connection may add columns.
+  #columnsOf(tableId: number, schemaVersion: number): readonly ColumnRecord[] {
+    const cached = this.#columns.get(tableId, schemaVersion);
+    if (cached !== undefined) return cached;
+    const sql = "SELECT id, name, type FROM columns WHERE table_id = ? AND since_version <= ? ORDER BY id";
+    const columns = Object.freeze(this.#connection.all(sql, tableId, schemaVersion).map(toColumn));
+    this.#columns.set(tableId, schemaVersion, columns);
+    return columns;
+  }
+}
+
+const TABLE =
+  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days " +
+  "FROM databases d JOIN tables t ON t.database_id = d.id";
+
+function toDatabase(row: Row): DatabaseRecord {
+  return { id: Number(row["id"]), name: String(row["name"]) };
+}
+
+export function toColumn(row: Row): ColumnRecord {
+  const type = parseColumnType(String(row["type"]));
+  if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
+  return { id: Number(row["id"]), name: String(row["name"]), type };
+}
+
+/** Columns over all cached tables; a column takes some 150 bytes. */
+const CACHED_COLUMNS = 200_000;
+
+/** Columns by table and schema version, which never change; those not used for longest are dropped first. */
+class ColumnCache {
+  readonly #tables = new Map<number, { schemaVersion: number; columns: readonly ColumnRecord[] }>();
+  #size = 0;
+
+  get(tableId: number, schemaVersion: number): readonly ColumnRecord[] | undefined {
+    const entry = this.#tables.get(tableId);
+    if (entry?.schemaVersion !== schemaVersion) return undefined;
+    this.#tables.delete(tableId);
+    this.#tables.set(tableId, entry);
+    return entry.columns;
+  }
+
+  set(tableId: number, schemaVersion: number, columns: readonly ColumnRecord[]): void {
+    this.#drop(tableId);
+    this.#tables.set(tableId, { schemaVersion, columns });
+    this.#size += weightOf(columns);
+    for (const oldest of this.#tables.keys()) {
+      if (this.#size <= CACHED_COLUMNS) break;
+      this.#drop(oldest);
+    }
+  }
+
+  clear(): void {
+    this.#tables.clear();
+    this.#size = 0;
+  }
+
+  #drop(tableId: number): void {
+    const entry = this.#tables.get(tableId);
+    if (entry === undefined) return;
+    this.#tables.delete(tableId);
+    this.#size -= weightOf(entry.columns);
+  }
+}
+
+function weightOf(columns: readonly ColumnRecord[]): number {
+  return columns.length + 1;
+}

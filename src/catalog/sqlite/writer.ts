@@ -1,0 +1,147 @@
+import type { CreateTable, DatabaseRecord, ExtentSummary, FlushOutcome, TableRecord } from "../catalog.ts";
+import { EngineError } from "../../core/errors.ts";
+import { checkName, foldName } from "../../core/names.ts";
+import type { ColumnSpec } from "../../format/types.ts";
+import { InvariantViolation } from "../invariants.ts";
+import { addNewColumns, bumpGeneration, columnsToCreate, insertColumns, missingColumns } from "./columns.ts";
+import { commitFlushes, type EncodedFlush } from "./commit.ts";
+import type { Connection } from "./connection.ts";
+import { endExtent } from "./extents.ts";
+import { sweepLedgerEntries } from "./ledger.ts";
+import { SchemaReader } from "./schema.ts";
+import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
+import { addToTotals } from "./totals.ts";
+
+/**
+ * Everything that writes, on the one connection that does. Each call is one transaction. Times come from the caller's
+ * clock, so that a test's clock reaches this thread.
+ */
+export class Writer {
+  readonly #connection: Connection;
+  readonly #schema: SchemaReader;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#schema = new SchemaReader(connection);
+  }
+
+  createDatabase(name: string): { database: DatabaseRecord; created: boolean } {
+    checkName("database", name);
+    return this.#write(() => this.#ensureDatabase(name));
+  }
+
+  createTable(request: CreateTable): { table: TableRecord; created: boolean } {
+    checkName("database", request.database);
+    checkName("table", request.name);
+    checkRetention(request.retentionDays);
+    return this.#write(() => {
+      const existing = this.#schema.table(request.database, request.name);
+      if (existing !== undefined) return { table: existing, created: false };
+      const columns = columnsToCreate(request.columns);
+      const { database } = this.#ensureDatabase(request.database);
+      return { table: this.#insertTable(database.id, request, columns), created: true };
+    });
+  }
+
+  addColumns(tableId: number, columns: readonly ColumnSpec[]): TableRecord {
+    return this.#write(() => {
+      const table = this.#schema.tableById(tableId);
+      if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+      const missing = missingColumns(table, columns);
+      if (missing.kind === "conflict") throw missing.error;
+      return addNewColumns(this.#connection, this.#schema, table, missing.columns);
+    });
+  }
+
+  commit(nowMs: number, flushes: readonly EncodedFlush[]): FlushOutcome[] {
+    return this.#write(() => commitFlushes(this.#connection, this.#schema, nowMs, flushes));
+  }
+
+  endExtents(nowMs: number, tableId: number, extentIds: readonly string[]): ExtentSummary[] {
+    return this.#write(() => {
+      const snapshot = nextSnapshot(this.#connection, nowMs);
+      const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
+      const ended = extentIds.flatMap((id) => endExtent(this.#connection, tableId, id, end) ?? []);
+      if (ended.length === 0) return ended;
+      insertSnapshot(this.#connection, snapshot);
+      addToTotals(this.#connection, tableId, {
+        rows: -ended.reduce((sum, { rows }) => sum + rows, 0),
+        extents: -ended.length,
+        sizeBytes: -ended.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      });
+      return ended;
+    });
+  }
+
+  /** Throws when one of the extents is alive. What is dead or unknown stays so. */
+  refuseLiveExtents(extentIds: readonly string[]): void {
+    for (const id of extentIds) this.#deadExtent(id);
+  }
+
+  forgetExtents(extentIds: readonly string[]): void {
+    this.#write(() => {
+      for (const id of extentIds) {
+        const seq = this.#deadExtent(id);
+        if (seq === undefined) continue;
+        this.#connection.run("DELETE FROM extent_stats WHERE seq = ?", seq);
+        this.#connection.run("DELETE FROM extents WHERE seq = ?", seq);
+      }
+    });
+  }
+
+  sweepLedger(nowMs: number, limit: number): number {
+    return this.#write(() => sweepLedgerEntries(this.#connection, nowMs, limit));
+  }
+
+  #deadExtent(id: string): number | undefined {
+    const row = this.#connection.get("SELECT seq, end_snapshot FROM extents WHERE id = ?", id);
+    if (row === undefined) return undefined;
+    if (row["end_snapshot"] === null) {
+      throw new InvariantViolation("liveExtentsAreNotForgotten", `extent ${id} is alive`);
+    }
+    return Number(row["seq"]);
+  }
+
+  #ensureDatabase(name: string): { database: DatabaseRecord; created: boolean } {
+    const existing = this.#schema.database(name);
+    if (existing !== undefined) return { database: existing, created: false };
+    const { lastInsertRowid } = this.#connection
+      .statement("INSERT INTO databases (name, folded_name) VALUES (?, ?)")
+      .run(name, foldName(name));
+    bumpGeneration(this.#connection);
+    return { database: { id: Number(lastInsertRowid), name }, created: true };
+  }
+
+  #insertTable(databaseId: number, request: CreateTable, columns: readonly ColumnSpec[]): TableRecord {
+    const sql =
+      "INSERT INTO tables (database_id, name, folded_name, schema_version, next_column_id, retention_days) " +
+      "VALUES (?, ?, ?, 1, 1, ?)";
+    const { name, retentionDays } = request;
+    const inserted = this.#connection.statement(sql).run(databaseId, name, foldName(name), retentionDays ?? null);
+    const tableId = Number(inserted.lastInsertRowid);
+    this.#connection.run("INSERT INTO table_totals VALUES (?, 0, 0, 0)", tableId);
+    insertColumns(this.#connection, tableId, columns);
+    bumpGeneration(this.#connection);
+    const table = this.#schema.tableById(tableId);
+    if (table === undefined) throw new Error(`table id ${tableId} vanished inside a transaction`);
+    return table;
+  }
+
+  #write<T>(work: () => T): T {
+    try {
+      return this.#connection.write(work);
+    } catch (error) {
+      this.#schema.forget();
+      throw error;
+    }
+  }
+}
+
+/** More than this is for ever, and days times nanoseconds must stay within 64 bits. */
+const MAX_RETENTION_DAYS = 36_500;
+
+function checkRetention(days: number | undefined): void {
+  if (days === undefined || (Number.isInteger(days) && days >= 1 && days <= MAX_RETENTION_DAYS)) return;
+  const text = `retention is a whole number of days from 1 to ${MAX_RETENTION_DAYS}, not ${days}`;
+  throw new EngineError("invalid_parameter", text);
+}

@@ -1,0 +1,185 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import { systemClock } from "../core/clock.ts";
+import { silentLog } from "../core/log.ts";
+import { runChild, type Outcome } from "./harness.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "engine-admin-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const run = (...argv: string[]): Promise<Outcome> => runChild(argv, { env: { ENGINE_HOME: folder } });
+
+async function json(...argv: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await run(...argv, "--json");
+  expect([code, stderr]).toEqual([0, ""]);
+  return JSON.parse(stdout);
+}
+
+const createT = (schema: string, ...more: string[]) => run("create-table", "--name", "t", "--schema", schema, ...more);
+
+const AT = { name: "at", type: "timestamp" };
+
+describe("databases and tables", () => {
+  test("are created, widened and listed", async () => {
+    expect(await run("create-database", "logs")).toEqual({ code: 0, stdout: "database logs created\n", stderr: "" });
+    expect(await json("create-database", "LOGS")).toEqual({ database: "logs", created: false });
+    const created = await run("create-table", "--db", "logs", "--name", "lines", "--schema", '"my col":string, n:int');
+    expect(created).toEqual({
+      code: 0,
+      stdout: 'table logs.lines created: at:timestamp, "my col":string, n:int\n',
+      stderr: "",
+    });
+    const widened = await run(
+      "alter-table",
+      "--db",
+      "logs",
+      "--table",
+      "lines",
+      "--add-column",
+      "e:vector(3)",
+      "--add-column",
+      "b:bool",
+    );
+    expect(widened.stdout).toBe('table logs.lines: at:timestamp, "my col":string, n:int, e:vector(3), b:bool\n');
+    expect(await json("list-tables", "--db", "logs")).toEqual([
+      {
+        database: "logs",
+        table: "lines",
+        columns: [
+          AT,
+          { name: "my col", type: "string" },
+          { name: "n", type: "int" },
+          { name: "e", type: "vector(3)" },
+          { name: "b", type: "bool" },
+        ],
+        retention_days: null,
+        rows: 0,
+        extents: 0,
+        size_bytes: 0,
+      },
+    ]);
+    const listed = await run("list-tables", "--db", "logs");
+    expect(listed.stdout).toMatch(
+      /^TABLE +ROWS +EXTENTS +BYTES +COLUMNS +RETENTION\n.+\nlines +0 +0 +0 +5 +forever\n$/,
+    );
+  });
+
+  test("a table is created again only as it is", async () => {
+    expect((await createT("a:int", "--retention-days", "30")).code).toBe(0);
+    const again = await createT("A:int");
+    expect([again.code, again.stdout]).toEqual([0, "table default.t exists already: at:timestamp, a:int\n"]);
+    const other = await createT("a:long");
+    expect(other.code).toBe(1);
+    expect(other.stderr).toContain("error: table default.t exists already with other columns (at:timestamp, a:int)");
+    const kept = await createT("a:int", "--retention-days", "31");
+    expect(kept.stderr).toContain("exists already and keeps its rows 30 days");
+    expect(await json("list-tables")).toMatchObject([{ retention_days: 30 }]);
+  });
+
+  test("a column that is there with another type is a conflict", async () => {
+    await run("create-table", "--name", "t", "--schema", "a:int");
+    const { code, stderr } = await run("alter-table", "--table", "t", "--add-column", "a:string");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: .*a.*\n$/);
+  });
+
+  test("names that are not there are answered with what was perhaps meant", async () => {
+    await run("create-table", "--name", "events", "--schema", "a:int");
+    const table = await run("alter-table", "--table", "evnts", "--add-column", "b:int");
+    expect([table.code, table.stderr]).toEqual([
+      1,
+      "error: there is no table evnts in default; did you mean events?\n",
+    ]);
+    const database = await run("list-tables", "--db", "defualt");
+    expect([database.code, database.stderr]).toEqual([
+      1,
+      "error: there is no database defualt; did you mean default?\n",
+    ]);
+    const unlike = await run("list-tables", "--db", "q");
+    expect(unlike.stderr).toBe("error: there is no database q; `engine create-database NAME` makes one\n");
+  });
+
+  test("an empty database says so", async () => {
+    await run("create-database", "empty");
+    expect((await run("list-tables", "--db", "empty")).stdout).toBe("database empty has no tables\n");
+    expect(await json("list-tables", "--db", "empty")).toEqual([]);
+  });
+
+  test("may be changed beside a running server, which sees it at once", async () => {
+    const path = join(folder, "catalog.db");
+    const catalog = await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" });
+    try {
+      await catalog.createTable({
+        database: "default",
+        name: "t",
+        columns: [{ name: "at", type: { kind: "timestamp" } }],
+      });
+      expect((await run("alter-table", "--table", "t", "--add-column", "b:int")).code).toBe(0);
+      expect((await catalog.table("default", "t"))?.columns.map(({ name }) => name)).toEqual(["at", "b"]);
+    } finally {
+      await catalog.close();
+    }
+  });
+});
+
+describe("the catalog", () => {
+  test("is named by flag, by variable, or lies in the home", async () => {
+    await run("create-database", "a", "--catalog-url", `sqlite:${folder}/flag.db`);
+    expect(existsSync(join(folder, "flag.db"))).toBe(true);
+    const env = { ENGINE_HOME: folder, ENGINE_CATALOG_URL: `sqlite:${folder}/variable.db` };
+    await runChild(["create-database", "a"], { env });
+    expect(existsSync(join(folder, "variable.db"))).toBe(true);
+    expect(existsSync(join(folder, "catalog.db"))).toBe(false);
+  });
+
+  test("on PostgreSQL is not supported yet, and its password is not printed", async () => {
+    const { code, stderr } = await run("list-tables", "--catalog-url", "postgres://u:hunter2@h/d");
+    expect([code, stderr]).toEqual([2, "error: a PostgreSQL catalog is not supported yet; use sqlite:PATH\n"]);
+  });
+
+  test("is not made by a command that only reads", async () => {
+    const { code, stderr } = await run("list-tables");
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      `error: there is no catalog at ${folder}/catalog.db; start an engine with \`engine serve\``,
+    );
+    expect(existsSync(join(folder, "catalog.db"))).toBe(false);
+  });
+
+  test("that is no catalog is told in one line", async () => {
+    writeFileSync(join(folder, "catalog.db"), "this is some other file\n".repeat(100));
+    const { code, stderr } = await run("list-tables");
+    expect([1, 2]).toContain(code);
+    expect(stderr).toMatch(/^error: .*catalog\.db.*\n$/);
+  });
+});
+
+test.for([
+  [["create-table", "--name", "t", "--schema", "at:string"], 'error: --schema: column "at" holds the time'],
+  [
+    ["create-table", "--name", "t", "--schema", "a:int", "--retention-days", "0"],
+    'error: --retention-days is "0"; expected an integer from 1 to 36500',
+  ],
+  [["create-table", "--name", "t", "--schema", "a:int", "--retention-days", "1.5"], "error: --retention-days is"],
+  [
+    ["create-table", "--name", "_t", "--schema", "a:int"],
+    "error: table name \"_t\" starts with '_', which is reserved",
+  ],
+  [["alter-table", "--table", "t", "--add-column", "a"], 'error: --add-column: expected name:type at "a"'],
+  [
+    ["alter-table", "--table", "t", "--add-column", "a:int", "--add-column", "a:int"],
+    'error: --add-column: column "a" is there twice',
+  ],
+  [["create-database", "system"], 'error: database name "system" is reserved'],
+] as const)("%j is wrong usage", async ([argv, message]) => {
+  const { code, stderr } = await run(...argv);
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+  expect(existsSync(join(folder, "catalog.db"))).toBe(false);
+});

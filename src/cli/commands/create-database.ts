@@ -1,0 +1,28 @@
+import { checkName } from "../../core/names.ts";
+import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../catalog.ts";
+import type { CliContext } from "../context.ts";
+import { withExamples } from "../examples.ts";
+import { EXIT } from "../failure.ts";
+import type { RegisterCommand } from "../program.ts";
+
+type Options = CatalogFlags & { json?: true };
+
+export const register: RegisterCommand = (program, context) => {
+  const command = program
+    .command("create-database")
+    .description("Create a database unless it exists (talks to the catalog directly).")
+    .argument("<name>", "name of the database")
+    .option(...CATALOG_FLAG)
+    .option("--json", "print JSON");
+  withExamples(command, ["engine create-database logs"]).action(
+    context.action((name: string, options: Options) => createDatabase(context, name, options)),
+  );
+};
+
+async function createDatabase(context: CliContext, name: string, options: Options): Promise<number> {
+  checkName("database", name);
+  const { database, created } = await withCatalog(context, options, "write", (catalog) => catalog.createDatabase(name));
+  if (options.json) await context.writeJson({ database: database.name, created });
+  else await context.writeLine(`database ${database.name} ${created ? "created" : "exists already"}`);
+  return EXIT.ok;
+}

@@ -1,0 +1,79 @@
+import type { Catalog, CreateTable, TableRecord } from "../../catalog/catalog.ts";
+import { checkName, foldName } from "../../core/names.ts";
+import { sameColumnType } from "../../format/types.ts";
+import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../catalog.ts";
+import type { CliContext } from "../context.ts";
+import { withExamples } from "../examples.ts";
+import { CliError, EXIT } from "../failure.ts";
+import type { RegisterCommand } from "../program.ts";
+import { parseColumns, withTimeColumn } from "../schema.ts";
+import { columnsText, tableJson } from "../table-output.ts";
+
+type Options = CatalogFlags & { db: string; name: string; schema: string; retentionDays?: string; json?: true };
+
+const MAX_RETENTION_DAYS = 36_500;
+
+export const register: RegisterCommand = (program, context) => {
+  const command = program
+    .command("create-table")
+    .description(
+      "Create a table unless it exists (talks to the catalog directly). Types: bool, int, long, real, string, " +
+        "timestamp, dynamic, vector(N). Every table has a column at:timestamp; it comes first unless the schema names it.",
+    )
+    .option("--db <name>", "database; created when missing", "default")
+    .requiredOption("--name <name>", "name of the table")
+    .requiredOption("--schema <columns>", "columns as 'name:type, …'; quote names that need it: '\"my col\":string'")
+    .option("--retention-days <days>", "delete rows after so many days (default: keep them)")
+    .option(...CATALOG_FLAG)
+    .option("--json", "print JSON");
+  withExamples(command, [
+    "engine create-table --name requests --schema 'path:string, status:int, props:dynamic'",
+    "engine create-table --db logs --name lines --schema 'level:string, body:string' --retention-days 30",
+  ]).action(context.action((options: Options) => createTable(context, options)));
+};
+
+async function createTable(context: CliContext, options: Options): Promise<number> {
+  const request: CreateTable = {
+    database: checkName("database", options.db),
+    name: checkName("table", options.name),
+    columns: withTimeColumn(parseColumns("--schema", options.schema)),
+    ...(options.retentionDays === undefined ? {} : { retentionDays: parseDays(options.retentionDays) }),
+  };
+  const { table, created } = await withCatalog(context, options, "write", (catalog) => create(catalog, request));
+  if (options.json) await context.writeJson({ ...tableJson(table), created });
+  else
+    await context.writeLine(
+      `table ${table.database}.${table.name} ${created ? "created" : "exists already"}: ${columnsText(table)}`,
+    );
+  return EXIT.ok;
+}
+
+function parseDays(text: string): number {
+  const days = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0;
+  if (days >= 1 && days <= MAX_RETENTION_DAYS) return days;
+  throw new CliError(
+    `--retention-days is ${JSON.stringify(text)}; expected an integer from 1 to ${MAX_RETENTION_DAYS}`,
+    EXIT.usage,
+  );
+}
+
+/** Creating the same table twice is no mistake; wanting another shape than it has is. */
+async function create(catalog: Catalog, request: CreateTable): Promise<{ table: TableRecord; created: boolean }> {
+  const result = await catalog.createTable(request);
+  const { table, created } = result;
+  if (created) return result;
+  const named = `table ${table.database}.${table.name} exists already`;
+  if (!request.columns.every((column) => hasColumn(table, column))) {
+    throw new CliError(`${named} with other columns (${columnsText(table)}); \`engine alter-table\` adds columns`);
+  }
+  if (request.retentionDays !== undefined && request.retentionDays !== table.retentionDays) {
+    const kept = table.retentionDays === undefined ? "keeps its rows" : `keeps its rows ${table.retentionDays} days`;
+    throw new CliError(`${named} and ${kept}; the retention of a table cannot be changed yet`);
+  }
+  return result;
+}
+
+function hasColumn(table: TableRecord, wanted: CreateTable["columns"][number]): boolean {
+  const found = table.columns.find(({ name }) => foldName(name) === foldName(wanted.name));
+  return found !== undefined && sameColumnType(found.type, wanted.type);
+}

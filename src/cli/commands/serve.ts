@@ -1,0 +1,20 @@
+import { withExamples } from "../examples.ts";
+import type { RegisterCommand } from "../program.ts";
+
+export const register: RegisterCommand = (program, context) => {
+  const command = program
+    .command("serve")
+    .description("Run the engine for this machine: SQLite and the local disk, listening on 127.0.0.1:7777.")
+    .option("--addr <host:port>", "address to listen on (ENGINE_LOCAL_HTTP_ADDR)")
+    .option("--config <file>", "TOML file with options (ENGINE_CONFIG)");
+  withExamples(command, [
+    "engine serve",
+    "engine serve --addr 127.0.0.1:9000",
+    "engine serve --config engine.toml",
+  ]).action(
+    context.action(async (options: { addr?: string; config?: string }) => {
+      const loaded = await context.loadConfigQuietly({ localHttpAddr: options.addr, configFile: options.config });
+      return context.deps.serve({ ...loaded, listen: loaded.config.localHttpAddr });
+    }),
+  );
+};

@@ -1,0 +1,14 @@
+import type { RegisterCommand } from "../program.ts";
+import { withExamples } from "../examples.ts";
+
+export const register: RegisterCommand = (program, context) => {
+  const command = program.command("version").description("Print the version.").option("--json", "print JSON");
+  withExamples(command, ["engine version", "engine version --json"]).action(
+    context.action(async (options: { json?: true }) => {
+      const { version } = context.deps;
+      if (options.json) await context.writeJson({ version });
+      else await context.writeLine(version);
+      return 0;
+    }),
+  );
+};

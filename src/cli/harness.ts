@@ -1,0 +1,95 @@
+import { spawn } from "node:child_process";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { PassThrough, type Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../core/clock.ts";
+import { systemRandom } from "../core/random.ts";
+import { runCli, type CliDeps } from "./main.ts";
+
+/** What the tests of the command line run it with: as a child process, or in this one with streams of their own. */
+export type Outcome = { code: number | null; stdout: string; stderr: string };
+
+const ENTRY = fileURLToPath(new URL("./harness-child.ts", import.meta.url));
+
+export type RunOptions = {
+  env?: Readonly<Record<string, string>>;
+  input?: string | Uint8Array | Readable;
+  /** Stops reading standard output after so many bytes. */
+  closeStdoutAfterBytes?: number;
+};
+
+/** Runs the command line as a process of its own. */
+export function runChild(argv: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...options.env };
+  const child = spawn(process.execPath, [ENTRY, ...argv], { env });
+  const outcome: Outcome = { code: null, stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    outcome.stdout += text;
+    if (outcome.stdout.length > (options.closeStdoutAfterBytes ?? Number.POSITIVE_INFINITY)) child.stdout.destroy();
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => void (outcome.stderr += text));
+  // A command that fails early does not read all of its input.
+  child.stdin.on("error", () => undefined);
+  if (options.input instanceof PassThrough) options.input.pipe(child.stdin);
+  else child.stdin.end(options.input ?? "");
+  return new Promise((resolve) => {
+    child.on("close", (code) => resolve({ ...outcome, code }));
+  });
+}
+
+export type TerminalOptions = { env?: Readonly<Record<string, string>>; columns?: number; input?: string };
+
+/** Runs the command line in this process, with standard output and error that claim to be a terminal. */
+export async function runOnTerminal(argv: readonly string[], options: TerminalOptions = {}): Promise<Outcome> {
+  const [stdout, stderr] = [terminal(options.columns ?? 80), terminal(options.columns ?? 80)];
+  const stdin = new PassThrough();
+  stdin.end(options.input ?? "");
+  const deps: CliDeps = {
+    serve: () => Promise.resolve(0),
+    version: "1.2.3",
+    env: { HOME: "/nonexistent", ...options.env },
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    clock: systemClock,
+    random: systemRandom,
+  };
+  const code = await runCli(argv, deps);
+  return { code, stdout: stdout.text(), stderr: stderr.text() };
+}
+
+function terminal(columns: number) {
+  const chunks: Buffer[] = [];
+  const stream = new PassThrough().on("data", (chunk: Buffer) => chunks.push(chunk));
+  return {
+    stream: Object.assign(stream, { isTTY: true, columns }),
+    text: () => Buffer.concat(chunks).toString("utf8"),
+  };
+}
+
+export type TestServer = { url: string; server: Server; close(): Promise<void> };
+
+/** An HTTP server that answers with what `handle` does. */
+export async function startServer(
+  handle: (request: IncomingMessage, body: Buffer, response: ServerResponse) => void,
+): Promise<TestServer> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => handle(request, Buffer.concat(chunks), response));
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    server,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

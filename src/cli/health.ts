@@ -1,0 +1,36 @@
+import { apiFailure, connectionFailure, openClient, readApiError, readText } from "./client.ts";
+import type { CliContext } from "./context.ts";
+import { CliError } from "./failure.ts";
+import type { Target } from "./target.ts";
+import { visible } from "./text.ts";
+
+const TIMEOUT_MS = 10_000;
+
+export type Health = { status: string; version: string };
+
+/** Asks the server how it is. @throws CliError when there is no answer, or it is no engine's. */
+export async function readHealth(context: CliContext, target: Target): Promise<Health> {
+  const client = await openClient(target, `engine/${context.deps.version}`);
+  try {
+    const reply = await client.send({ method: "GET", path: "/health", timeoutMs: TIMEOUT_MS });
+    // A draining server answers 503, and still says what it is.
+    if (reply.status !== 200 && reply.status !== 503) throw apiFailure(await readApiError(reply), target);
+    const health = parseHealth(await readText(reply));
+    if (health === undefined) throw new CliError(`what answers at ${target.url} (${reply.status}) is no engine`);
+    return health;
+  } catch (error) {
+    throw error instanceof CliError ? error : connectionFailure(error, target);
+  } finally {
+    await client.close();
+  }
+}
+
+function parseHealth(text: string): Health | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null || !("status" in value) || !("version" in value)) return undefined;
+    return { status: visible(String(value.status)), version: visible(String(value.version)) };
+  } catch {
+    return undefined;
+  }
+}

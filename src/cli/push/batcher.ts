@@ -1,0 +1,120 @@
+import { LIMITS } from "../../core/limits.ts";
+import { CliError } from "../failure.ts";
+
+/** A request's worth of input: whole lines. */
+export type Batch = {
+  body: Buffer;
+  /** 1-based line of the input with which the body begins. */
+  firstLine: number;
+  lines: number;
+};
+
+const NEWLINE = 0x0a;
+
+export const BATCH_BYTES = 8 * 2 ** 20;
+
+/**
+ * Cuts input into batches at newlines. A batch has at most `batchBytes`; a line longer than that is a batch of its own,
+ * up to `lineBytes`. How the input arrives in pieces makes no difference to where it is cut: the same input gives the
+ * same batches, which is what lets a repeated push be recognised.
+ */
+export class Batcher {
+  readonly #batchBytes: number;
+  readonly #lineBytes: number;
+  #buffer: Buffer;
+  #sizeBytes = 0;
+  /** No newline lies in the buffer before this, once it is known that the first line is a long one. */
+  #searchedBytes = 0;
+  #line = 1;
+
+  constructor(batchBytes = BATCH_BYTES, lineBytes: number = LIMITS.ingestBodyBytes) {
+    this.#batchBytes = batchBytes;
+    this.#lineBytes = lineBytes;
+    this.#buffer = Buffer.allocUnsafe(batchBytes);
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#reserve(this.#sizeBytes + chunk.byteLength);
+    this.#buffer.set(chunk, this.#sizeBytes);
+    this.#sizeBytes += chunk.byteLength;
+  }
+
+  /**
+   * The next batch that more input could not change; undefined while there is none.
+   * @throws CliError when a line is longer than any request may be.
+   */
+  takeFull(): Batch | undefined {
+    if (this.#sizeBytes <= this.#batchBytes) return undefined;
+    const cut = this.#buffer.lastIndexOf(NEWLINE, this.#batchBytes - 1) + 1;
+    return cut > 0 ? this.#take(cut) : this.#takeLongLine();
+  }
+
+  /** All whole lines that are there, sooner than their number asks for; undefined when there is none. */
+  takeLines(): Batch | undefined {
+    const cut = this.#sizeBytes === 0 ? 0 : this.#buffer.lastIndexOf(NEWLINE, this.#sizeBytes - 1) + 1;
+    return cut > 0 ? this.#take(cut) : undefined;
+  }
+
+  /** What is left when the input ends, with or without a newline at its end. */
+  takeRest(): Batch | undefined {
+    if (this.#sizeBytes === 0) return undefined;
+    if (this.#sizeBytes > this.#lineBytes) throw this.#tooLong();
+    return this.#take(this.#sizeBytes);
+  }
+
+  #takeLongLine(): Batch | undefined {
+    const end = this.#buffer.subarray(0, this.#sizeBytes).indexOf(NEWLINE, this.#searchedBytes);
+    this.#searchedBytes = this.#sizeBytes;
+    if ((end < 0 ? this.#sizeBytes : end) > this.#lineBytes) throw this.#tooLong();
+    if (end < 0) return undefined;
+    // Without its newline, so that a line of exactly the limit is still accepted.
+    const batch = this.#take(end);
+    this.#drop(1);
+    this.#line = batch.firstLine + 1;
+    return { ...batch, lines: 1 };
+  }
+
+  #take(cut: number): Batch {
+    const body = this.#buffer.subarray(0, cut);
+    const newlines = countNewlines(body);
+    const lines = newlines + (body[cut - 1] === NEWLINE ? 0 : 1);
+    const batch = { body, firstLine: this.#line, lines };
+    this.#line += newlines;
+    // The batch keeps the buffer; what follows moves to a new one.
+    const rest = this.#buffer.subarray(cut, this.#sizeBytes);
+    this.#buffer = Buffer.allocUnsafe(Math.max(this.#batchBytes, rest.length));
+    this.#buffer.set(rest);
+    this.#sizeBytes = rest.length;
+    this.#searchedBytes = 0;
+    return batch;
+  }
+
+  #drop(count: number): void {
+    this.#buffer.copyWithin(0, count, this.#sizeBytes);
+    this.#sizeBytes -= count;
+  }
+
+  #reserve(neededBytes: number): void {
+    if (neededBytes <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(neededBytes, this.#buffer.length * 2));
+    larger.set(this.#buffer.subarray(0, this.#sizeBytes));
+    this.#buffer = larger;
+  }
+
+  #tooLong(): CliError {
+    return new CliError(
+      `line ${this.#line} of the input has more than ${this.#lineBytes} bytes, the most that a row may have`,
+    );
+  }
+}
+
+function countNewlines(body: Buffer): number {
+  let count = 0;
+  for (let at = body.indexOf(NEWLINE); at >= 0; at = body.indexOf(NEWLINE, at + 1)) count++;
+  return count;
+}
+
+/** Whether the body has anything but blank lines; the server refuses a request without rows. */
+export function hasRows(body: Uint8Array): boolean {
+  return body.some((byte) => byte !== NEWLINE && byte !== 0x0d && byte !== 0x20 && byte !== 0x09);
+}

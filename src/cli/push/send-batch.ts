@@ -1,0 +1,131 @@
+import { sleep, type Clock } from "../../core/clock.ts";
+import type { Random } from "../../core/random.ts";
+import {
+  apiFailure,
+  connectionFailure,
+  neverConnected,
+  readApiError,
+  readText,
+  type ClientReply,
+  type EngineClient,
+} from "../client.ts";
+import { CliError } from "../failure.ts";
+import type { Target } from "../target.ts";
+import type { Batch } from "./batcher.ts";
+
+export type PushTarget = Target & { database: string; table: string };
+
+export type Sender = {
+  client: EngineClient;
+  target: PushTarget;
+  clock: Clock;
+  random: Random;
+  /** Told before each wait for another attempt. */
+  onRetry: (reason: string, delayMs: number) => void;
+  /** Set once any request reached the server: from then on a refused connection is a restart, and worth waiting for. */
+  reached: boolean;
+};
+
+/** The acknowledgement of one request. */
+export type Ack = { rows: number; snapshotId: string; replayed: boolean };
+
+const TIMEOUT_MS = 120_000;
+const MAX_ATTEMPTS = 10;
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+/** A server may ask for more patience than that; it is asked again all the same. */
+const MAX_RETRY_AFTER_MS = 60_000;
+/** Busy, draining, or a proxy that lost its server. With a key each may be sent again without harm. */
+const RETRIED = new Set([408, 429, 502, 503, 504]);
+
+type Attempt = { ack: Ack } | { failure: CliError; retryAfterMs?: number; final: boolean };
+
+/**
+ * Sends one batch under its idempotency key until it is acknowledged: after a lost connection it is unknown whether
+ * the server has the rows, and the key makes it harmless to send them again.
+ * @throws CliError when the server refuses the rows, or after the last attempt.
+ */
+export async function sendBatch(sender: Sender, batch: Batch, key: string): Promise<Ack> {
+  for (let attempt = 1; ; attempt++) {
+    const result = await tryOnce(sender, batch, key);
+    if ("ack" in result) return result.ack;
+    if (result.final || attempt === MAX_ATTEMPTS) throw result.failure;
+    const delayMs = Math.max(result.retryAfterMs ?? 0, backoffMs(attempt, sender.random));
+    sender.onRetry(result.failure.message, delayMs);
+    await sleep(sender.clock, delayMs);
+  }
+}
+
+/** Doubles from attempt to attempt, and varies by half so that clients do not come back together. */
+function backoffMs(attempt: number, random: Random): number {
+  const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
+  return Math.round(delayMs * (0.5 + random.next() / 2));
+}
+
+async function tryOnce(sender: Sender, batch: Batch, key: string): Promise<Attempt> {
+  const { target } = sender;
+  try {
+    const reply = await sender.client.send({
+      method: "POST",
+      path: "/v1/ingest",
+      headers: {
+        "content-type": "application/x-ndjson",
+        "x-database": target.database,
+        "x-table": target.table,
+        "x-idempotency-key": key,
+      },
+      body: batch.body,
+      timeoutMs: TIMEOUT_MS,
+    });
+    sender.reached = true;
+    if (reply.status === 200) return { ack: parseAck(await readText(reply), target) };
+    return await refusal(reply, sender, batch);
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    const unreachable = neverConnected(error);
+    sender.reached ||= !unreachable;
+    return { failure: connectionFailure(error, target), final: unreachable && !sender.reached };
+  }
+}
+
+async function refusal(reply: ClientReply, sender: Sender, batch: Batch): Promise<Attempt> {
+  const error = await readApiError(reply);
+  const retryAfterMs = parseRetryAfter(reply.header("retry-after"), sender.clock);
+  const failure = apiFailure({ ...error, message: `${placeOf(batch, error.line)}${error.message}` }, sender.target);
+  const final = !RETRIED.has(reply.status);
+  return {
+    failure: final ? failure : apiFailure(error, sender.target),
+    final,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+/** Where in the whole input the refused line is; the server counts from the start of the request. */
+function placeOf(batch: Batch, line: number | undefined): string {
+  const { firstLine, lines } = batch;
+  if (line !== undefined) return `line ${firstLine + line - 1} of the input: `;
+  return lines === 1
+    ? `line ${firstLine} of the input: `
+    : `lines ${firstLine} to ${firstLine + lines - 1} of the input: `;
+}
+
+/** `Retry-After` as seconds or as a date (RFC 9110 §10.2.3). */
+function parseRetryAfter(header: string | undefined, clock: Clock): number | undefined {
+  if (header === undefined) return undefined;
+  const delayMs = /^\d+$/.test(header.trim()) ? Number(header) * 1_000 : Date.parse(header) - clock.nowMs();
+  return Number.isNaN(delayMs) ? undefined : Math.min(Math.max(delayMs, 0), MAX_RETRY_AFTER_MS);
+}
+
+function parseAck(text: string, target: Target): Ack {
+  try {
+    const value = JSON.parse(text) as Record<string, unknown> | null;
+    const rows = value?.["rows_ingested"];
+    const snapshotId = value?.["snapshot_id"];
+    if (typeof rows === "number" && typeof snapshotId === "string") {
+      return { rows, snapshotId, replayed: value?.["replayed"] === true };
+    }
+  } catch {
+    // Falls through: whatever it is, it is no acknowledgement.
+  }
+  throw new CliError(`what answers at ${target.url} is no engine: its answer is no acknowledgement`);
+}

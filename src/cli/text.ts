@@ -1,0 +1,81 @@
+/** Text on a terminal: what it may contain, how wide it is, and where to cut it. */
+
+// oxlint-disable-next-line no-control-regex -- control characters are what it is about
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/**
+ * Shows control characters and direction overrides as escapes, so that stored data can neither move the cursor nor
+ * rewrite what stands around it.
+ */
+export function visible(text: string): string {
+  return text.replace(UNSAFE, (char) => SHORT[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+const ASCII = /^[\x20-\x7e]*$/;
+const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+const EMOJI = /\p{Emoji_Presentation}|\u{fe0f}/u;
+/** East Asian Wide and Fullwidth, in the blocks that hold nearly all of them (Unicode Annex 11). */
+const WIDE: readonly (readonly [number, number])[] = [
+  [0x1100, 0x115f],
+  [0x2e80, 0x303e],
+  [0x3041, 0xa4cf],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe30, 0xfe6f],
+  [0xff00, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x1f300, 0x1f64f],
+  [0x1f900, 0x1faff],
+  [0x20000, 0x3fffd],
+];
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+function graphemeWidth(grapheme: string): number {
+  const point = grapheme.codePointAt(0) ?? 0;
+  if (EMOJI.test(grapheme) || WIDE.some(([first, last]) => point >= first && point <= last)) return 2;
+  return ZERO_WIDTH.test(String.fromCodePoint(point)) ? 0 : 1;
+}
+
+/** Columns that the text takes on a terminal. */
+export function displayWidth(text: string): number {
+  if (ASCII.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  return width;
+}
+
+/** The text cut to at most `width` columns; what was cut off is marked by `…`. */
+export function cutToWidth(text: string, width: number): string {
+  // No character takes less than a unit of its own but the zero-width ones, so a long text is not measured whole.
+  if (text.length <= width && displayWidth(text) <= width) return text;
+  if (width <= 0) return "";
+  let kept = "";
+  let used = 0;
+  for (const { segment } of graphemes.segment(text.slice(0, width * 16 + 64))) {
+    const next = graphemeWidth(segment);
+    if (used + next > width - 1) return `${kept}…`;
+    kept += segment;
+    used += next;
+  }
+  return kept.length === text.length ? kept : `${kept}…`;
+}
+
+/** The text filled with spaces to `width` columns. */
+export function pad(text: string, width: number, side: "left" | "right" = "left"): string {
+  const fill = " ".repeat(Math.max(0, width - displayWidth(text)));
+  return side === "left" ? text + fill : fill + text;
+}
+
+export type Style = (code: "bold" | "dim" | "red" | "yellow", text: string) => string;
+
+const SGR = { bold: [1, 22], dim: [2, 22], red: [31, 39], yellow: [33, 39] } as const;
+
+/**
+ * Colour where it helps: on a terminal, unless `NO_COLOR` is set (to anything but the empty string, no-color.org) or
+ * the terminal is dumb.
+ */
+export function styleFor(stream: { isTTY?: boolean }, env: Readonly<Record<string, string | undefined>>): Style {
+  const on = stream.isTTY === true && (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
+  return (code, text) => (on ? `\u001b[${SGR[code][0]}m${text}\u001b[${SGR[code][1]}m` : text);
+}

@@ -1,0 +1,70 @@
+import { OPTION_NAMES, optionOf, type Option } from "./options.ts";
+
+const INTRODUCTION = `# Configuration
+
+<!-- Printed from the option table by \`npm run docs\`; edit \`src/config/options.ts\` instead. -->
+
+Options come from four places; later ones win: the default, the TOML file named by \`--config\` or \`ENGINE_CONFIG\`, the environment, a flag of the command line. \`engine config\` prints the effective values and where each came from, without secrets.
+
+- An empty variable counts as unset.
+- A value that is not accepted stops the start with exit code 2 and a message that names the variable, the value and what is accepted.
+- An unknown \`ENGINE_…\` variable or TOML key has no effect and gets a warning.
+- Relative paths start at the working directory, in the TOML file at the file's own folder; \`~\` is the user's home.
+- Bytes may be written with a unit: \`64MiB\`, \`1GiB\`.
+
+\`\`\`toml
+[server]
+port = 8080
+
+[ingest]
+flush_max_age_ms = 20
+max_inflight_bytes = "512MiB"
+\`\`\`
+
+Side: S server, C command line and local engine, SC both.
+`;
+
+const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
+  ["", "The file itself"],
+  ["storage", "Storage"],
+  ["catalog", "Catalog"],
+  ["server", "Server"],
+  ["ingest", "Ingest"],
+  ["query", "Queries"],
+  ["client", "Client commands"],
+  ["log", "Logging"],
+];
+
+/** The reference of all options, as Markdown. */
+export function renderConfigurationDoc(): string {
+  const options = OPTION_NAMES.map(optionOf);
+  const sections = SECTIONS.map(([prefix, title]) => {
+    const rows = options.filter((option) => (option.toml?.split(".")[0] ?? "") === prefix).map(renderRow);
+    return `## ${title}\n\n${HEADER}${rows.join("\n")}\n`;
+  });
+  return `${INTRODUCTION}\n${sections.join("\n")}`;
+}
+
+const HEADER = `| Variable | TOML key | Flag | Type and range | Default | Side | Purpose |
+|---|---|---|---|---|---|---|
+`;
+
+function renderRow(option: Option<unknown>): string {
+  const shown = option.defaultShown;
+  const isValue = /^[\w$~:./-]+$/.test(shown);
+  const secret = option.secret === true ? " Secrets in it are never printed." : "";
+  const cells = [
+    code(option.env),
+    code(option.toml),
+    code(option.flag),
+    option.kind.label,
+    isValue ? code(shown) : shown,
+    option.side,
+    option.doc + secret,
+  ];
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+}
+
+function code(text: string | undefined): string {
+  return text === undefined ? "" : `\`${text}\``;
+}

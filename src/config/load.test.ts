@@ -1,0 +1,396 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { StartupError } from "../core/errors.ts";
+import { describeConfig } from "./describe.ts";
+import { loadConfig, type ConfigSources } from "./load.ts";
+import { OPTION_NAMES, optionOf, type Config, type OptionName } from "./options.ts";
+
+const WORLD = { workingDir: "/work", userHome: "/home/u", cores: 4 };
+
+function load(sources: Partial<ConfigSources> = {}) {
+  return loadConfig({ env: {}, ...WORLD, ...sources });
+}
+
+function loadToml(text: string, sources: Partial<ConfigSources> = {}) {
+  return load({ ...sources, env: { ENGINE_CONFIG: "/etc/engine/engine.toml", ...sources.env }, readFile: () => text });
+}
+
+function failure(run: () => unknown): StartupError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof StartupError) return error;
+    throw error;
+  }
+  throw new Error("it was accepted");
+}
+
+type Sample = {
+  /** Two accepted texts and what they mean; the TOML form when it is not that text in quotes. */
+  one: [text: string, value: unknown, toml?: string];
+  two: [text: string, value: unknown, toml?: string];
+  /** Texts that are refused, and TOML values. */
+  bad: string[];
+  badToml?: string[];
+};
+
+const integer = (one: number, two: number, min: number, max: number): Sample => ({
+  one: [String(one), one, String(one)],
+  two: [String(two), two],
+  bad: [String(min - 1), String(max + 1), "many", "1.5", "0x10", "1e3", "+5", "5 rows", "9007199254740993"],
+  badToml: ["true", "1.5", "[1]", "{ a = 1 }", String(max + 1), "2024-01-01"],
+});
+const bytes = (one: number, unit: [string, number], min: number, max: number): Sample => ({
+  ...integer(one, one + 1, min, max),
+  two: [unit[0], unit[1]],
+});
+const path = (name: string): Sample => ({
+  one: ["/a/b", "/a/b"],
+  two: [`~/${name}`, `/home/u/${name}`],
+  bad: ["a\0b"],
+  badToml: ["1", "true", "[]"],
+});
+
+/** A new option has no sample, and the types say so. */
+const SAMPLES: Record<OptionName, Sample> = {
+  configFile: path("engine.toml"),
+  home: path("home"),
+  localDb: path("db"),
+  localData: path("data"),
+  catalogUrl: {
+    one: ["sqlite:/var/c.db", { kind: "sqlite", path: "/var/c.db" }],
+    two: ["postgres://u:pw@db:5432/engine", { kind: "postgres", url: "postgres://u:pw@db:5432/engine" }],
+    bad: [
+      "mysql://u:hunter2@h",
+      "catalog.db",
+      "sqlite:",
+      "sqlite::memory:",
+      "sqlite://host/c.db",
+      "postgres://u:hunter2@h:99999",
+    ],
+    badToml: ["1", "true"],
+  },
+  serverPort: integer(9000, 0, 0, 65_535),
+  httpAddr: {
+    one: ["127.0.0.1:80", { host: "127.0.0.1", port: 80 }],
+    two: ["[::1]:0", { host: "::1", port: 0 }],
+    bad: [
+      "80",
+      ":80",
+      "host",
+      "host:",
+      "host:65536",
+      "host:-1",
+      "[::zz]:1",
+      "::1:80",
+      "a b:80",
+      "http://h:80",
+      "h:80/x",
+    ],
+    badToml: ["8080"],
+  },
+  localHttpAddr: {
+    one: ["localhost:7000", { host: "localhost", port: 7000 }],
+    two: ["0.0.0.0:65535", { host: "0.0.0.0", port: 65_535 }],
+    bad: ["7777"],
+    badToml: ["7777"],
+  },
+  httpDriver: { one: ["node", "node"], two: ["UWS", "uws"], bad: ["express"], badToml: ["1"] },
+  drainTimeoutSecs: integer(0, 3600, 0, 3_600),
+  corsAllowedOrigins: {
+    one: ["https://a.example", ["https://a.example"], '["https://a.example"]'],
+    two: ["http://localhost:3000, *", ["http://localhost:3000", "*"]],
+    bad: ["a.example", "https://a.example/path", "https://a,,https://b", "ftp://a"],
+    badToml: ["1", "[1]", '["nonsense"]', "[]"],
+  },
+  logLevel: { one: ["debug", "debug"], two: ["SILENT", "silent"], bad: ["verbose"], badToml: ["3"] },
+  pathPrefix: {
+    one: ["prod/eu-1", "prod/eu-1"],
+    two: ["e", "e"],
+    bad: ["/a", "a/", "a//b", "../a", "_x", "a b", "ä"],
+    badToml: ["1"],
+  },
+  writeFormat: { one: ["parquet", "parquet"], two: ["tlm", "tlm"], bad: ["csv"], badToml: ["false"] },
+  schemaCacheTtlSecs: integer(0, 60, 0, 86_400),
+  stagingDisabled: {
+    one: ["1", true, "true"],
+    two: ["no", false],
+    bad: ["2", "enabled", "truee"],
+    badToml: ["1", "[true]"],
+  },
+  flushMaxRows: integer(1, 5, 1, 10_000_000),
+  flushMaxBytes: bytes(4096, ["2 MiB", 2_097_152], 1_024, 2 ** 30),
+  flushMaxAgeMs: integer(0, 10, 0, 60_000),
+  commitWindowMs: integer(0, 10, 0, 10_000),
+  commitMaxExtents: integer(1, 10, 1, 10_000),
+  ingestMaxInflightBytes: bytes(100_000_000, ["1gib", 2 ** 30], 2 ** 26, 2 ** 40),
+  sealThreads: integer(1, 64, 1, 64),
+  queryMemoryBytes: bytes(2 ** 20, ["64MiB", 2 ** 26], 2 ** 20, 2 ** 40),
+  queryWallMs: integer(10, 1_000, 10, 86_400_000),
+  queryMaxConcurrent: integer(0, 8, 0, 10_000),
+  queryRetryAfterSecs: integer(1, 5, 1, 3_600),
+  queryWorkers: integer(1, 8, 1, 64),
+  serverUrl: {
+    one: ["https://engine.example.com/base/", "https://engine.example.com/base"],
+    two: ["http://127.0.0.1:7777", "http://127.0.0.1:7777"],
+    bad: ["127.0.0.1:7777", "ftp://h", "http://u:hunter2@h", "http://h/?a=1", "http://h/#x", "http:"],
+    badToml: ["7777"],
+  },
+  token: { one: ["abc.DEF-1", "abc.DEF-1"], two: ["t", "t"], bad: ["hunter2 hunter2", "hunter2é"], badToml: ["7"] },
+};
+
+const FILE = "/etc/engine/engine.toml";
+const assignment = (key: string, text: string) => `${key} = ${text}\n`;
+
+/** Options by the places that may set them, each with its sample. */
+const ALL = OPTION_NAMES.map((name) => ({ name, ...optionOf(name), ...SAMPLES[name] }));
+const IN_ENV = ALL.flatMap((row) => (row.env === undefined ? [] : [{ ...row, env: row.env }]));
+const IN_FILE = ALL.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
+const IN_BOTH = IN_ENV.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
+
+test("every option can be set somewhere", () => {
+  expect(ALL.filter((row) => row.env === undefined && row.toml === undefined)).toEqual([]);
+});
+
+test.for(IN_ENV)("$env sets $name", ({ name, env, one: [text, value] }) => {
+  const { config, origins } = load({ env: { [env]: ` ${text} ` }, readFile: () => "" });
+  expect(config[name]).toEqual(value);
+  expect(origins[name]).toBe(env);
+});
+
+test.for(IN_ENV)("$env counts as unset when it is empty", ({ name, env }) => {
+  const { config, origins, warnings } = load({ env: { [env]: "  " } });
+  expect(config[name]).toEqual(load().config[name]);
+  expect(origins[name]).toBe("default");
+  expect(warnings).toEqual([]);
+});
+
+test.for(IN_FILE)("$toml sets $name, in its own form and as text", ({ name, toml, one, two }) => {
+  const [text, value, native = JSON.stringify(text)] = one;
+  const { config, origins, warnings } = loadToml(assignment(toml, native));
+  expect(config[name]).toEqual(value);
+  expect(origins[name]).toBe(`${toml} in ${FILE}`);
+  expect(warnings).toEqual([]);
+  expect(loadToml(assignment(toml, JSON.stringify(two[0]))).config[name]).toEqual(two[1]);
+});
+
+test.for(IN_BOTH)("$env wins over $toml", ({ name, env, toml, one, two }) => {
+  const inFile = assignment(toml, JSON.stringify(one[0]));
+  const { config, origins } = loadToml(inFile, { env: { [env]: two[0] } });
+  expect(config[name]).toEqual(two[1]);
+  expect(origins[name]).toBe(env);
+});
+
+test.for(IN_BOTH)("a flag wins over $env and $toml", ({ name, env, toml, one, two }) => {
+  const inFile = assignment(toml, JSON.stringify(two[0]));
+  const { config } = loadToml(inFile, { env: { [env]: two[0] }, flags: { [name]: one[0] } });
+  expect(config[name]).toEqual(one[1]);
+});
+
+const refusals = <R extends { bad: string[] }>(rows: readonly R[]) =>
+  rows.flatMap((row) => row.bad.map((text) => ({ ...row, text })));
+
+test.for(refusals(IN_ENV))("$env does not take $text", ({ env, kind, text }) => {
+  const error = failure(() => load({ env: { [env]: text } }));
+  expect(error.exitCode).toBe(2);
+  expect(error.message.startsWith(`${env} is "`)).toBe(true);
+  expect(error.message).toContain(`expected ${kind.accepts}`);
+  expect(error.message).not.toContain("hunter2");
+});
+
+test.for(refusals(ALL))("a flag for $name does not take $text", ({ name, kind, flag, text }) => {
+  const error = failure(() => load({ flags: { [name]: text } }));
+  expect(error.exitCode).toBe(2);
+  expect(error.message.startsWith(`${flag ?? name} is "`)).toBe(true);
+  expect(error.message).toContain(`expected ${kind.accepts}`);
+  expect(error.message).not.toContain("hunter2");
+});
+
+const FILE_REFUSALS = IN_FILE.flatMap((row) => (row.badToml ?? []).map((value) => ({ ...row, value })));
+
+test.for(FILE_REFUSALS)("$toml does not take $value", ({ toml, kind, value }) => {
+  const error = failure(() => loadToml(assignment(toml, value)));
+  expect(error.exitCode).toBe(2);
+  expect(error.message).toContain(`${toml} in ${FILE} is `);
+  expect(error.message).toContain(`expected ${kind.accepts}`);
+});
+
+test("the defaults are those of the specification", () => {
+  const { config, origins, warnings } = load();
+  expect(config).toEqual({
+    configFile: undefined,
+    home: "/home/u/.engine",
+    localDb: "/home/u/.engine/catalog.db",
+    localData: "/home/u/.engine/data",
+    catalogUrl: { kind: "sqlite", path: "/home/u/.engine/catalog.db" },
+    serverPort: 8080,
+    httpAddr: { host: "0.0.0.0", port: 8080 },
+    localHttpAddr: { host: "127.0.0.1", port: 7777 },
+    httpDriver: "auto",
+    drainTimeoutSecs: 30,
+    corsAllowedOrigins: undefined,
+    logLevel: "info",
+    pathPrefix: "engine",
+    writeFormat: "tlm",
+    schemaCacheTtlSecs: 5,
+    stagingDisabled: false,
+    flushMaxRows: 8_000,
+    flushMaxBytes: 16_777_216,
+    flushMaxAgeMs: 50,
+    commitWindowMs: 5,
+    commitMaxExtents: 128,
+    ingestMaxInflightBytes: 268_435_456,
+    sealThreads: 4,
+    queryMemoryBytes: 4_294_967_296,
+    queryWallMs: 300_000,
+    queryMaxConcurrent: 0,
+    queryRetryAfterSecs: 1,
+    queryWorkers: 2,
+    serverUrl: undefined,
+    token: undefined,
+  });
+  expect(new Set(Object.values(origins))).toEqual(new Set(["default"]));
+  expect(warnings).toEqual([]);
+});
+
+test("defaults follow the options that they are derived from, and say so", () => {
+  const { config, origins } = load({ env: { ENGINE_HOME: "e" } });
+  expect(config.catalogUrl).toEqual({ kind: "sqlite", path: "/work/e/catalog.db" });
+  expect(origins.catalogUrl).toBe("default (from ENGINE_HOME)");
+  const ported = loadToml("[server]\nport = 9999\n");
+  expect(ported.config.httpAddr).toEqual({ host: "0.0.0.0", port: 9999 });
+  expect(ported.origins.httpAddr).toBe("default (from server.port in /etc/engine/engine.toml)");
+  expect(load({ cores: 200 }).config.sealThreads).toBe(64);
+});
+
+test("relative paths start at the working directory, in the file at its folder", () => {
+  expect(load({ env: { ENGINE_LOCAL_DATA: "data" } }).config.localData).toBe("/work/data");
+  expect(loadToml('storage.local_data = "data"').config.localData).toBe("/etc/engine/data");
+  expect(load({ env: { ENGINE_CATALOG_URL: "sqlite:c.db" } }).config.catalogUrl).toEqual({
+    kind: "sqlite",
+    path: "/work/c.db",
+  });
+});
+
+describe("warnings", () => {
+  test("an unknown variable is named, with the nearest known one", () => {
+    const { warnings } = load({ env: { ENGINE_FLUSH_MAX_ROW: "5", ENGINE_ZZZ: "1", ENGINE_EMPTY: "", PATH: "/bin" } });
+    expect(warnings).toEqual([
+      "ENGINE_FLUSH_MAX_ROW is no option of this version and has no effect; did you mean ENGINE_FLUSH_MAX_ROWS?",
+      "ENGINE_ZZZ is no option of this version and has no effect",
+    ]);
+  });
+
+  test("an unknown key of the file is named, with the nearest known one", () => {
+    const { warnings, config } = loadToml(
+      "[ingest]\nflush_max_row = 5\n[[oauth.providers]]\nname = 1\n[x.__proto__]\ny = 1\n",
+    );
+    expect(warnings).toEqual([
+      "ingest.flush_max_row in /etc/engine/engine.toml is no option of this version and has no effect; did you mean ingest.flush_max_rows?",
+      "oauth.providers in /etc/engine/engine.toml is no option of this version and has no effect",
+      "x.__proto__.y in /etc/engine/engine.toml is no option of this version and has no effect",
+    ]);
+    expect(config.flushMaxRows).toBe(8_000);
+  });
+
+  test("a setting whose place another takes is named", () => {
+    const env = { ENGINE_CATALOG_URL: "sqlite:/c.db", ENGINE_LOCAL_DB: "/l.db" };
+    expect(load({ env }).warnings).toEqual(["ENGINE_LOCAL_DB has no effect, because ENGINE_CATALOG_URL is set"]);
+    const { warnings } = loadToml("server.port = 1", { env: { ENGINE_HTTP_ADDR: "h:2" } });
+    expect(warnings).toEqual(["server.port in /etc/engine/engine.toml has no effect, because ENGINE_HTTP_ADDR is set"]);
+  });
+});
+
+describe("the file", () => {
+  test("is read from the disk, and a flag wins over the variable", () => {
+    const folder = mkdtempSync(join(tmpdir(), "engine-config-"));
+    try {
+      const file = join(folder, "a.toml");
+      writeFileSync(file, "\uFEFF[query]\nworkers = 3\n");
+      const { config, origins } = load({ env: { ENGINE_CONFIG: "/missing" }, flags: { configFile: file } });
+      expect(config.queryWorkers).toBe(3);
+      expect(config.configFile).toBe(file);
+      expect(origins.configFile).toBe("--config");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("that is missing stops the start", () => {
+    const error = failure(() => load({ env: { ENGINE_CONFIG: "/missing/engine.toml" } }));
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toContain("ENGINE_CONFIG: cannot read the configuration file: ENOENT");
+  });
+
+  test("that is no TOML stops the start, naming the place and quoting nothing of it", () => {
+    const error = failure(() => loadToml('[client]\ntoken = "hunter2\nx = 1\n'));
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toMatch(/^\/etc\/engine\/engine\.toml, line 2, column \d+: /);
+    expect(error.message).not.toContain("hunter2");
+    expect(error.message).not.toContain("\n");
+  });
+
+  test("that is far too large is some other file", () => {
+    expect(failure(() => loadToml(`#${"x".repeat(1_048_576)}`)).message).toContain("is no configuration file");
+  });
+
+  test("with a table in the place of a value is refused", () => {
+    const error = failure(() => loadToml("[ingest.flush_max_rows]\nx = 1\n"));
+    expect(error.message).toContain("ingest.flush_max_rows in /etc/engine/engine.toml is a table; expected an integer");
+  });
+});
+
+describe("relations", () => {
+  test("a flush fits into what is admitted", () => {
+    const env = { ENGINE_FLUSH_MAX_BYTES: "128MiB", ENGINE_INGEST_MAX_INFLIGHT_BYTES: "64MiB" };
+    const error = failure(() => load({ env }));
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toContain("ENGINE_FLUSH_MAX_BYTES (134217728, ENGINE_FLUSH_MAX_BYTES) must not pass");
+    expect(load({ env: { ...env, ENGINE_FLUSH_MAX_BYTES: "64MiB" } }).config.flushMaxBytes).toBe(67_108_864);
+  });
+
+  test("catalog and data are two places", () => {
+    expect(failure(() => load({ env: { ENGINE_LOCAL_DB: "/d", ENGINE_LOCAL_DATA: "/d" } })).message).toContain(
+      "same path",
+    );
+  });
+});
+
+describe("secrets", () => {
+  test("never stand in what is printed", () => {
+    const env = {
+      ENGINE_TOKEN: "hunter2",
+      ENGINE_CATALOG_URL: "postgres://user:hun%2Ft%40er2@db/engine?password=hunter2&x=1",
+    };
+    const described = describeConfig(load({ env }));
+    const printed = JSON.stringify(described);
+    for (const secret of ["hunter2", "hun%2Ft", "er2"]) expect(printed).not.toContain(secret);
+    const valueOf = (name: OptionName) => described.find((row) => row.name === name)?.value;
+    expect(valueOf("token")).toBe("********");
+    expect(valueOf("catalogUrl")).toBe("postgres://user:********@db/engine?password=********&x=1");
+  });
+
+  test("nor in the message about a catalog address that is none", () => {
+    const error = failure(() => load({ env: { ENGINE_CATALOG_URL: "postgres://user:hun/t@er2@db:x/engine" } }));
+    expect(error.message).toBe(
+      'ENGINE_CATALOG_URL is "postgres://user:********@db:x/engine"; expected sqlite:PATH or postgres://…',
+    );
+    expect(failure(() => load({ env: { ENGINE_CATALOG_URL: "hunter2" } })).message).toContain('is "********"');
+  });
+
+  test("unset secrets are shown as unset, and other values as they are", () => {
+    const described = describeConfig(load({ env: { ENGINE_CORS_ALLOWED_ORIGINS: "*" } }));
+    const valueOf = (name: OptionName) => described.find((row) => row.name === name)?.value;
+    expect(valueOf("token")).toBeNull();
+    expect(valueOf("flushMaxRows")).toBe(8_000);
+    expect(valueOf("stagingDisabled")).toBe(false);
+    expect(valueOf("corsAllowedOrigins")).toEqual(["*"]);
+    expect(valueOf("httpAddr")).toBe("0.0.0.0:8080");
+  });
+
+  test("a long value is cut in the message", () => {
+    expect(failure(() => load({ env: { ENGINE_WRITE_FORMAT: "x".repeat(10_000) } })).message.length).toBeLessThan(300);
+  });
+});

@@ -1,0 +1,157 @@
+import { readFileSync } from "node:fs";
+import { availableParallelism, homedir } from "node:os";
+import { dirname, resolve } from "node:path";
+import { StartupError, messageOf } from "../core/errors.ts";
+import { nearest } from "../core/nearest.ts";
+import { HIDDEN, type ReadContext } from "./kinds.ts";
+import { OPTION_NAMES, optionOf, type Config, type DefaultContext, type Option, type OptionName } from "./options.ts";
+import { relationProblem, uselessSettings } from "./relations.ts";
+import { parseConfigFile } from "./toml.ts";
+
+export type ConfigSources = {
+  env: Readonly<Record<string, string | undefined>>;
+  /** Values of flags by the option that they set. */
+  flags?: Readonly<Partial<Record<OptionName, string>>>;
+  readFile?: (path: string) => string;
+  /** Where relative paths of variables and flags start. */
+  workingDir?: string;
+  userHome?: string;
+  cores?: number;
+};
+
+export type LoadedConfig = {
+  config: Config;
+  /** Where each value came from: `default`, a variable, a flag, or a key and its file. */
+  origins: Readonly<Record<OptionName, string>>;
+  /** Sentences about settings that have no effect. */
+  warnings: readonly string[];
+};
+
+type Setting = { raw: unknown; origin: string; baseDir: string };
+
+/**
+ * Reads the configuration from all its sources. An empty variable counts as unset.
+ * @throws StartupError (exit code 2) naming the source, the value and what is accepted.
+ */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const workingDir = sources.workingDir ?? process.cwd();
+  const userHome = sources.userHome ?? homedir();
+  const warnings = unknownVariables(sources.env);
+  const direct = (name: OptionName) => directSetting(sources, name, workingDir);
+  const file = readConfigFile(direct("configFile"), sources, { baseDir: workingDir, userHome });
+  warnings.push(...file.warnings);
+
+  const values: Partial<Record<OptionName, unknown>> = {};
+  const origins: Partial<Record<OptionName, string>> = {};
+  const context = defaultContext(values, userHome, sources.cores ?? availableParallelism());
+  for (const name of OPTION_NAMES) {
+    const option = optionOf(name);
+    const setting = direct(name) ?? file.settings.get(option.toml ?? "");
+    values[name] =
+      setting === undefined
+        ? option.defaultOf(context)
+        : readSetting(option, setting, { baseDir: setting.baseDir, userHome });
+    origins[name] = setting?.origin ?? defaultOrigin(option, origins);
+  }
+  const loaded = { config: values as Config, origins: origins as Record<OptionName, string> };
+  const problem = relationProblem(loaded);
+  if (problem !== undefined) throw new StartupError(problem, 2);
+  return { ...loaded, warnings: [...warnings, ...uselessSettings(loaded)] };
+}
+
+/** What a flag or a variable says about the option. */
+function directSetting(sources: ConfigSources, name: OptionName, baseDir: string): Setting | undefined {
+  const option = optionOf(name);
+  const flag = sources.flags?.[name];
+  if (flag !== undefined) return { raw: flag, origin: option.flag ?? name, baseDir };
+  if (option.env === undefined) return undefined;
+  const text = sources.env[option.env];
+  return text === undefined || text.trim() === "" ? undefined : { raw: text, origin: option.env, baseDir };
+}
+
+function readSetting(option: Option<unknown>, { raw, origin }: Setting, context: ReadContext): unknown {
+  const value = typeof raw === "string" ? option.kind.parse(raw.trim(), context) : option.kind.parseNative?.(raw);
+  if (value !== undefined) return value;
+  throw new StartupError(`${origin} is ${shown(option, raw)}; expected ${option.kind.accepts}`, 2);
+}
+
+const SHOWN_CHARS = 120;
+
+/** A refused value for a message: on one line, cut short, and without anything secret. */
+function shown(option: Option<unknown>, raw: unknown): string {
+  if (typeof raw !== "string") return option.secret === true ? HIDDEN : cut(tomlText(raw));
+  return JSON.stringify(cut(option.kind.hide?.(raw) ?? (option.secret === true ? HIDDEN : raw)));
+}
+
+function cut(text: string): string {
+  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
+}
+
+function tomlText(value: unknown): string {
+  if (Array.isArray(value)) return "an array with other things than origins";
+  if (typeof value === "object" && value !== null && !(value instanceof Date)) return "a table";
+  return String(value);
+}
+
+function defaultContext(values: Partial<Record<OptionName, unknown>>, userHome: string, cores: number): DefaultContext {
+  return {
+    userHome,
+    cores,
+    get home() {
+      return values.home as string;
+    },
+    get localDb() {
+      return values.localDb as string;
+    },
+    get serverPort() {
+      return values.serverPort as number;
+    },
+  };
+}
+
+/** `default`, and what set the value that the default was derived from when that was set. */
+function defaultOrigin(option: Option<unknown>, origins: Partial<Record<OptionName, string>>): string {
+  const source =
+    option.derivedFrom === undefined ? "default" : (origins[option.derivedFrom as OptionName] ?? "default");
+  if (source === "default") return source;
+  return source.startsWith("default ") ? source : `default (from ${source})`;
+}
+
+const KNOWN_VARIABLES = OPTION_NAMES.map((name) => optionOf(name).env).filter((name) => name !== undefined);
+const KNOWN_KEYS = OPTION_NAMES.map((name) => optionOf(name).toml).filter((key) => key !== undefined);
+
+function unknownVariables(env: ConfigSources["env"]): string[] {
+  const known = new Set(KNOWN_VARIABLES);
+  return Object.keys(env)
+    .filter((name) => name.startsWith("ENGINE_") && !known.has(name) && env[name] !== "")
+    .sort()
+    .map((name) => `${cut(name)} is no option of this version and has no effect${hint(name, KNOWN_VARIABLES)}`);
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const meant = nearest(name, known);
+  return meant === undefined ? "" : `; did you mean ${meant}?`;
+}
+
+type ConfigFile = { settings: Map<string, Setting>; warnings: string[] };
+
+function readConfigFile(setting: Setting | undefined, sources: ConfigSources, context: ReadContext): ConfigFile {
+  const found: ConfigFile = { settings: new Map(), warnings: [] };
+  if (setting === undefined) return found;
+  const path = readSetting(optionOf("configFile"), setting, context) as string;
+  const text = readText(path, setting, sources.readFile ?? ((file) => readFileSync(file, "utf8")));
+  for (const [key, raw] of parseConfigFile(path, text, new Set(KNOWN_KEYS))) {
+    const origin = `${key} in ${path}`;
+    if (KNOWN_KEYS.includes(key)) found.settings.set(key, { raw, origin, baseDir: dirname(resolve(path)) });
+    else found.warnings.push(`${cut(origin)} is no option of this version and has no effect${hint(key, KNOWN_KEYS)}`);
+  }
+  return found;
+}
+
+function readText(path: string, setting: Setting, readFile: (path: string) => string): string {
+  try {
+    return readFile(path);
+  } catch (error) {
+    throw new StartupError(`${setting.origin}: cannot read the configuration file: ${messageOf(error)}`, 2, error);
+  }
+}

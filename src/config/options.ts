@@ -1,0 +1,342 @@
+import { join } from "node:path";
+import { LIMITS } from "../core/limits.ts";
+import * as kinds from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
+
+/**
+ * Every option of the program, in one table.
+ *
+ * An option may be set in four places; later ones win: its default, the TOML file, the environment, a flag of the
+ * command line. `load.ts` reads them, `docs/configuration.md` is printed from here, and `Config` takes its type from
+ * here. A row is added with the code that obeys it: an option that does nothing is a lie.
+ *
+ * Rows are resolved in order, so a default may depend on options above it.
+ */
+export interface Option<T> {
+  /** The environment variable; some options live in the file only. */
+  readonly env?: string;
+  /** The key in the TOML file, with its tables. */
+  readonly toml?: string;
+  /** The flag of the command line that sets it. */
+  readonly flag?: string;
+  readonly kind: Kind<T>;
+  /** The value when nothing sets it. */
+  defaultOf(context: DefaultContext): T;
+  /** The default as the reference prints it. */
+  readonly defaultShown: string;
+  /** The option that the default is derived from, so that its origin can be told. */
+  readonly derivedFrom?: string;
+  /** Who reads it: the server, the client (command line), or both. */
+  readonly side: "S" | "C" | "SC";
+  /** Holds something that must not be printed; `kind.hide` knows which part. */
+  readonly secret?: true;
+  readonly doc: string;
+}
+
+/** What defaults may depend on. */
+export interface DefaultContext {
+  readonly userHome: string;
+  /** Processor cores that this process may use. */
+  readonly cores: number;
+  readonly home: string;
+  readonly localDb: string;
+  readonly serverPort: number;
+}
+
+type Row<T> = Omit<Option<T>, "defaultOf" | "defaultShown" | "derivedFrom">;
+
+function option<T>(row: Row<T> & { default: NoInfer<T> }): Option<T> {
+  return { ...row, defaultOf: () => row.default, defaultShown: row.kind.format(row.default) };
+}
+
+type Derivation<T> = { defaultShown: string; derivedFrom?: string; defaultOf: (context: DefaultContext) => NoInfer<T> };
+
+function derived<T>(row: Row<T> & Derivation<T>): Option<T> {
+  return row;
+}
+
+/** An option that may stay unset; `whenUnset` says what happens then. */
+function optional<T>(row: Row<T> & { whenUnset: string }): Option<T | undefined> {
+  return { ...row, kind: row.kind, defaultOf: () => undefined, defaultShown: row.whenUnset };
+}
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+const TIB = 2 ** 40;
+const DAY_MS = 86_400_000;
+/** Most threads or processes of one kind; past this the machine, not the number, is the limit. */
+const MAX_WORKERS = 64;
+
+export const OPTIONS = {
+  configFile: optional({
+    env: "ENGINE_CONFIG",
+    flag: "--config",
+    kind: kinds.path,
+    whenUnset: "no file is read",
+    side: "SC",
+    doc: "TOML file with any of the options of this table.",
+  }),
+  home: derived({
+    env: "ENGINE_HOME",
+    toml: "storage.home",
+    kind: kinds.path,
+    defaultOf: ({ userHome }) => join(userHome, ".engine"),
+    defaultShown: "~/.engine",
+    side: "SC",
+    doc: "Folder of the local engine: its catalog, its data and the saved client settings.",
+  }),
+  localDb: derived({
+    env: "ENGINE_LOCAL_DB",
+    toml: "storage.local_db",
+    kind: kinds.path,
+    defaultOf: ({ home }) => join(home, "catalog.db"),
+    defaultShown: "$ENGINE_HOME/catalog.db",
+    derivedFrom: "home",
+    side: "SC",
+    doc: "Catalog file of the local engine.",
+  }),
+  localData: derived({
+    env: "ENGINE_LOCAL_DATA",
+    toml: "storage.local_data",
+    kind: kinds.path,
+    defaultOf: ({ home }) => join(home, "data"),
+    defaultShown: "$ENGINE_HOME/data",
+    derivedFrom: "home",
+    side: "S",
+    doc: "Root folder of the local object store.",
+  }),
+  catalogUrl: derived({
+    env: "ENGINE_CATALOG_URL",
+    toml: "catalog.url",
+    flag: "--catalog-url",
+    kind: kinds.catalogUrl,
+    defaultOf: ({ localDb }) => ({ kind: "sqlite" as const, path: localDb }),
+    defaultShown: "sqlite:$ENGINE_LOCAL_DB",
+    derivedFrom: "localDb",
+    side: "SC",
+    secret: true,
+    doc: "Catalog: a SQLite file, or a PostgreSQL server (not supported yet).",
+  }),
+  serverPort: option({
+    toml: "server.port",
+    kind: kinds.integer({ min: 0, max: 65_535 }),
+    default: 8080,
+    side: "S",
+    doc: "Port of `engine server` when its address is not set as a whole.",
+  }),
+  httpAddr: derived({
+    env: "ENGINE_HTTP_ADDR",
+    toml: "server.http_addr",
+    flag: "--addr",
+    kind: kinds.address,
+    defaultOf: ({ serverPort }) => ({ host: "0.0.0.0", port: serverPort }),
+    defaultShown: "0.0.0.0:8080",
+    derivedFrom: "serverPort",
+    side: "S",
+    doc: "Address on which `engine server` listens. Port 0 lets the system choose.",
+  }),
+  localHttpAddr: option({
+    env: "ENGINE_LOCAL_HTTP_ADDR",
+    toml: "server.local_http_addr",
+    flag: "--addr",
+    kind: kinds.address,
+    default: { host: "127.0.0.1", port: 7777 },
+    side: "C",
+    doc: "Address on which `engine serve` listens. Port 0 lets the system choose.",
+  }),
+  httpDriver: option({
+    env: "ENGINE_HTTP_DRIVER",
+    toml: "server.http_driver",
+    kind: kinds.oneOf(["auto", "uws", "node"]),
+    default: "auto",
+    side: "S",
+    doc: "HTTP implementation: `uws` (uWebSockets.js), `node` (node:http), or `auto`: the first that loads.",
+  }),
+  drainTimeoutSecs: option({
+    env: "ENGINE_DRAIN_TIMEOUT_SECS",
+    toml: "server.drain_timeout_secs",
+    kind: kinds.integer({ min: 0, max: 3_600 }),
+    default: 30,
+    side: "S",
+    doc: "Seconds that a stopping server gives to the requests in flight.",
+  }),
+  corsAllowedOrigins: optional({
+    env: "ENGINE_CORS_ALLOWED_ORIGINS",
+    toml: "server.cors_allowed_origins",
+    kind: kinds.origins,
+    whenUnset: "every origin (for development)",
+    side: "S",
+    doc: "Origins whose pages may call the API; an array in TOML, separated by commas elsewhere.",
+  }),
+  logLevel: option({
+    env: "ENGINE_LOG_LEVEL",
+    toml: "log.level",
+    kind: kinds.oneOf(["trace", "debug", "info", "warn", "error", "fatal", "silent"]),
+    default: "info",
+    side: "SC",
+    doc: "Least severe level that is logged.",
+  }),
+  pathPrefix: option({
+    env: "ENGINE_PATH_PREFIX",
+    toml: "storage.path_prefix",
+    kind: kinds.keyPrefix,
+    default: "engine",
+    side: "S",
+    doc: "Prefix of every object key.",
+  }),
+  writeFormat: option({
+    env: "ENGINE_WRITE_FORMAT",
+    toml: "storage.write_format",
+    kind: kinds.oneOf(["tlm", "parquet"]),
+    default: "tlm",
+    side: "S",
+    doc: "Format of new extents: `tlm` (Arrow IPC) or `parquet`. Extents of both formats are always readable.",
+  }),
+  schemaCacheTtlSecs: option({
+    env: "ENGINE_SCHEMA_CACHE_TTL_SECS",
+    toml: "catalog.schema_cache_ttl_secs",
+    kind: kinds.integer({ min: 0, max: 86_400 }),
+    default: 5,
+    side: "S",
+    doc: "Seconds that `GET /v1/catalog/schema` may be cached; 0 turns the cache off.",
+  }),
+  stagingDisabled: option({
+    env: "ENGINE_STAGING_DISABLED",
+    toml: "ingest.staging_disabled",
+    kind: kinds.bool,
+    default: false,
+    side: "S",
+    doc: "Turns group commit off: one extent per request.",
+  }),
+  flushMaxRows: option({
+    env: "ENGINE_FLUSH_MAX_ROWS",
+    toml: "ingest.flush_max_rows",
+    kind: kinds.integer({ min: 1, max: 10_000_000 }),
+    default: 8_000,
+    side: "S",
+    doc: "A table is flushed once this many rows are staged.",
+  }),
+  flushMaxBytes: option({
+    env: "ENGINE_FLUSH_MAX_BYTES",
+    toml: "ingest.flush_max_bytes",
+    kind: kinds.bytes({ min: 1_024, max: GIB }),
+    default: 16 * MIB,
+    side: "S",
+    doc: "A table is flushed once this many bytes are staged.",
+  }),
+  flushMaxAgeMs: option({
+    env: "ENGINE_FLUSH_MAX_AGE_MS",
+    toml: "ingest.flush_max_age_ms",
+    kind: kinds.integer({ min: 0, max: 60_000 }),
+    default: 50,
+    side: "S",
+    doc: "Milliseconds that a staged row waits at most for its flush to start.",
+  }),
+  commitWindowMs: option({
+    env: "ENGINE_COMMIT_WINDOW_MS",
+    toml: "ingest.commit_window_ms",
+    kind: kinds.integer({ min: 0, max: 10_000 }),
+    default: 5,
+    side: "S",
+    doc: "Flushes that finish within so many milliseconds land in one snapshot.",
+  }),
+  commitMaxExtents: option({
+    env: "ENGINE_COMMIT_MAX_EXTENTS",
+    toml: "ingest.commit_max_extents",
+    kind: kinds.integer({ min: 1, max: 10_000 }),
+    default: 128,
+    side: "S",
+    doc: "Most extents of one snapshot.",
+  }),
+  ingestMaxInflightBytes: option({
+    env: "ENGINE_INGEST_MAX_INFLIGHT_BYTES",
+    toml: "ingest.max_inflight_bytes",
+    // The largest single body must be admissible.
+    kind: kinds.bytes({ min: LIMITS.ingestBodyBytes, max: TIB }),
+    default: 256 * MIB,
+    side: "S",
+    doc: "Bytes of bodies accepted and not yet acknowledged; past them ingest answers 429.",
+  }),
+  sealThreads: derived({
+    env: "ENGINE_SEAL_THREADS",
+    toml: "ingest.seal_threads",
+    kind: kinds.integer({ min: 1, max: MAX_WORKERS }),
+    defaultOf: ({ cores }) => Math.min(Math.max(cores, 1), MAX_WORKERS),
+    defaultShown: `available cores, at most ${MAX_WORKERS}`,
+    side: "S",
+    doc: "Threads that parse bodies and write extents.",
+  }),
+  queryMemoryBytes: option({
+    env: "ENGINE_QUERY_MEMORY_BYTES",
+    toml: "query.memory_bytes",
+    kind: kinds.bytes({ min: 1 * MIB, max: TIB }),
+    default: 4 * GIB,
+    side: "S",
+    doc: "Memory of one query; what needs more spills to disk, and fails where it cannot.",
+  }),
+  queryWallMs: option({
+    env: "ENGINE_QUERY_WALL_MS",
+    toml: "query.wall_ms",
+    kind: kinds.integer({ min: 10, max: DAY_MS }),
+    default: 300_000,
+    side: "S",
+    doc: "Milliseconds that one query may take.",
+  }),
+  queryMaxConcurrent: option({
+    env: "ENGINE_QUERY_MAX_CONCURRENT",
+    toml: "query.max_concurrent",
+    kind: kinds.integer({ min: 0, max: 10_000 }),
+    default: 0,
+    side: "S",
+    doc: "Queries in flight per node, excess answers 429; 0 sets no limit.",
+  }),
+  queryRetryAfterSecs: option({
+    env: "ENGINE_QUERY_RETRY_AFTER_SECS",
+    toml: "query.retry_after_secs",
+    kind: kinds.integer({ min: 1, max: 3_600 }),
+    default: 1,
+    side: "S",
+    doc: "`Retry-After`, in seconds, of a rejected query.",
+  }),
+  queryWorkers: option({
+    env: "ENGINE_QUERY_WORKERS",
+    toml: "query.workers",
+    kind: kinds.integer({ min: 1, max: MAX_WORKERS }),
+    default: 2,
+    side: "S",
+    doc: "Query processes that are kept warm.",
+  }),
+  serverUrl: optional({
+    env: "ENGINE_SERVER_URL",
+    toml: "client.server_url",
+    flag: "--server",
+    kind: kinds.baseUrl,
+    whenUnset: "the address saved by `engine connect`, else http://127.0.0.1:7777",
+    side: "C",
+    doc: "Server that the client commands talk to.",
+  }),
+  token: optional({
+    env: "ENGINE_TOKEN",
+    toml: "client.token",
+    flag: "--token",
+    kind: kinds.bearerToken,
+    whenUnset: "the token saved by `engine connect` for that server",
+    side: "C",
+    secret: true,
+    doc: "Bearer token of the client commands.",
+  }),
+} as const;
+
+export type OptionName = keyof typeof OPTIONS;
+
+/** The value of every option. */
+export type Config = {
+  readonly [K in OptionName]: (typeof OPTIONS)[K] extends Option<infer T> ? T : never;
+};
+
+export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
+
+/** An option whose value type does not matter to the caller. */
+export function optionOf(name: OptionName): Option<unknown> {
+  return OPTIONS[name];
+}

@@ -1,0 +1,31 @@
+import { optionOf, type Config, type OptionName } from "./options.ts";
+
+type Loaded = { config: Config; origins: Readonly<Record<OptionName, string>> };
+
+/** The first relation between options that does not hold, as a sentence; undefined when all hold. */
+export function relationProblem({ config, origins }: Loaded): string | undefined {
+  const named = (name: OptionName) => {
+    const { env, kind } = optionOf(name);
+    return `${env ?? name} (${kind.format(config[name])}, ${origins[name]})`;
+  };
+  if (config.flushMaxBytes > config.ingestMaxInflightBytes) {
+    // A flush waits for bytes that admission would never let in.
+    return `${named("flushMaxBytes")} must not pass ${named("ingestMaxInflightBytes")}`;
+  }
+  if (config.localDb === config.localData) {
+    return `${named("localDb")} is a file and ${named("localData")} a folder: they cannot be the same path`;
+  }
+  return undefined;
+}
+
+/** Settings that were made and have no effect, because another one takes their place. */
+export function uselessSettings({ origins }: Loaded): string[] {
+  const warnings: string[] = [];
+  const isSet = (name: OptionName) => !origins[name].startsWith("default");
+  const replaced = (name: OptionName, by: OptionName) => {
+    if (isSet(name) && isSet(by)) warnings.push(`${origins[name]} has no effect, because ${origins[by]} is set`);
+  };
+  replaced("localDb", "catalogUrl");
+  replaced("serverPort", "httpAddr");
+  return warnings;
+}

@@ -1,0 +1,129 @@
+import { LIMITS } from "../../core/limits.ts";
+import { foldName } from "../../core/names.ts";
+import { CATCH_ALL_COLUMN, TIME_COLUMN, type ColumnSpec } from "../types.ts";
+import { createColumn, type AnyColumn } from "./create.ts";
+import { LongColumn } from "./long-column.ts";
+
+/**
+ * Most bytes that the rows of one extent may take, not counting text, which is as long as what was sent. Rows of few
+ * bytes can take many: in a table of 2,000 numbers, `{}` takes 16 kB once every column has a value somewhere.
+ */
+const MAX_EXTENT_BYTES = 1024 * 1024 * 1024;
+
+/** The extent would become too large. */
+export class ExtentFull extends Error {
+  constructor(maxBytes: number) {
+    super(`the rows take more than ${Math.floor(maxBytes / (1024 * 1024))} MiB of columns`);
+    this.name = "ExtentFull";
+  }
+}
+
+/**
+ * The extent under construction: the columns of one table, growing by rows and, where the schema may evolve, by
+ * columns. `mark` and `rollback` are a savepoint over all of it, new columns included.
+ */
+export class ColumnSet {
+  /** The table's columns first, then new ones in order of appearance. */
+  readonly columns: AnyColumn[] = [];
+  /** Indexes of the `vector` columns, which every row must fill. */
+  readonly vectors: number[] = [];
+  /** Index of `at`. */
+  readonly timeIndex: number;
+  /** Finished rows. */
+  rows = 0;
+  readonly #maxBytes: number;
+  readonly #tableColumns: number;
+  readonly #byName = new Map<string, number>();
+  readonly #byFoldedName = new Map<string, number>();
+  #markRows = 0;
+  #markColumns: number;
+  /** Bytes per row of the columns that have values. */
+  #rowBytes = 0;
+  #markRowBytes = 0;
+
+  /** Throws when the table has no time column: the catalog promises one. */
+  constructor(columns: readonly ColumnSpec[], maxBytes = MAX_EXTENT_BYTES) {
+    this.#maxBytes = maxBytes;
+    for (const spec of columns) this.#add(spec);
+    this.#tableColumns = columns.length;
+    this.#markColumns = columns.length;
+    this.timeIndex = this.find(TIME_COLUMN);
+    if (!(this.columns[this.timeIndex] instanceof LongColumn)) throw new Error("a table needs a timestamp column 'at'");
+  }
+
+  /** The time column. */
+  get time(): LongColumn {
+    return this.columns[this.timeIndex] as LongColumn;
+  }
+
+  /** Columns that the table did not have. */
+  get newColumns(): ColumnSpec[] {
+    return this.columns.slice(this.#tableColumns).map((column) => column.spec);
+  }
+
+  /** Index of the column of that name: the same spelling, else the same but for ASCII case; -1 when there is none. */
+  find(name: string): number {
+    return this.#byName.get(name) ?? this.#byFoldedName.get(foldName(name)) ?? -1;
+  }
+
+  /** Index of the column that keeps what fits nowhere else, which must be able to hold JSON text; -1 without one. */
+  get catchAllIndex(): number {
+    const index = this.#byFoldedName.get(CATCH_ALL_COLUMN) ?? -1;
+    return this.columns[index]?.storage === "text" ? index : -1;
+  }
+
+  /** Adds a string column and returns its index; -1 when the table has as many columns as it may have. */
+  addColumn(name: string): number {
+    if (this.columns.length >= LIMITS.columnsPerTable) return -1;
+    return this.#add({ name, type: { kind: "string" } });
+  }
+
+  /**
+   * Readies a column for its value in the current row. Throws `ExtentFull`, before it allocates anything, when that
+   * would make the extent too large.
+   */
+  ready(column: AnyColumn): void {
+    if (!column.hasValues) {
+      this.#rowBytes += column.rowBytes;
+      this.#checkSize();
+    }
+    column.padTo(this.rows);
+  }
+
+  /** Ends the current row. Throws `ExtentFull`. */
+  endRow(): void {
+    this.rows++;
+    this.#checkSize();
+  }
+
+  mark(): void {
+    this.#markRows = this.rows;
+    this.#markColumns = this.columns.length;
+    this.#markRowBytes = this.#rowBytes;
+    for (const column of this.columns) column.mark();
+  }
+
+  /** Back to the last `mark`, as if no row and no column had come since. */
+  rollback(): void {
+    for (const column of this.columns.splice(this.#markColumns)) {
+      this.#byName.delete(column.spec.name);
+      this.#byFoldedName.delete(foldName(column.spec.name));
+    }
+    for (const column of this.columns) column.rollback();
+    this.rows = this.#markRows;
+    this.#rowBytes = this.#markRowBytes;
+  }
+
+  #checkSize(): void {
+    if (this.rows * this.#rowBytes > this.#maxBytes) throw new ExtentFull(this.#maxBytes);
+  }
+
+  #add(spec: ColumnSpec): number {
+    const column = createColumn(spec);
+    const index = this.columns.push(column) - 1;
+    this.#byName.set(spec.name, index);
+    this.#byFoldedName.set(foldName(spec.name), index);
+    if (column.storage === "vector") this.vectors.push(index);
+    return index;
+  }
+}

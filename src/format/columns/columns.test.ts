@@ -1,0 +1,225 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { encodeTlm } from "../tlm.ts";
+import { decodeTlm, type Value } from "../tlm-decode.ts";
+import { parseColumnType, type ColumnSpec, type ColumnStats } from "../types.ts";
+import { ColumnSet } from "./column-set.ts";
+import { appendValue } from "./column-fixture.ts";
+import { createColumn, type AnyColumn } from "./create.ts";
+import { lowerBound, upperBound } from "./text-bounds.ts";
+
+const TYPES = ["bool", "int", "long", "real", "string", "timestamp", "dynamic", "vector(3)"];
+
+function spec(name: string, type: string): ColumnSpec {
+  const parsed = parseColumnType(type);
+  if (parsed === undefined) throw new Error(type);
+  return { name, type: parsed };
+}
+
+const TABLE = [spec("at", "timestamp"), ...TYPES.map((type) => spec(type, type))];
+
+/** A value for whatever type, derived from a number. */
+function append(column: AnyColumn, seed: number): void {
+  switch (column.storage) {
+    case "bool":
+      return column.appendBool(seed % 2 === 0);
+    case "int":
+      return column.appendInt(seed);
+    case "long":
+      return seed % 3 === 0 ? column.appendWords(-1, seed) : column.appendLong(BigInt(seed) * 10_000_000_000n);
+    case "real":
+      return column.appendReal(seed / 7);
+    case "text":
+      if (seed % 2 === 0) return column.appendText(`${"é😀a".repeat(seed % 40)}${seed}`);
+      return column.appendBytes(new TextEncoder().encode("x".repeat(seed % 90)), 0, seed % 90);
+    case "vector":
+      return column.appendVector(Float32Array.of(seed, -seed, 0.5));
+  }
+}
+
+/** One row: for each of some columns a seed, undefined for NULL. */
+type RowSeeds = (number | undefined)[];
+
+function write(set: ColumnSet, rows: readonly RowSeeds[]): void {
+  for (const row of rows) {
+    set.time.appendLong(BigInt(set.rows));
+    row.forEach((seed, i) => {
+      const column = set.columns[i + 1];
+      if (column === undefined || seed === undefined) return;
+      column.padTo(set.rows);
+      append(column, seed);
+    });
+    set.rows++;
+  }
+}
+
+const seeds = fc.option(fc.integer({ min: 0, max: 2 ** 31 - 1 }), { nil: undefined, freq: 2 });
+const rows = fc.array(fc.array(seeds, { maxLength: TABLE.length - 1 }), { maxLength: 150 });
+
+const utf8 = (text: string) => new TextEncoder().encode(text);
+const order = (a: string, b: string) => Buffer.compare(utf8(a), utf8(b));
+
+describe("savepoints", () => {
+  it("leave no trace of what was rolled back", () => {
+    fc.assert(
+      fc.property(rows, rows, rows, (before, dropped, after) => {
+        const touched = new ColumnSet(TABLE);
+        write(touched, before);
+        touched.mark();
+        touched.addColumn("new");
+        write(
+          touched,
+          dropped.map((row) => [...row, 1]),
+        );
+        touched.rollback();
+        const untouched = new ColumnSet(TABLE);
+        write(untouched, before);
+        expect(touched.find("NEW")).toBe(-1);
+        for (const set of [touched, untouched]) write(set, after);
+        expect(touched.columns.map((column) => column.stats(touched.rows))).toEqual(
+          untouched.columns.map((column) => column.stats(untouched.rows)),
+        );
+        expect(touched.newColumns).toEqual([]);
+        expect(Buffer.compare(encodeTlm(touched), encodeTlm(untouched))).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe("growth", () => {
+  // Padding makes buffers of odd sizes; each must keep room for validity and values alike.
+  it.each(TYPES)("keeps every row of %s across odd gaps", (type) => {
+    const column = createColumn(spec("c", type));
+    const valid: number[] = [];
+    for (let gap = 1; gap < 60; gap++) {
+      column.padTo(column.rows + gap * 3);
+      for (let i = 0; i < gap; i++) {
+        valid.push(column.rows);
+        append(column, gap);
+      }
+    }
+    const set = new Set(valid);
+    for (let row = 0; row < column.rows; row++) expect(column.isValid(row)).toBe(set.has(row));
+    expect(column.nullCount).toBe(column.rows - valid.length);
+  });
+
+  it("keeps text of every length around the sizes that are treated apart", () => {
+    const texts = [0, 1, 47, 48, 49, 4_095, 4_096, 4_097, 100_000].flatMap((n) => [
+      "a".repeat(n),
+      "ß".repeat(n),
+      "😀".repeat(n),
+    ]);
+    const set = new ColumnSet([spec("at", "timestamp"), spec("s", "string")]);
+    for (const text of texts) {
+      set.time.appendLong(0n);
+      const column = set.columns[1];
+      if (column?.storage === "text") column.appendText(text);
+      set.rows++;
+    }
+    expect(decodeTlm(encodeTlm(set)).columns[1]?.values).toEqual(texts);
+  });
+});
+
+describe("column set", () => {
+  it("finds names exactly, then without regard to ASCII case", () => {
+    const set = new ColumnSet([spec("At", "timestamp"), spec("É", "string"), spec("user", "string")]);
+    expect([set.find("At"), set.find("AT"), set.find("USER"), set.find("é"), set.find("nope")]).toEqual([
+      0, 0, 2, -1, -1,
+    ]);
+    expect(set.timeIndex).toBe(0);
+  });
+
+  it("does not take a table without a time column", () => {
+    expect(() => new ColumnSet([spec("label", "string")])).toThrow("'at'");
+    expect(() => new ColumnSet([spec("at", "string")])).toThrow("'at'");
+  });
+
+  it("stops at 2,000 columns", () => {
+    const set = new ColumnSet([
+      spec("at", "timestamp"),
+      ...Array.from({ length: 1_998 }, (_, i) => spec(`c${i}`, "int")),
+    ]);
+    expect(set.addColumn("last")).toBe(1_999);
+    expect(set.addColumn("beyond")).toBe(-1);
+    expect(set.find("beyond")).toBe(-1);
+  });
+});
+
+/** Statistics of column `c`. */
+function bounds(nullCount: number, min?: string, max?: string): ColumnStats {
+  return { name: "c", nullCount, ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+}
+
+describe("statistics", () => {
+  it.each<[string, Value[], ColumnStats]>([
+    [
+      "long",
+      [-5n, 2n ** 63n - 1n, -(2n ** 63n), 2n ** 32n - 1n, null],
+      bounds(3, `${-(2n ** 63n)}`, `${2n ** 63n - 1n}`),
+    ],
+    ["timestamp", [1n, null, -1n], bounds(3, "-1", "1")],
+    ["int", [null, 3, 10, 9], bounds(3, "3", "10")],
+    ["real", [-1e-7, 1e21, -0], bounds(2, "-1e-7", "1e+21")],
+    ["bool", [true, null], bounds(3, "true", "true")],
+    ["bool", [true, false], bounds(2, "false", "true")],
+    ["string", ["b", "", "😀", "\uffff", null], bounds(3, "", "😀")],
+    ["string", ["\u0000"], bounds(2, "\u0000", "\u0000")],
+    ["string", [null], bounds(3)],
+    ["string", [], bounds(2)],
+    ["dynamic", ["1"], bounds(2)],
+    ["vector(3)", [[1, 2, 3]], bounds(2)],
+  ])("of a %s column bound values by their own order and count nulls to the end", (type, values, expected) => {
+    const column = createColumn(spec("c", type));
+    for (const value of values) appendValue(column, value);
+    expect(column.stats(values.length + 2)).toEqual(expected);
+  });
+
+  it("compares longs as integers, whatever the halves", () => {
+    fc.assert(
+      fc.property(fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), { minLength: 1 }), (values) => {
+        const column = createColumn(spec("c", "long"));
+        if (column.storage !== "long") throw new Error("not a long column");
+        for (const value of values) column.appendWords(Number(value >> 32n), Number(value & 0xffff_ffffn));
+        const sorted = values.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+        expect(column.range()).toEqual({ min: sorted[0], max: sorted.at(-1) });
+      }),
+    );
+  });
+
+  const text = fc.string({ unit: "binary", maxLength: 12 }).filter((value) => value.isWellFormed());
+
+  it("cut text to valid bounds of few bytes", () => {
+    fc.assert(
+      fc.property(
+        text,
+        fc.integer({ min: 4, max: 20 }),
+        fc.string({ unit: "binary", maxLength: 3 }),
+        (value, limit, tail) => {
+          const low = lowerBound(utf8(value), limit);
+          const high = upperBound(utf8(value), limit);
+          expect(Buffer.byteLength(low)).toBeLessThanOrEqual(limit);
+          expect(order(low, value)).toBeLessThanOrEqual(0);
+          if (high === undefined) return;
+          expect(high.isWellFormed()).toBe(true);
+          expect(Buffer.byteLength(high)).toBeLessThanOrEqual(limit);
+          expect(order(high, value)).toBeGreaterThanOrEqual(0);
+          const longer = value + tail;
+          const isCut = Buffer.byteLength(value) > limit && longer.isWellFormed();
+          expect(isCut ? order(high, longer) : 1).toBeGreaterThan(0);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it.each([
+    ["a".repeat(65), `${"a".repeat(63)}b`],
+    ["a".repeat(64), "a".repeat(64)],
+    [`${"a".repeat(63)}\u007fx`, `${"a".repeat(62)}b`],
+    [`${"a".repeat(61)}\ud7ffx`, `${"a".repeat(61)}\ue000`],
+    [`${"a".repeat(63)}éx`, `${"a".repeat(62)}b`],
+    ["\u{10ffff}".repeat(17), undefined],
+    [`b${"\u{10ffff}".repeat(16)}`, "c"],
+  ])("round %j up", (value, bound) => expect(upperBound(utf8(value), 64)).toBe(bound));
+});

@@ -1,0 +1,41 @@
+import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
+import { grown } from "./growth.ts";
+
+/** `real`: 64-bit floats, finite. */
+export class RealColumn extends Column {
+  readonly storage = "real";
+  override readonly rowBytes = 8 + VALIDITY_BYTES;
+  #values = new Float64Array(INITIAL_ROWS);
+
+  appendReal(value: number): void {
+    this.reserveRows(this.rows + 1);
+    this.#values[this.rows] = value;
+    this.commitValue();
+  }
+
+  values(row: number, rows: number): Float64Array {
+    return this.#values.subarray(row, row + rows);
+  }
+
+  protected override reserveRows(rows: number): void {
+    if (rows <= this.#values.length) return;
+    this.#values = grown(this.#values, rows);
+    super.reserveRows(this.#values.length);
+  }
+
+  protected override dropValues(from: number, to: number): void {
+    this.#values.fill(0, from, to);
+  }
+
+  protected override bounds(): Bounds {
+    let min = Infinity;
+    let max = -Infinity;
+    for (let row = 0; row < this.rows; row++) {
+      if (this.nullCount > 0 && !this.isValid(row)) continue;
+      const value = this.#values[row] ?? 0;
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+    return { min: JSON.stringify(min), max: JSON.stringify(max) };
+  }
+}

@@ -1,0 +1,127 @@
+import { LIMITS } from "../../core/limits.ts";
+import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
+import { grown } from "./growth.ts";
+import { lowerBound, upperBound } from "./text-bounds.ts";
+
+const INITIAL_BYTES = 256;
+/** Up to this a loop beats making a view for a bulk copy. */
+const SHORT_BYTES = 48;
+const MEASURED_CHARS = 4_096;
+
+const encoder = new TextEncoder();
+
+/** `string` and `dynamic`: UTF-8 under 32-bit offsets. Only `string` has bounds. */
+export class TextColumn extends Column {
+  readonly storage = "text";
+  override readonly rowBytes = 4 + VALIDITY_BYTES;
+  #offsets = new Int32Array(INITIAL_ROWS + 1);
+  #bytes = new Uint8Array(INITIAL_BYTES);
+  #length = 0;
+  #markLength = 0;
+
+  /** Appends well-formed text. */
+  appendText(text: string): void {
+    this.reserveRows(this.rows + 1);
+    // A UTF-16 unit takes at most three bytes of UTF-8 (a surrogate pair four); long text is measured instead.
+    this.#reserveBytes(text.length < MEASURED_CHARS ? text.length * 3 : Buffer.byteLength(text));
+    const ascii = text.length <= SHORT_BYTES && this.#putAscii(text);
+    this.#endValue(ascii ? text.length : encoder.encodeInto(text, this.#bytes.subarray(this.#length)).written);
+  }
+
+  /** Appends `source[start, end)`, which must be UTF-8. */
+  appendBytes(source: Uint8Array, start: number, end: number): void {
+    const length = end - start;
+    this.reserveRows(this.rows + 1);
+    this.#reserveBytes(length);
+    if (length > SHORT_BYTES) {
+      this.#bytes.set(source.subarray(start, end), this.#length);
+    } else {
+      const target = this.#bytes;
+      for (let from = start, to = this.#length; from < end; from++, to++) target[to] = source[from] ?? 0;
+    }
+    this.#endValue(length);
+  }
+
+  /** `rows + 1` offsets into `bytes` from `row` on. */
+  offsets(row: number, rows: number): Int32Array {
+    return this.#offsets.subarray(row, row + rows + 1);
+  }
+
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  protected override reserveRows(rows: number): void {
+    if (rows < this.#offsets.length) return;
+    this.#offsets = grown(this.#offsets, rows + 1);
+    super.reserveRows(this.#offsets.length);
+  }
+
+  protected override fillNulls(from: number, to: number): void {
+    this.#offsets.fill(this.#length, from + 1, to + 1);
+  }
+
+  protected override markValues(): void {
+    this.#markLength = this.#length;
+  }
+
+  protected override dropValues(from: number, to: number): void {
+    this.#offsets.fill(0, from + 1, to + 1);
+    this.#bytes.fill(0, this.#markLength, this.#length);
+    this.#length = this.#markLength;
+  }
+
+  protected override bounds(): Bounds | undefined {
+    if (this.spec.type.kind !== "string") return undefined;
+    let least = -1;
+    let greatest = -1;
+    for (let row = 0; row < this.rows; row++) {
+      if (this.nullCount > 0 && !this.isValid(row)) continue;
+      if (least < 0 || this.#compare(row, least) < 0) least = row;
+      if (greatest < 0 || this.#compare(row, greatest) > 0) greatest = row;
+    }
+    const max = upperBound(this.#value(greatest), LIMITS.stringStatBytes);
+    return { min: lowerBound(this.#value(least), LIMITS.stringStatBytes), ...(max === undefined ? {} : { max }) };
+  }
+
+  #reserveBytes(more: number): void {
+    const needed = this.#length + more;
+    if (needed > this.#bytes.length) this.#bytes = grown(this.#bytes, needed);
+  }
+
+  /** Writes the text at the end if it is ASCII; what it wrote of other text gets overwritten. */
+  #putAscii(text: string): boolean {
+    const target = this.#bytes;
+    for (let i = 0, to = this.#length; i < text.length; i++, to++) {
+      const unit = text.charCodeAt(i);
+      if (unit > 0x7f) return false;
+      target[to] = unit;
+    }
+    return true;
+  }
+
+  #endValue(length: number): void {
+    this.#length += length;
+    this.#offsets[this.rows + 1] = this.#length;
+    this.commitValue();
+  }
+
+  #value(row: number): Uint8Array {
+    return this.#bytes.subarray(this.#offsets[row] ?? 0, this.#offsets[row + 1] ?? 0);
+  }
+
+  /** Orders two values by their bytes, which is the order of their code points. */
+  #compare(a: number, b: number): number {
+    const bytes = this.#bytes;
+    const startA = this.#offsets[a] ?? 0;
+    const startB = this.#offsets[b] ?? 0;
+    const lengthA = (this.#offsets[a + 1] ?? 0) - startA;
+    const lengthB = (this.#offsets[b + 1] ?? 0) - startB;
+    const shared = Math.min(lengthA, lengthB);
+    for (let i = 0; i < shared; i++) {
+      const difference = (bytes[startA + i] ?? 0) - (bytes[startB + i] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return lengthA - lengthB;
+  }
+}

@@ -1,0 +1,45 @@
+import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
+import { grown } from "./growth.ts";
+
+/** `vector(N)`: N 32-bit floats per row. */
+export class VectorColumn extends Column {
+  readonly storage = "vector";
+  override readonly rowBytes: number;
+  readonly dimensions: number;
+  #values: Float32Array<ArrayBuffer>;
+  #capacity = 1;
+
+  constructor(spec: Column["spec"], dimensions: number) {
+    super(spec);
+    this.dimensions = dimensions;
+    this.rowBytes = dimensions * 4 + VALIDITY_BYTES;
+    this.#values = new Float32Array(dimensions);
+  }
+
+  /** Appends the first `dimensions` elements of `vector`. */
+  appendVector(vector: Float32Array): void {
+    this.reserveRows(this.rows + 1);
+    const start = this.rows * this.dimensions;
+    this.#values.set(vector.length === this.dimensions ? vector : vector.subarray(0, this.dimensions), start);
+    this.commitValue();
+  }
+
+  values(row: number, rows: number): Float32Array {
+    return this.#values.subarray(row * this.dimensions, (row + rows) * this.dimensions);
+  }
+
+  protected override reserveRows(rows: number): void {
+    if (rows <= this.#capacity) return;
+    this.#values = grown(this.#values, rows * this.dimensions);
+    this.#capacity = Math.floor(this.#values.length / this.dimensions);
+    super.reserveRows(Math.max(INITIAL_ROWS, this.#capacity));
+  }
+
+  protected override dropValues(from: number, to: number): void {
+    this.#values.fill(0, from * this.dimensions, to * this.dimensions);
+  }
+
+  protected override bounds(): Bounds | undefined {
+    return undefined;
+  }
+}

@@ -1,0 +1,194 @@
+import { LIMITS } from "../../core/limits.ts";
+import { foldName, isColumnName } from "../../core/names.ts";
+import type { ColumnSet } from "../columns/column-set.ts";
+import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN } from "../types.ts";
+import type { Row } from "./oracle.ts";
+import { mergeProps } from "./props.ts";
+import { RowRefused } from "./row-refused.ts";
+import { appendField, jsonOf, timeOf } from "./values.ts";
+
+/** Fields that `at` is taken from, in this order. */
+const TIME_FIELDS = [TIME_COLUMN, "timestamp", "_timestamp"] as const;
+const NONE = -1;
+
+/** Puts rows into columns by the rules of `scanner.ts`. Serves one body. */
+export class RowWriter {
+  readonly #set: ColumnSet;
+  readonly #evolve: boolean;
+  readonly #arrivedAtNs: bigint;
+  #newColumns = 0;
+  #row: Row;
+  /** By field of the current row: the column of its name, by its index. */
+  readonly #columnOf: number[] = [];
+  /** By column: the field of the current row that is its value, and the row for which that was written down. */
+  readonly #fieldOf: number[] = [];
+  readonly #claimedIn: number[] = [];
+  /** Fields of the current row that no column has. */
+  readonly #unknown: number[] = [];
+  /** Fields of the current row that go to `props`. */
+  readonly #extras: number[] = [];
+
+  constructor(set: ColumnSet, row: Row, options: { evolve: boolean; arrivedAtNs: bigint }) {
+    this.#set = set;
+    this.#row = row;
+    this.#evolve = options.evolve;
+    this.#arrivedAtNs = options.arrivedAtNs;
+  }
+
+  /** Appends the row that the constructor was given, as it is now. Throws `RowRefused`, leaving the row half written. */
+  write(): void {
+    this.#unknown.length = 0;
+    this.#extras.length = 0;
+    for (let index = 0; index < this.#row.count; index++) {
+      const column = this.#set.find(this.#key(index));
+      if (column !== NONE) {
+        this.#claim(column, index);
+        continue;
+      }
+      this.#columnOf[index] = NONE;
+      this.#unknown.push(index);
+    }
+    const timeField = this.#takeTimeField();
+    for (const index of this.#unknown) this.#placeUnknown(index);
+    this.#writeTime(timeField);
+    this.#writeValues();
+    this.#requireVectors();
+    this.#writeProps();
+    this.#set.endRow();
+  }
+
+  /** Makes the field its column's value, unless another field of the row has the better name for it. */
+  #claim(column: number, index: number): void {
+    this.#columnOf[index] = column;
+    const holder = this.#fieldIn(column);
+    const wins = holder === NONE || this.#key(index) === this.#set.columns[column]?.spec.name;
+    if (holder !== NONE) this.#extras.push(wins ? holder : index);
+    if (!wins) return;
+    this.#fieldOf[column] = index;
+    this.#claimedIn[column] = this.#set.rows;
+  }
+
+  /** The field of the current row that is the column's value. */
+  #fieldIn(column: number): number {
+    return this.#claimedIn[column] === this.#set.rows ? (this.#fieldOf[column] ?? NONE) : NONE;
+  }
+
+  /** The field that tells the time. Takes those it looks at off the unknown ones. */
+  #takeTimeField(): number {
+    for (const name of TIME_FIELDS) {
+      const column = this.#set.find(name);
+      const index = column === NONE ? this.#takeUnknown(name) : this.#fieldIn(column);
+      if (index !== NONE && !this.#isNull(index)) return index;
+    }
+    return NONE;
+  }
+
+  /** Takes the field of that name off the unknown ones; other spellings of it go to `props`. */
+  #takeUnknown(name: string): number {
+    const spellings = this.#unknown.filter((index) => foldName(this.#key(index)) === name);
+    if (spellings.length === 0) return NONE;
+    const taken = spellings.find((index) => this.#key(index) === name) ?? spellings[0] ?? NONE;
+    for (const index of spellings) {
+      this.#unknown.splice(this.#unknown.indexOf(index), 1);
+      if (index !== taken) this.#extras.push(index);
+    }
+    return taken;
+  }
+
+  #placeUnknown(index: number): void {
+    if (!this.#evolve) return;
+    const name = this.#key(index);
+    // An earlier field of this row, spelled otherwise, may have become the column.
+    const column = this.#set.find(name);
+    const home = column === NONE ? this.#addColumn(name) : column;
+    if (home === NONE) this.#extras.push(index);
+    else this.#claim(home, index);
+  }
+
+  #addColumn(name: string): number {
+    if (this.#newColumns >= LIMITS.newColumnsPerRequest || !isColumnName(name)) return NONE;
+    const column = this.#set.addColumn(name);
+    if (column !== NONE) this.#newColumns++;
+    return column;
+  }
+
+  #writeTime(index: number): void {
+    const ns = index === NONE ? this.#arrivedAtNs : timeOf(this.#row, index);
+    this.#set.ready(this.#set.time);
+    this.#set.time.appendLong(ns ?? this.#arrivedAtNs);
+    if (ns !== undefined) return;
+    const column = this.#columnOf[index];
+    if (column === NONE || column === this.#set.timeIndex) this.#extras.push(index);
+  }
+
+  #writeValues(): void {
+    const { columns, timeIndex, catchAllIndex } = this.#set;
+    for (let index = 0; index < this.#row.count; index++) {
+      if (this.#isNull(index)) continue;
+      const at = this.#columnOf[index] ?? NONE;
+      const column = columns[at];
+      if (column === undefined || this.#fieldIn(at) !== index || at === timeIndex || at === catchAllIndex) continue;
+      this.#set.ready(column);
+      if (appendField(column, this.#row, index)) continue;
+      if (column.storage === "vector") throw new RowRefused(vectorRule(column.spec), column.spec.name);
+      this.#extras.push(index);
+    }
+  }
+
+  #requireVectors(): void {
+    for (const index of this.#set.vectors) {
+      const column = this.#set.columns[index];
+      if (column !== undefined && column.rows <= this.#set.rows) {
+        throw new RowRefused(vectorRule(column.spec), column.spec.name);
+      }
+    }
+  }
+
+  #writeProps(): void {
+    const { catchAllIndex, columns } = this.#set;
+    const field = catchAllIndex === NONE ? NONE : this.#fieldIn(catchAllIndex);
+    const own = field === NONE || this.#isNull(field) ? NONE : field;
+    if (own === NONE && this.#extras.length === 0) return;
+    const extras = this.#extras.filter((index) => !this.#isNull(index)).sort((a, b) => a - b);
+    const [first] = extras;
+    const column = columns[catchAllIndex];
+    if (column?.storage !== "text") {
+      if (first !== undefined) throw this.#nowhereToKeep(first);
+      return;
+    }
+    this.#set.ready(column);
+    if (first !== undefined) {
+      const named = extras.map((index) => ({ name: this.#key(index), json: jsonOf(this.#row, index) }));
+      column.appendText(mergeProps(own === NONE ? undefined : jsonOf(this.#row, own), named));
+    } else if (own !== NONE) {
+      appendField(column, this.#row, own);
+    }
+  }
+
+  #nowhereToKeep(index: number): RowRefused {
+    const at = this.#columnOf[index] ?? NONE;
+    const column = this.#set.columns[at]?.spec;
+    const problem =
+      column === undefined
+        ? "can neither become a column"
+        : this.#fieldIn(at) === index
+          ? `neither fits its column, which is ${formatColumnType(column.type)},`
+          : `neither is the first to name column "${column.name}" in this row`;
+    const name = this.#key(index);
+    const shown = name.length > 40 ? `${name.slice(0, 40)}…` : name;
+    const reason = `field ${JSON.stringify(shown)} ${problem} nor is there a dynamic column "${CATCH_ALL_COLUMN}" to keep it`;
+    return new RowRefused(reason, column?.name ?? name);
+  }
+
+  #key(index: number): string {
+    return this.#row.keys[index] ?? "";
+  }
+
+  #isNull(index: number): boolean {
+    return this.#row.kinds[index] === "null";
+  }
+}
+
+function vectorRule(spec: ColumnSet["columns"][number]["spec"]): string {
+  return `every row needs ${formatColumnType(spec.type)} here: an array of that many numbers that 32-bit floats can hold`;
+}

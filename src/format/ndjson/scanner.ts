@@ -1,0 +1,44 @@
+import type { ColumnSet } from "../columns/column-set.ts";
+
+/**
+ * Scanning: bodies of NDJSON into column builders. What a row becomes, whichever scanner reads it:
+ *
+ * **Lines.** One JSON object per line, UTF-8. Lines of only spaces, tabs and carriage returns are skipped, and counted.
+ * A body is taken whole or not at all, and one without rows is refused.
+ *
+ * **Fields and columns.** A field belongs to the column of the same name, else of the same name but for ASCII case. If
+ * several fields of a row belong to one column, the one that has its exact name is its value, else the first; the
+ * others go to `props`. Of one key written twice the last value counts, at the place of the first.
+ *
+ * **Unknown fields.** With evolution each becomes a new string column, null ones too (a query for the field should not
+ * fail because it was null so far): at most `LIMITS.newColumnsPerRequest` per body and `LIMITS.columnsPerTable` per
+ * table. Those beyond, and those whose name no column can have, go to `props`. Without evolution they are dropped.
+ *
+ * **Values.** null is NULL, everywhere. A `string` column takes strings as they are and anything else as compact JSON;
+ * `dynamic` takes everything as compact JSON. Other types take what `types.ts` says, and nothing is coerced. A value
+ * that does not fit leaves NULL and goes to `props`; for `vector` the body is refused, and so it is for a row without a
+ * value in such a column.
+ *
+ * **`at`.** The first of the fields `at`, `timestamp`, `_timestamp` that is not null. If that cannot be read as a time,
+ * the row gets the time of arrival, and the field goes to `props` unless a column of its own holds it. Without any, the
+ * row gets the time of arrival too. The fields looked at on the way do not become new columns, but fill a column of
+ * their name that exists.
+ *
+ * **`props`.** What goes to `props` is appended to the row's own `props` (see `props.ts`), under the field's own name;
+ * nulls never go there. A table without a `props` that can hold JSON refuses the body, naming line and column.
+ */
+export interface BodyScanner {
+  /**
+   * Appends the body's rows and returns how many. Throws `EngineError` (`bad_request_body`; `body_too_large` or
+   * `too_many_requests` when its rows would take too much memory), having changed nothing.
+   */
+  scan(body: NdjsonBody, into: ColumnSet): number;
+}
+
+export type NdjsonBody = {
+  bytes: Uint8Array;
+  /** Whether unknown fields become columns (else they are dropped). */
+  evolve: boolean;
+  /** Time of arrival, nanoseconds since the epoch. */
+  arrivedAtNs: bigint;
+};

@@ -1,0 +1,89 @@
+import { EngineError } from "../core/errors.ts";
+import { isolateFile } from "../core/isolate.ts";
+import type { Log } from "../core/log.ts";
+import type { SealBody, Sealer, SealResult, SealTask } from "./seal.ts";
+
+/** Sealing on worker threads. */
+export type SealPool = {
+  seal: Sealer;
+  /** Tasks that wait for a thread. */
+  queueDepth(): number;
+  /** Finishes accepted tasks, then ends the threads. */
+  close(): Promise<void>;
+};
+
+/** Tasks that may wait. The bytes behind them are bounded by whoever accepts them; this bounds their number. */
+const MAX_QUEUED_TASKS = 4_096;
+/** A thread takes a tenth of a second to start, so one that served a burst stays for the next. */
+const IDLE_MS = 60_000;
+
+/**
+ * Starts a pool of at most `threads` threads; one of them at once, the others with the load.
+ *
+ * `seal` leaves the caller's bytes alone, so that the same bodies can be sealed again: they are gathered into one
+ * buffer, and that is transferred. That is one copy, of the bodies only; structured clone makes two, of the whole of
+ * whatever buffer a body is a view of. Rejects with `too_many_requests` when the queue is full, with a plain error
+ * when a thread dies (the pool starts another).
+ */
+export function createSealPool(options: { threads: number; log: Log }): SealPool {
+  const opening = openPiscina(options);
+  let opened: Awaited<typeof opening> | undefined;
+  let closed = false;
+  opening.then(
+    (piscina) => (opened = piscina),
+    // Whoever seals gets the reason; here it must not end the process.
+    (error: unknown) => options.log.error({ err: error }, "the sealing threads did not start"),
+  );
+  return {
+    async seal(task) {
+      const piscina = await opening;
+      // Piscina itself would start new threads.
+      if (closed) throw new EngineError("unavailable", "the sealing threads have ended");
+      if (piscina.queueSize >= MAX_QUEUED_TASKS) throw busy();
+      const { gathered, buffer } = gather(task);
+      return (await piscina.run(gathered, { name: "seal", transferList: [buffer] })) as SealResult;
+    },
+    queueDepth: () => opened?.queueSize ?? 0,
+    async close() {
+      closed = true;
+      // A pool that did not open has said so.
+      const piscina = await opening.catch(() => undefined);
+      await piscina?.close();
+    },
+  };
+}
+
+async function openPiscina({ threads, log }: { threads: number; log: Log }) {
+  const { Piscina } = await import("piscina");
+  const piscina = new Piscina({
+    filename: isolateFile(new URL("./seal-thread.ts", import.meta.url)),
+    name: "seal",
+    workerData: { isolate: "seal" },
+    minThreads: 1,
+    maxThreads: threads,
+    maxQueue: MAX_QUEUED_TASKS,
+    idleTimeout: IDLE_MS,
+  });
+  piscina.on("error", (error: unknown) => log.error({ err: error }, "a sealing thread failed"));
+  return piscina;
+}
+
+/** The task with its bodies copied side by side into one buffer of their own. */
+function gather(task: SealTask): { gathered: SealTask; buffer: ArrayBuffer } {
+  const sizeBytes = task.bodies.reduce((sum, body) => sum + body.bytes.byteLength, 0);
+  const all = new Uint8Array(sizeBytes);
+  let end = 0;
+  const bodies = task.bodies.map((body): SealBody => {
+    const start = end;
+    all.set(body.bytes, start);
+    end += body.bytes.byteLength;
+    return { ...body, bytes: all.subarray(start, end) };
+  });
+  return { gathered: { ...task, bodies }, buffer: all.buffer };
+}
+
+function busy(): EngineError {
+  return new EngineError("too_many_requests", "too many flushes wait to be sealed", {
+    headers: { "Retry-After": "1" },
+  });
+}

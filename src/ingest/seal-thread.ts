@@ -1,0 +1,53 @@
+import "../core/warnings.ts";
+import { createHash } from "node:crypto";
+import { move, transferableSymbol, valueSymbol } from "piscina";
+import { EngineError, toErrorRecord } from "../core/errors.ts";
+import { ColumnSet } from "../format/columns/column-set.ts";
+import { jsonScanner } from "../format/ndjson/json-scanner.ts";
+import { encodeTlm, storedColumns } from "../format/tlm.ts";
+import type { BodyOutcome, SealBody, SealedExtent, SealResult, SealTask } from "./seal.ts";
+
+/** Seals one flush: the task of the threads of `seal-pool.ts`. The result's bytes are transferred, not copied. */
+export async function seal(task: SealTask): Promise<SealResult> {
+  const set = new ColumnSet(task.columns);
+  const outcomes = task.bodies.map((body) => scan(body, set));
+  const extent = set.rows === 0 ? undefined : await encode(set, task.format);
+  const result = { newColumns: set.newColumns, outcomes, ...(extent === undefined ? {} : { extent }) };
+  return transferring(result, extent?.bytes.buffer);
+}
+
+function scan(body: SealBody, set: ColumnSet): BodyOutcome {
+  try {
+    return { ok: true, rows: jsonScanner.scan(body, set) };
+  } catch (error) {
+    if (error instanceof EngineError) return { ok: false, error: toErrorRecord(error) };
+    throw error;
+  }
+}
+
+/** Columns without any value are in neither the file nor the statistics. */
+async function encode(set: ColumnSet, format: SealTask["format"]): Promise<SealedExtent> {
+  const range = set.time.range();
+  if (range === undefined) throw new Error("an extent with rows has a time range");
+  const stats = storedColumns(set).map((column) => column.stats(set.rows));
+  const bytes = await inFormat(encodeTlm(set), format);
+  const checksum = createHash("sha256").update(bytes).digest("hex");
+  return { bytes, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats };
+}
+
+async function inFormat(tlm: Uint8Array<ArrayBuffer>, format: SealTask["format"]): Promise<Uint8Array<ArrayBuffer>> {
+  if (format === "tlm") return tlm;
+  // Loaded only here: DuckDB has no part in writing tlm.
+  const { tlmToParquet } = await import("../io/duckdb/parquet.ts");
+  return tlmToParquet(tlm);
+}
+
+/** The result itself, marked so that on a thread of the pool its buffer changes threads instead of being copied. */
+function transferring(result: SealResult, buffer: ArrayBuffer | undefined): SealResult {
+  Object.defineProperties(result, {
+    [transferableSymbol]: { value: buffer === undefined ? [] : [buffer] },
+    [valueSymbol]: { value: result },
+  });
+  move(result as unknown as Parameters<typeof move>[0]);
+  return result;
+}

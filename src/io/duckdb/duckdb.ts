@@ -1,0 +1,129 @@
+import type * as Bindings from "@duckdb/node-bindings";
+import type { ColumnType } from "../../format/types.ts";
+
+/**
+ * DuckDB, as this program uses it: through the low-level bindings, because the table function that reads `tlm`
+ * extents writes whole buffers into DuckDB's vectors.
+ *
+ * The library is 70 MB of native code. It is loaded on first use, so that a process that never runs a query (the
+ * command line, `--version`, ingest into `tlm`) never pays for it.
+ */
+export type DuckDb = typeof Bindings;
+export type { Connection, Database, DataChunk, LogicalType, Result, Vector } from "@duckdb/node-bindings";
+
+let loading: Promise<DuckDb> | undefined;
+
+export function loadDuckDb(): Promise<DuckDb> {
+  // The package is CommonJS: its functions are on the default export.
+  loading ??= import("@duckdb/node-bindings").then((module) => (module as unknown as { default: DuckDb }).default);
+  return loading;
+}
+
+/** Runs a statement and returns its rows as text, NULL as null. For the engine's own small look-ups. */
+export async function runSql(
+  duckdb: DuckDb,
+  connection: Bindings.Connection,
+  sql: string,
+  ...parameters: string[]
+): Promise<(string | null)[][]> {
+  if (parameters.length === 0) return readTextRows(duckdb, await duckdb.query(connection, sql));
+  const statement = await duckdb.prepare(connection, sql);
+  try {
+    for (const [i, value] of parameters.entries()) duckdb.bind_varchar(statement, i + 1, value);
+    return await readTextRows(duckdb, await duckdb.execute_prepared(statement));
+  } finally {
+    duckdb.destroy_prepare_sync(statement);
+  }
+}
+
+/** Rows of a result whose columns are all VARCHAR or BIGINT (what the callers select); anything else throws. */
+async function readTextRows(duckdb: DuckDb, result: Bindings.Result): Promise<(string | null)[][]> {
+  const rows: (string | null)[][] = [];
+  const columns = duckdb.column_count(result);
+  for (;;) {
+    const chunk = await duckdb.fetch_chunk(result);
+    const size = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
+    if (chunk === null || size === 0) return rows;
+    const texts = Array.from({ length: columns }, (_, column) =>
+      readTextVector(duckdb, duckdb.data_chunk_get_vector(chunk, column), duckdb.column_type(result, column), size),
+    );
+    for (let row = 0; row < size; row++) rows.push(texts.map((column) => column[row] ?? null));
+  }
+}
+
+const STRING_BYTES = 16;
+const INLINE_BYTES = 12;
+
+function readTextVector(duckdb: DuckDb, vector: Bindings.Vector, type: Bindings.Type, size: number): (string | null)[] {
+  const validity = duckdb.vector_get_validity(vector, Math.ceil(size / 64) * 8) as Uint8Array | null;
+  const isText = type === duckdb.Type.VARCHAR;
+  if (!isText && type !== duckdb.Type.BIGINT) throw new Error(`readTextRows cannot read type ${type}`);
+  const data = duckdb.vector_get_data(vector, size * (isText ? STRING_BYTES : 8));
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  return Array.from({ length: size }, (_, row) => {
+    if (!duckdb.validity_row_is_valid(validity, row)) return null;
+    if (!isText) return view.getBigInt64(row * 8, true).toString();
+    const start = row * STRING_BYTES;
+    const length = view.getUint32(start, true);
+    if (length <= INLINE_BYTES) return Buffer.from(data.subarray(start + 4, start + 4 + length)).toString("utf8");
+    const bytes = duckdb.get_data_from_pointer(data.buffer as ArrayBuffer, data.byteOffset + start + 8, length);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  });
+}
+
+/** The SQL name of the DuckDB type that holds a column of ours. */
+export function sqlTypeOf(type: ColumnType): string {
+  switch (type.kind) {
+    case "bool":
+      return "BOOLEAN";
+    case "int":
+      return "INTEGER";
+    case "long":
+      return "BIGINT";
+    case "real":
+      return "DOUBLE";
+    case "string":
+      return "VARCHAR";
+    case "timestamp":
+      return "TIMESTAMP_NS";
+    case "dynamic":
+      return "JSON";
+    case "vector":
+      return `FLOAT[${type.dimensions}]`;
+  }
+}
+
+/** The same as a logical type of the bindings. */
+export function logicalTypeOf(duckdb: DuckDb, type: ColumnType): Bindings.LogicalType {
+  const { Type } = duckdb;
+  switch (type.kind) {
+    case "bool":
+      return duckdb.create_logical_type(Type.BOOLEAN);
+    case "int":
+      return duckdb.create_logical_type(Type.INTEGER);
+    case "long":
+      return duckdb.create_logical_type(Type.BIGINT);
+    case "real":
+      return duckdb.create_logical_type(Type.DOUBLE);
+    case "string":
+      return duckdb.create_logical_type(Type.VARCHAR);
+    case "timestamp":
+      return duckdb.create_logical_type(Type.TIMESTAMP_NS);
+    case "dynamic": {
+      // DuckDB knows its JSON type by this alias alone.
+      const json = duckdb.create_logical_type(Type.VARCHAR);
+      duckdb.logical_type_set_alias(json, "JSON");
+      return json;
+    }
+    case "vector":
+      return duckdb.create_array_type(duckdb.create_logical_type(Type.FLOAT), type.dimensions);
+  }
+}
+
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function quoteText(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,60 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RecordBatchReader } from "apache-arrow";
+import { Semaphore } from "../../core/concurrency.ts";
+import { parseColumnType, type ColumnSpec } from "../../format/types.ts";
+import { loadDuckDb, quoteText, type Connection, type DuckDb } from "./duckdb.ts";
+import { registerTlmScan, TLM_SCAN, type TlmScans } from "./tlm-scan.ts";
+
+/**
+ * Turns a `tlm` extent into a Parquet file with the same rows and columns: zstd, row groups of 122,880 rows,
+ * TIMESTAMP_NS as nanosecond timestamps, `dynamic` with the JSON logical type, vectors as lists (Parquet has no
+ * fixed-size list; a reader casts them back to `FLOAT[N]`).
+ *
+ * Meant for a worker thread: reading the rows is JavaScript on the calling thread. DuckDB writes to files only, so
+ * the bytes pass through a temporary file that is gone when the promise settles. Calls of one thread run in turn.
+ */
+export async function tlmToParquet(tlm: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  opening ??= openWriter();
+  const writer = await opening;
+  return turn.run(() => write(writer, tlm));
+}
+
+type Writer = { duckdb: DuckDb; connection: Connection; scans: TlmScans };
+
+let opening: Promise<Writer> | undefined;
+const turn = new Semaphore(1);
+
+async function openWriter(): Promise<Writer> {
+  const duckdb = await loadDuckDb();
+  const connection = await duckdb.connect(await duckdb.open(":memory:"));
+  // Sealing runs on as many threads as the machine has cores already.
+  await duckdb.query(connection, "SET threads = 1");
+  return { duckdb, connection, scans: registerTlmScan(duckdb, connection) };
+}
+
+async function write({ duckdb, connection, scans }: Writer, tlm: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  const folder = await mkdtemp(join(tmpdir(), "engine-parquet-"));
+  try {
+    const file = join(folder, "extent.parquet");
+    const scan = scans.add({ columns: columnsOf(tlm), sources: [{ bytes: tlm }], rows: 0 });
+    const target = `${quoteText(file)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)`;
+    await duckdb.query(connection, `COPY (SELECT * FROM ${TLM_SCAN}(${scan})) TO ${target}`);
+    return Uint8Array.from(await readFile(file));
+  } finally {
+    scans.clear();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The columns of an extent, as its fields' metadata says. */
+function columnsOf(tlm: Uint8Array): ColumnSpec[] {
+  const reader = RecordBatchReader.from(tlm);
+  reader.open();
+  return reader.schema.fields.map((field) => {
+    const type = parseColumnType(field.metadata.get("engine.type") ?? "");
+    if (type === undefined) throw new Error(`field ${JSON.stringify(field.name)} has no engine.type`);
+    return { name: field.name, type };
+  });
+}

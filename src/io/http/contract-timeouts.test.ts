@@ -1,0 +1,89 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { delay, eventually, MIB, RawClient, renderError, start, stopAll, text, uwsProblem } from "./test-kit.ts";
+
+// These wait for seconds, so they do it at the same time.
+afterAll(stopAll);
+
+const post = (length: number) => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`;
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+describe.concurrent.each(["node", "uws"] as const)("time limits: %s", (driver) => {
+  const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
+
+  it("ends a connection that goes on sending after its last answer", { timeout: 20_000 }, async () => {
+    const { port } = await start(driver, (request) => request.body(1000).then(() => text("taken"), renderError));
+    const raw = new RawClient(port);
+    raw.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const startedMs = performance.now();
+    while (!raw.isClosed) {
+      raw.send("1000\r\n");
+      raw.send(Buffer.alloc(4096));
+      raw.send("\r\n");
+      await delay(5);
+    }
+    expect(raw.received).toContain("413");
+    expect(performance.now() - startedMs).toBeLessThan(8_000);
+  });
+
+  it("ends connections that send their head too slowly, or nothing", { timeout: 30_000 }, async () => {
+    const { port } = await start(driver, async () => text("ok"), { headersTimeoutMs: 400, idleTimeoutMs: 400 });
+    const slow = new RawClient(port);
+    const nothing = new RawClient(port);
+    const kept = new RawClient(port);
+    kept.send(GET);
+    slow.send("GET / HTTP/1.1\r\nHost: a\r\n");
+    const dripping = setInterval(() => slow.send("X-A: b\r\n"), 100);
+    // uWebSockets.js has its own, fixed times; see http.ts.
+    const withinMs = driver === "uws" ? 13_000 : 3_000;
+    const startedMs = performance.now();
+    await Promise.all([slow.closed, nothing.closed, kept.closed]);
+    clearInterval(dripping);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs);
+    expect(kept.received).toContain("ok");
+    if (driver === "node") expect(slow.received).toContain("request_timeout");
+  });
+
+  it("keeps waiting, as long as it is told to, for bodies, handlers and readers", { timeout: 40_000 }, async () => {
+    // Longer than uWebSockets.js waits of its own accord.
+    const longMs = 14_000;
+    const { port } = await start(
+      driver,
+      async (request) => {
+        if (request.path === "/late") await delay(100);
+        const taken = (await request.body(MIB)).length;
+        if (request.path === "/body") return text("x");
+        if (request.path === "/large") return { status: 200, headers: {}, body: new Uint8Array(60 * MIB) };
+        if (request.path !== "/gap") await delay(longMs);
+        return { status: 200, headers: {}, body: gap(longMs, taken) };
+      },
+      { idleTimeoutMs: 20_000 },
+    );
+    const open = (path: string, bodyBytes: number, reading = true) => {
+      const raw = new RawClient(port, { reading });
+      raw.send(post(bodyBytes).replace("/", path));
+      return raw;
+    };
+    const body = open("/body", 4);
+    const large = open("/large", 0, false);
+    const slow = open("/slow", 3);
+    slow.send("abc");
+    const late = open("/late", 700_000);
+    late.send(new Uint8Array(700_000));
+    const stream = open("/gap", 0);
+    await delay(longMs - 1_000);
+    expect([body, large, slow, late, stream].map((raw) => raw.isClosed)).toEqual(Array(5).fill(false));
+    body.send("body");
+    await body.until("\r\n\r\nx");
+    await stream.until("after 0");
+    await slow.until("before 3");
+    await late.until("before 700000");
+    large.read();
+    await eventually(() => large.receivedBytes > 60 * MIB, 10_000);
+  });
+});
+
+async function* gap(gapMs: number, taken: number): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`before ${taken};`);
+  await delay(gapMs);
+  yield Buffer.from(`after ${taken};`);
+}

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { StartupError } from "../../core/errors.ts";
+import { createHttpServer } from "./create.ts";
+import { renderError, text, uwsProblem } from "./test-kit.ts";
+import { loadUws } from "./uws-library.ts";
+
+const options = {
+  handler: async () => text("ok"),
+  renderError,
+  maxHeaderBytes: 16 * 1024,
+  headersTimeoutMs: 1_000,
+  idleTimeoutMs: 1_000,
+};
+
+test("takes the driver that is there, or the one it is told to", async () => {
+  const automatic = createHttpServer({ ...options, driver: "auto" });
+  const node = createHttpServer({ ...options, driver: "node" });
+  expect(automatic.driver).toBe(uwsProblem === undefined ? "uws" : "node");
+  expect(node.driver).toBe("node");
+  // Never listened; closing must not wait for it.
+  await Promise.all([automatic.close(), node.close()]);
+});
+
+test("says why the driver it was told to take can't be had", () => {
+  // Whether or not the library loads here, it can't have been loaded with such a limit.
+  const create = () => createHttpServer({ ...options, driver: "uws", maxHeaderBytes: 2 ** 31 });
+  loadUwsIfPossible();
+  expect(create).toThrow(StartupError);
+  expect(create).toThrow(/uws can't be loaded: .+/);
+  const fallback = createHttpServer({ ...options, driver: "auto", maxHeaderBytes: 2 ** 31 });
+  expect(fallback.driver).toBe("node");
+  return fallback.close();
+});
+
+test("does not pass the library's setting on to child processes", () => {
+  loadUwsIfPossible();
+  expect(process.env["UWS_HTTP_MAX_HEADERS_SIZE"]).toBeUndefined();
+});
+
+function loadUwsIfPossible(): void {
+  if (uwsProblem === undefined) loadUws(16 * 1024);
+}

@@ -1,0 +1,121 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from "node:zlib";
+import { EngineError, messageOf } from "../../core/errors.ts";
+import type { HttpRequest } from "./http.ts";
+import { zstdFrames } from "./zstd-frames.ts";
+
+/**
+ * Request bodies with a `Content-Encoding` (RFC 9110 §8.4): `gzip` (alias `x-gzip`, any number of members) and `zstd`
+ * (any number of frames, windows up to 8 MiB as RFC 9659 has it). The limit counts decoded bytes; decoding stops when it
+ * is passed. The work is done by zlib's streams on libuv's threads, in steps of one output buffer each; this thread
+ * starts the steps and joins their results.
+ *
+ * An empty body stays empty under any coding: clients that set the header for every request send such.
+ */
+export async function readDecodedBody(request: HttpRequest, limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const coding = request.header("content-encoding")?.trim().toLowerCase() ?? "";
+  switch (coding) {
+    case "":
+    case "identity":
+      return request.body(limitBytes);
+    case "gzip":
+    case "x-gzip":
+      return gunzip(await request.body(encodedLimit(limitBytes)), limitBytes);
+    case "zstd":
+      return unzstd(await request.body(encodedLimit(limitBytes)), limitBytes);
+    default:
+      throw new EngineError("unsupported_media_type", `Content-Encoding ${JSON.stringify(coding)} is not supported`, {
+        headers: { "Accept-Encoding": "gzip, zstd" },
+      });
+  }
+}
+
+/** Deflate stores what it can't compress, with 5 bytes for every block; the smallest blocks in use have some 6 KiB. */
+function encodedLimit(limitBytes: number): number {
+  return limitBytes + (limitBytes >> 10) + 1024;
+}
+
+async function gunzip(encoded: Uint8Array<ArrayBuffer>, limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  if (encoded.length === 0) return encoded;
+  const engine = createGunzip({ chunkSize: stepBytes(gzipLengthHint(encoded), encoded.length, limitBytes) });
+  const decoded = await decode("gzip", engine, [encoded], limitBytes);
+  // node takes zero bytes, and what follows them, for padding.
+  if (engine.bytesWritten < encoded.length) throw corrupt("gzip", "there is something after the end");
+  return decoded;
+}
+
+async function unzstd(encoded: Uint8Array<ArrayBuffer>, limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  if (encoded.length === 0) return encoded;
+  // node says nothing of a last frame that is cut off, and ignores all frames but the first of a piece.
+  const frames = zstdFrames(encoded);
+  if (typeof frames === "string") throw corrupt("zstd", frames);
+  const engine = createZstdDecompress({
+    chunkSize: stepBytes(undefined, encoded.length, limitBytes),
+    params: { [constants.ZSTD_d_windowLogMax]: 23 },
+  });
+  return decode("zstd", engine, frames, limitBytes);
+}
+
+/** The size that a gzip file of one member states in its last four bytes, unless deflate can't have compressed so much. */
+function gzipLengthHint(encoded: Uint8Array): number | undefined {
+  if (encoded.length < 18) return undefined;
+  const sizeBytes = new DataView(encoded.buffer, encoded.byteOffset).getUint32(encoded.length - 4, true);
+  return sizeBytes <= encoded.length * 1032 ? sizeBytes : undefined;
+}
+
+const MIN_STEP_BYTES = 16 * 1024;
+const MAX_GUESSED_STEP_BYTES = 4 * 1024 * 1024;
+
+/** The output buffer of one step: all of the result where its size is known, so that nothing has to be joined. */
+function stepBytes(hintBytes: number | undefined, encodedBytes: number, limitBytes: number): number {
+  const guessBytes = hintBytes === undefined ? Math.min(encodedBytes * 8, MAX_GUESSED_STEP_BYTES) : hintBytes + 1;
+  return Math.max(MIN_STEP_BYTES, Math.min(guessBytes, limitBytes + 1));
+}
+
+async function decode(
+  coding: string,
+  engine: Gunzip | ZstdDecompress,
+  pieces: readonly Uint8Array[],
+  limitBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Buffer[] = [];
+  let sizeBytes = 0;
+  let problem: string | undefined;
+  try {
+    await pipeline(Readable.from(pieces), engine, async (source: AsyncIterable<Buffer>) => {
+      for await (const part of source) {
+        sizeBytes += part.length;
+        if (sizeBytes > limitBytes) break;
+        parts.push(part);
+      }
+    });
+  } catch (error) {
+    problem = messageOf(error);
+  }
+  // Leaving early makes the pipeline fail too; this is why it did.
+  if (sizeBytes > limitBytes) {
+    throw new EngineError("body_too_large", `the decoded body has more than ${limitBytes} bytes`);
+  }
+  if (problem !== undefined) throw corrupt(coding, problem);
+  return join(parts, sizeBytes);
+}
+
+function join(parts: readonly Buffer[], sizeBytes: number): Uint8Array<ArrayBuffer> {
+  const only = parts.length === 1 ? parts[0] : undefined;
+  // A part is the beginning of its step's buffer, and nobody else's; a small part of a large buffer is not worth it.
+  if (only !== undefined && only.buffer instanceof ArrayBuffer && only.buffer.byteLength <= 2 * sizeBytes) {
+    return new Uint8Array(only.buffer, only.byteOffset, only.length);
+  }
+  const joined = new Uint8Array(sizeBytes);
+  let atBytes = 0;
+  for (const part of parts) {
+    joined.set(part, atBytes);
+    atBytes += part.length;
+  }
+  return joined;
+}
+
+function corrupt(coding: string, problem: string): EngineError {
+  return new EngineError("bad_request_body", `the body is not valid ${coding}: ${problem}`);
+}

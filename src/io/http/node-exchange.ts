@@ -1,0 +1,262 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import {
+  ClientGoneError,
+  LINGER_MS,
+  MAX_DISCARDED_BODY_BYTES,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServerOptions,
+} from "./http.ts";
+import { textAddress, utf8Header } from "./request-text.ts";
+import type { InFlight } from "./in-flight.ts";
+import { RequestBody, type BodySource } from "./request-body.ts";
+import { closeBody, closeIterator, isStreamed, prepareResponse, type PreparedResponse } from "./response.ts";
+import type { Watchdog, Watched } from "./watchdog.ts";
+
+/** What all exchanges of one server share. */
+export type NodeServerState = {
+  readonly options: HttpServerOptions;
+  readonly clock: Clock;
+  readonly watchdog: Watchdog;
+  readonly inFlight: InFlight;
+  /** Those of a connection that are not answered yet. */
+  readonly exchanges: WeakMap<Duplex, Set<NodeExchange>>;
+  /** Connections whose last answer was given. */
+  readonly ended: WeakSet<Duplex>;
+  draining: boolean;
+};
+
+/** One request and its answer. */
+export class NodeExchange implements HttpRequest, BodySource, Watched {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly remoteAddress: string;
+  readonly #state: NodeServerState;
+  readonly #message: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #body: RequestBody;
+  #awaitsContinue: boolean;
+  #reading = false;
+  #abort: AbortController | undefined;
+  #gone: ClientGoneError | undefined;
+  #onGone: (() => void) | undefined;
+
+  constructor(state: NodeServerState, message: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) {
+    this.#state = state;
+    this.#message = message;
+    this.#response = response;
+    this.#awaitsContinue = awaitsContinue;
+    const url = utf8Header(message.url ?? "/");
+    const question = url.indexOf("?");
+    this.method = message.method ?? "GET";
+    this.path = question < 0 ? url : url.slice(0, question);
+    this.query = question < 0 ? "" : url.slice(question + 1);
+    this.remoteAddress = textAddress(message.socket.remoteAddress ?? "");
+    this.#body = new RequestBody(this, state.clock, announcedBytes(message));
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#gone !== undefined) this.#abort.abort(this.#gone);
+    return this.#abort.signal;
+  }
+
+  header(name: string): string | undefined {
+    const values = this.#message.headersDistinct[name];
+    return values === undefined ? undefined : utf8Header(values.join(", "));
+  }
+
+  body(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#body.whole(limitBytes);
+  }
+
+  stream(limitBytes: number): AsyncIterable<Uint8Array> {
+    return this.#body.stream(limitBytes);
+  }
+
+  run(): void {
+    const { exchanges, inFlight, options } = this.#state;
+    const { socket } = this.#message;
+    const others = exchanges.get(socket);
+    if (others === undefined) exchanges.set(socket, new Set([this]));
+    else others.add(this);
+    inFlight.begin();
+    this.#response.once("close", () => this.#closed());
+    // Their cause is the end of the connection, which `close` reports too.
+    this.#message.on("error", () => undefined);
+    this.#response.on("error", () => undefined);
+    const problem = framingProblem(this.#message);
+    if (problem !== undefined) this.#linger();
+    const answer = async () => {
+      if (problem !== undefined) throw problem;
+      return options.handler(this);
+    };
+    this.#respond(answer).catch((error: unknown) => this.#tear(error));
+  }
+
+  /** Fails the body because its framing is broken; false when it is not being received. */
+  failBody(error: Error): boolean {
+    if (this.#body.complete || this.#response.headersSent) return false;
+    this.#body.fail(error);
+    return true;
+  }
+
+  /** Nothing came or went for the idle time. */
+  stalled(): void {
+    if (this.#response.headersSent && this.#message.socket.writableLength > 0) this.#message.socket.destroy();
+  }
+
+  check(): void {
+    this.#body.checkProgress(this.#state.options.idleTimeoutMs);
+  }
+
+  pause(): void {
+    this.#message.pause();
+  }
+
+  resume(): void {
+    this.#state.watchdog.watch(this);
+    if (this.#awaitsContinue) this.#response.writeContinue();
+    this.#awaitsContinue = false;
+    if (this.#reading) {
+      this.#message.resume();
+      return;
+    }
+    this.#reading = true;
+    this.#message.on("data", (piece: Buffer) => this.#body.push(piece, false, true));
+    this.#message.once("end", () => this.#body.push(new Uint8Array(0), true));
+  }
+
+  settled(): void {
+    this.#state.watchdog.release(this);
+  }
+
+  async #respond(answer: () => Promise<HttpResponse>): Promise<void> {
+    let response: HttpResponse;
+    let prepared: PreparedResponse;
+    try {
+      response = await answer();
+      prepared = prepareResponse(this.method, response);
+    } catch (error) {
+      response = this.#state.options.renderError(error, this);
+      prepared = prepareResponse(this.method, response);
+    }
+    if (this.#isGone() || prepared.body === undefined) await closeBody(response.body, this.#report);
+    if (this.#isGone()) return;
+    if (isStreamed(prepared.body)) await this.#stream(prepared, prepared.body);
+    else {
+      this.#writeHead(prepared);
+      this.#response.end(prepared.body);
+    }
+  }
+
+  #writeHead(prepared: PreparedResponse): void {
+    const { headers, status, lengthBytes } = prepared;
+    if (lengthBytes !== undefined) headers.push("Content-Length", String(lengthBytes));
+    const missingBytes = this.#message.complete ? 0 : this.#body.missingBytes;
+    this.#body.discard();
+    // A client that was not told to continue may or may not send its body: what comes next can't be told apart.
+    const linger = missingBytes > MAX_DISCARDED_BODY_BYTES || (missingBytes > 0 && this.#awaitsContinue);
+    if (linger) this.#linger();
+    this.#message.resume();
+    if (this.#state.ended.has(this.#message.socket) || this.#state.draining) headers.push("Connection", "close");
+    this.#response.writeHead(status, headers);
+  }
+
+  async #stream(prepared: PreparedResponse, body: AsyncIterable<Uint8Array>): Promise<void> {
+    const response = this.#response;
+    const iterator = body[Symbol.asyncIterator]();
+    this.#onGone = () => void closeIterator(iterator, this.#report);
+    let step: IteratorResult<Uint8Array>;
+    try {
+      step = await iterator.next();
+    } catch (error) {
+      this.#onGone = undefined;
+      await this.#respond(() => Promise.reject(error));
+      return;
+    }
+    if (this.#isGone()) return;
+    this.#writeHead(prepared);
+    while (step.done !== true) {
+      if (!response.write(step.value)) await this.#drained();
+      if (this.#isGone()) return;
+      step = await iterator.next();
+    }
+    this.#onGone = undefined;
+    response.end();
+  }
+
+  /** Not an expression, since it changes while we wait and the compiler would not believe it. */
+  #isGone(): boolean {
+    return this.#gone !== undefined;
+  }
+
+  #drained(): Promise<void> {
+    if (this.#isGone()) return Promise.resolve();
+    const response = this.#response;
+    return new Promise((resolve) => {
+      const done = () => {
+        response.off("drain", done);
+        response.off("close", done);
+        resolve();
+      };
+      response.on("drain", done);
+      response.on("close", done);
+    });
+  }
+
+  /** Sends nothing more, but takes what the client is still sending, until it closes or the time is up. */
+  #linger(): void {
+    const { socket } = this.#message;
+    const message = this.#message;
+    this.#state.ended.add(socket);
+    // node:http calls this when a last answer is sent; its own would close the connection for both directions.
+    socket.destroySoon = () => {
+      socket.end();
+      message.resume();
+      const timer = this.#state.clock.after(LINGER_MS, () => socket.destroy(), { background: true });
+      socket.once("close", () => timer.cancel());
+    };
+  }
+
+  /** The answer has begun and can't be completed: what the client has must not look complete. */
+  #tear(error: unknown): void {
+    this.#onGone = undefined;
+    if (this.#gone === undefined) this.#report(error);
+    this.#response.destroy();
+  }
+
+  #closed(): void {
+    this.#state.exchanges.get(this.#message.socket)?.delete(this);
+    if (!this.#response.writableFinished) {
+      this.#gone = new ClientGoneError();
+      this.#body.fail(this.#gone);
+      this.#abort?.abort(this.#gone);
+      this.#onGone?.();
+    } else this.#body.discard();
+    this.#state.inFlight.end();
+  }
+
+  readonly #report = (error: unknown): void => this.#state.options.reportFailure?.(error);
+}
+
+/** What node's parser lets pass and we don't; for the rest of it see `framing.ts`. */
+function framingProblem(message: IncomingMessage): EngineError | undefined {
+  const coding = message.headers["transfer-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "chunked") {
+    return new EngineError("bad_request", "the request's Transfer-Encoding is not chunked");
+  }
+  const hosts = message.headersDistinct["host"]?.length ?? 0;
+  if (hosts === 1 || (hosts === 0 && message.httpVersion === "1.0")) return undefined;
+  return new EngineError("bad_request", hosts === 0 ? "the request has no Host header" : "the request has two hosts");
+}
+
+function announcedBytes(message: IncomingMessage): number | undefined {
+  const length = message.headers["content-length"];
+  if (length !== undefined) return Number(length);
+  return message.headers["transfer-encoding"] === undefined ? 0 : undefined;
+}

@@ -1,0 +1,136 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { systemClock, type Clock } from "../../core/clock.ts";
+import { EngineError, systemCodeOf } from "../../core/errors.ts";
+import { LINGER_MS, type HttpResponse, type HttpServer, type HttpServerOptions } from "./http.ts";
+import { InFlight } from "./in-flight.ts";
+import { NodeExchange, type NodeServerState } from "./node-exchange.ts";
+import { prepareResponse } from "./response.ts";
+import { Watchdog } from "./watchdog.ts";
+
+/** The driver on `node:http`: for every platform, and the one whose behaviour the other is measured by. */
+export class NodeHttpServer implements HttpServer {
+  readonly driver = "node";
+  readonly #options: HttpServerOptions;
+  readonly #clock: Clock;
+  readonly #server: Server;
+  readonly #state: NodeServerState;
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#state = {
+      options,
+      clock: this.#clock,
+      watchdog: new Watchdog(this.#clock, options.idleTimeoutMs),
+      inFlight: new InFlight(),
+      exchanges: new WeakMap(),
+      ended: new WeakSet(),
+      draining: false,
+    };
+    this.#server = this.#create();
+  }
+
+  listen(address: { host: string; port: number }): Promise<{ host: string; port: number }> {
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ ...address, exclusive: true }, () => {
+        server.removeListener("error", reject);
+        resolve({ host: address.host, port: (server.address() as AddressInfo).port });
+      });
+    });
+  }
+
+  async drain(timeoutMs: number): Promise<void> {
+    this.#state.draining = true;
+    // Also closes connections between two requests.
+    if (this.#server.listening) this.#server.close();
+    await this.#state.inFlight.none(this.#clock, timeoutMs);
+  }
+
+  async close(): Promise<void> {
+    this.#state.draining = true;
+    this.#state.watchdog.stop();
+    const closed = new Promise<void>((resolve) => this.#server.once("close", resolve));
+    const wasOpen = this.#server.listening;
+    if (wasOpen) this.#server.close();
+    this.#server.closeAllConnections();
+    if (wasOpen) await closed;
+  }
+
+  #create(): Server {
+    const { maxHeaderBytes, headersTimeoutMs, idleTimeoutMs } = this.#options;
+    const server = createServer({
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: headersTimeoutMs,
+      // The body's time is kept by RequestBody, which knows whether anybody waits for it.
+      requestTimeout: 0,
+      // Checked by the exchange, whose answer has our shape.
+      requireHostHeader: false,
+      keepAliveTimeout: idleTimeoutMs,
+      connectionsCheckingInterval: Math.max(10, Math.min(1_000, headersTimeoutMs / 4)),
+      highWaterMark: 256 * 1024,
+    });
+    server.timeout = idleTimeoutMs;
+    server.on("request", (message, response) => this.#accept(message, response, false));
+    server.on("checkContinue", (message, response) => this.#accept(message, response, true));
+    server.on("clientError", (error, socket) => this.#clientError(error, socket));
+    server.on("timeout", (socket: Socket) => this.#timeout(socket));
+    return server;
+  }
+
+  #accept(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const { socket } = message;
+    // What follows an answer that ended the connection is not looked at.
+    if (this.#state.ended.has(socket)) socket.destroy();
+    else new NodeExchange(this.#state, message, response, expectsContinue).run();
+  }
+
+  #timeout(socket: Socket): void {
+    const exchanges = this.#state.exchanges.get(socket);
+    if (exchanges === undefined || exchanges.size === 0) socket.destroy();
+    else for (const exchange of exchanges) exchange.stalled();
+  }
+
+  /** A request that node's parser refused, before or in its body. */
+  #clientError(error: Error, socket: Duplex): void {
+    const code = systemCodeOf(error);
+    if (code === "ECONNRESET" || code === "HPE_INVALID_EOF_STATE") {
+      // Not malformed: the client left before it was done.
+      socket.destroy();
+      return;
+    }
+    const exchanges = [...(this.#state.exchanges.get(socket) ?? [])];
+    const failure = asEngineError(error, this.#options.maxHeaderBytes);
+    const reading = exchanges.at(-1);
+    if (exchanges.length === 1 && reading?.failBody(failure) === true) return;
+    // With answers outstanding this one would be taken for theirs.
+    if (exchanges.length > 0 || !socket.writable) socket.destroy();
+    else this.#answerRaw(socket, this.#options.renderError(failure, { header: () => undefined }));
+  }
+
+  #answerRaw(socket: Duplex, rendered: HttpResponse): void {
+    const { statusLine, headers, body } = prepareResponse("GET", rendered);
+    const bytes = typeof body === "string" ? Buffer.from(body) : body instanceof Uint8Array ? body : new Uint8Array(0);
+    let head = `HTTP/1.1 ${statusLine}\r\nConnection: close\r\nContent-Length: ${bytes.length}\r\n`;
+    for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+    socket.write(`${head}\r\n`);
+    socket.end(bytes);
+    socket.resume();
+    const timer = this.#clock.after(LINGER_MS, () => socket.destroy(), { background: true });
+    socket.once("close", () => timer.cancel());
+  }
+}
+
+function asEngineError(error: Error, maxHeaderBytes: number): EngineError {
+  const code = systemCodeOf(error);
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return new EngineError("headers_too_large", `the request's head has more than ${maxHeaderBytes} bytes`);
+  }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return new EngineError("request_timeout", "the request's head did not arrive in time");
+  }
+  return new EngineError("bad_request", `malformed HTTP request: ${error.message}`);
+}

@@ -1,0 +1,196 @@
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import { MIN_BODY_BYTES_PER_SEC } from "./http.ts";
+
+/** Where a body comes from: one connection of one driver. */
+export interface BodySource {
+  /** Stop to read from the connection. Pieces already under way may still be pushed. */
+  pause(): void;
+  /** Read on; somebody waits. */
+  resume(): void;
+  /** Nobody waits any more: the body is complete, failed or unwanted. */
+  settled(): void;
+}
+
+const FIRST_BUFFER_BYTES = 64 * 1024;
+
+/**
+ * The body of one request between a driver, which pushes pieces as they arrive, and a handler, which takes them whole
+ * or one by one. What arrives before the handler asks is kept and the source paused.
+ */
+export class RequestBody {
+  readonly #source: BodySource;
+  readonly #clock: Clock;
+  /** From Content-Length; undefined for a chunked body. */
+  readonly #announcedBytes: number | undefined;
+  #mode: "unclaimed" | "whole" | "pieces" | "unwanted" = "unclaimed";
+  #complete: boolean;
+  #error: Error | undefined;
+  #limitBytes = Infinity;
+  #receivedBytes = 0;
+  #pieces: Uint8Array<ArrayBuffer>[] = [];
+  #buffer: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  #whole: PromiseWithResolvers<Uint8Array<ArrayBuffer>> | undefined;
+  #wake: (() => void) | undefined;
+  #waitSinceMs = 0;
+  #waitedMs = 0;
+  #lastPieceMs = 0;
+
+  constructor(source: BodySource, clock: Clock, announcedBytes: number | undefined) {
+    this.#source = source;
+    this.#clock = clock;
+    this.#announcedBytes = announcedBytes;
+    this.#complete = announcedBytes === 0;
+  }
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Bytes that are still to come; infinite when nobody knows. */
+  get missingBytes(): number {
+    if (this.#complete) return 0;
+    return this.#announcedBytes === undefined ? Infinity : this.#announcedBytes - this.#receivedBytes;
+  }
+
+  /** See `HttpRequest.body`. */
+  async whole(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+    this.#claim("whole", limitBytes);
+    if (this.#error !== undefined) throw this.#error;
+    if (this.#complete && this.#pieces.length <= 1) return this.#pieces.pop() ?? this.#buffer;
+    const early = this.#pieces;
+    this.#pieces = [];
+    this.#receivedBytes = 0;
+    this.#buffer = new Uint8Array(this.#announcedBytes ?? Math.min(limitBytes, FIRST_BUFFER_BYTES));
+    for (const piece of early) this.#append(piece);
+    if (this.#complete) return this.#exact();
+    this.#whole = Promise.withResolvers();
+    this.#wait();
+    return this.#whole.promise;
+  }
+
+  /** See `HttpRequest.stream`. */
+  stream(limitBytes: number): AsyncIterable<Uint8Array> {
+    this.#claim("pieces", limitBytes);
+    const iterator: AsyncIterator<Uint8Array> = {
+      next: () => this.#next(),
+      return: async () => {
+        this.discard();
+        return { done: true, value: undefined };
+      },
+    };
+    return { [Symbol.asyncIterator]: () => iterator };
+  }
+
+  /**
+   * Takes a piece; `last` completes the body. The bytes are copied, unless `stable` says that they stay as they are
+   * after the call.
+   */
+  push(piece: Uint8Array, last: boolean, stable = false): void {
+    if (last) this.#complete = true;
+    if (this.#mode === "unwanted") this.#receivedBytes += piece.length;
+    else if (this.#receivedBytes + piece.length > this.#limitBytes) this.fail(tooLarge(this.#limitBytes));
+    else if (this.#mode === "whole") this.#append(piece);
+    else this.#keep(piece, stable);
+    if (last) this.#finish();
+    else if (this.#whole !== undefined || this.#wake !== undefined) this.#lastPieceMs = this.#clock.monotonicMs();
+  }
+
+  /** Whoever reads, or will read, gets `error`; what still arrives is dropped. */
+  fail(error: Error): void {
+    if (this.#error !== undefined) return;
+    this.#error = error;
+    const whole = this.#whole;
+    this.discard();
+    whole?.reject(error);
+  }
+
+  /** Drops what was not read and what still arrives. */
+  discard(): void {
+    this.#mode = "unwanted";
+    this.#pieces = [];
+    this.#buffer = new Uint8Array(0);
+    this.#whole = undefined;
+    this.#stopWaiting();
+    this.#source.settled();
+  }
+
+  /** Fails the body when a reader waits for a client that has gone silent, or nearly so. */
+  checkProgress(idleTimeoutMs: number): void {
+    if (this.#whole === undefined && this.#wake === undefined) return;
+    const nowMs = this.#clock.monotonicMs();
+    const waitedMs = this.#waitedMs + nowMs - this.#waitSinceMs;
+    const silent = nowMs - this.#lastPieceMs >= idleTimeoutMs;
+    const slow = waitedMs >= idleTimeoutMs && this.#receivedBytes * 1000 < waitedMs * MIN_BODY_BYTES_PER_SEC;
+    if (silent || slow) this.fail(new EngineError("request_timeout", "the request's body did not arrive in time"));
+  }
+
+  #claim(mode: "whole" | "pieces", limitBytes: number): void {
+    if (this.#error !== undefined) return;
+    if (this.#mode !== "unclaimed") throw new Error("the body of this request was already taken");
+    this.#mode = mode;
+    this.#limitBytes = limitBytes;
+    if (Math.max(this.#announcedBytes ?? 0, this.#receivedBytes) > limitBytes) this.fail(tooLarge(limitBytes));
+  }
+
+  async #next(): Promise<IteratorResult<Uint8Array>> {
+    for (;;) {
+      const value = this.#pieces.shift();
+      if (value !== undefined) return { done: false, value };
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#complete || this.#mode === "unwanted") return { done: true, value: undefined };
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        this.#wait();
+      });
+    }
+  }
+
+  #wait(): void {
+    this.#waitSinceMs = this.#lastPieceMs = this.#clock.monotonicMs();
+    this.#source.resume();
+  }
+
+  #stopWaiting(): void {
+    const wake = this.#wake;
+    if (wake === undefined) return;
+    this.#wake = undefined;
+    this.#waitedMs += this.#clock.monotonicMs() - this.#waitSinceMs;
+    wake();
+  }
+
+  #keep(piece: Uint8Array, stable: boolean): void {
+    this.#receivedBytes += piece.length;
+    if (piece.length > 0) this.#pieces.push(stable ? (piece as Uint8Array<ArrayBuffer>) : new Uint8Array(piece));
+    if (!this.#complete) this.#source.pause();
+    this.#stopWaiting();
+  }
+
+  #append(piece: Uint8Array): void {
+    const neededBytes = this.#receivedBytes + piece.length;
+    if (neededBytes > this.#buffer.length) {
+      const sizeBytes = Math.max(neededBytes, Math.min(2 * this.#buffer.length, this.#limitBytes));
+      this.#buffer = new Uint8Array(this.#buffer.buffer.transfer(sizeBytes));
+    }
+    this.#buffer.set(piece, this.#receivedBytes);
+    this.#receivedBytes = neededBytes;
+  }
+
+  #finish(): void {
+    this.#stopWaiting();
+    this.#whole?.resolve(this.#exact());
+    this.#whole = undefined;
+    this.#source.settled();
+  }
+
+  #exact(): Uint8Array<ArrayBuffer> {
+    const buffer = this.#buffer;
+    this.#buffer = new Uint8Array(0);
+    if (this.#receivedBytes === buffer.length) return buffer;
+    return new Uint8Array(buffer.buffer.transfer(this.#receivedBytes));
+  }
+}
+
+function tooLarge(limitBytes: number): EngineError {
+  return new EngineError("body_too_large", `the body has more than ${limitBytes} bytes`);
+}

@@ -1,0 +1,123 @@
+/** For the tests of this folder: servers on a free port, and a client that sends bytes as they are. */
+import { connect, type Socket } from "node:net";
+import { sleep, systemClock } from "../../core/clock.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
+import { createHttpServer } from "./create.ts";
+import type { HttpHandler, HttpResponse, HttpServer, HttpServerOptions } from "./http.ts";
+import { loadUws } from "./uws-library.ts";
+
+export const MIB = 1024 * 1024;
+
+export type TestServer = { server: HttpServer; url: string; port: number; failures: unknown[] };
+
+/** Why uWebSockets.js can't be tested here; undefined when it can. */
+export const uwsProblem = ((): string | undefined => {
+  try {
+    loadUws(16 * 1024);
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+})();
+
+const running = new Set<HttpServer>();
+
+export async function start(
+  driver: "uws" | "node",
+  handler: HttpHandler,
+  options: Partial<HttpServerOptions> = {},
+): Promise<TestServer> {
+  const failures: unknown[] = [];
+  const server = createHttpServer({
+    driver,
+    handler,
+    renderError,
+    reportFailure: (error) => failures.push(error),
+    maxHeaderBytes: 16 * 1024,
+    headersTimeoutMs: 5_000,
+    idleTimeoutMs: 5_000,
+    ...options,
+  });
+  running.add(server);
+  const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
+  return { server, port, url: `http://127.0.0.1:${port}`, failures };
+}
+
+export async function stopAll(): Promise<void> {
+  for (const server of running) await server.close();
+  running.clear();
+}
+
+export function renderError(error: unknown): HttpResponse {
+  const [status, code] = error instanceof EngineError ? [error.status, error.code] : [500, "internal"];
+  return { status, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) };
+}
+
+export function text(body: string, status = 200): HttpResponse {
+  return { status, headers: { "Content-Type": "text/plain" }, body };
+}
+
+/** A connection that sends and shows bytes as they are. */
+export class RawClient {
+  readonly socket: Socket;
+  readonly closed: Promise<void>;
+  received = "";
+  receivedBytes = 0;
+  isClosed = false;
+  #changed: (() => void)[] = [];
+
+  constructor(port: number, options: { reading: boolean } = { reading: true }) {
+    this.socket = connect({ port, host: "127.0.0.1" });
+    // Resets are part of what is tested.
+    this.socket.on("error", () => undefined);
+    this.closed = new Promise((resolve) => {
+      this.socket.once("close", () => {
+        this.isClosed = true;
+        resolve();
+        this.#notify();
+      });
+    });
+    if (options.reading) this.read();
+  }
+
+  read(): void {
+    this.socket.on("data", (data: Buffer) => {
+      this.receivedBytes += data.length;
+      // Enough to look at; large bodies are only counted.
+      if (this.received.length < MIB) this.received += data.toString("latin1");
+      this.#notify();
+    });
+    this.socket.resume();
+  }
+
+  send(data: string | Uint8Array): void {
+    this.socket.write(data);
+  }
+
+  /** Resolves when what was received contains `needle`; rejects when the connection closed without it. */
+  async until(needle: string | ((received: string) => boolean)): Promise<string> {
+    const holds = typeof needle === "string" ? () => this.received.includes(needle) : () => needle(this.received);
+    while (!holds()) {
+      if (this.isClosed) throw new Error(`closed before ${String(needle)}; got ${this.received.slice(0, 500)}`);
+      await new Promise<void>((resolve) => this.#changed.push(resolve));
+    }
+    return this.received;
+  }
+
+  #notify(): void {
+    const changed = this.#changed;
+    this.#changed = [];
+    for (const wake of changed) wake();
+  }
+}
+
+export function delay(ms: number): Promise<void> {
+  return sleep(systemClock, ms);
+}
+
+/** Resolves when `holds` does; rejects after `timeoutMs`. */
+export async function eventually(holds: () => boolean, timeoutMs = 5_000): Promise<void> {
+  for (const untilMs = systemClock.monotonicMs() + timeoutMs; !holds(); await delay(5)) {
+    if (systemClock.monotonicMs() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
+  }
+}

@@ -1,0 +1,425 @@
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import { framingProblem, headBytes } from "./framing.ts";
+import {
+  ClientGoneError,
+  LINGER_MS,
+  MAX_DISCARDED_BODY_BYTES,
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServerOptions,
+} from "./http.ts";
+import type { InFlight } from "./in-flight.ts";
+import { RequestBody, type BodySource } from "./request-body.ts";
+import { textOfAddressBytes } from "./request-text.ts";
+import { closeBody, closeIterator, isStreamed, prepareResponse, type PreparedResponse } from "./response.ts";
+import type { UwsRequest, UwsResponse } from "./uws-library.ts";
+import type { Watchdog, Watched } from "./watchdog.ts";
+
+/** What all exchanges of one server share. */
+export type UwsServerState = {
+  readonly options: HttpServerOptions;
+  readonly clock: Clock;
+  readonly watchdog: Watchdog;
+  readonly inFlight: InFlight;
+  draining: boolean;
+  /** See `UwsExchange.resume`. */
+  primed: boolean;
+};
+
+/**
+ * The library gathers what is written under one cork in a buffer of 16 KiB and sends it at the end. In versions before
+ * 20.76 a write that doesn't fit into it is lost when the kernel's buffer is full just then; so none is larger than
+ * this, but for `tryEnd`, which says what was taken.
+ */
+const MAX_CORKED_BYTES = 12 * 1024;
+/** The first write after one the kernel did not take: if it doesn't take this either, little piles up. */
+const PROBE_BYTES = 256;
+/** The library closes a connection that has waited for 8 to 12 s. One that may wait longer is touched this often. */
+const REARM_MS = 3_000;
+
+/**
+ * One request and its answer. `#native` is there as long as the library's response object may be called: until the
+ * answer is complete or the connection closed.
+ */
+export class UwsExchange implements HttpRequest, BodySource, Watched {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly #state: UwsServerState;
+  readonly #names: string[] = [];
+  readonly #values: string[] = [];
+  readonly #refusal: EngineError | undefined;
+  readonly #body: RequestBody;
+  #native: UwsResponse | undefined;
+  #remoteAddress: string | undefined;
+  #paused = false;
+  /** Whether the library's own time limit runs. It does from `resume` to the end of the body, or the next `pause`. */
+  #armed = false;
+  #armedAtMs = 0;
+  #abort: AbortController | undefined;
+  #gone: ClientGoneError | undefined;
+  #onGone: (() => void) | undefined;
+  /** Continues a response that waits for its client to take what was sent. */
+  #onWritable: (() => void) | undefined;
+  /** Sends more of such a response if the kernel takes it. */
+  #push: (() => void) | undefined;
+  #takenAtMs = 0;
+  /** The head of a streamed response, which goes out with the first piece. */
+  #unsentHead: PreparedResponse | undefined;
+  #lingerUntilMs: number | undefined;
+
+  constructor(state: UwsServerState, native: UwsResponse, request: UwsRequest) {
+    this.#state = state;
+    this.#native = native;
+    this.method = request.getCaseSensitiveMethod();
+    this.path = request.getUrl();
+    this.query = request.getQuery() ?? "";
+    request.forEach((name, value) => {
+      this.#names.push(name);
+      this.#values.push(value);
+    });
+    this.#refusal = this.#problem();
+    this.#body = new RequestBody(this, state.clock, this.#announcedBytes());
+  }
+
+  get remoteAddress(): string {
+    if (this.#remoteAddress === undefined && this.#native !== undefined) {
+      this.#remoteAddress = textOfAddressBytes(new Uint8Array(this.#native.getRemoteAddress()));
+    }
+    return this.#remoteAddress ?? "";
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#gone !== undefined) this.#abort.abort(this.#gone);
+    return this.#abort.signal;
+  }
+
+  header(name: string): string | undefined {
+    const first = this.#names.indexOf(name);
+    if (first < 0) return undefined;
+    let value = this.#values[first];
+    for (let i = first + 1; i < this.#names.length; i++) {
+      if (this.#names[i] === name) value += `, ${this.#values[i]}`;
+    }
+    return value;
+  }
+
+  body(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#body.whole(limitBytes);
+  }
+
+  stream(limitBytes: number): AsyncIterable<Uint8Array> {
+    return this.#body.stream(limitBytes);
+  }
+
+  run(): void {
+    const native = this.#native;
+    if (native === undefined) return;
+    this.#state.inFlight.begin();
+    native.onAborted(() => this.#aborted());
+    if (!this.#body.complete) native.onData((piece, last) => this.#received(new Uint8Array(piece), last));
+    if (this.#refusal !== undefined) this.#refuse(this.#refusal);
+    else this.#respond(async () => this.#state.options.handler(this)).catch((error: unknown) => this.#tear(error));
+  }
+
+  check(nowMs: number): void {
+    const { idleTimeoutMs } = this.#state.options;
+    if (this.#lingerUntilMs !== undefined) {
+      if (nowMs >= this.#lingerUntilMs) this.#native?.close();
+      return;
+    }
+    this.#body.checkProgress(idleTimeoutMs);
+    if (this.#push !== undefined && nowMs - this.#takenAtMs >= idleTimeoutMs) this.#native?.close();
+    else if (nowMs - this.#armedAtMs >= REARM_MS) this.#rearm();
+  }
+
+  pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#armed = false;
+    this.#native?.pause();
+  }
+
+  resume(): void {
+    this.#state.watchdog.watch(this);
+    // The library's `resume` restores what the last `pause` of any connection has saved: nothing, if there was none.
+    if (!this.#state.primed) this.pause();
+    this.#state.primed = true;
+    this.#unpause();
+  }
+
+  settled(): void {
+    const watched = this.#armed || this.#push !== undefined || this.#lingerUntilMs !== undefined;
+    if (!watched) this.#state.watchdog.release(this);
+  }
+
+  #unpause(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#armed = true;
+    this.#armedAtMs = this.#state.clock.monotonicMs();
+    this.#state.watchdog.watch(this);
+    this.#native?.resume();
+  }
+
+  #problem(): EngineError | undefined {
+    const { maxHeaderBytes } = this.#state.options;
+    const target = this.method.length + this.path.length + this.query.length + 2;
+    if (headBytes(target, this.#names, this.#values) > maxHeaderBytes) {
+      return new EngineError("headers_too_large", `the request's head has more than ${maxHeaderBytes} bytes`);
+    }
+    return framingProblem(this.method, this.#names, this.#values);
+  }
+
+  #announcedBytes(): number | undefined {
+    if (this.#refusal !== undefined || this.header("transfer-encoding") !== undefined) return undefined;
+    return Number(this.header("content-length") ?? 0);
+  }
+
+  #received(piece: Uint8Array, last: boolean): void {
+    if (last) this.#armed = false;
+    this.#body.push(piece, last);
+    if (last && this.#lingerUntilMs !== undefined) this.#native?.close();
+  }
+
+  /**
+   * Answers a request that is not to be trusted, but only when the library is done with all bytes it has read: a further
+   * request among them then finds this one unanswered, and ends the connection.
+   */
+  #refuse(error: EngineError): void {
+    this.#body.discard();
+    this.#state.clock.after(0, () => {
+      try {
+        const prepared = prepareResponse(this.method, this.#state.options.renderError(error, this));
+        if (this.#native !== undefined) this.#endAndLinger(this.#native, prepared);
+      } catch (failure) {
+        this.#tear(failure);
+      }
+    });
+  }
+
+  async #respond(answer: () => Promise<HttpResponse>): Promise<void> {
+    let response: HttpResponse;
+    let prepared: PreparedResponse;
+    try {
+      response = await answer();
+      prepared = prepareResponse(this.method, response);
+    } catch (error) {
+      response = this.#state.options.renderError(error, this);
+      prepared = prepareResponse(this.method, response);
+    }
+    if (this.#native === undefined || prepared.body === undefined) await closeBody(response.body, this.#report);
+    if (this.#native === undefined) return;
+    if (isStreamed(prepared.body)) await this.#stream(prepared, prepared.body);
+    else this.#end(this.#native, prepared);
+  }
+
+  #end(native: UwsResponse, prepared: PreparedResponse): void {
+    const missingBytes = this.#body.missingBytes;
+    this.#takeRest();
+    const lengthBytes = prepared.lengthBytes ?? 0;
+    if (prepared.body !== undefined && lengthBytes > MAX_CORKED_BYTES) this.#endInSteps(native, prepared);
+    else if (missingBytes > MAX_DISCARDED_BODY_BYTES) this.#endAndLinger(native, prepared);
+    else this.#endAtOnce(native, prepared);
+  }
+
+  #endAtOnce(native: UwsResponse, prepared: PreparedResponse): void {
+    const { body, lengthBytes } = prepared;
+    const close = this.#state.draining;
+    this.#finish();
+    native.cork(() => {
+      writeHead(native, prepared, close && body === undefined);
+      if (body !== undefined) {
+        native.end(body as string | Uint8Array, close);
+        return;
+      }
+      if (lengthBytes !== undefined) native.writeHeader("Content-Length", String(lengthBytes));
+      native.endWithoutBody();
+    });
+  }
+
+  /** Sends a large body as the kernel takes it, without the library keeping a copy. */
+  #endInSteps(native: UwsResponse, prepared: PreparedResponse): void {
+    const body = bytesOf(prepared);
+    const step = () => {
+      const [, complete] = native.tryEnd(body.subarray(native.getWriteOffset()), body.length);
+      if (complete) this.#finish();
+    };
+    native.onWritable(() => {
+      this.#takenAtMs = this.#state.clock.monotonicMs();
+      native.cork(step);
+      return true;
+    });
+    native.cork(() => {
+      writeHead(native, prepared, this.#state.draining);
+      step();
+    });
+    if (this.#native !== undefined) this.#clogged(() => native.cork(step));
+  }
+
+  /**
+   * Sends the answer and goes on to read, because closing the connection now could destroy the answer. The library
+   * knows no such thing: to it this is a response of headers only, the last of which brings the body along.
+   */
+  #endAndLinger(native: UwsResponse, prepared: PreparedResponse): void {
+    const { clock, watchdog, inFlight } = this.#state;
+    const head = Buffer.from(`${new Date(clock.nowMs()).toUTCString()}\r\n\r\n`, "latin1");
+    const body = bytesOf(prepared);
+    // The library ends every header with a line break; the last one becomes part of the body.
+    const lengthBytes = prepared.body === undefined ? prepared.lengthBytes : body.length + 2;
+    native.cork(() => {
+      writeHead(native, prepared, true);
+      if (lengthBytes !== undefined) native.writeHeader("Content-Length", String(lengthBytes));
+      native.writeHeader("Date", Buffer.concat([head, body]));
+    });
+    this.#lingerUntilMs = clock.monotonicMs() + LINGER_MS;
+    watchdog.watch(this);
+    inFlight.end();
+    if (this.#body.complete) native.close();
+  }
+
+  async #stream(prepared: PreparedResponse, body: AsyncIterable<Uint8Array>): Promise<void> {
+    const iterator = body[Symbol.asyncIterator]();
+    this.#onGone = () => void closeIterator(iterator, this.#report);
+    let step: IteratorResult<Uint8Array>;
+    try {
+      step = await iterator.next();
+    } catch (error) {
+      this.#onGone = undefined;
+      await this.#respond(() => Promise.reject(error));
+      return;
+    }
+    this.#startStream(prepared);
+    while (step.done !== true) {
+      await this.#write(step.value);
+      if (this.#native === undefined) return;
+      step = await iterator.next();
+    }
+    this.#onGone = undefined;
+    if (this.#native !== undefined) this.#endStream(this.#native);
+  }
+
+  #startStream(prepared: PreparedResponse): void {
+    const native = this.#native;
+    if (native === undefined) return;
+    this.#takeRest();
+    this.#unsentHead = prepared;
+    native.onWritable(() => {
+      this.#takenAtMs = this.#state.clock.monotonicMs();
+      // As long as there is a handler the library sends what it has kept only together with something else, or for this.
+      native.cork(() => undefined);
+      this.#onWritable?.();
+      return true;
+    });
+  }
+
+  #endStream(native: UwsResponse): void {
+    this.#finish();
+    native.cork(() => {
+      this.#writeStreamHead(native);
+      // Not told to close the connection: having sent chunks, the library would write that header into the body.
+      native.end();
+    });
+  }
+
+  #writeStreamHead(native: UwsResponse): void {
+    if (this.#unsentHead !== undefined) writeHead(native, this.#unsentHead, this.#state.draining);
+    this.#unsentHead = undefined;
+  }
+
+  async #write(chunk: Uint8Array): Promise<void> {
+    let atBytes = 0;
+    while (atBytes < chunk.length) {
+      const native = this.#native;
+      if (native === undefined) return;
+      const piece = chunk.subarray(atBytes, atBytes + (this.#push === undefined ? MAX_CORKED_BYTES : PROBE_BYTES));
+      atBytes += piece.length;
+      let taken = false;
+      native.cork(() => {
+        this.#writeStreamHead(native);
+        taken = native.write(piece);
+      });
+      if (taken) this.#flowing();
+      else {
+        if (this.#push === undefined) this.#clogged(() => native.cork(() => undefined));
+        await new Promise<void>((resolve) => {
+          this.#onWritable = resolve;
+        });
+      }
+    }
+  }
+
+  /** The kernel takes no more for now. */
+  #clogged(push: () => void): void {
+    this.#push = push;
+    this.#takenAtMs = this.#armedAtMs = this.#state.clock.monotonicMs();
+    this.#state.watchdog.watch(this);
+  }
+
+  #flowing(): void {
+    if (this.#push === undefined) return;
+    this.#push = undefined;
+    this.#state.watchdog.release(this);
+  }
+
+  /** Makes the library start its count of seconds again. */
+  #rearm(): void {
+    this.#armedAtMs = this.#state.clock.monotonicMs();
+    if (this.#push !== undefined) this.#push();
+    else if (!this.#paused) {
+      this.pause();
+      this.#unpause();
+    }
+  }
+
+  /** What still arrives of the request is read and dropped. */
+  #takeRest(): void {
+    this.#body.discard();
+    // Before anything is written: the library's `resume` goes wrong on a connection with unsent bytes.
+    this.#unpause();
+  }
+
+  #finish(): void {
+    this.#native = undefined;
+    this.#push = undefined;
+    this.#state.watchdog.release(this);
+    this.#state.inFlight.end();
+  }
+
+  /** The answer has begun and can't be completed: what the client has must not look complete. */
+  #tear(error: unknown): void {
+    this.#onGone = undefined;
+    if (this.#gone === undefined) this.#report(error);
+    this.#native?.close();
+  }
+
+  #aborted(): void {
+    const lingered = this.#lingerUntilMs !== undefined;
+    this.#native = undefined;
+    this.#state.watchdog.release(this);
+    if (lingered) return;
+    this.#gone = new ClientGoneError();
+    this.#body.fail(this.#gone);
+    this.#abort?.abort(this.#gone);
+    this.#onGone?.();
+    this.#onWritable?.();
+    this.#state.inFlight.end();
+  }
+
+  readonly #report = (error: unknown): void => this.#state.options.reportFailure?.(error);
+}
+
+function writeHead(native: UwsResponse, prepared: PreparedResponse, close: boolean): void {
+  const { headers } = prepared;
+  native.writeStatus(prepared.statusLine);
+  for (let i = 0; i < headers.length; i += 2) native.writeHeader(headers[i] ?? "", headers[i + 1] ?? "");
+  if (close) native.writeHeader("Connection", "close");
+}
+
+function bytesOf(prepared: PreparedResponse): Uint8Array {
+  const { body } = prepared;
+  if (typeof body === "string") return Buffer.from(body);
+  return body instanceof Uint8Array ? body : new Uint8Array(0);
+}

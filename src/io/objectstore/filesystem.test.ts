@@ -1,0 +1,133 @@
+import { spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { silentLog } from "../../core/log.ts";
+import { systemRandom } from "../../core/random.ts";
+import { describeObjectStore } from "./contract.ts";
+import { openFilesystemStore } from "./filesystem.ts";
+
+const open = (root: string) => openFilesystemStore({ root, random: systemRandom, log: silentLog });
+
+describeObjectStore("filesystem", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "engine-store-"));
+  return { store: await open(join(folder, "data")), dispose: () => rm(folder, { recursive: true }) };
+});
+
+describe("filesystem store", () => {
+  let folder: string;
+  let root: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "engine-store-"));
+    root = join(folder, "data");
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  it("makes its folder with all ancestors, and keeps objects over a reopening", async () => {
+    root = join(folder, "x/y/z");
+    await (await open(root)).put("a/b", Buffer.from("kept"));
+    expect(Buffer.from(await (await open(root)).get("a/b")).toString()).toBe("kept");
+  });
+
+  it("gives the file's place", async () => {
+    const store = await open(root);
+    await store.put("a/b", Buffer.from("x"));
+    expect(store.localPath?.("a/b")).toBe(join(root, "a/b"));
+    expect(await readFile(join(root, "a/b"), "utf8")).toBe("x");
+    expect(() => store.localPath?.("../b")).toThrow("starts with a dot");
+  });
+
+  it("leaves no temporary file behind, whether a put succeeds, fails or is aborted", async () => {
+    const store = await open(root);
+    await store.put("a/b", Buffer.from("x"));
+    await expect(store.put("a/b/c", Buffer.from("x"))).rejects.toThrow("ENOTDIR");
+    await expect(store.put("a", Buffer.from("x"))).rejects.toThrow("EISDIR");
+    const controller = new AbortController();
+    const aborted = store.put("a/d", Buffer.alloc(40_000_000), { signal: controller.signal });
+    controller.abort(new Error("client left"));
+    await expect(aborted).rejects.toThrow("client left");
+    expect(await readdir(join(root, ".tmp"))).toEqual([]);
+    expect(await readdir(join(root, "a"))).toEqual(["b"]);
+  });
+
+  it("sweeps temporary files of dead processes and its own earlier ones, and nothing else", async () => {
+    await open(root);
+    const living = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
+    try {
+      const dead = await pidOfDeadProcess();
+      const foreign = ["keep.tmp", "0123456789abcdef.tmp", `${dead}-0123.tmp`, temporaryName(living.pid)];
+      for (const file of [temporaryName(dead), temporaryName(process.pid), ...foreign])
+        await writeFile(join(root, ".tmp", file), "x");
+      await open(root);
+      expect((await readdir(join(root, ".tmp"))).sort()).toEqual([...foreign].sort());
+    } finally {
+      living.kill("SIGKILL");
+    }
+  });
+
+  it("does not list what is no object", async () => {
+    const store = await open(root);
+    await store.put("a/b", Buffer.from("x"));
+    await writeFile(join(root, "a/.DS_Store"), "x");
+    await writeFile(join(root, ".tmp/1-0123456789abcdef.tmp"), "x");
+    await symlink("/etc", join(root, "link"));
+    await mkdir(join(root, "empty"));
+    expect((await Array.fromAsync(store.list(""))).map((info) => info.key)).toEqual(["a/b"]);
+    await expect(Array.fromAsync(store.list("../"))).rejects.toThrow("starts with a dot");
+    await expect(Array.fromAsync(store.list("../../etc/pass"))).rejects.toThrow("starts with a dot");
+  });
+
+  it("says so when the data folder has vanished, does not make it again, and recovers when it is back", async () => {
+    const store = await open(root);
+    await store.put("a/b", Buffer.from("x"));
+    await rename(root, `${root}.away`);
+    const vanished = { code: "unavailable", message: expect.stringContaining(`${root} has vanished`) };
+    await expect(store.put("a/c", Buffer.from("x"))).rejects.toMatchObject(vanished);
+    await expect(store.put("fresh/c", Buffer.from("x"))).rejects.toMatchObject(vanished);
+    await expect(store.get("a/b")).rejects.toMatchObject(vanished);
+    await expect(store.head("a/b")).rejects.toMatchObject(vanished);
+    await expect(store.delete(["a/b"])).rejects.toMatchObject(vanished);
+    await expect(Array.fromAsync(store.list(""))).rejects.toMatchObject(vanished);
+    expect(await readdir(folder)).toEqual(["data.away"]);
+
+    // An empty folder in its place is what an unmounted disk leaves.
+    await mkdir(root);
+    await expect(store.put("a/c", Buffer.from("x"))).rejects.toMatchObject(vanished);
+    expect(await readdir(root)).toEqual([]);
+
+    await rm(root, { recursive: true });
+    await rename(`${root}.away`, root);
+    await store.put("a/c", Buffer.from("x"));
+    expect((await Array.fromAsync(store.list(""))).map((info) => info.key)).toEqual(["a/b", "a/c"]);
+  });
+
+  it("makes a folder inside again when somebody removed it", async () => {
+    const store = await open(root);
+    await store.put("a/b/c/1", Buffer.from("x"));
+    await rm(join(root, "a"), { recursive: true });
+    await Promise.all([store.put("a/b/c/2", Buffer.from("x")), store.put("a/b/d/2", Buffer.from("x"))]);
+    expect((await Array.fromAsync(store.list(""))).map((info) => info.key)).toEqual(["a/b/c/2", "a/b/d/2"]);
+  });
+
+  it("refuses to start where it cannot store anything", async () => {
+    await writeFile(join(folder, "file"), "x");
+    for (const bad of [join(folder, "file"), join(folder, "file/below"), "/proc/nowhere"]) {
+      await expect(open(bad)).rejects.toMatchObject({
+        name: "StartupError",
+        message: expect.stringMatching(`the data folder ${bad} cannot be used: E`),
+      });
+    }
+  });
+});
+
+function temporaryName(pid: number | undefined): string {
+  return `${pid}-0123456789abcdef.tmp`;
+}
+
+async function pidOfDeadProcess(): Promise<number> {
+  const child = spawn(process.execPath, ["-e", ""]);
+  await new Promise((resolve) => child.on("exit", resolve));
+  if (child.pid === undefined) throw new Error("could not start a process");
+  return child.pid;
+}

@@ -1,0 +1,73 @@
+import type { Dirent } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCodeOf } from "../../core/errors.ts";
+import type { ObjectInfo } from "./objectstore.ts";
+
+type Entry = { key: string; isFolder: boolean; sortKey: Buffer };
+
+/**
+ * The files below a folder as objects, in bytewise order of their keys. Memory is bounded by the largest single folder.
+ * Entries that start with a dot are not objects; entries that vanish meanwhile are passed over.
+ */
+export async function* walkObjects(
+  root: string,
+  folderKey: string,
+  range: { prefix: string; startAfter: Buffer },
+): AsyncGenerator<ObjectInfo> {
+  for (const entry of await readEntries(root, folderKey)) {
+    if (entry.isFolder) {
+      if (mayHoldKeys(entry, range)) yield* walkObjects(root, entry.key, range);
+    } else if (entry.key.startsWith(range.prefix) && entry.sortKey.compare(range.startAfter) > 0) {
+      const info = await infoOf(root, entry.key);
+      if (info !== undefined) yield info;
+    }
+  }
+}
+
+/** The object of that key; undefined when there is none. */
+export async function infoOf(root: string, key: string): Promise<ObjectInfo | undefined> {
+  try {
+    const stats = await stat(join(root, key));
+    if (!stats.isFile()) return undefined;
+    return { key, sizeBytes: stats.size, modifiedAtMs: Math.floor(stats.mtimeMs) };
+  } catch (error) {
+    if (isAbsence(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Whether the error says that there is no such file. */
+export function isAbsence(error: unknown): boolean {
+  const code = systemCodeOf(error);
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+/** A folder sorts as its keys do: by its name with the slash (`a.b` comes before `a/b`). */
+async function readEntries(root: string, folderKey: string): Promise<Entry[]> {
+  const found = await readFolder(join(root, folderKey));
+  const entries: Entry[] = [];
+  for (const item of found) {
+    const isFolder = item.isDirectory();
+    if (item.name.startsWith(".") || !(isFolder || item.isFile())) continue;
+    const key = folderKey === "" ? item.name : `${folderKey}/${item.name}`;
+    entries.push({ key, isFolder, sortKey: Buffer.from(isFolder ? `${key}/` : key) });
+  }
+  return entries.sort((a, b) => a.sortKey.compare(b.sortKey));
+}
+
+async function readFolder(path: string): Promise<Dirent[]> {
+  try {
+    return await readdir(path, { withFileTypes: true });
+  } catch (error) {
+    if (isAbsence(error)) return [];
+    throw error;
+  }
+}
+
+function mayHoldKeys(folder: Entry, range: { prefix: string; startAfter: Buffer }): boolean {
+  const start = `${folder.key}/`;
+  if (!start.startsWith(range.prefix) && !range.prefix.startsWith(start)) return false;
+  const startsInside = range.startAfter.subarray(0, folder.sortKey.length).equals(folder.sortKey);
+  return startsInside || range.startAfter.compare(folder.sortKey) < 0;
+}

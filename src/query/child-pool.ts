@@ -1,0 +1,208 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock, TimerHandle } from "../core/clock.ts";
+import { EngineError, messageOf, systemCodeOf } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { QueryProcess, type ProcessOptions } from "./query-process.ts";
+
+/**
+ * Keeps a number of query processes warm and lends each to one query at a time. A process that died, was killed, or
+ * grew too large is replaced before it is needed. Queries that find none free wait in line, for a while.
+ */
+export type ChildPoolOptions = {
+  children: number;
+  memoryBytes: number;
+  log: Log;
+  clock: Clock;
+  /** The pool's own folder is made in here; what dead servers left is swept. */
+  tempDir: string;
+  /** Disk that one query may take for spilled data, and again for its result. */
+  spillBytes?: number;
+  maxQueued?: number;
+  maxWaitMs?: number;
+  retryAfterSecs?: number;
+};
+
+export type ChildPool = {
+  /** A process for one query. Rejects with `too_many_requests`, `unavailable`, or the signal's reason. */
+  lease(signal: AbortSignal): Promise<QueryProcess>;
+  /** Gives a process back, dead or alive. */
+  release(process: QueryProcess, rssBytes?: number): void;
+  /** Process ids, for tests and diagnostics. */
+  pids(): number[];
+  close(): Promise<void>;
+};
+
+const GIB = 1024 ** 3;
+const DEFAULT_SPILL_BYTES = 32 * GIB;
+const DEFAULT_MAX_QUEUED = 256;
+const DEFAULT_MAX_WAIT_MS = 10_000;
+/** A process that holds more than this after a query makes room for a fresh one. */
+const MAX_IDLE_RSS_BYTES = 768 * 1024 * 1024;
+const MAX_RESTART_DELAY_MS = 30_000;
+
+type Waiter = {
+  resolve(process: QueryProcess): void;
+  reject(error: Error): void;
+};
+
+export function createChildPool(options: ChildPoolOptions): ChildPool {
+  return new Pool(options);
+}
+
+class Pool implements ChildPool {
+  readonly #options: ChildPoolOptions;
+  readonly #processOptions: ProcessOptions;
+  readonly #all = new Set<QueryProcess>();
+  readonly #idle: QueryProcess[] = [];
+  readonly #waiters = new Set<Waiter>();
+  readonly #restarts = new Set<TimerHandle>();
+  #failedStarts = 0;
+  #closed = false;
+
+  constructor(options: ChildPoolOptions) {
+    this.#options = options;
+    mkdirSync(options.tempDir, { recursive: true, mode: 0o700 });
+    sweep(options.tempDir);
+    this.#processOptions = {
+      memoryBytes: options.memoryBytes,
+      spillBytes: options.spillBytes ?? DEFAULT_SPILL_BYTES,
+      log: options.log,
+      clock: options.clock,
+      baseFolder: mkdtempSync(join(options.tempDir, `query-${process.pid}-`)),
+    };
+    for (let i = 0; i < options.children; i++) this.#start();
+  }
+
+  pids(): number[] {
+    return [...this.#all].flatMap((child) => child.pid ?? []);
+  }
+
+  lease(signal: AbortSignal): Promise<QueryProcess> {
+    if (signal.aborted) return Promise.reject(signal.reason as Error);
+    if (this.#closed) return Promise.reject(new EngineError("unavailable", "the server is stopping"));
+    const free = this.#idle.shift();
+    if (free !== undefined) return Promise.resolve(free);
+    if (this.#waiters.size >= (this.#options.maxQueued ?? DEFAULT_MAX_QUEUED)) return Promise.reject(this.#busy());
+    return this.#wait(signal);
+  }
+
+  release(child: QueryProcess, rssBytes = 0): void {
+    if (this.#closed || !child.alive) return;
+    if (rssBytes > MAX_IDLE_RSS_BYTES) child.kill(new Error("the process grew too large"));
+    else this.#offer(child);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const timer of this.#restarts) timer.cancel();
+    const stopping = new EngineError("unavailable", "the server is stopping");
+    for (const waiter of this.#waiters) waiter.reject(stopping);
+    const children = [...this.#all];
+    for (const child of children) child.kill(stopping);
+    await Promise.all(children.map((child) => child.exited()));
+    rmSync(this.#processOptions.baseFolder, { recursive: true, force: true });
+  }
+
+  async #wait(signal: AbortSignal): Promise<QueryProcess> {
+    const { promise, resolve, reject } = Promise.withResolvers<QueryProcess>();
+    const waiter: Waiter = { resolve, reject };
+    const onAbort = () => reject(signal.reason as Error);
+    const timer = this.#options.clock.after(this.#options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS, () => reject(this.#busy()));
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#waiters.add(waiter);
+    try {
+      return await promise;
+    } finally {
+      this.#waiters.delete(waiter);
+      timer.cancel();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #busy(): EngineError {
+    const seconds = this.#options.retryAfterSecs ?? 1;
+    return new EngineError("too_many_requests", "all query processes are busy; try again later", {
+      headers: { "Retry-After": String(seconds) },
+    });
+  }
+
+  #offer(child: QueryProcess): void {
+    const waiter = this.#waiters.values().next().value;
+    if (waiter === undefined) {
+      this.#idle.push(child);
+      return;
+    }
+    // Out of line at once: its own clean-up runs later, and it must not be handed a second process meanwhile.
+    this.#waiters.delete(waiter);
+    waiter.resolve(child);
+  }
+
+  #start(): void {
+    if (this.#closed) return;
+    let child: QueryProcess;
+    try {
+      child = new QueryProcess(this.#processOptions);
+    } catch (error) {
+      this.#startFailed(error);
+      return;
+    }
+    this.#all.add(child);
+    const ready = child.ready();
+    ready.then(
+      () => {
+        this.#failedStarts = 0;
+        if (child.alive && !this.#closed) this.#offer(child);
+      },
+      (error: unknown) => this.#startFailed(error),
+    );
+    child
+      .exited()
+      .then(async () => {
+        this.#all.delete(child);
+        const place = this.#idle.indexOf(child);
+        if (place !== -1) this.#idle.splice(place, 1);
+        // One that never became ready is replaced with a delay, by `#startFailed`.
+        const started = await ready.then(
+          () => true,
+          () => false,
+        );
+        if (started) this.#start();
+      })
+      .catch((error: unknown) => this.#options.log.error({ err: error }, "cannot replace a query process"));
+  }
+
+  #startFailed(error: unknown): void {
+    if (this.#closed) return;
+    const delayMs = Math.min(MAX_RESTART_DELAY_MS, 500 * 2 ** this.#failedStarts++);
+    this.#options.log.error({ err: error, retryInMs: delayMs }, "a query process does not start");
+    const failure = new EngineError("unavailable", `query processes do not start: ${messageOf(error)}`);
+    if (this.#all.size <= 1) for (const waiter of this.#waiters) waiter.reject(failure);
+    const timer = this.#options.clock.after(
+      delayMs,
+      () => {
+        this.#restarts.delete(timer);
+        this.#start();
+      },
+      { background: true },
+    );
+    this.#restarts.add(timer);
+  }
+}
+
+/** Folders of servers that are gone: their name has the process id. */
+function sweep(tempDir: string): void {
+  for (const name of readdirSync(tempDir)) {
+    const pid = Number(/^query-(\d+)-/.exec(name)?.[1]);
+    if (pid > 0 && !isRunning(pid)) rmSync(join(tempDir, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCodeOf(error) !== "ESRCH";
+  }
+}

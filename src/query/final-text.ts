@@ -1,0 +1,84 @@
+import { foldName } from "../core/names.ts";
+import { runSql } from "../io/duckdb/duckdb.ts";
+import type { Need } from "./needs.ts";
+import type { TableShape } from "./protocol.ts";
+import { rewriteQuery, type Rewrites } from "./rewrite.ts";
+import { parseTree, textOfExpression, textOfTree, type SqlContext } from "./sql-tree.ts";
+import type { OpenPivot } from "./statement.ts";
+import { isObject, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
+
+/** The view that stands for a table at an older snapshot. */
+export const travelView = (index: number): string => `engine_travel_${index}`;
+
+export type TextToRun = {
+  sql: string;
+  /** Whether it is the user's text, so that positions in it mean something. */
+  asWritten: boolean;
+};
+
+/** How many columns a PIVOT without listed values may spread into, per expression. */
+const MAX_PIVOT_VALUES = 1_000;
+
+/**
+ * The texts to try, best first. All but the last are rewritten ones; the last is tried when they do not bind, which
+ * happens when a name that looks like a `timestamp` column is something else.
+ */
+export async function textsToRun(
+  context: SqlContext,
+  query: { text: string; node: JsonObject; pivot: OpenPivot | undefined; needs: readonly Need[] },
+  tables: readonly TableShape[],
+): Promise<TextToRun[]> {
+  const own: TextToRun = { sql: query.text, asWritten: true };
+  let { node } = query;
+  if (query.pivot !== undefined) {
+    own.sql = query.pivot.withValues(await pivotValues(context, query.pivot));
+    own.asWritten = false;
+    node = (await parseTree(context, own.sql)).tree ?? node;
+  }
+  const rewrites = rewritesFor(query.needs, tables);
+  if (rewriteQuery(node, rewrites) === undefined) return [own];
+  const rewritten = rewriteQuery(await withColumnNames(context, node, rewrites), rewrites) ?? node;
+  const other: TextToRun = { sql: await textOfTree(context, rewritten), asWritten: false };
+  return rewrites.travelViews.size > 0 ? [other] : [other, own];
+}
+
+function rewritesFor(needs: readonly Need[], tables: readonly TableShape[]): Rewrites {
+  const travelViews = new Map<number, string>();
+  for (const [i, { table, uses }] of needs.entries()) {
+    if (table.version === undefined) continue;
+    for (const use of uses) if (use.position !== undefined) travelViews.set(use.position, travelView(i));
+  }
+  const timestampColumns = tables.flatMap(({ columns }) =>
+    columns.filter(({ type }) => type.kind === "timestamp").map(({ name }) => foldName(name)),
+  );
+  return { timestampColumns: new Set(timestampColumns), travelViews };
+}
+
+/** Columns without an alias are named by their expression: the one the user wrote, not what it is rewritten to. */
+async function withColumnNames(context: SqlContext, node: JsonObject, rewrites: Rewrites): Promise<JsonObject> {
+  const left = node["left"];
+  if (node["type"] === "SET_OPERATION_NODE" && isObject(left)) {
+    return { ...node, left: await withColumnNames(context, left, rewrites) };
+  }
+  const list = node["select_list"];
+  if (!Array.isArray(list)) return node;
+  const items: Json[] = [];
+  for (const item of list as readonly Json[]) {
+    const unnamed = isObject(item) && textOf(item["alias"]) === "" && item["class"] !== "STAR";
+    const changes = unnamed && rewriteQuery(item, rewrites) !== undefined;
+    items.push(changes ? { ...item, alias: await textOfExpression(context, item) } : item);
+  }
+  return { ...node, select_list: items };
+}
+
+async function pivotValues({ duckdb, connection }: SqlContext, pivot: OpenPivot): Promise<string[][]> {
+  const lists: string[][] = [];
+  for (const sql of pivot.valueQueries(MAX_PIVOT_VALUES + 1)) {
+    const rows = await runSql(duckdb, connection, sql);
+    if (rows.length > MAX_PIVOT_VALUES) {
+      throw new QueryRefused(`PIVOT would make more than ${MAX_PIVOT_VALUES} columns: list the values with IN`);
+    }
+    lists.push(rows.flatMap(([value]) => value ?? []));
+  }
+  return lists;
+}

@@ -1,0 +1,200 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Catalog, ExtentRecord, TableRecord } from "../catalog/catalog.ts";
+import { systemClock } from "../core/clock.ts";
+import { createLog, silentLog } from "../core/log.ts";
+import { createMetrics } from "../core/metrics.ts";
+import { foldName } from "../core/names.ts";
+import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
+import { tlmToParquet } from "../io/duckdb/parquet.ts";
+import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import { ObjectNotFound, type ObjectStore } from "../io/objectstore/objectstore.ts";
+import { createChildPool, type ChildPool, type ChildPoolOptions } from "./child-pool.ts";
+import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
+
+/** A query service for tests: real query processes and real files, under a catalog that is a list in memory. */
+
+export type ExtentFixture = {
+  format: ExtentFormat;
+  columns: readonly ColumnSpec[];
+  rows: readonly FixtureRow[];
+  /** First snapshot that has it. */
+  snapshot?: number;
+};
+
+export type QueryHarness = {
+  folder: string;
+  service: ClosableQueryService;
+  pool: ChildPool;
+  /** Keys of the extents that the last queries asked the catalog for. */
+  opened: string[];
+  addTable(database: string, name: string, columns: readonly ColumnSpec[], extents: readonly ExtentFixture[]): Promise<void>;
+  path(key: string): string;
+  /** All bytes of the answer. */
+  text(sql: string, options?: { database?: string; signal?: AbortSignal }): Promise<string>;
+  /** The answer's rows, numbers as JavaScript reads them. */
+  rows(sql: string, database?: string): Promise<Record<string, unknown>[]>;
+  close(): Promise<void>;
+};
+
+type Options = {
+  pool?: Partial<ChildPoolOptions>;
+  service?: Partial<QueryServiceOptions>;
+  /** Whether the store has local paths. */
+  local?: boolean;
+};
+
+const DEFAULT_MEMORY_BYTES = 1024 ** 3;
+
+export function createQueryHarness(options: Options = {}): QueryHarness {
+  const folder = mkdtempSync(join(tmpdir(), "engine-query-test-"));
+  const tempDir = join(folder, "tmp");
+  const fake = new FakeCatalog(join(folder, "data"));
+  const log = process.env["ENGINE_TEST_LOG"] === undefined ? silentLog : createLog("debug");
+  const memoryBytes = options.pool?.memoryBytes ?? DEFAULT_MEMORY_BYTES;
+  const pool = createChildPool({ children: 1, memoryBytes, log, clock: systemClock, tempDir, ...options.pool });
+  const service = createQueryService({
+    catalog: fake as unknown as Catalog,
+    store: fakeStore(fake, options.local ?? true),
+    pool,
+    clock: systemClock,
+    log,
+    metrics: createMetrics(),
+    tempDir,
+    wallMs: 30_000,
+    memoryBytes,
+    maxConcurrent: 0,
+    retryAfterSecs: 1,
+    ...options.service,
+  });
+  const harness: QueryHarness = {
+    folder,
+    service,
+    pool,
+    opened: fake.opened,
+    addTable: (database, name, columns, extents) => fake.add(database, name, columns, extents),
+    path: (key) => fake.path(key),
+    async text(sql, { database = "default", signal = new AbortController().signal } = {}) {
+      const result = await service.run({ database, text: sql, requestId: "test", signal });
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of result.body) chunks.push(chunk);
+      const text = Buffer.concat(chunks).toString("utf8");
+      const lines = text === "" ? 0 : text.trimEnd().split("\n").length;
+      if (lines !== result.rows) throw new Error(`${result.rows} rows announced, ${lines} sent`);
+      return text;
+    },
+    async rows(sql, database = "default") {
+      const text = await harness.text(sql, { database });
+      return text === "" ? [] : text.trimEnd().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+    },
+    async close() {
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return harness;
+}
+
+/** The reading half of a catalog. */
+class FakeCatalog {
+  readonly opened: string[] = [];
+  readonly #root: string;
+  readonly #tables: TableRecord[] = [];
+  readonly #extents: ExtentRecord[] = [];
+
+  constructor(root: string) {
+    this.#root = root;
+    mkdirSync(root, { recursive: true });
+  }
+
+  path(key: string): string {
+    return join(this.#root, key);
+  }
+
+  async add(
+    database: string,
+    name: string,
+    columns: readonly ColumnSpec[],
+    extents: readonly ExtentFixture[],
+  ): Promise<void> {
+    const id = this.#tables.length + 1;
+    const ids = columns.map((column, i) => ({ ...column, id: i }));
+    this.#tables.push({ id, databaseId: 1, database, name, schemaVersion: 1, columns: ids });
+    for (const [i, { format, columns: own, rows, snapshot }] of extents.entries()) {
+      const tlm = tlmFixture(own, rows, 3000);
+      const bytes = format === "tlm" ? tlm : await tlmToParquet(tlm);
+      const key = `${database}/${name}/${i}.${format}`;
+      mkdirSync(dirname(this.path(key)), { recursive: true });
+      writeFileSync(this.path(key), bytes);
+      const times = rows.map((row) => BigInt(row["at"] as bigint));
+      this.#extents.push({
+        id: `extent-${i}`,
+        key,
+        format,
+        formatVersion: 1,
+        rows: rows.length,
+        sizeBytes: bytes.byteLength,
+        checksum: "",
+        minAtNs: times.reduce((a, b) => (a < b ? a : b), times[0] ?? 0n),
+        maxAtNs: times.reduce((a, b) => (a > b ? a : b), times[0] ?? 0n),
+        stats: [],
+        tableId: id,
+        schemaVersion: 1,
+        beginSnapshot: snapshot ?? 1,
+      });
+    }
+  }
+
+  async database(name: string): Promise<{ id: number; name: string } | undefined> {
+    const found = this.#tables.find((table) => foldName(table.database) === foldName(name));
+    return found === undefined ? undefined : { id: 1, name: found.database };
+  }
+
+  async databases(): Promise<{ id: number; name: string }[]> {
+    return [...new Set(this.#tables.map((table) => table.database))].map((name, id) => ({ id, name }));
+  }
+
+  async table(database: string, name: string): Promise<TableRecord | undefined> {
+    const tables = await this.tables(database);
+    return tables.find((table) => foldName(table.name) === foldName(name));
+  }
+
+  async tables(database: string): Promise<TableRecord[]> {
+    return this.#tables.filter((table) => foldName(table.database) === foldName(database));
+  }
+
+  async head(): Promise<{ id: number; committedAtMs: number }> {
+    return { id: Math.max(1, ...this.#extents.map((extent) => extent.beginSnapshot)), committedAtMs: 0 };
+  }
+
+  async extents(
+    tableId: number,
+    snapshot: number,
+    range: { minNs?: bigint; maxNs?: bigint } = {},
+  ): Promise<ExtentRecord[]> {
+    const found = this.#extents.filter(
+      (extent) =>
+        extent.tableId === tableId &&
+        extent.beginSnapshot <= snapshot &&
+        (range.minNs === undefined || extent.maxAtNs >= range.minNs) &&
+        (range.maxNs === undefined || extent.minAtNs <= range.maxNs),
+    );
+    this.opened.push(...found.map((extent) => extent.key));
+    return found;
+  }
+}
+
+function fakeStore(catalog: FakeCatalog, local: boolean): ObjectStore {
+  const store: Partial<ObjectStore> = {
+    async get(key) {
+      try {
+        return readFileSync(catalog.path(key));
+      } catch {
+        throw new ObjectNotFound(key);
+      }
+    },
+  };
+  if (local) store.localPath = (key) => catalog.path(key);
+  return store as ObjectStore;
+}

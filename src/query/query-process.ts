@@ -1,0 +1,153 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../core/clock.ts";
+import { EngineError, fromErrorRecord } from "../core/errors.ts";
+import { isolateFile } from "../core/isolate.ts";
+import type { Log } from "../core/log.ts";
+import { memoryBudgetError } from "./duckdb-error.ts";
+import type { ChildMessage, ServerMessage } from "./protocol.ts";
+
+/**
+ * One query process, from the server's side. DuckDB cannot be bounded inside our own process (one list function takes
+ * gigabytes past its memory limit, and a long parse hears no interrupt), so queries run in processes that the kernel
+ * bounds (RLIMIT_DATA, on Linux) and that can be killed at any moment.
+ */
+export type ProcessOptions = {
+  memoryBytes: number;
+  spillBytes: number;
+  log: Log;
+  clock: Clock;
+  /** The process gets a folder of its own in here. */
+  baseFolder: string;
+};
+
+/** What Node and DuckDB take before the first query, code not counted, with room for their own buffers. */
+const OVERHEAD_BYTES = 768 * 1024 * 1024;
+const START_TIMEOUT_MS = 30_000;
+const KEPT_STDERR_CHARS = 2_000;
+
+export class QueryProcess {
+  readonly folder: string;
+  readonly #options: ProcessOptions;
+  readonly #child: ChildProcess;
+  readonly #exited = Promise.withResolvers<void>();
+  #waiting: PromiseWithResolvers<ChildMessage> | undefined;
+  #death: Error | undefined;
+  #stderr = "";
+
+  constructor(options: ProcessOptions) {
+    this.#options = options;
+    this.folder = mkdtempSync(join(options.baseFolder, "child-"));
+    this.#child = startChild(options, this.folder);
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR_CHARS);
+    });
+    this.#child.on("message", (message) => this.#settle((waiting) => waiting.resolve(message as ChildMessage)));
+    this.#child.on("error", (error) => this.#onExit(error));
+    this.#child.on("exit", (code, signal) => this.#onExit(this.#reasonOf(code, signal)));
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get alive(): boolean {
+    return this.#death === undefined;
+  }
+
+  /** Resolves once the process takes queries; rejects when it does not start. */
+  async ready(): Promise<void> {
+    const timer = this.#options.clock.after(START_TIMEOUT_MS, () =>
+      this.kill(new Error(`a query process was not ready after ${START_TIMEOUT_MS} ms`)),
+    );
+    try {
+      await this.#next();
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** Sends a message and waits for the answer. Rejects with the query's error, or with why the process died. */
+  async ask(message: ServerMessage): Promise<ChildMessage> {
+    const next = this.#next();
+    if (this.#death === undefined) this.#child.send(message, (error) => error !== null && this.kill(error));
+    const answer = await next;
+    if (answer.kind === "failed") {
+      if (answer.broken) this.kill(new Error("the process is spent"));
+      throw fromErrorRecord(answer.error);
+    }
+    return answer;
+  }
+
+  /** Ends the process at once; what waits for it rejects with `reason`. Harmless when it is dead already. */
+  kill(reason: Error): void {
+    this.#death ??= reason;
+    this.#settle((waiting) => waiting.reject(reason));
+    this.#child.kill("SIGKILL");
+  }
+
+  /** Resolves when the process is gone and its folder is deleted. */
+  exited(): Promise<void> {
+    return this.#exited.promise;
+  }
+
+  #next(): Promise<ChildMessage> {
+    this.#waiting = Promise.withResolvers<ChildMessage>();
+    if (this.#death !== undefined) this.#waiting.reject(this.#death);
+    return this.#waiting.promise;
+  }
+
+  #settle(settle: (waiting: PromiseWithResolvers<ChildMessage>) => void): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting !== undefined) settle(waiting);
+  }
+
+  #onExit(reason: Error): void {
+    this.#death ??= reason;
+    this.#settle((waiting) => waiting.reject(reason));
+    rmSync(this.folder, { recursive: true, force: true });
+    this.#exited.resolve();
+  }
+
+  /** Why a process died that nobody killed: almost always memory, refused by the kernel at a place that cannot say so. */
+  #reasonOf(code: number | null, signal: NodeJS.Signals | null): Error {
+    const outOfMemory = signal === "SIGABRT" || signal === "SIGKILL" || signal === "SIGTRAP" || code === 134;
+    if (this.#death !== undefined) return this.#death;
+    this.#options.log.warn({ code, signal, stderr: this.#stderr }, "a query process died");
+    if (signal === "SIGXFSZ") return resultTooLarge(this.#options.spillBytes);
+    if (outOfMemory) return memoryBudgetError(this.#options.memoryBytes);
+    return new EngineError("query_failed", `the query process ended with ${signal ?? `code ${code}`}`);
+  }
+}
+
+function resultTooLarge(limitBytes: number): EngineError {
+  return new EngineError("budget_exceeded", `the query's result is larger than ${limitBytes} bytes`, {
+    headers: { "X-Engine-Budget-Limit": `result_bytes=${limitBytes}` },
+  });
+}
+
+function startChild(options: ProcessOptions, folder: string): ChildProcess {
+  const node = [process.execPath, isolateFile(new URL("./query-child.ts", import.meta.url)), "--isolate", "query"];
+  const env = {
+    ...process.env,
+    ENGINE_QUERY_CHILD_FOLDER: folder,
+    ENGINE_QUERY_CHILD_MEMORY_BYTES: String(options.memoryBytes),
+    ENGINE_QUERY_CHILD_SPILL_BYTES: String(options.spillBytes),
+    // Memory of many arenas is not given back between queries, and counts against the limit.
+    MALLOC_ARENA_MAX: "4",
+    NODE_OPTIONS: "",
+  };
+  const [file, ...args] = process.platform === "win32" ? node : [...underLimits(options), ...node];
+  if (file === undefined) throw new Error("no command");
+  return spawn(file, args, { env, stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", cwd: folder });
+}
+
+/** `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. */
+function underLimits({ memoryBytes, spillBytes }: ProcessOptions): string[] {
+  const dataKib = Math.ceil((memoryBytes + OVERHEAD_BYTES) / 1024);
+  const fileBlocks = Math.ceil(spillBytes / 512);
+  const limits = `ulimit -c 0; ulimit -d ${dataKib} 2>/dev/null; ulimit -f ${fileBlocks} 2>/dev/null`;
+  return ["/bin/sh", "-c", `${limits}; exec "$0" "$@"`];
+}

@@ -1,0 +1,53 @@
+import { open, rm, type FileHandle } from "node:fs/promises";
+
+const CHUNK_BYTES = 256 * 1024;
+
+/**
+ * The bytes of a file, read at the reader's pace, once. The file is unlinked right away where the platform allows it,
+ * so that nothing is left whatever happens; it is gone at the latest when the reader is done, returns early, or the
+ * signal aborts.
+ */
+export async function readOnce(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+  const handle = await open(path, "r");
+  await rm(path, { force: true });
+  return new ResultFile(handle, signal);
+}
+
+/** Not a generator: one that was never started would not run its clean-up when it is returned. */
+class ResultFile implements AsyncIterableIterator<Uint8Array> {
+  readonly #handle: FileHandle;
+  readonly #signal: AbortSignal;
+  readonly #onAbort = (): void => void this.#close();
+  #closed: Promise<void> | undefined;
+
+  constructor(handle: FileHandle, signal: AbortSignal) {
+    this.#handle = handle;
+    this.#signal = signal;
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (signal.aborted) this.#onAbort();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    this.#signal.throwIfAborted();
+    if (this.#closed !== undefined) return { done: true, value: undefined };
+    const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(CHUNK_BYTES));
+    if (bytesRead > 0) return { done: false, value: buffer.subarray(0, bytesRead) };
+    await this.#close();
+    return { done: true, value: undefined };
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    await this.#close();
+    return { done: true, value: undefined };
+  }
+
+  #close(): Promise<void> {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#closed ??= this.#handle.close();
+    return this.#closed;
+  }
+}

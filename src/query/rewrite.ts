@@ -1,0 +1,144 @@
+import { foldName } from "../core/names.ts";
+import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type JsonObject } from "./tree.ts";
+
+/**
+ * Changes to the parsed tree that neither a view nor a macro can make:
+ *
+ * - a cast to TIMESTAMPTZ becomes one to TIMESTAMP_NS, which reads offsets as well, keeps nanoseconds, and compares
+ *   with a `timestamp` column;
+ * - `t + interval` and `t - interval`, where `t` is plainly a `timestamp` (a column of that type, `now()`, a function
+ *   that passes one on), keep the nanoseconds that DuckDB's own operator drops;
+ * - a table read at an older snapshot becomes the view that was made for it.
+ */
+export type Rewrites = {
+  /** Folded names of timestamp columns of the tables in the query. */
+  timestampColumns: ReadonlySet<string>;
+  /** The view for a mention of a table at a snapshot, by the position of the mention. */
+  travelViews: ReadonlyMap<number, string>;
+};
+
+/** The rewritten tree, or undefined when nothing had to change. */
+export function rewriteQuery(node: JsonObject, rewrites: Rewrites): JsonObject | undefined {
+  const changed = rewrite(node, rewrites);
+  return changed === node ? undefined : (changed as JsonObject);
+}
+
+function rewrite(value: Json, rewrites: Rewrites): Json {
+  if (Array.isArray(value)) {
+    const items = (value as readonly Json[]).map((item) => rewrite(item, rewrites));
+    return items.some((item, i) => item !== value[i]) ? items : value;
+  }
+  if (!isObject(value)) return value;
+  let node: JsonObject = value;
+  for (const [key, child] of Object.entries(value)) {
+    const changed = rewrite(child, rewrites);
+    if (changed !== child) node = { ...node, [key]: changed };
+  }
+  if (node["class"] === "CAST") return rewriteCast(node);
+  if (node["class"] === "FUNCTION") return rewriteShift(node, rewrites);
+  if (node["type"] === "BASE_TABLE") return rewriteTravel(node, rewrites);
+  return node;
+}
+
+const NAMED_ZONE = /[A-Za-z]{2,}\/?[A-Za-z_/+-]*\s*$/;
+
+function rewriteCast(node: JsonObject): JsonObject {
+  const type = node["cast_type"];
+  if (!isObject(type) || type["id"] !== "TIMESTAMP WITH TIME ZONE") return node;
+  const child = node["child"];
+  const constant = isObject(child) && isObject(child["value"]) ? child["value"] : undefined;
+  const instant = { id: "TIMESTAMP_NS", type_info: null };
+  // Only the cast to TIMESTAMPTZ knows zones by name ('… Europe/Berlin').
+  if (NAMED_ZONE.test(textOf(constant?.["value"]))) return { ...node, child: node, alias: "", cast_type: instant };
+  return { ...node, cast_type: instant };
+}
+
+function rewriteShift(node: JsonObject, rewrites: Rewrites): JsonObject {
+  const operator = textOf(node["function_name"]);
+  const [left, right] = objectsOf(node["children"]);
+  if ((operator !== "+" && operator !== "-") || left === undefined || right === undefined) return node;
+  if (isInterval(right) && isInstant(left, rewrites)) return shift(node, left, [call("engine_micros", [left]), right]);
+  if (operator === "+" && isInterval(left) && isInstant(right, rewrites)) {
+    return shift(node, right, [left, call("engine_micros", [right])]);
+  }
+  return node;
+}
+
+function shift(node: JsonObject, instant: JsonObject, operands: JsonObject[]): JsonObject {
+  return { ...call("engine_shift", [instant, { ...node, alias: "", children: operands }]), alias: textOf(node["alias"]) };
+}
+
+function call(name: string, children: JsonObject[]): JsonObject {
+  return {
+    class: "FUNCTION",
+    type: "FUNCTION",
+    alias: "",
+    query_location: 0,
+    function_name: name,
+    schema: "",
+    children,
+    filter: null,
+    order_bys: { type: "ORDER_MODIFIER", orders: [] },
+    distinct: false,
+    is_operator: false,
+    export_state: false,
+    catalog: "",
+  };
+}
+
+const INTERVAL_FUNCTION = /^to_(?:microseconds|milliseconds|seconds|minutes|hours|days|weeks|months|quarters|years|decades|centuries|millennia)$/;
+
+function isInterval(node: JsonObject): boolean {
+  if (node["class"] === "CAST") return isObject(node["cast_type"]) && node["cast_type"]["id"] === "INTERVAL";
+  if (node["class"] !== "FUNCTION") return false;
+  const name = textOf(node["function_name"]);
+  if (INTERVAL_FUNCTION.test(name)) return true;
+  return (name === "*" || name === "-" || name === "/") && objectsOf(node["children"]).some(isInterval);
+}
+
+const MOMENTS = new Set(["now", "ago", "get_current_timestamp", "transaction_timestamp", "to_timestamp", "engine_shift"]);
+/** Functions whose result is a `timestamp` when this argument is one. */
+const PASSES_ON: Readonly<Record<string, number>> = {
+  date_trunc: 1,
+  datetrunc: 1,
+  time_bucket: 1,
+  max: 0,
+  min: 0,
+  any_value: 0,
+  first: 0,
+  last: 0,
+  lag: 0,
+  lead: 0,
+  first_value: 0,
+  last_value: 0,
+  greatest: 0,
+  least: 0,
+  arg_max: 0,
+  arg_min: 0,
+};
+
+function isInstant(node: JsonObject, rewrites: Rewrites): boolean {
+  if (isColumnRef(node)) {
+    const name = foldName(columnPath(node).at(-1) ?? "");
+    return rewrites.timestampColumns.has(name) || name === "current_timestamp";
+  }
+  if (node["class"] === "CAST") return isObject(node["cast_type"]) && isNanoType(node["cast_type"]);
+  if (node["class"] !== "FUNCTION" && node["class"] !== "WINDOW") return false;
+  const name = textOf(node["function_name"]);
+  if (MOMENTS.has(name)) return true;
+  const argument = objectsOf(node["children"])[PASSES_ON[name] ?? -1];
+  return argument !== undefined && isInstant(argument, rewrites);
+}
+
+function isNanoType(type: JsonObject): boolean {
+  const info = type["type_info"];
+  const name = isObject(info) ? textOf(info["name"]) : "";
+  return type["id"] === "TIMESTAMP_NS" || name.toLowerCase() === "timestamp_ns";
+}
+
+function rewriteTravel(node: JsonObject, rewrites: Rewrites): JsonObject {
+  const view = rewrites.travelViews.get(Number(node["query_location"]));
+  if (view === undefined || !isObject(node["at_clause"])) return node;
+  const alias = textOf(node["alias"]) || textOf(node["table_name"]);
+  return { ...node, schema_name: "", table_name: view, alias, at_clause: null };
+}

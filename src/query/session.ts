@@ -1,0 +1,274 @@
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { EngineError } from "../core/errors.ts";
+import { foldName } from "../core/names.ts";
+import { quoteIdentifier, quoteText, runSql, type Connection, type Database, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { registerTlmScan, type TlmScans } from "../io/duckdb/tlm-scan.ts";
+import { checkQuery, type CheckedQuery } from "./check.ts";
+import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
+import { textsToRun, travelView } from "./final-text.ts";
+import { TIME_MACROS } from "./macros.ts";
+import { neededTables, type Need } from "./needs.ts";
+import { outputQuery, type OutputColumn } from "./projection.ts";
+import type { Needs, ParseRequest, RunRequest } from "./protocol.ts";
+import { quoteAt, type QuotedText } from "./quote-at.ts";
+import { parseTree, type SqlContext } from "./sql-tree.ts";
+import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
+import { QueryRefused, type JsonObject } from "./tree.ts";
+import { tableQuery } from "./views.ts";
+
+/**
+ * The query engine inside a query process: one DuckDB, one query at a time.
+ *
+ * A query runs inside one transaction that is rolled back: `now()` is the same moment when bounds are computed and
+ * when the query runs, and the views that stand for its tables vanish with it. The text runs as the user wrote it
+ * wherever possible (`rewrite.ts` says where not), so that error positions and column names are DuckDB's own.
+ */
+export type SessionOptions = {
+  duckdb: DuckDb;
+  /** A folder of this process: results, spilled data. */
+  folder: string;
+  memoryBytes: number;
+  /** Of disk, for what does not fit into memory. */
+  spillBytes: number;
+  threads: number;
+};
+
+type OpenQuery = SqlContext & {
+  database: string;
+  quoted: QuotedText;
+  statement: Statement;
+  node: JsonObject;
+  pivot: OpenPivot | undefined;
+  checked: CheckedQuery;
+  needs: readonly Need[];
+};
+
+export class QuerySession {
+  readonly #options: SessionOptions;
+  readonly #duckdb: DuckDb;
+  readonly #database: Database;
+  readonly #scans: TlmScans;
+  #locked = false;
+  #results = 0;
+  #query: OpenQuery | undefined;
+
+  private constructor(options: SessionOptions, database: Database, scans: TlmScans) {
+    this.#options = options;
+    this.#duckdb = options.duckdb;
+    this.#database = database;
+    this.#scans = scans;
+  }
+
+  /** Opens the database; no user text is touched before `parse` has locked the configuration. */
+  static async open(options: SessionOptions): Promise<QuerySession> {
+    const { duckdb } = options;
+    const database = await duckdb.open(":memory:");
+    const connection = await duckdb.connect(database);
+    const scans = registerTlmScan(duckdb, connection);
+    for (const setting of settingsFor(options)) await duckdb.query(connection, `SET GLOBAL ${setting}`);
+    for (const macro of TIME_MACROS) await duckdb.query(connection, `CREATE MACRO ${macro}`);
+    duckdb.disconnect_sync(connection);
+    return new QuerySession(options, database, scans);
+  }
+
+  /** Parses and checks the text. The query stays open until `run` or `drop`. Throws `EngineError`. */
+  async parse(request: ParseRequest): Promise<Needs> {
+    const connection = await this.#duckdb.connect(this.#database);
+    const quoted = quoteAt(request.text);
+    try {
+      await this.#lock(connection, request.roots);
+      const query = await openQuery({ duckdb: this.#duckdb, connection }, quoted, request.database);
+      this.#query = query;
+      return { kind: "needs", tables: query.needs.map(({ table }) => table), listsTables: query.checked.listsTables };
+    } catch (error) {
+      this.#duckdb.disconnect_sync(connection);
+      throw this.#clientError(error, quoted, []);
+    }
+  }
+
+  /** Runs the open query over the tables given, which closes it. Throws `EngineError`. */
+  async run(request: RunRequest): Promise<{ rows: number; file: string }> {
+    const query = this.#query;
+    if (query === undefined) throw new Error("run without parse");
+    const file = join(this.#options.folder, `${this.#results++}.ndjson`);
+    try {
+      await this.#createViews(query, request);
+      const { sql, columns } = await this.#bind(query, request);
+      const { explain } = query.statement;
+      if (explain !== undefined) return { rows: await this.#explain(query, `${explain} ${sql}`, file), file };
+      const output = outputQuery(this.#duckdb, columns, sql);
+      const result = await this.#duckdb.query(query.connection, `COPY (${output}) TO ${quoteText(file)} (FORMAT json)`);
+      return { rows: this.#duckdb.rows_changed(result), file };
+    } catch (error) {
+      throw missingExtent(request) ?? this.#clientError(error, query.quoted, columnNames(request));
+    } finally {
+      this.drop();
+    }
+  }
+
+  /** Closes the open query, if one is. */
+  drop(): void {
+    const query = this.#query;
+    this.#query = undefined;
+    // Closing the connection rolls its transaction back.
+    if (query !== undefined) this.#duckdb.disconnect_sync(query.connection);
+    this.#scans.clear();
+  }
+
+  /** From here on nothing but the folders named can be opened, and no setting can change. */
+  async #lock(connection: Connection, roots: readonly string[]): Promise<void> {
+    if (this.#locked) return;
+    const folders = [this.#options.folder, ...roots].map(quoteText).join(", ");
+    await this.#duckdb.query(connection, `SET GLOBAL allowed_directories = [${folders}]`);
+    await this.#duckdb.query(connection, "SET GLOBAL enable_external_access = false");
+    await this.#duckdb.query(connection, "SET GLOBAL lock_configuration = true");
+    this.#locked = true;
+  }
+
+  async #createViews({ connection, database, checked, needs }: OpenQuery, request: RunRequest): Promise<void> {
+    const schema = quoteIdentifier(database);
+    const qualified = foldName(database) !== "main" && checked.tables.some((use) => use.schema !== "");
+    if (qualified) await this.#duckdb.query(connection, `CREATE SCHEMA ${schema}`);
+    const created = new Set<string>();
+    for (const [i, { table: need }] of needs.entries()) {
+      const table = request.tables[i];
+      if (table === undefined) throw new Error("fewer tables than the query needs");
+      const name = quoteIdentifier(need.version === undefined ? table.name : travelView(i));
+      await this.#duckdb.query(connection, `CREATE VIEW main.${name} AS ${tableQuery(table, this.#scans)}`);
+      if (need.version !== undefined) continue;
+      created.add(foldName(table.name));
+      if (qualified) await this.#duckdb.query(connection, `CREATE VIEW ${schema}.${name} AS FROM main.${name}`);
+    }
+    for (const table of request.listed) {
+      if (created.has(foldName(table.name))) continue;
+      const empty = tableQuery({ ...table, extents: [] }, this.#scans);
+      await this.#duckdb.query(connection, `CREATE VIEW main.${quoteIdentifier(table.name)} AS ${empty}`);
+    }
+  }
+
+  /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
+  async #bind(query: OpenQuery, request: RunRequest): Promise<{ sql: string; columns: OutputColumn[] }> {
+    const { text } = query.statement;
+    const candidates = await textsToRun(query, { ...query, text }, [...request.tables]);
+    let failure: unknown;
+    for (const { sql, asWritten } of candidates) {
+      try {
+        return { sql, columns: await this.#describe(query.connection, sql) };
+      } catch (error) {
+        failure = asWritten ? error : new Unplaced(error);
+      }
+    }
+    throw failure;
+  }
+
+  async #describe(connection: Connection, sql: string): Promise<OutputColumn[]> {
+    const statement = await this.#duckdb.prepare(connection, sql);
+    try {
+      return Array.from({ length: this.#duckdb.prepared_statement_column_count(statement) }, (_, i) => ({
+        name: this.#duckdb.prepared_statement_column_name(statement, i),
+        type: this.#duckdb.prepared_statement_column_logical_type(statement, i),
+      }));
+    } finally {
+      this.#duckdb.destroy_prepare_sync(statement);
+    }
+  }
+
+  async #explain(query: OpenQuery, sql: string, file: string): Promise<number> {
+    const rows = await runSql(this.#duckdb, query.connection, sql);
+    const lines = rows.map(([key, value]) => `${JSON.stringify({ explain_key: key, explain_value: value })}\n`);
+    await writeFile(file, lines.join(""));
+    return rows.length;
+  }
+
+  #clientError(thrown: unknown, quoted: QuotedText, columns: readonly string[]): unknown {
+    if (thrown instanceof EngineError) return thrown;
+    if (thrown instanceof RangeError) return new EngineError("invalid_query", "the query is nested too deeply");
+    if (thrown instanceof QueryRefused) {
+      const { message, position, suggestion } = thrown;
+      return new EngineError("invalid_query", message, {
+        ...(position === undefined ? {} : quoted.place(position)),
+        ...(suggestion === undefined ? {} : { suggestion }),
+      });
+    }
+    const error = readDuckDbError(thrown instanceof Unplaced ? thrown.cause : thrown);
+    const placed = error.position !== undefined && !(thrown instanceof Unplaced) && isInQuery(error);
+    const place = placed ? quoted.place(error.position ?? 0) : undefined;
+    return asEngineError(error, place, columns, this.#options.memoryBytes);
+  }
+}
+
+/** An error about a text that is not the user's own: its position means nothing to them. */
+class Unplaced extends Error {
+  constructor(cause: unknown) {
+    super("a rewritten query does not bind", { cause });
+  }
+}
+
+function settingsFor(options: SessionOptions): string[] {
+  return [
+    `memory_limit = '${options.memoryBytes}B'`,
+    `threads = ${options.threads}`,
+    `temp_directory = ${quoteText(join(options.folder, "spill"))}`,
+    `max_temp_directory_size = '${options.spillBytes}B'`,
+    "TimeZone = 'UTC'",
+    "errors_as_json = true",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+  ];
+}
+
+async function openQuery(context: SqlContext, quoted: QuotedText, database: string): Promise<OpenQuery> {
+  refuseNul(quoted);
+  const statement = peel(quoted.text);
+  if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
+  await context.duckdb.query(context.connection, "BEGIN TRANSACTION");
+  const { node, pivot } = await parseStatement(context, statement.text);
+  const checked = checkQuery(node);
+  for (const use of checked.tables) {
+    if (use.schema === "" || foldName(use.schema) === foldName(database)) continue;
+    const message = `a query reads tables of its own database ${JSON.stringify(database)}, not of ${JSON.stringify(use.schema)}`;
+    throw new QueryRefused(message, use.position);
+  }
+  const needs = await neededTables(context, checked.tables);
+  for (const { table, uses } of needs) {
+    const position = uses[0]?.position;
+    if (position !== undefined) Object.assign(table, quoted.place(position));
+  }
+  return { ...context, database, quoted, statement, node, pivot, checked, needs };
+}
+
+function refuseNul(quoted: QuotedText): void {
+  const nul = quoted.text.indexOf("\0");
+  if (nul === -1) return;
+  const place = quoted.place(Buffer.byteLength(quoted.text.slice(0, nul)));
+  throw new EngineError("parse_error", "the query text has a NUL character", place);
+}
+
+async function parseStatement(
+  context: SqlContext,
+  text: string,
+): Promise<{ node: JsonObject; pivot: OpenPivot | undefined }> {
+  const parsed = await parseTree(context, text);
+  if (parsed.tree !== undefined) return { node: parsed.tree, pivot: undefined };
+  const pivot = openPivot(text);
+  if (pivot === undefined) throw new QueryRefused(parsed.refused);
+  // With some value in the place of each unknown list it is a plain SELECT, and can be checked like one.
+  const listed = await parseTree(context, pivot.withValues([["?"], ["?"], ["?"], ["?"]]));
+  if (listed.tree === undefined) throw new QueryRefused(listed.refused);
+  return { node: listed.tree, pivot };
+}
+
+function columnNames(request: RunRequest): string[] {
+  return request.tables.flatMap((table) => table.columns.map((column) => column.name));
+}
+
+function missingExtent(request: RunRequest): EngineError | undefined {
+  const extents = request.tables.flatMap((table) => table.extents);
+  const missing = extents.find(({ path }) => !existsSync(path));
+  if (missing === undefined) return undefined;
+  return new EngineError("query_failed", `the data of extent ${missing.id} is missing`);
+}
+

@@ -1,0 +1,65 @@
+import { runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { isObject, objectsOf, QueryRefused, textOf, type JsonObject } from "./tree.ts";
+
+/** Between SQL text and its tree, through DuckDB's own parser. */
+export type SqlContext = { duckdb: DuckDb; connection: Connection };
+
+/** The tree of one statement, or why the serialiser does not take it (only SELECT and its kin have a tree). */
+export type ParsedTree = { tree: JsonObject } | { tree: undefined; refused: string };
+
+const ONLY_QUERIES =
+  "only queries can be run: SELECT, WITH, VALUES, FROM, PIVOT, UNPIVOT, EXPLAIN, DESCRIBE, SUMMARIZE and SHOW TABLES";
+
+/** Parses the text. Throws DuckDB's parser error in the form of its other errors (`readDuckDbError`). */
+export async function parseTree({ duckdb, connection }: SqlContext, text: string): Promise<ParsedTree> {
+  const [row] = await runSql(duckdb, connection, "SELECT json_serialize_sql(?::VARCHAR)", text);
+  const parsed = parseExact(row?.[0] ?? "");
+  if (parsed["error"] !== true) {
+    const node = objectsOf(parsed["statements"])[0]?.["node"];
+    if (isObject(node)) return { tree: node };
+    throw new QueryRefused("there is no statement in the query text", 0);
+  }
+  if (textOf(parsed["error_type"]) === "not implemented") return { tree: undefined, refused: ONLY_QUERIES };
+  const position = textOf(parsed["position"]);
+  const details = { exception_type: "Parser", exception_message: parsed["error_message"] ?? "syntax error" };
+  throw new Error(JSON.stringify(position === "" ? details : { ...details, position }));
+}
+
+/** The text of a tree. */
+export async function textOfTree({ duckdb, connection }: SqlContext, node: JsonObject): Promise<string> {
+  const tree = JSON.stringify({ error: false, statements: [{ node, named_param_map: [] }] });
+  const [row] = await runSql(duckdb, connection, "SELECT json_deserialize_sql(?::JSON)", tree);
+  return row?.[0] ?? "";
+}
+
+/** The text of one expression. */
+export async function textOfExpression(context: SqlContext, expression: JsonObject): Promise<string> {
+  const text = await textOfTree(context, { ...SELECT_NOTHING, select_list: [{ ...expression, alias: "" }] });
+  return text.replace(/^SELECT /, "");
+}
+
+const SELECT_NOTHING: JsonObject = {
+  type: "SELECT_NODE",
+  modifiers: [],
+  cte_map: { map: [] },
+  select_list: [],
+  from_table: { type: "EMPTY", alias: "", sample: null, query_location: 0 },
+  where_clause: null,
+  group_expressions: [],
+  group_sets: [],
+  aggregate_handling: "STANDARD_HANDLING",
+  having: null,
+  sample: null,
+  qualify: null,
+};
+
+/** `JSON.rawJSON` and the reviver's `context.source`, which TypeScript's library does not know yet. */
+const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
+
+/** Parses JSON; numbers that a double cannot hold stay as the text they were, and are written back as that. */
+function parseExact(text: string): JsonObject {
+  return JSON.parse(text, ((_key: string, value: unknown, context: { source?: string }) => {
+    if (typeof value !== "number" || Number.isSafeInteger(value) || context.source === undefined) return value;
+    return rawJson(context.source);
+  }) as (key: string, value: unknown) => unknown) as JsonObject;
+}

@@ -1,0 +1,53 @@
+/**
+ * The parsed query as DuckDB's `json_serialize_sql` gives it: plain JSON. Expressions carry `class`, query nodes and
+ * table references carry `type`.
+ */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [key: string]: Json };
+
+/** What is wrong with a query, and where: a byte offset into the text that was parsed, where one is known. */
+export class QueryRefused extends Error {
+  readonly position: number | undefined;
+  readonly suggestion: string | undefined;
+  constructor(message: string, position?: number, suggestion?: string) {
+    super(message);
+    this.name = "QueryRefused";
+    this.position = position;
+    this.suggestion = suggestion;
+  }
+}
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function objectsOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? (value as readonly Json[]).filter(isObject) : [];
+}
+
+export function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Where the node stands in the text; DuckDB writes 2^64-1 where it does not know. */
+export function positionOf(node: JsonObject): number | undefined {
+  const position = node["query_location"];
+  return typeof position === "number" && position < Number.MAX_SAFE_INTEGER ? position : undefined;
+}
+
+export function isColumnRef(node: JsonObject): boolean {
+  return node["class"] === "COLUMN_REF";
+}
+
+/** `["l", "at"]` for `l.at`. */
+export function columnPath(node: JsonObject): string[] {
+  const names = node["column_names"];
+  return Array.isArray(names) ? (names as readonly Json[]).map(textOf) : [];
+}
+
+/** Whether any object in the tree satisfies the test. */
+export function anyNode(value: Json | undefined, test: (node: JsonObject) => boolean): boolean {
+  if (Array.isArray(value)) return (value as readonly Json[]).some((item) => anyNode(item, test));
+  if (!isObject(value)) return false;
+  return test(value) || Object.values(value).some((child) => anyNode(child, test));
+}

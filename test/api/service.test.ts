@@ -1,0 +1,194 @@
+import { request as rawRequest } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ingest, query, rowsOf } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+
+let engine: Engine;
+let removeHome: () => Promise<void>;
+
+beforeAll(async () => {
+  const { home, remove } = await temporaryHome();
+  removeHome = remove;
+  engine = await startEngine({ home, env: { ENGINE_CORS_ALLOWED_ORIGINS: "http://app.example" } });
+});
+
+afterAll(async () => {
+  await engine.stop();
+  await removeHome();
+});
+
+describe("service routes", () => {
+  test("GET /health", async () => {
+    const response = await fetch(`${engine.url}/health`);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ status: "ok", version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
+  });
+
+  test("GET /metrics names what operators watch", async () => {
+    await ingest(engine.url, "metrics", '{"body":"x"}');
+    await query(engine.url, "SELECT 1 AS one");
+    const text = await (await fetch(`${engine.url}/metrics`)).text();
+    for (const line of [
+      /^engine_http_request_duration_seconds_count\{method="POST",route="\/v1\/ingest",status="200"\} [1-9]/m,
+      /^engine_ingest_rows_total\{database="default"\} [1-9]/m,
+      /^engine_ingest_bytes_total/m,
+      /^engine_ingest_queued_bytes 0$/m,
+      /^engine_catalog_commit_duration_seconds_count [1-9]/m,
+      /^engine_extents_committed_total [1-9]/m,
+      /^engine_query_duration_seconds_count\{outcome="ok"\} [1-9]/m,
+      /^engine_nodejs_eventloop_lag_p99_seconds/m,
+      /^engine_process_cpu_user_seconds_total/m,
+    ]) {
+      expect(text).toMatch(line);
+    }
+  });
+
+  test("OpenAPI 3.1 covers every route and the page needs nothing from elsewhere", async () => {
+    const document = (await (await fetch(`${engine.url}/v1/openapi.json`)).json()) as Record<string, never>;
+    expect(document).toMatchObject({ openapi: "3.1.0", info: { title: "engine" } });
+    expect(Object.keys(document.paths ?? {})).toEqual([
+      "/health",
+      "/metrics",
+      "/v1/query",
+      "/v1/catalog/schema",
+      "/v1/ingest",
+      "/v1/admin/databases/{database}/tables/{table}",
+      "/v1/database/{db}/table/{table}/cleanup",
+      "/v1/openapi.json",
+      "/docs",
+    ]);
+    const page = await (await fetch(`${engine.url}/docs`)).text();
+    expect(page).toContain("/v1/ingest");
+    expect(page).not.toMatch(/(src|href)="(https?:)?\/\//);
+  });
+});
+
+describe("every answer", () => {
+  test("X-Request-ID is taken when sane, made when not, echoed, and in error bodies", async () => {
+    const taken = await fetch(`${engine.url}/nope`, { headers: { "X-Request-ID": "my-id" } });
+    expect(taken.headers.get("x-request-id")).toBe("my-id");
+    expect(await taken.json()).toMatchObject({ error: { code: "not_found", request_id: "my-id" } });
+    const made = await fetch(`${engine.url}/health`, { headers: { "X-Request-ID": "x".repeat(129) } });
+    expect(made.headers.get("x-request-id")).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+  });
+
+  test("404, 405 with Allow, 406 and 415 have the standard error shape", async () => {
+    const answers = await Promise.all([
+      fetch(`${engine.url}/nope`),
+      fetch(`${engine.url}/v1/query`),
+      fetch(`${engine.url}/v1/query`, { method: "POST", body: "SELECT 1", headers: { Accept: "text/html" } }),
+      fetch(`${engine.url}/v1/query`, { method: "POST", body: "x", headers: { "Content-Type": "application/xml" } }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([404, 405, 406, 415]);
+    expect(answers[1]?.headers.get("allow")).toBe("POST, OPTIONS");
+    for (const answer of answers) {
+      const body = { error: { code: expect.any(String), message: expect.any(String), request_id: expect.any(String) } };
+      expect(await answer.json()).toEqual(body);
+    }
+  });
+
+  test("HEAD has the headers and no body", async () => {
+    const response = await fetch(`${engine.url}/health`, { method: "HEAD" });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe("");
+  });
+
+  test("CORS: a listed origin is allowed, another is not, preflights are answered", async () => {
+    const allowed = await fetch(`${engine.url}/health`, { headers: { Origin: "http://app.example" } });
+    expect(allowed.headers.get("access-control-allow-origin")).toBe("http://app.example");
+    const other = await fetch(`${engine.url}/health`, { headers: { Origin: "http://evil.example" } });
+    expect(other.headers.get("access-control-allow-origin")).toBeNull();
+    const preflight = await fetch(`${engine.url}/v1/ingest`, {
+      method: "OPTIONS",
+      headers: { Origin: "http://app.example", "Access-Control-Request-Method": "POST" },
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
+    expect(preflight.headers.get("access-control-allow-headers")).toContain("X-Table");
+  });
+});
+
+describe("tables", () => {
+  const path = (table: string) => `${engine.url}/v1/admin/databases/default/tables/${table}`;
+
+  test("provisioning is idempotent, description counts rows", async () => {
+    const first = await (await fetch(path("provisioned"), { method: "POST" })).json();
+    expect(first).toMatchObject({
+      created: true,
+      columns: [{ name: "at", type: "timestamp" }, {}, {}, { type: "dynamic" }],
+    });
+    expect(await (await fetch(path("provisioned"), { method: "POST" })).json()).toMatchObject({ created: false });
+    await ingest(engine.url, "provisioned", '{"body":"x"}\n{"body":"y"}');
+    expect(await (await fetch(path("provisioned"))).json()).toMatchObject({ table: "provisioned", row_count: 2 });
+    expect((await fetch(path("missing"))).status).toBe(404);
+    expect((await fetch(path("a%2Fb"), { method: "POST" })).status).toBe(400);
+  });
+
+  test("the schema tree shows a client its own write at once", async () => {
+    const tree = async () => JSON.stringify(await (await fetch(`${engine.url}/v1/catalog/schema`)).json());
+    for (const column of ["first_new", "second_new"]) {
+      expect(await tree()).not.toContain(column);
+      await ingest(engine.url, "schema_tree", JSON.stringify({ [column]: 1 }));
+      expect(await tree()).toContain(column);
+    }
+  });
+
+  test("cleanup needs an RFC 3339 time and an existing table, and frees nothing that is alive", async () => {
+    await ingest(engine.url, "cleaned", '{"body":"x"}');
+    const clean = (table: string, query: string) =>
+      fetch(`${engine.url}/v1/database/default/table/${table}/cleanup${query}`, { method: "POST" });
+    expect((await clean("cleaned", "")).status).toBe(400);
+    expect((await clean("cleaned", "?before=yesterday")).status).toBe(400);
+    expect((await clean("missing", "?before=2030-01-01T00:00:00Z")).status).toBe(404);
+    const freed = await (await clean("cleaned", "?before=2130-01-01T00:00:00Z")).json();
+    expect(freed).toEqual({ extents_deleted: 0, rows_freed: 0, bytes_freed: 0 });
+    expect(await rowsOf(engine.url, "SELECT body FROM cleaned")).toEqual([{ body: "x" }]);
+  });
+});
+
+describe("query", () => {
+  test("X-Engine-Rows, NDJSON, and the errors of the specification", async () => {
+    const answer = await query(engine.url, "SELECT range AS n FROM range(3)");
+    expect(answer.headers.get("x-engine-rows")).toBe("3");
+    expect(answer.headers.get("content-type")).toBe("application/x-ndjson; charset=utf-8");
+    expect(answer.rows).toEqual([{ n: 0 }, { n: 1 }, { n: 2 }]);
+    const failures = await Promise.all([
+      query(engine.url, " \n"),
+      query(engine.url, "SELECT 1\nFROM WHERE"),
+      query(engine.url, "SELECT 1", { "X-Database": "nowhere" }),
+      query(engine.url, "SELECT * FROM metrix"),
+      query(engine.url, `SELECT '${"x".repeat(16 * 1024 * 1024)}'`),
+    ]);
+    expect(failures.map(({ status, json }) => [status, json.error.code])).toEqual([
+      [400, "parse_error"],
+      [400, "parse_error"],
+      [404, "database_not_found"],
+      [404, "table_not_found"],
+      [413, "body_too_large"],
+    ]);
+    expect(failures[1]?.json.error).toMatchObject({ line: 2, column: 6 });
+  });
+
+  test.each([
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "COPY (SELECT 1) TO '/tmp/x'",
+    "SELECT * FROM '/etc/passwd'",
+    "ATTACH 'x.db'",
+  ])("%s is refused", async (text) => {
+    expect((await query(engine.url, text)).status).toBeGreaterThanOrEqual(400);
+  });
+
+  test("plain curl works: no content type is SQL", async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const call = rawRequest(`${engine.url}/v1/query`, { method: "POST" }, (response) => {
+        let text = "";
+        response
+          .setEncoding("utf8")
+          .on("data", (part: string) => (text += part))
+          .on("end", () => resolve(text));
+      });
+      call.on("error", reject).end("SELECT 42 AS answer");
+    });
+    expect(answer).toBe('{"answer":42}\n');
+  });
+});

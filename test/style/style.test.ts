@@ -1,0 +1,194 @@
+import { describe, expect, it } from "vitest";
+import { checkBarrels } from "./barrels.ts";
+import { checkLayering, importsOf } from "./layering.ts";
+import { checkLength, measureFiles, measureFunctions } from "./length.ts";
+import { checkMachine } from "./machine.ts";
+import type { Violation } from "./source.ts";
+import { readSources, showViolations } from "./source.ts";
+
+const source = readSources("src", "roles");
+const everything = [...source, ...readSources("test", "scripts", "bench")];
+
+const at = (path: string, ...lines: string[]) => [{ path, text: lines.join("\n") }];
+const found = (violations: readonly Violation[]) =>
+  showViolations(violations)
+    .split("\n")
+    .filter((line) => line !== "");
+
+const body = (lines: number) => Array.from({ length: lines }, () => "  x();").join("\n");
+
+describe("layering", () => {
+  it("holds: imports point down only", () => {
+    expect(found(checkLayering(everything))).toEqual([]);
+  });
+
+  it("fails when it sees no files", () => {
+    expect(() => checkLayering([])).toThrow("saw no files");
+    expect(() => checkLayering(at("test/a.ts", ""))).toThrow("saw no files");
+  });
+
+  it.each([
+    ["a static import", `import { x } from "../api/x.ts";`],
+    ["an import for its effects", `import "../api/x.ts";`],
+    ["a type import", `import type { X } from "../api/x.ts";`],
+    ["a type import among values", `import { type X } from "../api/x.ts";`],
+    ["a namespace", `import * as x from "../api/x.ts";`],
+    ["a re-export", `export { x } from "../api/x.ts";`],
+    ["a re-export of all", `export * from "../api/x.ts";`],
+    ["a re-export of types", `export type { X } from "../api/x.ts";`],
+    ["a dynamic import", `const x = await import("../api/x.ts");`],
+    ["an import type", `let x: import("../api/x.ts").X | undefined;`],
+    ["typeof import", `let x: typeof import("../api/x.ts") | undefined;`],
+    ["import equals", `import x = require("../api/x.ts");`],
+    ["a thread's file", `const file = new URL("../api/x.ts", import.meta.url);`],
+  ])("sees %s", (_what, line) => {
+    expect(found(checkLayering(at("src/catalog/c.ts", "// one", line)))).toEqual([
+      "src/catalog/c.ts:2: catalog imports ../api/x.ts from api, which is above it",
+    ]);
+  });
+
+  it.each([
+    ["src/core/a.ts", "../config/a.ts", "above"],
+    ["src/format/sub/a.ts", "../../io/a.ts", "above"],
+    ["src/ingest/a.ts", "../query/a.ts", "same rank"],
+    ["src/sandbox/a.ts", "../knowledge/x/a.ts", "same rank"],
+    ["src/cli/a.ts", "../web/a.ts", "same rank"],
+    ["src/api/a.ts", "../../roles/a.ts", "above"],
+    ["src/io/a.test.ts", "../../test/faults/a.ts", "above"],
+    ["src/cli/a.ts", "../../scripts/a.ts", "above"],
+    ["roles/a.ts", "../bench/a.ts", "above"],
+    ["src/a.ts", "./core/a.ts", "no folder"],
+    ["src/cli/a.ts", "../unheard/a.ts", "no folder"],
+  ])("refuses %s importing %s: %s", (path, specifier, why) => {
+    expect(found(checkLayering([...at("src/core/x.ts", ""), ...at(path, `import "${specifier}";`)]))).toEqual([
+      expect.stringContaining(why),
+    ]);
+  });
+
+  it("refuses a computed import", () => {
+    expect(found(checkLayering(at("src/io/a.ts", "await import(name);")))).toEqual([
+      expect.stringContaining("computed name"),
+    ]);
+  });
+
+  it("allows what points down, inside, and to packages", () => {
+    const allowed = [
+      ...at(
+        "src/query/a.ts",
+        `import "../core/a.ts"; import "../catalog/sqlite/a.ts"; import "./sub/b.ts"; import "zod";`,
+      ),
+      ...at("roles/a.ts", `import "../src/cli/a.ts"; import "../src/core/a.ts"; import "./b.ts";`),
+      ...at("test/a.ts", `import "../roles/a.ts"; import "../src/core/a.ts"; import "../bench/a.ts";`),
+      ...at("scripts/a.ts", `import "../test/faults/a.ts"; import "../src/cli/a.ts";`),
+      ...at("src/core/a.ts", `const text = 'import "../api/x.ts"'; // import "../api/x.ts"`),
+      ...at("src/core/b.ts", `const file = new URL("../../package.json", import.meta.url);`),
+    ];
+    expect(found(checkLayering(allowed))).toEqual([]);
+  });
+
+  it("reads the imports of the real files", () => {
+    expect(everything.flatMap(importsOf).length).toBeGreaterThan(100);
+  });
+});
+
+describe("clock, timers and randomness", () => {
+  it("are used only in src/core", () => {
+    expect(source.length).toBeGreaterThan(20);
+    expect(found(checkMachine(source))).toEqual([]);
+  });
+
+  it.each([
+    "const t = Date.now();",
+    "const f = Date.now;",
+    `const t = Date["now"]();`,
+    "const t = globalThis.Date.now();",
+    "const t = new Date();",
+    "const t = new Date;",
+    "const t = new globalThis.Date();",
+    "const t = Date();",
+    "const { now } = Date;",
+    "const { now: clock } = performance;",
+    "const D = Date;",
+    "let r; r = Math;",
+    "const { random } = Math;",
+    "const r = Math.random();",
+    "const t = performance.now();",
+    "const t = process.hrtime.bigint();",
+    "setTimeout(() => {}, 5);",
+    "const wait = promisify(setTimeout);",
+    "const timers = { setTimeout };",
+    "globalThis.setInterval(() => {}, 5);",
+    "setImmediate(() => {});",
+    "const s = AbortSignal.timeout(5);",
+    "const id = crypto.randomUUID();",
+    "const { randomUUID } = crypto;",
+    "crypto.getRandomValues(new Uint8Array(1));",
+    `import { setTimeout as sleep } from "node:timers/promises";`,
+    `import timers from "timers";`,
+    `import { randomBytes } from "node:crypto";`,
+    `import { createHash, randomFillSync as fill } from "crypto";`,
+    `import { webcrypto } from "node:crypto";`,
+    `import * as c from "node:crypto"; c.randomBytes(4);`,
+    `import { performance } from "node:perf_hooks";`,
+  ])("sees %s", (line) => {
+    expect(found(checkMachine(at("src/io/a.ts", "//", line)))).toHaveLength(1);
+    expect(found(checkMachine(at("roles/a.ts", line)))).toHaveLength(1);
+    expect(found(checkMachine(at("src/core/a.ts", line)))).toEqual([]);
+    expect(found(checkMachine(at("src/io/a.test.ts", line)))).toEqual([]);
+  });
+
+  it("leaves alone what only looks like it", () => {
+    const text = [
+      `import { createHash } from "node:crypto";`,
+      `import type { Timeout } from "node:timers";`,
+      "const t = new Date(5); const p = Date.parse(x); const m = Math.floor(2); x instanceof Date;",
+      "response.setTimeout(5); const o = { setTimeout: 1 }; type T = { setTimeout: Date };",
+      "clock.now(); random.next(); performance.mark('x');",
+      "// setTimeout(() => {}) and Date.now()",
+      "const text = 'Math.random()';",
+    ];
+    expect(found(checkMachine(at("src/io/a.ts", ...text)))).toEqual([]);
+  });
+});
+
+describe("barrels", () => {
+  it("there are none", () => {
+    expect(found(checkBarrels(everything))).toEqual([]);
+  });
+
+  it.each([
+    ["src/io/a.ts", `export * from "./b.ts";`],
+    ["src/io/a.ts", `export { b } from "./b.ts";\nexport type { C } from "./c.ts";`],
+    ["src/io/a.ts", `import { b } from "./b.ts";\nexport { b };`],
+    ["src/io/index.ts", "export const a = 1;"],
+  ])("sees %s: %s", (path, text) => {
+    expect(found(checkBarrels(at(path, text)))).toHaveLength(1);
+  });
+
+  it("leaves alone files that have something of their own", () => {
+    const fine = [
+      ...at("src/io/a.ts", `export * from "./b.ts";\nexport const c = 1;`),
+      ...at("src/io/b.ts", `import { b } from "./b.ts";\nb();`),
+      ...at("src/io/c.ts", `const c = 1;\nexport { c };`),
+      ...at("src/io/d.ts", ""),
+    ];
+    expect(found(checkBarrels(fine))).toEqual([]);
+  });
+});
+
+describe("length", () => {
+  it("of files and functions stays readable", () => {
+    const longest = [...measureFiles(everything).slice(0, 10), ...measureFunctions(everything).slice(0, 10)];
+    const report = longest.map((m) => `${String(m.lines).padStart(5)}  ${m.path}:${m.line} ${m.name}`);
+    process.stdout.write(`longest files and functions, in lines:\n${report.join("\n")}\n`);
+    expect(found(checkLength(everything))).toEqual([]);
+  });
+
+  it("sees a file and a function that are too long", () => {
+    expect(found(checkLength(at("src/io/a.ts", body(701))))).toEqual(["src/io/a.ts:1: file has 701 lines"]);
+    expect(found(checkLength(at("src/io/a.ts", body(700))))).toEqual([]);
+    const long = at("src/io/a.ts", "x();", `function f() {\n${body(119)}\n}`, `class C { m() {\n${body(119)}\n} }`);
+    expect(found(checkLength(long))).toEqual(["src/io/a.ts:2: f has 121 lines", "src/io/a.ts:123: m has 121 lines"]);
+    expect(found(checkLength(at("src/io/a.ts", `const f = () => {\n${body(118)}\n};`)))).toEqual([]);
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { readReport } from "../../scripts/test-report.ts";
+
+const file = (status: string, ...tests: string[]) => ({
+  name: "a.test.ts",
+  status,
+  assertionResults: tests.map((test, i) => ({ status: test, fullName: `test ${i}` })),
+});
+const report = (passed: number, failed: number, ...testResults: ReturnType<typeof file>[]) =>
+  JSON.stringify({ numPassedTests: passed, numFailedTests: failed, testResults });
+
+describe("test report", () => {
+  it("counts", () => {
+    const text = report(2, 1, file("failed", "passed", "passed", "failed", "pending", "skipped", "todo"));
+    expect(readReport(text, false)).toEqual({
+      passed: 2,
+      failed: 1,
+      skipped: 3,
+      skippedNames: ["test 3", "test 4", "test 5"],
+    });
+  });
+
+  it("counts a file that does not load as a failure", () => {
+    expect(readReport(report(1, 0, file("passed", "passed"), file("failed")), false)).toMatchObject({ failed: 1 });
+  });
+
+  it("never shows a failed run as passed", () => {
+    expect(readReport(report(1, 0, file("passed", "passed")), false)).toMatchObject({ passed: 1, failed: 1 });
+    expect(readReport(undefined, false)).toMatchObject({ passed: 0, failed: 1 });
+    expect(readReport(report(1, 0, file("passed", "passed")), true)).toMatchObject({ passed: 1, failed: 0 });
+  });
+});
