@@ -1,4 +1,4 @@
-import { EngineError, StartupError, messageOf } from "../core/errors.ts";
+import { EngineError, StartupError, messageOf, systemCodeOf } from "../core/errors.ts";
 
 /** Exit codes, as `gh` has them: done; failed; wrong usage or configuration; the server wants another token. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, auth: 4 } as const;
@@ -24,8 +24,15 @@ export function exitCodeOf(error: unknown): ExitCode {
   return error instanceof EngineError && error.code === "invalid_name" ? EXIT.usage : EXIT.failed;
 }
 
-/** What standard error says after `error: `; always one line, and `detail` below it. */
+/** What standard error says after `error: `: one line, and `detail` below it. A mistake of ours brings its stack. */
 export function describeError(error: unknown): { message: string; detail?: string } {
   const message = messageOf(error).replace(/\s*\n\s*/g, " ");
-  return error instanceof CliError && error.detail !== undefined ? { message, detail: error.detail } : { message };
+  const detail = error instanceof CliError ? error.detail : isBug(error) ? error.stack : undefined;
+  return detail === undefined ? { message } : { message, detail };
+}
+
+/** Nothing that anybody threw on purpose, and nothing that the system said. */
+function isBug(error: unknown): error is Error {
+  if (error instanceof StartupError || error instanceof EngineError) return false;
+  return error instanceof Error && systemCodeOf(error) === undefined;
 }

@@ -80,6 +80,7 @@ export async function saveClient(home: string, client: SavedClient, random: Rand
     }
     await rename(temporary, file);
   } catch (error) {
+    // What is told is why it could not be saved, not that there was nothing to take away.
     await rm(temporary, { force: true }).catch(() => undefined);
     throw new CliError(`cannot save the server: ${messageOf(error)}`, EXIT.failed, { cause: error });
   }

@@ -47,18 +47,19 @@ export function displayWidth(text: string): number {
 
 /** The text cut to at most `width` columns; what was cut off is marked by `…`. */
 export function cutToWidth(text: string, width: number): string {
-  // No character takes less than a unit of its own but the zero-width ones, so a long text is not measured whole.
-  if (text.length <= width && displayWidth(text) <= width) return text;
+  // So long a text cannot fit unless it is mostly combining marks: it is not measured whole.
+  const measured = text.slice(0, Math.max(width, 0) * 16 + 64);
+  if (measured.length === text.length && displayWidth(text) <= width) return text;
   if (width <= 0) return "";
   let kept = "";
   let used = 0;
-  for (const { segment } of graphemes.segment(text.slice(0, width * 16 + 64))) {
+  for (const { segment } of graphemes.segment(measured)) {
     const next = graphemeWidth(segment);
-    if (used + next > width - 1) return `${kept}…`;
+    if (used + next > width - 1) break;
     kept += segment;
     used += next;
   }
-  return kept.length === text.length ? kept : `${kept}…`;
+  return `${kept}…`;
 }
 
 /** The text filled with spaces to `width` columns. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { StartupError } from "../core/errors.ts";
 import { describeConfig } from "./describe.ts";
 import { loadConfig, type ConfigSources } from "./load.ts";
-import { OPTION_NAMES, optionOf, type Config, type OptionName } from "./options.ts";
+import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
 
 const WORLD = { workingDir: "/work", userHome: "/home/u", cores: 4 };
 
@@ -145,7 +145,7 @@ const FILE = "/etc/engine/engine.toml";
 const assignment = (key: string, text: string) => `${key} = ${text}\n`;
 
 /** Options by the places that may set them, each with its sample. */
-const ALL = OPTION_NAMES.map((name) => ({ name, ...optionOf(name), ...SAMPLES[name] }));
+const ALL = OPTION_NAMES.map((name) => Object.assign({ name }, optionOf(name), SAMPLES[name]));
 const IN_ENV = ALL.flatMap((row) => (row.env === undefined ? [] : [{ ...row, env: row.env }]));
 const IN_FILE = ALL.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
 const IN_BOTH = IN_ENV.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
@@ -208,7 +208,9 @@ test.for(refusals(ALL))("a flag for $name does not take $text", ({ name, kind, f
   expect(error.message).not.toContain("hunter2");
 });
 
-const FILE_REFUSALS = IN_FILE.flatMap((row) => (row.badToml ?? []).map((value) => ({ ...row, value })));
+const FILE_REFUSALS = IN_FILE.flatMap(({ toml, kind, badToml = [] }) =>
+  badToml.map((value) => ({ toml, kind, value })),
+);
 
 test.for(FILE_REFUSALS)("$toml does not take $value", ({ toml, kind, value }) => {
   const error = failure(() => loadToml(assignment(toml, value)));

@@ -10,8 +10,8 @@ import { FORMAT_VERSION, formatColumnType } from "./types.ts";
  * - Schema metadata `engine.format_version`; every field carries its type in `engine.type`, so that `dynamic` and
  *   `string`, which are both Utf8, stay apart.
  * - Fields in the table's order, then columns that the extent added. All are nullable. A column without a single value
- *   is left out, except `at`: readers give NULL for what they do not find, and a table of 2,000 columns whose rows have
- *   ten costs ten.
+ *   is left out (never `at`, which every row has): readers give NULL for what they do not find, and a table of 2,000
+ *   columns whose rows have ten costs ten.
  * - Record batches of `BATCH_ROWS` rows, so that a reader can stop early and never needs more than one in memory.
  * - No dictionaries and no compression: readers take the buffers as they lie.
  */
@@ -23,7 +23,7 @@ export const TYPE_KEY = "engine.type";
 
 /** The columns that an extent of these rows has. */
 export function storedColumns(set: ColumnSet): AnyColumn[] {
-  return set.columns.filter((column, index) => column.hasValues || index === set.timeIndex);
+  return set.columns.filter((column) => column.hasValues);
 }
 
 /** Encodes all finished rows. The columns are padded to the set's rows; buffers are copied once, into the result. */
@@ -49,7 +49,7 @@ export function encodeTlm(set: ColumnSet): Uint8Array<ArrayBuffer> {
 /** Rows `[row, row + length)` of a column as views of its buffers; `row` is a multiple of eight. */
 function dataOf(column: AnyColumn, row: number, length: number): Data {
   const nullBitmap = column.validityBytes(row, length);
-  const nullCount = column.nullCount === 0 ? 0 : length - countBits(nullBitmap, length);
+  const nullCount = column.nullCount === 0 ? 0 : length - countBits(nullBitmap);
   const common = { length, nullCount, nullBitmap };
   const type = arrowTypeOf(column.spec.type);
   switch (column.storage) {
@@ -73,13 +73,11 @@ function dataOf(column: AnyColumn, row: number, length: number): Data {
   }
 }
 
-/** How many of the first `length` bits are set. */
-function countBits(bits: Uint8Array, length: number): number {
+/** How many bits are set; a builder has none beyond its rows. */
+function countBits(bits: Uint8Array): number {
   let count = 0;
   for (let at = 0; at < bits.length; at++) {
-    let byte = bits[at] ?? 0;
-    if (at === length >>> 3) byte &= (1 << (length & 7)) - 1;
-    for (; byte !== 0; byte &= byte - 1) count++;
+    for (let byte = bits[at] ?? 0; byte !== 0; byte &= byte - 1) count++;
   }
   return count;
 }

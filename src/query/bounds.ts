@@ -1,7 +1,17 @@
 import { TIME_COLUMN } from "../format/types.ts";
 import { foldName } from "../core/names.ts";
 import type { TableUse } from "./check.ts";
-import { anyNode, columnPath, isColumnRef, isObject, objectsOf, positionOf, textOf, type Json, type JsonObject } from "./tree.ts";
+import {
+  anyNode,
+  columnPath,
+  isColumnRef,
+  isObject,
+  objectsOf,
+  positionOf,
+  textOf,
+  type Json,
+  type JsonObject,
+} from "./tree.ts";
 
 /**
  * Finds what a WHERE clause says about `at`, so that extents outside of it are never opened: conjuncts that compare
@@ -74,10 +84,7 @@ function boundsOf(node: JsonObject): Found[] {
   if (node["class"] === "BETWEEN") {
     const path = timePath(node["input"]);
     if (path === undefined) return [];
-    return [
-      ...boundOn(path, ">=", node["lower"]),
-      ...boundOn(path, "<=", node["upper"]),
-    ];
+    return [...boundOn(path, ">=", node["lower"]), ...boundOn(path, "<=", node["upper"])];
   }
   const operator = node["class"] === "COMPARISON" ? OPERATORS[textOf(node["type"])] : undefined;
   if (operator === undefined) return [];

@@ -109,7 +109,8 @@ function walkPlain(found: CheckedQuery, node: JsonObject, scope: Scope): void {
 function walkExpression(found: CheckedQuery, node: JsonObject, scope: Scope): void {
   const kind = textOf(node["class"]);
   const position = positionOf(node);
-  if (kind === "PARAMETER") throw new QueryRefused("parameters (`?`, `$1`) are not supported: write the value", position);
+  if (kind === "PARAMETER")
+    throw new QueryRefused("parameters (`?`, `$1`) are not supported: write the value", position);
   if (!EXPRESSIONS.has(kind)) throw new QueryRefused(`${kind} is not allowed in a query`, position);
   if (kind === "FUNCTION" || kind === "WINDOW") checkFunction(node, ALLOWED_FUNCTIONS);
   walkChildren(found, node, scope);

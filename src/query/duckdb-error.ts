@@ -63,7 +63,11 @@ export function asEngineError(
   memoryBytes: number,
 ): EngineError {
   if (isOutOfMemory(error)) return memoryBudgetError(memoryBytes);
-  const code: ErrorCode = OURS.has(error.type) ? "query_failed" : error.type === "Parser" ? "parse_error" : "invalid_query";
+  const code: ErrorCode = OURS.has(error.type)
+    ? "query_failed"
+    : error.type === "Parser"
+      ? "parse_error"
+      : "invalid_query";
   const isColumn = error.subtype === "COLUMN_NOT_FOUND" && error.name !== undefined;
   const suggestion = isColumn ? nearest(error.name ?? "", columns) : undefined;
   const hint = suggestion === undefined ? "" : `; did you mean ${JSON.stringify(suggestion)}?`;

@@ -108,7 +108,8 @@ function jsonReadyStruct(duckdb: DuckDb, type: LogicalType, value: string, depth
   const count = duckdb.struct_type_child_count(type);
   const fields = Array.from({ length: count }, (_, i) => {
     const name = duckdb.struct_type_child_name(type, i);
-    const field = name === "" ? `struct_extract_at(${value}, ${i + 1})` : `struct_extract(${value}, ${quoteText(name)})`;
+    const field =
+      name === "" ? `struct_extract_at(${value}, ${i + 1})` : `struct_extract(${value}, ${quoteText(name)})`;
     return { name, field, expression: jsonReady(duckdb, duckdb.struct_type_child_type(type, i), field, depth) };
   });
   const unnamed = fields.some(({ name }) => name === "");

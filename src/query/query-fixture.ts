@@ -29,7 +29,12 @@ export type QueryHarness = {
   pool: ChildPool;
   /** Keys of the extents that the last queries asked the catalog for. */
   opened: string[];
-  addTable(database: string, name: string, columns: readonly ColumnSpec[], extents: readonly ExtentFixture[]): Promise<void>;
+  addTable(
+    database: string,
+    name: string,
+    columns: readonly ColumnSpec[],
+    extents: readonly ExtentFixture[],
+  ): Promise<void>;
   path(key: string): string;
   /** All bytes of the answer. */
   text(sql: string, options?: { database?: string; signal?: AbortSignal }): Promise<string>;
@@ -86,7 +91,12 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     },
     async rows(sql, database = "default") {
       const text = await harness.text(sql, { database });
-      return text === "" ? [] : text.trimEnd().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+      return text === ""
+        ? []
+        : text
+            .trimEnd()
+            .split("\n")
+            .map((line) => JSON.parse(line) as Record<string, unknown>);
     },
     async close() {
       await service.close();

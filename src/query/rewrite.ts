@@ -65,7 +65,10 @@ function rewriteShift(node: JsonObject, rewrites: Rewrites): JsonObject {
 }
 
 function shift(node: JsonObject, instant: JsonObject, operands: JsonObject[]): JsonObject {
-  return { ...call("engine_shift", [instant, { ...node, alias: "", children: operands }]), alias: textOf(node["alias"]) };
+  return {
+    ...call("engine_shift", [instant, { ...node, alias: "", children: operands }]),
+    alias: textOf(node["alias"]),
+  };
 }
 
 function call(name: string, children: JsonObject[]): JsonObject {
@@ -86,7 +89,8 @@ function call(name: string, children: JsonObject[]): JsonObject {
   };
 }
 
-const INTERVAL_FUNCTION = /^to_(?:microseconds|milliseconds|seconds|minutes|hours|days|weeks|months|quarters|years|decades|centuries|millennia)$/;
+const INTERVAL_FUNCTION =
+  /^to_(?:microseconds|milliseconds|seconds|minutes|hours|days|weeks|months|quarters|years|decades|centuries|millennia)$/;
 
 function isInterval(node: JsonObject): boolean {
   if (node["class"] === "CAST") return isObject(node["cast_type"]) && node["cast_type"]["id"] === "INTERVAL";
@@ -96,7 +100,14 @@ function isInterval(node: JsonObject): boolean {
   return (name === "*" || name === "-" || name === "/") && objectsOf(node["children"]).some(isInterval);
 }
 
-const MOMENTS = new Set(["now", "ago", "get_current_timestamp", "transaction_timestamp", "to_timestamp", "engine_shift"]);
+const MOMENTS = new Set([
+  "now",
+  "ago",
+  "get_current_timestamp",
+  "transaction_timestamp",
+  "to_timestamp",
+  "engine_shift",
+]);
 /** Functions whose result is a `timestamp` when this argument is one. */
 const PASSES_ON: Readonly<Record<string, number>> = {
   date_trunc: 1,

@@ -165,12 +165,7 @@ class Queries {
     return { ...shapeOf(table), extents: local };
   }
 
-  async #local(
-    extent: ExtentRecord,
-    child: QueryProcess,
-    stop: AbortSignal,
-    fetched: string[],
-  ): Promise<LocalExtent> {
+  async #local(extent: ExtentRecord, child: QueryProcess, stop: AbortSignal, fetched: string[]): Promise<LocalExtent> {
     const { store } = this.#options;
     const { id, format, rows } = extent;
     const path = store.localPath?.(extent.key);
@@ -186,13 +181,19 @@ class Queries {
 
   async #databaseNotFound(name: string): Promise<EngineError> {
     const databases = await this.#options.catalog.databases();
-    const suggestion = nearest(name, databases.map((database) => database.name));
+    const suggestion = nearest(
+      name,
+      databases.map((database) => database.name),
+    );
     return notFound("database_not_found", "database", name, suggestion, {});
   }
 
   async #tableNotFound(database: string, need: NeededTable): Promise<EngineError> {
     const tables = await this.#options.catalog.tables(database);
-    const suggestion = nearest(need.name, tables.map((table) => table.name));
+    const suggestion = nearest(
+      need.name,
+      tables.map((table) => table.name),
+    );
     return notFound("table_not_found", "table", need.name, suggestion, placeOf(need));
   }
 }

@@ -3,7 +3,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
-import { quoteIdentifier, quoteText, runSql, type Connection, type Database, type DuckDb } from "../io/duckdb/duckdb.ts";
+import {
+  quoteIdentifier,
+  quoteText,
+  runSql,
+  type Connection,
+  type Database,
+  type DuckDb,
+} from "../io/duckdb/duckdb.ts";
 import { registerTlmScan, type TlmScans } from "../io/duckdb/tlm-scan.ts";
 import { checkQuery, type CheckedQuery } from "./check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
@@ -271,4 +278,3 @@ function missingExtent(request: RunRequest): EngineError | undefined {
   if (missing === undefined) return undefined;
   return new EngineError("query_failed", `the data of extent ${missing.id} is missing`);
 }
-

@@ -7,8 +7,15 @@ import type { LocalExtent, ResolvedTable } from "./protocol.ts";
 export function tableQuery(table: ResolvedTable, scans: TlmScans): string {
   const { columns } = table;
   const parts = [
-    tlmPart(columns, table.extents.filter((extent) => extent.format === "tlm"), scans),
-    parquetPart(columns, table.extents.filter((extent) => extent.format === "parquet")),
+    tlmPart(
+      columns,
+      table.extents.filter((extent) => extent.format === "tlm"),
+      scans,
+    ),
+    parquetPart(
+      columns,
+      table.extents.filter((extent) => extent.format === "parquet"),
+    ),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? emptyPart(columns, sqlTypeOf) : parts.join(" UNION ALL ");
 }

@@ -194,12 +194,12 @@ describe("schema evolution", () => {
   test("two bodies of one moment that add the same and different columns both keep their values", async () => {
     const table = newTable();
     await ingest(engine.url, table, '{"body":"seed"}');
-    const bodies = Array.from({ length: 30 }, (_, i) => ndjson([{ both: `v${i}`, [`own${i % 5}`]: i }]));
+    const bodies = Array.from({ length: 30 }, (_, i) => ndjson([{ shared: `v${i}`, [`own${i % 5}`]: i }]));
     const answers = await Promise.all(bodies.map((body) => ingest(engine.url, table, body)));
     expect(answers.every(({ status }) => status === 200)).toBe(true);
     const [row] = await rowsOf(
       engine.url,
-      `SELECT count(both) AS b, count(own0)+count(own1)+count(own2)+count(own3)+count(own4) AS o FROM ${table}`,
+      `SELECT count(shared) AS b, count(own0)+count(own1)+count(own2)+count(own3)+count(own4) AS o FROM ${table}`,
     );
     expect(row).toEqual({ b: 30, o: 30 });
   });

@@ -49,6 +49,29 @@ function withFile(work: (db: DatabaseSync) => void): void {
   db.close();
 }
 
+/** What a child says that may not do everything. */
+async function said(at: string): Promise<string> {
+  const child = startChild("server", at, "", { unprivileged: true });
+  child.process.stdin.end();
+  await child.exited;
+  return child.lines.join("\n");
+}
+
+const first: Migration = ({ db }) => db.exec("PRAGMA application_id = 0x454e4743; CREATE TABLE a (x)");
+const second: Migration = ({ db }, nowMs) => db.exec(`CREATE TABLE b (x); INSERT INTO b VALUES (${nowMs})`);
+const broken: Migration = ({ db }) => db.exec("CREATE TABLE c (x); CREATE TABLE c (x)");
+
+/** Runs migrations on the file; its version then. */
+function migrated(migrations: readonly Migration[], mayUpgrade = true): number {
+  const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 100 });
+  try {
+    migrate(connection, { path, nowMs: 5, mayUpgrade, migrations });
+    return connection.pragma("user_version");
+  } finally {
+    connection.close();
+  }
+}
+
 describe("a new catalog", () => {
   it("is made with its folders, for this user only", async () => {
     const deep = join(folder, "a", "b", "catalog.db");
@@ -136,13 +159,6 @@ describe("what cannot be opened", () => {
 });
 
 describe("without permission", () => {
-  const said = async (at: string): Promise<string> => {
-    const child = startChild("server", at, "", { unprivileged: true });
-    child.process.stdin.end();
-    await child.exited;
-    return child.lines.join("\n");
-  };
-
   it("opens what is its own", async () => {
     expect(await said(path)).toBe("open");
   });
@@ -170,19 +186,6 @@ describe("without permission", () => {
 });
 
 describe("migrations", () => {
-  const first: Migration = ({ db }) => db.exec("PRAGMA application_id = 0x454e4743; CREATE TABLE a (x)");
-  const second: Migration = ({ db }, nowMs) => db.exec(`CREATE TABLE b (x); INSERT INTO b VALUES (${nowMs})`);
-  const broken: Migration = ({ db }) => db.exec("CREATE TABLE c (x); CREATE TABLE c (x)");
-  const migrated = (migrations: readonly Migration[], mayUpgrade = true) => {
-    const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 100 });
-    try {
-      migrate(connection, { path, nowMs: 5, mayUpgrade, migrations });
-      return connection.pragma("user_version");
-    } finally {
-      connection.close();
-    }
-  };
-
   it("run once each, in order", () => {
     expect(migrated([first])).toBe(1);
     expect(migrated([first, second])).toBe(2);

@@ -1,10 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
+import type { Catalog } from "../catalog.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
 import { catalogContract } from "../contract.ts";
-import { openSqliteCatalog } from "./sqlite.ts";
+import { Connection } from "./connection.ts";
+import { OVERLAPPING, spanClassOf } from "./extents.ts";
+import { openSqliteCatalog, openSqliteParts, type Parts } from "./sqlite.ts";
 
 catalogContract("sqlite", async () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
@@ -15,4 +22,130 @@ catalogContract("sqlite", async () => {
     rmSync(folder, { recursive: true });
   };
   return { catalog, close, clock };
+});
+
+describe("the sqlite catalog", () => {
+  const clock = new ManualClock();
+  const failures: Error[] = [];
+  let folder: string;
+  let path: string;
+  let catalog: Catalog;
+  let parts: Parts;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
+    path = join(folder, "catalog.db");
+    const onFailure = (reason: Error) => void failures.push(reason);
+    const options = { path, clock, log: silentLog, mode: "server", busyTimeoutMs: 300, onFailure } as const;
+    ({ catalog, parts } = await openSqliteParts(options));
+  });
+  afterEach(async () => {
+    await catalog.close();
+    rmSync(folder, { recursive: true });
+    failures.length = 0;
+  });
+
+  const aTable = async () => {
+    const columns = [column("at", "timestamp")];
+    return (await catalog.createTable({ database: "d", name: "t", columns })).table;
+  };
+
+  it("is durable and waits for nobody: WAL, synchronous FULL", () => {
+    const connection = new Connection(path, { readOnly: true, busyTimeoutMs: 0 });
+    expect(connection.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
+    connection.close();
+  });
+
+  it("finds ten extents of many by the index on time, whatever else is in the table", async () => {
+    const { id } = await aTable();
+    const second = 1_000_000_000n;
+    const at = (i: number) => ({ minAtNs: BigInt(i) * second, maxAtNs: BigInt(i + 1) * second - 1n });
+    const extents = Array.from({ length: 20_000 }, (_, i) => anExtent(at(i)));
+    extents.push(anExtent({ minAtNs: 0n, maxAtNs: 20_000n * second }));
+    await catalog.commit([aFlush({ ...(await aTable()), id }, { extents })]);
+    const range = { minNs: 10_000n * second, maxNs: 10_009n * second };
+    const found = await catalog.extents(id, 1, range);
+    expect(found).toHaveLength(11);
+
+    const connection = new Connection(path, { readOnly: true, busyTimeoutMs: 0 });
+    const plan = connection.all(`EXPLAIN QUERY PLAN ${OVERLAPPING}`, id, 30, 0, 0, 0, 1).map((row) => row["detail"]);
+    expect(plan).toEqual([
+      "SEARCH extents USING INDEX extents_by_time (table_id=? AND span_class=? AND min_at_ns>? AND min_at_ns<?)",
+    ]);
+    // The index bounds the search to about twice what is found: an extent's class says how wide it may be.
+    const spanClass = spanClassOf(0n, second - 1n);
+    const lo = range.minNs - (1n << BigInt(spanClass));
+    const read =
+      "SELECT count(*) AS n FROM extents WHERE table_id = ? AND span_class = ? AND min_at_ns BETWEEN ? AND ?";
+    expect(Number(connection.get(read, id, spanClass, lo, range.maxNs)?.["n"])).toBeLessThan(20);
+    connection.close();
+  });
+
+  it("reads at once what another process's connection wrote, cached columns included", async () => {
+    const before = await aTable();
+    expect((await catalog.table("d", "t"))?.columns).toBe((await catalog.table("d", "t"))?.columns);
+    const admin = await openSqliteCatalog({ path, clock, log: silentLog, mode: "admin" });
+    const after = await admin.addColumns(before.id, [column("added")]);
+    expect(await catalog.table("d", "t")).toEqual(after);
+    expect(await catalog.tables("d")).toEqual([after]);
+    // The writer's own idea of the table follows too: the flush names a column that the other process added.
+    const extents = [anExtent({ stats: [{ name: "added", nullCount: 0 }] })];
+    const [outcome] = await catalog.commit([aFlush(after, { extents })]);
+    expect(committed(outcome).schemaVersion).toBe(2);
+    await admin.close();
+  });
+
+  it("waits for another process's write, and reads go on meanwhile", async () => {
+    const table = await aTable();
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    const waiting = catalog.commit([aFlush(table, { ledger: [aLedgerEntry("k")] })]);
+    await delay(50);
+    expect(await catalog.head()).toMatchObject({ id: 0 });
+    expect(await catalog.extents(table.id, 9)).toEqual([]);
+    other.exec("ROLLBACK");
+    expect(committed((await waiting)[0]).snapshot.id).toBe(1);
+    other.close();
+  });
+
+  it("gives up on a lock that is never given back, storing nothing, and works when it is", async () => {
+    const table = await aTable();
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    await expect(catalog.commit([aFlush(table)])).rejects.toMatchObject({ code: "unavailable" });
+    other.close();
+    expect((await catalog.head()).id).toBe(0);
+    expect(committed((await catalog.commit([aFlush(table)]))[0]).snapshot.id).toBe(1);
+  });
+
+  it.each(["writer", "reader"] as const)("fails as a whole when its %s's thread dies, and says so", async (part) => {
+    const table = await aTable();
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    const commit = catalog.commit([aFlush(table)]).catch((error: unknown) => error);
+    const extents = catalog.extents(table.id, 9).catch((error: unknown) => error);
+    parts[part].kill();
+    const reason = await commit;
+    expect(reason).toBeInstanceOf(Error);
+    // Not an error that says nothing was stored: the thread may have died on either side of the commit.
+    expect(reason).not.toHaveProperty("code");
+    expect(String(reason)).toMatch(/the catalog's thread ended/);
+    await extents;
+    expect(failures).toEqual([reason]);
+    other.close();
+    await expect(catalog.head()).rejects.toMatchObject({ code: "unavailable" });
+    await expect(catalog.commit([aFlush(table)])).rejects.toMatchObject({ code: "unavailable" });
+    await expect(catalog.verify()).rejects.toMatchObject({ code: "unavailable" });
+    await catalog.close();
+    catalog = await openSqliteCatalog({ path, clock, log: silentLog, mode: "server" });
+    expect(committed((await catalog.commit([aFlush(table)]))[0]).snapshot.id).toBe(1);
+  });
+
+  it("refuses calls past what may wait", async () => {
+    const calls = Array.from({ length: 5_000 }, () => catalog.databases().then(() => "answered", String));
+    const answers = Object.groupBy(await Promise.all(calls), (answer) => answer);
+    expect(answers["answered"]).toHaveLength(4_096);
+    expect(Object.keys(answers)[1]).toMatch(/too many calls wait/);
+    expect(await catalog.databases()).toEqual([]);
+  });
 });

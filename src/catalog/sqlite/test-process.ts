@@ -34,7 +34,7 @@ export function startChild(task: string, path: string, argument = "", options: {
   const exited = once(child, "close").then(() => undefined);
   const next = async () => {
     const { value, done } = await iterator.next();
-    return done === true ? undefined : (value as string);
+    return done === true ? undefined : value;
   };
   return { process: child, lines, next, exited };
 }

@@ -36,8 +36,10 @@ export class ThreadClient<Api> {
     this.#worker = worker;
     this.#onDeath = onDeath;
     worker.on("message", (reply: Reply) => this.#receive(reply));
-    worker.on("error", (error) => this.fail(new Error(`the thread ended: ${messageOf(error)}`, { cause: error })));
-    worker.on("exit", (code) => this.fail(new Error(`the thread ended with exit code ${code}`)));
+    worker.on("error", (error) =>
+      this.fail(new Error(`the catalog's thread ended: ${messageOf(error)}`, { cause: error })),
+    );
+    worker.on("exit", (code) => this.fail(new Error(`the catalog's thread ended with exit code ${code}`)));
   }
 
   /** Opens the thread's connection. Rejects with `StartupError`, after which the thread ends. */
@@ -77,6 +79,11 @@ export class ThreadClient<Api> {
   async terminate(): Promise<void> {
     this.#closing = true;
     await this.#worker.terminate();
+  }
+
+  /** Ends the thread as a crash would: for tests. */
+  kill(): void {
+    void this.#worker.terminate();
   }
 
   /** Rejects everything that waits and everything to come. */

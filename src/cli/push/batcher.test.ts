@@ -20,6 +20,8 @@ const bodies = (batches: readonly Batch[]) => batches.map(({ body }) => body.toS
 const shape = (batches: readonly Batch[]) =>
   batches.map(({ body, firstLine, lines }) => [body.toString(), firstLine, lines]);
 
+const filledLines = (text: string) => text.split("\n").filter((line) => line !== "");
+
 /** The input in pieces of the given sizes, over and over. */
 function inPieces(input: Buffer, sizes: readonly number[]): Buffer[] {
   const pieces: Buffer[] = [];
@@ -56,8 +58,6 @@ test("a line longer than a batch goes alone, up to the limit of a line", () => {
 });
 
 test.for(["", "\n", "\nb\n"])("a line beyond the limit is refused by its number (then %j)", (tail) => {
-  const filledLines = (text: string) => text.split("\n").filter((line) => line !== "");
-
   const input = Buffer.from(`a\n${"x".repeat(LINE + 1)}${tail}`);
   expect(() => batchesOf([input])).toThrow("line 2 of the input has more than 64 bytes");
   expect(() => batchesOf(inPieces(input, [7]))).toThrow("line 2 of the input has more than 64 bytes");
@@ -68,8 +68,6 @@ test("a line beyond the limit is refused before it is held whole", () => {
   batcher.push(Buffer.alloc(LINE + 1, "x"));
   expect(() => batcher.takeFull()).toThrow("line 1 of the input");
 });
-
-const filledLines = (text: string) => text.split("\n").filter((line) => line !== "");
 
 const input = array(tuple(integer({ min: 0, max: LINE - 1 }), constantFrom("a", "é", "\r")), { maxLength: 30 }).chain(
   (lines) =>

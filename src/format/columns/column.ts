@@ -59,7 +59,6 @@ export abstract class Column {
   mark(): void {
     this.#markRows = this.rows;
     this.#markNulls = this.nullCount;
-    this.markValues();
   }
 
   /** Forgets everything written since `mark`. */
@@ -68,6 +67,14 @@ export abstract class Column {
     this.dropValues(this.#markRows, this.rows);
     this.rows = this.#markRows;
     this.nullCount = this.#markNulls;
+  }
+
+  /** Takes back what is written from `row` on; does nothing when there is nothing. Those rows must have values. */
+  dropRow(row: number): void {
+    if (this.rows <= row) return;
+    zeroBits(this.validity, row, this.rows);
+    this.dropValues(row, this.rows);
+    this.rows = row;
   }
 
   /** Nulls and bounds over the column made `rows` long. Scans the values: call it once, at the end. */
@@ -88,8 +95,6 @@ export abstract class Column {
 
   /** Whatever NULL rows need beyond the zeroes that are there already. */
   protected fillNulls(_from: number, _to: number): void {}
-  /** Remembers whatever `dropValues` needs to know beyond the rows. */
-  protected markValues(): void {}
   /** Zeroes the values of rows `[from, to)`. */
   protected abstract dropValues(from: number, to: number): void;
   /** Bounds of the values, of which there is at least one. */

@@ -17,7 +17,6 @@ export class TextColumn extends Column {
   #offsets = new Int32Array(INITIAL_ROWS + 1);
   #bytes = new Uint8Array(INITIAL_BYTES);
   #length = 0;
-  #markLength = 0;
 
   /** Appends well-formed text. */
   appendText(text: string): void {
@@ -42,6 +41,18 @@ export class TextColumn extends Column {
     this.#endValue(length);
   }
 
+  /** Room for a value of up to `sizeBytes`, to be written into `target` at `from` and ended by `endText`. */
+  room(sizeBytes: number): { target: Uint8Array; from: number } {
+    this.reserveRows(this.rows + 1);
+    this.#reserveBytes(sizeBytes);
+    return { target: this.#bytes, from: this.#length };
+  }
+
+  /** Ends the value written into the room that was asked for: `end` is where it ends in `target`. */
+  endText(end: number): void {
+    this.#endValue(end - this.#length);
+  }
+
   /** `rows + 1` offsets into `bytes` from `row` on. */
   offsets(row: number, rows: number): Int32Array {
     return this.#offsets.subarray(row, row + rows + 1);
@@ -61,14 +72,11 @@ export class TextColumn extends Column {
     this.#offsets.fill(this.#length, from + 1, to + 1);
   }
 
-  protected override markValues(): void {
-    this.#markLength = this.#length;
-  }
-
   protected override dropValues(from: number, to: number): void {
+    const length = this.#offsets[from] ?? 0;
     this.#offsets.fill(0, from + 1, to + 1);
-    this.#bytes.fill(0, this.#markLength, this.#length);
-    this.#length = this.#markLength;
+    this.#bytes.fill(0, length, this.#length);
+    this.#length = length;
   }
 
   protected override bounds(): Bounds | undefined {

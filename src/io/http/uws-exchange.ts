@@ -14,6 +14,7 @@ import { RequestBody, type BodySource } from "./request-body.ts";
 import { textOfAddressBytes } from "./request-text.ts";
 import { closeBody, closeIterator, isStreamed, prepareResponse, type PreparedResponse } from "./response.ts";
 import type { UwsRequest, UwsResponse } from "./uws-library.ts";
+import { bytesOf, MAX_CORKED_BYTES, UwsWriter, writeHead } from "./uws-writer.ts";
 import type { Watchdog, Watched } from "./watchdog.ts";
 
 /** What all exchanges of one server share. */
@@ -27,14 +28,6 @@ export type UwsServerState = {
   primed: boolean;
 };
 
-/**
- * The library gathers what is written under one cork in a buffer of 16 KiB and sends it at the end. In versions before
- * 20.76 a write that doesn't fit into it is lost when the kernel's buffer is full just then; so none is larger than
- * this, but for `tryEnd`, which says what was taken.
- */
-const MAX_CORKED_BYTES = 12 * 1024;
-/** The first write after one the kernel did not take: if it doesn't take this either, little piles up. */
-const PROBE_BYTES = 256;
 /** The library closes a connection that has waited for 8 to 12 s. One that may wait longer is touched this often. */
 const REARM_MS = 3_000;
 
@@ -60,13 +53,8 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   #abort: AbortController | undefined;
   #gone: ClientGoneError | undefined;
   #onGone: (() => void) | undefined;
-  /** Continues a response that waits for its client to take what was sent. */
-  #onWritable: (() => void) | undefined;
-  /** Sends more of such a response if the kernel takes it. */
-  #push: (() => void) | undefined;
-  #takenAtMs = 0;
-  /** The head of a streamed response, which goes out with the first piece. */
-  #unsentHead: PreparedResponse | undefined;
+  /** Of a response that is not sent at once. */
+  #writer: UwsWriter | undefined;
   #lingerUntilMs: number | undefined;
 
   constructor(state: UwsServerState, native: UwsResponse, request: UwsRequest) {
@@ -131,7 +119,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
       return;
     }
     this.#body.checkProgress(idleTimeoutMs);
-    if (this.#push !== undefined && nowMs - this.#takenAtMs >= idleTimeoutMs) this.#native?.close();
+    if (this.#writer !== undefined && this.#writer.stalledMs(nowMs) >= idleTimeoutMs) this.#native?.close();
     else if (nowMs - this.#armedAtMs >= REARM_MS) this.#rearm();
   }
 
@@ -151,7 +139,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   }
 
   settled(): void {
-    const watched = this.#armed || this.#push !== undefined || this.#lingerUntilMs !== undefined;
+    const watched = this.#armed || this.#writer?.clogged === true || this.#lingerUntilMs !== undefined;
     if (!watched) this.#state.watchdog.release(this);
   }
 
@@ -220,7 +208,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     const missingBytes = this.#body.missingBytes;
     this.#takeRest();
     const lengthBytes = prepared.lengthBytes ?? 0;
-    if (prepared.body !== undefined && lengthBytes > MAX_CORKED_BYTES) this.#endInSteps(native, prepared);
+    if (prepared.body !== undefined && lengthBytes > MAX_CORKED_BYTES) this.#startWriter(native, prepared).endInSteps();
     else if (missingBytes > MAX_DISCARDED_BODY_BYTES) this.#endAndLinger(native, prepared);
     else this.#endAtOnce(native, prepared);
   }
@@ -238,25 +226,6 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
       if (lengthBytes !== undefined) native.writeHeader("Content-Length", String(lengthBytes));
       native.endWithoutBody();
     });
-  }
-
-  /** Sends a large body as the kernel takes it, without the library keeping a copy. */
-  #endInSteps(native: UwsResponse, prepared: PreparedResponse): void {
-    const body = bytesOf(prepared);
-    const step = () => {
-      const [, complete] = native.tryEnd(body.subarray(native.getWriteOffset()), body.length);
-      if (complete) this.#finish();
-    };
-    native.onWritable(() => {
-      this.#takenAtMs = this.#state.clock.monotonicMs();
-      native.cork(step);
-      return true;
-    });
-    native.cork(() => {
-      writeHead(native, prepared, this.#state.draining);
-      step();
-    });
-    if (this.#native !== undefined) this.#clogged(() => native.cork(step));
   }
 
   /**
@@ -291,83 +260,30 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
       await this.#respond(() => Promise.reject(error));
       return;
     }
-    this.#startStream(prepared);
+    if (this.#native === undefined) return;
+    this.#takeRest();
+    const writer = this.#startWriter(this.#native, prepared);
     while (step.done !== true) {
-      await this.#write(step.value);
-      if (this.#native === undefined) return;
+      if (!(await writer.write(step.value))) return;
       step = await iterator.next();
     }
     this.#onGone = undefined;
-    if (this.#native !== undefined) this.#endStream(this.#native);
+    writer.endStream();
   }
 
-  #startStream(prepared: PreparedResponse): void {
-    const native = this.#native;
-    if (native === undefined) return;
-    this.#takeRest();
-    this.#unsentHead = prepared;
-    native.onWritable(() => {
-      this.#takenAtMs = this.#state.clock.monotonicMs();
-      // As long as there is a handler the library sends what it has kept only together with something else, or for this.
-      native.cork(() => undefined);
-      this.#onWritable?.();
-      return true;
+  #startWriter(native: UwsResponse, prepared: PreparedResponse): UwsWriter {
+    this.#writer = new UwsWriter(this.#state, native, prepared, {
+      clogged: () => this.#state.watchdog.watch(this),
+      flowing: () => this.settled(),
+      complete: () => this.#finish(),
     });
-  }
-
-  #endStream(native: UwsResponse): void {
-    this.#finish();
-    native.cork(() => {
-      this.#writeStreamHead(native);
-      // Not told to close the connection: having sent chunks, the library would write that header into the body.
-      native.end();
-    });
-  }
-
-  #writeStreamHead(native: UwsResponse): void {
-    if (this.#unsentHead !== undefined) writeHead(native, this.#unsentHead, this.#state.draining);
-    this.#unsentHead = undefined;
-  }
-
-  async #write(chunk: Uint8Array): Promise<void> {
-    let atBytes = 0;
-    while (atBytes < chunk.length) {
-      const native = this.#native;
-      if (native === undefined) return;
-      const piece = chunk.subarray(atBytes, atBytes + (this.#push === undefined ? MAX_CORKED_BYTES : PROBE_BYTES));
-      atBytes += piece.length;
-      let taken = false;
-      native.cork(() => {
-        this.#writeStreamHead(native);
-        taken = native.write(piece);
-      });
-      if (taken) this.#flowing();
-      else {
-        if (this.#push === undefined) this.#clogged(() => native.cork(() => undefined));
-        await new Promise<void>((resolve) => {
-          this.#onWritable = resolve;
-        });
-      }
-    }
-  }
-
-  /** The kernel takes no more for now. */
-  #clogged(push: () => void): void {
-    this.#push = push;
-    this.#takenAtMs = this.#armedAtMs = this.#state.clock.monotonicMs();
-    this.#state.watchdog.watch(this);
-  }
-
-  #flowing(): void {
-    if (this.#push === undefined) return;
-    this.#push = undefined;
-    this.#state.watchdog.release(this);
+    return this.#writer;
   }
 
   /** Makes the library start its count of seconds again. */
   #rearm(): void {
     this.#armedAtMs = this.#state.clock.monotonicMs();
-    if (this.#push !== undefined) this.#push();
+    if (this.#writer?.clogged === true) this.#writer.push();
     else if (!this.#paused) {
       this.pause();
       this.#unpause();
@@ -383,7 +299,6 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
 
   #finish(): void {
     this.#native = undefined;
-    this.#push = undefined;
     this.#state.watchdog.release(this);
     this.#state.inFlight.end();
   }
@@ -404,22 +319,9 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     this.#body.fail(this.#gone);
     this.#abort?.abort(this.#gone);
     this.#onGone?.();
-    this.#onWritable?.();
+    this.#writer?.gone();
     this.#state.inFlight.end();
   }
 
   readonly #report = (error: unknown): void => this.#state.options.reportFailure?.(error);
-}
-
-function writeHead(native: UwsResponse, prepared: PreparedResponse, close: boolean): void {
-  const { headers } = prepared;
-  native.writeStatus(prepared.statusLine);
-  for (let i = 0; i < headers.length; i += 2) native.writeHeader(headers[i] ?? "", headers[i + 1] ?? "");
-  if (close) native.writeHeader("Connection", "close");
-}
-
-function bytesOf(prepared: PreparedResponse): Uint8Array {
-  const { body } = prepared;
-  if (typeof body === "string") return Buffer.from(body);
-  return body instanceof Uint8Array ? body : new Uint8Array(0);
 }
