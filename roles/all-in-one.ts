@@ -22,6 +22,7 @@ import { Committer } from "../src/ingest/committer.ts";
 import { createSealPool, type SealPool } from "../src/ingest/seal-pool.ts";
 import { createIngestService } from "../src/ingest/service.ts";
 import { createHttpServer } from "../src/io/http/create.ts";
+import { DEFAULT_SHAPE } from "../src/format/types.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
@@ -130,7 +131,7 @@ async function serve(wiring: Wiring): Promise<number> {
       ledgerSweeper(catalog, log),
       {
         name: "sealing",
-        run: async () => {},
+        run: () => warmUp(sealPool),
         drain: async () => {},
         stop: () => sealPool.close(),
       },
@@ -200,6 +201,16 @@ function announce(address: Address, driver: string, { config, catalog: _catalog,
   const url = `http://${host}:${address.port}`;
   const catalog = config.catalogUrl.kind === "sqlite" ? config.catalogUrl.path : "postgres";
   log.info({ url, driver, version: VERSION, catalog, data: config.localData, homeFrom: origins.home }, "listening");
+}
+
+/** Seals a row that goes nowhere, so that the first client does not wait for a thread to start and load its code. */
+async function warmUp(sealPool: SealPool): Promise<void> {
+  const bytes = new TextEncoder().encode('{"body":"warm"}\n');
+  await sealPool.seal({
+    columns: DEFAULT_SHAPE,
+    bodies: [{ bytes, evolve: false, arrivedAtNs: 0n }],
+    format: "tlm",
+  });
 }
 
 /** Expired idempotency keys leave the catalog once a minute. */

@@ -48,8 +48,9 @@ export const TIME_MACROS: readonly string[] = [
     )
     .join(",")},
        (w, t) AS system.main.time_bucket(w, t), (w, t, o) AS system.main.time_bucket(w, t, o)`,
-  `timezone (zone VARCHAR, t TIMESTAMP_NS) AS
-         system.main.timezone(zone, CAST(engine_micros(t) AS TIMESTAMPTZ)),
+  `engine_wall_clock(zone, t) AS system.main.timezone(zone, CAST(engine_micros(t) AS TIMESTAMPTZ))`,
+  `timezone (zone VARCHAR, t TIMESTAMP_NS) AS engine_wall_clock(zone, t),
+       (zone VARCHAR, t TIMESTAMP) AS CAST(system.main.timezone(zone, t) AS TIMESTAMP_NS),
        (zone, t) AS CAST(system.main.timezone(zone, t) AS TIMESTAMP), (t) AS system.main.timezone(t)`,
 ];
 

@@ -18,7 +18,7 @@ describe("quoteAt", () => {
     ["SELECT $$ at $$, $x$ at $$ at $x$, at", 'SELECT $$ at $$, $x$ at $$ at $x$, "at"'],
     ["-- at\nSELECT at", '-- at\nSELECT "at"'],
     ["/* at /* at */ at */ SELECT at", '/* at /* at */ at */ SELECT "at"'],
-    ["SELECT _at, at_, at1, ätat, $at", "SELECT _at, at_, at1, ätat, $at"],
+    ["SELECT _at, at_, at1, ätat, at$", "SELECT _at, at_, at1, ätat, at$"],
     ["SELECT 1at", 'SELECT 1"at"'],
     ["SELECT at\u00a0FROM\u2003t", 'SELECT "at" FROM t'],
     ["SELECT 'at", "SELECT 'at"],

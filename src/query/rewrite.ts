@@ -8,6 +8,7 @@ import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type J
  *   with a `timestamp` column;
  * - `t + interval` and `t - interval`, where `t` is plainly a `timestamp` (a column of that type, `now()`, a function
  *   that passes one on), keep the nanoseconds that DuckDB's own operator drops;
+ * - `t AT TIME ZONE zone` for such a `t` says so, since the macro cannot choose for `max(at) AT TIME ZONE …`;
  * - a table read at an older snapshot becomes the view that was made for it.
  */
 export type Rewrites = {
@@ -35,7 +36,7 @@ function rewrite(value: Json, rewrites: Rewrites): Json {
     if (changed !== child) node = { ...node, [key]: changed };
   }
   if (node["class"] === "CAST") return rewriteCast(node);
-  if (node["class"] === "FUNCTION") return rewriteShift(node, rewrites);
+  if (node["class"] === "FUNCTION") return rewriteCall(node, rewrites);
   if (node["type"] === "BASE_TABLE") return rewriteTravel(node, rewrites);
   return node;
 }
@@ -53,9 +54,12 @@ function rewriteCast(node: JsonObject): JsonObject {
   return { ...node, cast_type: instant };
 }
 
-function rewriteShift(node: JsonObject, rewrites: Rewrites): JsonObject {
+function rewriteCall(node: JsonObject, rewrites: Rewrites): JsonObject {
   const operator = textOf(node["function_name"]);
   const [left, right] = objectsOf(node["children"]);
+  if (operator === "timezone" && right !== undefined && isInstant(right, rewrites)) {
+    return { ...node, function_name: "engine_wall_clock", schema: "" };
+  }
   if ((operator !== "+" && operator !== "-") || left === undefined || right === undefined) return node;
   if (isInterval(right) && isInstant(left, rewrites)) return shift(node, left, [call("engine_micros", [left]), right]);
   if (operator === "+" && isInterval(left) && isInstant(right, rewrites)) {

@@ -1,5 +1,6 @@
+import { EngineError } from "../core/errors.ts";
 import { runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
-import { isObject, objectsOf, QueryRefused, textOf, type JsonObject } from "./tree.ts";
+import { isObject, objectsOf, textOf, type JsonObject } from "./tree.ts";
 
 /** Between SQL text and its tree, through DuckDB's own parser. */
 export type SqlContext = { duckdb: DuckDb; connection: Connection };
@@ -17,7 +18,7 @@ export async function parseTree({ duckdb, connection }: SqlContext, text: string
   if (parsed["error"] !== true) {
     const node = objectsOf(parsed["statements"])[0]?.["node"];
     if (isObject(node)) return { tree: node };
-    throw new QueryRefused("there is no statement in the query text", 0);
+    throw new EngineError("parse_error", "the query text is empty");
   }
   if (textOf(parsed["error_type"]) === "not implemented") return { tree: undefined, refused: ONLY_QUERIES };
   const position = textOf(parsed["position"]);

@@ -30,7 +30,8 @@ type Run = { url: string; stopping: boolean; sent: Map<string, Sent>; retries: n
 const CLIENTS = 8;
 const TABLES = ["a", "b"];
 const MAX_ROWS = 40;
-const LIFE_MS = { min: 5, spread: 500 };
+/** How long a server lives once it listens. */
+const LIFE_MS = { min: 5, spread: 700 };
 
 export async function killRounds(options: { kills: number; seed: number }): Promise<KillReport> {
   const random = seededRandom(options.seed);

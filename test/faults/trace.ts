@@ -49,10 +49,10 @@ export async function traceCommand(command: readonly string[], options: TraceOpt
   const folder = await mkdtemp(join(tmpdir(), "engine-trace-"));
   const file = join(folder, "trace");
   try {
-    const child = spawn("strace", [...straceFlags(file, options), ...command], {
+    const [strace = "strace", ...flags] = straceCommand(file, options);
+    const child = spawn(strace, [...flags, ...command], {
       stdio: ["ignore", "pipe", "pipe"],
-      // libuv may send file operations through io_uring, where no system call shows them.
-      env: { ...process.env, UV_USE_IO_URING: "0", ...options.env },
+      env: { ...process.env, ...TRACEABLE_ENV, ...options.env },
     });
     const ended = new Promise<number | null>((resolve, reject) => child.on("error", reject).on("close", resolve));
     const [stdout, stderr] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
@@ -63,10 +63,14 @@ export async function traceCommand(command: readonly string[], options: TraceOpt
   }
 }
 
-function straceFlags(file: string, options: TraceOptions): string[] {
+/** libuv may send file operations through io_uring, where no system call shows them. */
+export const TRACEABLE_ENV = { UV_USE_IO_URING: "0" };
+
+/** The words that go before a command to have its trace written to `file`. */
+export function straceCommand(file: string, options: TraceOptions = {}): string[] {
   const calls = FILE_CALLS.trim().split(/\s+/).join(",");
   const strings = String(options.stringBytes ?? 64);
-  const flags = ["-f", "-y", "-s", strings, "-o", file, "-e", `trace=${calls}`];
+  const flags = ["strace", "-f", "-y", "-s", strings, "-o", file, "-e", `trace=${calls}`];
   return options.inject === undefined ? flags : [...flags, "-e", `inject=${options.inject}`];
 }
 

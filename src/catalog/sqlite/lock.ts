@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
-import { StartupError, systemCodeOf } from "../../core/errors.ts";
+import { messageOf, StartupError, systemCodeOf } from "../../core/errors.ts";
 import { DatabaseSync } from "./driver.ts";
 import { isBusy } from "./errors.ts";
 
@@ -19,14 +19,17 @@ const ATTEMPT_TIMEOUT_MS = 100;
 
 /** Throws `StartupError` naming the holder's process id when another server has the catalog. */
 export function acquireServerLock(catalogPath: string): ServerLock {
-  const lock = new DatabaseSync(`${catalogPath}.lock`, { timeout: ATTEMPT_TIMEOUT_MS });
+  const lockPath = `${catalogPath}.lock`;
   const pidPath = `${catalogPath}.pid`;
+  const lock = new DatabaseSync(lockPath, { timeout: ATTEMPT_TIMEOUT_MS });
   try {
     hold(lock, catalogPath, pidPath);
     writeFileSync(pidPath, `${process.pid}\n`);
   } catch (error) {
     lock.close();
-    throw error;
+    if (error instanceof StartupError) throw error;
+    const advice = "make both and their folder writable for this user, or choose another file with ENGINE_LOCAL_DB";
+    throw new StartupError(`${lockPath} or ${pidPath} cannot be written: ${advice} [${messageOf(error)}]`, 1, error);
   }
   return {
     release() {
@@ -44,6 +47,8 @@ function hold(lock: InstanceType<typeof DatabaseSync>, catalogPath: string, pidP
     try {
       lock.exec("PRAGMA journal_mode = MEMORY");
       lock.exec("BEGIN EXCLUSIVE");
+      // On a file that may only be read the statement above succeeds and locks nothing; a write tells.
+      lock.exec("PRAGMA user_version = 1");
       return;
     } catch (error) {
       if (!isBusy(error)) throw error;

@@ -178,6 +178,13 @@ describe("without permission", () => {
     expect(await said(path)).toMatch(/^failed: the catalog .* cannot be opened: make it and its folder .*EACCES/);
   });
 
+  it("says that the lock beside it is", async () => {
+    await makeCatalog();
+    chmodSync(path, 0o666);
+    chmodSync(`${path}.lock`, 0o444);
+    expect(await said(path)).toMatch(/^failed: .*catalog\.db\.lock or .* cannot be written: make both/);
+  });
+
   it("says that the folder cannot be made", async () => {
     chmodSync(folder, 0o555);
     const below = join(folder, "new", "catalog.db");

@@ -39,10 +39,12 @@ function switchToWal(connection: Connection): void {
   for (let attempt = 1; ; attempt++) {
     try {
       connection.db.exec("PRAGMA journal_mode = WAL");
-      // A file on a read-only mount opens and reads well; the first write tells.
-      connection.write(() => undefined);
+      // A file that may only be read opens well and even begins a transaction; a write tells.
+      const version = connection.pragma("user_version");
+      connection.db.exec(`BEGIN IMMEDIATE; PRAGMA user_version = ${version}; ROLLBACK`);
       return;
     } catch (error) {
+      if (connection.db.isTransaction) connection.db.exec("ROLLBACK");
       if (!isBusy(error) || attempt >= 10) throw error;
     }
   }

@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../core/clock.ts";
+import { sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { seededRandom } from "../../core/random.ts";
 import type { Catalog } from "../catalog.ts";
@@ -81,7 +80,7 @@ describe("kill -9", () => {
     for (let round = 0; round < 4; round++) {
       const child = start("commit", String(firstKey));
       expect(await child.next()).toMatch(/^\d+ \d+$/);
-      await delay(50 + random.next() * 200);
+      await sleep(systemClock, 50 + random.next() * 200);
       child.process.kill("SIGKILL");
       await child.exited;
       for (const line of child.lines) {

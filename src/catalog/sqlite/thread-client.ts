@@ -37,9 +37,9 @@ export class ThreadClient<Api> {
     this.#onDeath = onDeath;
     worker.on("message", (reply: Reply) => this.#receive(reply));
     worker.on("error", (error) =>
-      this.fail(new Error(`the catalog's thread ended: ${messageOf(error)}`, { cause: error })),
+      this.#die(new Error(`the catalog's thread ended: ${messageOf(error)}`, { cause: error })),
     );
-    worker.on("exit", (code) => this.fail(new Error(`the catalog's thread ended with exit code ${code}`)));
+    worker.on("exit", (code) => this.#die(new Error(`the catalog's thread ended with exit code ${code}`)));
   }
 
   /** Opens the thread's connection. Rejects with `StartupError`, after which the thread ends. */
@@ -92,7 +92,12 @@ export class ThreadClient<Api> {
     this.#death = reason;
     for (const { settle } of this.#pending.values()) settle.reject(reason);
     this.#pending.clear();
-    if (!this.#closing) this.#onDeath(reason);
+  }
+
+  #die(reason: Error): void {
+    const unforeseen = this.#death === undefined && !this.#closing;
+    this.fail(reason);
+    if (unforeseen) this.#onDeath(reason);
   }
 
   #send(method: string, args: readonly unknown[], onPart?: (part: unknown) => void): Promise<unknown> {

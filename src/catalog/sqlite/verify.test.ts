@@ -56,7 +56,7 @@ describe("verify", () => {
   it.each([
     ["snapshotTimesNeverDecrease", "UPDATE snapshots SET committed_at_ms = 1 WHERE id = 2"],
     ["extentBeginsByHead", "UPDATE extents SET begin_snapshot = 9 WHERE id = 'alive'"],
-    ["extentBeginsByHead", "DELETE FROM snapshots WHERE id > 1"],
+    ["extentBeginsByHead", "DELETE FROM snapshots WHERE id > 0"],
     ["extentEndsAfterItBegins", "UPDATE extents SET end_snapshot = begin_snapshot WHERE id = 'dead'"],
     ["extentEndsAfterItBegins", "UPDATE extents SET end_snapshot = 9 WHERE id = 'dead'"],
     ["extentEndsAfterItBegins", "UPDATE extents SET deleted_at_ms = NULL WHERE id = 'dead'"],

@@ -13,7 +13,17 @@ import { encodeStats } from "./stats.ts";
 import { verifyCatalog } from "./verify.ts";
 import { Writer } from "./writer.ts";
 
-describe("a disk that is full", () => {
+/** What a caller of the catalog would see of the error that `work` throws. */
+function failureOf(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return toCatalogError(error, "catalog.db");
+  }
+  throw new Error("it did not fail");
+}
+
+describe("the catalog's file", () => {
   let folder: string;
   let connection: Connection;
   let writer: Writer;
@@ -37,19 +47,16 @@ describe("a disk that is full", () => {
     return writer.commit(2_000, [{ ...flush, extents }]);
   };
 
-  const failure = (work: () => unknown): unknown => {
-    try {
-      work();
-    } catch (error) {
-      return toCatalogError(error, "catalog.db");
-    }
-    throw new Error("it did not fail");
-  };
+  it("is written by a connection that syncs every commit", () => {
+    expect(connection.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
+    expect(connection.get("PRAGMA synchronous")).toEqual({ synchronous: 2 });
+    expect(connection.get("PRAGMA foreign_keys")).toEqual({ foreign_keys: 1 });
+  });
 
-  it("refuses a commit whole, and takes the next when there is space", () => {
+  it("refuses a commit whole when it is full, and takes the next when there is space", () => {
     commit();
     connection.db.exec(`PRAGMA max_page_count = ${connection.pragma("page_count") + 1}`);
-    const error = failure(() => {
+    const error = failureOf(() => {
       for (let i = 0; i < 100; i++) commit([`found${i}`]);
     });
     expect(error).toBeInstanceOf(EngineError);
@@ -62,15 +69,15 @@ describe("a disk that is full", () => {
     verifyCatalog(connection);
   });
 
-  it("is told from a disk that turned read-only by nothing but the message", () => {
+  it("refuses a commit when it has turned read-only", () => {
     connection.db.exec("PRAGMA query_only = ON");
-    const error = failure(() => commit());
+    const error = failureOf(() => commit());
     expect(error).toMatchObject({ code: "insufficient_storage", message: expect.stringContaining("readonly") });
     connection.db.exec("PRAGMA query_only = OFF");
     expect(committed(commit()[0]).snapshot.id).toBe(1);
   });
 
-  it("has nothing to do with other errors, whose outcome stays open", () => {
+  it("leaves the outcome of other errors open", () => {
     const failed = Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 1034 });
     expect(toCatalogError(failed, "/a/catalog.db")).not.toBeInstanceOf(EngineError);
     expect(String(toCatalogError(failed, "/a/catalog.db"))).toMatch(/\/a\/catalog\.db failed: disk I\/O error .*1034/);

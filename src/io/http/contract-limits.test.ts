@@ -1,44 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { seededRandom } from "../../core/random.ts";
-import { EngineError } from "../../core/errors.ts";
-import { ClientGoneError, type HttpHandler, type HttpRequest, type HttpResponse } from "./http.ts";
-import { delay, eventually, MIB, RawClient, renderError, start, stopAll, text, uwsProblem } from "./test-kit.ts";
+import type { HttpRequest } from "./http.ts";
+import { bodyWithin, CHUNKED, delay, MIB, post, RawClient, start, stopAll, text, uwsProblem } from "./test-kit.ts";
 
 afterEach(stopAll);
 
-const post = (length: number, more = "") => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n${more}\r\n`;
-const CHUNKED = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 const head = (bytes: number) => `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${"b".repeat(bytes)}\r\n\r\n`;
-const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
-/** Answers as the API does: what the handler throws becomes the answer. */
-const bodyWithin =
-  (limitBytes: number): HttpHandler =>
-  async (request) => {
-    try {
-      return text(`${(await request.body(limitBytes)).length} bytes`);
-    } catch (error) {
-      return renderError(error);
-    }
-  };
-
-/** Yields 64 KiB pieces without end, and remembers what became of it. */
-function endless() {
-  const seen = { pulled: 0, returned: 0 };
-  const body: AsyncIterable<Uint8Array> = {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => {
-        seen.pulled++;
-        return { done: false, value: new Uint8Array(64 * 1024) };
-      },
-      return: async () => {
-        seen.returned++;
-        return { done: true, value: undefined };
-      },
-    }),
-  };
-  return { seen, body };
-}
 
 describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;

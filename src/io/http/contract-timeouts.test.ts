@@ -1,19 +1,29 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { delay, eventually, MIB, RawClient, renderError, start, stopAll, text, uwsProblem } from "./test-kit.ts";
+import {
+  bodyWithin,
+  CHUNKED,
+  delay,
+  eventually,
+  GET,
+  MIB,
+  post,
+  RawClient,
+  start,
+  stopAll,
+  text,
+  uwsProblem,
+} from "./test-kit.ts";
 
 // These wait for seconds, so they do it at the same time.
 afterAll(stopAll);
-
-const post = (length: number) => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`;
-const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 describe.concurrent.each(["node", "uws"] as const)("time limits: %s", (driver) => {
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
   it("ends a connection that goes on sending after its last answer", { timeout: 20_000 }, async () => {
-    const { port } = await start(driver, (request) => request.body(1000).then(() => text("taken"), renderError));
+    const { port } = await start(driver, bodyWithin(1000));
     const raw = new RawClient(port);
-    raw.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    raw.send(CHUNKED);
     const startedMs = performance.now();
     while (!raw.isClosed) {
       raw.send("1000\r\n");

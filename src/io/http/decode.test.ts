@@ -86,11 +86,11 @@ describe.each(CODINGS)("%s", (coding, encode) => {
   });
 
   test("stops a bomb at the limit", async () => {
-    const bomb = Buffer.concat(Array.from({ length: 8 }, () => encode(Buffer.alloc(64 * MIB))));
+    const bomb = Buffer.concat(Array<Uint8Array>(256).fill(encode(Buffer.alloc(16 * MIB))));
     const beforeBytes = process.memoryUsage().arrayBuffers;
     const startedMs = performance.now();
     await expect(decode(coding, bomb, 4 * MIB)).rejects.toMatchObject({ code: "body_too_large" });
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
     expect(process.memoryUsage().arrayBuffers - beforeBytes).toBeLessThan(64 * MIB);
   });
 

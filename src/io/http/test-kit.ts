@@ -57,6 +57,25 @@ export function text(body: string, status = 200): HttpResponse {
   return { status, headers: { "Content-Type": "text/plain" }, body };
 }
 
+export const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+export const CHUNKED = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/** The head of a request with a body of that length. */
+export function post(lengthBytes: number, moreHeaders = ""): string {
+  return `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${lengthBytes}\r\n${moreHeaders}\r\n`;
+}
+
+/** A handler that answers as the API does: what it throws becomes the answer. */
+export function bodyWithin(limitBytes: number): HttpHandler {
+  return async (request) => {
+    try {
+      return text(`${(await request.body(limitBytes)).length} bytes`);
+    } catch (error) {
+      return renderError(error);
+    }
+  };
+}
+
 /** A connection that sends and shows bytes as they are. */
 export class RawClient {
   readonly socket: Socket;
