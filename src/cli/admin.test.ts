@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
-import { runChild, type Outcome } from "./harness.ts";
+import { runChild, runHere, type Outcome } from "./harness.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const run = (...argv: string[]): Promise<Outcome> => runChild(argv, { env: { ENGINE_HOME: folder } });
+const run = (...argv: string[]): Promise<Outcome> => runHere(argv, { env: { ENGINE_HOME: folder } });
 
 async function json(...argv: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await run(...argv, "--json");
@@ -120,7 +120,9 @@ describe("databases and tables", () => {
         name: "t",
         columns: [{ name: "at", type: { kind: "timestamp" } }],
       });
-      expect((await run("alter-table", "--table", "t", "--add-column", "b:int")).code).toBe(0);
+      const env = { ENGINE_HOME: folder };
+      const altered = await runChild(["alter-table", "--table", "t", "--add-column", "b:int"], { env });
+      expect(altered.code).toBe(0);
       expect((await catalog.table("default", "t"))?.columns.map(({ name }) => name)).toEqual(["at", "b"]);
     } finally {
       await catalog.close();
@@ -133,7 +135,7 @@ describe("the catalog", () => {
     await run("create-database", "a", "--catalog-url", `sqlite:${folder}/flag.db`);
     expect(existsSync(join(folder, "flag.db"))).toBe(true);
     const env = { ENGINE_HOME: folder, ENGINE_CATALOG_URL: `sqlite:${folder}/variable.db` };
-    await runChild(["create-database", "a"], { env });
+    await runHere(["create-database", "a"], { env });
     expect(existsSync(join(folder, "variable.db"))).toBe(true);
     expect(existsSync(join(folder, "catalog.db"))).toBe(false);
   });

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runChild, startServer, type TestServer } from "./harness.ts";
+import { runChild, runHere, startServer, type TestServer } from "./harness.ts";
 
 let folder = "";
 let home = "";
@@ -27,18 +27,19 @@ afterEach(async () => {
 });
 
 const run = (argv: readonly string[], env: Record<string, string> = {}) =>
-  runChild(argv, { env: { ENGINE_HOME: home, ...env } });
+  runHere(argv, { env: { ENGINE_HOME: home, ...env } });
 
 describe("connect", () => {
   test("saves server and token for this user alone, and clients use them", async () => {
-    const { code, stdout, stderr } = await run(["connect", `${server.url}/`, "--token", "t-1"]);
+    const env = { ENGINE_HOME: home };
+    const { code, stdout, stderr } = await runChild(["connect", `${server.url}/`, "--token", "t-1"], { env });
     expect([code, stderr]).toEqual([0, ""]);
     const file = join(home, "client.json");
     expect(stdout).toBe(`${server.url} is saved in ${file}, with its token\n`);
     expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ url: server.url, token: "t-1" });
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(statSync(home).mode & 0o777).toBe(0o700);
-    expect((await run(["sql", "SELECT 1"])).code).toBe(0);
+    expect((await runChild(["sql", "SELECT 1"], { env })).code).toBe(0);
     expect(authorization.at(-1)).toBe("Bearer t-1");
   });
 
@@ -81,7 +82,7 @@ describe("connect", () => {
 
   test("a home that cannot be written is told", async () => {
     writeFileSync(join(folder, "file"), "");
-    const { code, stderr } = await runChild(["connect", server.url], {
+    const { code, stderr } = await runHere(["connect", server.url], {
       env: { ENGINE_HOME: join(folder, "file", "home") },
     });
     expect(code).toBe(1);

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { PassThrough, type Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
@@ -31,25 +31,34 @@ export function runChild(argv: readonly string[], options: RunOptions = {}): Pro
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (outcome.stderr += text));
   // A command that fails early does not read all of its input.
   child.stdin.on("error", () => undefined);
-  if (options.input instanceof PassThrough) options.input.pipe(child.stdin);
+  if (options.input instanceof Readable) options.input.pipe(child.stdin);
   else child.stdin.end(options.input ?? "");
   return new Promise((resolve) => {
     child.on("close", (code) => resolve({ ...outcome, code }));
   });
 }
 
-export type TerminalOptions = { env?: Readonly<Record<string, string>>; columns?: number; input?: string };
+/** Runs the command line in this process, which is far quicker; its streams are no terminal. */
+export function runHere(argv: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  return run(argv, options, undefined);
+}
 
-/** Runs the command line in this process, with standard output and error that claim to be a terminal. */
-export async function runOnTerminal(argv: readonly string[], options: TerminalOptions = {}): Promise<Outcome> {
-  const [stdout, stderr] = [terminal(options.columns ?? 80), terminal(options.columns ?? 80)];
-  const stdin = new PassThrough();
-  stdin.end(options.input ?? "");
+/** As `runHere`, with standard output and error that claim to be a terminal. */
+export function runOnTerminal(
+  argv: readonly string[],
+  options: RunOptions & { columns?: number } = {},
+): Promise<Outcome> {
+  return run(argv, options, { isTTY: true, columns: options.columns ?? 80 });
+}
+
+async function run(argv: readonly string[], options: RunOptions, terminal: object | undefined): Promise<Outcome> {
+  const [stdout, stderr] = [collector(terminal), collector(terminal)];
   const deps: CliDeps = {
     serve: () => Promise.resolve(0),
     version: "1.2.3",
-    env: { HOME: "/nonexistent", ...options.env },
-    stdin,
+    // The home of whoever runs the tests stays out of it.
+    env: { ENGINE_HOME: "/nonexistent", ...options.env },
+    stdin: inputOf(options.input),
     stdout: stdout.stream,
     stderr: stderr.stream,
     clock: systemClock,
@@ -59,13 +68,14 @@ export async function runOnTerminal(argv: readonly string[], options: TerminalOp
   return { code, stdout: stdout.text(), stderr: stderr.text() };
 }
 
-function terminal(columns: number) {
+function inputOf(input: RunOptions["input"]): Readable {
+  return input instanceof Readable ? input : Readable.from(input === undefined ? [] : [Buffer.from(input)]);
+}
+
+function collector(properties: object | undefined) {
   const chunks: Buffer[] = [];
   const stream = new PassThrough().on("data", (chunk: Buffer) => chunks.push(chunk));
-  return {
-    stream: Object.assign(stream, { isTTY: true, columns }),
-    text: () => Buffer.concat(chunks).toString("utf8"),
-  };
+  return { stream: Object.assign(stream, properties), text: () => Buffer.concat(chunks).toString("utf8") };
 }
 
 export type TestServer = { url: string; server: Server; close(): Promise<void> };

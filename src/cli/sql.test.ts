@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
-import { runChild, runOnTerminal, startServer, type TestServer } from "./harness.ts";
+import { runChild, runHere, runOnTerminal, startServer, type TestServer } from "./harness.ts";
 
 let server: TestServer | undefined;
 afterEach(async () => {
@@ -99,7 +99,7 @@ describe("formats", () => {
       for (let i = 0; i < count; i++) response.write(`{"n":${i},"s":"${"x".repeat(i === 2_000 ? 50 : 3)}"}\n`);
       response.end();
     });
-    const { stdout } = await runChild(["sql", "x", "--format", "table"], { env });
+    const { stdout } = await runHere(["sql", "x", "--format", "table"], { env });
     const lines = stdout.trimEnd().split("\n");
     expect(lines).toHaveLength(count + 3);
     expect(lines[2_002]).toBe(`2000  ${"x".repeat(50)}`);
@@ -110,26 +110,26 @@ describe("formats", () => {
 describe("the request", () => {
   test("carries text, database and token", async () => {
     const { seen, env } = await answering(rows);
-    await runChild(["sql", "SELECT 'ä'", "--db", "logs", "--token", "t-1"], { env });
+    await runHere(["sql", "SELECT 'ä'", "--db", "logs", "--token", "t-1"], { env });
     expect(seen[0]).toMatchObject({
       path: "/v1/query",
       body: "SELECT 'ä'",
       headers: { "x-database": "logs", authorization: "Bearer t-1", "content-type": "application/sql" },
     });
-    await runChild(["sql", "SELECT 1"], { env: { ...env, ENGINE_TOKEN: "t-2" } });
+    await runHere(["sql", "SELECT 1"], { env: { ...env, ENGINE_TOKEN: "t-2" } });
     expect(seen[1]?.headers["authorization"]).toBe("Bearer t-2");
     expect(seen[1]?.headers["x-database"]).toBe("default");
   });
 
   test("takes its text from standard input", async () => {
     const { seen, env } = await answering(rows);
-    const { code } = await runChild(["sql", "-"], { env, input: "SELECT\n  1\n" });
+    const { code } = await runHere(["sql", "-"], { env, input: "SELECT\n  1\n" });
     expect([code, seen[0]?.body]).toEqual([0, "SELECT\n  1\n"]);
   });
 
   test("of more than 16 MiB is refused before it is sent", async () => {
     const { seen, env } = await answering(rows);
-    const { code, stderr } = await runChild(["sql", "-"], { env, input: " ".repeat(2 ** 24 + 1) });
+    const { code, stderr } = await runHere(["sql", "-"], { env, input: " ".repeat(2 ** 24 + 1) });
     expect([code, seen.length]).toEqual([2, 0]);
     expect(stderr).toContain("error: the query has more than 16777216 bytes");
   });
@@ -140,7 +140,7 @@ describe("errors", () => {
     const { env } = await answering(
       error(400, { code: "parse_error", message: 'syntax error at "FORM"', line: 2, column: 6 }),
     );
-    const { code, stdout, stderr } = await runChild(["sql", "SELECT 1,\n\t'世' FORM t"], { env });
+    const { code, stdout, stderr } = await runHere(["sql", "SELECT 1,\n\t'世' FORM t"], { env });
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toBe(`error: syntax error at "FORM" (line 2, column 6)\n   '世' FORM t\n        ^\n`);
   });
@@ -149,7 +149,7 @@ describe("errors", () => {
     const { env } = await answering(
       error(400, { code: "parse_error", message: "wrong, line 1", line: 1, column: 501 }),
     );
-    const { stderr } = await runChild(["sql", `${"a".repeat(500)}!${"b".repeat(500)}`], { env });
+    const { stderr } = await runHere(["sql", `${"a".repeat(500)}!${"b".repeat(500)}`], { env });
     const [, shown = "", caret = ""] = stderr.split("\n");
     expect(shown).toBe(`  …${"a".repeat(60)}!${"b".repeat(59)}…`);
     expect(caret.indexOf("^")).toBe(shown.indexOf("!"));
@@ -157,39 +157,39 @@ describe("errors", () => {
 
   test("with a place outside of the query show none", async () => {
     const { env } = await answering(error(400, { message: "m", line: 9, column: 1 }));
-    expect((await runChild(["sql", "SELECT 1"], { env })).stderr).toBe("error: m\n");
+    expect((await runHere(["sql", "SELECT 1"], { env })).stderr).toBe("error: m\n");
   });
 
   test("pass on suggestions, and the request's id where it helps", async () => {
     const { env } = await answering(error(404, { message: "no table evnts", suggestion: "events" }));
-    expect((await runChild(["sql", "x"], { env })).stderr).toBe("error: no table evnts; did you mean events?\n");
+    expect((await runHere(["sql", "x"], { env })).stderr).toBe("error: no table evnts; did you mean events?\n");
     await server?.close();
     const failing = await answering(error(500, { message: "it broke\nbadly\u001b[2J" }));
-    expect((await runChild(["sql", "x"], { env: failing.env })).stderr).toBe(
+    expect((await runHere(["sql", "x"], { env: failing.env })).stderr).toBe(
       "error: it broke\\nbadly\\u001b[2J (request r-1)\n",
     );
   });
 
   test.for([401, 403])("%i exits with 4 and says what to do", async (status) => {
     const { env } = await answering(error(status, { message: "no such token" }));
-    const { code, stderr } = await runChild(["sql", "x"], { env });
+    const { code, stderr } = await runHere(["sql", "x"], { env });
     expect(code).toBe(4);
     expect(stderr).toContain("the server wants a token (no such token); set ENGINE_TOKEN");
-    expect((await runChild(["sql", "x", "--token", "t"], { env })).stderr).toContain("the server refuses this token");
+    expect((await runHere(["sql", "x", "--token", "t"], { env })).stderr).toContain("the server refuses this token");
   });
 
   test("that are no engine's are cut down to a line", async () => {
     const { env } = await answering((response) =>
       response.writeHead(502).end(`<html>\n  bad\u001b gateway ${"x".repeat(5_000)}`),
     );
-    const { code, stderr } = await runChild(["sql", "x"], { env });
+    const { code, stderr } = await runHere(["sql", "x"], { env });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error: the server answered 502: <html> bad\\u001b gateway x+\n$/);
     expect(stderr.length).toBeLessThan(300);
   });
 
   test("no server: says how to get one", async () => {
-    const { code, stderr } = await runChild(["sql", "x", "--server", "http://127.0.0.1:1"]);
+    const { code, stderr } = await runHere(["sql", "x", "--server", "http://127.0.0.1:1"]);
     expect(code).toBe(1);
     expect(stderr).toBe(
       "error: no engine answers at http://127.0.0.1:1: start one with `engine serve`, or name another with `engine connect URL`\n",
@@ -210,13 +210,13 @@ describe("errors", () => {
     const { env } = await answering((response) =>
       response.writeHead(200, { "X-Engine-Rows": "3" }).end(`${ROWS[0]}\n`),
     );
-    const { code, stderr } = await runChild(["sql", "x"], { env });
+    const { code, stderr } = await runHere(["sql", "x"], { env });
     expect([code, stderr]).toEqual([1, "error: the result is incomplete: 1 of 3 rows arrived\n"]);
   });
 
   test.for(['{"a":1', "[1]", '{"a" 1}', '{"a":}', "nonsense"])("a row that is no object is told: %s", async (row) => {
     const { env } = await answering((response) => response.end(`${row}\n`));
-    const { code, stderr } = await runChild(["sql", "x", "--format", "csv"], { env });
+    const { code, stderr } = await runHere(["sql", "x", "--format", "csv"], { env });
     expect(code).toBe(1);
     expect(stderr).toContain("error: the server sent a row that is no JSON object");
   });

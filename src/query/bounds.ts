@@ -1,6 +1,6 @@
 import { TIME_COLUMN } from "../format/types.ts";
 import { foldName } from "../core/names.ts";
-import type { TableUse } from "./check.ts";
+import type { Bound, TableUse } from "./table-use.ts";
 import {
   anyNode,
   columnPath,
@@ -18,8 +18,6 @@ import {
  * the column itself with an expression free of columns and subqueries. Anything less plain is left to DuckDB, which
  * applies the whole clause in any case; a bound here may be too wide, never too narrow.
  */
-export type Bound = { operator: ">" | ">=" | "<" | "<=" | "="; expression: JsonObject };
-
 const OPERATORS: Readonly<Record<string, Bound["operator"]>> = {
   COMPARE_GREATERTHAN: ">",
   COMPARE_GREATERTHANOREQUALTO: ">=",

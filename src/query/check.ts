@@ -1,7 +1,8 @@
 import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
-import { findBounds, type Bound } from "./bounds.ts";
+import { findBounds } from "./bounds.ts";
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from "./functions.ts";
+import type { TableUse } from "./table-use.ts";
 import { isObject, objectsOf, positionOf, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
 
 /**
@@ -14,18 +15,6 @@ export type CheckedQuery = {
   tables: TableUse[];
   /** `SHOW TABLES` is somewhere in it: it needs the names of all tables. */
   listsTables: boolean;
-};
-
-/** One mention of a table. */
-export type TableUse = {
-  name: string;
-  /** As written before the dot; empty without. */
-  schema: string;
-  position: number | undefined;
-  /** `AT (VERSION => …)`; the expression is free of columns. */
-  travel?: { unit: string; expression: JsonObject };
-  /** Bounds on `at` that every row must satisfy that this mention can contribute. */
-  bounds: Bound[];
 };
 
 const EXPRESSIONS = new Set([

@@ -1,11 +1,10 @@
 import { foldName } from "../core/names.ts";
 import { runSql } from "../io/duckdb/duckdb.ts";
-import type { Bound } from "./bounds.ts";
-import type { TableUse } from "./check.ts";
 import { isOutOfMemory, readDuckDbError } from "./duckdb-error.ts";
 import type { NeededTable } from "./protocol.ts";
 import { rewriteQuery } from "./rewrite.ts";
 import { textOfExpression, type SqlContext } from "./sql-tree.ts";
+import type { Bound, TableUse } from "./table-use.ts";
 import { QueryRefused, type JsonObject } from "./tree.ts";
 
 /** A table that the query needs, at one snapshot, with every mention of it. */

@@ -48,38 +48,33 @@ export function uniqueNames(names: readonly string[]): string[] {
   });
 }
 
+type Writer = (duckdb: DuckDb, type: LogicalType, value: string, depth: number) => string | undefined;
+
+const wallClock: Writer = (_duckdb, _type, value) => finiteTime(value, `replace(CAST(${value} AS VARCHAR), ' ', 'T')`);
+
+/** By the name of the type; what is not here is right as DuckDB writes it. */
+const WRITERS: Partial<Record<keyof DuckDb["Type"], Writer>> = {
+  DOUBLE: (_duckdb, _type, value) => `CASE WHEN isfinite(${value}) THEN ${value} END`,
+  // By way of text, so that 0.1 is written as 0.1 and not as the double next to the float.
+  FLOAT: (_duckdb, _type, value) => `CASE WHEN isfinite(${value}) THEN CAST(CAST(${value} AS VARCHAR) AS DOUBLE) END`,
+  TIMESTAMP_NS: (_duckdb, _type, value) => `replace(CAST(${value} AS VARCHAR), ' ', 'T') || 'Z'`,
+  TIMESTAMP_TZ: (_duckdb, _type, value) =>
+    finiteTime(value, `replace(CAST(CAST(${value} AS TIMESTAMP) AS VARCHAR), ' ', 'T') || 'Z'`),
+  TIMESTAMP: wallClock,
+  TIMESTAMP_S: wallClock,
+  TIMESTAMP_MS: wallClock,
+  BLOB: (_duckdb, _type, value) => `to_base64(${value})`,
+  VARIANT: (_duckdb, _type, value) => `CAST(${value} AS JSON)`,
+  LIST: (duckdb, type, value, depth) => jsonReadyList(duckdb, duckdb.list_type_child_type(type), value, depth),
+  ARRAY: (duckdb, type, value, depth) => jsonReadyList(duckdb, duckdb.array_type_child_type(type), value, depth),
+  STRUCT: jsonReadyStruct,
+  MAP: jsonReadyMap,
+};
+
 /** The expression for a value of the type; undefined when DuckDB's own JSON is right as it is. */
 function jsonReady(duckdb: DuckDb, type: LogicalType, value: string, depth: number): string | undefined {
-  const { Type } = duckdb;
-  switch (duckdb.get_type_id(type)) {
-    case Type.DOUBLE:
-      return `CASE WHEN isfinite(${value}) THEN ${value} END`;
-    case Type.FLOAT:
-      // By way of text, so that 0.1 is written as 0.1 and not as the double next to the float.
-      return `CASE WHEN isfinite(${value}) THEN CAST(CAST(${value} AS VARCHAR) AS DOUBLE) END`;
-    case Type.TIMESTAMP_NS:
-      return `replace(CAST(${value} AS VARCHAR), ' ', 'T') || 'Z'`;
-    case Type.TIMESTAMP_TZ:
-      return finiteTime(value, `replace(CAST(CAST(${value} AS TIMESTAMP) AS VARCHAR), ' ', 'T') || 'Z'`);
-    case Type.TIMESTAMP:
-    case Type.TIMESTAMP_S:
-    case Type.TIMESTAMP_MS:
-      return finiteTime(value, `replace(CAST(${value} AS VARCHAR), ' ', 'T')`);
-    case Type.BLOB:
-      return `to_base64(${value})`;
-    case Type.VARIANT:
-      return `CAST(${value} AS JSON)`;
-    case Type.LIST:
-      return jsonReadyList(duckdb, duckdb.list_type_child_type(type), value, depth);
-    case Type.ARRAY:
-      return jsonReadyList(duckdb, duckdb.array_type_child_type(type), value, depth);
-    case Type.STRUCT:
-      return jsonReadyStruct(duckdb, type, value, depth);
-    case Type.MAP:
-      return jsonReadyMap(duckdb, type, value, depth);
-    default:
-      return undefined;
-  }
+  const name = duckdb.Type[duckdb.get_type_id(type)] as keyof DuckDb["Type"];
+  return WRITERS[name]?.(duckdb, type, value, depth);
 }
 
 function finiteTime(value: string, expression: string): string {

@@ -137,7 +137,7 @@ class FakeCatalog {
       const key = `${database}/${name}/${i}.${format}`;
       mkdirSync(dirname(this.path(key)), { recursive: true });
       writeFileSync(this.path(key), bytes);
-      const times = rows.map((row) => BigInt(row["at"] as bigint));
+      const times = rows.map((row) => row["at"] as bigint);
       this.#extents.push({
         id: `extent-${i}`,
         key,

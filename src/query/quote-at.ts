@@ -60,5 +60,5 @@ function placeOf(
   const added = inserted.filter((position) => position < offset).length;
   const before = original.slice(0, offset - added);
   const lines = before.split(/\r\n|\n|\r/);
-  return { line: lines.length, column: [...(lines.at(-1) ?? "")].length + 1 };
+  return { line: lines.length, column: Array.from(lines.at(-1) ?? "").length + 1 };
 }

@@ -30,11 +30,9 @@ function rewrite(value: Json, rewrites: Rewrites): Json {
     return items.some((item, i) => item !== value[i]) ? items : value;
   }
   if (!isObject(value)) return value;
-  let node: JsonObject = value;
-  for (const [key, child] of Object.entries(value)) {
-    const changed = rewrite(child, rewrites);
-    if (changed !== child) node = { ...node, [key]: changed };
-  }
+  const entries = Object.entries(value).map(([key, child]): [string, Json] => [key, rewrite(child, rewrites)]);
+  const changed = entries.some(([key, child]) => child !== value[key]);
+  const node: JsonObject = changed ? Object.fromEntries(entries) : value;
   if (node["class"] === "CAST") return rewriteCast(node);
   if (node["class"] === "FUNCTION") return rewriteCall(node, rewrites);
   if (node["type"] === "BASE_TABLE") return rewriteTravel(node, rewrites);

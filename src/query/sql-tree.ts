@@ -55,12 +55,12 @@ const SELECT_NOTHING: JsonObject = {
 };
 
 /** `JSON.rawJSON` and the reviver's `context.source`, which TypeScript's library does not know yet. */
-const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
+const exactJson = JSON as unknown as { rawJSON(text: string): unknown };
 
 /** Parses JSON; numbers that a double cannot hold stay as the text they were, and are written back as that. */
 function parseExact(text: string): JsonObject {
   return JSON.parse(text, ((_key: string, value: unknown, context: { source?: string }) => {
     if (typeof value !== "number" || Number.isSafeInteger(value) || context.source === undefined) return value;
-    return rawJson(context.source);
+    return exactJson.rawJSON(context.source);
   }) as (key: string, value: unknown) => unknown) as JsonObject;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, test } from "vitest";
-import { runChild, runOnTerminal, startServer, type TestServer } from "../harness.ts";
+import { runChild, runHere, runOnTerminal, startServer, type TestServer } from "../harness.ts";
 
 let server: TestServer | undefined;
 afterEach(async () => {
@@ -97,7 +97,7 @@ describe("a push", () => {
 
   test("says in words what it did", async () => {
     const env = await new FakeEngine().start();
-    const { code, stdout } = await runChild(PUSH, { env, input: '{"a":1}\n{"a":2}' });
+    const { code, stdout } = await runHere(PUSH, { env, input: '{"a":1}\n{"a":2}' });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^2 rows, 15 B in \d+\.\d s \([\d,]+ rows\/s, [\d.]+ k?B\/s\), 1 request, snapshot 1\n$/);
   });
@@ -106,11 +106,11 @@ describe("a push", () => {
     const engine = new FakeEngine();
     const env = await engine.start();
     const input = '{"a":1}\n';
-    await runChild(PUSH, { env, input });
-    await runChild(PUSH, { env, input });
+    await runHere(PUSH, { env, input });
+    await runHere(PUSH, { env, input });
     expect(engine.stored).toHaveLength(2);
-    await runChild([...PUSH, "--idempotency-key", "load-1"], { env, input });
-    const again = await runChild([...PUSH, "--idempotency-key", "load-1"], { env, input });
+    await runHere([...PUSH, "--idempotency-key", "load-1"], { env, input });
+    const again = await runHere([...PUSH, "--idempotency-key", "load-1"], { env, input });
     expect(engine.stored).toHaveLength(3);
     expect(engine.attempts.at(-1)?.key).toBe("load-1-0");
     expect(again.stdout).toContain("; 1 of the rows were stored before\n");
@@ -120,7 +120,7 @@ describe("a push", () => {
     const engine = new FakeEngine();
     const env = await engine.start();
     const long = JSON.stringify({ pad: "y".repeat(9 * 2 ** 20) });
-    const { code } = await runChild(PUSH, { env, input: `{"a":1}\n${long}\n{"a":2}\n` });
+    const { code } = await runHere(PUSH, { env, input: `{"a":1}\n${long}\n{"a":2}\n` });
     expect(code).toBe(0);
     expect(engine.attempts.map(({ body }) => body.length)).toEqual([8, long.length, 8]);
   });
@@ -128,7 +128,7 @@ describe("a push", () => {
   test("refuses a line longer than 64 MiB by its number", async () => {
     const engine = new FakeEngine();
     const env = await engine.start();
-    const { code, stderr } = await runChild(PUSH, {
+    const { code, stderr } = await runHere(PUSH, {
       env,
       input: Buffer.concat([Buffer.from('{"a":1}\n'), Buffer.alloc(2 ** 26 + 1, "x")]),
     });
@@ -139,14 +139,14 @@ describe("a push", () => {
   test("leaves blank stretches out", async () => {
     const engine = new FakeEngine();
     const env = await engine.start();
-    const { code } = await runChild(PUSH, { env, input: `{"a":1}\n${"\n".repeat(9 * 2 ** 20)}{"a":2}\r\n` });
+    const { code } = await runHere(PUSH, { env, input: `{"a":1}\n${"\n".repeat(9 * 2 ** 20)}{"a":2}\r\n` });
     expect([code, engine.attempts.length, engine.stored.length]).toEqual([0, 2, 2]);
   });
 
   test.for(["", "\n \n\r\n"])("of nothing (%j) is said clearly", async (input) => {
     const engine = new FakeEngine();
     const env = await engine.start();
-    const { code, stdout, stderr } = await runChild(PUSH, { env, input });
+    const { code, stdout, stderr } = await runHere(PUSH, { env, input });
     expect([code, stdout, engine.attempts.length]).toEqual([1, "", 0]);
     expect(stderr).toContain("error: standard input has no rows, nothing was sent; pipe NDJSON into it");
   });
@@ -161,7 +161,7 @@ describe("a push", () => {
       },
     });
     input.write('{"a":1}\n{"a":2}\n{"a"');
-    const { code, stdout } = await runChild(PUSH, { env, input });
+    const { code, stdout } = await runHere(PUSH, { env, input });
     expect([code, engine.attempts.length]).toEqual([0, 2]);
     expect(engine.attempts[0]?.body).toBe('{"a":1}\n{"a":2}\n');
     expect(stdout).toContain("2 requests");
@@ -175,7 +175,7 @@ describe("a push", () => {
     // oxlint-disable-next-line no-control-regex -- the line is drawn over itself
     expect(shown.stderr).toMatch(/\r\u001b\[K[\d,]+ rows, [\d.]+ MB in [\d.]+ s \([\d,]+ rows\/s, [\d.]+ MB\/s\)/);
     expect(shown.stderr.endsWith("\r\u001b[K")).toBe(true);
-    expect((await runChild(PUSH, { env, input })).stderr).toBe("");
+    expect((await runHere(PUSH, { env, input })).stderr).toBe("");
   });
 });
 
@@ -218,7 +218,7 @@ describe("a retry", () => {
       before: (attempt, response) =>
         attempt === 1 && refuse(response, status, { code: "c", message: "busy" }, { "Retry-After": "1" }),
     });
-    const { code, stderr } = await runChild(PUSH, { env, input: '{"a":1}' });
+    const { code, stderr } = await runHere(PUSH, { env, input: '{"a":1}' });
     expect([code, engine.stored.length]).toEqual([0, 1]);
     expect(stderr).toBe("warning: busy; trying again in 1.0 s\n");
   });
@@ -230,7 +230,7 @@ describe("a retry", () => {
         attempt === 2 && refuse(response, 400, { code: "bad_request_body", message: "no object", line: 5 }),
     });
     const rows = rowsOf(9_000);
-    const { code, stdout, stderr } = await runChild(PUSH, { env, input: rows.join("\n") });
+    const { code, stdout, stderr } = await runHere(PUSH, { env, input: rows.join("\n") });
     expect([code, stdout, engine.attempts.length]).toEqual([1, "", 2]);
     const first = engine.stored.length;
     expect(stderr).toBe(
@@ -239,7 +239,7 @@ describe("a retry", () => {
     );
     // And so it does.
     const key = engine.attempts[0]?.key.slice(0, -2) ?? "";
-    const again = await runChild([...PUSH, "--idempotency-key", key, "--json"], { env, input: rows.join("\n") });
+    const again = await runHere([...PUSH, "--idempotency-key", key, "--json"], { env, input: rows.join("\n") });
     expect(JSON.parse(again.stdout)).toMatchObject({ rows: 9_000, replayed_rows: first });
     expect(engine.stored).toEqual(rows);
   });
@@ -248,14 +248,14 @@ describe("a retry", () => {
     const env = await new FakeEngine().start({
       before: (_, response) => refuse(response, 413, { code: "body_too_large", message: "too large" }),
     });
-    const { stderr } = await runChild(PUSH, { env, input: "{}\n{}\n" });
+    const { stderr } = await runHere(PUSH, { env, input: "{}\n{}\n" });
     expect(stderr).toBe("error: lines 1 to 2 of the input: too large (nothing is stored)\n");
   });
 
   test("a wrong token exits with 4", async () => {
     const engine = new FakeEngine();
     const env = await engine.start({ before: (_, response) => refuse(response, 401, { message: "no such token" }) });
-    const { code, stderr } = await runChild([...PUSH, "--token", "t-1"], { env, input: "{}" });
+    const { code, stderr } = await runHere([...PUSH, "--token", "t-1"], { env, input: "{}" });
     expect([code, engine.attempts[0]?.token]).toEqual([4, "Bearer t-1"]);
     expect(stderr).toContain("the server refuses this token");
   });
@@ -293,7 +293,7 @@ describe("a retry", () => {
         return true;
       },
     });
-    const { code, stderr } = await runChild(PUSH, { env, input: "{}" });
+    const { code, stderr } = await runHere(PUSH, { env, input: "{}" });
     expect(code).toBe(1);
     expect(stderr).toContain("is no engine: its answer is no acknowledgement");
   });

@@ -90,6 +90,13 @@ export class ColumnSet {
     column.padTo(this.rows);
   }
 
+  /** Takes back the column's value in the current row, if it has one. */
+  takeBack(column: AnyColumn): void {
+    const had = column.hasValues;
+    column.dropRow(this.rows);
+    if (had && !column.hasValues) this.#rowBytes -= column.rowBytes;
+  }
+
   /** Ends the current row. Throws `ExtentFull`. */
   endRow(): void {
     this.rows++;

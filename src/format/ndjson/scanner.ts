@@ -1,4 +1,5 @@
-import type { ColumnSet } from "../columns/column-set.ts";
+import { EngineError } from "../../core/errors.ts";
+import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
 
 /**
  * Scanning: bodies of NDJSON into column builders. What a row becomes, whichever scanner reads it:
@@ -42,3 +43,22 @@ export type NdjsonBody = {
   /** Time of arrival, nanoseconds since the epoch. */
   arrivedAtNs: bigint;
 };
+
+/** Runs the scan of one body under a savepoint. */
+export function allOrNothing(into: ColumnSet, scan: () => number): number {
+  into.mark();
+  try {
+    return scan();
+  } catch (error) {
+    into.rollback();
+    throw error instanceof ExtentFull ? tooLarge(error, into.rows === 0) : error;
+  }
+}
+
+/** A body that only its neighbours in the flush make too much may come again; one that is too much alone may not. */
+function tooLarge(full: ExtentFull, isAlone: boolean): EngineError {
+  if (isAlone) return new EngineError("body_too_large", `${full.message}; send them in smaller parts`);
+  return new EngineError("too_many_requests", `with others' in the same flush, ${full.message}`, {
+    headers: { "Retry-After": "1" },
+  });
+}

@@ -1,0 +1,446 @@
+import { isUtf8 } from "node:buffer";
+import { foldName } from "../../core/names.ts";
+import type { BoolColumn } from "../columns/bool-column.ts";
+import type { ColumnSet } from "../columns/column-set.ts";
+import type { AnyColumn } from "../columns/create.ts";
+import type { IntColumn } from "../columns/int-column.ts";
+import type { LongColumn } from "../columns/long-column.ts";
+import type { RealColumn } from "../columns/real-column.ts";
+import type { TextColumn } from "../columns/text-column.ts";
+import type { VectorColumn } from "../columns/vector-column.ts";
+import { toFinite, toInt32, toInt64 } from "../decimal.ts";
+import { BodyLines } from "./body-lines.ts";
+import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, skipSpaceBytes } from "./json-bytes.ts";
+import { KeyTable, type Slot } from "./key-table.ts";
+import { exactReal, newNumberToken, plainInteger, readNumber } from "./number-bytes.ts";
+import { allOrNothing, type BodyScanner, type NdjsonBody } from "./scanner.ts";
+import { TimeReader } from "./time-bytes.ts";
+
+/**
+ * The scanner of the hot path: from bytes straight into column builders. No object per row, no string per value.
+ *
+ * It knows the table's columns by the bytes of their keys, expects keys in the order of the row before, and writes each
+ * value while it reads it. It makes no decision that `json-scanner.ts` does not make: a row that needs one (a field
+ * without a column, a value that does not fit, a key twice, an odd escape, anything that may not be JSON) is taken back
+ * and given to the line reader there, which is also what tests hold this scanner against. So the rules have one home,
+ * and every row that is ordinary, after the first of its kind, is read here.
+ */
+export const byteScanner: BodyScanner = {
+  scan: (body, into) => allOrNothing(into, () => scannerFor(into).scan(body)),
+};
+
+/** The scanner of the set that was scanned into last: what it learned from one body serves the next. */
+let latest: RowScanner | undefined;
+
+function scannerFor(set: ColumnSet): RowScanner {
+  if (latest?.set !== set) latest = new RowScanner(set);
+  return latest;
+}
+
+/** What becomes of the value of a key. */
+const DROPPED = 0;
+const TEXT = 1;
+const DYNAMIC = 2;
+const BOOL = 3;
+const INT = 4;
+const LONG = 5;
+const REAL = 6;
+const TIMESTAMP = 7;
+const VECTOR = 8;
+/** A field that tells the time when there is no `at`, and that no column is named for. */
+const STAND_IN = 9;
+
+type Target = { readonly kind: number; readonly index: number; readonly column: AnyColumn | undefined };
+
+/** Fields that may stand in for `at`, in this order. */
+const STAND_INS = ["timestamp", "_timestamp"] as const;
+/** Instead of a position: the row is not for this scanner. */
+const REFUSED = -1;
+const NO_COLUMN = -1;
+const FIRST_PRINTABLE = 0x20;
+/** Bytes below are white space between tokens, or wrong. */
+const FIRST_TOKEN = 0x21;
+/** Keys remembered per body; a body with more distinct keys than this is read line by line. */
+const MAX_KEYS = 8_192;
+
+/** One per thread: they hold nothing from one value to the next. */
+const number = newNumberToken();
+const time = new TimeReader();
+const json = new JsonReader();
+
+class RowScanner {
+  readonly set: ColumnSet;
+  #body: NdjsonBody = { bytes: new Uint8Array(0), evolve: true, arrivedAtNs: 0n };
+  #keys = new KeyTable<Target>();
+  /** The slot of the first key of the row before. */
+  #firstSlot: Slot<Target> | undefined;
+  /** Columns of the set when the keys were learned: a new one changes what keys mean. */
+  #knownColumns = -1;
+  /** Columns named like a stand-in for `at`. */
+  #standInColumns: number[] = [];
+  /** The current row's number, over all bodies and failed attempts. */
+  #stamp = 0;
+  /** By column: the stamp of the row that had its key last. */
+  #stamps = new Int32Array(0);
+  /** Columns whose keys the current row has had. */
+  #touched = new Int32Array(0);
+  #touchedCount = 0;
+  /** Where the value of a stand-in for `at` starts; 0 without one (a row starts with its brace). */
+  #standIn = 0;
+  #vector = new Float32Array(0);
+
+  constructor(set: ColumnSet) {
+    this.set = set;
+  }
+
+  scan(body: NdjsonBody): number {
+    if (body.evolve !== this.#body.evolve || this.#knownColumns !== this.set.columns.length) this.#forgetKeys();
+    this.#body = body;
+    const source = body.bytes;
+    const lines = new BodyLines(body, this.set);
+    // Past the last line feed nothing stops the loops below; and a body that is not UTF-8 fails at some line.
+    const end = isUtf8(source) ? source.lastIndexOf(BYTE.lineFeed) + 1 : 0;
+    let at = 0;
+    let line = 1;
+    while (at < end) {
+      const next = this.#row(source, at);
+      if (next === REFUSED) {
+        at = this.#readSlowly(lines, at, line);
+      } else {
+        at = next;
+      }
+      line++;
+    }
+    lines.readFrom(at, line);
+    return lines.finish();
+  }
+
+  /** Gives the line at `start` to the line reader; returns where the next begins. */
+  #readSlowly(lines: BodyLines, start: number, line: number): number {
+    for (let i = 0; i < this.#touchedCount; i++) {
+      const column = this.set.columns[this.#touched[i] as number];
+      if (column !== undefined) this.set.takeBack(column);
+    }
+    const next = lines.readLine(start, line);
+    if (this.set.columns.length !== this.#knownColumns || this.#keys.size > MAX_KEYS) this.#forgetKeys();
+    return next;
+  }
+
+  #forgetKeys(): void {
+    this.#keys = new KeyTable();
+    this.#firstSlot = undefined;
+    this.#knownColumns = this.set.columns.length;
+    this.#standInColumns = STAND_INS.map((name) => this.set.find(name)).filter((index) => index >= 0);
+    this.#stamps = new Int32Array(this.#knownColumns);
+    this.#touched = new Int32Array(this.#knownColumns);
+    this.#touchedCount = 0;
+  }
+
+  /** Reads the row at `start` and returns where the next line begins, or `REFUSED` with the row half written. */
+  #row(source: Uint8Array, start: number): number {
+    this.#stamp++;
+    this.#touchedCount = 0;
+    this.#standIn = 0;
+    let at = skipSpaceBytes(source, start);
+    // Blank lines come here too, and the line reader skips them.
+    if (source[at] !== BYTE.openBrace) return REFUSED;
+    at = skipSpaceBytes(source, at + 1);
+    at = source[at] === BYTE.closeBrace ? at + 1 : this.#fields(source, at);
+    if (at === REFUSED) return REFUSED;
+    at = skipSpaceBytes(source, at);
+    return source[at] === BYTE.lineFeed && this.#finishRow(source) ? at + 1 : REFUSED;
+  }
+
+  /** Reads the fields from the first key at `start` on, and the closing brace. */
+  #fields(source: Uint8Array, start: number): number {
+    let at = start;
+    let previous: Slot<Target> | undefined;
+    for (;;) {
+      let slot = previous === undefined ? this.#firstSlot : previous.next;
+      if (slot !== undefined && startsWith(source, at, slot.token)) {
+        at += slot.token.length;
+      } else {
+        const keyEnd = plainKeyEnd(source, at);
+        if (keyEnd === REFUSED) return REFUSED;
+        slot = this.#slotOf(source, at + 1, keyEnd);
+        at = skipSpaceBytes(source, keyEnd + 1);
+        if (slot === undefined || source[at] !== BYTE.colon) return REFUSED;
+        at++;
+        if (previous === undefined) this.#firstSlot = slot;
+        else previous.next = slot;
+      }
+      if ((source[at] as number) < FIRST_TOKEN) at = skipSpaceBytes(source, at);
+      at = this.#value(source, at, slot.target);
+      if (at === REFUSED) return REFUSED;
+      if ((source[at] as number) < FIRST_TOKEN) at = skipSpaceBytes(source, at);
+      const byte = source[at++];
+      if (byte !== BYTE.comma) return byte === BYTE.closeBrace ? at : REFUSED;
+      if ((source[at] as number) < FIRST_TOKEN) at = skipSpaceBytes(source, at);
+      previous = slot;
+    }
+  }
+
+  /** The vectors, the time and the count. False, with nothing written, when the line reader must decide. */
+  #finishRow(source: Uint8Array): boolean {
+    const { set } = this;
+    for (const index of set.vectors) if (!this.#isTouched(index)) return false;
+    if (this.#isTouched(set.timeIndex)) {
+      if (this.#standIn !== 0) return false;
+    } else if (this.#standIn !== 0) {
+      if (this.#timestamp(source, this.#standIn) === REFUSED) return false;
+      this.#ready(set.time, set.rows);
+      set.time.appendWords(time.high, time.low);
+    } else {
+      for (const index of this.#standInColumns) if (this.#isTouched(index)) return false;
+      this.#ready(set.time, set.rows);
+      set.time.appendLong(this.#body.arrivedAtNs);
+    }
+    set.endRow();
+    return true;
+  }
+
+  #isTouched(index: number): boolean {
+    return this.#stamps[index] === this.#stamp;
+  }
+
+  /** The slot of a key that was not expected; learns it. Undefined when the line reader must see the row. */
+  #slotOf(source: Uint8Array, start: number, end: number): Slot<Target> | undefined {
+    const known = this.#keys.find(source, start, end);
+    if (known !== undefined) return known;
+    const target = this.#targetOf(Buffer.from(source.subarray(start, end)).toString("utf8"));
+    return target === undefined ? undefined : this.#keys.add(source, start, end, target);
+  }
+
+  #targetOf(name: string): Target | undefined {
+    const index = this.set.find(name);
+    const column = this.set.columns[index];
+    if (column !== undefined) return { kind: kindOf(column), index, column };
+    if ((STAND_INS as readonly string[]).includes(name)) return { kind: STAND_IN, index: NO_COLUMN, column };
+    // Another spelling of a stand-in is for the line reader, like everything that may become a column.
+    const isSpelling = (STAND_INS as readonly string[]).includes(foldName(name));
+    return this.#body.evolve || isSpelling ? undefined : { kind: DROPPED, index: NO_COLUMN, column };
+  }
+
+  /** Notes that the row has the column's key. False when it had it before, in this spelling or another. */
+  #touch(index: number): boolean {
+    if (this.#isTouched(index)) return false;
+    this.#stamps[index] = this.#stamp;
+    this.#touched[this.#touchedCount++] = index;
+    return true;
+  }
+
+  /** Reads the value at `at` into its column; returns where it ends, or `REFUSED`. */
+  #value(source: Uint8Array, at: number, target: Target): number {
+    const { kind, index } = target;
+    if (kind === DROPPED) return json.read(source, at, 1) ? json.end : REFUSED;
+    if (kind === STAND_IN) return this.#standInValue(source, at);
+    if (!this.#touch(index)) return REFUSED;
+    if (source[at] !== BYTE.n) return this.#write(source, at, target);
+    // null writes nothing. What it means for the time and for a vector is the line reader's to say.
+    return kind === VECTOR || index === this.set.timeIndex ? REFUSED : literalEnd(source, at);
+  }
+
+  #write(source: Uint8Array, at: number, { kind, column }: Target): number {
+    const { rows } = this.set;
+    switch (kind) {
+      case TEXT:
+        return this.#text(source, at, column as TextColumn, rows);
+      case DYNAMIC:
+        return this.#jsonInto(source, at, column as TextColumn, rows);
+      case BOOL: {
+        const end = literalEnd(source, at);
+        if (end !== REFUSED) {
+          this.#ready(column as BoolColumn, rows);
+          (column as BoolColumn).appendBool(source[at] === BYTE.t);
+        }
+        return end;
+      }
+      case INT:
+        return this.#int(source, at, column as IntColumn, rows);
+      case LONG:
+        return this.#long(source, at, column as LongColumn, rows);
+      case REAL:
+        return this.#real(source, at, column as RealColumn, rows);
+      case TIMESTAMP: {
+        const end = this.#timestamp(source, at);
+        if (end !== REFUSED) {
+          this.#ready(column as LongColumn, rows);
+          (column as LongColumn).appendWords(time.high, time.low);
+        }
+        return end;
+      }
+      case VECTOR:
+        return this.#vectorInto(source, at, column as VectorColumn, rows);
+      default:
+        return REFUSED;
+    }
+  }
+
+  #text(source: Uint8Array, start: number, column: TextColumn, rows: number): number {
+    if (source[start] !== BYTE.quote) return this.#jsonInto(source, start, column, rows);
+    let at = start + 1;
+    let byte = source[at] as number;
+    while (byte !== BYTE.quote) {
+      if (byte === BYTE.backslash || byte < FIRST_PRINTABLE) return this.#escapedText(source, start, column, rows);
+      byte = source[++at] as number;
+    }
+    this.#ready(column, rows);
+    column.appendBytes(source, start + 1, at);
+    return at + 1;
+  }
+
+  #escapedText(source: Uint8Array, start: number, column: TextColumn, rows: number): number {
+    const end = stringEnd(source, start);
+    if (end === REFUSED) return REFUSED;
+    this.#ready(column, rows);
+    const { target, from } = column.room(end - start);
+    const decoded = decodeString(source, start + 1, end - 1, target, from);
+    if (decoded < 0) return REFUSED;
+    column.endText(decoded);
+    return end;
+  }
+
+  #jsonInto(source: Uint8Array, start: number, column: TextColumn, rows: number): number {
+    if (!json.read(source, start, 1)) return REFUSED;
+    const { end } = json;
+    this.#ready(column, rows);
+    if (json.compact) {
+      column.appendBytes(source, start, end);
+    } else {
+      const { target, from } = column.room(end - start);
+      column.endText(copyCompact(source, start, end, target, from));
+    }
+    return end;
+  }
+
+  #int(source: Uint8Array, at: number, column: IntColumn, rows: number): number {
+    const end = this.#numberEnd(source, at);
+    if (end === REFUSED) return REFUSED;
+    const value = plainInteger(number) ?? toInt32(latin1(source, at, end));
+    if (value === undefined || value !== (value | 0)) return REFUSED;
+    this.#ready(column, rows);
+    column.appendInt(value | 0);
+    return end;
+  }
+
+  #long(source: Uint8Array, at: number, column: LongColumn, rows: number): number {
+    const end = this.#numberEnd(source, at);
+    if (end === REFUSED) return REFUSED;
+    const value = plainInteger(number);
+    this.#ready(column, rows);
+    if (value !== undefined) {
+      column.appendWords(Math.floor(value / 0x1_0000_0000), value % 0x1_0000_0000);
+      return end;
+    }
+    const exact = toInt64(latin1(source, at, end));
+    if (exact === undefined) return REFUSED;
+    column.appendLong(exact);
+    return end;
+  }
+
+  #real(source: Uint8Array, at: number, column: RealColumn, rows: number): number {
+    const end = this.#numberEnd(source, at);
+    if (end === REFUSED) return REFUSED;
+    const value = exactReal(number) ?? toFinite(latin1(source, at, end));
+    if (value === undefined) return REFUSED;
+    this.#ready(column, rows);
+    column.appendReal(value);
+    return end;
+  }
+
+  /** Reads a time into `time`: a string in the usual form, or a number. */
+  #timestamp(source: Uint8Array, start: number): number {
+    if (source[start] === BYTE.quote) {
+      let at = start + 1;
+      while ((source[at] as number) > FIRST_PRINTABLE && source[at] !== BYTE.quote) at++;
+      return source[at] === BYTE.quote && time.read(source, start + 1, at) ? at + 1 : REFUSED;
+    }
+    const end = this.#numberEnd(source, start);
+    return end !== REFUSED && time.readEpoch(number) ? end : REFUSED;
+  }
+
+  /** Steps over the value of a stand-in, and remembers where it is. */
+  #standInValue(source: Uint8Array, at: number): number {
+    if (this.#standIn !== 0) return REFUSED;
+    this.#standIn = at;
+    return this.#timestamp(source, at);
+  }
+
+  #vectorInto(source: Uint8Array, start: number, column: VectorColumn, rows: number): number {
+    const { dimensions } = column;
+    if (source[start] !== BYTE.openBracket) return REFUSED;
+    if (this.#vector.length < dimensions) this.#vector = new Float32Array(dimensions);
+    let at = skipSpaceBytes(source, start + 1);
+    for (let i = 0; i < dimensions; i++) {
+      const end = this.#numberEnd(source, at);
+      if (end === REFUSED) return REFUSED;
+      const value = Math.fround(exactReal(number) ?? Number(latin1(source, at, end)));
+      if (!Number.isFinite(value)) return REFUSED;
+      this.#vector[i] = value;
+      at = skipSpaceBytes(source, end);
+      if (source[at] !== (i === dimensions - 1 ? BYTE.closeBracket : BYTE.comma)) return REFUSED;
+      at = skipSpaceBytes(source, at + 1);
+    }
+    this.#ready(column, rows);
+    column.appendVector(this.#vector);
+    return at;
+  }
+
+  /** Makes the column end at the current row. */
+  #ready(column: AnyColumn, rows: number): void {
+    if (column.rows !== rows || rows === column.nullCount) this.set.ready(column);
+  }
+
+  #numberEnd(source: Uint8Array, at: number): number {
+    readNumber(source, at, number);
+    return number.end;
+  }
+}
+
+function kindOf(column: AnyColumn): number {
+  switch (column.storage) {
+    case "text":
+      return column.spec.type.kind === "string" ? TEXT : DYNAMIC;
+    case "bool":
+      return BOOL;
+    case "int":
+      return INT;
+    case "long":
+      return column.spec.type.kind === "timestamp" ? TIMESTAMP : LONG;
+    case "real":
+      return REAL;
+    case "vector":
+      return VECTOR;
+  }
+}
+
+function startsWith(source: Uint8Array, at: number, token: Uint8Array): boolean {
+  for (let i = 0; i < token.length; i++) if (source[at + i] !== token[i]) return false;
+  return true;
+}
+
+/** Position of the closing quote of the key at `at`; `REFUSED` when it has an escape, or is none. */
+function plainKeyEnd(source: Uint8Array, start: number): number {
+  if (source[start] !== BYTE.quote) return REFUSED;
+  let at = start + 1;
+  for (;;) {
+    const byte = source[at] as number;
+    if (byte === BYTE.quote) return at;
+    if (byte === BYTE.backslash || byte < FIRST_PRINTABLE) return REFUSED;
+    at++;
+  }
+}
+
+/** Position after the string at `start`, whatever its escapes; `REFUSED` when the line ends first. */
+function stringEnd(source: Uint8Array, start: number): number {
+  for (let at = start + 1; ; at++) {
+    const byte = source[at] as number;
+    if (byte === BYTE.quote) return at + 1;
+    if (byte < FIRST_PRINTABLE) return REFUSED;
+    if (byte === BYTE.backslash && (source[++at] as number) < FIRST_PRINTABLE) return REFUSED;
+  }
+}
+
+function latin1(source: Uint8Array, start: number, end: number): string {
+  return Buffer.from(source.buffer, source.byteOffset + start, end - start).toString("latin1");
+}
