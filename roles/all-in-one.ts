@@ -1,8 +1,7 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 
-import { createApp } from "../src/api/app.ts";
-import { errorResponse, asEngineError } from "../src/api/error-response.ts";
+import { createApp, type App } from "../src/api/app.ts";
+import { asEngineError, errorResponse } from "../src/api/error-response.ts";
 import { engineRoutes } from "../src/api/engine/routes.ts";
 import { requestIdOf } from "../src/api/request-id.ts";
 import type { Catalog } from "../src/catalog/catalog.ts";
@@ -11,22 +10,25 @@ import type { Address } from "../src/config/kinds.ts";
 import type { LoadedConfig } from "../src/config/load.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { StartupError, systemCodeOf } from "../src/core/errors.ts";
-import { uuidV7Source } from "../src/core/ids.ts";
-import type { Service } from "../src/core/lifecycle.ts";
+import { uuidV7Source, type IdSource } from "../src/core/ids.ts";
+import { Cleanup, type Service } from "../src/core/lifecycle.ts";
 import { assertLimits } from "../src/core/limits.ts";
 import { createLog, type Log } from "../src/core/log.ts";
 import { createMetrics, type Metrics } from "../src/core/metrics.ts";
 import { systemRandom } from "../src/core/random.ts";
 import { VERSION } from "../src/core/version.ts";
+import { DEFAULT_SHAPE } from "../src/format/types.ts";
 import { Committer } from "../src/ingest/committer.ts";
+import type { IngestService } from "../src/ingest/ingest.ts";
+import type { Sealer } from "../src/ingest/seal.ts";
 import { createSealPool, type SealPool } from "../src/ingest/seal-pool.ts";
 import { createIngestService } from "../src/ingest/service.ts";
 import { createHttpServer } from "../src/io/http/create.ts";
-import { DEFAULT_SHAPE } from "../src/format/types.ts";
+import type { HttpServer } from "../src/io/http/http.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
-import { createQueryService } from "../src/query/service.ts";
+import { createQueryService, type ClosableQueryService } from "../src/query/service.ts";
 import { runUntilStopped } from "./serve.ts";
 
 /** Everything in one process: HTTP, ingest, queries, on a SQLite catalog and the local disk. */
@@ -39,107 +41,40 @@ const IDLE_TIMEOUT_MS = 60_000;
 
 export async function runAllInOne(options: AllInOneOptions): Promise<number> {
   assertLimits();
-  const { config } = options;
-  const log = createLog(config.logLevel);
+  const log = createLog(options.config.logLevel);
   for (const warning of options.warnings) log.warn(warning);
-  const catalog = await openCatalog(options, log);
+  const cleanup = new Cleanup();
   try {
-    const store = await openFilesystemStore({ root: config.localData, random: systemRandom, log });
-    return await serve({ ...options, log, catalog, store });
+    return await run(options, await openParts(options, log, cleanup));
   } finally {
-    await catalog.close();
+    await cleanup.run();
   }
 }
 
-async function openCatalog({ config }: AllInOneOptions, log: Log): Promise<Catalog> {
-  if (config.catalogUrl.kind !== "sqlite") {
-    throw new StartupError("a PostgreSQL catalog is not supported yet: unset ENGINE_CATALOG_URL or use sqlite:PATH", 2);
-  }
-  return openSqliteCatalog({ path: config.catalogUrl.path, clock: systemClock, log, mode: "server" });
-}
-
-type Wiring = AllInOneOptions & { log: Log; catalog: Catalog; store: ObjectStore };
-
-async function serve(wiring: Wiring): Promise<number> {
-  const { config, log, catalog, store } = wiring;
-  const metrics = createMetrics({ process: true });
-  const tempDir = join(config.home, "tmp");
-  await mkdir(tempDir, { recursive: true, mode: 0o700 });
-  const sealPool = createSealPool({ threads: config.sealThreads, log });
-  const ingest = createIngest(wiring, metrics, sealPool);
-  const children = createChildPool({
-    children: config.queryWorkers,
-    memoryBytes: config.queryMemoryBytes,
-    log,
-    clock: systemClock,
-    tempDir,
-  });
-  const query = createQueryService({
-    catalog,
-    store,
-    pool: children,
-    clock: systemClock,
-    log,
-    metrics,
-    tempDir,
-    wallMs: config.queryWallMs,
-    memoryBytes: config.queryMemoryBytes,
-    maxConcurrent: config.queryMaxConcurrent,
-    retryAfterSecs: config.queryRetryAfterSecs,
-  });
+async function run(options: AllInOneOptions, parts: Parts): Promise<number> {
+  const { log } = parts;
   const draining = { on: false };
-  const newId = uuidV7Source(systemClock, systemRandom);
   const app = createApp({
+    ...parts,
     routes: engineRoutes({
-      catalog,
-      store,
-      ingest,
-      query,
-      clock: systemClock,
-      log,
-      metrics,
+      ...parts,
       version: VERSION,
       isDraining: () => draining.on,
-      schemaCacheTtlMs: config.schemaCacheTtlSecs * 1000,
+      schemaCacheTtlMs: options.config.schemaCacheTtlSecs * 1000,
     }),
-    cors: { origins: config.corsAllowedOrigins },
-    clock: systemClock,
-    newId,
-    log,
-    metrics,
+    cors: { origins: options.config.corsAllowedOrigins },
     isDraining: () => draining.on,
   });
-  const server = createHttpServer({
-    driver: config.httpDriver,
-    handler: app.handler,
-    renderError: (error, request) => {
-      const requestId = requestIdOf(request.header("x-request-id"), newId);
-      const response = errorResponse(asEngineError(error, requestId), requestId);
-      response.headers["X-Request-ID"] = requestId;
-      return response;
-    },
-    maxHeaderBytes: MAX_HEADER_BYTES,
-    headersTimeoutMs: HEADERS_TIMEOUT_MS,
-    idleTimeoutMs: IDLE_TIMEOUT_MS,
-  });
-
-  const drainTimeoutMs = config.drainTimeoutSecs * 1000;
+  const server = createServer(options, parts, app);
+  const drainTimeoutMs = options.config.drainTimeoutSecs * 1000;
   return runUntilStopped({
     log,
     drainTimeoutMs,
     services: [
-      ledgerSweeper(catalog, log),
-      {
-        name: "sealing",
-        run: () => warmUp(sealPool),
-        drain: async () => {},
-        stop: () => sealPool.close(),
-      },
-      { name: "ingest", run: async () => {}, drain: async () => {}, stop: () => ingest.drain() },
-      { name: "queries", run: async () => {}, drain: async () => {}, stop: () => query.close() },
+      ledgerSweeper(parts.catalog, log),
       {
         name: "http",
-        run: async () => announce(await listen(server, wiring.listen), server.driver, wiring),
+        run: async () => announce(await listen(server, options.listen), server.driver, options, log),
         drain: async () => {
           // New work is refused and /health says so, while what was accepted is finished; then the door closes.
           draining.on = true;
@@ -152,23 +87,56 @@ async function serve(wiring: Wiring): Promise<number> {
   });
 }
 
-function createIngest({ config, log, catalog, store }: Wiring, metrics: Metrics, sealPool: SealPool) {
+/** What the server is made of. Everything that was opened is closed with `cleanup`, the last first. */
+async function openParts(options: AllInOneOptions, log: Log, cleanup: Cleanup) {
+  const { config } = options;
+  const clock = systemClock;
+  const newId = uuidV7Source(clock, systemRandom);
+  const metrics = createMetrics({ process: true });
+  const catalog = await openCatalog(options, log);
+  cleanup.defer(() => catalog.close());
+  const store = await openFilesystemStore({ root: config.localData, random: systemRandom, log });
+  const sealPool = createSealPool({ threads: config.sealThreads, log });
+  cleanup.defer(() => sealPool.close());
+  const ingest = createIngest(options, { catalog, store, metrics, log, newId, seal: sealPool.seal });
+  const query = createQuery(options, { catalog, store, metrics, log });
+  cleanup.defer(() => query.close());
+  await warmUp(sealPool);
+  return { catalog, store, ingest, query, metrics, log, clock, newId };
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>;
+
+async function openCatalog({ config }: AllInOneOptions, log: Log): Promise<Catalog> {
+  if (config.catalogUrl.kind !== "sqlite") {
+    throw new StartupError("a PostgreSQL catalog is not supported yet: unset ENGINE_CATALOG_URL or use sqlite:PATH", 2);
+  }
+  return openSqliteCatalog({
+    path: config.catalogUrl.path,
+    clock: systemClock,
+    log,
+    mode: "server",
+    onFailure: (reason) => {
+      // Nothing can be read or acknowledged any more, and what was acknowledged is safe: let a supervisor start anew.
+      log.fatal({ err: reason }, "the catalog failed; the server ends");
+      process.exit(1);
+    },
+  });
+}
+
+type Storage = { catalog: Catalog; store: ObjectStore; metrics: Metrics; log: Log };
+
+function createIngest({ config }: AllInOneOptions, ports: Storage & { newId: IdSource; seal: Sealer }): IngestService {
   return createIngestService({
-    catalog,
-    store,
+    ...ports,
     committer: new Committer({
-      catalog,
+      ...ports,
       clock: systemClock,
-      metrics,
       windowMs: config.commitWindowMs,
       maxExtents: config.commitMaxExtents,
     }),
-    seal: sealPool.seal,
     clock: systemClock,
     random: systemRandom,
-    newId: uuidV7Source(systemClock, systemRandom),
-    log,
-    metrics,
     format: config.writeFormat,
     keyPrefix: config.pathPrefix,
     staging: {
@@ -181,7 +149,38 @@ function createIngest({ config, log, catalog, store }: Wiring, metrics: Metrics,
   });
 }
 
-async function listen(server: ReturnType<typeof createHttpServer>, address: Address): Promise<Address> {
+function createQuery({ config }: AllInOneOptions, ports: Storage): ClosableQueryService {
+  const common = { log: ports.log, clock: systemClock, tempDir: join(config.home, "tmp") };
+  return createQueryService({
+    ...ports,
+    ...common,
+    pool: createChildPool({ ...common, children: config.queryWorkers, memoryBytes: config.queryMemoryBytes }),
+    wallMs: config.queryWallMs,
+    memoryBytes: config.queryMemoryBytes,
+    maxConcurrent: config.queryMaxConcurrent,
+    retryAfterSecs: config.queryRetryAfterSecs,
+  });
+}
+
+function createServer({ config }: AllInOneOptions, { newId, log }: Parts, app: App): HttpServer {
+  return createHttpServer({
+    driver: config.httpDriver,
+    handler: app.handler,
+    renderError: (error, request) => {
+      const requestId = requestIdOf(request.header("x-request-id"), newId);
+      const response = errorResponse(asEngineError(error, requestId), requestId);
+      response.headers["X-Request-ID"] = requestId;
+      return response;
+    },
+    reportFailure: (error) => log.error({ err: error }, "a response could not be completed"),
+    clock: systemClock,
+    maxHeaderBytes: MAX_HEADER_BYTES,
+    headersTimeoutMs: HEADERS_TIMEOUT_MS,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+  });
+}
+
+async function listen(server: HttpServer, address: Address): Promise<Address> {
   const shown = `${address.host}:${address.port}`;
   try {
     return await server.listen(address);
@@ -196,11 +195,11 @@ async function listen(server: ReturnType<typeof createHttpServer>, address: Addr
   }
 }
 
-function announce(address: Address, driver: string, { config, catalog: _catalog, log, origins }: Wiring): void {
+function announce(address: Address, driver: string, { config }: AllInOneOptions, log: Log): void {
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   const url = `http://${host}:${address.port}`;
   const catalog = config.catalogUrl.kind === "sqlite" ? config.catalogUrl.path : "postgres";
-  log.info({ url, driver, version: VERSION, catalog, data: config.localData, homeFrom: origins.home }, "listening");
+  log.info({ url, driver, version: VERSION, node: process.version, catalog, data: config.localData }, "listening");
 }
 
 /** Seals a row that goes nowhere, so that the first client does not wait for a thread to start and load its code. */

@@ -1,10 +1,13 @@
 import { EngineError } from "../core/errors.ts";
+import { ClientGoneError } from "../io/http/http.ts";
 import type { HttpResponse } from "../io/http/http.ts";
 import { jsonResponse } from "./route.ts";
 
 /** What a client is told of a failure. Anything that is not an `EngineError` is an `internal` without its message. */
 export function asEngineError(error: unknown, requestId: string): EngineError {
   if (error instanceof EngineError) return error;
+  // Nobody will read the answer; the code keeps the metrics honest, and the log free of other people's hang-ups.
+  if (error instanceof ClientGoneError) return new EngineError("bad_request", "the client left", { cause: error });
   return new EngineError("internal", `unexpected failure; the log has it under request ${requestId}`, { cause: error });
 }
 

@@ -13,6 +13,8 @@ export type Outcome = { code: number | null; stdout: string; stderr: string };
 const ENTRY = fileURLToPath(new URL("./harness-child.ts", import.meta.url));
 
 export type RunOptions = {
+  /** Serves in place of the role; not for a process of its own. */
+  serve?: CliDeps["serve"];
   env?: Readonly<Record<string, string>>;
   input?: string | Uint8Array | Readable;
   /** Stops reading standard output after so many bytes. */
@@ -54,7 +56,7 @@ export function runOnTerminal(
 async function run(argv: readonly string[], options: RunOptions, terminal: object | undefined): Promise<Outcome> {
   const [stdout, stderr] = [collector(terminal), collector(terminal)];
   const deps: CliDeps = {
-    serve: () => Promise.resolve(0),
+    serve: options.serve ?? (() => Promise.resolve(0)),
     version: "1.2.3",
     // The home of whoever runs the tests stays out of it.
     env: { ENGINE_HOME: "/nonexistent", ...options.env },

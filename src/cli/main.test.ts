@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runChild, runOnTerminal } from "./harness.ts";
+import { StartupError } from "../core/errors.ts";
+import { runChild, runHere, runOnTerminal } from "./harness.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -120,6 +121,32 @@ describe("serve and server", () => {
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toContain(message);
     expect(stderr.trimEnd()).not.toContain("\n");
+  });
+});
+
+/** Runs `serve` with a role that fails. */
+function failing(thrown: Error) {
+  const serve = (): Promise<number> => {
+    throw thrown;
+  };
+  return runHere(["serve"], { serve });
+}
+
+describe("when serving fails", () => {
+  test("for a reason, that reason is all that is said", async () => {
+    const taken = await failing(new StartupError("the port is in use", 1));
+    expect(taken).toEqual({ code: 1, stdout: "", stderr: "error: the port is in use\n" });
+    expect((await failing(new StartupError("no such option", 2))).code).toBe(2);
+  });
+
+  test("for a mistake of ours, its stack is shown", async () => {
+    const { code, stderr } = await failing(new TypeError("x is undefined"));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: x is undefined\nTypeError: x is undefined\n {4}at /);
+  });
+
+  test("the exit code of the role is passed on", async () => {
+    expect((await runHere(["serve"], { serve: () => Promise.resolve(1) })).code).toBe(1);
   });
 });
 

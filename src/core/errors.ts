@@ -37,7 +37,10 @@ export const ERROR_CODES = {
   budget_exceeded: { status: 429, doc: "The query passed one of its budgets; `X-Engine-Budget-Limit` names it." },
   too_many_requests: { status: 429, doc: "An admission limit is reached; retry after `Retry-After` seconds." },
   query_failed: { status: 500, doc: "The query failed while running." },
-  ingest_failed: { status: 500, doc: "The commit failed; nothing of this request was stored." },
+  ingest_failed: {
+    status: 500,
+    doc: "The commit failed. Nothing was stored, unless the message says that the outcome is not known.",
+  },
   internal: { status: 500, doc: "An unexpected failure; the log has the request id." },
   unavailable: { status: 503, doc: "The server is draining or a component is not available." },
   insufficient_storage: { status: 507, doc: "The disk is full or read-only; nothing of this request was stored." },

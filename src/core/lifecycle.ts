@@ -9,3 +9,18 @@ export interface Service {
   drain(): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** What was opened and must be closed, the last first; one that fails to close does not keep the others open. */
+export class Cleanup {
+  readonly #steps: (() => Promise<void>)[] = [];
+
+  defer(step: () => Promise<void>): void {
+    this.#steps.push(step);
+  }
+
+  async run(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const step of this.#steps.splice(0).toReversed()) await step().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw new AggregateError(failures, "could not close everything");
+  }
+}

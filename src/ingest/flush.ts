@@ -70,9 +70,11 @@ function backoffMs(attempt: number, random: Random): number {
   return random.next() * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** attempt);
 }
 
+/** An `EngineError` says that nothing was stored; anything else may have struck after the commit took effect. */
 function asIngestError(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
-  return new EngineError("ingest_failed", `nothing was stored: ${messageOf(error)}`, { cause: error });
+  const advice = "whether it took effect is not known; retry with the same X-Idempotency-Key";
+  return new EngineError("ingest_failed", `${messageOf(error)}: ${advice}`, { cause: error });
 }
 
 /** One round; resolves to the bodies that must come back. */

@@ -157,12 +157,11 @@ class FakeCatalog {
   }
 
   async database(name: string): Promise<{ id: number; name: string } | undefined> {
-    const found = this.#tables.find((table) => foldName(table.database) === foldName(name));
-    return found === undefined ? undefined : { id: 1, name: found.database };
+    return (await this.databases()).find((database) => foldName(database.name) === foldName(name));
   }
 
   async databases(): Promise<{ id: number; name: string }[]> {
-    return [...new Set(this.#tables.map((table) => table.database))].map((name, id) => ({ id, name }));
+    return [...new Set(["default", ...this.#tables.map((table) => table.database)])].map((name, id) => ({ id, name }));
   }
 
   async table(database: string, name: string): Promise<TableRecord | undefined> {

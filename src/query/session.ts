@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
@@ -76,6 +76,10 @@ export class QuerySession {
     const scans = registerTlmScan(duckdb, connection);
     for (const setting of settingsFor(options)) await duckdb.query(connection, `SET GLOBAL ${setting}`);
     for (const macro of TIME_MACROS) await duckdb.query(connection, `CREATE MACRO ${macro}`);
+    // The first use of each of these is slow, and should not be a client's.
+    await runSql(duckdb, connection, "SELECT json_serialize_sql('SELECT now() - INTERVAL 1 HOUR')");
+    await duckdb.query(connection, `COPY (SELECT 1) TO ${quoteText(join(options.folder, "warm"))} (FORMAT json)`);
+    await rm(join(options.folder, "warm"));
     duckdb.disconnect_sync(connection);
     return new QuerySession(options, database, scans);
   }

@@ -1,10 +1,9 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RecordBatchReader } from "apache-arrow";
 import { Semaphore } from "../../core/concurrency.ts";
-import { parseColumnType, type ColumnSpec } from "../../format/types.ts";
 import { loadDuckDb, quoteText, type Connection, type DuckDb } from "./duckdb.ts";
+import { columnsOfTlm } from "./tlm-file.ts";
 import { registerTlmScan, TLM_SCAN, type TlmScans } from "./tlm-scan.ts";
 
 /**
@@ -38,7 +37,7 @@ async function write({ duckdb, connection, scans }: Writer, tlm: Uint8Array): Pr
   const folder = await mkdtemp(join(tmpdir(), "engine-parquet-"));
   try {
     const file = join(folder, "extent.parquet");
-    const scan = scans.add({ columns: columnsOf(tlm), sources: [{ bytes: tlm }], rows: 0 });
+    const scan = scans.add({ columns: columnsOfTlm(tlm), sources: [{ bytes: tlm }], rows: 0 });
     const target = `${quoteText(file)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)`;
     await duckdb.query(connection, `COPY (SELECT * FROM ${TLM_SCAN}(${scan})) TO ${target}`);
     return Uint8Array.from(await readFile(file));
@@ -46,15 +45,4 @@ async function write({ duckdb, connection, scans }: Writer, tlm: Uint8Array): Pr
     scans.clear();
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** The columns of an extent, as its fields' metadata says. */
-function columnsOf(tlm: Uint8Array): ColumnSpec[] {
-  const reader = RecordBatchReader.from(tlm);
-  reader.open();
-  return reader.schema.fields.map((field) => {
-    const type = parseColumnType(field.metadata.get("engine.type") ?? "");
-    if (type === undefined) throw new Error(`field ${JSON.stringify(field.name)} has no engine.type`);
-    return { name: field.name, type };
-  });
 }

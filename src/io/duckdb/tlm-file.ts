@@ -1,6 +1,6 @@
 import { DataType, Precision, RecordBatchReader, TimeUnit, type Data, type RecordBatch } from "apache-arrow";
 import { foldName } from "../../core/names.ts";
-import { formatColumnType, type ColumnSpec, type ColumnType } from "../../format/types.ts";
+import { formatColumnType, parseColumnType, type ColumnSpec, type ColumnType } from "../../format/types.ts";
 
 /** Where the bytes of an extent are. */
 export type TlmSource = { path: string } | { bytes: Uint8Array };
@@ -14,8 +14,7 @@ export type TlmBatch = { rows: number; columns: (Data | undefined)[] };
  * table says, naming what is wrong.
  */
 export function openTlm(bytes: Uint8Array, wanted: readonly ColumnSpec[]): TlmBatch[] {
-  const reader = RecordBatchReader.from(bytes);
-  reader.open();
+  const reader = openReader(bytes);
   const places = new Map(reader.schema.fields.map((field, i) => [foldName(field.name), i]));
   const picked = wanted.map((column) => {
     const place = places.get(foldName(column.name));
@@ -32,6 +31,26 @@ export function openTlm(bytes: Uint8Array, wanted: readonly ColumnSpec[]): TlmBa
     batches.push({ rows: batch.numRows, columns });
   }
   return batches;
+}
+
+/** The columns of an extent, as its fields' metadata says. Throws when the bytes are no extent. */
+export function columnsOfTlm(bytes: Uint8Array): ColumnSpec[] {
+  return openReader(bytes).schema.fields.map((field) => {
+    const type = parseColumnType(field.metadata.get("engine.type") ?? "");
+    if (type === undefined) throw new Error(`field ${JSON.stringify(field.name)} has no engine.type`);
+    return { name: field.name, type };
+  });
+}
+
+const MAGIC = "ARROW1";
+
+function openReader(bytes: Uint8Array): RecordBatchReader {
+  const ends = [bytes.subarray(0, MAGIC.length), bytes.subarray(-MAGIC.length)];
+  // The library takes anything, and fails later in ways that do not say why.
+  if (ends.some((end) => Buffer.from(end).toString("latin1") !== MAGIC)) throw new Error("not an Arrow file");
+  const reader = RecordBatchReader.from(bytes);
+  reader.open();
+  return reader;
 }
 
 /** Whether the Arrow type is the one that our type is stored as (`types.ts` has the table). */

@@ -48,11 +48,12 @@ function rowOf(n: number): FixtureRow {
 
 const ALL = `"at"::VARCHAR, b::VARCHAR, i::VARCHAR, l::VARCHAR, r::VARCHAR, s, (d->>'$.n')::VARCHAR, v::VARCHAR`;
 
+const real = (value: number): string => (Number.isInteger(value) ? `${value}.0` : String(value));
+
 function expected(n: number): (string | null)[] {
   const row = rowOf(n);
   if (row.b === null)
     return [row.at, null, null, null, null, null, null, null].map((v) => (v === null ? null : String(v)));
-  const real = (value: number) => (Number.isInteger(value) ? `${value}.0` : String(value));
   const vector = (row.v as number[]).map((v) => (Object.is(v, -0) ? "-0.0" : real(v))).join(", ");
   return [row.at, row.b, row.i, row.l, real(row.r as number), row.s, n, `[${vector}]`].map(String);
 }
@@ -126,7 +127,7 @@ describe("tlm scan", () => {
   });
 
   test("extents that lack columns read NULL; names match without regard to case", async () => {
-    const old = COLUMNS.slice(0, 3).map((column) => ({ ...column, name: column.name.toUpperCase() }));
+    const old = COLUMNS.slice(0, 3).map(({ name, type }) => ({ name: name.toUpperCase(), type }));
     const oldRows = range(3000).map((n) => ({ AT: BigInt(n), B: true, I: n }));
     const files = [tlmFixture(old, oldRows), tlmFixture(COLUMNS, range(10).map(rowOf))];
     const rows = await read(
@@ -218,6 +219,6 @@ describe("tlmToParquet", () => {
   });
 
   test("bytes that are no extent are refused", async () => {
-    await expect(tlmToParquet(new Uint8Array(100))).rejects.toThrow();
+    await expect(tlmToParquet(new Uint8Array(100))).rejects.toThrow("not an Arrow file");
   });
 });
