@@ -146,6 +146,7 @@ function createIngest({ config }: AllInOneOptions, ports: Storage & { newId: IdS
       disabled: config.stagingDisabled,
     },
     maxInflightBytes: config.ingestMaxInflightBytes,
+    rate: { perSec: config.ingestRateRps, burst: config.ingestRateBurst },
   });
 }
 
@@ -154,7 +155,12 @@ function createQuery({ config }: AllInOneOptions, ports: Storage): ClosableQuery
   return createQueryService({
     ...ports,
     ...common,
-    pool: createChildPool({ ...common, children: config.queryWorkers, memoryBytes: config.queryMemoryBytes }),
+    pool: createChildPool({
+      ...common,
+      children: config.queryWorkers,
+      memoryBytes: config.queryMemoryBytes,
+      retryAfterSecs: config.queryRetryAfterSecs,
+    }),
     wallMs: config.queryWallMs,
     memoryBytes: config.queryMemoryBytes,
     maxConcurrent: config.queryMaxConcurrent,

@@ -54,7 +54,9 @@ function parametersOf(place: "path" | "query" | "header", schema: z.ZodObject | 
     const { description, ...rest } = schemaOf(field as z.ZodType);
     const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
     const spelled = place === "header" ? name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase()) : name;
-    return { name: spelled, in: place, required, ...(description === undefined ? {} : { description }), schema: rest };
+    return description === undefined
+      ? { name: spelled, in: place, required, schema: rest }
+      : { name: spelled, in: place, required, description, schema: rest };
   });
 }
 

@@ -57,7 +57,7 @@ export type Call<P = unknown, Q = unknown, H = unknown> = {
   bodyType: string;
 };
 
-type Output<T extends z.ZodObject | undefined> = T extends z.ZodObject ? z.output<T> : Record<never, never>;
+type Output<T extends z.ZodObject | undefined> = T extends z.ZodObject ? z.output<T> : unknown;
 
 /** Types the handler by the row's own schemas. */
 export function defineRoute<

@@ -106,6 +106,9 @@ function defaultContext(values: Partial<Record<OptionName, unknown>>, userHome: 
     get serverPort() {
       return values.serverPort as number;
     },
+    get ingestRateRps() {
+      return values.ingestRateRps as number;
+    },
   };
 }
 

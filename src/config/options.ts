@@ -41,6 +41,7 @@ export interface DefaultContext {
   readonly home: string;
   readonly localDb: string;
   readonly serverPort: number;
+  readonly ingestRateRps: number;
 }
 
 type Row<T> = Omit<Option<T>, "defaultOf" | "defaultShown" | "derivedFrom">;
@@ -255,7 +256,27 @@ export const OPTIONS = {
     kind: kinds.bytes({ min: LIMITS.ingestBodyBytes, max: TIB }),
     default: 256 * MIB,
     side: "S",
-    doc: "Bytes of bodies accepted and not yet acknowledged; past them ingest answers 429.",
+    doc:
+      "Bytes of bodies accepted and not yet acknowledged; past them ingest answers 429. " +
+      "One database may hold half of them while others have bytes in flight or wait.",
+  }),
+  ingestRateRps: option({
+    env: "ENGINE_INGEST_RATE_RPS",
+    toml: "ingest.rate_rps",
+    kind: kinds.integer({ min: 0, max: 1_000_000 }),
+    default: 0,
+    side: "S",
+    doc: "Ingest requests per second and database, replays included; over the rate ingest answers 429. 0 sets no limit.",
+  }),
+  ingestRateBurst: derived({
+    env: "ENGINE_INGEST_RATE_BURST",
+    toml: "ingest.rate_burst",
+    kind: kinds.integer({ min: 1, max: 2_000_000 }),
+    defaultOf: ({ ingestRateRps }) => Math.max(1, 2 * ingestRateRps),
+    defaultShown: "2 × ENGINE_INGEST_RATE_RPS",
+    derivedFrom: "ingestRateRps",
+    side: "S",
+    doc: "Ingest requests that a database may send at once after it was quiet.",
   }),
   sealThreads: derived({
     env: "ENGINE_SEAL_THREADS",

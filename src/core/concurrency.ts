@@ -1,8 +1,5 @@
 /** Small bounded building blocks for concurrent code. */
 
-/** A promise with its settlers. */
-export type Deferred<T> = PromiseWithResolvers<T>;
-
 /** At most `permits` holders at a time; waiters are served in order. */
 export class Semaphore {
   #free: number;
@@ -26,18 +23,5 @@ export class Semaphore {
       if (next === undefined) this.#free++;
       else next();
     }
-  }
-}
-
-/** Calls for the same key that overlap share one run. */
-export class SingleFlight<K, V> {
-  readonly #running = new Map<K, Promise<V>>();
-
-  run(key: K, task: () => Promise<V>): Promise<V> {
-    const running = this.#running.get(key);
-    if (running !== undefined) return running;
-    const started = task().finally(() => this.#running.delete(key));
-    this.#running.set(key, started);
-    return started;
   }
 }

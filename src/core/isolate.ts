@@ -5,8 +5,6 @@ import { fileURLToPath } from "node:url";
  * source file that Node runs as it is; in the bundled release everything is one file, which is then started again and
  * told which part to be (`roles/main.ts` reads it: `workerData.isolate` on a thread, `--isolate NAME` in a child).
  */
-export type IsolateName = "seal" | "catalog" | "query";
-
 declare const ENGINE_BUNDLED: boolean | undefined;
 
 /** The file to start for an isolate whose source is `source`. */

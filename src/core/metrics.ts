@@ -36,6 +36,12 @@ export function createMetrics(options: { process: boolean } = { process: false }
       labelNames: ["outcome"],
       registers,
     }),
+    ingestRefused: new Counter({
+      name: "engine_ingest_refused_total",
+      help: "Ingest requests turned away with 429 by an admission limit: `rate`, `bytes` in flight, `database_bytes` in flight.",
+      labelNames: ["reason"],
+      registers,
+    }),
     ingestQueuedBytes: new Gauge({
       name: "engine_ingest_queued_bytes",
       help: "Bytes of bodies accepted and not yet acknowledged.",

@@ -27,12 +27,15 @@ export type IngestRequest = {
   /** Whether unknown fields become columns; else they are dropped. */
   evolve: boolean;
   /**
-   * Bytes that the body is expected to have, if known: they are reserved before `readBody` is called, so that a server
-   * at its bound refuses before it reads.
+   * Bytes that the body has on the wire, if known: they are reserved before `readBody` is called, so that a server at
+   * its bound refuses before it reads.
    */
   expectedBytes?: number;
-  /** Reads and decodes the body. Not called when the key was applied before. */
-  readBody: () => Promise<Uint8Array>;
+  /**
+   * Reads and decodes the body. Not called when the key was applied before. Calls `onGrow` before it takes more memory
+   * than was announced, with all that it takes then; `onGrow` throws when there is no room for that, and so must it.
+   */
+  readBody: (onGrow: (sizeBytes: number) => void) => Promise<Uint8Array>;
 };
 
 export type IngestAck = {

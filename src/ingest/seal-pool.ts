@@ -68,10 +68,13 @@ async function openPiscina({ threads, log }: { threads: number; log: Log }) {
   return piscina;
 }
 
+/** The scanner reads whole words, and would copy a body that ends where its buffer does. */
+const SLACK_BYTES = 16;
+
 /** The task with its bodies copied side by side into one buffer of their own. */
 function gather(task: SealTask): { gathered: SealTask; buffer: ArrayBuffer } {
   const sizeBytes = task.bodies.reduce((sum, body) => sum + body.bytes.byteLength, 0);
-  const all = new Uint8Array(sizeBytes);
+  const all = new Uint8Array(sizeBytes + SLACK_BYTES);
   let end = 0;
   const bodies = task.bodies.map((body): SealBody => {
     const start = end;

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { EngineError, toErrorRecord } from "../core/errors.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
-import { jsonScanner } from "../format/ndjson/json-scanner.ts";
+import { byteScanner } from "../format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../format/tlm.ts";
 import type { BodyOutcome, SealBody, SealedExtent, SealResult, SealTask } from "./seal.ts";
 
@@ -12,13 +12,15 @@ export async function seal(task: SealTask): Promise<SealResult> {
   const set = new ColumnSet(task.columns);
   const outcomes = task.bodies.map((body) => scan(body, set));
   const extent = set.rows === 0 ? undefined : await encode(set, task.format);
-  const result = { newColumns: set.newColumns, outcomes, ...(extent === undefined ? {} : { extent }) };
+  const { newColumns } = set;
+  set.release();
+  const result = { newColumns, outcomes, ...(extent === undefined ? {} : { extent }) };
   return transferring(result, extent?.bytes.buffer);
 }
 
 function scan(body: SealBody, set: ColumnSet): BodyOutcome {
   try {
-    return { ok: true, rows: jsonScanner.scan(body, set) };
+    return { ok: true, rows: byteScanner.scan(body, set) };
   } catch (error) {
     if (error instanceof EngineError) return { ok: false, error: toErrorRecord(error) };
     throw error;

@@ -1,23 +1,27 @@
 import type { TableRecord } from "../catalog/catalog.ts";
 import { nowNs } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
-import { checkName } from "../core/names.ts";
+import { checkName, foldName } from "../core/names.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
+import { ByteBudget } from "./byte-budget.ts";
 import { runFlush, type FlushBody, type FlushPorts } from "./flush.ts";
-import { ByteBudget, KeysUnderWay, type Reservation } from "./inflight.ts";
 import type { IngestAck, IngestRequest, IngestService } from "./ingest.ts";
+import { KeysUnderWay } from "./keys-under-way.ts";
+import { RateLimit } from "./rate-limit.ts";
 import { Stager, type StagerLimits } from "./stager.ts";
 
 export type IngestServiceOptions = FlushPorts & {
   staging: StagerLimits;
   /** Bytes of bodies that may be accepted and not yet answered. */
   maxInflightBytes: number;
+  /** Requests per second and database, and how many may come at once; a rate of 0 sets no limit. */
+  rate: { perSec: number; burst: number };
 };
 
 type StagedBody = FlushBody & { rows: number; sizeBytes: number };
 
-/** Reserved for a body whose length the client does not announce, until it has arrived. */
-const UNKNOWN_BODY_BYTES = 1024 * 1024;
+/** Reserved for a body whose length the client does not announce; the reservation grows as the body arrives. */
+const UNKNOWN_BODY_BYTES = 64 * 1024;
 const NEWLINE = 10;
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
@@ -27,6 +31,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
 class StagedIngest implements IngestService {
   readonly #options: IngestServiceOptions;
   readonly #budget: ByteBudget;
+  readonly #rate: RateLimit;
   readonly #keys = new KeysUnderWay<IngestAck>();
   /** By table id; as many as tables were written to. */
   readonly #stagers = new Map<number, Stager<StagedBody>>();
@@ -36,7 +41,19 @@ class StagedIngest implements IngestService {
 
   constructor(options: IngestServiceOptions) {
     this.#options = options;
-    this.#budget = new ByteBudget(options.maxInflightBytes);
+    const { clock, metrics } = options;
+    this.#budget = new ByteBudget({
+      maxBytes: options.maxInflightBytes,
+      clock,
+      onRefused: (reason) => metrics.ingestRefused.inc({ reason }),
+      onChange: (usedBytes) => metrics.ingestQueuedBytes.set(usedBytes),
+    });
+    this.#rate = new RateLimit({
+      ratePerSec: options.rate.perSec,
+      burst: options.rate.burst,
+      clock,
+      onRefused: () => metrics.ingestRefused.inc({ reason: "rate" }),
+    });
   }
 
   async ingest(request: IngestRequest): Promise<IngestAck> {
@@ -64,6 +81,8 @@ class StagedIngest implements IngestService {
   }
 
   async #ingest(request: IngestRequest): Promise<IngestAck> {
+    // Names are checked first: buckets are kept by them.
+    this.#rate.take(foldName(checkName("database", request.database)));
     const table = await this.#table(request);
     const key = request.idempotencyKey;
     if (key === undefined) return this.#receive(request, table, undefined);
@@ -94,23 +113,18 @@ class StagedIngest implements IngestService {
   }
 
   async #receive(request: IngestRequest, table: TableRecord, key: string | undefined): Promise<IngestAck> {
-    const reservation = this.#budget.reserve(request.expectedBytes ?? UNKNOWN_BODY_BYTES);
+    const reservation = this.#budget.reserve(foldName(table.database), request.expectedBytes ?? UNKNOWN_BODY_BYTES);
     try {
-      const bytes = await request.readBody();
-      this.#resize(reservation, bytes.byteLength);
+      const bytes = await request.readBody((sizeBytes) => reservation.growTo(sizeBytes));
+      reservation.settle(bytes.byteLength);
       const ack = await this.#stage(table, bytes, request.evolve, key);
       const { metrics } = this.#options;
       metrics.ingestRows.inc({ database: table.database }, ack.rows);
       metrics.ingestBytes.inc({ database: table.database }, bytes.byteLength);
       return ack;
     } finally {
-      this.#resize(reservation, 0);
+      reservation.release();
     }
-  }
-
-  #resize(reservation: Reservation, sizeBytes: number): void {
-    reservation.resize(sizeBytes);
-    this.#options.metrics.ingestQueuedBytes.set(this.#budget.usedBytes);
   }
 
   #stage(table: TableRecord, bytes: Uint8Array, evolve: boolean, key: string | undefined): Promise<IngestAck> {
@@ -144,7 +158,9 @@ class StagedIngest implements IngestService {
 
 /** Newlines, plus one for a last line without. Blank lines count: it is a bound, not a result. */
 function countLines(bytes: Uint8Array): number {
+  // A Buffer searches with memchr; a plain Uint8Array takes five times as long.
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let lines = 0;
-  for (let i = bytes.indexOf(NEWLINE); i !== -1; i = bytes.indexOf(NEWLINE, i + 1)) lines++;
-  return bytes.length > 0 && bytes[bytes.length - 1] !== NEWLINE ? lines + 1 : lines;
+  for (let i = buffer.indexOf(NEWLINE); i !== -1; i = buffer.indexOf(NEWLINE, i + 1)) lines++;
+  return buffer.length > 0 && buffer[buffer.length - 1] !== NEWLINE ? lines + 1 : lines;
 }

@@ -64,12 +64,14 @@ class Pool implements ChildPool {
     this.#options = options;
     mkdirSync(options.tempDir, { recursive: true, mode: 0o700 });
     sweep(options.tempDir);
+    const baseFolder = mkdtempSync(join(options.tempDir, `query-${process.pid}-`));
+    ownFolders.add(baseFolder);
     this.#processOptions = {
       memoryBytes: options.memoryBytes,
       spillBytes: options.spillBytes ?? DEFAULT_SPILL_BYTES,
       log: options.log,
       clock: options.clock,
-      baseFolder: mkdtempSync(join(options.tempDir, `query-${process.pid}-`)),
+      baseFolder,
     };
     for (let i = 0; i < options.children; i++) this.#start();
   }
@@ -101,20 +103,26 @@ class Pool implements ChildPool {
     const children = [...this.#all];
     for (const child of children) child.kill(stopping);
     await Promise.all(children.map((child) => child.exited()));
-    rmSync(this.#processOptions.baseFolder, { recursive: true, force: true });
+    const { baseFolder } = this.#processOptions;
+    rmSync(baseFolder, { recursive: true, force: true });
+    ownFolders.delete(baseFolder);
   }
 
   async #wait(signal: AbortSignal): Promise<QueryProcess> {
     const { promise, resolve, reject } = Promise.withResolvers<QueryProcess>();
-    const waiter: Waiter = { resolve, reject };
-    const onAbort = () => reject(signal.reason as Error);
-    const timer = this.#options.clock.after(this.#options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS, () => reject(this.#busy()));
+    // Out of line in the same moment: a process offered to a waiter that gave up would be lost.
+    const giveUp = (reason: Error): void => {
+      this.#waiters.delete(waiter);
+      reject(reason);
+    };
+    const waiter: Waiter = { resolve, reject: giveUp };
+    const onAbort = (): void => giveUp(signal.reason as Error);
+    const timer = this.#options.clock.after(this.#options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS, () => giveUp(this.#busy()));
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiters.add(waiter);
     try {
       return await promise;
     } finally {
-      this.#waiters.delete(waiter);
       timer.cancel();
       signal.removeEventListener("abort", onAbort);
     }
@@ -133,7 +141,6 @@ class Pool implements ChildPool {
       this.#idle.push(child);
       return;
     }
-    // Out of line at once: its own clean-up runs later, and it must not be handed a second process meanwhile.
     this.#waiters.delete(waiter);
     waiter.resolve(child);
   }
@@ -190,11 +197,16 @@ class Pool implements ChildPool {
   }
 }
 
-/** Folders of servers that are gone: their name has the process id. */
+/** Folders of the pools of this process. In a container every server has the same process id as the one before it. */
+const ownFolders = new Set<string>();
+
+/** Deletes folders of servers that are gone: their name has the process id. */
 function sweep(tempDir: string): void {
   for (const name of readdirSync(tempDir)) {
+    const folder = join(tempDir, name);
     const pid = Number(/^query-(\d+)-/.exec(name)?.[1]);
-    if (pid > 0 && !isRunning(pid)) rmSync(join(tempDir, name), { recursive: true, force: true });
+    const stale = pid === process.pid ? !ownFolders.has(folder) : pid > 0 && !isRunning(pid);
+    if (stale) rmSync(folder, { recursive: true, force: true });
   }
 }
 

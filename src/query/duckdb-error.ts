@@ -44,11 +44,6 @@ export function isOutOfMemory(error: DuckDbError): boolean {
   return error.type === "Out of Memory" || OUT_OF_MEMORY.test(error.message);
 }
 
-/** An internal error leaves the whole database unusable. */
-export function breaksDatabase(error: DuckDbError): boolean {
-  return /^(?:internal|fatal)$/i.test(error.type) || error.message.includes("database has been invalidated");
-}
-
 export function memoryBudgetError(memoryBytes: number): EngineError {
   return new EngineError("budget_exceeded", `the query needs more than its memory budget of ${memoryBytes} bytes`, {
     headers: { "X-Engine-Budget-Limit": `memory_bytes=${memoryBytes}` },

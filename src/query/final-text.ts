@@ -2,13 +2,13 @@ import { foldName } from "../core/names.ts";
 import { runSql } from "../io/duckdb/duckdb.ts";
 import type { Need } from "./needs.ts";
 import type { TableShape } from "./protocol.ts";
-import { rewriteQuery, type Rewrites } from "./rewrite.ts";
+import { rewriteQuery, withAliases, type Rewrites } from "./rewrite.ts";
 import { parseTree, textOfExpression, textOfTree, type SqlContext } from "./sql-tree.ts";
 import type { OpenPivot } from "./statement.ts";
 import { isObject, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
 
-/** The view that stands for a table at an older snapshot. */
-export const travelView = (index: number): string => `engine_travel_${index}`;
+/** The view that stands for a table at an older snapshot; no table has a name that begins with `_`. */
+export const travelView = (index: number): string => `_engine_travel_${index}`;
 
 export type TextToRun = {
   sql: string;
@@ -35,14 +35,14 @@ export async function textsToRun(
     own.asWritten = false;
     node = (await parseTree(context, own.sql)).tree ?? node;
   }
-  const rewrites = rewritesFor(query.needs, tables);
+  const rewrites = rewritesFor(query.needs, tables, node);
   if (rewriteQuery(node, rewrites) === undefined) return [own];
   const rewritten = rewriteQuery(await withColumnNames(context, node, rewrites), rewrites) ?? node;
   const other: TextToRun = { sql: await textOfTree(context, rewritten), asWritten: false };
   return rewrites.travelViews.size > 0 ? [other] : [other, own];
 }
 
-function rewritesFor(needs: readonly Need[], tables: readonly TableShape[]): Rewrites {
+function rewritesFor(needs: readonly Need[], tables: readonly TableShape[], node: JsonObject): Rewrites {
   const travelViews = new Map<number, string>();
   for (const [i, { table, uses }] of needs.entries()) {
     if (table.version === undefined) continue;
@@ -51,7 +51,7 @@ function rewritesFor(needs: readonly Need[], tables: readonly TableShape[]): Rew
   const timestampColumns = tables.flatMap(({ columns }) =>
     columns.filter(({ type }) => type.kind === "timestamp").map(({ name }) => foldName(name)),
   );
-  return { timestampColumns: new Set(timestampColumns), travelViews };
+  return { timestampColumns: withAliases(node, new Set(timestampColumns)), travelViews };
 }
 
 /** Columns without an alias are named by their expression: the one the user wrote, not what it is rewritten to. */

@@ -14,11 +14,15 @@
  * one, cannot (`count(*) - count(x)`), nor can casts; `rewrite.ts` sees to those.
  */
 export const TIME_MACROS: readonly string[] = [
+  // `last_day` takes nothing but dates and timestamps, so that what was taken for a moment by its name alone does not
+  // bind; the branch itself is never run.
+  `engine_instant(t) AS CASE WHEN false THEN CAST(last_day(t) AS TIMESTAMP_NS) ELSE CAST(t AS TIMESTAMP_NS) END`,
+  `engine_nanos(t) AS epoch_ns(engine_instant(t))`,
   // Rounds down, also before 1970 (the cast rounds towards 1970, which could cross into the next hour or day).
   `engine_micros(t) AS make_timestamp(system.main."//"(
-     CASE WHEN epoch_ns(t) < 0 THEN system.main."-"(epoch_ns(t), 999) ELSE epoch_ns(t) END, 1000))`,
+     CASE WHEN engine_nanos(t) < 0 THEN system.main."-"(engine_nanos(t), 999) ELSE engine_nanos(t) END, 1000))`,
   `engine_shift(t, shifted) AS make_timestamp_ns(
-     system.main."+"(epoch_ns(shifted), system.main."-"(epoch_ns(t), epoch_ns(engine_micros(t)))))`,
+     system.main."+"(epoch_ns(shifted), system.main."-"(engine_nanos(t), epoch_ns(engine_micros(t)))))`,
   ...["now", "get_current_timestamp", "transaction_timestamp"].map(
     (name) => `${name}() AS CAST(system.main.${name}() AS TIMESTAMP_NS)`,
   ),

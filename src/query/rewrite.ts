@@ -8,6 +8,7 @@ import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type J
  *   with a `timestamp` column;
  * - `t + interval` and `t - interval`, where `t` is plainly a `timestamp` (a column of that type, `now()`, a function
  *   that passes one on), keep the nanoseconds that DuckDB's own operator drops;
+ * - averages of such a `t` are one again;
  * - `t AT TIME ZONE zone` for such a `t` says so, since the macro cannot choose for `max(at) AT TIME ZONE …`;
  * - a table read at an older snapshot becomes the view that was made for it.
  */
@@ -17,6 +18,31 @@ export type Rewrites = {
   /** The view for a mention of a table at a snapshot, by the position of the mention. */
   travelViews: ReadonlyMap<number, string>;
 };
+
+/**
+ * The given names of timestamp columns and the aliases that pass one on (`SELECT max(at) AS newest`), through any
+ * number of subqueries. Names are taken without regard to scope: where one turns out to be something else, the
+ * rewritten query does not bind, and the text runs as it was written.
+ */
+export function withAliases(node: JsonObject, timestampColumns: ReadonlySet<string>): ReadonlySet<string> {
+  const names = new Set(timestampColumns);
+  const rewrites = { timestampColumns: names, travelViews: new Map<number, string>() };
+  for (let size = -1; size !== names.size;) {
+    size = names.size;
+    collectAliases(node, rewrites, names);
+  }
+  return names;
+}
+
+function collectAliases(value: Json, rewrites: Rewrites, names: Set<string>): void {
+  if (Array.isArray(value)) for (const item of value as readonly Json[]) collectAliases(item, rewrites, names);
+  if (!isObject(value)) return;
+  for (const item of objectsOf(value["select_list"])) {
+    const alias = textOf(item["alias"]);
+    if (alias !== "" && isInstant(item, rewrites)) names.add(foldName(alias));
+  }
+  for (const child of Object.values(value)) collectAliases(child, rewrites, names);
+}
 
 /** The rewritten tree, or undefined when nothing had to change. */
 export function rewriteQuery(node: JsonObject, rewrites: Rewrites): JsonObject | undefined {
@@ -58,6 +84,7 @@ function rewriteCall(node: JsonObject, rewrites: Rewrites): JsonObject {
   if (operator === "timezone" && right !== undefined && isInstant(right, rewrites)) {
     return { ...node, function_name: "engine_wall_clock", schema: "" };
   }
+  if (AVERAGES.has(operator) && left !== undefined && isInstant(left, rewrites)) return asInstant(node);
   if ((operator !== "+" && operator !== "-") || left === undefined || right === undefined) return node;
   if (isInterval(right) && isInstant(left, rewrites)) return shift(node, left, [call("engine_micros", [left]), right]);
   if (operator === "+" && isInterval(left) && isInstant(right, rewrites)) {
@@ -102,6 +129,13 @@ function isInterval(node: JsonObject): boolean {
   return (name === "*" || name === "-" || name === "/") && objectsOf(node["children"]).some(isInterval);
 }
 
+/** Aggregates that make a TIMESTAMP of a `timestamp`. */
+const AVERAGES = new Set(["avg", "mean", "quantile_cont"]);
+
+function asInstant(node: JsonObject): JsonObject {
+  return { ...call("engine_instant", [{ ...node, alias: "" }]), alias: textOf(node["alias"]) };
+}
+
 const MOMENTS = new Set([
   "now",
   "ago",
@@ -136,11 +170,27 @@ function isInstant(node: JsonObject, rewrites: Rewrites): boolean {
     return rewrites.timestampColumns.has(name) || name === "current_timestamp";
   }
   if (node["class"] === "CAST") return isObject(node["cast_type"]) && isNanoType(node["cast_type"]);
+  if (node["class"] === "SUBQUERY") return node["subquery_type"] === "SCALAR" && yieldsInstant(node, rewrites);
   if (node["class"] !== "FUNCTION" && node["class"] !== "WINDOW") return false;
   const name = textOf(node["function_name"]);
   if (MOMENTS.has(name)) return true;
+  if (name === "+" || name === "-") {
+    const [left, right] = objectsOf(node["children"]);
+    if (left === undefined || right === undefined) return false;
+    return (
+      (isInterval(right) && isInstant(left, rewrites)) ||
+      (name === "+" && isInterval(left) && isInstant(right, rewrites))
+    );
+  }
   const argument = objectsOf(node["children"])[PASSES_ON[name] ?? -1];
   return argument !== undefined && isInstant(argument, rewrites);
+}
+
+function yieldsInstant(subquery: JsonObject, rewrites: Rewrites): boolean {
+  const statement = subquery["subquery"];
+  const select = isObject(statement) ? statement["node"] : undefined;
+  const [item] = objectsOf(isObject(select) ? select["select_list"] : undefined);
+  return item !== undefined && isInstant(item, rewrites);
 }
 
 function isNanoType(type: JsonObject): boolean {

@@ -47,6 +47,21 @@ const failure = (sql: string, database = "default"): Promise<EngineError> =>
     (error: EngineError) => error,
   );
 
+const openedBy = async (sql: string): Promise<number> => {
+  harness.opened.length = 0;
+  await harness.text(sql);
+  return harness.opened.length;
+};
+
+const countsOf = async (where: string): Promise<unknown[]> => [
+  await rows(`SELECT count(*) AS n FROM mixed WHERE ${where}`),
+  await rows(`SELECT count(*) AS n FROM (SELECT * FROM mixed) WHERE ${where}`),
+];
+
+const countMixed = (at: string): string => `SELECT count(*) AS n FROM mixed ${at}`;
+
+const pivoted = (value: string): string => `count(*) FILTER (label = '${value}') AS ${value}`;
+
 beforeAll(async () => {
   harness = createQueryHarness();
   const full = rowsOf(0, 200);
@@ -211,6 +226,9 @@ describe("the time column", () => {
     ["at::DATE", '"2024-01-01"'],
     ["at::DATE = DATE '2024-01-01'", "true"],
     ["max(at)", '"2024-01-01T00:00:00.123456789Z"'],
+    ["avg(at)", '"2024-01-01T00:00:00.123456Z"'],
+    ["quantile_cont(at, 0.5)", '"2024-01-01T00:00:00.123456Z"'],
+    ["(SELECT min(at) FROM fresh) - INTERVAL 1 HOUR", '"2023-12-31T23:00:00.123456789Z"'],
     ["list(at)", '["2024-01-01T00:00:00.123456789Z"]'],
     ["generate_series(DATE '2024-01-01', DATE '2024-01-02', INTERVAL 1 DAY)[1]", '"2024-01-01T00:00:00"'],
   ])("%s", async (expression, json) => {
@@ -218,41 +236,47 @@ describe("the time column", () => {
     expect(line).toBe(`{"value":${json}}`);
   });
 
+  test("nanoseconds survive new names, and names that mean something else do no harm", async () => {
+    expect(
+      await rows(
+        `WITH w AS (SELECT at AS t FROM fresh WHERE i = 0), x AS (SELECT t - INTERVAL 1 HOUR AS u FROM w)
+         SELECT u + INTERVAL 1 DAY AS z FROM (SELECT max(u) AS u FROM x)`,
+      ),
+    ).toEqual([{ z: "2024-01-01T23:00:00.123456789Z" }]);
+    expect(
+      await rows(
+        "SELECT t.at - INTERVAL 1 DAY AS z FROM (SELECT DATE '2024-01-02' AS at) t, empty RIGHT JOIN (SELECT 1) ON true",
+      ),
+    ).toEqual([{ z: "2024-01-01T00:00:00Z" }]);
+    expect(
+      await rows("SELECT at - INTERVAL 1 HOUR AS z FROM (SELECT INTERVAL 3 HOUR AS at), (FROM fresh LIMIT 1) f(b)"),
+    ).toEqual([{ z: "02:00:00" }]);
+  });
+
   test("a column without an alias keeps the name of what was written", async () => {
     const [row] = await rows("SELECT at - INTERVAL '1 hour', i - 1 FROM fresh LIMIT 1");
     expect(Object.keys(row ?? {})).toEqual([`("at" - CAST('1 hour' AS INTERVAL))`, "(i - 1)"]);
   });
 
-  const opened = async (sql: string): Promise<number> => {
-    harness.opened.length = 0;
-    await harness.text(sql);
-    return harness.opened.length;
-  };
-
   test("bounds on it open only the extents they allow", async () => {
     // mixed has 70 + 80 + 50 hours in three extents.
-    expect(await opened("SELECT count(*) FROM mixed")).toBe(3);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at < '2024-01-02'")).toBe(1);
-    expect(await opened("SELECT count(*) FROM mixed m WHERE '2024-01-02' > m.at AND i > 3")).toBe(1);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at BETWEEN '2024-01-04' AND '2024-01-05'")).toBe(1);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at > now() - INTERVAL 1 HOUR")).toBe(0);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at >= TIMESTAMPTZ '2024-01-08 00:00:00+00'")).toBe(1);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at = make_timestamp_ns(1704067200123456789)")).toBe(1);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at < '2024-01-02' OR i > 3")).toBe(3);
-    expect(await opened("SELECT count(*) FROM mixed WHERE NOT at < '2024-01-02'")).toBe(3);
-    expect(await opened("SELECT count(*) FROM mixed a, mixed b WHERE a.at < '2024-01-02' AND a.i = b.i")).toBe(3);
+    expect(await openedBy("SELECT count(*) FROM mixed")).toBe(3);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE at < '2024-01-02'")).toBe(1);
+    expect(await openedBy("SELECT count(*) FROM mixed m WHERE '2024-01-02' > m.at AND i > 3")).toBe(1);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE at BETWEEN '2024-01-04' AND '2024-01-05'")).toBe(1);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE at > now() - INTERVAL 1 HOUR")).toBe(0);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE at >= TIMESTAMPTZ '2024-01-08 00:00:00+00'")).toBe(1);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE at = make_timestamp_ns(1704067200123456789)")).toBe(1);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE at < '2024-01-02' OR i > 3")).toBe(3);
+    expect(await openedBy("SELECT count(*) FROM mixed WHERE NOT at < '2024-01-02'")).toBe(3);
+    expect(await openedBy("SELECT count(*) FROM mixed a, mixed b WHERE a.at < '2024-01-02' AND a.i = b.i")).toBe(3);
     expect(
-      await opened("SELECT count(*) FROM mixed a, mixed b WHERE a.at < '2024-01-02' AND b.at < '2024-01-02'"),
+      await openedBy("SELECT count(*) FROM mixed a, mixed b WHERE a.at < '2024-01-02' AND b.at < '2024-01-02'"),
     ).toBe(1);
-    expect(await opened("SELECT count(*) FROM mixed WHERE at < '2024-01-02' AND at < 'nonsense'").catch(() => 0)).toBe(
-      0,
-    );
+    expect(
+      await openedBy("SELECT count(*) FROM mixed WHERE at < '2024-01-02' AND at < 'nonsense'").catch(() => 0),
+    ).toBe(0);
   });
-
-  const counts = async (where: string): Promise<unknown[]> => [
-    await rows(`SELECT count(*) AS n FROM mixed WHERE ${where}`),
-    await rows(`SELECT count(*) AS n FROM (SELECT * FROM mixed) WHERE ${where}`),
-  ];
 
   test("and the answer is the same as without", async () => {
     for (const where of [
@@ -265,7 +289,7 @@ describe("the time column", () => {
       "at BETWEEN '2024-01-05' AND '2024-01-02'",
       "at > DATE '2024-01-03' AND at < DATE '2024-01-04'",
     ]) {
-      const [pruned, whole] = await counts(where);
+      const [pruned, whole] = await countsOf(where);
       expect({ where, rows: pruned }).toEqual({ where, rows: whole });
     }
   });
@@ -314,22 +338,20 @@ describe("tables", () => {
     expect(await rows('SELECT count(*) AS n FROM "dashed-name"')).toEqual([{ n: 1 }]);
   });
 
-  const sql = (at: string): string => `SELECT count(*) AS n FROM mixed ${at}`;
-
   test("one snapshot back in time", async () => {
-    expect(await rows(sql(""))).toEqual([{ n: 200 }]);
-    expect(await rows(sql("AT (VERSION => 2)"))).toEqual([{ n: 200 }]);
-    expect(await rows(sql("AT (VERSION => 1)"))).toEqual([{ n: 150 }]);
-    expect(await rows(sql("AT (VERSION => 2 - 2)"))).toEqual([{ n: 0 }]);
+    expect(await rows(countMixed(""))).toEqual([{ n: 200 }]);
+    expect(await rows(countMixed("AT (VERSION => 2)"))).toEqual([{ n: 200 }]);
+    expect(await rows(countMixed("AT (VERSION => 1)"))).toEqual([{ n: 150 }]);
+    expect(await rows(countMixed("AT (VERSION => 2 - 2)"))).toEqual([{ n: 0 }]);
     const both =
       "SELECT count(*) AS n FROM mixed AS old AT (VERSION => 1) RIGHT JOIN mixed USING (at) WHERE old.i IS NULL";
     expect(await rows(both)).toEqual([{ n: 50 }]);
     expect(await rows("SELECT max(mixed.at) AS m FROM mixed AT (VERSION => 1)")).toEqual([
       { m: "2024-01-07T05:00:00.123456789Z" },
     ]);
-    expect(await failure(sql("AT (VERSION => 3)"))).toMatchObject({ code: "invalid_query" });
-    expect(await failure(sql("AT (VERSION => 'x')"))).toMatchObject({ code: "invalid_query" });
-    const byTime = await failure(sql("AT (TIMESTAMP => now())"));
+    expect(await failure(countMixed("AT (VERSION => 3)"))).toMatchObject({ code: "invalid_query" });
+    expect(await failure(countMixed("AT (VERSION => 'x')"))).toMatchObject({ code: "invalid_query" });
+    const byTime = await failure(countMixed("AT (TIMESTAMP => now())"));
     expect(byTime).toMatchObject({ code: "invalid_query", message: expect.stringContaining("VERSION") as string });
   });
 
@@ -387,13 +409,11 @@ describe("statements", () => {
     expect(got.length).toBeLessThanOrEqual(count);
   });
 
-  const counts = (value: string): string => `count(*) FILTER (label = '${value}') AS ${value}`;
-
   test("PIVOT names its columns by the values found", async () => {
     const sql = "PIVOT (SELECT label, ok FROM fresh) ON label USING count(*) GROUP BY ok ORDER BY ok NULLS FIRST";
     expect(await rows(sql)).toEqual(
       await rows(
-        `SELECT ok, ${["alpha", "beta", "gamma"].map(counts).join(", ")} FROM fresh GROUP BY ok ORDER BY ok NULLS FIRST`,
+        `SELECT ok, ${["alpha", "beta", "gamma"].map(pivoted).join(", ")} FROM fresh GROUP BY ok ORDER BY ok NULLS FIRST`,
       ),
     );
   });

@@ -21,6 +21,8 @@ export type EngineOptions = {
   /** Words before the program, e.g. `["strace", "-f", "-o", file]`. */
   prefix?: readonly string[];
   port?: number;
+  /** What to run instead of the checkout. */
+  entry?: string;
 };
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
@@ -33,10 +35,10 @@ export async function temporaryHome(): Promise<{ home: string; remove: () => Pro
 
 /** Starts a server and resolves once it listens; rejects with its log when it ends before that. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const [command = process.execPath, ...args] = [
+  const [command, ...args] = [
     ...(options.prefix ?? []),
     process.execPath,
-    ENTRY,
+    options.entry ?? ENTRY,
     "serve",
     "--addr",
     `127.0.0.1:${options.port ?? 0}`,

@@ -53,7 +53,7 @@ export function ingestRoute(deps: EngineDeps): Route {
     ],
     handle: async ({ request, headers }) => {
       const key = headers["x-idempotency-key"];
-      const expectedBytes = announcedBytes(request.header("content-length"), request.header("content-encoding"));
+      const expectedBytes = announcedBytes(request.header("content-length"));
       let bodyRead = false;
       const ack = await deps.ingest.ingest({
         database: headers["x-database"],
@@ -62,9 +62,9 @@ export function ingestRoute(deps: EngineDeps): Route {
         evolve: headers["x-schema-evolve"],
         ...(key === undefined ? {} : { idempotencyKey: key }),
         ...(expectedBytes === undefined ? {} : { expectedBytes }),
-        readBody: () => {
+        readBody: (onGrow) => {
           bodyRead = true;
-          return readDecodedBody(request, LIMITS.ingestBodyBytes);
+          return readDecodedBody(request, LIMITS.ingestBodyBytes, onGrow);
         },
       });
       // A replay ignores the body, but a client that is still sending it must be let finish before it hears the answer.
@@ -74,9 +74,9 @@ export function ingestRoute(deps: EngineDeps): Route {
   });
 }
 
-/** Decoded size of the body as far as the headers tell it. */
-function announcedBytes(length: string | undefined, encoding: string | undefined): number | undefined {
-  if (length === undefined || (encoding !== undefined && encoding !== "identity")) return undefined;
+/** Size of the body on the wire as far as the headers tell it. */
+function announcedBytes(length: string | undefined): number | undefined {
+  if (length === undefined) return undefined;
   const sizeBytes = Number(length);
   return Number.isSafeInteger(sizeBytes) ? Math.min(sizeBytes, LIMITS.ingestBodyBytes) : undefined;
 }

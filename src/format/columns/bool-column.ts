@@ -19,6 +19,10 @@ export class BoolColumn extends Column {
     return this.#bits.subarray(row >>> 3, (row + rows + 7) >>> 3);
   }
 
+  override get capacityBytes(): number {
+    return this.validity.byteLength + this.#bits.byteLength;
+  }
+
   protected override reserveRows(rows: number): void {
     if (rows <= this.#bits.length * 8) return;
     this.#bits = grown(this.#bits, (rows + 7) >>> 3);

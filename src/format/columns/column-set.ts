@@ -1,8 +1,9 @@
 import { LIMITS } from "../../core/limits.ts";
 import { foldName } from "../../core/names.ts";
 import { CATCH_ALL_COLUMN, TIME_COLUMN, type ColumnSpec } from "../types.ts";
-import { createColumn, type AnyColumn } from "./create.ts";
+import type { AnyColumn } from "./create.ts";
 import { LongColumn } from "./long-column.ts";
+import { recycleColumn, takeColumn } from "./recycling.ts";
 
 /**
  * Most bytes that the rows of one extent may take, not counting text, which is as long as what was sent. Rows of few
@@ -37,9 +38,12 @@ export class ColumnSet {
   readonly #byFoldedName = new Map<string, number>();
   #markRows = 0;
   #markColumns: number;
-  /** Bytes per row of the columns that have values. */
+  /** Bytes per row of the columns that have values in finished rows. */
   #rowBytes = 0;
   #markRowBytes = 0;
+  /** Columns readied for what may become their first value; some do not get it, because it does not fit. */
+  readonly #starting: AnyColumn[] = [];
+  #startingBytes = 0;
 
   /** Throws when the table has no time column: the catalog promises one. */
   constructor(columns: readonly ColumnSpec[], maxBytes = MAX_EXTENT_BYTES) {
@@ -83,8 +87,9 @@ export class ColumnSet {
    * would make the extent too large.
    */
   ready(column: AnyColumn): void {
-    if (!column.hasValues) {
-      this.#rowBytes += column.rowBytes;
+    if (!column.hasValues && !this.#starting.includes(column)) {
+      this.#starting.push(column);
+      this.#startingBytes += column.rowBytes;
       this.#checkSize();
     }
     column.padTo(this.rows);
@@ -92,14 +97,17 @@ export class ColumnSet {
 
   /** Takes back the column's value in the current row, if it has one. */
   takeBack(column: AnyColumn): void {
-    const had = column.hasValues;
     column.dropRow(this.rows);
-    if (had && !column.hasValues) this.#rowBytes -= column.rowBytes;
+    const at = this.#starting.indexOf(column);
+    if (at < 0) return;
+    this.#starting.splice(at, 1);
+    this.#startingBytes -= column.rowBytes;
   }
 
   /** Ends the current row. Throws `ExtentFull`. */
   endRow(): void {
     this.rows++;
+    if (this.#starting.length > 0) this.#settleStarting();
     this.#checkSize();
   }
 
@@ -115,18 +123,32 @@ export class ColumnSet {
     for (const column of this.columns.splice(this.#markColumns)) {
       this.#byName.delete(column.spec.name);
       this.#byFoldedName.delete(foldName(column.spec.name));
+      recycleColumn(column);
     }
     for (const column of this.columns) column.rollback();
     this.rows = this.#markRows;
     this.#rowBytes = this.#markRowBytes;
+    this.#starting.length = 0;
+    this.#startingBytes = 0;
+  }
+
+  /** Gives the builders away when the extent is encoded. The set, and views of its buffers, are of no use afterwards. */
+  release(): void {
+    for (const column of this.columns.splice(0)) recycleColumn(column);
+  }
+
+  #settleStarting(): void {
+    for (const column of this.#starting) if (column.hasValues) this.#rowBytes += column.rowBytes;
+    this.#starting.length = 0;
+    this.#startingBytes = 0;
   }
 
   #checkSize(): void {
-    if (this.rows * this.#rowBytes > this.#maxBytes) throw new ExtentFull(this.#maxBytes);
+    if (this.rows * (this.#rowBytes + this.#startingBytes) > this.#maxBytes) throw new ExtentFull(this.#maxBytes);
   }
 
   #add(spec: ColumnSpec): number {
-    const column = createColumn(spec);
+    const column = takeColumn(spec);
     const index = this.columns.push(column) - 1;
     this.#byName.set(spec.name, index);
     this.#byFoldedName.set(foldName(spec.name), index);

@@ -77,12 +77,23 @@ export abstract class Column {
     this.rows = row;
   }
 
+  /** Forgets all rows and keeps the buffers, for another extent. */
+  reset(): void {
+    zeroBits(this.validity, 0, this.rows);
+    this.dropValues(0, this.rows);
+    this.rows = 0;
+    this.nullCount = 0;
+  }
+
   /** Nulls and bounds over the column made `rows` long. Scans the values: call it once, at the end. */
   stats(rows: number): ColumnStats {
     const nullCount = this.nullCount + rows - this.rows;
     const bounds = this.hasValues ? this.bounds() : undefined;
     return { name: this.spec.name, nullCount, ...bounds };
   }
+
+  /** Bytes of the buffers, used or not. */
+  abstract get capacityBytes(): number;
 
   /** Bytes that a row takes whether it has a value or not. */
   abstract readonly rowBytes: number;

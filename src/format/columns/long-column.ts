@@ -44,6 +44,10 @@ export class LongColumn extends Column {
     return { min: this.#values[min] ?? 0n, max: this.#values[max] ?? 0n };
   }
 
+  override get capacityBytes(): number {
+    return this.validity.byteLength + this.#values.byteLength;
+  }
+
   protected override reserveRows(rows: number): void {
     if (rows <= this.#values.length) return;
     this.#values = grown(this.#values, rows);

@@ -17,6 +17,10 @@ export class RealColumn extends Column {
     return this.#values.subarray(row, row + rows);
   }
 
+  override get capacityBytes(): number {
+    return this.validity.byteLength + this.#values.byteLength;
+  }
+
   protected override reserveRows(rows: number): void {
     if (rows <= this.#values.length) return;
     this.#values = grown(this.#values, rows);

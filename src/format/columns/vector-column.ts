@@ -28,6 +28,10 @@ export class VectorColumn extends Column {
     return this.#values.subarray(row * this.dimensions, (row + rows) * this.dimensions);
   }
 
+  override get capacityBytes(): number {
+    return this.validity.byteLength + this.#values.byteLength;
+  }
+
   protected override reserveRows(rows: number): void {
     if (rows <= this.#capacity) return;
     this.#values = grown(this.#values, rows * this.dimensions);

@@ -11,7 +11,7 @@ import type { VectorColumn } from "../columns/vector-column.ts";
 import { toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { BodyLines } from "./body-lines.ts";
 import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, skipSpaceBytes } from "./json-bytes.ts";
-import { KeyTable, type Slot } from "./key-table.ts";
+import { hasToken, KeyTable, type Slot } from "./key-table.ts";
 import { exactReal, newNumberToken, plainInteger, readNumber } from "./number-bytes.ts";
 import { allOrNothing, type BodyScanner, type NdjsonBody } from "./scanner.ts";
 import { TimeReader } from "./time-bytes.ts";
@@ -60,8 +60,10 @@ const NO_COLUMN = -1;
 const FIRST_PRINTABLE = 0x20;
 /** Bytes below are white space between tokens, or wrong. */
 const FIRST_TOKEN = 0x21;
-/** Keys remembered per body; a body with more distinct keys than this is read line by line. */
+/** Keys remembered at a time; the one after that makes the scanner forget them all. */
 const MAX_KEYS = 8_192;
+/** Keys longer than this are not remembered; no column has one. */
+const MAX_KEY_BYTES = 1_024;
 
 /** One per thread: they hold nothing from one value to the next. */
 const number = newNumberToken();
@@ -71,6 +73,8 @@ const json = new JsonReader();
 class RowScanner {
   readonly set: ColumnSet;
   #body: NdjsonBody = { bytes: new Uint8Array(0), evolve: true, arrivedAtNs: 0n };
+  /** The body and at least `SLACK_BYTES` beyond. */
+  #view: DataView = new DataView(new ArrayBuffer(0));
   #keys = new KeyTable<Target>();
   /** The slot of the first key of the row before. */
   #firstSlot: Slot<Target> | undefined;
@@ -96,10 +100,11 @@ class RowScanner {
   scan(body: NdjsonBody): number {
     if (body.evolve !== this.#body.evolve || this.#knownColumns !== this.set.columns.length) this.#forgetKeys();
     this.#body = body;
-    const source = body.bytes;
     const lines = new BodyLines(body, this.set);
     // Past the last line feed nothing stops the loops below; and a body that is not UTF-8 fails at some line.
-    const end = isUtf8(source) ? source.lastIndexOf(BYTE.lineFeed) + 1 : 0;
+    const end = isUtf8(body.bytes) ? body.bytes.lastIndexOf(BYTE.lineFeed) + 1 : 0;
+    const source = withSlack(body.bytes);
+    this.#view = new DataView(source.buffer, source.byteOffset);
     let at = 0;
     let line = 1;
     while (at < end) {
@@ -122,7 +127,7 @@ class RowScanner {
       if (column !== undefined) this.set.takeBack(column);
     }
     const next = lines.readLine(start, line);
-    if (this.set.columns.length !== this.#knownColumns || this.#keys.size > MAX_KEYS) this.#forgetKeys();
+    if (this.set.columns.length !== this.#knownColumns || this.#keys.size >= MAX_KEYS) this.#forgetKeys();
     return next;
   }
 
@@ -157,7 +162,7 @@ class RowScanner {
     let previous: Slot<Target> | undefined;
     for (;;) {
       let slot = previous === undefined ? this.#firstSlot : previous.next;
-      if (slot !== undefined && startsWith(source, at, slot.token)) {
+      if (slot !== undefined && hasToken(this.#view, at, slot.words, slot.lastMask)) {
         at += slot.token.length;
       } else {
         const keyEnd = plainKeyEnd(source, at);
@@ -186,15 +191,22 @@ class RowScanner {
     for (const index of set.vectors) if (!this.#isTouched(index)) return false;
     if (this.#isTouched(set.timeIndex)) {
       if (this.#standIn !== 0) return false;
-    } else if (this.#standIn !== 0) {
-      if (this.#timestamp(source, this.#standIn) === REFUSED) return false;
-      this.#ready(set.time, set.rows);
-      set.time.appendWords(time.high, time.low);
     } else {
+      // Which of several stand-ins tells the time is the line reader's to say.
       for (const index of this.#standInColumns) if (this.#isTouched(index)) return false;
+      if (this.#standIn !== 0) return this.#finishWithStandIn(source, this.#standIn);
       this.#ready(set.time, set.rows);
       set.time.appendLong(this.#body.arrivedAtNs);
     }
+    set.endRow();
+    return true;
+  }
+
+  #finishWithStandIn(source: Uint8Array, at: number): boolean {
+    const { set } = this;
+    if (this.#timestamp(source, at) === REFUSED) return false;
+    this.#ready(set.time, set.rows);
+    set.time.appendWords(time.high, time.low);
     set.endRow();
     return true;
   }
@@ -207,6 +219,7 @@ class RowScanner {
   #slotOf(source: Uint8Array, start: number, end: number): Slot<Target> | undefined {
     const known = this.#keys.find(source, start, end);
     if (known !== undefined) return known;
+    if (this.#keys.size >= MAX_KEYS || end - start > MAX_KEY_BYTES) return undefined;
     const target = this.#targetOf(Buffer.from(source.subarray(start, end)).toString("utf8"));
     return target === undefined ? undefined : this.#keys.add(source, start, end, target);
   }
@@ -277,16 +290,18 @@ class RowScanner {
   }
 
   #text(source: Uint8Array, start: number, column: TextColumn, rows: number): number {
-    if (source[start] !== BYTE.quote) return this.#jsonInto(source, start, column, rows);
-    let at = start + 1;
-    let byte = source[at] as number;
-    while (byte !== BYTE.quote) {
-      if (byte === BYTE.backslash || byte < FIRST_PRINTABLE) return this.#escapedText(source, start, column, rows);
-      byte = source[++at] as number;
+    const first = source[start] as number;
+    if (first === BYTE.quote) {
+      this.#ready(column, rows);
+      const close = column.appendQuoted(this.#view, start + 1);
+      return close === REFUSED ? this.#escapedText(source, start, column, rows) : close + 1;
     }
+    if (first > BYTE.nine) return this.#jsonInto(source, start, column, rows);
+    const end = this.#numberEnd(source, start);
+    if (end === REFUSED) return REFUSED;
     this.#ready(column, rows);
-    column.appendBytes(source, start + 1, at);
-    return at + 1;
+    column.appendBytes(source, start, end);
+    return end;
   }
 
   #escapedText(source: Uint8Array, start: number, column: TextColumn, rows: number): number {
@@ -414,9 +429,15 @@ function kindOf(column: AnyColumn): number {
   }
 }
 
-function startsWith(source: Uint8Array, at: number, token: Uint8Array): boolean {
-  for (let i = 0; i < token.length; i++) if (source[at + i] !== token[i]) return false;
-  return true;
+/** Words are read whole, so that a token or a string at the very end reaches past it. */
+const SLACK_BYTES = 8;
+
+/** The same bytes in a buffer that goes on for at least `SLACK_BYTES`; a copy only where it does not. */
+function withSlack(bytes: Uint8Array): Uint8Array {
+  if (bytes.byteOffset + bytes.byteLength + SLACK_BYTES <= bytes.buffer.byteLength) return bytes;
+  const copy = new Uint8Array(bytes.byteLength + SLACK_BYTES);
+  copy.set(bytes);
+  return copy.subarray(0, bytes.byteLength);
 }
 
 /** Position of the closing quote of the key at `at`; `REFUSED` when it has an escape, or is none. */

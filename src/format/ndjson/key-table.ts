@@ -7,6 +7,9 @@
 export type Slot<T> = {
   /** The key with its quotes and its colon, as compact JSON has it. */
   readonly token: Uint8Array;
+  /** The same in words of four bytes (little-endian), and what counts of the last one. */
+  readonly words: Int32Array;
+  readonly lastMask: number;
   readonly hash: number;
   readonly target: T;
   /** The slot that followed this one in the row before. */
@@ -40,7 +43,8 @@ export class KeyTable<T> {
     token.set(source.subarray(start, end), 1);
     token[end - start + 1] = QUOTE;
     token[end - start + 2] = COLON;
-    const slot = { token, hash: hashOf(source, start, end), target, next: undefined };
+    const hash = hashOf(source, start, end);
+    const slot: Slot<T> = { token, ...wordsOf(token), hash, target, next: undefined };
     this.#place(slot);
     this.#count++;
     return slot;
@@ -62,6 +66,25 @@ export class KeyTable<T> {
     while (this.#buckets[at] !== undefined) at = (at + 1) & mask;
     this.#buckets[at] = slot;
   }
+}
+
+/** Whether the slot's token stands at `at`; reads up to three bytes beyond it. */
+export function hasToken(source: DataView, at: number, words: Int32Array, lastMask: number): boolean {
+  const last = words.length - 1;
+  let position = at;
+  for (let i = 0; i < last; i++, position += 4) {
+    if (source.getInt32(position, true) !== words[i]) return false;
+  }
+  return (source.getInt32(position, true) & lastMask) === words[last];
+}
+
+function wordsOf(token: Uint8Array): { words: Int32Array; lastMask: number } {
+  const words = new Int32Array(Math.ceil(token.length / 4));
+  for (let i = 0; i < token.length; i++) {
+    words[i >> 2] = (words[i >> 2] as number) | ((token[i] as number) << ((i & 3) * 8));
+  }
+  const rest = token.length & 3;
+  return { words, lastMask: rest === 0 ? -1 : (1 << (rest * 8)) - 1 };
 }
 
 /** FNV-1a, 32 bits (Fowler, Noll, Vo). */

@@ -9,7 +9,7 @@ import type { ColumnType } from "../../format/types.ts";
  * command line, `--version`, ingest into `tlm`) never pays for it.
  */
 export type DuckDb = typeof Bindings;
-export type { Connection, Database, DataChunk, LogicalType, Result, Vector } from "@duckdb/node-bindings";
+export type { Connection, Database, DataChunk, LogicalType, Vector } from "@duckdb/node-bindings";
 
 let loading: Promise<DuckDb> | undefined;
 

@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RecordBatchReader, RecordBatchFileWriter, type RecordBatch } from "apache-arrow";
 import type { ColumnSpec } from "../../format/types.ts";
+import { appendValue } from "../../format/columns/column-fixture.ts";
+import { ColumnSet } from "../../format/columns/column-set.ts";
+import { BATCH_ROWS, encodeTlm } from "../../format/tlm.ts";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "./duckdb.ts";
 import { tlmToParquet } from "./parquet.ts";
 import { tlmFixture, type FixtureRow } from "./tlm-fixture.ts";
@@ -149,6 +152,27 @@ describe("tlm scan", () => {
     const rows = await read(COLUMNS, [sliced], `SELECT ${ALL_AS_TEXT} FROM TABLE ORDER BY "at"`);
     expect(rows.length).toBe(4987);
     for (const n of range(4987)) expect(rows[n]).toEqual(expected(n + 13));
+  });
+
+  test("extents as the sealer writes them: many batches, columns left out", async () => {
+    const set = new ColumnSet(COLUMNS);
+    const total = 2 * BATCH_ROWS + 100;
+    for (const n of range(total)) {
+      const { at, s } = rowOf(n);
+      // Only `at` and `s` have values; the others are in no batch.
+      for (const column of set.columns) {
+        const value = column.spec.name === "at" ? at : column.spec.name === "s" ? s : null;
+        appendValue(column, value as bigint | string | null);
+      }
+      set.rows++;
+    }
+    const sql = 'SELECT count(*), count(s), count(v), sum(strlen(s))::BIGINT, max(epoch_ns("at")) FROM TABLE';
+    const texts = range(total).map((n) => rowOf(n).s as string | null);
+    const kept = texts.filter((text) => text !== null);
+    const bytes = kept.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+    expect(await read(COLUMNS, [encodeTlm(set)], sql)).toEqual([
+      [total, kept.length, 0, bytes, rowOf(total - 1).at].map(String),
+    ]);
   });
 
   test("a path instead of bytes; a missing or foreign file is the query's error", async () => {

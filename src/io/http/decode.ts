@@ -11,19 +11,26 @@ import { zstdFrames } from "./zstd-frames.ts";
  * is passed. The work is done by zlib's streams on libuv's threads, in steps of one output buffer each; this thread
  * starts the steps and joins their results.
  *
+ * `onGrow` is called before more memory is taken than the headers announce, with all that is taken then: the body as it
+ * came and what is decoded of it. What it throws ends the reading.
+ *
  * An empty body stays empty under any coding: clients that set the header for every request send such.
  */
-export async function readDecodedBody(request: HttpRequest, limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readDecodedBody(
+  request: HttpRequest,
+  limitBytes: number,
+  onGrow?: OnGrow,
+): Promise<Uint8Array<ArrayBuffer>> {
   const coding = request.header("content-encoding")?.trim().toLowerCase() ?? "";
   switch (coding) {
     case "":
     case "identity":
-      return request.body(limitBytes);
+      return request.body(limitBytes, onGrow);
     case "gzip":
     case "x-gzip":
-      return gunzip(await request.body(encodedLimit(limitBytes)), limitBytes);
+      return gunzip(await request.body(encodedLimit(limitBytes), onGrow), limitBytes, onGrow);
     case "zstd":
-      return unzstd(await request.body(encodedLimit(limitBytes)), limitBytes);
+      return unzstd(await request.body(encodedLimit(limitBytes), onGrow), limitBytes, onGrow);
     default:
       throw new EngineError("unsupported_media_type", `Content-Encoding ${JSON.stringify(coding)} is not supported`, {
         headers: { "Accept-Encoding": "gzip, zstd" },
@@ -31,21 +38,31 @@ export async function readDecodedBody(request: HttpRequest, limitBytes: number):
   }
 }
 
+type OnGrow = (sizeBytes: number) => void;
+
 /** Deflate stores what it can't compress, with 5 bytes for every block; the smallest blocks in use have some 6 KiB. */
 function encodedLimit(limitBytes: number): number {
   return limitBytes + (limitBytes >> 10) + 1024;
 }
 
-async function gunzip(encoded: Uint8Array<ArrayBuffer>, limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+async function gunzip(
+  encoded: Uint8Array<ArrayBuffer>,
+  limitBytes: number,
+  onGrow: OnGrow | undefined,
+): Promise<Uint8Array<ArrayBuffer>> {
   if (encoded.length === 0) return encoded;
   const engine = createGunzip({ chunkSize: stepBytes(gzipLengthHint(encoded), encoded.length, limitBytes) });
-  const decoded = await decode("gzip", engine, [encoded], limitBytes);
+  const decoded = await decode("gzip", engine, [encoded], { limitBytes, onGrow });
   // node takes zero bytes, and what follows them, for padding.
   if (engine.bytesWritten < encoded.length) throw corrupt("gzip", "there is something after the end");
   return decoded;
 }
 
-async function unzstd(encoded: Uint8Array<ArrayBuffer>, limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+async function unzstd(
+  encoded: Uint8Array<ArrayBuffer>,
+  limitBytes: number,
+  onGrow: OnGrow | undefined,
+): Promise<Uint8Array<ArrayBuffer>> {
   if (encoded.length === 0) return encoded;
   // node says nothing of a last frame that is cut off, and ignores all frames but the first of a piece.
   const frames = zstdFrames(encoded);
@@ -54,7 +71,7 @@ async function unzstd(encoded: Uint8Array<ArrayBuffer>, limitBytes: number): Pro
     chunkSize: stepBytes(undefined, encoded.length, limitBytes),
     params: { [constants.ZSTD_d_windowLogMax]: 23 },
   });
-  return decode("zstd", engine, frames, limitBytes);
+  return decode("zstd", engine, frames, { limitBytes, onGrow });
 }
 
 /** The size that a gzip file of one member states in its last four bytes, unless deflate can't have compressed so much. */
@@ -77,8 +94,9 @@ async function decode(
   coding: string,
   engine: Gunzip | ZstdDecompress,
   pieces: readonly Uint8Array[],
-  limitBytes: number,
+  { limitBytes, onGrow }: { limitBytes: number; onGrow: OnGrow | undefined },
 ): Promise<Uint8Array<ArrayBuffer>> {
+  const encodedBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const parts: Buffer[] = [];
   let sizeBytes = 0;
   let problem: string | undefined;
@@ -87,10 +105,12 @@ async function decode(
       for await (const part of source) {
         sizeBytes += part.length;
         if (sizeBytes > limitBytes) break;
+        onGrow?.(encodedBytes + sizeBytes);
         parts.push(part);
       }
     });
   } catch (error) {
+    if (error instanceof EngineError) throw error;
     problem = messageOf(error);
   }
   // Leaving early makes the pipeline fail too; this is why it did.

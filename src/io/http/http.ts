@@ -56,8 +56,11 @@ export interface HttpRequest {
    * in time, `bad_request` when its framing is broken, and with `ClientGoneError` when the client leaves. At most one of
    * `body` and `stream` may be called, once. The buffer belongs to the caller and is not shared (it may be transferred
    * to a thread).
+   *
+   * Where the headers do not tell the length, `onGrow` is called before the buffer takes more memory, with all that it
+   * takes then; reading rejects with what it throws.
    */
-  body(limitBytes: number): Promise<Uint8Array<ArrayBuffer>>;
+  body(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>>;
   /**
    * The body as sent, in pieces, with back-pressure: while a piece is being handled no more are read than what was
    * already under way. Fails as `body` does.

@@ -70,8 +70,8 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     return values === undefined ? undefined : utf8Header(values.join(", "));
   }
 
-  body(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#body.whole(limitBytes);
+  body(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#body.whole(limitBytes, onGrow);
   }
 
   stream(limitBytes: number): AsyncIterable<Uint8Array> {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { EngineError } from "../../core/errors.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
 import { MIN_BODY_BYTES_PER_SEC } from "./http.ts";
 
 /** Where a body comes from: one connection of one driver. */
@@ -27,6 +27,7 @@ export class RequestBody {
   #complete: boolean;
   #error: Error | undefined;
   #limitBytes = Infinity;
+  #onGrow: ((sizeBytes: number) => void) | undefined;
   #receivedBytes = 0;
   #pieces: Uint8Array<ArrayBuffer>[] = [];
   #buffer: Uint8Array<ArrayBuffer> = new Uint8Array(0);
@@ -54,14 +55,17 @@ export class RequestBody {
   }
 
   /** See `HttpRequest.body`. */
-  async whole(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  async whole(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
     this.#claim("whole", limitBytes);
+    if (this.#announcedBytes === undefined) this.#onGrow = onGrow;
+    const firstBytes = this.#announcedBytes ?? Math.max(this.#receivedBytes, Math.min(limitBytes, FIRST_BUFFER_BYTES));
+    if (this.#error === undefined) this.#tryGrow(firstBytes);
     if (this.#error !== undefined) throw this.#error;
     if (this.#complete && this.#pieces.length <= 1) return this.#pieces.pop() ?? this.#buffer;
     const early = this.#pieces;
     this.#pieces = [];
     this.#receivedBytes = 0;
-    this.#buffer = new Uint8Array(this.#announcedBytes ?? Math.min(limitBytes, FIRST_BUFFER_BYTES));
+    this.#buffer = new Uint8Array(firstBytes);
     for (const piece of early) this.#append(piece);
     if (this.#complete) return this.#exact();
     this.#whole = Promise.withResolvers();
@@ -170,10 +174,22 @@ export class RequestBody {
     const neededBytes = this.#receivedBytes + piece.length;
     if (neededBytes > this.#buffer.length) {
       const sizeBytes = Math.max(neededBytes, Math.min(2 * this.#buffer.length, this.#limitBytes));
+      if (!this.#tryGrow(sizeBytes)) return;
       this.#buffer = new Uint8Array(this.#buffer.buffer.transfer(sizeBytes));
     }
     this.#buffer.set(piece, this.#receivedBytes);
     this.#receivedBytes = neededBytes;
+  }
+
+  /** Asks whether the buffer may take so much memory; fails the body when it may not. */
+  #tryGrow(sizeBytes: number): boolean {
+    try {
+      this.#onGrow?.(sizeBytes);
+      return true;
+    } catch (error) {
+      this.fail(error instanceof Error ? error : new Error(messageOf(error)));
+      return false;
+    }
   }
 
   #finish(): void {

@@ -94,8 +94,8 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     return value;
   }
 
-  body(limitBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#body.whole(limitBytes);
+  body(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#body.whole(limitBytes, onGrow);
   }
 
   stream(limitBytes: number): AsyncIterable<Uint8Array> {

@@ -1,25 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ByteBudget, KeysUnderWay } from "./inflight.ts";
-
-describe("ByteBudget", () => {
-  test("refuses what does not fit, with Retry-After, and takes it once there is room", () => {
-    const budget = new ByteBudget(100);
-    const first = budget.reserve(80);
-    expect(() => budget.reserve(30)).toThrow(
-      expect.objectContaining({ code: "too_many_requests", details: { headers: { "Retry-After": "1" } } }),
-    );
-    first.resize(70);
-    const second = budget.reserve(30);
-    expect(budget.usedBytes).toBe(100);
-    first.release();
-    second.release();
-    expect(budget.usedBytes).toBe(0);
-  });
-
-  test("a request that finds nothing in flight always fits", () => {
-    expect(() => new ByteBudget(100).reserve(1000)).not.toThrow();
-  });
-});
+import { KeysUnderWay } from "./keys-under-way.ts";
 
 describe("KeysUnderWay", () => {
   test("a second request waits for the first and takes its answer as a replay", async () => {
