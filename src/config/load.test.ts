@@ -126,6 +126,8 @@ const SAMPLES: Record<OptionName, Sample> = {
   commitWindowMs: integer(0, 10, 0, 10_000),
   commitMaxExtents: integer(1, 10, 1, 10_000),
   ingestMaxInflightBytes: bytes(100_000_000, ["1gib", 2 ** 30], 2 ** 26, 2 ** 40),
+  ingestRateRps: integer(0, 100, 0, 1_000_000),
+  ingestRateBurst: integer(1, 50, 1, 2_000_000),
   sealThreads: integer(1, 64, 1, 64),
   queryMemoryBytes: bytes(2 ** 20, ["64MiB", 2 ** 26], 2 ** 20, 2 ** 40),
   queryWallMs: integer(10, 1_000, 10, 86_400_000),
@@ -244,6 +246,8 @@ test("the defaults are those of the specification", () => {
     commitWindowMs: 5,
     commitMaxExtents: 128,
     ingestMaxInflightBytes: 268_435_456,
+    ingestRateRps: 0,
+    ingestRateBurst: 1,
     sealThreads: 4,
     queryMemoryBytes: 4_294_967_296,
     queryWallMs: 300_000,
@@ -255,6 +259,16 @@ test("the defaults are those of the specification", () => {
   });
   expect(new Set(Object.values(origins))).toEqual(new Set(["default"]));
   expect(warnings).toEqual([]);
+});
+
+test("the burst is twice the rate unless it is set", () => {
+  const { config, origins } = load({ env: { ENGINE_INGEST_RATE_RPS: "25" } });
+  expect([config.ingestRateRps, config.ingestRateBurst, origins.ingestRateBurst]).toEqual([
+    25,
+    50,
+    "default (from ENGINE_INGEST_RATE_RPS)",
+  ]);
+  expect(load({ env: { ENGINE_INGEST_RATE_RPS: "25", ENGINE_INGEST_RATE_BURST: "1" } }).config.ingestRateBurst).toBe(1);
 });
 
 test("defaults follow the options that they are derived from, and say so", () => {

@@ -19,7 +19,7 @@ export function relationProblem({ config, origins }: Loaded): string | undefined
 }
 
 /** Settings that were made and have no effect, because another one takes their place. */
-export function uselessSettings({ config, origins }: Loaded): string[] {
+export function uselessSettings({ origins }: Loaded): string[] {
   const warnings: string[] = [];
   const isSet = (name: OptionName) => !origins[name].startsWith("default");
   const replaced = (name: OptionName, by: OptionName) => {
@@ -27,8 +27,5 @@ export function uselessSettings({ config, origins }: Loaded): string[] {
   };
   replaced("localDb", "catalogUrl");
   replaced("serverPort", "httpAddr");
-  if (isSet("ingestRateBurst") && config.ingestRateRps === 0) {
-    warnings.push(`${origins.ingestRateBurst} has no effect, because ${optionOf("ingestRateRps").env} is 0`);
-  }
   return warnings;
 }

@@ -14,7 +14,7 @@ const TABLE: ColumnSpec[] = TYPES.map((text) => {
   return { name: text === "timestamp" ? "at" : text, type };
 });
 
-function encode(rows: readonly (readonly Value[])[]): Uint8Array<ArrayBuffer> {
+function encode(rows: readonly (readonly Value[])[], target?: SharedArrayBuffer): Uint8Array {
   const set = new ColumnSet(TABLE);
   for (const row of rows) {
     for (const [index, value] of row.entries()) {
@@ -23,7 +23,7 @@ function encode(rows: readonly (readonly Value[])[]): Uint8Array<ArrayBuffer> {
     }
     set.rows++;
   }
-  return encodeTlm(set);
+  return encodeTlm(set, target);
 }
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
@@ -119,9 +119,17 @@ describe("tlm", () => {
     expect(columns.map(({ spec }) => spec.name)).toEqual(["at", "int", "string"]);
   });
 
-  it("comes in a buffer of its own", () => {
-    const bytes = encode([[1n]]);
-    expect([bytes.byteOffset, bytes.buffer.byteLength]).toEqual([0, bytes.byteLength]);
+  it("goes into the buffer that it is given, and into one of its own when it does not fit there", () => {
+    const alone = encode([[1n]]);
+    for (const [size, inTarget] of [
+      [alone.byteLength, true],
+      [alone.byteLength - 1, false],
+    ] as const) {
+      const target = new SharedArrayBuffer(size);
+      const bytes = encode([[1n]], target);
+      expect([bytes.buffer === target, bytes.byteOffset]).toEqual([inTarget, 0]);
+      expect(Buffer.compare(bytes, alone)).toBe(0);
+    }
   });
 
   it("is told from what it is not", () => {

@@ -1,4 +1,13 @@
-import { Field, makeData, RecordBatch, RecordBatchFileWriter, Schema, Struct, type Data } from "apache-arrow";
+import {
+  AsyncByteQueue,
+  Field,
+  makeData,
+  RecordBatch,
+  RecordBatchFileWriter,
+  Schema,
+  Struct,
+  type Data,
+} from "apache-arrow";
 import { arrowTypeOf } from "./arrow-types.ts";
 import type { ColumnSet } from "./columns/column-set.ts";
 import type { AnyColumn } from "./columns/create.ts";
@@ -26,16 +35,20 @@ export function storedColumns(set: ColumnSet): AnyColumn[] {
   return set.columns.filter((column) => column.hasValues);
 }
 
-/** Encodes all finished rows. The columns are padded to the set's rows; buffers are copied once, into the result. */
-export function encodeTlm(set: ColumnSet): Uint8Array<ArrayBuffer> {
+/**
+ * Encodes all finished rows. The columns are padded to the set's rows; buffers are copied once, into `target` if they
+ * fit there, else into a buffer of their own.
+ */
+export function encodeTlm(set: ColumnSet, target?: ArrayBufferLike): Uint8Array {
   const columns = storedColumns(set);
   for (const column of columns) column.padTo(set.rows);
   const fields = columns.map(({ spec }) => {
     return new Field(spec.name, arrowTypeOf(spec.type), true, new Map([[TYPE_KEY, formatColumnType(spec.type)]]));
   });
   const schema = new Schema(fields, new Map([[FORMAT_VERSION_KEY, String(FORMAT_VERSION.tlm)]]));
+  const sink = new BufferSink(target ?? new ArrayBuffer(estimateBytes(columns, set.rows)));
   const writer = new RecordBatchFileWriter();
-  writer.reset(undefined, schema);
+  writer.reset(sink, schema);
   for (let row = 0; row < set.rows; row += BATCH_ROWS) {
     const length = Math.min(BATCH_ROWS, set.rows - row);
     const children = columns.map((column) => dataOf(column, row, length));
@@ -43,7 +56,49 @@ export function encodeTlm(set: ColumnSet): Uint8Array<ArrayBuffer> {
     writer.write(new RecordBatch(schema, data));
   }
   writer.close();
-  return owned(writer.toUint8Array(true));
+  return sink.written();
+}
+
+/** Takes the writer's pieces one behind the other; moves to a larger buffer of its own when they do not fit. */
+class BufferSink extends AsyncByteQueue<Uint8Array> {
+  #bytes: Uint8Array;
+  #length = 0;
+
+  constructor(target: ArrayBufferLike) {
+    super();
+    this.#bytes = new Uint8Array(target);
+  }
+
+  override write(piece: ArrayBufferView | ArrayBufferLike | string): void {
+    const bytes = bytesOf(piece);
+    const end = this.#length + bytes.byteLength;
+    if (end > this.#bytes.byteLength) this.#grow(end);
+    this.#bytes.set(bytes, this.#length);
+    this.#length = end;
+  }
+
+  written(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #grow(needed: number): void {
+    const larger = new Uint8Array(Math.max(needed, this.#bytes.byteLength * 2));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
+  }
+}
+
+function bytesOf(piece: ArrayBufferView | ArrayBufferLike | string): Uint8Array {
+  if (typeof piece === "string") return Buffer.from(piece);
+  if (!ArrayBuffer.isView(piece)) return new Uint8Array(piece);
+  return new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);
+}
+
+const SCHEMA_BYTES_PER_COLUMN = 512;
+
+function estimateBytes(columns: readonly AnyColumn[], rows: number): number {
+  const buffers = columns.reduce((sum, column) => sum + column.encodedBytes(rows) + SCHEMA_BYTES_PER_COLUMN, 0);
+  return buffers + SCHEMA_BYTES_PER_COLUMN;
 }
 
 /** Rows `[row, row + length)` of a column as views of its buffers; `row` is a multiple of eight. */
@@ -80,11 +135,4 @@ function countBits(bits: Uint8Array): number {
     for (let byte = bits[at] ?? 0; byte !== 0; byte &= byte - 1) count++;
   }
   return count;
-}
-
-/** The bytes in an ArrayBuffer that holds nothing else, so that it can be transferred to another thread. */
-function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer } = bytes;
-  const alone = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength;
-  return alone ? new Uint8Array(buffer) : Uint8Array.from(bytes);
 }

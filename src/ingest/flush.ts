@@ -1,4 +1,5 @@
 import type { Catalog, FlushCommit, NewExtent, NewLedgerEntry, TableRecord } from "../catalog/catalog.ts";
+import { releaseShared } from "../core/buffer-pool.ts";
 import { sleep, type Clock } from "../core/clock.ts";
 import { EngineError, fromErrorRecord, messageOf } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -127,6 +128,7 @@ function rejectFailed(bodies: FlushBody[], sealed: SealResult): Survivor[] {
 
 async function upload(ports: FlushPorts, table: TableRecord, sealed: SealedExtent): Promise<NewExtent> {
   const { bytes, ...described } = sealed;
+  const sizeBytes = bytes.byteLength;
   const id = ports.newId();
   const key = objectKeys.extent({
     prefix: ports.keyPrefix,
@@ -137,7 +139,8 @@ async function upload(ports: FlushPorts, table: TableRecord, sealed: SealedExten
     format: sealed.format,
   });
   await ports.store.put(key, bytes);
-  return { ...described, id, key, formatVersion: FORMAT_VERSION[sealed.format], sizeBytes: bytes.byteLength };
+  releaseShared(bytes);
+  return { ...described, id, key, formatVersion: FORMAT_VERSION[sealed.format], sizeBytes };
 }
 
 const NS_PER_DAY = 86_400_000_000_000n;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { KeysUnderWay } from "./keys-under-way.ts";
 
+const asReplay = (value: { n: number }) => ({ ...value, replayed: true });
+
 describe("KeysUnderWay", () => {
   test("a second request waits for the first and takes its answer as a replay", async () => {
     const keys = new KeysUnderWay<{ n: number; replayed: boolean }>();
@@ -10,7 +12,6 @@ describe("KeysUnderWay", () => {
       runs++;
       return first.promise;
     };
-    const asReplay = (value: { n: number }) => ({ ...value, replayed: true });
     const answers = [keys.run("k", task, asReplay), keys.run("k", task, asReplay), keys.run("k", task, asReplay)];
     first.resolve({ n: 1, replayed: false });
     expect(await Promise.all(answers)).toEqual([

@@ -6,8 +6,7 @@ import { EngineError } from "../core/errors.ts";
  * most `burst` tokens, starts full and fills at `ratePerSec`; every request takes one, replays of a key too, and one that
  * finds none is turned away without taking any.
  *
- * A bucket is a time: that at which it will be full again. One whose time has passed is as good as none, so those of
- * databases that are quiet need not be kept.
+ * A full bucket is as good as none, so those of databases that are quiet need not be kept.
  */
 export type RateLimitOptions = {
   /** Tokens per second; 0 lets everything pass. */
@@ -21,10 +20,19 @@ export type RateLimitOptions = {
 /** Buckets kept; past this the one that was used longest ago goes, which is full again at any rate worth limiting. */
 const MAX_BUCKETS = 10_000;
 
+type Bucket = {
+  tokens: number;
+  /** When there were so many, on the monotonic clock. */
+  atMs: number;
+};
+
+/** Less than this of a token is a matter of rounding: one that is due must not be missed. */
+const ROUNDING = 1e-6;
+
 export class RateLimit {
   readonly #options: RateLimitOptions;
-  /** By database, in order of last use: when its bucket is full again, milliseconds of the monotonic clock. */
-  readonly #fullAtMs = new Map<string, number>();
+  /** By database, in order of last use. */
+  readonly #buckets = new Map<string, Bucket>();
 
   constructor(options: RateLimitOptions) {
     this.#options = options;
@@ -32,7 +40,7 @@ export class RateLimit {
 
   /** Buckets in memory. */
   get size(): number {
-    return this.#fullAtMs.size;
+    return this.#buckets.size;
   }
 
   /** Takes a token of the database (its folded name); throws `too_many_requests`, with `Retry-After`, if there is none. */
@@ -40,26 +48,25 @@ export class RateLimit {
     const { ratePerSec, burst, clock, onRefused } = this.#options;
     if (ratePerSec === 0) return;
     const nowMs = clock.monotonicMs();
-    const tokenMs = 1000 / ratePerSec;
-    const fullAtMs = Math.max(this.#fullAtMs.get(database) ?? nowMs, nowMs) + tokenMs;
-    // A nanosecond for the rounding of many additions: a token that is due must not be missed.
-    const waitMs = fullAtMs - nowMs - burst * tokenMs;
-    if (waitMs > 1e-6) {
+    const bucket = this.#buckets.get(database) ?? { tokens: burst, atMs: nowMs };
+    const tokens = Math.min(burst, bucket.tokens + ((nowMs - bucket.atMs) * ratePerSec) / 1000);
+    const missing = 1 - tokens;
+    if (missing > ROUNDING) {
       onRefused?.();
       throw new EngineError(
         "too_many_requests",
         `this database takes ${ratePerSec} ingest requests per second, with bursts of ${burst}; retry`,
-        { headers: { "Retry-After": String(Math.max(1, Math.ceil((waitMs - 1e-6) / 1000))) } },
+        { headers: { "Retry-After": String(Math.max(1, Math.ceil((missing - ROUNDING) / ratePerSec))) } },
       );
     }
-    this.#keep(database, fullAtMs);
+    this.#keep(database, { tokens: tokens - 1, atMs: nowMs });
   }
 
-  #keep(database: string, fullAtMs: number): void {
-    this.#fullAtMs.delete(database);
-    this.#fullAtMs.set(database, fullAtMs);
-    if (this.#fullAtMs.size <= MAX_BUCKETS) return;
-    const [oldest] = this.#fullAtMs.keys();
-    if (oldest !== undefined) this.#fullAtMs.delete(oldest);
+  #keep(database: string, bucket: Bucket): void {
+    this.#buckets.delete(database);
+    this.#buckets.set(database, bucket);
+    if (this.#buckets.size <= MAX_BUCKETS) return;
+    const [oldest] = this.#buckets.keys();
+    if (oldest !== undefined) this.#buckets.delete(oldest);
   }
 }

@@ -1,3 +1,4 @@
+import { MIN_SHARED_BYTES, releaseShared, takeShared } from "../core/buffer-pool.ts";
 import { EngineError } from "../core/errors.ts";
 import { isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
@@ -20,9 +21,9 @@ const IDLE_MS = 60_000;
 /**
  * Starts a pool of at most `threads` threads; one of them at once, the others with the load.
  *
- * `seal` leaves the caller's bytes alone, so that the same bodies can be sealed again: they are gathered into one
- * buffer, and that is transferred. That is one copy, of the bodies only; structured clone makes two, of the whole of
- * whatever buffer a body is a view of. Rejects with `too_many_requests` when the queue is full, with a plain error
+ * `seal` leaves the caller's bytes alone, so that the same bodies can be sealed again: shared ones are read in place,
+ * the others are gathered into one buffer, and that is transferred. That is one copy, of the bodies only; structured
+ * clone makes two, of the whole of whatever buffer a body is a view of. Rejects with `too_many_requests` when the queue is full, with a plain error
  * when a thread dies (the pool starts another).
  */
 export function createSealPool(options: { threads: number; log: Log }): SealPool {
@@ -40,8 +41,11 @@ export function createSealPool(options: { threads: number; log: Log }): SealPool
       // Piscina itself would start new threads.
       if (closed) throw new EngineError("unavailable", "the sealing threads have ended");
       if (piscina.queueSize >= MAX_QUEUED_TASKS) throw busy();
-      const { gathered, buffer } = gather(task);
-      return (await piscina.run(gathered, { name: "seal", transferList: [buffer] })) as SealResult;
+      const output = outputFor(task);
+      const { gathered, transferList } = gather(task);
+      const sent = output === undefined ? gathered : { ...gathered, output };
+      const result = (await piscina.run(sent, { name: "seal", transferList })) as SealResult;
+      return output === undefined ? result : withOutput(result, output);
     },
     queueDepth: () => opened?.queueSize ?? 0,
     async close() {
@@ -68,21 +72,43 @@ async function openPiscina({ threads, log }: { threads: number; log: Log }) {
   return piscina;
 }
 
+/** Extents are mostly smaller than their NDJSON; the one that is not gets a buffer of its own. */
+function outputFor(task: SealTask): SharedArrayBuffer | undefined {
+  const sizeBytes = task.bodies.reduce((sum, body) => sum + body.bytes.byteLength, 0);
+  return task.format === "tlm" && sizeBytes >= MIN_SHARED_BYTES ? takeShared(sizeBytes) : undefined;
+}
+
+/** The result on this thread's own view of the output buffer, if it is there; else the buffer is given back. */
+function withOutput(result: SealResult, output: SharedArrayBuffer): SealResult {
+  const { extent } = result;
+  if (extent !== undefined && isShared(extent.bytes)) {
+    return { ...result, extent: { ...extent, bytes: new Uint8Array(output, 0, extent.bytes.byteLength) } };
+  }
+  releaseShared(new Uint8Array(output));
+  return result;
+}
+
 /** The scanner reads whole words, and would copy a body that ends where its buffer does. */
 const SLACK_BYTES = 16;
 
-/** The task with its bodies copied side by side into one buffer of their own. */
-function gather(task: SealTask): { gathered: SealTask; buffer: ArrayBuffer } {
-  const sizeBytes = task.bodies.reduce((sum, body) => sum + body.bytes.byteLength, 0);
-  const all = new Uint8Array(sizeBytes + SLACK_BYTES);
+/** The task with those bodies that are not shared copied side by side into one buffer of their own. */
+function gather(task: SealTask): { gathered: SealTask; transferList: ArrayBuffer[] } {
+  const own = task.bodies.filter(({ bytes }) => !isShared(bytes));
+  if (own.length === 0) return { gathered: task, transferList: [] };
+  const all = new Uint8Array(own.reduce((sum, body) => sum + body.bytes.byteLength, 0) + SLACK_BYTES);
   let end = 0;
   const bodies = task.bodies.map((body): SealBody => {
+    if (isShared(body.bytes)) return body;
     const start = end;
     all.set(body.bytes, start);
     end += body.bytes.byteLength;
     return { ...body, bytes: all.subarray(start, end) };
   });
-  return { gathered: { ...task, bodies }, buffer: all.buffer };
+  return { gathered: { ...task, bodies }, transferList: [all.buffer] };
+}
+
+function isShared(bytes: Uint8Array): boolean {
+  return bytes.buffer instanceof SharedArrayBuffer;
 }
 
 function busy(): EngineError {

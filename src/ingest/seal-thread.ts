@@ -7,11 +7,11 @@ import { byteScanner } from "../format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../format/tlm.ts";
 import type { BodyOutcome, SealBody, SealedExtent, SealResult, SealTask } from "./seal.ts";
 
-/** Seals one flush: the task of the threads of `seal-pool.ts`. The result's bytes are transferred, not copied. */
+/** Seals one flush: the task of the threads of `seal-pool.ts`. The result's bytes are transferred or shared, not copied. */
 export async function seal(task: SealTask): Promise<SealResult> {
   const set = new ColumnSet(task.columns);
   const outcomes = task.bodies.map((body) => scan(body, set));
-  const extent = set.rows === 0 ? undefined : await encode(set, task.format);
+  const extent = set.rows === 0 ? undefined : await encode(set, task);
   const { newColumns } = set;
   set.release();
   const result = { newColumns, outcomes, ...(extent === undefined ? {} : { extent }) };
@@ -28,26 +28,26 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
 }
 
 /** Columns without any value are in neither the file nor the statistics. */
-async function encode(set: ColumnSet, format: SealTask["format"]): Promise<SealedExtent> {
+async function encode(set: ColumnSet, { format, output }: SealTask): Promise<SealedExtent> {
   const range = set.time.range();
   if (range === undefined) throw new Error("an extent with rows has a time range");
   const stats = storedColumns(set).map((column) => column.stats(set.rows));
-  const bytes = await inFormat(encodeTlm(set), format);
+  const tlm = encodeTlm(set, format === "tlm" ? output : undefined);
+  const bytes = format === "tlm" ? tlm : await toParquet(tlm);
   const checksum = createHash("sha256").update(bytes).digest("hex");
   return { bytes, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats };
 }
 
-async function inFormat(tlm: Uint8Array<ArrayBuffer>, format: SealTask["format"]): Promise<Uint8Array<ArrayBuffer>> {
-  if (format === "tlm") return tlm;
+async function toParquet(tlm: Uint8Array): Promise<Uint8Array> {
   // Loaded only here: DuckDB has no part in writing tlm.
   const { tlmToParquet } = await import("../io/duckdb/parquet.ts");
   return tlmToParquet(tlm);
 }
 
 /** The result itself, marked so that on a thread of the pool its buffer changes threads instead of being copied. */
-function transferring(result: SealResult, buffer: ArrayBuffer | undefined): SealResult {
+function transferring(result: SealResult, buffer: ArrayBufferLike | undefined): SealResult {
   Object.defineProperties(result, {
-    [transferableSymbol]: { value: buffer === undefined ? [] : [buffer] },
+    [transferableSymbol]: { value: buffer instanceof ArrayBuffer ? [buffer] : [] },
     [valueSymbol]: { value: result },
   });
   move(result as unknown as Parameters<typeof move>[0]);

@@ -13,6 +13,8 @@ export type SealTask = {
   columns: readonly ColumnSpec[];
   bodies: readonly SealBody[];
   format: ExtentFormat;
+  /** Where the extent may be written, if it fits. */
+  output?: SharedArrayBuffer;
 };
 
 export type SealBody = {
@@ -34,7 +36,8 @@ export type SealResult = {
 };
 
 export type SealedExtent = {
-  bytes: Uint8Array<ArrayBuffer>;
+  /** Give it back with `releaseShared` when it is written. */
+  bytes: Uint8Array;
   format: ExtentFormat;
   rows: number;
   /** Lower-case hexadecimal SHA-256 of `bytes`. */

@@ -1,4 +1,5 @@
 import type { TableRecord } from "../catalog/catalog.ts";
+import { releaseShared } from "../core/buffer-pool.ts";
 import { nowNs } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import { checkName, foldName } from "../core/names.ts";
@@ -114,8 +115,9 @@ class StagedIngest implements IngestService {
 
   async #receive(request: IngestRequest, table: TableRecord, key: string | undefined): Promise<IngestAck> {
     const reservation = this.#budget.reserve(foldName(table.database), request.expectedBytes ?? UNKNOWN_BODY_BYTES);
+    let bytes: Uint8Array | undefined;
     try {
-      const bytes = await request.readBody((sizeBytes) => reservation.growTo(sizeBytes));
+      bytes = await request.readBody((sizeBytes) => reservation.growTo(sizeBytes));
       reservation.settle(bytes.byteLength);
       const ack = await this.#stage(table, bytes, request.evolve, key);
       const { metrics } = this.#options;
@@ -123,6 +125,8 @@ class StagedIngest implements IngestService {
       metrics.ingestBytes.inc({ database: table.database }, bytes.byteLength);
       return ack;
     } finally {
+      // The flush has answered, so no thread reads the body any more.
+      if (bytes !== undefined) releaseShared(bytes);
       reservation.release();
     }
   }

@@ -324,6 +324,27 @@ describe("bad input", () => {
   });
 });
 
+describe("large bodies at the same time", () => {
+  test("keep their bytes to themselves, whatever buffers they are received into", { timeout: 60_000 }, async () => {
+    const table = newTable();
+    const rows = 3_000;
+    const bodyOf = (n: number) =>
+      ndjson(Array.from({ length: rows }, (_, i) => ({ label: `b${n}`, n: i, body: `${n}`.repeat(100 + (i % 7)) })));
+    for (let round = 0; round < 3; round++) {
+      const numbers = Array.from({ length: 8 }, (_, i) => round * 8 + i + 10);
+      const answers = await Promise.all(numbers.map((n) => ingest(engine.url, table, bodyOf(n))));
+      expect(answers.map(({ status, json }) => [status, json.rows_ingested])).toEqual(numbers.map(() => [200, rows]));
+    }
+    const wrong = `SELECT count(*) AS n FROM ${table} WHERE body <> repeat(label[2:], 100 + n::INT % 7)`;
+    expect(await rowsOf(engine.url, wrong)).toEqual([{ n: 0 }]);
+    const [sums] = await rowsOf(
+      engine.url,
+      `SELECT count(*) AS rows, sum(n::INT)::BIGINT AS sum, count(DISTINCT label) AS labels FROM ${table}`,
+    );
+    expect(sums).toEqual({ rows: 24 * rows, sum: (24 * rows * (rows - 1)) / 2, labels: 24 });
+  });
+});
+
 describe("types", () => {
   test("every type in and out", async () => {
     const table = newTable();

@@ -64,7 +64,7 @@ export function ingestRoute(deps: EngineDeps): Route {
         ...(expectedBytes === undefined ? {} : { expectedBytes }),
         readBody: (onGrow) => {
           bodyRead = true;
-          return readDecodedBody(request, LIMITS.ingestBodyBytes, onGrow);
+          return readDecodedBody(request, LIMITS.ingestBodyBytes, { onGrow, shared: true });
         },
       });
       // A replay ignores the body, but a client that is still sending it must be let finish before it hears the answer.

@@ -92,6 +92,11 @@ export abstract class Column {
     return { name: this.spec.name, nullCount, ...bounds };
   }
 
+  /** Bytes that `rows` rows take in an extent, or a little more. */
+  encodedBytes(rows: number): number {
+    return Math.ceil(rows * this.rowBytes) + ALIGNMENT_BYTES;
+  }
+
   /** Bytes of the buffers, used or not. */
   abstract get capacityBytes(): number;
 
@@ -119,6 +124,9 @@ export abstract class Column {
 }
 
 export type Bounds = { min?: string; max?: string };
+
+/** What the padding of a column's buffers may come to. */
+const ALIGNMENT_BYTES = 192;
 
 export const INITIAL_ROWS = 64;
 /** A row's share of a bitmap. */

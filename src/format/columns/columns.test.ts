@@ -223,3 +223,126 @@ describe("statistics", () => {
     [`b${"\u{10ffff}".repeat(16)}`, "c"],
   ])("round %j up", (value, bound) => expect(upperBound(utf8(value), 64)).toBe(bound));
 });
+
+describe("a row that is taken back", () => {
+  it.each(TYPES)("leaves no trace in a column of %s", (type) => {
+    for (const before of [0, 1, 7, 8, 63, 64, 65]) {
+      for (const gap of [0, 1, 9]) {
+        const [touched, untouched] = [createColumn(spec("c", type)), createColumn(spec("c", type))];
+        for (const column of [touched, untouched]) for (let i = 0; i < before; i++) append(column, i);
+        touched.padTo(before + gap);
+        append(touched, 1_000_003);
+        touched.dropRow(before + gap);
+        expect([touched.rows, touched.nullCount, touched.isValid(before + gap)]).toEqual([before + gap, gap, false]);
+        // Nothing there to take back: nothing happens.
+        touched.dropRow(before + gap);
+        touched.dropRow(before + gap + 5);
+        for (const column of [touched, untouched]) {
+          column.padTo(before + gap + 1);
+          append(column, 5);
+          column.padTo(before + gap + 9);
+        }
+        const rows = before + gap + 9;
+        expect(touched.stats(rows)).toEqual(untouched.stats(rows));
+        expect(touched.validityBytes(0, rows)).toEqual(untouched.validityBytes(0, rows));
+        expect(buffersOf(touched, rows)).toEqual(buffersOf(untouched, rows));
+      }
+    }
+  });
+
+  it("does not take its columns' place in the extent", () => {
+    const set = new ColumnSet([spec("at", "timestamp"), spec("l", "long"), spec("s", "string")], 250_000);
+    for (let i = 0; i < 10_000; i++) {
+      for (const column of set.columns.slice(1)) {
+        set.ready(column);
+        // Now and then the value turns out not to fit when the column is ready for it.
+        if (i % 3 === 0) append(column, i);
+        set.takeBack(column);
+        set.takeBack(column);
+      }
+      set.ready(set.time);
+      set.time.appendLong(1n);
+      set.endRow();
+    }
+    expect([set.rows, ...set.columns.map((column) => column.hasValues)]).toEqual([10_000, true, false, false]);
+  });
+
+  it("does not count against the extent for a value that never comes", () => {
+    const set = new ColumnSet([spec("at", "timestamp"), spec("l", "long")], 100 * 1_024);
+    const [, long] = set.columns;
+    if (long === undefined) throw new Error("no column");
+    for (let i = 0; i < 5_000; i++) {
+      set.ready(long);
+      set.ready(set.time);
+      set.time.appendLong(1n);
+      set.endRow();
+    }
+    expect([set.rows, long.hasValues]).toEqual([5_000, false]);
+  });
+});
+
+/** All that an extent takes of a column. */
+function buffersOf(column: AnyColumn, rows: number): unknown[] {
+  if (column.storage === "text") return [column.offsets(0, rows), column.bytes()];
+  return [column.values(0, rows)];
+}
+
+describe("text written in place", () => {
+  it("is the same as text appended, whatever the room that was asked for", () => {
+    const values = fc.array(fc.tuple(fc.string({ unit: "grapheme", maxLength: 90 }), fc.nat(600), fc.nat(4)), {
+      maxLength: 40,
+    });
+    fc.assert(
+      fc.property(values, (list) => {
+        const [inPlace, appended] = [createColumn(spec("c", "string")), createColumn(spec("c", "string"))];
+        if (inPlace.storage !== "text" || appended.storage !== "text") throw new Error("no text column");
+        for (const [value, more, kind] of list) {
+          const bytes = utf8(value);
+          const { target, from } = inPlace.room(bytes.length + more);
+          expect(target.length).toBeGreaterThanOrEqual(from + bytes.length + more);
+          target.set(bytes, from);
+          if (kind === 0) {
+            // Given up: what was written there must not show.
+            target.fill(0x7a, from, from + bytes.length + more);
+            inPlace.appendText(value);
+          } else {
+            inPlace.endText(from + bytes.length);
+          }
+          if (kind === 1) {
+            inPlace.dropRow(inPlace.rows - 1);
+            inPlace.appendBytes(bytes, 0, bytes.length);
+          }
+          appended.appendText(value);
+        }
+        expect(buffersOf(inPlace, list.length)).toEqual(buffersOf(appended, list.length));
+        expect(inPlace.stats(list.length)).toEqual(appended.stats(list.length));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("ends at the quote, or at what it does not take, for every length and place", () => {
+    const column = createColumn(spec("c", "string"));
+    if (column.storage !== "text") throw new Error("no text column");
+    const values: string[] = [];
+    for (let length = 0; length < 70; length++) {
+      for (const [stop, isTaken] of [
+        ['"', true],
+        ["\\", false],
+        ["\u001f", false],
+        ["\n", false],
+        ["\u0000", false],
+      ] as const) {
+        const value = "!\u007f#é~".repeat(20).slice(0, length);
+        const source = Buffer.from(`${"x".repeat(length % 5)}${value}${stop}"\\\n${"y".repeat(8)}`);
+        const start = length % 5;
+        const end = start + Buffer.byteLength(value);
+        const view = new DataView(source.buffer, source.byteOffset, source.byteLength);
+        expect(column.appendQuoted(view, start), `${length} ${JSON.stringify(stop)}`).toBe(isTaken ? end : -1);
+        if (isTaken) values.push(value);
+        expect(column.rows).toBe(values.length);
+      }
+    }
+    expect(Buffer.from(column.bytes()).toString("utf8")).toBe(values.join(""));
+  });
+});

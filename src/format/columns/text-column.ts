@@ -105,6 +105,10 @@ export class TextColumn extends Column {
     return this.#bytes.subarray(0, this.#length);
   }
 
+  override encodedBytes(rows: number): number {
+    return super.encodedBytes(rows) + this.#length;
+  }
+
   override get capacityBytes(): number {
     return this.validity.byteLength + this.#offsets.byteLength + this.#bytes.byteLength;
   }

@@ -1,6 +1,19 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { EngineError } from "../../core/errors.ts";
 import type { HttpRequest } from "./http.ts";
-import { bodyWithin, CHUNKED, delay, MIB, post, RawClient, start, stopAll, text, uwsProblem } from "./test-kit.ts";
+import {
+  bodyWithin,
+  CHUNKED,
+  delay,
+  MIB,
+  post,
+  RawClient,
+  renderError,
+  start,
+  stopAll,
+  text,
+  uwsProblem,
+} from "./test-kit.ts";
 
 afterEach(stopAll);
 
@@ -54,6 +67,48 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
     raw.send(`${CHUNKED}493e1\r\n`);
     raw.send(Buffer.alloc(300_001));
     await raw.until("413");
+  });
+
+  it("tells how a chunked body grows before it takes the memory, and nothing of an announced one", async () => {
+    const told: number[] = [];
+    const { port, url } = await start(driver, async (request) => {
+      const body = await request.body(MIB, { onGrow: (sizeBytes) => told.push(sizeBytes) });
+      return text(`${body.length} bytes`);
+    });
+    expect(await (await fetch(url, { method: "POST", body: Buffer.alloc(MIB) })).text()).toBe(`${MIB} bytes`);
+    expect(told).toEqual([]);
+    const raw = new RawClient(port);
+    raw.send(CHUNKED);
+    for (let i = 0; i < 8; i++) raw.send(`1f400\r\n${"x".repeat(128_000)}\r\n`);
+    raw.send("0\r\n\r\n");
+    await raw.until("1024000 bytes");
+    expect(told).toEqual(told.toSorted((a, b) => a - b));
+    expect(told[0]).toBeLessThan(MIB);
+    expect(told.at(-1)).toBeGreaterThanOrEqual(1_024_000);
+    expect(told.at(-1)).toBeLessThanOrEqual(MIB);
+  });
+
+  it("stops reading a body that may not grow, answers, and says why", async () => {
+    const { port, url, server } = await start(driver, async (request) => {
+      try {
+        const body = await request.body(64 * MIB, {
+          onGrow: (sizeBytes) => {
+            if (sizeBytes > MIB) throw new EngineError("too_many_requests", "full");
+          },
+        });
+        return text(`${body.length} bytes`);
+      } catch (error) {
+        return renderError(error);
+      }
+    });
+    const raw = new RawClient(port);
+    raw.send(CHUNKED);
+    // The body never ends.
+    for (let i = 0; i < 12; i++) raw.send(`1f400\r\n${"x".repeat(128_000)}\r\n`);
+    expect(await raw.until("too_many_requests")).toMatch(/^HTTP\/1\.1 429 /);
+    expect(await (await fetch(url, { method: "POST", body: "after" })).text()).toBe("5 bytes");
+    raw.socket.destroy();
+    await server.drain(1000);
   });
 
   it("keeps a connection whose small body nobody wanted, and ends one that would have to take much", async () => {

@@ -30,6 +30,18 @@ function request(coding: string | undefined, encoded: Uint8Array): HttpRequest {
 const decode = (coding: string | undefined, encoded: Uint8Array, limitBytes = 64 * MIB) =>
   readDecodedBody(request(coding, encoded), limitBytes);
 
+/** What `onGrow` was told. */
+async function growth(coding: string | undefined, encoded: Uint8Array, mostBytes = Infinity): Promise<number[]> {
+  const told: number[] = [];
+  await readDecodedBody(request(coding, encoded), 64 * MIB, {
+    onGrow: (sizeBytes) => {
+      told.push(sizeBytes);
+      if (sizeBytes > mostBytes) throw new EngineError("too_many_requests", "full");
+    },
+  });
+  return told;
+}
+
 const CODINGS = [
   ["gzip", (data: Uint8Array) => gzipSync(data)],
   ["zstd", (data: Uint8Array) => zstdCompressSync(data)],
@@ -63,7 +75,7 @@ describe.each(CODINGS)("%s", (coding, encode) => {
   test("gives a buffer that may be transferred", async () => {
     for (const data of [ROWS, Buffer.from("x"), Buffer.alloc(5 * MIB)]) {
       const decoded = await decode(coding, encode(data));
-      structuredClone(decoded, { transfer: [decoded.buffer] });
+      structuredClone(decoded, { transfer: [decoded.buffer as ArrayBuffer] });
       expect(decoded.length).toBe(0);
       expect(Buffer.from("still there").toString()).toBe("still there");
     }
@@ -170,5 +182,20 @@ describe("zstd", () => {
     for (const encoded of [checked, wide, many]) {
       await expect(decode("zstd", encoded, 400 * MIB)).rejects.toMatchObject({ code: "bad_request_body" });
     }
+  });
+});
+
+describe.each(CODINGS)("memory taken for %s", (coding, encode) => {
+  const encoded = encode(Buffer.alloc(32 * MIB, ROWS));
+
+  test("is told as it grows: the body as it came, and what is decoded of it", async () => {
+    const told = await growth(coding, encoded);
+    expect(told).toEqual(told.toSorted((a, b) => a - b));
+    expect(told.at(-1)).toBe(encoded.length + 32 * MIB);
+  });
+
+  test("is not taken beyond what may be, and the reason reaches the caller", async () => {
+    const full = expect.objectContaining({ code: "too_many_requests" }) as Error;
+    await expect(growth(coding, encoded, encoded.length + MIB)).rejects.toThrow(full);
   });
 });

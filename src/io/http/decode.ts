@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from "node:zlib";
 import { EngineError, messageOf } from "../../core/errors.ts";
-import type { HttpRequest } from "./http.ts";
+import type { BodyOptions, HttpRequest } from "./http.ts";
 import { zstdFrames } from "./zstd-frames.ts";
 
 /**
@@ -11,26 +11,28 @@ import { zstdFrames } from "./zstd-frames.ts";
  * is passed. The work is done by zlib's streams on libuv's threads, in steps of one output buffer each; this thread
  * starts the steps and joins their results.
  *
- * `onGrow` is called before more memory is taken than the headers announce, with all that is taken then: the body as it
- * came and what is decoded of it. What it throws ends the reading.
+ * `options.onGrow` is called before more memory is taken than the headers announce, with all that is taken then: the body as it
+ * came and what is decoded of it. What it throws ends the reading. Only a body without a coding can be `shared`.
  *
  * An empty body stays empty under any coding: clients that set the header for every request send such.
  */
 export async function readDecodedBody(
   request: HttpRequest,
   limitBytes: number,
-  onGrow?: OnGrow,
-): Promise<Uint8Array<ArrayBuffer>> {
+  options: BodyOptions = {},
+): Promise<Uint8Array> {
+  const { onGrow } = options;
+  const encodedOptions = onGrow === undefined ? {} : { onGrow };
   const coding = request.header("content-encoding")?.trim().toLowerCase() ?? "";
   switch (coding) {
     case "":
     case "identity":
-      return request.body(limitBytes, onGrow);
+      return request.body(limitBytes, options);
     case "gzip":
     case "x-gzip":
-      return gunzip(await request.body(encodedLimit(limitBytes), onGrow), limitBytes, onGrow);
+      return gunzip(await request.body(encodedLimit(limitBytes), encodedOptions), limitBytes, onGrow);
     case "zstd":
-      return unzstd(await request.body(encodedLimit(limitBytes), onGrow), limitBytes, onGrow);
+      return unzstd(await request.body(encodedLimit(limitBytes), encodedOptions), limitBytes, onGrow);
     default:
       throw new EngineError("unsupported_media_type", `Content-Encoding ${JSON.stringify(coding)} is not supported`, {
         headers: { "Accept-Encoding": "gzip, zstd" },
@@ -38,18 +40,14 @@ export async function readDecodedBody(
   }
 }
 
-type OnGrow = (sizeBytes: number) => void;
+type OnGrow = NonNullable<BodyOptions["onGrow"]>;
 
 /** Deflate stores what it can't compress, with 5 bytes for every block; the smallest blocks in use have some 6 KiB. */
 function encodedLimit(limitBytes: number): number {
   return limitBytes + (limitBytes >> 10) + 1024;
 }
 
-async function gunzip(
-  encoded: Uint8Array<ArrayBuffer>,
-  limitBytes: number,
-  onGrow: OnGrow | undefined,
-): Promise<Uint8Array<ArrayBuffer>> {
+async function gunzip(encoded: Uint8Array, limitBytes: number, onGrow: OnGrow | undefined): Promise<Uint8Array> {
   if (encoded.length === 0) return encoded;
   const engine = createGunzip({ chunkSize: stepBytes(gzipLengthHint(encoded), encoded.length, limitBytes) });
   const decoded = await decode("gzip", engine, [encoded], { limitBytes, onGrow });
@@ -58,11 +56,7 @@ async function gunzip(
   return decoded;
 }
 
-async function unzstd(
-  encoded: Uint8Array<ArrayBuffer>,
-  limitBytes: number,
-  onGrow: OnGrow | undefined,
-): Promise<Uint8Array<ArrayBuffer>> {
+async function unzstd(encoded: Uint8Array, limitBytes: number, onGrow: OnGrow | undefined): Promise<Uint8Array> {
   if (encoded.length === 0) return encoded;
   // node says nothing of a last frame that is cut off, and ignores all frames but the first of a piece.
   const frames = zstdFrames(encoded);
@@ -95,25 +89,31 @@ async function decode(
   engine: Gunzip | ZstdDecompress,
   pieces: readonly Uint8Array[],
   { limitBytes, onGrow }: { limitBytes: number; onGrow: OnGrow | undefined },
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Uint8Array> {
   const encodedBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const parts: Buffer[] = [];
   let sizeBytes = 0;
   let problem: string | undefined;
+  let refusal: { error: unknown } | undefined;
   try {
     await pipeline(Readable.from(pieces), engine, async (source: AsyncIterable<Buffer>) => {
       for await (const part of source) {
         sizeBytes += part.length;
         if (sizeBytes > limitBytes) break;
-        onGrow?.(encodedBytes + sizeBytes);
+        try {
+          onGrow?.(encodedBytes + sizeBytes);
+        } catch (error) {
+          refusal = { error };
+          break;
+        }
         parts.push(part);
       }
     });
   } catch (error) {
-    if (error instanceof EngineError) throw error;
     problem = messageOf(error);
   }
   // Leaving early makes the pipeline fail too; this is why it did.
+  if (refusal !== undefined) throw refusal.error;
   if (sizeBytes > limitBytes) {
     throw new EngineError("body_too_large", `the decoded body has more than ${limitBytes} bytes`);
   }

@@ -54,19 +54,28 @@ export interface HttpRequest {
    * Reads the whole body as sent (still encoded). Rejects with `EngineError` `body_too_large` as soon as more than
    * `limitBytes` are announced or have arrived, without waiting for the rest, `request_timeout` when it does not come
    * in time, `bad_request` when its framing is broken, and with `ClientGoneError` when the client leaves. At most one of
-   * `body` and `stream` may be called, once. The buffer belongs to the caller and is not shared (it may be transferred
-   * to a thread).
-   *
-   * Where the headers do not tell the length, `onGrow` is called before the buffer takes more memory, with all that it
-   * takes then; reading rejects with what it throws.
+   * `body` and `stream` may be called, once. The buffer belongs to the caller.
    */
-  body(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>>;
+  body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array>;
   /**
    * The body as sent, in pieces, with back-pressure: while a piece is being handled no more are read than what was
    * already under way. Fails as `body` does.
    */
   stream(limitBytes: number): AsyncIterable<Uint8Array>;
 }
+
+export type BodyOptions = {
+  /**
+   * Called before the buffer takes more memory than the headers announce, with all that it takes then; reading rejects
+   * with what it throws.
+   */
+  onGrow?: (sizeBytes: number) => void;
+  /**
+   * Take a large body into a buffer of `core/buffer-pool.ts`, which other threads can read in place; the caller gives it
+   * back.
+   */
+  shared?: boolean;
+};
 
 export type HttpResponse = {
   status: number;

@@ -9,6 +9,7 @@ import {
   type HttpRequest,
   type HttpResponse,
   type HttpServerOptions,
+  type BodyOptions,
 } from "./http.ts";
 import { textAddress, utf8Header } from "./request-text.ts";
 import type { InFlight } from "./in-flight.ts";
@@ -70,8 +71,8 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     return values === undefined ? undefined : utf8Header(values.join(", "));
   }
 
-  body(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#body.whole(limitBytes, onGrow);
+  body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array> {
+    return this.#body.whole(limitBytes, options);
   }
 
   stream(limitBytes: number): AsyncIterable<Uint8Array> {

@@ -1,6 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
+import { MIN_SHARED_BYTES, takeShared } from "../../core/buffer-pool.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
-import { MIN_BODY_BYTES_PER_SEC } from "./http.ts";
+import { MIN_BODY_BYTES_PER_SEC, type BodyOptions } from "./http.ts";
 
 /** Where a body comes from: one connection of one driver. */
 export interface BodySource {
@@ -29,9 +30,9 @@ export class RequestBody {
   #limitBytes = Infinity;
   #onGrow: ((sizeBytes: number) => void) | undefined;
   #receivedBytes = 0;
-  #pieces: Uint8Array<ArrayBuffer>[] = [];
-  #buffer: Uint8Array<ArrayBuffer> = new Uint8Array(0);
-  #whole: PromiseWithResolvers<Uint8Array<ArrayBuffer>> | undefined;
+  #pieces: Uint8Array[] = [];
+  #buffer: Uint8Array = new Uint8Array(0);
+  #whole: PromiseWithResolvers<Uint8Array> | undefined;
   #wake: (() => void) | undefined;
   #waitSinceMs = 0;
   #waitedMs = 0;
@@ -55,7 +56,7 @@ export class RequestBody {
   }
 
   /** See `HttpRequest.body`. */
-  async whole(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
+  async whole(limitBytes: number, { onGrow, shared = false }: BodyOptions = {}): Promise<Uint8Array> {
     this.#claim("whole", limitBytes);
     if (this.#announcedBytes === undefined) this.#onGrow = onGrow;
     const firstBytes = this.#announcedBytes ?? Math.max(this.#receivedBytes, Math.min(limitBytes, FIRST_BUFFER_BYTES));
@@ -65,7 +66,7 @@ export class RequestBody {
     const early = this.#pieces;
     this.#pieces = [];
     this.#receivedBytes = 0;
-    this.#buffer = new Uint8Array(firstBytes);
+    this.#buffer = shared ? bufferOf(this.#announcedBytes, firstBytes) : new Uint8Array(firstBytes);
     for (const piece of early) this.#append(piece);
     if (this.#complete) return this.#exact();
     this.#whole = Promise.withResolvers();
@@ -165,7 +166,7 @@ export class RequestBody {
 
   #keep(piece: Uint8Array, stable: boolean): void {
     this.#receivedBytes += piece.length;
-    if (piece.length > 0) this.#pieces.push(stable ? (piece as Uint8Array<ArrayBuffer>) : new Uint8Array(piece));
+    if (piece.length > 0) this.#pieces.push(stable ? piece : new Uint8Array(piece));
     if (!this.#complete) this.#source.pause();
     this.#stopWaiting();
   }
@@ -175,7 +176,7 @@ export class RequestBody {
     if (neededBytes > this.#buffer.length) {
       const sizeBytes = Math.max(neededBytes, Math.min(2 * this.#buffer.length, this.#limitBytes));
       if (!this.#tryGrow(sizeBytes)) return;
-      this.#buffer = new Uint8Array(this.#buffer.buffer.transfer(sizeBytes));
+      this.#buffer = resized(this.#buffer, sizeBytes);
     }
     this.#buffer.set(piece, this.#receivedBytes);
     this.#receivedBytes = neededBytes;
@@ -199,12 +200,24 @@ export class RequestBody {
     this.#source.settled();
   }
 
-  #exact(): Uint8Array<ArrayBuffer> {
+  #exact(): Uint8Array {
     const buffer = this.#buffer;
     this.#buffer = new Uint8Array(0);
     if (this.#receivedBytes === buffer.length) return buffer;
-    return new Uint8Array(buffer.buffer.transfer(this.#receivedBytes));
+    return resized(buffer, this.#receivedBytes);
   }
+}
+
+/** A shared buffer where the length is known and large: it will not have to grow, and is worth sharing. */
+function bufferOf(announcedBytes: number | undefined, firstBytes: number): Uint8Array {
+  const worthSharing = announcedBytes !== undefined && announcedBytes >= MIN_SHARED_BYTES;
+  return worthSharing ? new Uint8Array(takeShared(announcedBytes), 0, announcedBytes) : new Uint8Array(firstBytes);
+}
+
+/** The same bytes in a buffer of another size; shared ones have their final size from the start. */
+function resized(bytes: Uint8Array, sizeBytes: number): Uint8Array {
+  if (bytes.buffer instanceof ArrayBuffer) return new Uint8Array(bytes.buffer.transfer(sizeBytes));
+  throw new Error("a shared body changes its size");
 }
 
 function tooLarge(limitBytes: number): EngineError {

@@ -8,6 +8,7 @@ import {
   type HttpRequest,
   type HttpResponse,
   type HttpServerOptions,
+  type BodyOptions,
 } from "./http.ts";
 import type { InFlight } from "./in-flight.ts";
 import { RequestBody, type BodySource } from "./request-body.ts";
@@ -94,8 +95,8 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     return value;
   }
 
-  body(limitBytes: number, onGrow?: (sizeBytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#body.whole(limitBytes, onGrow);
+  body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array> {
+    return this.#body.whole(limitBytes, options);
   }
 
   stream(limitBytes: number): AsyncIterable<Uint8Array> {

@@ -7,7 +7,7 @@ const MAX_FRAMES = 10_000;
  * sequence of complete frames, or one of more than 10,000 (every frame costs a turn on a thread). Skippable frames are
  * left out.
  */
-export function zstdFrames(data: Uint8Array<ArrayBuffer>): Uint8Array[] | string {
+export function zstdFrames(data: Uint8Array): Uint8Array[] | string {
   const frames: Uint8Array[] = [];
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   for (let at = 0, count = 0; at < data.length; count++) {

@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { MIN_SHARED_BYTES, releaseShared, takeShared } from "./buffer-pool.ts";
+
+const view = (buffer: SharedArrayBuffer) => new Uint8Array(buffer);
+
+describe("the pool of shared buffers", () => {
+  test("gives a buffer again once it is back, and never to two at a time", () => {
+    const first = takeShared(1_000_000);
+    const second = takeShared(1_000_000);
+    expect(second).not.toBe(first);
+    releaseShared(view(first));
+    expect(takeShared(1_000_001)).toBe(first);
+    expect(takeShared(1_000_000)).not.toBe(first);
+  });
+
+  test.each([1, MIN_SHARED_BYTES, 100_000, 1_048_576, 1_048_577, 16 * 1024 * 1024])(
+    "%d bytes have slack behind them",
+    (size) => {
+      const { byteLength } = takeShared(size);
+      expect(byteLength).toBeGreaterThanOrEqual(size + 16);
+      expect(byteLength).toBeLessThanOrEqual(Math.max(2 * MIN_SHARED_BYTES, (size + 16) * 1.25 + 1));
+    },
+  );
+
+  test("refuses what is given back twice, or by another identity of the same memory", () => {
+    const buffer = takeShared(200_000);
+    expect(() => releaseShared(view(structuredClone(buffer)))).toThrow("nobody has");
+    releaseShared(view(buffer));
+    expect(() => releaseShared(view(buffer))).toThrow("nobody has");
+  });
+
+  test("leaves buffers alone that are not shared, and lets very large ones go", () => {
+    releaseShared(new Uint8Array(10));
+    const large = takeShared(64 * 1024 * 1024);
+    releaseShared(view(large));
+    expect(takeShared(64 * 1024 * 1024)).not.toBe(large);
+  });
+});

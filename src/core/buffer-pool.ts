@@ -1,0 +1,56 @@
+/**
+ * Large buffers that are used again, and read by several threads without a copy.
+ *
+ * Bodies and extents of a megabyte come and go by the hundred a second. As fresh ArrayBuffers each costs zeroing and
+ * page faults, and all of them together count against the heap, which is collected in full again and again: a fifth of
+ * the CPU of a loaded server. So they are SharedArrayBuffers, kept by size class.
+ *
+ * Whoever takes a buffer gives it back once nobody, on any thread, will read it any more. One that is forgotten is only
+ * collected; one that is given back too early would be corrupted, so where it is not certain, forget it.
+ */
+
+/** Below this a copy is cheaper than sharing. */
+export const MIN_SHARED_BYTES = 64 * 1024;
+/** Readable bytes behind the size that was asked for: scanners read whole words. */
+const SLACK_BYTES = 16;
+/** Larger ones are rare, and would keep too much memory. */
+const MAX_KEPT_BYTES = 20 * 1024 * 1024;
+const MAX_IDLE_BYTES = 64 * 1024 * 1024;
+
+const idle = new Map<number, SharedArrayBuffer[]>();
+/** Buffers that somebody has: what is given back twice, or under another identity, would get two owners. */
+const lent = new WeakSet<SharedArrayBuffer>();
+let idleBytes = 0;
+
+/** A buffer of at least the size; what it holds is whatever it held before. */
+export function takeShared(sizeBytes: number): SharedArrayBuffer {
+  const classBytes = classOf(sizeBytes + SLACK_BYTES);
+  const kept = idle.get(classBytes)?.pop();
+  if (kept !== undefined) idleBytes -= classBytes;
+  const buffer = kept ?? new SharedArrayBuffer(classBytes);
+  lent.add(buffer);
+  return buffer;
+}
+
+/**
+ * Takes back the buffer of `bytes`, if it is a shared one; nobody may read it any more. It must be the very object that
+ * was taken: one that has been to another thread and back is another object on the same memory.
+ */
+export function releaseShared(bytes: Uint8Array): void {
+  const { buffer } = bytes;
+  if (!(buffer instanceof SharedArrayBuffer)) return;
+  if (!lent.delete(buffer)) throw new Error("a shared buffer was given back that nobody has");
+  const classBytes = buffer.byteLength;
+  if (classBytes > MAX_KEPT_BYTES || classBytes !== classOf(classBytes)) return;
+  if (idleBytes + classBytes > MAX_IDLE_BYTES) return;
+  const kept = idle.get(classBytes) ?? [];
+  kept.push(buffer);
+  idle.set(classBytes, kept);
+  idleBytes += classBytes;
+}
+
+/** Size classes: four to each power of two, so that at most a quarter is lost. */
+function classOf(sizeBytes: number): number {
+  const step = Math.max(MIN_SHARED_BYTES, 2 ** Math.floor(Math.log2(sizeBytes)) / 4);
+  return Math.ceil(sizeBytes / step) * step;
+}
