@@ -137,6 +137,7 @@ function createIngest({ config }: AllInOneOptions, ports: Storage & { newId: IdS
     }),
     clock: systemClock,
     random: systemRandom,
+    sealThreads: config.sealThreads,
     format: config.writeFormat,
     keyPrefix: config.pathPrefix,
     staging: {

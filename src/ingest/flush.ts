@@ -7,11 +7,12 @@ import { LIMITS } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Random } from "../core/random.ts";
-import { FORMAT_VERSION, type ExtentFormat } from "../format/types.ts";
+import { FORMAT_VERSION, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import { objectKeys, type ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
 import type { IngestAck } from "./ingest.ts";
-import type { Sealer, SealedExtent, SealResult } from "./seal.ts";
+import type { SealedExtent, Sealer, SealTask } from "./seal.ts";
+import { sealInCuts, type SealedFlush } from "./seal-cuts.ts";
 
 /**
  * One flush of one table: seal, upload, commit, and an answer for every body.
@@ -25,6 +26,8 @@ export type FlushPorts = {
   store: ObjectStore;
   committer: Committer;
   seal: Sealer;
+  /** Threads that `seal` runs on. */
+  sealThreads: number;
   clock: Clock;
   random: Random;
   newId: IdSource;
@@ -45,6 +48,10 @@ export type FlushBody = {
 type Target = { database: string; table: string };
 type Survivor = { body: FlushBody; rows: number };
 
+/** Below twice this a body is not cut: handing over a cut costs as much as scanning some of it. */
+const MIN_CUT_BYTES = 2 * 1024 * 1024;
+/** Larger extents would keep queries from pruning. */
+const MAX_CUT_BYTES = 16 * 1024 * 1024;
 const BACKOFF_BASE_MS = 2;
 const BACKOFF_MAX_MS = 500;
 
@@ -93,9 +100,9 @@ async function attemptFlush(ports: FlushPorts, target: Target, bodies: FlushBody
     }
     const sealed = await sealBodies(ports, table, bodies);
     const survivors = rejectFailed(bodies, sealed);
-    if (sealed.extent === undefined || survivors.length === 0) return [];
-    const extent = await upload(ports, table, sealed.extent);
-    const commit = describeCommit(table, sealed, extent, survivors);
+    if (survivors.length === 0) return [];
+    const extents = await Promise.all(sealed.extents.map((extent) => upload(ports, table, extent)));
+    const commit = describeCommit(table, sealed.newColumns, extents, survivors);
     const outcome = ports.committer.commit(commit);
     leave();
     return await concludeCommit(ports, commit, await outcome, survivors);
@@ -104,9 +111,9 @@ async function attemptFlush(ports: FlushPorts, target: Target, bodies: FlushBody
   }
 }
 
-async function sealBodies(ports: FlushPorts, table: TableRecord, bodies: FlushBody[]): Promise<SealResult> {
+async function sealBodies(ports: FlushPorts, table: TableRecord, bodies: FlushBody[]): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
-  const sealed = await ports.seal({
+  const sealed = await sealWholeOrInCuts(ports, {
     columns: table.columns.map(({ name, type }) => ({ name, type })),
     bodies: bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs })),
     format: ports.format,
@@ -115,7 +122,18 @@ async function sealBodies(ports: FlushPorts, table: TableRecord, bodies: FlushBo
   return sealed;
 }
 
-function rejectFailed(bodies: FlushBody[], sealed: SealResult): Survivor[] {
+/** A body that is worth it is sealed by all threads, in two cuts for each so that none waits long for the last. */
+async function sealWholeOrInCuts({ seal, sealThreads }: FlushPorts, task: SealTask): Promise<SealedFlush> {
+  const [body] = task.bodies;
+  if (task.bodies.length === 1 && body !== undefined && body.bytes.byteLength >= 2 * MIN_CUT_BYTES && sealThreads > 1) {
+    const cutBytes = Math.ceil(body.bytes.byteLength / (2 * sealThreads));
+    return sealInCuts(seal, task, Math.min(Math.max(cutBytes, MIN_CUT_BYTES), MAX_CUT_BYTES));
+  }
+  const { extent, newColumns, outcomes } = await seal(task);
+  return { extents: extent === undefined ? [] : [extent], newColumns, outcomes };
+}
+
+function rejectFailed(bodies: FlushBody[], sealed: SealedFlush): Survivor[] {
   const survivors: Survivor[] = [];
   bodies.forEach((body, i) => {
     const outcome = sealed.outcomes[i];
@@ -153,23 +171,24 @@ function utcDay(atNs: bigint): string {
   return new Date(day * MS_PER_DAY).toISOString().slice(0, 10);
 }
 
-function describeCommit(table: TableRecord, sealed: SealResult, extent: NewExtent, survivors: Survivor[]): FlushCommit {
+function describeCommit(
+  table: TableRecord,
+  newColumns: readonly ColumnSpec[],
+  extents: NewExtent[],
+  survivors: Survivor[],
+): FlushCommit {
   const ledger: NewLedgerEntry[] = [];
   for (const { body, rows } of survivors) {
-    if (body.key === undefined) continue;
-    ledger.push({ key: body.key, extentCount: 1, rows, sizeBytes: shareBytes(extent, rows) });
+    if (body.key !== undefined) ledger.push({ key: body.key, ...shareOf(extents, rows) });
   }
-  return {
-    tableId: table.id,
-    schemaVersion: table.schemaVersion,
-    newColumns: sealed.newColumns,
-    extents: [extent],
-    ledger,
-  };
+  return { tableId: table.id, schemaVersion: table.schemaVersion, newColumns, extents, ledger };
 }
 
-function shareBytes(extent: NewExtent, rows: number): number {
-  return Math.round((extent.sizeBytes * rows) / extent.rows);
+/** What a request of `rows` rows has of the flush's extents: see `IngestAck.sizeBytes`. */
+function shareOf(extents: readonly NewExtent[], rows: number): Pick<IngestAck, "extentCount" | "rows" | "sizeBytes"> {
+  const allBytes = extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const allRows = extents.reduce((sum, extent) => sum + extent.rows, 0);
+  return { extentCount: extents.length, rows, sizeBytes: Math.round((allBytes * rows) / allRows) };
 }
 
 async function concludeCommit(
@@ -179,10 +198,8 @@ async function concludeCommit(
   survivors: Survivor[],
 ): Promise<FlushBody[]> {
   if (outcome.kind === "committed") {
-    const extent = commit.extents[0];
     for (const { body, rows } of survivors) {
-      const sizeBytes = extent === undefined ? 0 : shareBytes(extent, rows);
-      body.answer.resolve({ snapshotId: outcome.snapshot.id, extentCount: 1, rows, sizeBytes, replayed: false });
+      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...shareOf(commit.extents, rows), replayed: false });
     }
     return [];
   }

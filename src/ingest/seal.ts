@@ -24,6 +24,10 @@ export type SealBody = {
   evolve: boolean;
   /** Time of arrival, nanoseconds since the epoch: `at` of rows that have none. */
   arrivedAtNs: bigint;
+  /** Columns that the body may add; `LIMITS.newColumnsPerRequest` unless given. */
+  maxNewColumns?: number;
+  /** Whether a body without rows is no failure: part of a larger one may have only blank lines. */
+  mayBeEmpty?: boolean;
 };
 
 export type SealResult = {

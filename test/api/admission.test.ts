@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ingest, ndjson, rowsOf } from "../support/client.ts";
+import { ingest, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
 const MIB = 1024 * 1024;
@@ -66,8 +66,9 @@ describe("more bytes than may be in flight", () => {
   afterAll(stop);
 
   const ROWS = 100;
-  const bodyOf = (client: number) =>
-    Buffer.from(ndjson(Array.from({ length: ROWS }, (_, row) => ({ body: `${client} ${row} ${"x".repeat(40_000)}` }))));
+  const filler = "x".repeat(40_000);
+  const rowOf = (client: number, row: number) => `{"body":"${client} ${row} ${filler}"}\n`;
+  const bodyOf = (client: number) => Buffer.from(Array.from({ length: ROWS }, (_, row) => rowOf(client, row)).join(""));
 
   /** The same body announced, compressed, or in chunks of unknown number. */
   function send(client: number): Promise<{ status: number; retryAfter: string | null; rows: number }> {

@@ -45,10 +45,10 @@ export class BodyLines {
     return end + 1;
   }
 
-  /** Returns the number of rows read; throws when there is none. */
+  /** Returns the number of rows read; throws when there is none, unless there may be none. */
   finish(): number {
     const rows = this.#set.rows - this.#rowsBefore;
-    if (rows === 0) throw new EngineError("bad_request_body", "the body has no rows");
+    if (rows === 0 && this.#body.mayBeEmpty !== true) throw new EngineError("bad_request_body", "the body has no rows");
     return rows;
   }
 }

@@ -16,6 +16,7 @@ export class RowWriter {
   readonly #set: ColumnSet;
   readonly #evolve: boolean;
   readonly #arrivedAtNs: bigint;
+  readonly #maxNewColumns: number;
   #newColumns = 0;
   #row: Row;
   /** By field of the current row: the column of its name, by its index. */
@@ -28,11 +29,12 @@ export class RowWriter {
   /** Fields of the current row that go to `props`. */
   readonly #extras: number[] = [];
 
-  constructor(set: ColumnSet, row: Row, options: { evolve: boolean; arrivedAtNs: bigint }) {
+  constructor(set: ColumnSet, row: Row, options: { evolve: boolean; arrivedAtNs: bigint; maxNewColumns?: number }) {
     this.#set = set;
     this.#row = row;
     this.#evolve = options.evolve;
     this.#arrivedAtNs = options.arrivedAtNs;
+    this.#maxNewColumns = options.maxNewColumns ?? LIMITS.newColumnsPerRequest;
   }
 
   /** Appends the row that the constructor was given, as it is now. Throws `RowRefused`, leaving the row half written. */
@@ -106,7 +108,7 @@ export class RowWriter {
   }
 
   #addColumn(name: string): number {
-    if (this.#newColumns >= LIMITS.newColumnsPerRequest || !isColumnName(name)) return NONE;
+    if (this.#newColumns >= this.#maxNewColumns || !isColumnName(name)) return NONE;
     const column = this.#set.addColumn(name);
     if (column !== NONE) this.#newColumns++;
     return column;

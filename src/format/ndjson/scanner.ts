@@ -42,6 +42,10 @@ export type NdjsonBody = {
   evolve: boolean;
   /** Time of arrival, nanoseconds since the epoch. */
   arrivedAtNs: bigint;
+  /** Columns that the body may add; `LIMITS.newColumnsPerRequest` unless given. */
+  maxNewColumns?: number;
+  /** Whether a body without rows is no failure. */
+  mayBeEmpty?: boolean;
 };
 
 /** Runs the scan of one body under a savepoint. */

@@ -1,0 +1,100 @@
+import { EngineError, toErrorRecord, type ErrorRecord } from "../core/errors.ts";
+import { LIMITS } from "../core/limits.ts";
+import { foldName } from "../core/names.ts";
+import type { ColumnSpec } from "../format/types.ts";
+import type { SealBody, SealedExtent, Sealer, SealResult, SealTask } from "./seal.ts";
+
+/**
+ * Sealing one large body on all threads: it is cut at newlines, each cut is sealed into an extent of its own, and the
+ * outcome is what sealing it whole would have given.
+ *
+ * Cuts do not see each other's new columns while they are scanned. Afterwards their union, in the order of the cuts, is
+ * what the body adds. Where that is more than a request or the table may add, or two cuts spell one name differently,
+ * the cuts are sealed once more, under exactly the columns that a single scan would have chosen.
+ */
+export type SealedFlush = {
+  extents: SealedExtent[];
+  newColumns: readonly ColumnSpec[];
+  outcomes: SealResult["outcomes"];
+};
+
+const LINE_FEED = 10;
+
+/** Seals the task's only body in cuts of about `cutBytes`. */
+export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number): Promise<SealedFlush> {
+  const [body] = task.bodies;
+  if (body === undefined) return { extents: [], newColumns: [], outcomes: [] };
+  const cuts = cutAtNewlines(body.bytes, cutBytes).map((bytes) => ({ ...body, bytes, mayBeEmpty: true }));
+  const results = await sealEach(seal, task, cuts);
+  const { newColumns, agreed } = unionOf(task.columns, results);
+  if (agreed) return join(results, cuts, newColumns);
+  const columns = [...task.columns, ...newColumns];
+  const settled = cuts.map((cut) => ({ ...cut, maxNewColumns: 0 }));
+  return join(await sealEach(seal, { ...task, columns }, settled), cuts, newColumns);
+}
+
+function sealEach(seal: Sealer, task: SealTask, cuts: readonly SealBody[]): Promise<SealResult[]> {
+  return Promise.all(cuts.map((cut) => seal({ ...task, bodies: [cut] })));
+}
+
+/** Pieces of about `cutBytes`, each but the last ending in a line feed. */
+export function cutAtNewlines(bytes: Uint8Array, cutBytes: number): Uint8Array[] {
+  const cuts: Uint8Array[] = [];
+  for (let start = 0; start < bytes.length;) {
+    const feed = bytes.indexOf(LINE_FEED, start + cutBytes - 1);
+    const end = feed === -1 ? bytes.length : feed + 1;
+    cuts.push(bytes.subarray(start, end));
+    start = end;
+  }
+  return cuts;
+}
+
+/** The columns that one scan would have added, and whether every cut has found just some of them. */
+function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[]) {
+  const union = new Map<string, ColumnSpec>();
+  let agreed = true;
+  for (const column of results.flatMap(({ newColumns }) => newColumns)) {
+    const folded = foldName(column.name);
+    const known = union.get(folded);
+    if (known === undefined) union.set(folded, column);
+    else agreed &&= known.name === column.name;
+  }
+  const most = Math.min(LIMITS.newColumnsPerRequest, LIMITS.columnsPerTable - columns.length);
+  return { newColumns: [...union.values()].slice(0, most), agreed: agreed && union.size <= most };
+}
+
+function join(
+  results: readonly SealResult[],
+  cuts: readonly SealBody[],
+  newColumns: readonly ColumnSpec[],
+): SealedFlush {
+  let rows = 0;
+  for (const [index, { outcomes }] of results.entries()) {
+    const outcome = outcomes[0];
+    // A single scan stops at the first line that fails, which is in the first cut that fails.
+    if (outcome?.ok === false) return failed(inBody(outcome.error, cuts.slice(0, index)));
+    rows += outcome?.rows ?? 0;
+  }
+  if (rows === 0) return failed(toErrorRecord(new EngineError("bad_request_body", "the body has no rows")));
+  const extents = results.flatMap(({ extent }) => (extent === undefined ? [] : [extent]));
+  return { extents, newColumns, outcomes: [{ ok: true, rows }] };
+}
+
+function failed(error: ErrorRecord): SealedFlush {
+  return { extents: [], newColumns: [], outcomes: [{ ok: false, error }] };
+}
+
+/** The error with its line counted from the start of the body, which has `before` in front of the cut. */
+function inBody(error: ErrorRecord, before: readonly SealBody[]): ErrorRecord {
+  const { line } = error.details;
+  if (line === undefined) return error;
+  const inWhole = line + before.reduce((sum, { bytes }) => sum + countFeeds(bytes), 0);
+  const message = error.message.replace(/^line \d+/, `line ${inWhole}`);
+  return { ...error, message, details: { ...error.details, line: inWhole } };
+}
+
+function countFeeds(bytes: Uint8Array): number {
+  let feeds = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) feeds++;
+  return feeds;
+}
