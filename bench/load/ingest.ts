@@ -1,64 +1,197 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cutBodies, logRows } from "../support/log-rows.ts";
+import { readArguments, type Arguments } from "../support/arguments.ts";
+import { withTemporaryFolder } from "../support/data-file.ts";
+import type { IngestRun } from "../support/ingest-run.ts";
+import type { Cut } from "../support/load-plan.ts";
 import { summarizeProfiles } from "../support/profile.ts";
-import { median, startBenchServer, type BenchServer } from "../support/server.ts";
+import { machine, median, MIB, printTable, shown } from "../support/report.ts";
+import { PRESETS, type LoadCase } from "./cases.ts";
+import { runOverload } from "./overload.ts";
+import { startSide, type Side } from "./side.ts";
+import { stageOf } from "./stages.ts";
 
 /**
- * Question: how many rows and megabytes of NDJSON per second, and per CPU-second of the server process, does durable
- * and visible HTTP ingest take, and where does the CPU go?
+ * Question: how much NDJSON does durable and visible HTTP ingest take per second, and per CPU-second of the server; how
+ * long does a client wait for its acknowledgement, and what does it cost in memory and disk?
  *
- * 340-byte log rows in bodies of 1 MiB from 4 clients, keyed. Before a round counts, the server must answer the same
- * row count and sum as the data has. Not asked here: peers, small requests, other shapes.
+ *     node bench/load/ingest.ts [PRESET…] [options]
  *
- *     node bench/load/ingest.ts [--rows 300000] [--rounds 5] [--profile]
+ * See `bench/README.md` for the presets and how to read the figures.
  */
-const MIB = 1024 * 1024;
-const CLIENTS = 4;
+const OPTIONS = {
+  rows: { type: "string" },
+  rounds: { type: "string", default: "5" },
+  data: { type: "string" },
+  "body-bytes": { type: "string" },
+  "rows-per-request": { type: "string" },
+  connections: { type: "string" },
+  tables: { type: "string" },
+  "extra-columns": { type: "string" },
+  extents: { type: "string" },
+  undeclared: { type: "boolean" },
+  seconds: { type: "string", default: "60" },
+  factor: { type: "string", default: "4" },
+  profile: { type: "boolean" },
+} as const;
 
-const rows = argument("--rows", 300_000);
-const rounds = argument("--rounds", 5);
-const data = logRows(rows);
-const bodies = cutBodies(data, MIB);
-const bytesSum = sumOfBytes(data);
-
-console.log(`${cpus()[0]?.model} × ${cpus().length}, Node ${process.version}`);
-console.log(`${rows} rows, ${(data.length / 1e6).toFixed(1)} MB, ${bodies.length} bodies, ${CLIENTS} clients`);
-
-if (process.argv.includes("--profile")) await profile();
-else await measure();
-
-async function measure(): Promise<void> {
-  const server = await startBenchServer();
-  try {
-    const idleBytes = server.memory().residentBytes;
-    await round(server, "warm_up");
-    const results = [];
-    for (let i = 0; i < rounds; i++) results.push(await round(server, `round_${i}`));
-    const wall = median(results.map(({ wallSeconds }) => wallSeconds));
-    const cpu = median(results.map(({ cpuSeconds }) => cpuSeconds));
-    const mb = data.length / 1e6;
-    console.log(
-      `wall    ${wall.toFixed(2)} s   ${(rows / wall / 1000).toFixed(0)}k rows/s   ${(mb / wall).toFixed(0)} MB/s`,
-    );
-    console.log(
-      `cpu     ${cpu.toFixed(2)} s   ${(rows / cpu / 1000).toFixed(0)}k rows/CPU-s   ${(mb / cpu).toFixed(0)} MB/CPU-s`,
-    );
-    const peakBytes = server.memory().peakBytes;
-    console.log(`memory  idle ${(idleBytes / MIB).toFixed(0)} MiB, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
-    console.log(`disk    ${(median(results.map(({ written }) => written)) / 1e6).toFixed(1)} MB per round`);
-  } finally {
-    await server.stop();
+export async function main(args: readonly string[]): Promise<void> {
+  const options = readArguments(args, OPTIONS);
+  console.log(machine());
+  for (const name of options.positionals.length === 0 ? ["mib"] : options.positionals) {
+    console.log(`\n${name}`);
+    const preset = PRESETS[name === "overload" ? "mib" : name];
+    if (preset === undefined) {
+      throw new Error(`${name} is no preset; there are ${[...Object.keys(PRESETS), "overload"].join(", ")}`);
+    }
+    // The base of a comparison stays without extents.
+    const seedsAll = preset.every(({ extents }) => extents === 0);
+    const cases = preset.map((loadCase) => adjusted(loadCase, options, seedsAll));
+    if (name === "overload") await overload(cases, options);
+    else if (options.has("profile")) await profile(cases, options);
+    else await measure(cases, options.count("rounds"));
   }
 }
 
-async function profile(): Promise<void> {
+/** The case with what the command line says otherwise. */
+function adjusted(loadCase: LoadCase, options: Arguments, seedsAll: boolean): LoadCase {
+  const count = (name: string, otherwise: number) =>
+    options.text(name) === undefined ? otherwise : options.count(name);
+  return {
+    ...loadCase,
+    data: options.text("data") ?? loadCase.data,
+    rows: count("rows", loadCase.rows),
+    cut: adjustedCut(loadCase.cut, options),
+    connections: count("connections", loadCase.connections),
+    tables: count("tables", loadCase.tables),
+    extraColumns: count("extra-columns", loadCase.extraColumns),
+    extents: seedsAll || loadCase.extents > 0 ? count("extents", loadCase.extents) : 0,
+    declared: loadCase.declared && !options.has("undeclared"),
+  };
+}
+
+function adjustedCut(cut: Cut, options: Arguments): Cut {
+  if (options.text("rows-per-request") !== undefined) return { rows: options.count("rows-per-request") };
+  return options.text("body-bytes") === undefined ? cut : { sizeBytes: options.count("body-bytes") };
+}
+
+async function measure(cases: readonly LoadCase[], rounds: number): Promise<void> {
+  const names = ["warm_up", ...Array.from({ length: rounds }, (_, i) => `round_${i}`)];
+  await withSides(cases, names, [], async (sides) => {
+    const runs = new Map<Side, IngestRun[]>(sides.map((side) => [side, []]));
+    for (const round of names) {
+      for (const side of sides) {
+        const run = await side.run(round);
+        if (round !== "warm_up") runs.get(side)?.push(run);
+      }
+    }
+    report(sides, runs);
+  });
+}
+
+async function withSides(
+  cases: readonly LoadCase[],
+  rounds: readonly string[],
+  nodeArgs: readonly string[],
+  task: (sides: readonly Side[]) => Promise<void>,
+): Promise<void> {
+  await withTemporaryFolder(async (folder) => {
+    const sides: Side[] = [];
+    try {
+      for (const loadCase of cases) {
+        const side = await startSide(loadCase, { folder, rounds, nodeArgs });
+        if (side !== undefined) sides.push(side);
+      }
+      for (const side of sides) describe(side);
+      await task(sides);
+    } finally {
+      for (const side of sides) await side.stop();
+    }
+  });
+}
+
+function describe({ case: loadCase, data }: Side): void {
+  const { cut, connections, tables, extraColumns, extents, declared } = loadCase;
+  const bodies = "rows" in cut ? `${cut.rows} rows` : `${shown(cut.sizeBytes / MIB)} MiB`;
+  const more = [
+    tables > 1 ? `${tables} tables` : "",
+    extraColumns > 0 ? `${extraColumns} columns more than the rows have` : "",
+    extents > 0 ? `${extents} extents before` : "",
+    declared ? "" : "undeclared columns",
+  ].filter((text) => text !== "");
+  console.log(
+    [
+      `${loadCase.name}: ${data.rows} rows of ${data.name}, ${shown(data.sizeBytes / 1e6)} MB`,
+      `${bodies} per request, ${connections} connections, keyed`,
+      ...more,
+    ].join("; "),
+  );
+}
+
+/** Every figure is the median of the rounds but memory and the longest wait, which are the worst. */
+function report(sides: readonly Side[], runs: ReadonlyMap<Side, IngestRun[]>): void {
+  const columns: [string, (side: Side, of: Summary) => number][] = [
+    ["wall MB/s", ({ data }, of) => data.sizeBytes / 1e6 / of.median((run) => run.wallSeconds)],
+    ["MB/CPU-s", ({ data }, of) => data.sizeBytes / 1e6 / of.median((run) => run.serverCpuSeconds)],
+    ["k rows/s", ({ data }, of) => data.rows / 1e3 / of.median((run) => run.wallSeconds)],
+    ["acks/s", (_, of) => of.median((run) => run.accepted / run.wallSeconds)],
+    ["p50 ms", (_, of) => of.median((run) => run.latencyMs.p50)],
+    ["p99 ms", (_, of) => of.median((run) => run.latencyMs.p99)],
+    ["max ms", (_, of) => of.worst((run) => run.latencyMs.max)],
+    ["loop p99 ms", (_, of) => of.median((run) => run.loopP99Ms)],
+    ["idle MiB", ({ idleBytes }) => idleBytes / MIB],
+    ["peak MiB", (_, of) => of.worst((run) => run.peakBytes) / MIB],
+    ["disk MB", (_, of) => of.median((run) => run.diskBytes) / 1e6],
+    ["refused", (_, of) => of.worst((run) => run.refused)],
+    ["client CPU-s", (_, of) => of.median((run) => run.cpuSeconds)],
+    ["server CPU-s", (_, of) => of.median((run) => run.serverCpuSeconds)],
+  ];
+  printTable(
+    ["", ...columns.map(([name]) => name)],
+    sides.map((side) => {
+      const of = summaryOf(runs.get(side) ?? []);
+      return [side.case.name, ...columns.map(([, figure]) => shown(figure(side, of)))];
+    }),
+  );
+  reportRatios(sides, runs);
+}
+
+type Figure = (run: IngestRun) => number;
+type Summary = Record<"median" | "worst", (figure: Figure) => number>;
+
+function summaryOf(runs: readonly IngestRun[]): Summary {
+  return {
+    median: (figure) => median(runs.map(figure)),
+    worst: (figure) => Math.max(...runs.map(figure)),
+  };
+}
+
+/** MB per CPU-second against the first case, round by round. */
+function reportRatios([base, ...others]: readonly Side[], runs: ReadonlyMap<Side, IngestRun[]>): void {
+  if (base === undefined) return;
+  const rate = (side: Side, round: number) => side.data.sizeBytes / (runs.get(side)?.[round]?.serverCpuSeconds ?? 0);
+  for (const side of others) {
+    const ratios = (runs.get(side) ?? []).map((_, round) => rate(side, round) / rate(base, round));
+    console.log(`${side.case.name}: ${shown(median(ratios))}× the MB/CPU-s of ${base.case.name}`);
+  }
+}
+
+async function overload(cases: readonly LoadCase[], options: Arguments): Promise<void> {
+  await withSides(cases, ["warm_up", "capacity", "overload"], [], async (sides) => {
+    for (const side of sides) {
+      await runOverload(side, { seconds: options.count("seconds"), factor: options.count("factor") });
+    }
+  });
+}
+
+/** Where the CPU of the server's JavaScript goes. */
+async function profile(cases: readonly LoadCase[], options: Arguments): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "engine-profile-"));
-  const server = await startBenchServer({ nodeArgs: ["--cpu-prof", `--cpu-prof-dir=${folder}`] });
-  await round(server, "warm_up");
-  for (let i = 0; i < rounds; i++) await round(server, `round_${i}`);
-  await server.stop();
+  const rounds = Array.from({ length: options.count("rounds") }, (_, i) => `round_${i}`);
+  await withSides(cases.slice(0, 1), rounds, ["--cpu-prof", `--cpu-prof-dir=${folder}`], async (sides) => {
+    for (const round of rounds) for (const side of sides) await side.run(round);
+  });
   const { totalMs, stages, functions } = summarizeProfiles(folder, stageOf);
   const line = ([name, ms]: [string, number]) =>
     `  ${((100 * ms) / totalMs).toFixed(1).padStart(5)} %  ${(ms / 1000).toFixed(2)} s  ${name}`;
@@ -69,58 +202,4 @@ async function profile(): Promise<void> {
   await rm(folder, { recursive: true });
 }
 
-function stageOf(url: string): string | undefined {
-  if (/\/src\/format\/(ndjson|decimal|time)/.test(url)) return "scan: parse and assemble rows";
-  if (url.includes("/src/format/columns/")) return "scan: column builders";
-  if (/\/src\/format\/|apache-arrow|flatbuffers/.test(url)) return "seal: encode the extent";
-  if (url.includes("/src/ingest/seal")) return "seal: other (checksum, hand-over)";
-  if (url.includes("/src/io/objectstore/")) return "upload";
-  if (url.includes("/src/catalog/")) return "commit";
-  if (/\/src\/(io\/http|api)\//.test(url)) return "receive and acknowledge";
-  if (url.includes("/src/ingest/")) return "stage";
-  if (url.includes("piscina")) return "thread pool";
-  return undefined;
-}
-
-async function round(server: BenchServer, table: string) {
-  const cpuBefore = server.cpuSeconds();
-  const startedMs = performance.now();
-  let next = 0;
-  let written = 0;
-  const client = async () => {
-    for (let i = next++; i < bodies.length; i = next++) {
-      const response = await fetch(`${server.url}/v1/ingest`, {
-        method: "POST",
-        headers: { "Content-Type": "application/x-ndjson", "X-Table": table, "X-Idempotency-Key": `${i}` },
-        body: bodies[i] as Buffer<ArrayBuffer>,
-      });
-      const ack = (await response.json()) as { bytes_written: number };
-      if (response.status !== 200) throw new Error(`ingest answered ${response.status}: ${JSON.stringify(ack)}`);
-      written += ack.bytes_written;
-    }
-  };
-  await Promise.all(Array.from({ length: CLIENTS }, client));
-  const wallSeconds = (performance.now() - startedMs) / 1000;
-  const cpuSeconds = server.cpuSeconds() - cpuBefore;
-  await checkAnswers(server, table);
-  return { wallSeconds, cpuSeconds, written };
-}
-
-async function checkAnswers(server: BenchServer, table: string): Promise<void> {
-  const body = `SELECT count(*) AS n, sum(bytes::BIGINT) AS bytes FROM ${table}`;
-  const text = await (await fetch(`${server.url}/v1/query`, { method: "POST", body })).text();
-  const answer = JSON.parse(text) as { n: number; bytes: number };
-  if (answer.n !== rows || Number(answer.bytes) !== bytesSum) throw new Error(`the answers differ: ${text}`);
-}
-
-function sumOfBytes(ndjson: Buffer): number {
-  let sum = 0;
-  for (const line of ndjson.toString().split("\n"))
-    if (line !== "") sum += (JSON.parse(line) as { bytes: number }).bytes;
-  return sum;
-}
-
-function argument(name: string, defaultValue: number): number {
-  const index = process.argv.indexOf(name);
-  return index === -1 ? defaultValue : Number(process.argv[index + 1]);
-}
+if (import.meta.main) await main(process.argv.slice(2));

@@ -1,66 +1,121 @@
-import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { CreateTable } from "../../src/catalog/catalog.ts";
+import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/log.ts";
+import { duckdbAnswersSql, type Answers } from "./answers.ts";
+import { cpuSecondsOf, diskBytesOf, memoryOf, resetPeak } from "./process-stats.ts";
+import type { Checks } from "./shapes.ts";
 
-/** A server to measure: a process of its own on a fresh home, and its CPU time as the kernel counts it. */
+/** A server to measure: a process of its own, as a user starts it. */
 export type BenchServer = {
   url: string;
   home: string;
-  /** User and system CPU seconds of the server process so far, all of its threads, no children. */
+  /** User and system CPU seconds so far, of all threads and of the children. */
   cpuSeconds(): number;
-  /** Resident bytes now and at the highest. */
+  /** Resident bytes of the server's process, without the query processes: now, and the most since `resetPeak`. */
   memory(): { residentBytes: number; peakBytes: number };
+  resetPeak(): void;
+  /** Bytes on the disk: extents, catalog and its log. */
+  diskBytes(): Promise<number>;
+  /** The event loop's delay (ms, 99th percentile) since it was asked last. An idle loop shows the 10 ms it samples at. */
+  loopP99Ms(): Promise<number>;
+  answers(table: string, checks: Checks): Promise<Answers>;
+  /** Ends the server and removes its home, unless the home was given. */
   stop(): Promise<void>;
 };
 
-const ENTRY = fileURLToPath(new URL("../../roles/main.ts", import.meta.url));
-/** `sysconf(_SC_CLK_TCK)`, which Linux fixes for user space. */
-const TICKS_PER_SECOND = 100;
+export type ServerOptions = {
+  /** An existing folder; else a fresh one is made, and removed in the end. */
+  home?: string;
+  nodeArgs?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+  /** Tables that exist before the start. */
+  tables?: readonly CreateTable[];
+};
 
-export async function startBenchServer(
-  options: { nodeArgs?: string[]; env?: Record<string, string> } = {},
-): Promise<BenchServer> {
-  const home = await mkdtemp(join(tmpdir(), "engine-bench-"));
+const ENTRY = fileURLToPath(new URL("../../roles/main.ts", import.meta.url));
+
+export async function startBenchServer(options: ServerOptions = {}): Promise<BenchServer> {
+  const home = options.home ?? (await mkdtemp(join(tmpdir(), "engine-bench-")));
+  await createTables(home, options.tables ?? []);
   const args = [...(options.nodeArgs ?? []), ENTRY, "serve", "--addr", "127.0.0.1:0"];
   const child = spawn(process.execPath, args, {
-    env: { ...process.env, ENGINE_HOME: home, ...options.env },
+    env: { ...environment(), ENGINE_HOME: home, ...options.env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  const url = await new Promise<string>((resolve, reject) => {
+  const url = await listening(child);
+  const pid = Number(child.pid);
+  return {
+    url,
+    home,
+    cpuSeconds: () => cpuSecondsOf(pid),
+    memory: () => memoryOf(pid),
+    resetPeak: () => resetPeak(pid),
+    diskBytes: () => diskBytesOf(home),
+    loopP99Ms: () => loopP99Ms(url),
+    answers: (table, checks) => answersOf(url, table, checks),
+    stop: async () => {
+      child.kill("SIGTERM");
+      await gone;
+      if (options.home === undefined) await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** This process's environment without settings of the engine that the shell may carry. */
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ENGINE_")));
+}
+
+async function createTables(home: string, tables: readonly CreateTable[]): Promise<void> {
+  if (tables.length === 0) return;
+  const catalog = await openSqliteCatalog({
+    path: join(home, "catalog.db"),
+    clock: systemClock,
+    log: silentLog,
+    mode: "server",
+    onFailure: (reason) => {
+      throw reason;
+    },
+  });
+  try {
+    for (const table of tables) await catalog.createTable(table);
+  } finally {
+    await catalog.close();
+  }
+}
+
+function listening(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
     let log = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      log += text;
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      // The pipe is read on to its end, or the server would wait for us; but only its beginning is of interest.
+      if (log.length < MAX_LOG_CHARS) log += text;
       const found = /"url":"(http:[^"]+)"/.exec(log)?.[1];
       if (found !== undefined) resolve(found);
     });
     child.once("exit", () => reject(new Error(`the server ended before it listened:\n${log}`)));
   });
-  const pid = String(child.pid);
-  return {
-    url,
-    home,
-    cpuSeconds: () => {
-      const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-      return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-    },
-    memory: () => {
-      const status = readFileSync(`/proc/${pid}/status`, "utf8");
-      const bytesOf = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) * 1024;
-      return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
-    },
-    stop: async () => {
-      child.kill("SIGTERM");
-      await gone;
-      await rm(home, { recursive: true, force: true });
-    },
-  };
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+const MAX_LOG_CHARS = 64 * 1024;
+
+async function loopP99Ms(url: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const seconds = /^engine_nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(text)?.[1];
+  return Number(seconds ?? Number.NaN) * 1000;
+}
+
+async function answersOf(url: string, table: string, checks: Checks): Promise<Answers> {
+  const response = await fetch(`${url}/v1/query`, { method: "POST", body: duckdbAnswersSql(checks, table) });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`the query answered ${response.status}: ${text}`);
+  const { n, s, h } = JSON.parse(text) as { n: number; s: number | null; h: number | null };
+  return { rows: n, sum: s ?? 0, hash: h ?? 0 };
 }

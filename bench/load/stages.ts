@@ -1,0 +1,13 @@
+/** The stage of ingest that a source file belongs to; undefined for code that every stage uses. */
+export function stageOf(url: string): string | undefined {
+  if (/\/src\/format\/(ndjson|decimal|time)/.test(url)) return "scan: parse and assemble rows";
+  if (url.includes("/src/format/columns/")) return "scan: column builders";
+  if (/\/src\/format\/|apache-arrow|flatbuffers/.test(url)) return "seal: encode the extent";
+  if (url.includes("/src/ingest/seal")) return "seal: other (checksum, hand-over)";
+  if (url.includes("/src/io/objectstore/")) return "upload";
+  if (url.includes("/src/catalog/")) return "commit";
+  if (/\/src\/(io\/http|api)\//.test(url)) return "receive and acknowledge";
+  if (url.includes("/src/ingest/")) return "stage";
+  if (url.includes("piscina")) return "thread pool";
+  return undefined;
+}

@@ -1,0 +1,30 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { main as runKernel } from "./kernel/scanner.ts";
+import { main as runLoad } from "./load/ingest.ts";
+
+/** The benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
+const printed: string[] = [];
+
+beforeEach(() => {
+  printed.length = 0;
+  vi.spyOn(console, "log").mockImplementation((text: unknown) => {
+    printed.push(String(text));
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+test("the kernel's stages run on every synthetic shape, with the answers of DuckDB and JSON.parse", async () => {
+  await runKernel(["logs", "wide", "nested", "numbers", "text", "--rows", "1000", "--rounds", "1"]);
+  expect(printed.join("\n")).toMatch(/^text( +[0-9.]+){10}$/m);
+});
+
+test("ingest is measured and its answers checked", async () => {
+  await runLoad(["mib", "--rows", "1000", "--rounds", "1", "--body-bytes", "65536"]);
+  expect(printed.join("\n")).toMatch(/^mib( +[0-9.]+){14}$/m);
+});
+
+test("a preset that does not exist is refused by name", async () => {
+  await expect(runLoad(["mibb"])).rejects.toThrow("mibb is no preset");
+});

@@ -1,0 +1,125 @@
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCodeOf } from "../../src/core/errors.ts";
+
+/** What the kernel says of a process, and of the disk. Linux only. */
+
+/** `sysconf(_SC_CLK_TCK)`, which Linux fixes for user space. */
+const TICKS_PER_SECOND = 100;
+/** Positions behind the name in `/proc/PID/stat`. */
+const PARENT = 1;
+const OWN_TICKS = [11, 12];
+const ENDED_CHILDREN_TICKS = [13, 14];
+
+/**
+ * User and system CPU seconds of a process and of everything it started: all threads, children that live, and children
+ * that ended (from the moment their parent took notice of it).
+ */
+export function cpuSecondsOf(pid: number): number {
+  const stats = new Map<number, string[]>();
+  for (const name of readdirSync("/proc")) if (/^\d+$/.test(name)) stats.set(Number(name), statFields(name));
+  let seconds = 0;
+  for (const [id, fields] of stats) {
+    if (!descendsFrom(id, pid, stats)) continue;
+    // Ticks are rounded down per process, which hides many small ones; the scheduler's nanoseconds forget ended threads.
+    // Neither counts too much.
+    seconds += Math.max(ticksOf(fields, OWN_TICKS) / TICKS_PER_SECOND, scheduledSeconds(id));
+    seconds += ticksOf(fields, ENDED_CHILDREN_TICKS) / TICKS_PER_SECOND;
+  }
+  return seconds;
+}
+
+function descendsFrom(id: number, ancestor: number, stats: ReadonlyMap<number, string[]>): boolean {
+  for (let at = id; at > 0; at = Number(stats.get(at)?.[PARENT] ?? 0)) if (at === ancestor) return true;
+  return false;
+}
+
+function ticksOf(fields: readonly string[], positions: readonly number[]): number {
+  return positions.reduce((sum, position) => sum + Number(fields[position] ?? 0), 0);
+}
+
+function statFields(pid: string): string[] {
+  const text = readProc(`/proc/${pid}/stat`);
+  // The name is in parentheses and may hold anything.
+  return text.slice(text.lastIndexOf(")") + 2).split(" ");
+}
+
+/** Time on a core of the threads that live. */
+function scheduledSeconds(pid: number): number {
+  const folder = `/proc/${pid}/task`;
+  let nanoseconds = 0;
+  for (const thread of existsSync(folder) ? readdirSync(folder) : []) {
+    nanoseconds += Number(readProc(`${folder}/${thread}/schedstat`).split(" ")[0] ?? 0);
+  }
+  return nanoseconds / 1e9;
+}
+
+/** Empty when the process ended while we looked: its parent counts it. */
+function readProc(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code === "ENOENT" || code === "ESRCH") return "";
+    throw error;
+  }
+}
+
+/** Resident bytes of one process without its children: now, and the most since `resetPeak`. */
+export function memoryOf(pid: number): { residentBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytesOf = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+  return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
+}
+
+/** Makes the peak start over from what is resident now (proc(5): clear_refs). */
+export function resetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+/** Bytes that the files below a folder take on the disk. Files that vanish meanwhile count nothing. */
+export async function diskBytesOf(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  let total = 0;
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const info = await stat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    total += (info?.blocks ?? 0) * BLOCK_BYTES;
+  }
+  return total;
+}
+
+/** The unit of `st_blocks`. */
+const BLOCK_BYTES = 512;
+
+/** The process that listens on a TCP port of this machine; throws when none is found that we may look into. */
+export function pidListeningOn(port: number): number {
+  const inodes = new Set(["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) => listeningInodes(file, port)));
+  for (const name of readdirSync("/proc")) {
+    if (/^\d+$/.test(name) && socketInodes(name).some((inode) => inodes.has(inode))) return Number(name);
+  }
+  throw new Error(`found no process that listens on port ${port}; a benchmark must run as the same user`);
+}
+
+const LISTEN = "0A";
+
+function listeningInodes(file: string, port: number): string[] {
+  if (!existsSync(file)) return [];
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const lines = readFileSync(file, "utf8").split("\n").slice(1);
+  return lines.flatMap((line) => {
+    const fields = line.trim().split(/\s+/);
+    return fields[1]?.endsWith(suffix) === true && fields[3] === LISTEN ? [fields[9] ?? ""] : [];
+  });
+}
+
+function socketInodes(pid: string): string[] {
+  try {
+    const folder = `/proc/${pid}/fd`;
+    return readdirSync(folder).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(join(folder, fd)))?.[1] ?? []);
+  } catch {
+    // Another user's, or gone.
+    return [];
+  }
+}

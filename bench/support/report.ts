@@ -1,0 +1,42 @@
+import { cpus, totalmem } from "node:os";
+
+/** How results are summed up and printed. */
+
+export const MIB = 1024 * 1024;
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
+}
+
+/** The value that the share `q` of the (ascending) values does not pass: nearest rank. */
+export function quantile(sorted: Float64Array, q: number): number {
+  return sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN;
+}
+
+export function machine(): string {
+  const memory = `${(totalmem() / 1024 ** 3).toFixed(0)} GiB`;
+  return `${cpus()[0]?.model ?? "unknown processor"} × ${cpus().length}, ${memory}, ${process.platform}, Node ${process.version}`;
+}
+
+/** A table of text: the first column to the left, the others to the right. */
+export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? "").length)));
+  for (const row of all) {
+    const cells = widths.map((width, column) => {
+      const text = row[column] ?? "";
+      return column === 0 ? text.padEnd(width) : text.padStart(width);
+    });
+    console.log(cells.join("  ").trimEnd());
+  }
+}
+
+/** `value` with about three digits. */
+export function shown(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  if (Math.abs(value) >= 100) return value.toFixed(0);
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
+}
