@@ -10,9 +10,18 @@ import type { TextColumn } from "../columns/text-column.ts";
 import type { VectorColumn } from "../columns/vector-column.ts";
 import { toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { BodyLines } from "./body-lines.ts";
-import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, skipSpaceBytes } from "./json-bytes.ts";
+import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, quotedEnd, skipSpaceBytes } from "./json-bytes.ts";
 import { hasToken, KeyTable, type Slot } from "./key-table.ts";
-import { exactReal, newNumberToken, plainInteger, readNumber } from "./number-bytes.ts";
+import {
+  exactReal,
+  longReal,
+  newNumberToken,
+  plainInteger,
+  readLongDigits,
+  readNumber,
+  Words,
+  type LongDigits,
+} from "./number-bytes.ts";
 import { allOrNothing, type BodyScanner, type NdjsonBody } from "./scanner.ts";
 import { TimeReader } from "./time-bytes.ts";
 
@@ -69,6 +78,8 @@ const MAX_KEY_BYTES = 1_024;
 const number = newNumberToken();
 const time = new TimeReader();
 const json = new JsonReader();
+const longDigits: LongDigits = { billions: 0, rest: 0 };
+const words = new Words();
 
 class RowScanner {
   readonly set: ColumnSet;
@@ -305,11 +316,11 @@ class RowScanner {
   }
 
   #escapedText(source: Uint8Array, start: number, column: TextColumn, rows: number): number {
-    const end = stringEnd(source, start);
+    const end = quotedEnd(this.#view, start + 1);
     if (end === REFUSED) return REFUSED;
     this.#ready(column, rows);
-    const { target, from } = column.room(end - start);
-    const decoded = decodeString(source, start + 1, end - 1, target, from);
+    const { target, from } = column.room(end - start + SLACK_BYTES);
+    const decoded = decodeString(source, this.#view, start + 1, end - 1, target, from);
     if (decoded < 0) return REFUSED;
     column.endText(decoded);
     return end;
@@ -347,6 +358,11 @@ class RowScanner {
       column.appendWords(Math.floor(value / 0x1_0000_0000), value % 0x1_0000_0000);
       return end;
     }
+    if (number.plain && readLongDigits(source, at, number, longDigits)) {
+      if (!words.setLong(longDigits, number.negative)) return REFUSED;
+      column.appendWords(words.high, words.low);
+      return end;
+    }
     const exact = toInt64(latin1(source, at, end));
     if (exact === undefined) return REFUSED;
     column.appendLong(exact);
@@ -356,11 +372,19 @@ class RowScanner {
   #real(source: Uint8Array, at: number, column: RealColumn, rows: number): number {
     const end = this.#numberEnd(source, at);
     if (end === REFUSED) return REFUSED;
-    const value = exactReal(number) ?? toFinite(latin1(source, at, end));
+    const value = this.#finite(source, at, end);
     if (value === undefined) return REFUSED;
     this.#ready(column, rows);
     column.appendReal(value);
     return end;
+  }
+
+  /** The number last read, which stands at `[start, end)`, as a finite double. */
+  #finite(source: Uint8Array, start: number, end: number): number | undefined {
+    const value = exactReal(number);
+    if (value !== undefined) return value;
+    const long = readLongDigits(source, start, number, longDigits) ? longReal(longDigits, number) : undefined;
+    return long ?? toFinite(latin1(source, start, end));
   }
 
   /** Reads a time into `time`: a string in the usual form, or a number. */
@@ -389,7 +413,7 @@ class RowScanner {
     for (let i = 0; i < dimensions; i++) {
       const end = this.#numberEnd(source, at);
       if (end === REFUSED) return REFUSED;
-      const value = Math.fround(exactReal(number) ?? Number(latin1(source, at, end)));
+      const value = Math.fround(this.#finite(source, at, end) ?? Infinity);
       if (!Number.isFinite(value)) return REFUSED;
       this.#vector[i] = value;
       at = skipSpaceBytes(source, end);
@@ -449,16 +473,6 @@ function plainKeyEnd(source: Uint8Array, start: number): number {
     if (byte === BYTE.quote) return at;
     if (byte === BYTE.backslash || byte < FIRST_PRINTABLE) return REFUSED;
     at++;
-  }
-}
-
-/** Position after the string at `start`, whatever its escapes; `REFUSED` when the line ends first. */
-function stringEnd(source: Uint8Array, start: number): number {
-  for (let at = start + 1; ; at++) {
-    const byte = source[at] as number;
-    if (byte === BYTE.quote) return at + 1;
-    if (byte < FIRST_PRINTABLE) return REFUSED;
-    if (byte === BYTE.backslash && (source[++at] as number) < FIRST_PRINTABLE) return REFUSED;
   }
 }
 

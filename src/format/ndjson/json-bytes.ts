@@ -218,19 +218,54 @@ function sameBytes(source: Uint8Array, startA: number, endA: number, startB: num
 }
 
 /**
+ * The first quote, backslash or control character from `start` on, looked for four bytes at a time: see
+ * `TextColumn.appendQuoted`.
+ */
+function nextSpecial(view: DataView, start: number): number {
+  let at = start;
+  for (;;) {
+    const word = view.getInt32(at, true);
+    const quote = word ^ 0x22222222;
+    const slash = word ^ 0x5c5c5c5c;
+    const hits =
+      (((word - 0x20202020) & ~word) | ((quote - 0x01010101) & ~quote) | ((slash - 0x01010101) & ~slash)) & 0x80808080;
+    if (hits !== 0) return at + ((31 - Math.clz32(hits & -hits)) >> 3);
+    at += 4;
+  }
+}
+
+/** Position after the closing quote of the string whose characters start at `start`; -1 when the line ends first. */
+export function quotedEnd(view: DataView, start: number): number {
+  for (let at = nextSpecial(view, start); ; at = nextSpecial(view, at + 2)) {
+    const byte = view.getUint8(at);
+    if (byte === BYTE.quote) return at + 1;
+    if (byte !== BYTE.backslash || view.getUint8(at + 1) < FIRST_PRINTABLE) return -1;
+  }
+}
+
+/**
  * Decodes the characters `source[start, end)` of a string with escapes into UTF-8 at `to`; returns where it ended, or
  * -1 when an escape is not legal or is half of a surrogate pair. The result is never longer than the source.
  */
-export function decodeString(source: Uint8Array, start: number, end: number, target: Uint8Array, to: number): number {
+export function decodeString(
+  source: Uint8Array,
+  view: DataView,
+  start: number,
+  end: number,
+  target: Uint8Array,
+  to: number,
+): number {
   let length = to;
   let at = start;
   while (at < end) {
-    const byte = source[at++] as number;
-    if (byte !== BYTE.backslash) {
-      target[length++] = byte;
+    const run = nextSpecial(view, at);
+    if (run > at) {
+      length = copyRun(source, at, run, target, length);
+      at = run;
       continue;
     }
-    const escape = source[at++] as number;
+    const escape = source[at + 1] as number;
+    at += 2;
     if (escape !== BYTE.u) {
       const decoded = ESCAPES[escape] as number;
       if (decoded === 0) return -1;
@@ -249,6 +284,16 @@ export function decodeString(source: Uint8Array, start: number, end: number, tar
     length = putCodePoint(target, length, code);
   }
   return length;
+}
+
+/** Up to this many bytes a loop beats making a view for a bulk copy. */
+const SHORT_RUN_BYTES = 48;
+
+function copyRun(source: Uint8Array, start: number, end: number, target: Uint8Array, to: number): number {
+  const length = end - start;
+  if (length > SHORT_RUN_BYTES) target.set(source.subarray(start, end), to);
+  else for (let i = 0; i < length; i++) target[to + i] = source[start + i] as number;
+  return to + length;
 }
 
 /** The UTF-16 unit of four hexadecimal digits; -1 when they are none. */

@@ -1,4 +1,4 @@
-import { EXACT_DIGITS, type NumberToken } from "./number-bytes.ts";
+import { EXACT_DIGITS, Words, type NumberToken } from "./number-bytes.ts";
 
 /**
  * RFC 3339 timestamps read from bytes, in the one form that nearly every producer writes:
@@ -18,15 +18,11 @@ const ZERO = 0x30;
 const MAX_SECONDS = 9_223_372_035;
 const SECONDS_PER_DAY = 86_400;
 const NS_PER_SECOND = 1e9;
-const TWO_16 = 0x1_0000;
-const TWO_32 = 0x1_0000_0000;
 const NOT_A_DATE = Number.NaN;
 const DAYS_BEFORE_MONTH = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
-export class TimeReader {
-  /** Halves of the last time read. */
-  high = 0;
-  low = 0;
+/** Holds the last time read, in nanoseconds. */
+export class TimeReader extends Words {
   /** The date of the last time read, packed, and its days since the epoch: neighbours mostly share it. */
   #date = -1;
   #days = 0;
@@ -60,7 +56,7 @@ export class TimeReader {
     }
     const offset = this.#readOffset(source, at, end);
     if (Number.isNaN(offset)) return false;
-    this.#store(days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second - offset, nanos);
+    this.set(days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second - offset, nanos);
     return true;
   }
 
@@ -81,8 +77,8 @@ export class TimeReader {
       exponent === 0
         ? (whole - seconds * unit) * (NS_PER_SECOND / unit)
         : (digits - whole * scale) * (NS_PER_SECOND / scale);
-    if (negative) this.#store(-seconds, -nanos);
-    else this.#store(seconds, nanos);
+    if (negative) this.set(-seconds, -nanos);
+    else this.set(seconds, nanos);
     return true;
   }
 
@@ -114,18 +110,6 @@ export class TimeReader {
     const minutes = twoDigits(source, at + 4);
     if (hours < 0 || minutes < 0 || hours > 23 || minutes > 59) return NOT_A_DATE;
     return (hours * 3600 + minutes * 60) * (sign === DASH ? -1 : 1);
-  }
-
-  /** `seconds × 10^9 + nanos` in 64 bits, with doubles that stay exact: seconds are taken in two parts. */
-  #store(seconds: number, nanos: number): void {
-    const upper = Math.floor(seconds / TWO_16);
-    const product = upper * NS_PER_SECOND;
-    const rest = (seconds - upper * TWO_16) * NS_PER_SECOND + nanos;
-    const productHigh = Math.floor(product / TWO_16);
-    const restHigh = Math.floor(rest / TWO_32);
-    const low = (product - productHigh * TWO_16) * TWO_16 + (rest - restHigh * TWO_32);
-    this.high = productHigh + restHigh + (low >= TWO_32 ? 1 : 0);
-    this.low = low >= TWO_32 ? low - TWO_32 : low;
   }
 }
 
