@@ -88,6 +88,7 @@ function asIngestError(error: unknown): EngineError {
 /** One round; resolves to the bodies that must come back. */
 async function attemptFlush(ports: FlushPorts, target: Target, bodies: FlushBody[]): Promise<FlushBody[]> {
   ports.committer.approach();
+  let committing = false;
   let leftCommitter = false;
   const leave = () => {
     if (!leftCommitter) ports.committer.leave();
@@ -103,9 +104,13 @@ async function attemptFlush(ports: FlushPorts, target: Target, bodies: FlushBody
     if (survivors.length === 0) return [];
     const extents = await Promise.all(sealed.extents.map((extent) => upload(ports, table, extent)));
     const commit = describeCommit(table, sealed.newColumns, extents, survivors);
+    committing = true;
     const outcome = ports.committer.commit(commit);
     leave();
     return await concludeCommit(ports, commit, await outcome, survivors);
+  } catch (error) {
+    if (committing || error instanceof EngineError) throw error;
+    throw new EngineError("ingest_failed", `nothing was stored: ${messageOf(error)}`, { cause: error });
   } finally {
     leave();
   }

@@ -24,13 +24,19 @@ const LINE_FEED = 10;
 export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number): Promise<SealedFlush> {
   const [body] = task.bodies;
   if (body === undefined) return { extents: [], newColumns: [], outcomes: [] };
-  const cuts = cutAtNewlines(body.bytes, cutBytes).map((bytes) => ({ ...body, bytes, mayBeEmpty: true }));
+  const cuts = cutsOf(body, cutBytes);
   const results = await sealEach(seal, task, cuts);
   const { newColumns, agreed } = unionOf(task.columns, results);
   if (agreed) return join(results, cuts, newColumns);
   const columns = [...task.columns, ...newColumns];
-  const settled = cuts.map((cut) => ({ ...cut, maxNewColumns: 0 }));
-  return join(await sealEach(seal, { ...task, columns }, settled), cuts, newColumns);
+  return join(await sealEach(seal, { ...task, columns }, cutsOf(body, cutBytes, 0)), cuts, newColumns);
+}
+
+function cutsOf(body: SealBody, cutBytes: number, maxNewColumns: number = LIMITS.newColumnsPerRequest): SealBody[] {
+  const { evolve, arrivedAtNs } = body;
+  return cutAtNewlines(body.bytes, cutBytes).map((bytes) => {
+    return { bytes, evolve, arrivedAtNs, maxNewColumns, mayBeEmpty: true };
+  });
 }
 
 function sealEach(seal: Sealer, task: SealTask, cuts: readonly SealBody[]): Promise<SealResult[]> {
