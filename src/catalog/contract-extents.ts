@@ -91,12 +91,13 @@ export function extentsContract({ catalog, table }: Subject): void {
 
 export function statisticsContract({ catalog, table }: Subject): void {
   const STATS: ColumnStats[] = [
-    { name: "at", nullCount: 0, min: "-9223372036854775808", max: "9223372036854775807" },
+    { name: "at", nullCount: 0, distinct: 10, min: "-9223372036854775808", max: "9223372036854775807" },
     { name: "body", nullCount: 10 },
     { name: "text", nullCount: 1, min: "", max: "\0\u0001\u001f\u007f\u0000" },
-    { name: "odd", nullCount: 2, min: "\ud800", max: '\u{10ffff}"\\\n' },
+    { name: "odd", nullCount: 2, distinct: 1, min: "\ud800", max: '\u{10ffff}"\\\n' },
     { name: "half", nullCount: 3, min: "only a minimum" },
     { name: "__proto__", nullCount: 4, max: "null" },
+    { name: "uncounted", nullCount: 0, distinct: Number.MAX_SAFE_INTEGER },
   ];
 
   const commitStats = async () => {

@@ -65,8 +65,11 @@ export const DEFAULT_SHAPE: readonly ColumnSpec[] = [
  * text (exact past 2^53), reals as JSON numbers, strings as at most 64 bytes of UTF-8 (the minimum cut down, the
  * maximum cut and rounded up so that it still bounds every value). Absent where the column has no value, or no order
  * (`dynamic`, `vector`), or where no such bound exists.
+ *
+ * `distinct` estimates how many different values there are (`columns/distinct.ts`), nulls not counted: from one to the
+ * number of values, and exact up to a few hundred of them. Absent where the column has no value, or nobody counted.
  */
-export type ColumnStats = { name: string; nullCount: number; min?: string; max?: string };
+export type ColumnStats = { name: string; nullCount: number; distinct?: number; min?: string; max?: string };
 
 /** How an extent's bytes are encoded; recorded per extent so that old extents stay readable. */
 export type ExtentFormat = "tlm" | "parquet";

@@ -42,9 +42,9 @@ describe("sealing", () => {
     const day = 86_400_000_000_000n;
     expect(extent).toMatchObject({ format: "tlm", rows: 3, minAtNs: AT_NS - 1n, maxAtNs: AT_NS + day });
     expect(extent?.stats).toEqual([
-      { name: "at", nullCount: 0, min: `${AT_NS - 1n}`, max: `${AT_NS + day}` },
-      { name: "label", nullCount: 0, min: "a", max: "c" },
-      { name: "x", nullCount: 1, min: "1", max: "2" },
+      { name: "at", nullCount: 0, distinct: 3, min: `${AT_NS - 1n}`, max: `${AT_NS + day}` },
+      { name: "label", nullCount: 0, distinct: 3, min: "a", max: "c" },
+      { name: "x", nullCount: 1, distinct: 2, min: "1", max: "2" },
     ]);
     const bytes = extent?.bytes ?? new Uint8Array();
     expect(extent?.checksum).toBe(createHash("sha256").update(bytes).digest("hex"));

@@ -2,8 +2,9 @@ import type { ColumnStats } from "../../format/types.ts";
 
 /**
  * How an extent's column statistics are stored: one row, two JSON texts. `[1,2,5]` are the column ids; `[[0,3,0],
- * ["1",null,"a"],["9",null,"z"]]` are the null counts, minima and maxima in the order of the ids, null where there is
- * none. Pruning reads them without opening a file.
+ * ["1",null,"a"],["9",null,"z"],[7,null,2]]` are the null counts, minima, maxima and distinct estimates in the order of
+ * the ids, null where there is none. Pruning reads them without opening a file. What is missing at the end of the outer
+ * array is not known: extents that were written before there were distinct estimates have three members.
  *
  * Why so: a commit of 128 extents with 60 columns each would otherwise be 7,680 row inserts. Measured, commit included:
  * 13 ms as rows, 3.8 ms as one text per extent. The caller's thread makes the texts, since passing the statistics to the
@@ -23,25 +24,29 @@ export function encodeStats(stats: readonly ColumnStats[]): EncodedStats {
   const nulls: number[] = [];
   const minima: (string | null)[] = [];
   const maxima: (string | null)[] = [];
-  for (const { name, nullCount, min, max } of stats) {
+  const distincts: (number | null)[] = [];
+  for (const { name, nullCount, min, max, distinct } of stats) {
     names.push(name);
     nulls.push(nullCount);
     minima.push(min ?? null);
     maxima.push(max ?? null);
+    distincts.push(distinct ?? null);
   }
-  return { names: JSON.stringify(names), values: JSON.stringify([nulls, minima, maxima]) };
+  return { names: JSON.stringify(names), values: JSON.stringify([nulls, minima, maxima, distincts]) };
 }
 
-type Values = [nulls: number[], minima: (string | null)[], maxima: (string | null)[]];
+type Values = [nulls: number[], minima: (string | null)[], maxima: (string | null)[], distincts?: (number | null)[]];
 
 export function decodeStats(names: readonly string[], values: string): ColumnStats[] {
-  const [nulls, minima, maxima] = JSON.parse(values) as Values;
+  const [nulls, minima, maxima, distincts] = JSON.parse(values) as Values;
   return names.map((name, i) => {
     const stats: ColumnStats = { name, nullCount: nulls[i] ?? 0 };
     const min = minima[i];
     const max = maxima[i];
+    const distinct = distincts?.[i];
     if (typeof min === "string") stats.min = min;
     if (typeof max === "string") stats.max = max;
+    if (typeof distinct === "number") stats.distinct = distinct;
     return stats;
   });
 }
@@ -49,7 +54,7 @@ export function decodeStats(names: readonly string[], values: string): ColumnSta
 /** The values at some positions only, in the same form. */
 export function pickStats(values: string, positions: readonly number[]): string {
   const columns = JSON.parse(values) as Values;
-  return JSON.stringify(columns.map((column) => positions.map((position) => column[position] ?? null)));
+  return JSON.stringify(columns.map((column) => positions.map((position) => column?.[position] ?? null)));
 }
 
 /** Parses arrays of names or ids; extents of one table mostly repeat the same text. */

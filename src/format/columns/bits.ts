@@ -13,3 +13,27 @@ export function zeroBits(bits: Uint8Array, from: number, to: number): void {
   // Bits from `to` on are clear already: nothing is ever written past the end.
   bits[first] = kept;
 }
+
+const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => countBits(byte));
+
+function countBits(byte: number): number {
+  let count = 0;
+  for (let rest = byte; rest !== 0; rest &= rest - 1) count++;
+  return count;
+}
+
+/** Replaces each of the ascending ranks by the index of the set bit that has so many set bits before it. */
+export function selectBits(bits: Uint8Array, ranks: Int32Array): void {
+  let at = 0;
+  let before = 0;
+  for (let i = 0; i < ranks.length; i++) {
+    const rank = ranks[i] ?? 0;
+    for (let count = 0; at < bits.length; at++, before += count) {
+      count = BITS_OF_BYTE[bits[at] ?? 0] ?? 0;
+      if (before + count > rank) break;
+    }
+    let byte = bits[at] ?? 0;
+    for (let skipped = before; skipped < rank; skipped++) byte &= byte - 1;
+    ranks[i] = at * 8 + 31 - Math.clz32(byte & -byte);
+  }
+}

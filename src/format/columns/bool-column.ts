@@ -44,4 +44,13 @@ export class BoolColumn extends Column {
     }
     return { min: String(every), max: String(some) };
   }
+
+  /** The bounds say it exactly. */
+  protected override distinct({ min, max }: Bounds): number {
+    return min === max ? 1 : 2;
+  }
+
+  protected override hashRows(rows: Int32Array, hashes: Int32Array): void {
+    for (let i = 0; i < rows.length; i++) hashes[i] = isBitSet(this.#bits, rows[i] ?? 0) ? 1 : 0;
+  }
 }

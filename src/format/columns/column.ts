@@ -1,4 +1,5 @@
 import { isBitSet, zeroBits } from "./bits.ts";
+import { estimateDistinct } from "./distinct.ts";
 import { grown } from "./growth.ts";
 import type { ColumnSpec, ColumnStats } from "../types.ts";
 
@@ -85,11 +86,12 @@ export abstract class Column {
     this.nullCount = 0;
   }
 
-  /** Nulls and bounds over the column made `rows` long. Scans the values: call it once, at the end. */
+  /** Nulls, different values and bounds over the column made `rows` long. Scans the values: call it once, at the end. */
   stats(rows: number): ColumnStats {
-    const nullCount = this.nullCount + rows - this.rows;
-    const bounds = this.hasValues ? this.bounds() : undefined;
-    return { name: this.spec.name, nullCount, ...bounds };
+    const stats = { name: this.spec.name, nullCount: this.nullCount + rows - this.rows };
+    if (!this.hasValues) return stats;
+    const bounds = this.bounds();
+    return { ...stats, distinct: this.distinct(bounds), ...bounds };
   }
 
   /** Bytes that `rows` rows take in an extent, or a little more. */
@@ -115,6 +117,15 @@ export abstract class Column {
   protected abstract dropValues(from: number, to: number): void;
   /** Bounds of the values, of which there is at least one. */
   protected abstract bounds(): Bounds | undefined;
+  /** Puts the hash of the value in `rows[i]` into `hashes[i]`. Equal values have equal hashes. */
+  protected abstract hashRows(rows: Int32Array, hashes: Int32Array): void;
+
+  /** How many different values there are, of at least one. */
+  protected distinct(bounds: Bounds | undefined): number {
+    if (bounds?.min !== undefined && bounds.min === bounds.max) return 1;
+    const { rows, nullCount, validity } = this;
+    return estimateDistinct({ rows, nullCount, validity, hashRows: (some, hashes) => this.hashRows(some, hashes) });
+  }
 
   /** Marks the row at the end as having a value, and makes it part of the column. */
   protected commitValue(): void {

@@ -143,8 +143,12 @@ describe("column set", () => {
 });
 
 /** Statistics of column `c`. */
-function bounds(nullCount: number, min?: string, max?: string): ColumnStats {
-  return { name: "c", nullCount, ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+function bounds(nullCount: number, distinct?: number, min?: string, max?: string): ColumnStats {
+  const stats: ColumnStats = { name: "c", nullCount };
+  if (distinct !== undefined) stats.distinct = distinct;
+  if (min !== undefined) stats.min = min;
+  if (max !== undefined) stats.max = max;
+  return stats;
 }
 
 describe("statistics", () => {
@@ -152,24 +156,27 @@ describe("statistics", () => {
     [
       "long",
       [-5n, 2n ** 63n - 1n, -(2n ** 63n), 2n ** 32n - 1n, null],
-      bounds(3, `${-(2n ** 63n)}`, `${2n ** 63n - 1n}`),
+      bounds(3, 4, `${-(2n ** 63n)}`, `${2n ** 63n - 1n}`),
     ],
-    ["timestamp", [1n, null, -1n], bounds(3, "-1", "1")],
-    ["int", [null, 3, 10, 9], bounds(3, "3", "10")],
-    ["real", [-1e-7, 1e21, -0], bounds(2, "-1e-7", "1e+21")],
-    ["bool", [true, null], bounds(3, "true", "true")],
-    ["bool", [true, false], bounds(2, "false", "true")],
-    ["string", ["b", "", "😀", "\uffff", null], bounds(3, "", "😀")],
-    ["string", ["\u0000"], bounds(2, "\u0000", "\u0000")],
+    ["timestamp", [1n, null, -1n], bounds(3, 2, "-1", "1")],
+    ["int", [null, 3, 10, 9], bounds(3, 3, "3", "10")],
+    ["real", [-1e-7, 1e21, -0], bounds(2, 3, "-1e-7", "1e+21")],
+    ["bool", [true, null], bounds(3, 1, "true", "true")],
+    ["bool", [true, false], bounds(2, 2, "false", "true")],
+    ["string", ["b", "", "😀", "\uffff", null], bounds(3, 4, "", "😀")],
+    ["string", ["\u0000"], bounds(2, 1, "\u0000", "\u0000")],
     ["string", [null], bounds(3)],
     ["string", [], bounds(2)],
-    ["dynamic", ["1"], bounds(2)],
-    ["vector(3)", [[1, 2, 3]], bounds(2)],
-  ])("of a %s column bound values by their own order and count nulls to the end", (type, values, expected) => {
-    const column = createColumn(spec("c", type));
-    for (const value of values) appendValue(column, value);
-    expect(column.stats(values.length + 2)).toEqual(expected);
-  });
+    ["dynamic", ["1"], bounds(2, 1)],
+    ["vector(3)", [[1, 2, 3]], bounds(2, 1)],
+  ])(
+    "of a %s column bound values by their own order, and count different ones, and nulls to the end",
+    (type, values, expected) => {
+      const column = createColumn(spec("c", type));
+      for (const value of values) appendValue(column, value);
+      expect(column.stats(values.length + 2)).toEqual(expected);
+    },
+  );
 
   // Halves at and around their sign bits, so that neighbours often differ in one half only.
   const half = fc.constantFrom(0n, 1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n - 1n);
@@ -265,6 +272,25 @@ describe("a row that is taken back", () => {
       set.endRow();
     }
     expect([set.rows, ...set.columns.map((column) => column.hasValues)]).toEqual([10_000, true, false, false]);
+  });
+
+  it("nor does what was rolled back", () => {
+    const set = new ColumnSet([spec("at", "timestamp"), spec("l", "long")], 100 * 1_024);
+    for (let i = 0; i < 5_000; i++) {
+      set.mark();
+      for (const column of set.columns.slice(1)) {
+        set.ready(column);
+        append(column, i);
+      }
+      set.ready(set.time);
+      set.time.appendLong(1n);
+      set.endRow();
+      set.rollback();
+      set.ready(set.time);
+      set.time.appendLong(1n);
+      set.endRow();
+    }
+    expect(set.rows).toBe(5_000);
   });
 
   it("does not count against the extent for a value that never comes", () => {

@@ -1,5 +1,6 @@
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
+import { mix } from "./hash.ts";
 
 /** `int`: 32-bit integers. */
 export class IntColumn extends Column {
@@ -41,5 +42,9 @@ export class IntColumn extends Column {
       if (value > max) max = value;
     }
     return { min: String(min), max: String(max) };
+  }
+
+  protected override hashRows(rows: Int32Array, hashes: Int32Array): void {
+    for (let i = 0; i < rows.length; i++) hashes[i] = mix(0, this.#values[rows[i] ?? 0] ?? 0);
   }
 }

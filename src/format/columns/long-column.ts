@@ -1,5 +1,6 @@
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
+import { mix } from "./hash.ts";
 
 /**
  * `long` and `timestamp` (nanoseconds since the epoch): 64-bit integers.
@@ -62,6 +63,14 @@ export class LongColumn extends Column {
   protected override bounds(): Bounds | undefined {
     const range = this.range();
     return range && { min: range.min.toString(), max: range.max.toString() };
+  }
+
+  protected override hashRows(rows: Int32Array, hashes: Int32Array): void {
+    const words = this.#words;
+    for (let i = 0; i < rows.length; i++) {
+      const at = (rows[i] ?? 0) * 2;
+      hashes[i] = mix(mix(0, words[at + 1] ?? 0), words[at] ?? 0);
+    }
   }
 }
 

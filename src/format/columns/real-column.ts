@@ -1,5 +1,9 @@
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
+import { mix } from "./hash.ts";
+
+const one = new Float64Array(1);
+const wordsOfOne = new Int32Array(one.buffer);
 
 /** `real`: 64-bit floats, finite. */
 export class RealColumn extends Column {
@@ -41,5 +45,13 @@ export class RealColumn extends Column {
       if (value > max) max = value;
     }
     return { min: JSON.stringify(min), max: JSON.stringify(max) };
+  }
+
+  protected override hashRows(rows: Int32Array, hashes: Int32Array): void {
+    for (let i = 0; i < rows.length; i++) {
+      // Adding zero makes -0, which equals 0, the same.
+      one[0] = (this.#values[rows[i] ?? 0] ?? 0) + 0;
+      hashes[i] = mix(mix(0, wordsOfOne[1] ?? 0), wordsOfOne[0] ?? 0);
+    }
   }
 }

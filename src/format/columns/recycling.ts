@@ -8,7 +8,7 @@ import { createColumn, type AnyColumn } from "./create.ts";
  * Kept by name and type, because the columns of one table fill up alike from flush to flush. Bounded: what a single
  * large body has blown up is let go.
  */
-const MAX_COLUMN_BYTES = 8 * 1024 * 1024;
+const MAX_COLUMN_BYTES = 20 * 1024 * 1024;
 const MAX_IDLE_BYTES = 48 * 1024 * 1024;
 
 const idle = new Map<string, AnyColumn>();

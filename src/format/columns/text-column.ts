@@ -1,6 +1,7 @@
 import { LIMITS } from "../../core/limits.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
+import { hashBytes } from "./hash.ts";
 import { lowerBound, upperBound } from "./text-bounds.ts";
 
 const INITIAL_BYTES = 256;
@@ -151,6 +152,14 @@ export class TextColumn extends Column {
     }
     const max = upperBound(this.#value(greatest), LIMITS.stringStatBytes);
     return { min: lowerBound(this.#value(least), LIMITS.stringStatBytes), ...(max === undefined ? {} : { max }) };
+  }
+
+  protected override hashRows(rows: Int32Array, hashes: Int32Array): void {
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows[i] ?? 0;
+      const start = this.#offsets[row] ?? 0;
+      hashes[i] = hashBytes(this.#view, start, (this.#offsets[row + 1] ?? 0) - start);
+    }
   }
 
   #reserveBytes(more: number): void {

@@ -1,5 +1,6 @@
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
+import { hashBytes } from "./hash.ts";
 
 /** `vector(N)`: N 32-bit floats per row. */
 export class VectorColumn extends Column {
@@ -45,5 +46,11 @@ export class VectorColumn extends Column {
 
   protected override bounds(): Bounds | undefined {
     return undefined;
+  }
+
+  protected override hashRows(rows: Int32Array, hashes: Int32Array): void {
+    const view = new DataView(this.#values.buffer);
+    const vectorBytes = this.dimensions * Float32Array.BYTES_PER_ELEMENT;
+    for (let i = 0; i < rows.length; i++) hashes[i] = hashBytes(view, (rows[i] ?? 0) * vectorBytes, vectorBytes);
   }
 }

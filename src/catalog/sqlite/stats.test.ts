@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import type { ColumnStats } from "../../format/types.ts";
+import { decodeStats, encodeStats, pickStats } from "./stats.ts";
+
+const STATS: ColumnStats[] = [
+  { name: "a", nullCount: 0, distinct: 7, min: "1", max: "9" },
+  { name: "b", nullCount: 3 },
+  { name: "c", nullCount: 0, distinct: 1, max: "z" },
+];
+const NAMES = STATS.map(({ name }) => name);
+
+test("statistics come back as they were given", () => {
+  const { names, values } = encodeStats(STATS);
+  expect(JSON.parse(names)).toEqual(NAMES);
+  expect(decodeStats(NAMES, values)).toEqual(STATS);
+  expect(decodeStats(["c", "a"], pickStats(values, [2, 0]))).toEqual([STATS[2], STATS[0]]);
+  expect(decodeStats([], encodeStats([]).values)).toEqual([]);
+});
+
+test("those of before there were distinct estimates are read without them", () => {
+  const values = JSON.stringify([
+    [0, 3, 0],
+    ["1", null, null],
+    ["9", null, "z"],
+  ]);
+  const expected: ColumnStats[] = [
+    { name: "a", nullCount: 0, min: "1", max: "9" },
+    { name: "b", nullCount: 3 },
+    { name: "c", nullCount: 0, max: "z" },
+  ];
+  expect(decodeStats(NAMES, values)).toEqual(expected);
+  expect(decodeStats(["b", "a"], pickStats(values, [1, 0]))).toEqual([expected[1], expected[0]]);
+});
+
+test.for([["[[0],[],[],[null]]"], ['[[0],[],[],["7"]]'], ["[[0],[],[],[]]"], ["[[0],[],[],[[7]]]"]])(
+  "%s has no distinct estimate",
+  ([values]) => {
+    expect(decodeStats(["a"], String(values))).toEqual([{ name: "a", nullCount: 0 }]);
+  },
+);
