@@ -60,7 +60,7 @@ export function encodeTlm(set: ColumnSet, target?: ArrayBufferLike): Uint8Array 
 }
 
 /** Takes the writer's pieces one behind the other; moves to a larger buffer of its own when they do not fit. */
-class BufferSink extends AsyncByteQueue<Uint8Array> {
+class BufferSink extends AsyncByteQueue {
   #bytes: Uint8Array;
   #length = 0;
 
