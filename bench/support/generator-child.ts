@@ -164,8 +164,9 @@ function headOf(plan: LoadPlan): string {
   return `POST ${plan.path} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join("")}`;
 }
 
-function tell(message: FromGenerator): void {
-  process.send?.(message);
+/** Resolves when the message is on its way: one that is still being written is lost with the process. */
+function tell(message: FromGenerator): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, () => resolve()));
 }
 
 let load: Load | undefined;
@@ -174,9 +175,9 @@ async function obey(message: ToGenerator): Promise<void> {
   if (message.kind === "prepare") {
     load = new Load(message.plan);
     await load.open();
-    tell({ kind: "ready", bodies: load.bodies });
+    await tell({ kind: "ready", bodies: load.bodies });
   } else if (load !== undefined) {
-    tell({ kind: "done", result: await load.run() });
+    await tell({ kind: "done", result: await load.run() });
     process.disconnect();
   }
 }

@@ -25,10 +25,11 @@ export async function prepareLoad(plan: LoadPlan): Promise<Generator> {
 /** Sends a message and resolves with the next that comes back; rejects when the process ends without one. */
 function exchange(child: ChildProcess, message: ToGenerator): Promise<FromGenerator> {
   return new Promise((resolve, reject) => {
+    // Not "exit", which may come before the last message.
     const ended = () => reject(new Error("the load generator failed"));
-    child.once("exit", ended);
+    child.once("disconnect", ended);
     child.once("message", (answer) => {
-      child.off("exit", ended);
+      child.off("disconnect", ended);
       resolve(answer as FromGenerator);
     });
     child.send(message);

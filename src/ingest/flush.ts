@@ -55,8 +55,13 @@ const MAX_CUT_BYTES = 16 * 1024 * 1024;
 const BACKOFF_BASE_MS = 2;
 const BACKOFF_MAX_MS = 500;
 
-/** Runs a flush to its end. Never rejects: failures go to the bodies. */
-export async function runFlush(ports: FlushPorts, target: Target, bodies: FlushBody[]): Promise<void> {
+/** Runs a flush to its end; tells when it is sealed for the first time. Never rejects: failures go to the bodies. */
+export async function runFlush(
+  ports: FlushPorts,
+  target: Target,
+  bodies: FlushBody[],
+  onSealed: () => void,
+): Promise<void> {
   let left = bodies;
   try {
     for (let attempt = 0; left.length > 0; attempt++) {
@@ -64,7 +69,7 @@ export async function runFlush(ports: FlushPorts, target: Target, bodies: FlushB
         throw new EngineError("ingest_failed", `the commit met a conflict ${attempt} times; nothing was stored`);
       }
       if (attempt > 0) await sleep(ports.clock, backoffMs(attempt, ports.random));
-      left = await attemptFlush(ports, target, left);
+      left = await attemptFlush(ports, target, left, onSealed);
     }
   } catch (error) {
     const failure = asIngestError(error);
@@ -86,7 +91,12 @@ function asIngestError(error: unknown): EngineError {
 }
 
 /** One round; resolves to the bodies that must come back. */
-async function attemptFlush(ports: FlushPorts, target: Target, bodies: FlushBody[]): Promise<FlushBody[]> {
+async function attemptFlush(
+  ports: FlushPorts,
+  target: Target,
+  bodies: FlushBody[],
+  onSealed: () => void,
+): Promise<FlushBody[]> {
   ports.committer.approach();
   let committing = false;
   let leftCommitter = false;
@@ -100,6 +110,7 @@ async function attemptFlush(ports: FlushPorts, target: Target, bodies: FlushBody
       throw new EngineError("table_not_found", `table ${target.database}.${target.table} does not exist any more`);
     }
     const sealed = await sealBodies(ports, table, bodies);
+    onSealed();
     const survivors = rejectFailed(bodies, sealed);
     if (survivors.length === 0) return [];
     const extents = await Promise.all(sealed.extents.map((extent) => upload(ports, table, extent)));

@@ -24,6 +24,7 @@ type StagedBody = FlushBody & { rows: number; sizeBytes: number };
 /** Reserved for a body whose length the client does not announce; the reservation grows as the body arrives. */
 const UNKNOWN_BODY_BYTES = 64 * 1024;
 const NEWLINE = 10;
+const MAX_CACHED_TABLES = 10_000;
 
 export function createIngestService(options: IngestServiceOptions): IngestService {
   return new StagedIngest(options);
@@ -36,6 +37,11 @@ class StagedIngest implements IngestService {
   readonly #keys = new KeysUnderWay<IngestAck>();
   /** By table id; as many as tables were written to. */
   readonly #stagers = new Map<number, Stager<StagedBody>>();
+  /**
+   * Tables by the names that requests gave them. Tables are never dropped or renamed, so identity does not go stale;
+   * columns do, and every flush reads them anew.
+   */
+  readonly #tables = new Map<string, TableRecord>();
   #draining = false;
   #accepted = 0;
   #onIdle: (() => void)[] = [];
@@ -95,6 +101,16 @@ class StagedIngest implements IngestService {
   }
 
   async #table(request: IngestRequest): Promise<TableRecord> {
+    const spelling = `${request.database}/${request.table}`;
+    const cached = this.#tables.get(spelling);
+    if (cached !== undefined) return cached;
+    const table = await this.#findOrCreate(request);
+    if (this.#tables.size >= MAX_CACHED_TABLES) this.#tables.clear();
+    this.#tables.set(spelling, table);
+    return table;
+  }
+
+  async #findOrCreate(request: IngestRequest): Promise<TableRecord> {
     const { catalog } = this.#options;
     const known = await catalog.table(request.database, request.table);
     if (known !== undefined) return known;
@@ -153,7 +169,7 @@ class StagedIngest implements IngestService {
     const stager = new Stager<StagedBody>({
       clock,
       limits: staging,
-      flush: (items) => runFlush(this.#options, target, items),
+      flush: (items, sealed) => runFlush(this.#options, target, items, sealed),
     });
     this.#stagers.set(table.id, stager);
     return stager;

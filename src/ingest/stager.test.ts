@@ -6,11 +6,11 @@ const LIMITS: StagerLimits = { maxRows: 10, maxBytes: 1000, maxAgeMs: 50, disabl
 
 function stage(limits: Partial<StagerLimits> = {}) {
   const clock = new ManualClock();
-  const flushes: { items: Staged[]; finish: () => void }[] = [];
+  const flushes: { items: Staged[]; sealed: () => void; finish: () => void }[] = [];
   const stager = new Stager<Staged>({
     clock,
     limits: { ...LIMITS, ...limits },
-    flush: (items) => new Promise((resolve) => flushes.push({ items, finish: resolve })),
+    flush: (items, sealed) => new Promise((resolve) => flushes.push({ items, sealed, finish: resolve })),
   });
   const add = (rows: number, sizeBytes = 1) => stager.add({ rows, sizeBytes });
   const rowsOf = () => flushes.map(({ items }) => items.map(({ rows }) => rows));
@@ -46,6 +46,22 @@ describe("Stager", () => {
     flushes[0]?.finish();
     await settle();
     expect(rowsOf()).toEqual([[1], [2, 3]]);
+  });
+
+  test("the next starts when the running one is sealed, and a third only when one of them ends", async () => {
+    const { add, flushes, rowsOf } = stage();
+    add(1);
+    await settle();
+    add(2);
+    flushes[0]?.sealed();
+    expect(rowsOf()).toEqual([[1], [2]]);
+    add(3);
+    flushes[1]?.sealed();
+    await settle();
+    expect(rowsOf()).toEqual([[1], [2]]);
+    flushes[0]?.finish();
+    await settle();
+    expect(rowsOf()).toEqual([[1], [2], [3]]);
   });
 
   test("age is an upper bound on the wait behind a running flush", async () => {

@@ -3,11 +3,17 @@ import type { Clock, TimerHandle } from "../core/clock.ts";
 /**
  * Staging: where the bodies of one table gather until a flush takes them.
  *
- * A flush starts as soon as waiting longer could gain nothing: when no flush of the table is under way. While one is,
- * arrivals gather and share the next, so that the pace is the disk's and not a timer's. Rows, bytes and age are upper
- * bounds: whichever is reached first starts another flush beside the running one.
+ * A flush starts as soon as waiting longer could gain nothing: when no flush of the table is under way, or the only one
+ * has been sealed and waits for the disk. Otherwise arrivals gather and share the next, so that the pace is the disk's
+ * and not a timer's. Rows, bytes and age are upper bounds: whichever is reached first starts another flush besides.
+ *
+ * Two at a time, because clients that wait for one flush send again all at once when it is done: with one at a time they
+ * and the disk would take turns at being idle.
  */
 export type StagerLimits = { maxRows: number; maxBytes: number; maxAgeMs: number; disabled: boolean };
+
+/** Flushes of a table that run at a time while no bound is reached. */
+const MAX_RUNNING = 2;
 
 /** What the stager needs to know of an item. */
 export type Staged = { rows: number; sizeBytes: number };
@@ -15,8 +21,8 @@ export type Staged = { rows: number; sizeBytes: number };
 export type StagerPorts<T> = {
   clock: Clock;
   limits: StagerLimits;
-  /** Runs one flush to its end. Must not reject: items carry their own failure. */
-  flush: (items: T[]) => Promise<void>;
+  /** Runs one flush to its end, and says when it is sealed. Must not reject: items carry their own failure. */
+  flush: (items: T[], sealed: () => void) => Promise<void>;
 };
 
 export class Stager<T extends Staged> {
@@ -25,6 +31,7 @@ export class Stager<T extends Staged> {
   #rows = 0;
   #sizeBytes = 0;
   #running = 0;
+  #sealing = 0;
   #scheduled = false;
   #ageTimer: TimerHandle | undefined;
 
@@ -44,7 +51,7 @@ export class Stager<T extends Staged> {
     this.#rows += item.rows;
     this.#sizeBytes += item.sizeBytes;
     if (this.#rows >= limits.maxRows || this.#sizeBytes >= limits.maxBytes) this.#take();
-    else if (this.#running === 0) this.#takeSoon();
+    else if (this.#mayStart()) this.#takeSoon();
     else this.#ageTimer ??= clock.after(limits.maxAgeMs, () => this.#take());
   }
 
@@ -59,8 +66,12 @@ export class Stager<T extends Staged> {
     this.#scheduled = true;
     queueMicrotask(() => {
       this.#scheduled = false;
-      if (this.#running === 0) this.#take();
+      if (this.#mayStart()) this.#take();
     });
+  }
+
+  #mayStart(): boolean {
+    return this.#sealing === 0 && this.#running < MAX_RUNNING;
   }
 
   #take(): void {
@@ -76,9 +87,16 @@ export class Stager<T extends Staged> {
 
   #start(items: T[]): void {
     this.#running++;
-    void this.#ports.flush(items).finally(() => {
+    this.#sealing++;
+    let isSealing = true;
+    const sealed = () => {
+      if (isSealing) this.#sealing--;
+      isSealing = false;
+      if (this.#mayStart()) this.#take();
+    };
+    void this.#ports.flush(items, sealed).finally(() => {
       this.#running--;
-      if (this.#running === 0) this.#take();
+      sealed();
     });
   }
 }
