@@ -7,7 +7,7 @@ export type ProfileSummary = { totalMs: number; stages: [string, number][]; func
 type Node = { id: number; callFrame: { functionName: string; url: string; lineNumber: number }; children?: number[] };
 type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] };
 
-const IDLE = new Set(["(idle)", "(program)", "(root)"]);
+const IDLE = new Set(["(idle)", "(program)", "(root)", "atomicsWaitLoop"]);
 
 /** `stageOf` names the stage of a source file, or undefined to let the caller's stage count. */
 export function summarizeProfiles(folder: string, stageOf: (url: string) => string | undefined): ProfileSummary {
