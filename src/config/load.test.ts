@@ -245,7 +245,7 @@ test("the defaults are those of the specification", () => {
     flushMaxAgeMs: 50,
     commitWindowMs: 5,
     commitMaxExtents: 128,
-    ingestMaxInflightBytes: 268_435_456,
+    ingestMaxInflightBytes: 134_217_728,
     ingestRateRps: 0,
     ingestRateBurst: 1,
     sealThreads: 4,

@@ -254,7 +254,7 @@ export const OPTIONS = {
     toml: "ingest.max_inflight_bytes",
     // The largest single body must be admissible.
     kind: kinds.bytes({ min: LIMITS.ingestBodyBytes, max: TIB }),
-    default: 256 * MIB,
+    default: 128 * MIB,
     side: "S",
     doc:
       "Bytes of bodies accepted and not yet acknowledged; past them ingest answers 429. " +

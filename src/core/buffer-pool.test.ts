@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { MIN_SHARED_BYTES, releaseShared, takeShared } from "./buffer-pool.ts";
 
 const view = (buffer: SharedArrayBuffer) => new Uint8Array(buffer);
@@ -31,8 +31,22 @@ describe("the pool of shared buffers", () => {
 
   test("leaves buffers alone that are not shared, and lets very large ones go", () => {
     releaseShared(new Uint8Array(10));
-    const large = takeShared(64 * 1024 * 1024);
+    const large = takeShared(100 * 1024 * 1024);
     releaseShared(view(large));
-    expect(takeShared(64 * 1024 * 1024)).not.toBe(large);
+    expect(takeShared(100 * 1024 * 1024)).not.toBe(large);
+  });
+
+  test("lets go what nobody has taken for a while", async () => {
+    vi.useFakeTimers();
+    vi.resetModules();
+    const fresh = await import("./buffer-pool.ts");
+    const buffer = fresh.takeShared(300_000);
+    fresh.releaseShared(view(buffer));
+    vi.advanceTimersByTime(15_000);
+    expect(fresh.takeShared(300_000)).toBe(buffer);
+    fresh.releaseShared(view(buffer));
+    vi.advanceTimersByTime(60_000);
+    expect(fresh.takeShared(300_000)).not.toBe(buffer);
+    vi.useRealTimers();
   });
 });

@@ -13,18 +13,23 @@
 export const MIN_SHARED_BYTES = 64 * 1024;
 /** Readable bytes behind the size that was asked for: scanners read whole words. */
 const SLACK_BYTES = 16;
-/** Larger ones are rare, and would keep too much memory. */
-const MAX_KEPT_BYTES = 20 * 1024 * 1024;
-const MAX_IDLE_BYTES = 64 * 1024 * 1024;
+/** The largest that is kept: a body at its limit. Zeroing a fresh one of these holds the thread up for 30 ms. */
+const MAX_KEPT_BYTES = 80 * 1024 * 1024;
+const MAX_IDLE_BYTES = 160 * 1024 * 1024;
+/** Buffers that nobody has taken for so long are let go: a burst of large bodies is no reason to stay large. */
+const KEEP_MS = 20_000;
 
 const idle = new Map<number, SharedArrayBuffer[]>();
 /** Buffers that somebody has: what is given back twice, or under another identity, would get two owners. */
 const lent = new WeakSet<SharedArrayBuffer>();
 let idleBytes = 0;
+let lastTakenMs = 0;
+let letGo: NodeJS.Timeout | undefined;
 
 /** A buffer of at least the size; what it holds is whatever it held before. */
 export function takeShared(sizeBytes: number): SharedArrayBuffer {
   const classBytes = classOf(sizeBytes + SLACK_BYTES);
+  lastTakenMs = performance.now();
   const kept = idle.get(classBytes)?.pop();
   if (kept !== undefined) idleBytes -= classBytes;
   const buffer = kept ?? new SharedArrayBuffer(classBytes);
@@ -47,6 +52,18 @@ export function releaseShared(bytes: Uint8Array): void {
   kept.push(buffer);
   idle.set(classBytes, kept);
   idleBytes += classBytes;
+  letGo ??= setTimeout(letGoWhenUnused, KEEP_MS).unref();
+}
+
+function letGoWhenUnused(): void {
+  letGo = undefined;
+  if (idleBytes === 0) return;
+  if (performance.now() - lastTakenMs < KEEP_MS) {
+    letGo = setTimeout(letGoWhenUnused, KEEP_MS).unref();
+    return;
+  }
+  idle.clear();
+  idleBytes = 0;
 }
 
 /** Size classes: four to each power of two, so that at most a quarter is lost. */

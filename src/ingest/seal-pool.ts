@@ -1,4 +1,6 @@
+import type { Piscina } from "piscina";
 import { MIN_SHARED_BYTES, releaseShared, takeShared } from "../core/buffer-pool.ts";
+import { Semaphore } from "../core/concurrency.ts";
 import { EngineError } from "../core/errors.ts";
 import { isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
@@ -28,33 +30,42 @@ const IDLE_MS = 60_000;
  */
 export function createSealPool(options: { threads: number; log: Log }): SealPool {
   const opening = openPiscina(options);
-  let opened: Awaited<typeof opening> | undefined;
+  // Buffers are taken when it is a task's turn, so that a queue of large bodies does not hold as many outputs; one task
+  // more than there are threads is made ready, so that none waits for the next.
+  const turns = new Semaphore(options.threads + 1);
+  const accepted = new Set<Promise<SealResult>>();
   let closed = false;
-  opening.then(
-    (piscina) => (opened = piscina),
+  opening.catch((error: unknown) => {
     // Whoever seals gets the reason; here it must not end the process.
-    (error: unknown) => options.log.error({ err: error }, "the sealing threads did not start"),
-  );
+    options.log.error({ err: error }, "the sealing threads did not start");
+  });
   return {
     async seal(task) {
       const piscina = await opening;
       // Piscina itself would start new threads.
       if (closed) throw new EngineError("unavailable", "the sealing threads have ended");
-      if (piscina.queueSize >= MAX_QUEUED_TASKS) throw busy();
-      const output = outputFor(task);
-      const { gathered, transferList } = gather(task);
-      const sent = output === undefined ? gathered : { ...gathered, output };
-      const result = (await piscina.run(sent, { name: "seal", transferList })) as SealResult;
-      return output === undefined ? result : withOutput(result, output);
+      if (turns.waiting >= MAX_QUEUED_TASKS) throw busy();
+      const sealing = turns.run(() => sealOn(piscina, task));
+      accepted.add(sealing);
+      return sealing.finally(() => accepted.delete(sealing));
     },
-    queueDepth: () => opened?.queueSize ?? 0,
+    queueDepth: () => turns.waiting,
     async close() {
       closed = true;
+      await Promise.allSettled(accepted);
       // A pool that did not open has said so.
       const piscina = await opening.catch(() => undefined);
       await piscina?.close();
     },
   };
+}
+
+async function sealOn(piscina: Piscina, task: SealTask): Promise<SealResult> {
+  const output = outputFor(task);
+  const { gathered, transferList } = gather(task);
+  const sent = output === undefined ? gathered : { ...gathered, output };
+  const result = (await piscina.run(sent, { name: "seal", transferList })) as SealResult;
+  return output === undefined ? result : withOutput(result, output);
 }
 
 async function openPiscina({ threads, log }: { threads: number; log: Log }) {
