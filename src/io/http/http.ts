@@ -126,4 +126,4 @@ export const MIN_BODY_BYTES_PER_SEC = 1024;
 export const MAX_DISCARDED_BODY_BYTES = 256 * 1024;
 
 /** How long a connection is kept after its last answer, so that a client that is still sending gets to read it. */
-export const LINGER_MS = 30_000;
+export const LINGER_MS = 5_000;
