@@ -1,14 +1,17 @@
-import { spawn, type ChildProcessWithoutNullStreams, type SpawnOptions } from "node:child_process";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** A user who may not do everything: permissions mean nothing to root. */
-const NOBODY = 65_534;
-const UNPRIVILEGED: SpawnOptions = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+/**
+ * Words before a command that must obey permissions. Root passes them by; without these two capabilities it does not,
+ * and unlike another user it can still read this checkout and run its Node, wherever they are.
+ */
+const OBEYING: readonly string[] =
+  process.getuid?.() === 0 ? ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] : [];
 
 export type Child = {
   process: ChildProcessWithoutNullStreams;
@@ -22,10 +25,11 @@ export type Child = {
 /** Starts `test-child.ts` with a task. */
 export function startChild(task: string, path: string, argument = "", options: { unprivileged?: boolean } = {}): Child {
   const file = fileURLToPath(new URL("test-child.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", file, task, path, argument], {
-    stdio: "pipe",
-    ...(options.unprivileged === true && UNPRIVILEGED),
-  }) as ChildProcessWithoutNullStreams;
+  const [command = "", ...args] = [
+    ...(options.unprivileged === true ? OBEYING : []),
+    ...[process.execPath, "--disable-warning=ExperimentalWarning", file, task, path, argument],
+  ];
+  const child = spawn(command, args, { stdio: "pipe" });
   child.stderr.pipe(process.stderr);
   const lines: string[] = [];
   const reader = createInterface({ input: child.stdout });
@@ -39,9 +43,8 @@ export function startChild(task: string, path: string, argument = "", options: {
   return { process: child, lines, next, exited };
 }
 
-/** A folder for one test that the unprivileged user owns. */
+/** A folder for one test. */
 export function makeFolder(): { folder: string; remove: () => void } {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-catalog-")));
-  if (process.getuid?.() === 0) chownSync(folder, NOBODY, NOBODY);
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
