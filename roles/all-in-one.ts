@@ -98,6 +98,7 @@ async function openParts(options: AllInOneOptions, log: Log, cleanup: Cleanup) {
   const store = await openFilesystemStore({ root: config.localData, random: systemRandom, log });
   const sealPool = createSealPool({ threads: config.sealThreads, log });
   cleanup.defer(() => sealPool.close());
+  metrics.watchSealQueue(() => sealPool.queueDepth());
   const ingest = createIngest(options, { catalog, store, metrics, log, newId, seal: sealPool.seal });
   const query = createQuery(options, { catalog, store, metrics, log });
   cleanup.defer(() => query.close());

@@ -88,6 +88,15 @@ export function createMetrics(options: { process: boolean } = { process: false }
       labelNames: ["budget"],
       registers,
     }),
+    /** The depth of the sealing queue, asked for when metrics are read. */
+    watchSealQueue(depth: () => number): void {
+      const gauge: Gauge = new Gauge({
+        name: "engine_seal_queue_depth",
+        help: "Flushes that wait for a sealing thread.",
+        registers,
+        collect: (): void => gauge.set(depth()),
+      });
+    },
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   };
 }

@@ -33,6 +33,7 @@ describe("service routes", () => {
       /^engine_ingest_rows_total\{database="default"\} [1-9]/m,
       /^engine_ingest_bytes_total/m,
       /^engine_ingest_queued_bytes 0$/m,
+      /^engine_seal_queue_depth 0$/m,
       /^engine_catalog_commit_duration_seconds_count [1-9]/m,
       /^engine_extents_committed_total [1-9]/m,
       /^engine_query_duration_seconds_count\{outcome="ok"\} [1-9]/m,

@@ -27,7 +27,12 @@ export function startChild(task: string, path: string, argument = "", options: {
   const file = fileURLToPath(new URL("test-child.ts", import.meta.url));
   const [command = "", ...args] = [
     ...(options.unprivileged === true ? OBEYING : []),
-    ...[process.execPath, "--disable-warning=ExperimentalWarning", file, task, path, argument],
+    process.execPath,
+    "--disable-warning=ExperimentalWarning",
+    file,
+    task,
+    path,
+    argument,
   ];
   const child = spawn(command, args, { stdio: "pipe" });
   child.stderr.pipe(process.stderr);
