@@ -25,7 +25,7 @@ export type Child = {
 /** Starts `test-child.ts` with a task. */
 export function startChild(task: string, path: string, argument = "", options: { unprivileged?: boolean } = {}): Child {
   const file = fileURLToPath(new URL("test-child.ts", import.meta.url));
-  const [command = "", ...args] = [
+  const [command, ...args] = [
     ...(options.unprivileged === true ? OBEYING : []),
     process.execPath,
     "--disable-warning=ExperimentalWarning",
