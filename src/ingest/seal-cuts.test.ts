@@ -58,6 +58,19 @@ describe("a body sealed in cuts", () => {
     await expectSame(taskOf([fields(0, 8), fields(4, 12)], [...DEFAULT_SHAPE, ...known]));
   });
 
+  test("a cut that cannot be sealed fails the body, but not before the others are done with its bytes", async () => {
+    let sealed = 0;
+    const oneDies = async (task: SealTask) => {
+      if (task.bodies[0]?.bytes.includes("x".charCodeAt(0)) === true) throw new Error("the thread died");
+      await new Promise<void>((resolve) => setTimeout(resolve, 20));
+      sealed++;
+      return seal(task);
+    };
+    const lines = ['{"a":1}', '{"x":1}', '{"b":1}', '{"c":1}'];
+    await expect(sealInCuts(oneDies, taskOf(lines), 1)).rejects.toThrow("the thread died");
+    expect(sealed).toBe(3);
+  });
+
   test("is cut only behind line feeds, and nothing is left out", () => {
     const bytes = encoder.encode("aa\nb\n\nccc\nd");
     for (let size = 1; size < 12; size++) {

@@ -39,8 +39,14 @@ function cutsOf(body: SealBody, cutBytes: number, maxNewColumns: number = LIMITS
   });
 }
 
-function sealEach(seal: Sealer, task: SealTask, cuts: readonly SealBody[]): Promise<SealResult[]> {
-  return Promise.all(cuts.map((cut) => seal({ ...task, bodies: [cut] })));
+/**
+ * Seals every cut, and settles only when all are done with the body: its buffer is used again afterwards, also when one
+ * of them has failed.
+ */
+async function sealEach(seal: Sealer, task: SealTask, cuts: readonly SealBody[]): Promise<SealResult[]> {
+  const sealing = cuts.map((cut) => seal({ ...task, bodies: [cut] }));
+  await Promise.allSettled(sealing);
+  return Promise.all(sealing);
 }
 
 /** Pieces of about `cutBytes`, each but the last ending in a line feed. */
