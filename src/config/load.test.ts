@@ -7,7 +7,7 @@ import { describeConfig } from "./describe.ts";
 import { loadConfig, type ConfigSources } from "./load.ts";
 import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
 
-const WORLD = { workingDir: "/work", userHome: "/home/u", cores: 4 };
+const WORLD = { workingDir: "/somewhere", userHome: "/home/u", cores: 4 };
 
 function load(sources: Partial<ConfigSources> = {}) {
   return loadConfig({ env: {}, ...WORLD, ...sources });
@@ -273,7 +273,7 @@ test("the burst is twice the rate unless it is set", () => {
 
 test("defaults follow the options that they are derived from, and say so", () => {
   const { config, origins } = load({ env: { ENGINE_HOME: "e" } });
-  expect(config.catalogUrl).toEqual({ kind: "sqlite", path: "/work/e/catalog.db" });
+  expect(config.catalogUrl).toEqual({ kind: "sqlite", path: "/somewhere/e/catalog.db" });
   expect(origins.catalogUrl).toBe("default (from ENGINE_HOME)");
   const ported = loadToml("[server]\nport = 9999\n");
   expect(ported.config.httpAddr).toEqual({ host: "0.0.0.0", port: 9999 });
@@ -282,11 +282,11 @@ test("defaults follow the options that they are derived from, and say so", () =>
 });
 
 test("relative paths start at the working directory, in the file at its folder", () => {
-  expect(load({ env: { ENGINE_LOCAL_DATA: "data" } }).config.localData).toBe("/work/data");
+  expect(load({ env: { ENGINE_LOCAL_DATA: "data" } }).config.localData).toBe("/somewhere/data");
   expect(loadToml('storage.local_data = "data"').config.localData).toBe("/etc/engine/data");
   expect(load({ env: { ENGINE_CATALOG_URL: "sqlite:c.db" } }).config.catalogUrl).toEqual({
     kind: "sqlite",
-    path: "/work/c.db",
+    path: "/somewhere/c.db",
   });
 });
 
