@@ -1,3 +1,5 @@
+import { LIMITS } from "../core/limits.ts";
+
 /**
  * The column types of the product, in one place: the names the specification gives them, and what each becomes in
  * Arrow (`tlm` extents) and in DuckDB.
@@ -27,14 +29,13 @@ const SCALARS: ReadonlySet<string> = new Set<ScalarTypeName>([
   "dynamic",
 ]);
 const VECTOR = /^vector\(\s*([1-9][0-9]{0,4})\s*\)$/;
-const MAX_DIMENSIONS = 16_384;
 
 /** Parses `bool`, `vector(3)`, …; undefined when it is no type of ours. */
 export function parseColumnType(text: string): ColumnType | undefined {
   const trimmed = text.trim().toLowerCase();
   if (SCALARS.has(trimmed)) return { kind: trimmed as ScalarTypeName };
   const dimensions = Number(VECTOR.exec(trimmed)?.[1]);
-  return dimensions >= 1 && dimensions <= MAX_DIMENSIONS ? { kind: "vector", dimensions } : undefined;
+  return dimensions >= 1 && dimensions <= LIMITS.vectorDimensions ? { kind: "vector", dimensions } : undefined;
 }
 
 export function formatColumnType(type: ColumnType): string {
@@ -51,6 +52,9 @@ export type ColumnSpec = { name: string; type: ColumnType };
 /** Every table has these two by default; `at` always. */
 export const TIME_COLUMN = "at";
 export const CATCH_ALL_COLUMN = "props";
+
+/** Fields that the time is taken from where a row has no `at`, in this order. */
+export const TIME_STAND_INS = ["timestamp", "_timestamp"] as const;
 
 /** The shape of a table that is created without a schema (specification: Tables and columns). */
 export const DEFAULT_SHAPE: readonly ColumnSpec[] = [

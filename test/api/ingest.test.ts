@@ -385,6 +385,20 @@ describe("types", () => {
     expect({ status, line: json.error.line, column: json.error.column }).toEqual({ status: 400, line: 2, column: "i" });
   });
 
+  test("without props, the 2,001st column and a 256-byte name are refused, naming line and field", async () => {
+    const table = newTable();
+    await createTable(table, Array.from({ length: 1_999 }, (_, i) => `c${i}:string`).join(","));
+    for (const name of ["one_more", "n".repeat(256)]) {
+      const { status, json } = await ingest(engine.url, table, `{"c0":"x"}\n${JSON.stringify({ [name]: 1 })}`);
+      expect({ status, line: json.error.line, column: json.error.column }).toEqual({
+        status: 400,
+        line: 2,
+        column: name,
+      });
+    }
+    expect((await describeTable(table)).row_count).toBe(0);
+  });
+
   test("a vector of the wrong length rejects its body, naming line and column", async () => {
     const table = newTable();
     await createTable(table, "v:vector(3), props:dynamic");

@@ -1,5 +1,6 @@
 import { LIMITS } from "../../core/limits.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
+import { firstHit, specialBytes } from "../word-search.ts";
 import { grown } from "./growth.ts";
 import { hashBytes } from "./hash.ts";
 import { lowerBound, upperBound } from "./text-bounds.ts";
@@ -49,8 +50,7 @@ export class TextColumn extends Column {
    * its closing quote is; -1, and nothing appended, when a backslash or a control character comes first.
    *
    * Four bytes at a time, copied while they are looked at. `source` must be readable for three bytes beyond the first
-   * control character. A byte is found by the borrow it causes when the byte looked for is subtracted (Mycroft; Warren,
-   * "Hacker's Delight", 6-1): false hits are possible only above a true one, and the lowest one counts.
+   * control character.
    */
   appendQuoted(source: DataView, start: number): number {
     if (this.rows + 1 >= this.#offsets.length) this.reserveRows(this.rows + 1);
@@ -66,13 +66,9 @@ export class TextColumn extends Column {
       }
       const word = source.getInt32(at, true);
       target.setInt32(to, word, true);
-      const quote = word ^ 0x22222222;
-      const slash = word ^ 0x5c5c5c5c;
-      const hits =
-        (((word - 0x20202020) & ~word) | ((quote - 0x01010101) & ~quote) | ((slash - 0x01010101) & ~slash)) &
-        0x80808080;
+      const hits = specialBytes(word);
       if (hits !== 0) {
-        const hit = (31 - Math.clz32(hits & -hits)) >> 3;
+        const hit = firstHit(hits);
         at += hit;
         to += hit;
         break;

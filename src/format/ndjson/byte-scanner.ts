@@ -8,6 +8,7 @@ import type { LongColumn } from "../columns/long-column.ts";
 import type { RealColumn } from "../columns/real-column.ts";
 import type { TextColumn } from "../columns/text-column.ts";
 import type { VectorColumn } from "../columns/vector-column.ts";
+import { TIME_STAND_INS } from "../types.ts";
 import { toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { BodyLines } from "./body-lines.ts";
 import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, quotedEnd, skipSpaceBytes } from "./json-bytes.ts";
@@ -61,8 +62,6 @@ const STAND_IN = 9;
 
 type Target = { readonly kind: number; readonly index: number; readonly column: AnyColumn | undefined };
 
-/** Fields that may stand in for `at`, in this order. */
-const STAND_INS = ["timestamp", "_timestamp"] as const;
 /** Instead of a position: the row is not for this scanner. */
 const REFUSED = -1;
 const NO_COLUMN = -1;
@@ -146,7 +145,7 @@ class RowScanner {
     this.#keys = new KeyTable();
     this.#firstSlot = undefined;
     this.#knownColumns = this.set.columns.length;
-    this.#standInColumns = STAND_INS.map((name) => this.set.find(name)).filter((index) => index >= 0);
+    this.#standInColumns = TIME_STAND_INS.map((name) => this.set.find(name)).filter((index) => index >= 0);
     this.#stamps = new Int32Array(this.#knownColumns);
     this.#touched = new Int32Array(this.#knownColumns);
     this.#touchedCount = 0;
@@ -239,9 +238,9 @@ class RowScanner {
     const index = this.set.find(name);
     const column = this.set.columns[index];
     if (column !== undefined) return { kind: kindOf(column), index, column };
-    if ((STAND_INS as readonly string[]).includes(name)) return { kind: STAND_IN, index: NO_COLUMN, column };
+    if ((TIME_STAND_INS as readonly string[]).includes(name)) return { kind: STAND_IN, index: NO_COLUMN, column };
     // Another spelling of a stand-in is for the line reader, like everything that may become a column.
-    const isSpelling = (STAND_INS as readonly string[]).includes(foldName(name));
+    const isSpelling = (TIME_STAND_INS as readonly string[]).includes(foldName(name));
     return this.#body.evolve || isSpelling ? undefined : { kind: DROPPED, index: NO_COLUMN, column };
   }
 

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../core/limits.ts";
+import { firstHit, specialBytes } from "../word-search.ts";
 import { newNumberToken, readNumber } from "./number-bytes.ts";
 
 /**
@@ -217,19 +218,12 @@ function sameBytes(source: Uint8Array, startA: number, endA: number, startB: num
   return true;
 }
 
-/**
- * The first quote, backslash or control character from `start` on, looked for four bytes at a time: see
- * `TextColumn.appendQuoted`.
- */
+/** The first quote, backslash or control character from `start` on. */
 function nextSpecial(view: DataView, start: number): number {
   let at = start;
   for (;;) {
-    const word = view.getInt32(at, true);
-    const quote = word ^ 0x22222222;
-    const slash = word ^ 0x5c5c5c5c;
-    const hits =
-      (((word - 0x20202020) & ~word) | ((quote - 0x01010101) & ~quote) | ((slash - 0x01010101) & ~slash)) & 0x80808080;
-    if (hits !== 0) return at + ((31 - Math.clz32(hits & -hits)) >> 3);
+    const hits = specialBytes(view.getInt32(at, true));
+    if (hits !== 0) return at + firstHit(hits);
     at += 4;
   }
 }

@@ -1,14 +1,14 @@
 import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
-import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN } from "../types.ts";
+import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS } from "../types.ts";
 import type { Row } from "./oracle.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";
 import { appendField, jsonOf, timeOf } from "./values.ts";
 
 /** Fields that `at` is taken from, in this order. */
-const TIME_FIELDS = [TIME_COLUMN, "timestamp", "_timestamp"] as const;
+const TIME_FIELDS = [TIME_COLUMN, ...TIME_STAND_INS] as const;
 const NONE = -1;
 
 /** Puts rows into columns by the rules of `scanner.ts`. Serves one body. */
