@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import type { RecordBatch } from "apache-arrow";
 import { systemClock } from "../../src/core/clock.ts";
 import { ColumnSet } from "../../src/format/columns/column-set.ts";
+import { checksumOf } from "../../src/format/checksum.ts";
 import { byteScanner } from "../../src/format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../../src/format/tlm.ts";
 import type { ColumnStats } from "../../src/format/types.ts";
@@ -19,8 +19,8 @@ import { SHAPES, synthetic, type Dataset, type ShapeName } from "../support/shap
 /**
  * Question: would extents be better off with dictionaries for text of few values, or under zstd?
  *
- * For extents of some sizes: what the encoding costs at write beside scan, statistics, plain encoding and SHA-256, what
- * it saves in bytes, SHA-256 and in writing and syncing the file, and what reading costs: unpacking the columns that a
+ * For extents of some sizes: what the encoding costs at write beside scan, statistics, plain encoding and checksum, what
+ * it saves in bytes, checksum and in writing and syncing the file, and what reading costs: unpacking the columns that a
  * query needs, beside the query itself over the plain extent. Every encoding must read back as the plain extent. Writing
  * through the same Arrow writer is taken off from both sides. All sides take turns in each round.
  *
@@ -50,7 +50,7 @@ type Round = {
   base: number;
   /** More than plain. */
   encode: PerEncoding<number>;
-  sha256: PerEncoding<number>;
+  checksum: PerEncoding<number>;
   write: PerEncoding<number>;
   /** More than opening the plain extent, for the columns of the query. */
   unpackOne: PerEncoding<number>;
@@ -68,7 +68,7 @@ const HEAD = [
   "KB",
   "of plain",
   "encode",
-  "SHA-256",
+  "checksum",
   "write+sync",
   "seal ×",
   "seal+write ×",
@@ -85,7 +85,7 @@ export async function main(args: readonly string[]): Promise<void> {
   console.log(
     `wall ms of one thread per MB of NDJSON, medians of ${rounds} rounds; × are ratios to plain within a round`,
   );
-  console.log("seal: scan, statistics, encoding, SHA-256; queries: over one text column, over all columns\n");
+  console.log("seal: scan, statistics, encoding, checksum; queries: over one text column, over all columns\n");
   const reader = await openReader();
   const rows: string[][] = [];
   const queryRows: string[][] = [];
@@ -124,7 +124,7 @@ async function measure(dataset: Dataset, file: string, rounds: number, reader: R
 function tableRow(dataset: Dataset, of: Encoding, { sizes, runs }: Found): string[] {
   const mb = dataset.ndjson.length / 1e6;
   const middle = (value: (run: Round) => number) => shown(median(runs.map(value)));
-  const seal = (run: Round, encoding: Encoding) => run.base + run.encode[encoding] + run.sha256[encoding];
+  const seal = (run: Round, encoding: Encoding) => run.base + run.encode[encoding] + run.checksum[encoding];
   const written = (run: Round, encoding: Encoding) => seal(run, encoding) + run.write[encoding];
   return [
     `${dataset.name} ${dataset.rows}`,
@@ -132,7 +132,7 @@ function tableRow(dataset: Dataset, of: Encoding, { sizes, runs }: Found): strin
     shown(sizes[of] / 1e3),
     shown(sizes[of] / sizes.plain),
     middle((run) => run.encode[of] / mb),
-    middle((run) => run.sha256[of] / mb),
+    middle((run) => run.checksum[of] / mb),
     middle((run) => run.write[of] / mb),
     middle((run) => seal(run, of) / seal(run, "plain")),
     middle((run) => written(run, of) / written(run, "plain")),
@@ -171,7 +171,7 @@ async function measureRound(dataset: Dataset, file: string, round: number, reade
   const run: Round = {
     base,
     encode: each((encoding) => all[encoding].ms - all.plain.ms),
-    sha256: each((encoding) => timed(() => createHash("sha256").update(all[encoding].result).digest("hex")).ms),
+    checksum: each((encoding) => timed(() => checksumOf(all[encoding].result)).ms),
     write: each((encoding) => timed(() => writeSynced(file, all[encoding].result)).ms),
     unpackOne: each((encoding) => unpackOne[encoding] - unpackOne.plain),
     unpackAll: each((encoding) => unpackAll[encoding] - unpackAll.plain),

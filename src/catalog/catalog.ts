@@ -128,7 +128,7 @@ export type NewExtent = {
   formatVersion: number;
   rows: number;
   sizeBytes: number;
-  /** Lower-case hexadecimal SHA-256 of the bytes. */
+  /** `checksumOf` the bytes. */
   checksum: string;
   /** Smallest and largest `at`, nanoseconds. */
   minAtNs: bigint;

@@ -36,7 +36,7 @@ export function anExtent(overrides: Partial<NewExtent> = {}): NewExtent {
     formatVersion: 1,
     rows: 10,
     sizeBytes: 1_000,
-    checksum: "0123456789abcdef".repeat(4),
+    checksum: "crc32:01234567",
     minAtNs: 1_700_000_000_000_000_000n,
     maxAtNs: 1_700_000_000_000_000_009n,
     stats: [{ name: "at", nullCount: 0, min: "1700000000000000000", max: "1700000000000000009" }],

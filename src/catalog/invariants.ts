@@ -1,6 +1,7 @@
 import type { ColumnRecord, ExtentSummary, Snapshot } from "./catalog.ts";
 import { foldName } from "../core/names.ts";
 import { LIMITS } from "../core/limits.ts";
+import { CHECKSUM } from "../format/checksum.ts";
 
 /**
  * What is always true of a catalog, as named functions. The cheap ones run inside every commit, so that a mistake in
@@ -51,7 +52,6 @@ export function extentEndsAfterItBegins(extent: ExtentSummary, head: Snapshot): 
   check(endSnapshot > beginSnapshot && endSnapshot <= head.id, name, span);
 }
 
-const SHA256_HEX = /^[0-9a-f]{64}$/;
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
@@ -63,7 +63,7 @@ export function extentIsWellFormed(extent: Omit<ExtentSummary, "beginSnapshot" |
   check(isStorableText(extent.key), name, `extent ${id} has the key ${JSON.stringify(extent.key)}`);
   check(Number.isSafeInteger(rows) && rows > 0, name, `extent ${id} has ${rows} rows`);
   check(Number.isSafeInteger(sizeBytes) && sizeBytes > 0, name, `extent ${id} has ${sizeBytes} bytes`);
-  check(SHA256_HEX.test(extent.checksum), name, `extent ${id} has the checksum ${JSON.stringify(extent.checksum)}`);
+  check(CHECKSUM.test(extent.checksum), name, `extent ${id} has the checksum ${JSON.stringify(extent.checksum)}`);
   const ordered = INT64_MIN <= minAtNs && minAtNs <= maxAtNs && maxAtNs <= INT64_MAX;
   check(ordered, name, `extent ${id} spans ${minAtNs} to ${maxAtNs} ns`);
 }

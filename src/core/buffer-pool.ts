@@ -5,6 +5,9 @@
  * page faults, and all of them together count against the heap, which is collected in full again and again: a fifth of
  * the CPU of a loaded server. So they are SharedArrayBuffers, kept by size class.
  *
+ * They start on a page, as files that are written past the page cache need it: WebAssembly hands out such memory, at the
+ * price of 10 GiB of address space each, reserved and never used.
+ *
  * Whoever takes a buffer gives it back once nobody, on any thread, will read it any more. One that is forgotten is only
  * collected; one that is given back too early would be corrupted, so where it is not certain, forget it.
  */
@@ -19,6 +22,8 @@ const MAX_IDLE_BYTES = 160 * 1024 * 1024;
 /** Buffers that nobody has taken for so long are let go: a burst of large bodies is no reason to stay large. */
 const KEEP_MS = 20_000;
 
+const WASM_PAGE_BYTES = 64 * 1024;
+
 const idle = new Map<number, SharedArrayBuffer[]>();
 /** Buffers that somebody has: what is given back twice, or under another identity, would get two owners. */
 const lent = new WeakSet<SharedArrayBuffer>();
@@ -32,7 +37,7 @@ export function takeShared(sizeBytes: number): SharedArrayBuffer {
   lastTakenMs = performance.now();
   const kept = idle.get(classBytes)?.pop();
   if (kept !== undefined) idleBytes -= classBytes;
-  const buffer = kept ?? new SharedArrayBuffer(classBytes);
+  const buffer = kept ?? allocate(classBytes);
   lent.add(buffer);
   return buffer;
 }
@@ -64,6 +69,28 @@ function letGoWhenUnused(): void {
   }
   idle.clear();
   idleBytes = 0;
+}
+
+/** Buffers that start on a page; an object on the same memory that has been to another thread is not known here. */
+const pageAligned = new WeakSet<ArrayBufferLike>();
+
+/** Whether the bytes start on a page, and the rest of their last page belongs to their buffer too. */
+export function isPageAligned(bytes: Uint8Array): boolean {
+  return bytes.byteOffset % WASM_PAGE_BYTES === 0 && pageAligned.has(bytes.buffer);
+}
+
+function allocate(sizeBytes: number): SharedArrayBuffer {
+  const pages = sizeBytes / WASM_PAGE_BYTES;
+  try {
+    const { buffer } = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    if (!(buffer instanceof SharedArrayBuffer)) throw new TypeError("shared memory is not shared");
+    pageAligned.add(buffer);
+    return buffer;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    // The address space is limited (`ulimit -v`): memory of any alignment will do.
+    return new SharedArrayBuffer(sizeBytes);
+  }
 }
 
 /** Size classes: four to each power of two, so that at most a quarter is lost. */

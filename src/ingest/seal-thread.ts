@@ -1,7 +1,7 @@
 import "../core/warnings.ts";
-import { createHash } from "node:crypto";
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { EngineError, toErrorRecord } from "../core/errors.ts";
+import { checksumOf } from "../format/checksum.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
 import { byteScanner } from "../format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../format/tlm.ts";
@@ -34,7 +34,7 @@ async function encode(set: ColumnSet, { format, output }: SealTask): Promise<Sea
   const stats = storedColumns(set).map((column) => column.stats(set.rows));
   const tlm = encodeTlm(set, format === "tlm" ? output : undefined);
   const bytes = format === "tlm" ? tlm : await toParquet(tlm);
-  const checksum = createHash("sha256").update(bytes).digest("hex");
+  const checksum = checksumOf(bytes);
   return { bytes, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats };
 }
 

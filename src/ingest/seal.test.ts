@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, describe, expect, it } from "vitest";
 import { silentLog } from "../core/log.ts";
+import { checksumOf } from "../format/checksum.ts";
 import { decodeTlm } from "../format/tlm-decode.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { createSealPool } from "./seal-pool.ts";
@@ -47,7 +47,7 @@ describe("sealing", () => {
       { name: "x", nullCount: 1, distinct: 2, min: "1", max: "2" },
     ]);
     const bytes = extent?.bytes ?? new Uint8Array();
-    expect(extent?.checksum).toBe(createHash("sha256").update(bytes).digest("hex"));
+    expect(extent?.checksum).toBe(checksumOf(bytes));
     const columns = decodeTlm(bytes).columns.map(({ spec, values }) => [spec.name, values]);
     expect(Object.fromEntries(columns)).toEqual({
       at: [AT_NS, AT_NS + day, AT_NS - 1n],
@@ -75,7 +75,7 @@ describe("sealing", () => {
     expect(extent).toMatchObject({ format: "parquet", rows: 3, minAtNs: AT_NS - 1n });
     const bytes = extent?.bytes ?? new Uint8Array();
     expect(new TextDecoder().decode(bytes.subarray(0, 4))).toBe("PAR1");
-    expect(extent?.checksum).toBe(createHash("sha256").update(bytes).digest("hex"));
+    expect(extent?.checksum).toBe(checksumOf(bytes));
     const folder = await mkdtemp(join(tmpdir(), "engine-seal-test-"));
     try {
       const file = join(folder, "extent.parquet");

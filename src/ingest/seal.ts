@@ -44,7 +44,7 @@ export type SealedExtent = {
   bytes: Uint8Array;
   format: ExtentFormat;
   rows: number;
-  /** Lower-case hexadecimal SHA-256 of `bytes`. */
+  /** `checksumOf(bytes)`. */
   checksum: string;
   minAtNs: bigint;
   maxAtNs: bigint;

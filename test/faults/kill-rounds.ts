@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/log.ts";
 import { seededRandom, systemRandom, type Random } from "../../src/core/random.ts";
+import { checksumOf } from "../../src/format/checksum.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
@@ -145,7 +145,7 @@ async function checkStorage(home: string, problems: string[]): Promise<void> {
     for (const table of await catalog.tables("default")) {
       for (const extent of await catalog.extents(table.id, head.id)) {
         const bytes = await store.get(extent.key);
-        const checksum = createHash("sha256").update(bytes).digest("hex");
+        const checksum = checksumOf(bytes);
         if (checksum !== extent.checksum) problems.push(`extent ${extent.id} does not have its bytes`);
       }
     }

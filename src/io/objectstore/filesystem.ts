@@ -6,6 +6,7 @@ import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError, StartupError, messageOf, systemCodeOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
+import { DurableWriter, IO_CALL_BYTES } from "./durable-write.ts";
 import { DurableFolders, exists, makeFolderChain } from "./folders.ts";
 import { ObjectNotFound, checkObjectKey, rangeOf } from "./objectstore.ts";
 import type { GetOptions, ObjectInfo, ObjectStore } from "./objectstore.ts";
@@ -16,6 +17,8 @@ import { infoOf, isAbsence, walkObjects } from "./walk.ts";
  *
  *     put       open <root>/.tmp/<pid>-<random>.tmp, write, fsync, rename to its place, fsync the folder
  *     delete    unlink, fsync the folder
+ *
+ * Large objects go past the page cache where they can (`durable-write.ts`).
  *
  * Temporary files have a folder of their own, so that what a crash left is found at the next start without walking the
  * whole store. That folder is also the mark of a data folder that is really there: it is made at open and never
@@ -56,8 +59,6 @@ const TEMPORARY_NAME = /^(\d+)-[0-9a-f]{16}\.tmp$/;
 const CONCURRENT_WRITES = 8;
 const CONCURRENT_READS = 8;
 const CONCURRENT_DELETES = 8;
-/** One read or write call carries at most this much, so that an abort is noticed between calls. */
-const IO_CALL_BYTES = 16 * 1024 * 1024;
 
 class FilesystemStore implements ObjectStore {
   readonly #root: string;
@@ -65,6 +66,7 @@ class FilesystemStore implements ObjectStore {
   readonly #random: Random;
   readonly #log: Log;
   readonly #folders: DurableFolders;
+  readonly #writer = new DurableWriter();
   readonly #writes = new Semaphore(CONCURRENT_WRITES);
   readonly #reads = new Semaphore(CONCURRENT_READS);
   readonly #deletes = new Semaphore(CONCURRENT_DELETES);
@@ -86,7 +88,7 @@ class FilesystemStore implements ObjectStore {
     await this.#writes.run(async () => {
       const temporary = join(this.#temporaries, this.#temporaryName());
       try {
-        await writeDurably(temporary, bytes, options?.signal);
+        await this.#writer.write(temporary, bytes, options?.signal);
         options?.signal?.throwIfAborted();
         await this.#publish(temporary, target);
       } catch (error) {
@@ -223,22 +225,6 @@ const REFUSALS: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only",
   EFBIG: "the file would be larger than is allowed here",
 };
-
-/** Creates a file with these bytes and syncs it. */
-async function writeDurably(path: string, bytes: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
-  signal?.throwIfAborted();
-  const handle = await open(path, "wx");
-  try {
-    for (let written = 0; written < bytes.length;) {
-      signal?.throwIfAborted();
-      const size = Math.min(IO_CALL_BYTES, bytes.length - written);
-      written += (await handle.write(bytes, written, size)).bytesWritten;
-    }
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
 
 async function readRange(
   handle: FileHandle,
