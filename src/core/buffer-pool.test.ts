@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { MIN_SHARED_BYTES, releaseShared, takeShared } from "./buffer-pool.ts";
+import { isPageAligned, MIN_SHARED_BYTES, releaseShared, takePageAligned, takeShared } from "./buffer-pool.ts";
 
 const view = (buffer: SharedArrayBuffer) => new Uint8Array(buffer);
 
@@ -21,6 +21,17 @@ describe("the pool of shared buffers", () => {
       expect(byteLength).toBeLessThanOrEqual(Math.max(2 * MIN_SHARED_BYTES, (size + 16) * 1.25 + 1));
     },
   );
+
+  test("has two kinds, and knows which start on a page", () => {
+    const aligned = takePageAligned(500_000);
+    const other = takeShared(500_000);
+    expect(isPageAligned(view(aligned).subarray(0, 7))).toBe(true);
+    expect(isPageAligned(view(aligned).subarray(1))).toBe(false);
+    expect(isPageAligned(view(other))).toBe(false);
+    for (const buffer of [other, aligned]) releaseShared(view(buffer));
+    expect(takePageAligned(500_000)).toBe(aligned);
+    expect(takeShared(500_000)).toBe(other);
+  });
 
   test("refuses what is given back twice, or by another identity of the same memory", () => {
     const buffer = takeShared(200_000);

@@ -1,5 +1,5 @@
 import type { Piscina } from "piscina";
-import { MIN_SHARED_BYTES, releaseShared, takeShared } from "../core/buffer-pool.ts";
+import { MIN_SHARED_BYTES, releaseShared, takePageAligned } from "../core/buffer-pool.ts";
 import { Semaphore } from "../core/concurrency.ts";
 import { EngineError } from "../core/errors.ts";
 import { isolateFile } from "../core/isolate.ts";
@@ -86,7 +86,7 @@ async function openPiscina({ threads, log }: { threads: number; log: Log }) {
 /** Extents are mostly smaller than their NDJSON; the one that is not gets a buffer of its own. */
 function outputFor(task: SealTask): SharedArrayBuffer | undefined {
   const sizeBytes = task.bodies.reduce((sum, body) => sum + body.bytes.byteLength, 0);
-  return task.format === "tlm" && sizeBytes >= MIN_SHARED_BYTES ? takeShared(sizeBytes) : undefined;
+  return task.format === "tlm" && sizeBytes >= MIN_SHARED_BYTES ? takePageAligned(sizeBytes) : undefined;
 }
 
 /** The result on this thread's own view of the output buffer, if it is there; else the buffer is given back. */

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { takeShared } from "../../core/buffer-pool.ts";
+import { takePageAligned } from "../../core/buffer-pool.ts";
 import { DurableWriter } from "./durable-write.ts";
 
 const KIB = 1024;
@@ -12,7 +12,7 @@ const KIB = 1024;
 const REFUSED_FLAG = 0o20000000 | (constants.O_DIRECTORY ?? 0);
 
 function someBytes(sizeBytes: number): Uint8Array {
-  const bytes = new Uint8Array(takeShared(sizeBytes), 0, sizeBytes);
+  const bytes = new Uint8Array(takePageAligned(sizeBytes), 0, sizeBytes);
   bytes.set(randomFillSync(Buffer.alloc(sizeBytes)));
   return bytes;
 }
