@@ -1,5 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
-import { isPageAligned, MIN_SHARED_BYTES, releaseShared, takePageAligned, takeShared } from "./buffer-pool.ts";
+import {
+  copyBytes,
+  isPageAligned,
+  MIN_SHARED_BYTES,
+  releaseShared,
+  takePageAligned,
+  takeShared,
+} from "./buffer-pool.ts";
 
 const view = (buffer: SharedArrayBuffer) => new Uint8Array(buffer);
 
@@ -31,6 +38,16 @@ describe("the pool of shared buffers", () => {
     for (const buffer of [other, aligned]) releaseShared(view(buffer));
     expect(takePageAligned(500_000)).toBe(aligned);
     expect(takeShared(500_000)).toBe(other);
+  });
+
+  test("copies bytes to where they belong and nowhere else", () => {
+    const target = view(takeShared(100_000)).fill(9);
+    const source = Uint8Array.from({ length: 1_000 }, (_, i) => i % 251);
+    copyBytes(source.subarray(3, 990), target, 77);
+    copyBytes(new Uint8Array(0), target, 0);
+    expect(target.subarray(77, 77 + 987)).toEqual(source.subarray(3, 990));
+    expect([target[76], target[77 + 987]]).toEqual([9, 9]);
+    expect(() => copyBytes(source, target.subarray(0, 1_010), 11)).toThrow(RangeError);
   });
 
   test("refuses what is given back twice, or by another identity of the same memory", () => {

@@ -52,6 +52,19 @@ export function isPageAligned(bytes: Uint8Array): boolean {
   return bytes.byteOffset % WASM_PAGE_BYTES === 0 && allocatedOnPage.has(bytes.buffer);
 }
 
+/**
+ * Copies `source` into `target` from `at` on; they are different buffers, and it fits.
+ *
+ * `TypedArray.prototype.set` copies into shared memory byte by byte unless both sides lie on whole words (V8's
+ * `relaxed_memmove`, 4 GB/s); filling a Buffer with another one is a plain copy (30 GB/s).
+ */
+export function copyBytes(source: Uint8Array, target: Uint8Array, at: number): void {
+  if (source.byteLength === 0) return;
+  const end = at + source.byteLength;
+  if (end > target.byteLength) throw new RangeError("the bytes do not fit where they are copied to");
+  Buffer.from(target.buffer, target.byteOffset, target.byteLength).fill(source, at, end);
+}
+
 class Pool {
   readonly #allocate: (sizeBytes: number) => SharedArrayBuffer;
   readonly #idle = new Map<number, SharedArrayBuffer[]>();

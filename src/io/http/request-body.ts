@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { MIN_SHARED_BYTES, takeShared } from "../../core/buffer-pool.ts";
+import { copyBytes, MIN_SHARED_BYTES, takeShared } from "../../core/buffer-pool.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { MIN_BODY_BYTES_PER_SEC, type BodyOptions } from "./http.ts";
 
@@ -178,7 +178,7 @@ export class RequestBody {
       if (!this.#tryGrow(sizeBytes)) return;
       this.#buffer = resized(this.#buffer, sizeBytes);
     }
-    this.#buffer.set(piece, this.#receivedBytes);
+    copyBytes(piece, this.#buffer, this.#receivedBytes);
     this.#receivedBytes = neededBytes;
   }
 
