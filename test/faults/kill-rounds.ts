@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/log.ts";
-import { seededRandom, systemRandom, type Random } from "../../src/core/random.ts";
+import { seededRandom, systemRandom } from "../../src/core/random.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
@@ -29,21 +29,33 @@ type Run = { url: string; stopping: boolean; sent: Map<string, Sent>; retries: n
 
 const CLIENTS = 8;
 const TABLES = ["a", "b"];
-const MAX_ROWS = 40;
 const MAX_SNAPSHOTS_READ = 60;
-/** How long a server lives once it listens. */
-const LIFE_MS = { min: 5, spread: 700 };
 
-export async function killRounds(options: { kills: number; seed: number }): Promise<KillReport> {
+export type KillOptions = {
+  kills: number;
+  seed: number;
+  /** Requests have from one row to this many; every order of magnitude is as likely. */
+  maxRows?: number;
+  /** How long a server lives once it listens: at least, and at most that much longer. */
+  lifeMs?: { min: number; spread: number };
+};
+
+/** Small requests and short lives: as many kills in the middle of a commit as fit into the time. */
+const SMALL = { maxRows: 60, lifeMs: { min: 5, spread: 700 } };
+/** Requests of up to 15 MB, cut and sealed by all threads, and lives long enough for many of them. */
+export const SOAK = { maxRows: 100_000, lifeMs: { min: 500, spread: 5_000 } };
+
+export async function killRounds(given: KillOptions): Promise<KillReport> {
+  const options = { ...SMALL, ...given };
   const random = seededRandom(options.seed);
   const { home, remove } = await temporaryHome();
   try {
     const port = await freePort();
     const run: Run = { url: `http://127.0.0.1:${port}`, stopping: false, sent: new Map(), retries: 0 };
-    const clients = Array.from({ length: CLIENTS }, (_, i) => keepSending(run, i, seededRandom(options.seed + i + 1)));
+    const clients = Array.from({ length: CLIENTS }, (_, i) => keepSending(run, i, options));
     for (let kill = 0; kill < options.kills; kill++) {
       const engine = await startEngine({ home, port });
-      await delay(LIFE_MS.min + random.next() * LIFE_MS.spread);
+      await delay(options.lifeMs.min + random.next() * options.lifeMs.spread);
       await engine.stop("SIGKILL");
     }
     run.stopping = true;
@@ -57,11 +69,12 @@ export async function killRounds(options: { kills: number; seed: number }): Prom
 }
 
 /** One client: a request after the other, each retried under its key until it is acknowledged. */
-async function keepSending(run: Run, client: number, random: Random): Promise<void> {
+async function keepSending(run: Run, client: number, options: { seed: number; maxRows: number }): Promise<void> {
+  const random = seededRandom(options.seed + client + 1);
   for (let sequence = 0; !run.stopping; sequence++) {
     const table = TABLES[Math.floor(random.next() * TABLES.length)] ?? "a";
     const key = `${client}-${sequence}`;
-    const rows = 1 + Math.floor(random.next() * MAX_ROWS);
+    const rows = Math.ceil(options.maxRows ** random.next());
     const sent: Sent = { key: `${table}/${key}`, rows, acknowledged: false };
     run.sent.set(sent.key, sent);
     const body = ndjson(Array.from({ length: rows }, (_, n) => ({ label: key, n, body: "x".repeat(100) })));
@@ -73,13 +86,15 @@ async function sendUntilAcknowledged(run: Run, sent: Sent, table: string, key: s
   for (let attempt = 0; ; attempt++) {
     try {
       const { status, json, text } = await ingest(run.url, table, body, { "X-Idempotency-Key": key });
+      // Too much at once is what the server may say, and "later" what it means.
+      if (status === 429) throw new TypeError("refused");
       if (status !== 200) throw new Error(`status ${status}: ${text}`);
       if (json.rows_ingested !== sent.rows) throw new Error(`acknowledged ${json.rows_ingested} of ${sent.rows} rows`);
       sent.acknowledged = true;
       sent.snapshot = Number(json.snapshot_id);
       return;
     } catch (error) {
-      // Anything but a broken connection is a finding, and ends the run.
+      // Anything but a broken connection or a refusal is a finding, and ends the run.
       if (!(error instanceof TypeError)) throw error;
       run.retries++;
       await delay(5);
