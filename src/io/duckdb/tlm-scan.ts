@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { logicalTypeOf, type Connection, type DataChunk, type DuckDb } from "./duckdb.ts";
-import { openTlm, type TlmBatch, type TlmSource } from "./tlm-file.ts";
+import { TlmReader, type TlmBatch, type TlmSource } from "./tlm-file.ts";
 import { copyColumn, VECTOR_ROWS } from "./vector-copy.ts";
 
 /**
@@ -35,6 +34,7 @@ type ScanState = {
   scan: TlmScan;
   /** Indexes into `scan.columns`, in the order of the chunk's vectors. */
   projected: readonly number[];
+  reader: TlmReader;
   nextSource: number;
   batches: readonly TlmBatch[];
   nextBatch: number;
@@ -70,6 +70,7 @@ export function registerTlmScan(duckdb: DuckDb, connection: Connection): TlmScan
     const state: ScanState = {
       scan,
       projected,
+      reader: new TlmReader(projected.flatMap((index) => scan.columns[index] ?? [])),
       nextSource: 0,
       batches: [],
       nextBatch: 0,
@@ -122,8 +123,7 @@ function currentBatch(state: ScanState): TlmBatch | undefined {
     if (state.batch !== undefined) continue;
     const source = state.scan.sources[state.nextSource++];
     if (source === undefined) return undefined;
-    const wanted = state.projected.flatMap((index) => state.scan.columns[index] ?? []);
-    state.batches = openTlm("path" in source ? readFileSync(source.path) : source.bytes, wanted);
+    state.batches = state.reader.read(source);
     state.nextBatch = 0;
   }
   return state.batch;

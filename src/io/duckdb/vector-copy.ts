@@ -1,6 +1,6 @@
-import type { Data } from "apache-arrow";
 import type { ColumnType } from "../../format/types.ts";
 import type { DuckDb, Vector } from "./duckdb.ts";
+import { TEXT_SLACK_BYTES, type TlmColumn } from "./tlm-file.ts";
 
 /**
  * Copies runs of rows from Arrow buffers into DuckDB vectors. This is hot code: whole buffers, no value objects.
@@ -20,8 +20,21 @@ const STRING_BYTES = 16;
 const INLINE_BYTES = 12;
 
 const structs = new ArrayBuffer(VECTOR_ROWS * STRING_BYTES);
-const structBytes = new Uint8Array(structs);
 const structWords = new Uint32Array(structs);
+
+const WORD = 0x1_0000_0000;
+
+/** What of the words of a short text is its own, by its length; the rest is zero. */
+const keptOfFirst = masks(0);
+const keptOfSecond = masks(4);
+const keptOfThird = masks(8);
+
+function masks(before: number): Int32Array {
+  return Int32Array.from({ length: INLINE_BYTES + 1 }, (_, length) => {
+    const kept = Math.min(Math.max(length - before, 0), 4);
+    return kept === 4 ? -1 : 2 ** (kept * 8) - 1;
+  });
+}
 
 const spreadBits = new BigUint64Array(256);
 for (let byte = 0; byte < 256; byte++) {
@@ -32,16 +45,18 @@ for (let byte = 0; byte < 256; byte++) {
 const bools = new BigUint64Array(VECTOR_ROWS / 8);
 
 const noneValid = new ArrayBuffer(VECTOR_ROWS / 8);
-const shiftedBits = new Uint8Array(VECTOR_ROWS / 8);
 
 const FIXED_BYTES = { int: 4, long: 8, real: 8, timestamp: 8 } as const;
 
-/** Writes rows `start` to `start + rows` of an Arrow column to the first rows of the vector; NULLs for no column. */
+/**
+ * Writes rows `start` to `start + rows` of an Arrow column to the first rows of the vector; NULLs for no column. `start`
+ * is a multiple of eight.
+ */
 export function copyColumn(
   duckdb: DuckDb,
   vector: Vector,
   type: ColumnType,
-  data: Data | undefined,
+  data: TlmColumn | undefined,
   start: number,
   rows: number,
 ): void {
@@ -59,20 +74,16 @@ export function copyColumn(
     case "dynamic":
       copyStrings(duckdb, vector, data, start, rows);
       return;
-    case "vector": {
-      const child = data.children[0];
-      if (child === undefined) throw new Error("a list column without its values");
-      // A slice moves the children along with the list, so `start` counts from the slice in both.
+    case "vector":
       copyFixed(
         duckdb,
         duckdb.array_vector_get_child(vector),
-        child,
+        data,
         start * type.dimensions,
         rows * type.dimensions,
         4,
       );
       return;
-    }
     case "int":
     case "long":
     case "real":
@@ -81,58 +92,52 @@ export function copyColumn(
   }
 }
 
-function copyValidity(duckdb: DuckDb, vector: Vector, data: Data, start: number, rows: number): void {
+function copyValidity(duckdb: DuckDb, vector: Vector, data: TlmColumn, start: number, rows: number): void {
   if (data.nullCount === 0) return;
   duckdb.vector_ensure_validity_writable(vector);
-  const bits = bitsAt(data.nullBitmap, data.offset + start, rows);
-  duckdb.copy_data_to_vector_validity(vector, 0, bits.buffer as ArrayBuffer, bits.byteOffset, bits.byteLength);
+  const { validity } = data;
+  const from = validity.byteOffset + start / 8;
+  duckdb.copy_data_to_vector_validity(vector, 0, validity.buffer as ArrayBuffer, from, Math.ceil(rows / 8));
 }
 
-/** The bits from `first` on as bytes that begin with it: a view where it begins a byte, else a shifted copy. */
-function bitsAt(bitmap: Uint8Array, first: number, count: number): Uint8Array {
-  const byte = first >> 3;
-  const shift = first & 7;
-  const length = Math.ceil(count / 8);
-  if (shift === 0) return bitmap.subarray(byte, byte + length);
-  for (let i = 0; i < length; i++) {
-    shiftedBits[i] = ((bitmap[byte + i] ?? 0) >> shift) | ((bitmap[byte + i + 1] ?? 0) << (8 - shift));
-  }
-  return shiftedBits.subarray(0, length);
-}
-
-function copyFixed(duckdb: DuckDb, vector: Vector, data: Data, start: number, count: number, width: number): void {
-  const values = data.values as ArrayBufferView<ArrayBuffer>;
+function copyFixed(duckdb: DuckDb, vector: Vector, data: TlmColumn, start: number, count: number, width: number): void {
+  const { values } = data;
   const from = values.byteOffset + start * width;
-  duckdb.copy_data_to_vector(vector, 0, values.buffer, from, count * width);
+  duckdb.copy_data_to_vector(vector, 0, values.buffer as ArrayBuffer, from, count * width);
 }
 
-function copyBools(duckdb: DuckDb, vector: Vector, data: Data, start: number, rows: number): void {
-  const bits = bitsAt(data.values as Uint8Array, data.offset + start, rows);
-  for (let i = 0; i < bits.length; i++) bools[i] = spreadBits[bits[i] ?? 0] ?? 0n;
+function copyBools(duckdb: DuckDb, vector: Vector, data: TlmColumn, start: number, rows: number): void {
+  const bytes = Math.ceil(rows / 8);
+  for (let i = 0; i < bytes; i++) bools[i] = spreadBits[data.values[start / 8 + i] ?? 0] ?? 0n;
   duckdb.copy_data_to_vector(vector, 0, bools.buffer, 0, rows);
 }
 
-function copyStrings(duckdb: DuckDb, vector: Vector, data: Data, start: number, rows: number): void {
-  const offsets = data.valueOffsets as Int32Array;
-  const bytes = data.values as Uint8Array;
+function copyStrings(duckdb: DuckDb, vector: Vector, data: TlmColumn, start: number, rows: number): void {
+  const { offsets, values: bytes } = data;
+  if (offsets === undefined) throw new Error("a text column without offsets");
   const first = offsets[start] ?? 0;
   const last = offsets[start + rows] ?? first;
   // With all bytes of the run in place there is no copy to point into, and no row can be longer.
   const base = last - first > INLINE_BYTES ? ownedCopy(duckdb, vector, bytes.subarray(first, last)) : 0;
-  structBytes.fill(0, 0, rows * STRING_BYTES);
+  // User-space addresses have at most 52 bits here, so a double carries them exactly.
+  const baseHigh = Math.floor(base / WORD);
+  const baseLow = base - baseHigh * WORD;
+  // Three words are read wherever a text begins: the memory goes on behind the last.
+  const source = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength + TEXT_SLACK_BYTES);
   let from = first;
-  for (let row = 0; row < rows; row++) {
-    const to = offsets[start + row + 1] ?? from;
+  for (let row = 0, word = 0; row < rows; row++, word += 4) {
+    const to = offsets[start + row + 1] as number;
     const length = to - from;
-    const word = row * 4;
-    const kept = length <= INLINE_BYTES ? length : 4;
     structWords[word] = length;
-    for (let i = 0; i < kept; i++) structBytes[word * 4 + 4 + i] = bytes[from + i] ?? 0;
     if (length > INLINE_BYTES) {
-      // User-space addresses have at most 52 bits here, so a double carries them exactly.
-      const pointer = base + (from - first);
-      structWords[word + 2] = pointer % 0x1_0000_0000;
-      structWords[word + 3] = Math.floor(pointer / 0x1_0000_0000);
+      const low = baseLow + (from - first);
+      structWords[word + 1] = source.getInt32(from, true);
+      structWords[word + 2] = low;
+      structWords[word + 3] = low < WORD ? baseHigh : baseHigh + 1;
+    } else {
+      structWords[word + 1] = source.getInt32(from, true) & (keptOfFirst[length] as number);
+      structWords[word + 2] = source.getInt32(from + 4, true) & (keptOfSecond[length] as number);
+      structWords[word + 3] = source.getInt32(from + 8, true) & (keptOfThird[length] as number);
     }
     from = to;
   }
