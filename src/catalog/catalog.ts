@@ -1,4 +1,6 @@
+import type { ColumnFilter, FilterProbe } from "../format/filter/filter.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+import type { StatsTest } from "./stats-test.ts";
 
 /**
  * The catalog: what exists, and since when.
@@ -52,6 +54,20 @@ export interface Catalog {
 
   /** The newest snapshot. */
   head(): Promise<Snapshot>;
+  /** The newest snapshots, newest first, at most `limit`. */
+  snapshots(limit: number): Promise<Snapshot[]>;
+  /** The newest snapshot committed at or before the time; undefined when the catalog is younger. */
+  snapshotAt(timeMs: number): Promise<Snapshot | undefined>;
+  /**
+   * The oldest snapshot that may still be read: the first until `expireSnapshots` says otherwise. Older ones may miss
+   * extents whose bytes are gone.
+   */
+  oldestSnapshot(): Promise<Snapshot>;
+  /**
+   * Makes snapshots before that number unreadable, before what only they can see is deleted; resolves to the oldest
+   * readable one. It only ever advances, and not past the head.
+   */
+  expireSnapshots(before: number): Promise<Snapshot>;
   /**
    * Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. Flushes are judged
    * in order, each seeing what the ones before it did: of two with the same key the first wins. Throws, and stores
@@ -67,6 +83,16 @@ export interface Catalog {
    * record, so a caller that does not prune by them should not have them read. Without it all come along.
    */
   extents(tableId: number, atSnapshot: number, range?: TimeRange, statsOf?: readonly string[]): Promise<ExtentRecord[]>;
+  /**
+   * Which of a table's extents cannot hold a row that answers to all probes, as their filters say. Extents without a
+   * filter of that kind may; so may ids that are unknown, and all of them when a column is (names in any case).
+   */
+  extentsWithout(tableId: number, extentIds: readonly string[], probes: readonly ColumnProbe[]): Promise<string[]>;
+  /**
+   * The extents of a table at a snapshot that may hold rows that a scan needs, by time and by statistics, and how many
+   * it does not need. Made for tables of 100,000 extents: only what is to be read leaves the catalog.
+   */
+  planScan(request: ScanRequest): Promise<ScanPlan>;
   /** Rows and bytes of a table at the head. */
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }>;
 
@@ -94,7 +120,11 @@ export interface Catalog {
 export type DatabaseRecord = { id: number; name: string };
 
 /** A column with its stable id, unique within the table and never reused. */
-export type ColumnRecord = ColumnSpec & { id: number };
+export type ColumnRecord = ColumnSpec & {
+  id: number;
+  /** The first snapshot that has it; absent for the columns that the table was created with. */
+  sinceSnapshot?: number;
+};
 
 export type TableRecord = {
   id: number;
@@ -133,10 +163,13 @@ export type NewExtent = {
   /** Smallest and largest `at`, nanoseconds. */
   minAtNs: bigint;
   maxAtNs: bigint;
+  /** One per column that the extent has; every row of a column without any is taken to be NULL. */
   stats: readonly ColumnStats[];
+  /** At most one of each kind for a column. Kept apart and never read as a whole: see `Catalog.extentsWithout`. */
+  filters?: readonly ColumnFilter[];
 };
 
-export type ExtentRecord = NewExtent & {
+export type ExtentRecord = Omit<NewExtent, "filters"> & {
   tableId: number;
   /** A schema version that has all the extent's columns; the extent may lack some of that version's. */
   schemaVersion: number;
@@ -149,6 +182,30 @@ export type ExtentRecord = NewExtent & {
 
 /** An extent without the statistics of its columns. */
 export type ExtentSummary = Omit<ExtentRecord, "stats">;
+
+/** One reader of the table: rows with `at` in the range that pass all tests. */
+export type ScanFilter = { range: TimeRange; tests: readonly StatsTest[] };
+
+export type ScanRequest = {
+  tableId: number;
+  atSnapshot: number;
+  /** An extent is needed when any of them may need it. */
+  filters: readonly ScanFilter[];
+};
+
+export type ExtentTotals = { extents: number; sizeBytes: number };
+
+export type ScanPlan = {
+  /** What is to be read, in the order of the commits, without statistics. */
+  extents: ExtentRecord[];
+  /** Of all extents alive at the snapshot, how many there are and how many each rule left out. */
+  total: ExtentTotals;
+  prunedByTime: ExtentTotals;
+  prunedByStats: ExtentTotals;
+};
+
+/** What the filter of a column is asked. */
+export type ColumnProbe = FilterProbe & { column: string };
 
 /** A ledger entry to be made by a commit: the acknowledgement of one request but for its snapshot. */
 export type NewLedgerEntry = { key: string; extentCount: number; rows: number; sizeBytes: number };

@@ -107,9 +107,11 @@ export function schemaConflictContract({ catalog, table }: Subject): void {
     expect(committed(outcome).schemaVersion).toBe(2);
     const after = await catalog().table("default", "events");
     expect(after?.schemaVersion).toBe(2);
+    // They came with the commit's snapshot; those of the table's creation with none.
+    expect(after?.columns.slice(0, 2).map(({ sinceSnapshot }) => sinceSnapshot)).toEqual([undefined, undefined]);
     expect(after?.columns.slice(2)).toEqual([
-      { ...column("found"), id: 3 },
-      { ...column("more"), id: 4 },
+      { ...column("found"), id: 3, sinceSnapshot: 1 },
+      { ...column("more"), id: 4, sinceSnapshot: 1 },
     ]);
     const [extent] = await catalog().extents(events.id, 1);
     expect(extent).toMatchObject({ schemaVersion: 2, stats });

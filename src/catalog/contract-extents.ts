@@ -152,6 +152,8 @@ export function deletionContract({ catalog, clock, table }: Subject): void {
     const head = await catalog().head();
     expect(head).toEqual({ id: 2, committedAtMs: clock().nowMs() });
     expect(ended.map(({ id }) => id)).toEqual([ids[0], ids[2]]);
+    expect((await catalog().snapshots(10)).map(({ id }) => id)).toEqual([2, 1, 0]);
+    expect(await catalog().snapshots(1)).toEqual([head]);
     expect(ended[0]).toMatchObject({ beginSnapshot: 1, endSnapshot: 2, deletedAtMs: clock().nowMs() });
     expect((await catalog().extents(events.id, 2)).map(({ id }) => id)).toEqual([ids[1]]);
     expect((await catalog().extents(events.id, 1)).map(({ id }) => id)).toEqual(ids);

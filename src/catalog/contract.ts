@@ -3,7 +3,9 @@ import type { ManualClock } from "../core/clock.ts";
 import type { Catalog } from "./catalog.ts";
 import { commitContract, ledgerContract, schemaConflictContract } from "./contract-commits.ts";
 import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.ts";
+import { filtersContract } from "./contract-filters.ts";
 import { aFlush, column, committed, type Subject } from "./contract-fixtures.ts";
+import { scanContract, timeTravelContract } from "./contract-scan.ts";
 import { columnsContract, namesContract } from "./contract-names.ts";
 
 /** What every driver of the catalog must do. `open` gives an empty catalog that takes its time from `clock`. */
@@ -48,6 +50,15 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("statistics", () => {
       statisticsContract(subject);
+    });
+    describe("filters", () => {
+      filtersContract(subject);
+    });
+    describe("scans", () => {
+      scanContract(subject);
+    });
+    describe("time travel", () => {
+      timeTravelContract(subject);
     });
     describe("deletion", () => {
       deletionContract(subject);

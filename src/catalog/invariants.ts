@@ -82,6 +82,21 @@ export function statisticsNameKnownColumns(extentId: string, ids: readonly numbe
   for (const id of ids) check(known.has(id), name, `extent ${extentId} has statistics for unknown column id ${id}`);
 }
 
+/** Filters are of columns of their table, and each column has at most one of a kind. */
+export function filtersAreOneToAColumn(
+  extentId: string,
+  filters: readonly { columnId: number | undefined; kind: string }[],
+  known: ReadonlySet<number>,
+): void {
+  const name = "filtersAreOneToAColumn";
+  const keys = new Set(filters.map(({ columnId, kind }) => `${columnId} ${kind}`));
+  check(keys.size === filters.length, name, `extent ${extentId} has two filters of one kind for a column`);
+  for (const { columnId } of filters) {
+    const holds = columnId !== undefined && known.has(columnId);
+    check(holds, name, `extent ${extentId} has a filter for an unknown column`);
+  }
+}
+
 /** Ids of columns are taken in order and never reused; `nextId` is the first that was never taken. */
 export function columnIdsAreNeverReused(tableId: number, columns: readonly ColumnRecord[], nextId: number): void {
   let previous = 0;

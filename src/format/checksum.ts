@@ -9,8 +9,25 @@ import { crc32 } from "node:zlib";
  * in front lets another one take its place.
  */
 export function checksumOf(bytes: Uint8Array): string {
-  return `crc32:${crc32(bytes).toString(16).padStart(8, "0")}`;
+  return textOf(crc32(bytes));
 }
 
 /** What `checksumOf` returns. */
 export const CHECKSUM = /^crc32:[0-9a-f]{8}$/;
+
+/** The same over bytes that come in pieces. */
+export class RunningChecksum {
+  #crc = 0;
+
+  add(bytes: Uint8Array): void {
+    this.#crc = crc32(bytes, this.#crc);
+  }
+
+  toString(): string {
+    return textOf(this.#crc);
+  }
+}
+
+function textOf(crc: number): string {
+  return `crc32:${crc.toString(16).padStart(8, "0")}`;
+}

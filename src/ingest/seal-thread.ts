@@ -2,6 +2,7 @@ import "../core/warnings.ts";
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { EngineError, toErrorRecord } from "../core/errors.ts";
 import { checksumOf } from "../format/checksum.ts";
+import { filtersOf } from "../format/columns/column-filters.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
 import { byteScanner } from "../format/ndjson/byte-scanner.ts";
 import { encodeTlm, storedColumns } from "../format/tlm.ts";
@@ -31,11 +32,13 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
 async function encode(set: ColumnSet, { format, output }: SealTask): Promise<SealedExtent> {
   const range = set.time.range();
   if (range === undefined) throw new Error("an extent with rows has a time range");
-  const stats = storedColumns(set).map((column) => column.stats(set.rows));
+  const columns = storedColumns(set);
+  const stats = columns.map((column) => column.stats(set.rows));
   const tlm = encodeTlm(set, format === "tlm" ? output : undefined);
+  const filters = filtersOf(columns, stats, tlm.byteLength);
   const bytes = format === "tlm" ? tlm : await toParquet(tlm);
   const checksum = checksumOf(bytes);
-  return { bytes, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats };
+  return { bytes, format, rows: set.rows, checksum, minAtNs: range.min, maxAtNs: range.max, stats, filters };
 }
 
 async function toParquet(tlm: Uint8Array): Promise<Uint8Array> {

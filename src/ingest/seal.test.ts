@@ -5,6 +5,8 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, describe, expect, it } from "vitest";
 import { silentLog } from "../core/log.ts";
 import { checksumOf } from "../format/checksum.ts";
+import { mayHold } from "../format/filter/filter.ts";
+import { probeValues } from "../format/filter/probes.ts";
 import { decodeTlm } from "../format/tlm-decode.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { createSealPool } from "./seal-pool.ts";
@@ -29,6 +31,20 @@ const MIXED = [
 ];
 
 describe("sealing", () => {
+  it("gives columns of identifiers a filter, in extents of both formats", async () => {
+    const rows = Array.from({ length: 2_000 }, (_, i) => JSON.stringify({ label: "a", trace: `trace ${i * 7_919}` }));
+    for (const format of ["tlm", "parquet"] as const) {
+      const { extent } = await seal(task([body(rows.join("\n"))], format));
+      expect(extent?.filters.map(({ name, kind }) => [name, kind])).toEqual([["trace", "values"]]);
+      const mayHave = (text: string) => {
+        const probe = probeValues([text]);
+        return probe === undefined || (extent?.filters.every(({ bytes }) => mayHold(bytes, probe)) ?? true);
+      };
+      expect([mayHave("trace 7919"), mayHave("trace 5")]).toEqual([true, false]);
+    }
+    expect((await seal(task([body(rows.slice(0, 999).join("\n"))]))).extent?.filters).toEqual([]);
+  });
+
   it("makes one extent of the bodies that can be read, and answers each", async () => {
     const { extent, newColumns, outcomes } = await seal(task(MIXED));
     expect(newColumns).toEqual([{ name: "x", type: { kind: "string" } }]);

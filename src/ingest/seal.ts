@@ -1,4 +1,5 @@
 import type { ErrorRecord } from "../core/errors.ts";
+import type { ColumnFilter } from "../format/filter/filter.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
 
 /**
@@ -49,6 +50,8 @@ export type SealedExtent = {
   minAtNs: bigint;
   maxAtNs: bigint;
   stats: ColumnStats[];
+  /** Of columns that are worth one: see `filtersOf`. */
+  filters: ColumnFilter[];
 };
 
 export type BodyOutcome = { ok: true; rows: number } | { ok: false; error: ErrorRecord };

@@ -6,6 +6,7 @@ import { formatColumnType, sameColumnType, type ColumnSpec } from "../../format/
 import { columnIdsAreNeverReused } from "../invariants.ts";
 import type { Connection } from "./connection.ts";
 import type { SchemaReader } from "./schema.ts";
+import { readHead } from "./snapshots.ts";
 
 type Missing = { kind: "fits"; columns: ColumnSpec[] } | { kind: "conflict"; error: EngineError };
 
@@ -59,24 +60,35 @@ export function addNewColumns(
   if (columns.length === 0) return table;
   const sql = "UPDATE tables SET schema_version = schema_version + 1 WHERE id = ?";
   connection.run(sql, table.id);
-  insertColumns(connection, table.id, columns);
+  // A commit that brings columns is the next snapshot; to be added without rows is to be there for the next one.
+  insertColumns(connection, table.id, columns, readHead(connection).id + 1);
   bumpGeneration(connection);
   const after = schema.tableById(table.id);
   if (after === undefined) throw new Error(`table id ${table.id} vanished inside a transaction`);
   return after;
 }
 
-/** Inserts columns under the table's current schema version, with ids that no column of it has ever had. */
-export function insertColumns(connection: Connection, tableId: number, columns: readonly ColumnSpec[]): void {
+/**
+ * Inserts columns under the table's current schema version, with ids that no column of it has ever had. `since` is the
+ * first snapshot that has them, 0 for every one.
+ */
+export function insertColumns(
+  connection: Connection,
+  tableId: number,
+  columns: readonly ColumnSpec[],
+  since: number,
+): void {
   const row = connection.get("SELECT next_column_id, schema_version FROM tables WHERE id = ?", tableId);
   const firstId = Number(row?.["next_column_id"]);
   const version = Number(row?.["schema_version"]);
   const records: ColumnRecord[] = columns.map((column, i) => ({ ...column, id: firstId + i }));
   const nextId = firstId + records.length;
   columnIdsAreNeverReused(tableId, records, nextId);
-  const sql = "INSERT INTO columns (table_id, id, name, folded_name, type, since_version) VALUES (?, ?, ?, ?, ?, ?)";
+  const sql =
+    "INSERT INTO columns (table_id, id, name, folded_name, type, since_version, since_snapshot) " +
+    "VALUES (?, ?, ?, ?, ?, ?, ?)";
   for (const { id, name, type } of records) {
-    connection.run(sql, tableId, id, name, foldName(name), formatColumnType(type), version);
+    connection.run(sql, tableId, id, name, foldName(name), formatColumnType(type), version, since);
   }
   connection.run("UPDATE tables SET next_column_id = ? WHERE id = ?", nextId, tableId);
 }

@@ -4,6 +4,7 @@ import { extentBeginsByHead, extentIsWellFormed, InvariantViolation, isStorableT
 import { addNewColumns, missingColumns } from "./columns.ts";
 import type { Connection } from "./connection.ts";
 import { insertExtent } from "./extents.ts";
+import { insertFilters } from "./filters.ts";
 import { findLedgerEntry, insertLedgerEntry } from "./ledger.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
@@ -71,11 +72,12 @@ function insertExtents(
 ): void {
   const idsOf = columnIdsByNames(table);
   const totals = { rows: 0, extents: 0, sizeBytes: 0 };
-  for (const { stats, ...extent } of flush.extents) {
+  for (const { stats, filters = [], ...extent } of flush.extents) {
     extentIsWellFormed(extent);
     const summary = { ...extent, tableId: table.id, schemaVersion, beginSnapshot: snapshot.id };
     extentBeginsByHead(summary, snapshot);
-    insertExtent(connection, summary, idsOf(stats.names), stats.values);
+    const seq = insertExtent(connection, summary, idsOf(stats.names), stats.values);
+    if (filters.length > 0) insertFilters(connection, table, { id: extent.id, seq, filters });
     totals.rows += extent.rows;
     totals.extents++;
     totals.sizeBytes += extent.sizeBytes;

@@ -1,8 +1,9 @@
 import type { ExtentRecord, ExtentSummary, TimeRange } from "../catalog.ts";
-import type { ExtentFormat } from "../../format/types.ts";
+import type { IndexedExtent } from "../extent-index.ts";
+import type { ColumnStats, ExtentFormat } from "../../format/types.ts";
 import { isUniqueViolation } from "./errors.ts";
 import type { Connection, Row } from "./connection.ts";
-import { decodeStats, ListParser, pickStats } from "./stats.ts";
+import { decodeStats, decodeStatsAt, ListParser, pickStats } from "./stats.ts";
 
 /**
  * Extents as rows, and the search by time.
@@ -91,6 +92,52 @@ export function* everyExtent(connection: Connection): Generator<FoundExtent & { 
   }
 }
 
+const INDEXED = "seq, begin_snapshot, end_snapshot, size_bytes, row_count, min_at_ns, max_at_ns";
+
+/** Parameters: table, seq. */
+export const ADDED_SINCE = `SELECT ${INDEXED} FROM extents WHERE table_id = ?1 AND seq > ?2 ORDER BY seq`;
+
+/** What a table got after the extent of that number (-1 for all), ascending. */
+export function* extentsAfter(connection: Connection, tableId: number, seq: number): Generator<IndexedExtent> {
+  const statement = connection.exactStatement(ADDED_SINCE);
+  // Rows as arrays take half the time of rows as objects.
+  statement.setReturnArrays(true);
+  for (const row of statement.iterate(tableId, seq) as Iterable<unknown>) {
+    const [number, begin, end, sizeBytes, rowCount, minAtNs, maxAtNs] = row as IndexedRow;
+    yield {
+      seq: Number(number),
+      beginSnapshot: Number(begin),
+      endSnapshot: end === null ? undefined : Number(end),
+      sizeBytes: Number(sizeBytes),
+      rowCount: Number(rowCount),
+      minAtNs,
+      maxAtNs,
+    };
+  }
+}
+
+/** As `INDEXED` names them. */
+type IndexedRow = [bigint, bigint, bigint | null, bigint, bigint, bigint, bigint];
+
+type EndedExtent = { seq: number; endSnapshot: number };
+
+/** Extents of a table that ended at that time or later. */
+export function extentsEndedSince(connection: Connection, tableId: number, sinceMs: number): EndedExtent[] {
+  const where = "WHERE table_id = ? AND deleted_at_ms IS NOT NULL AND deleted_at_ms >= ?";
+  const rows = connection.all(`SELECT seq, end_snapshot FROM extents ${where}`, tableId, sinceMs);
+  return rows.map((row) => ({ seq: Number(row["seq"]), endSnapshot: Number(row["end_snapshot"]) }));
+}
+
+/** Extents by number, in the order given. */
+export function extentsBySeq(connection: Connection, seqs: readonly number[]): ExtentSummary[] {
+  const statement = connection.exactStatement(`SELECT ${FIELDS} FROM extents WHERE seq = ?`);
+  return seqs.map((seq) => {
+    const row = statement.get(seq);
+    if (row === undefined) throw new Error(`there is no extent number ${seq} in the catalog`);
+    return toSummary(row);
+  });
+}
+
 /** A row read with exact integers. */
 function toSummary(row: Row): ExtentSummary {
   const summary: ExtentSummary = {
@@ -118,7 +165,7 @@ export class StatsReader {
   readonly #names: ReadonlyMap<number, string>;
   readonly #wanted: ReadonlySet<number> | undefined;
   readonly #ids = new ListParser<number>();
-  #shape: { ids: readonly number[]; positions: number[]; names: string } | undefined;
+  #shape: StatsShape | undefined;
 
   /** `wanted` are the ids of the columns whose statistics are asked for; all when absent. */
   constructor(connection: Connection, names: ReadonlyMap<number, string>, wanted?: ReadonlySet<number>) {
@@ -129,15 +176,25 @@ export class StatsReader {
 
   read({ seq, summary }: FoundExtent): RawExtent {
     if (this.#wanted?.size === 0) return { summary, ...NO_STATS };
+    const { shape, values } = this.#rowOf(seq);
+    const picked = this.#wanted === undefined ? values : pickStats(values, shape.positions);
+    return { summary, names: shape.encodedNames, values: picked };
+  }
+
+  /** The same, read on this thread. */
+  statsOf(seq: number): ColumnStats[] {
+    const { shape, values } = this.#rowOf(seq);
+    return decodeStatsAt(shape.names, shape.positions, values);
+  }
+
+  #rowOf(seq: number): { shape: StatsShape; values: string } {
     const row = this.#connection.get("SELECT column_ids, stats FROM extent_stats WHERE seq = ?", seq);
-    if (row === undefined) throw new Error(`extent ${summary.id} has no statistics in the catalog`);
-    const { positions, names } = this.#shapeOf(String(row["column_ids"]));
-    const values = String(row["stats"]);
-    return { summary, names, values: this.#wanted === undefined ? values : pickStats(values, positions) };
+    if (row === undefined) throw new Error(`extent number ${seq} has no statistics in the catalog`);
+    return { shape: this.#shapeOf(String(row["column_ids"])), values: String(row["stats"]) };
   }
 
   // Extents in a row mostly have the same columns, and then the same names go to the other thread as one string.
-  #shapeOf(text: string): { positions: number[]; names: string } {
+  #shapeOf(text: string): StatsShape {
     const ids = this.#ids.parse(text);
     if (this.#shape?.ids === ids) return this.#shape;
     const positions = [...ids.keys()].filter((i) => this.#wanted?.has(ids[i] ?? 0) ?? true);
@@ -146,10 +203,13 @@ export class StatsReader {
       if (name === undefined) throw new Error(`an extent has statistics for unknown column id ${ids[i]}`);
       return name;
     });
-    this.#shape = { ids, positions, names: JSON.stringify(names) };
+    this.#shape = { ids, positions, names, encodedNames: JSON.stringify(names) };
     return this.#shape;
   }
 }
+
+/** The columns of an extent's statistics, and which of them are wanted. */
+type StatsShape = { ids: readonly number[]; positions: number[]; names: string[]; encodedNames: string };
 
 const NO_STATS = { names: "[]", values: "[[],[],[]]" };
 
@@ -157,8 +217,8 @@ const INSERT =
   "INSERT INTO extents (id, table_id, schema_version, object_key, format, format_version, row_count, size_bytes, " +
   "checksum, min_at_ns, max_at_ns, span_class, begin_snapshot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/** Inserts one extent with its statistics. Throws when the id is taken. */
-export function insertExtent(connection: Connection, extent: ExtentSummary, columnIds: string, values: string): void {
+/** Inserts one extent with its statistics; its row number. Throws when the id is taken. */
+export function insertExtent(connection: Connection, extent: ExtentSummary, columnIds: string, values: string): number {
   const { minAtNs, maxAtNs } = extent;
   try {
     const { lastInsertRowid } = connection
@@ -184,6 +244,7 @@ export function insertExtent(connection: Connection, extent: ExtentSummary, colu
       columnIds,
       values,
     );
+    return Number(lastInsertRowid);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new Error(`extent ${extent.id} is in the catalog already`, { cause: error });

@@ -3,14 +3,14 @@ import type { Connection } from "./connection.ts";
 
 /**
  * The schema of a catalog file. `user_version` counts the migrations that it has seen; each runs once, in a transaction
- * of its own. A published migration never changes: a correction is a new one.
+ * of its own (in a new catalog all in one). A published migration never changes: a correction is a new one.
  */
 export type Migration = (connection: Connection, nowMs: number) => void;
 
 /** "ENGC": tells a catalog from the database of another program. */
 const APPLICATION_ID = 0x454e4743;
 
-const MIGRATIONS: readonly Migration[] = [createCatalog];
+const MIGRATIONS: readonly Migration[] = [createCatalog, addTimeTravel, addFilters, addColumnSnapshots];
 
 /**
  * Brings the file to the newest schema. Safe when several processes do it at once.
@@ -42,11 +42,15 @@ export function migrate(
   }
 }
 
-/** One migration, unless another process has just done it. */
+/**
+ * One migration, unless another process has just done it. A new catalog gets all at once: nobody sees it as one of an
+ * earlier version.
+ */
 function step(connection: Connection, nowMs: number, version: number, migrations: readonly Migration[]): void {
   if (connection.pragma("user_version") !== version) return;
-  migrations[version]?.(connection, nowMs);
-  connection.db.exec(`PRAGMA user_version = ${version + 1}`);
+  const next = version === 0 ? migrations.length : version + 1;
+  for (const migration of migrations.slice(version, next)) migration(connection, nowMs);
+  connection.db.exec(`PRAGMA user_version = ${next}`);
 }
 
 /** How many migrations the file has seen; 0 for an empty file. */
@@ -163,4 +167,48 @@ CREATE TABLE ledger (
   PRIMARY KEY (table_id, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_by_age ON ledger (created_at_ms);
+`;
+
+function addTimeTravel(connection: Connection): void {
+  connection.db.exec(SCHEMA_2);
+}
+
+/**
+ * - Snapshots before `oldest_snapshot` are no longer readable.
+ * - `forgotten_extents` counts extents whose records were deleted: whoever remembers extents must read them anew when it
+ *   moves, for `seq` may be used again.
+ * - `extents_by_table` ends with `seq`, as every index does: what a table got since some extent is one seek.
+ */
+const SCHEMA_2 = `
+ALTER TABLE meta ADD COLUMN oldest_snapshot INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN forgotten_extents INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX snapshots_by_time ON snapshots (committed_at_ms);
+CREATE INDEX extents_by_table ON extents (table_id);
+`;
+
+function addFilters(connection: Connection): void {
+  connection.db.exec(SCHEMA_3);
+}
+
+/**
+ * Filters lie in a table of their own, so that a search that asks none reads none, and one row per column and kind, so
+ * that it reads only those it asks (`filters.ts`).
+ */
+const SCHEMA_3 = `
+CREATE TABLE extent_filters (
+  seq INTEGER NOT NULL REFERENCES extents (seq),
+  column_id INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  filter BLOB NOT NULL,
+  PRIMARY KEY (seq, column_id, kind)
+) STRICT, WITHOUT ROWID;
+`;
+
+function addColumnSnapshots(connection: Connection): void {
+  connection.db.exec(SCHEMA_4);
+}
+
+/** Of the columns of earlier catalogs it is not known when they came: every snapshot has them. */
+const SCHEMA_4 = `
+ALTER TABLE columns ADD COLUMN since_snapshot INTEGER NOT NULL DEFAULT 0;
 `;

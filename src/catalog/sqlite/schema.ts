@@ -65,7 +65,8 @@ export class SchemaReader {
   #columnsOf(tableId: number, schemaVersion: number): readonly ColumnRecord[] {
     const cached = this.#columns.get(tableId, schemaVersion);
     if (cached !== undefined) return cached;
-    const sql = "SELECT id, name, type FROM columns WHERE table_id = ? AND since_version <= ? ORDER BY id";
+    const sql =
+      "SELECT id, name, type, since_snapshot FROM columns WHERE table_id = ? AND since_version <= ? ORDER BY id";
     const columns = Object.freeze(this.#connection.all(sql, tableId, schemaVersion).map(toColumn));
     this.#columns.set(tableId, schemaVersion, columns);
     return columns;
@@ -83,7 +84,9 @@ function toDatabase(row: Row): DatabaseRecord {
 export function toColumn(row: Row): ColumnRecord {
   const type = parseColumnType(String(row["type"]));
   if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
-  return { id: Number(row["id"]), name: String(row["name"]), type };
+  const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
+  const sinceSnapshot = Number(row["since_snapshot"]);
+  return sinceSnapshot === 0 ? column : { ...column, sinceSnapshot };
 }
 
 /** Columns over all cached tables; a column takes some 150 bytes. */

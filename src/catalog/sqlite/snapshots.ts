@@ -8,6 +8,11 @@ export function readHead(connection: Connection): Snapshot {
   return toSnapshot(row);
 }
 
+/** Newest first. */
+export function readSnapshots(connection: Connection, limit: number): Snapshot[] {
+  return connection.all("SELECT id, committed_at_ms FROM snapshots ORDER BY id DESC LIMIT ?", limit).map(toSnapshot);
+}
+
 export function toSnapshot(row: Row): Snapshot {
   return { id: Number(row["id"]), committedAtMs: Number(row["committed_at_ms"]) };
 }
@@ -23,4 +28,26 @@ export function nextSnapshot(connection: Connection, nowMs: number): Snapshot {
 
 export function insertSnapshot(connection: Connection, { id, committedAtMs }: Snapshot): void {
   connection.run("INSERT INTO snapshots (id, committed_at_ms) VALUES (?, ?)", id, committedAtMs);
+}
+
+/** The newest snapshot committed at or before the time. */
+export function findSnapshotAt(connection: Connection, timeMs: number): Snapshot | undefined {
+  const newest = "ORDER BY committed_at_ms DESC, id DESC LIMIT 1";
+  const row = connection.get(`SELECT id, committed_at_ms FROM snapshots WHERE committed_at_ms <= ? ${newest}`, timeMs);
+  return row === undefined ? undefined : toSnapshot(row);
+}
+
+/** The oldest snapshot that is still readable. */
+export function readOldestSnapshot(connection: Connection): Snapshot {
+  const id = "(SELECT oldest_snapshot FROM meta)";
+  const row = connection.get(`SELECT id, committed_at_ms FROM snapshots WHERE id = ${id}`);
+  if (row === undefined) throw new Error("the oldest readable snapshot is not in the catalog");
+  return toSnapshot(row);
+}
+
+/** Makes snapshots before that one unreadable, never one that is not yet, and never the head. */
+export function expireSnapshotsBefore(connection: Connection, id: number): Snapshot {
+  const oldest = Math.max(readOldestSnapshot(connection).id, Math.min(id, readHead(connection).id));
+  connection.run("UPDATE meta SET oldest_snapshot = ?", oldest);
+  return readOldestSnapshot(connection);
 }

@@ -9,7 +9,7 @@ import type { Catalog } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
 import { catalogContract } from "../contract.ts";
 import { Connection } from "./connection.ts";
-import { OVERLAPPING, spanClassOf } from "./extents.ts";
+import { ADDED_SINCE, OVERLAPPING, spanClassOf } from "./extents.ts";
 import { openSqliteCatalog, openSqliteParts, type Parts } from "./sqlite.ts";
 
 catalogContract("sqlite", async () => {
@@ -65,6 +65,8 @@ describe("the sqlite catalog", () => {
     expect(plan).toEqual([
       "SEARCH extents USING INDEX extents_by_time (table_id=? AND span_class=? AND min_at_ns>? AND min_at_ns<?)",
     ]);
+    const since = connection.all(`EXPLAIN QUERY PLAN ${ADDED_SINCE}`, id, 5).map((row) => row["detail"]);
+    expect(since).toEqual(["SEARCH extents USING INDEX extents_by_table (table_id=? AND rowid>?)"]);
     // The index bounds the search to about twice what is found: an extent's class says how wide it may be.
     const spanClass = spanClassOf(0n, second - 1n);
     const lo = range.minNs - (1n << BigInt(spanClass));

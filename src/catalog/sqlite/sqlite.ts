@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type {
   Catalog,
+  ColumnProbe,
   CreateTable,
   DatabaseRecord,
   ExtentRecord,
@@ -8,6 +9,8 @@ import type {
   FlushCommit,
   FlushOutcome,
   LedgerEntry,
+  ScanPlan,
+  ScanRequest,
   Snapshot,
   TableRecord,
   TimeRange,
@@ -25,7 +28,7 @@ import { acquireServerLock, type ServerLock } from "./lock.ts";
 import { openConnection, prepareFile, type OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
 import { SchemaReader } from "./schema.ts";
-import { readHead } from "./snapshots.ts";
+import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
 import { encodeStats } from "./stats.ts";
 import { ThreadClient } from "./thread-client.ts";
 import { readTotals } from "./totals.ts";
@@ -60,6 +63,9 @@ const BUSY_TIMEOUT_MS = 15_000;
 const LOOKUP_BUSY_TIMEOUT_MS = 1_000;
 /** Rows per transaction of deletions that may be large, so that commits get their turn in between. */
 const DELETIONS_PER_TRANSACTION = 2_000;
+
+/** Some 10 ms of reading filters, so that the reads of other queries get their turn in between. */
+const EXTENTS_PER_PROBING = 500;
 
 /** Opens the catalog, creating it where there is none. Rejects with `StartupError`. */
 export async function openSqliteCatalog(options: SqliteCatalogOptions): Promise<Catalog> {
@@ -173,6 +179,22 @@ class SqliteCatalog implements Catalog {
     return this.#lookUp(() => readHead(this.#parts.local));
   }
 
+  snapshots(limit: number): Promise<Snapshot[]> {
+    return this.#run(() => this.#parts.reader.call("snapshots", limit));
+  }
+
+  snapshotAt(timeMs: number): Promise<Snapshot | undefined> {
+    return this.#lookUp(() => findSnapshotAt(this.#parts.local, timeMs));
+  }
+
+  oldestSnapshot(): Promise<Snapshot> {
+    return this.#lookUp(() => readOldestSnapshot(this.#parts.local));
+  }
+
+  expireSnapshots(before: number): Promise<Snapshot> {
+    return this.#run(() => this.#parts.writer.call("expireSnapshots", before));
+  }
+
   commit(flushes: readonly FlushCommit[]): Promise<FlushOutcome[]> {
     return this.#run(async () => {
       if (flushes.length === 0) return [];
@@ -196,6 +218,29 @@ class SqliteCatalog implements Catalog {
         for (const extent of toExtentRecords(part)) extents.push(extent);
       });
       return extents;
+    });
+  }
+
+  extentsWithout(tableId: number, extentIds: readonly string[], probes: readonly ColumnProbe[]): Promise<string[]> {
+    return this.#run(async () => {
+      const without: string[] = [];
+      if (probes.length === 0) return without;
+      for (const batch of batchesOf(extentIds, EXTENTS_PER_PROBING)) {
+        without.push(...(await this.#parts.reader.call("extentsWithout", tableId, batch, probes)));
+      }
+      return without;
+    });
+  }
+
+  planScan(request: ScanRequest): Promise<ScanPlan> {
+    return this.#run(async () => {
+      let plan: ScanPlan | undefined;
+      await this.#parts.reader.stream("planScan", [request], (part) => {
+        if (plan === undefined) plan = part;
+        else for (const extent of part.extents) plan.extents.push(extent);
+      });
+      if (plan === undefined) throw new Error("the catalog's reader gave no plan");
+      return plan;
     });
   }
 

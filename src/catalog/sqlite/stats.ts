@@ -38,8 +38,14 @@ export function encodeStats(stats: readonly ColumnStats[]): EncodedStats {
 type Values = [nulls: number[], minima: (string | null)[], maxima: (string | null)[], distincts?: (number | null)[]];
 
 export function decodeStats(names: readonly string[], values: string): ColumnStats[] {
+  return decodeStatsAt(names, [...names.keys()], values);
+}
+
+/** Of the columns at some positions only; `names` are theirs. */
+export function decodeStatsAt(names: readonly string[], positions: readonly number[], values: string): ColumnStats[] {
   const [nulls, minima, maxima, distincts] = JSON.parse(values) as Values;
-  return names.map((name, i) => {
+  return names.map((name, at) => {
+    const i = positions[at] ?? 0;
     const stats: ColumnStats = { name, nullCount: nulls[i] ?? 0 };
     const min = minima[i];
     const max = maxima[i];

@@ -55,6 +55,7 @@ describe("verify", () => {
 
   it.each([
     ["snapshotTimesNeverDecrease", "UPDATE snapshots SET committed_at_ms = 1 WHERE id = 2"],
+    ["oldestSnapshotExists", "UPDATE meta SET oldest_snapshot = 9"],
     ["extentBeginsByHead", "UPDATE extents SET begin_snapshot = 9 WHERE id = 'alive'"],
     ["extentBeginsByHead", "DELETE FROM snapshots WHERE id > 0"],
     ["extentEndsAfterItBegins", "UPDATE extents SET end_snapshot = begin_snapshot WHERE id = 'dead'"],
@@ -67,6 +68,8 @@ describe("verify", () => {
     ["extentsHaveStatistics", "DELETE FROM extent_stats"],
     ["statisticsNameKnownColumns", "UPDATE extent_stats SET column_ids = '[7]'"],
     ["statisticsNameKnownColumns", "UPDATE extent_stats SET column_ids = '[1,1]', stats = '[[0,0],[],[]]'"],
+    ["filtersAreOneToAColumn", "INSERT INTO extent_filters SELECT seq, 7, 'values', x'' FROM extents"],
+    ["referencesExist", "INSERT INTO extent_filters VALUES (99, 1, 'values', x'')"],
     ["nullCountFitsRows", "UPDATE extent_stats SET stats = '[[11],[],[]]'"],
     ["totalsMatchLiveExtents", "UPDATE table_totals SET row_count = row_count + 1"],
     ["totalsMatchLiveExtents", "UPDATE extents SET end_snapshot = NULL, deleted_at_ms = NULL"],

@@ -6,6 +6,7 @@ import {
   extentBeginsByHead,
   extentEndsAfterItBegins,
   extentIsWellFormed,
+  filtersAreOneToAColumn,
   headStrictlyIncreases,
   InvariantViolation,
   ledgerPointsToSnapshot,
@@ -50,6 +51,15 @@ function verifySnapshots(connection: Connection): void {
     }
     previous = snapshot;
   }
+  oldestSnapshotExists(connection);
+}
+
+function oldestSnapshotExists(connection: Connection): void {
+  const sql = "SELECT m.oldest_snapshot AS id FROM meta m LEFT JOIN snapshots s ON s.id = m.oldest_snapshot";
+  const [missing] = connection.all(`${sql} WHERE s.id IS NULL`);
+  if (missing === undefined) return;
+  const text = `the oldest readable snapshot ${String(missing["id"])} does not exist`;
+  throw new InvariantViolation("oldestSnapshotExists", text);
 }
 
 /** Column names by id, by table id. */
@@ -69,7 +79,7 @@ function verifyTables(connection: Connection): KnownColumns {
 }
 
 function verifyColumns(connection: Connection, tableId: number, schemaVersion: number): ColumnRecord[] {
-  const sql = "SELECT id, name, folded_name, type, since_version FROM columns WHERE table_id = ? ORDER BY id";
+  const sql = "SELECT * FROM columns WHERE table_id = ? ORDER BY id";
   return connection.all(sql, tableId).map((row) => {
     const column = toColumn(row);
     namesAreFolded(`column ${column.id} of table ${tableId}`, row["name"], row["folded_name"]);
@@ -123,6 +133,9 @@ function statsVerifier(connection: Connection, columns: KnownColumns): StatsVeri
     for (const { name, nullCount } of decodeStats(names, String(row["stats"]))) {
       nullCountFitsRows(id, name, nullCount, rows);
     }
+    const filters = connection.all("SELECT column_id, kind FROM extent_filters WHERE seq = ?", seq);
+    const keys = filters.map((filter) => ({ columnId: Number(filter["column_id"]), kind: String(filter["kind"]) }));
+    filtersAreOneToAColumn(id, keys, idsOf.get(tableId) ?? new Set());
   };
 }
 

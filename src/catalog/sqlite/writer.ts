@@ -1,4 +1,4 @@
-import type { CreateTable, DatabaseRecord, ExtentSummary, FlushOutcome, TableRecord } from "../catalog.ts";
+import type { CreateTable, DatabaseRecord, ExtentSummary, FlushOutcome, Snapshot, TableRecord } from "../catalog.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
@@ -9,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import { endExtent } from "./extents.ts";
 import { sweepLedgerEntries } from "./ledger.ts";
 import { SchemaReader } from "./schema.ts";
-import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
+import { expireSnapshotsBefore, insertSnapshot, nextSnapshot } from "./snapshots.ts";
 import { addToTotals } from "./totals.ts";
 
 /**
@@ -57,6 +57,10 @@ export class Writer {
     return this.#write(() => commitFlushes(this.#connection, this.#schema, nowMs, flushes));
   }
 
+  expireSnapshots(before: number): Snapshot {
+    return this.#write(() => expireSnapshotsBefore(this.#connection, before));
+  }
+
   endExtents(nowMs: number, tableId: number, extentIds: readonly string[]): ExtentSummary[] {
     return this.#write(() => {
       const snapshot = nextSnapshot(this.#connection, nowMs);
@@ -83,8 +87,10 @@ export class Writer {
       for (const id of extentIds) {
         const seq = this.#deadExtent(id);
         if (seq === undefined) continue;
+        this.#connection.run("DELETE FROM extent_filters WHERE seq = ?", seq);
         this.#connection.run("DELETE FROM extent_stats WHERE seq = ?", seq);
         this.#connection.run("DELETE FROM extents WHERE seq = ?", seq);
+        this.#connection.run("UPDATE meta SET forgotten_extents = forgotten_extents + 1");
       }
     });
   }
@@ -120,7 +126,7 @@ export class Writer {
     const inserted = this.#connection.statement(sql).run(databaseId, name, foldName(name), retentionDays ?? null);
     const tableId = Number(inserted.lastInsertRowid);
     this.#connection.run("INSERT INTO table_totals VALUES (?, 0, 0, 0)", tableId);
-    insertColumns(this.#connection, tableId, columns);
+    insertColumns(this.#connection, tableId, columns, 0);
     bumpGeneration(this.#connection);
     const table = this.#schema.tableById(tableId);
     if (table === undefined) throw new Error(`table id ${tableId} vanished inside a transaction`);
