@@ -27,7 +27,9 @@ import { createHttpServer } from "../src/io/http/create.ts";
 import type { HttpServer } from "../src/io/http/http.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
+import { queryCapacity, type QueryCapacity } from "../src/query/capacity.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
+import { availableMemoryBytes } from "../src/query/memory-limit.ts";
 import { createQueryService, type ClosableQueryService } from "../src/query/service.ts";
 import { runUntilStopped } from "./serve.ts";
 
@@ -152,7 +154,9 @@ function createIngest({ config }: AllInOneOptions, ports: Storage & { newId: IdS
   });
 }
 
-function createQuery({ config }: AllInOneOptions, ports: Storage): ClosableQueryService {
+function createQuery(options: AllInOneOptions, ports: Storage): ClosableQueryService {
+  const { config } = options;
+  const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(options, ports.log);
   const common = { log: ports.log, clock: systemClock, tempDir: join(config.home, "tmp") };
   return createQueryService({
     ...ports,
@@ -160,14 +164,35 @@ function createQuery({ config }: AllInOneOptions, ports: Storage): ClosableQuery
     pool: createChildPool({
       ...common,
       children: config.queryWorkers,
-      memoryBytes: config.queryMemoryBytes,
+      maxChildren: processes,
+      memoryBytes,
       retryAfterSecs: config.queryRetryAfterSecs,
     }),
     wallMs: config.queryWallMs,
-    memoryBytes: config.queryMemoryBytes,
+    memoryBytes,
+    totalMemoryBytes,
     maxConcurrent: config.queryMaxConcurrent,
+    maxConcurrentPerTenant: config.queryMaxConcurrentPerTenant,
     retryAfterSecs: config.queryRetryAfterSecs,
+    objectStoreBytes: config.queryObjectStoreBytes,
+    cacheDir: config.queryCacheDir,
+    cacheBytes: config.queryCacheBytes,
+    slowMs: config.querySlowMs,
   });
+}
+
+/** What queries may take of this machine, and a line in the log that says so. */
+function capacityForQueries({ config, origins }: AllInOneOptions, log: Log): QueryCapacity {
+  const availableBytes = availableMemoryBytes();
+  const isDefault = origins.queryMemoryBytes.startsWith("default");
+  const asked = { workers: config.queryWorkers, memoryBytes: config.queryMemoryBytes };
+  const capacity = queryCapacity({ ...asked, isDefault, availableBytes });
+  log.info({ ...capacity, availableBytes }, "memory of queries");
+  if (capacity.lowered && !isDefault) log.warn("ENGINE_QUERY_MEMORY_BYTES is more than queries may take; lowered");
+  if (process.platform !== "linux") {
+    log.warn("this system sets no limit on the memory of a process: a watchdog alone holds queries to their budgets");
+  }
+  return capacity;
 }
 
 function createServer({ config }: AllInOneOptions, { newId, log }: Parts, app: App): HttpServer {

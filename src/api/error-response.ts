@@ -11,11 +11,11 @@ export function asEngineError(error: unknown, requestId: string): EngineError {
   return new EngineError("internal", `unexpected failure; the log has it under request ${requestId}`, { cause: error });
 }
 
-/** The one error shape: `{error: {code, message, request_id}}`, with `line`, `column` and `suggestion` where known. */
+/** The one error shape: `{error: {code, message, request_id}}`, with `line`, `column`, `suggestion`, `budget` where known. */
 export function errorResponse(error: EngineError, requestId: string): HttpResponse {
-  const { line, column, suggestion, headers } = error.details;
+  const { line, column, suggestion, budget, headers } = error.details;
   const body = {
-    error: { code: error.code, message: error.message, request_id: requestId, line, column, suggestion },
+    error: { code: error.code, message: error.message, request_id: requestId, line, column, suggestion, budget },
   };
   return jsonResponse(error.status, body, { ...headers });
 }

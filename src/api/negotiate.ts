@@ -28,8 +28,21 @@ export function checkAccept(route: Route, accept: string | undefined): void {
   const produced = route.responses.flatMap(({ type }) => (type === undefined ? [] : [mediaType(type)]));
   if (produced.length === 0) return;
   const ranges = accept.split(",").map(parseRange);
-  const taken = produced.some((type) => bestQuality(ranges, type) > 0);
+  const taken = produced.some((type) => bestMatch(ranges, type).quality > 0);
   if (!taken) throw new EngineError("not_acceptable", `this route produces ${produced.join(", ")}, not ${accept}`);
+}
+
+/**
+ * Of the media types that a row produces, the one that the client likes best (RFC 9110 §12.5.1): by quality, then by
+ * how exactly it was named, then by the row's order. With no `Accept` it is the first.
+ */
+export function preferredType(produced: readonly string[], accept: string | undefined): string {
+  const [first = ""] = produced;
+  if (accept === undefined || accept.trim() === "") return first;
+  const ranges = accept.split(",").map(parseRange);
+  const rated = produced.map((type) => ({ type, ...bestMatch(ranges, type) })).filter(({ quality }) => quality > 0);
+  rated.sort((a, b) => b.quality - a.quality || b.exactness - a.exactness);
+  return rated[0]?.type ?? first;
 }
 
 type MediaRange = { range: string; quality: number };
@@ -39,14 +52,14 @@ function parseRange(text: string): MediaRange {
   return { range: mediaType(text), quality: Number.isNaN(quality) ? 0 : quality };
 }
 
-/** The most specific range decides (RFC 9110 §12.5.1). */
-function bestQuality(ranges: MediaRange[], type: string): number {
+/** The most specific range decides (RFC 9110 §12.5.1); `exactness` is 2 for the type itself, 0 for any. */
+function bestMatch(ranges: readonly MediaRange[], type: string): { quality: number; exactness: number } {
   const anySubtype = `${type.split("/")[0]}/*`;
-  for (const candidate of [type, anySubtype, "*/*"]) {
+  for (const [i, candidate] of [type, anySubtype, "*/*"].entries()) {
     const match = ranges.find(({ range }) => range === candidate);
-    if (match !== undefined) return match.quality;
+    if (match !== undefined) return { quality: match.quality, exactness: 2 - i };
   }
-  return 0;
+  return { quality: 0, exactness: 0 };
 }
 
 /** `text/HTML; charset=utf-8` → `text/html`. */

@@ -69,10 +69,15 @@ function requestBodyOf(body: NonNullable<Route["body"]>): Json {
   };
 }
 
+/** By status; answers that share one differ in their media type. */
 function successesOf(responses: readonly RouteResponse[]): Json {
-  const entries = responses.map(({ status, description, type, schema, headers }) => {
-    const content =
-      type === undefined ? {} : { content: { [type]: schema === undefined ? {} : { schema: schemaOf(schema) } } };
+  const entries = responses.map(({ status, headers }) => {
+    const same = responses.filter((one) => one.status === status);
+    const description = same.map((one) => one.description).join(" Or: ");
+    const typed = same.flatMap(({ type, schema }): [string, Json][] => {
+      return type === undefined ? [] : [[type, schema === undefined ? {} : { schema: schemaOf(schema) }]];
+    });
+    const content = typed.length === 0 ? {} : { content: Object.fromEntries(typed) };
     const documented = Object.entries(headers ?? {}).map(([name, doc]) => [
       name,
       { description: doc, schema: { type: "string" } },

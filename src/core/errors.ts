@@ -31,6 +31,10 @@ export const ERROR_CODES = {
   not_acceptable: { status: 406, doc: "None of the media types in `Accept` can be produced." },
   request_timeout: { status: 408, doc: "The request did not arrive in time." },
   conflict: { status: 409, doc: "The change contradicts what is already there." },
+  snapshot_expired: {
+    status: 410,
+    doc: "The snapshot asked for can no longer be read: what only it could see may be deleted.",
+  },
   body_too_large: { status: 413, doc: "The body is larger than the route allows (decoded bytes are counted)." },
   unsupported_media_type: { status: 415, doc: "The content type or content encoding is not supported here." },
   headers_too_large: { status: 431, doc: "The request's headers are too large." },
@@ -56,6 +60,8 @@ export type ErrorDetails = {
   column?: number | string;
   /** A name the caller may have meant. */
   suggestion?: string;
+  /** Of `budget_exceeded`: which budget, what the query had used of it, and what it was allowed. */
+  budget?: { name: string; used: number; allowed: number };
   /** Response headers the error brings (`Retry-After`, `Allow`, `X-Engine-Budget-Limit`). */
   headers?: Readonly<Record<string, string>>;
   cause?: unknown;

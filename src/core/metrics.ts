@@ -82,6 +82,12 @@ export function createMetrics(options: { process: boolean } = { process: false }
       buckets: LATENCY_SECONDS,
       registers,
     }),
+    queryRefused: new Counter({
+      name: "engine_query_refused_total",
+      help: "Queries turned away with 429 by an admission limit: `concurrent`, `tenant`, `memory`, `large`.",
+      labelNames: ["reason"],
+      registers,
+    }),
     queryBudgetKills: new Counter({
       name: "engine_query_budget_kills_total",
       help: "Queries ended by a budget, by budget.",
@@ -97,6 +103,38 @@ export function createMetrics(options: { process: boolean } = { process: false }
         collect: (): void => gauge.set(depth()),
       });
     },
+    ...queryCacheMetrics(registers),
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
+  };
+}
+
+/** The local cache of extents. */
+function queryCacheMetrics(registers: Registry[]) {
+  return {
+    queryCacheHits: new Counter({
+      name: "engine_query_cache_hits_total",
+      help: "Extents that queries found in the local cache, or that another query was fetching.",
+      registers,
+    }),
+    queryCacheMisses: new Counter({
+      name: "engine_query_cache_misses_total",
+      help: "Extents that were fetched from the object store for a query, whole or in part.",
+      registers,
+    }),
+    queryCacheFetchedBytes: new Counter({
+      name: "engine_query_cache_fetched_bytes_total",
+      help: "Bytes that queries requested from the object store.",
+      registers,
+    }),
+    queryCacheEvictions: new Counter({
+      name: "engine_query_cache_evictions_total",
+      help: "Files evicted from the local cache of extents.",
+      registers,
+    }),
+    queryCacheBytes: new Gauge({
+      name: "engine_query_cache_bytes",
+      help: "Bytes on disk of the local cache of extents.",
+      registers,
+    }),
   };
 }

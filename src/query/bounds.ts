@@ -1,8 +1,9 @@
 import { TIME_COLUMN } from "../format/types.ts";
 import { foldName } from "../core/names.ts";
+import { isFixed } from "./fixed.ts";
+import { conditionOf } from "./predicates.ts";
 import type { Bound, TableUse } from "./table-use.ts";
 import {
-  anyNode,
   columnPath,
   isColumnRef,
   isObject,
@@ -14,9 +15,10 @@ import {
 } from "./tree.ts";
 
 /**
- * Finds what a WHERE clause says about `at`, so that extents outside of it are never opened: conjuncts that compare
- * the column itself with an expression free of columns and subqueries. Anything less plain is left to DuckDB, which
- * applies the whole clause in any case; a bound here may be too wide, never too narrow.
+ * Finds what a WHERE clause says about the tables of its FROM clause, so that extents without a row of interest are
+ * never opened: bounds on `at` (conjuncts that compare the column itself with an expression free of columns and
+ * subqueries) and conditions on other columns (`predicates.ts`). Anything less plain is left to DuckDB, which applies
+ * the whole clause in any case; what is found here may be too wide, never too narrow.
  */
 const OPERATORS: Readonly<Record<string, Bound["operator"]>> = {
   COMPARE_GREATERTHAN: ">",
@@ -32,20 +34,36 @@ const FLIPPED = { ">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "=" } as cons
 const PLAIN_JOINS = new Set(["INNER", "LEFT", "RIGHT", "FULL", "OUTER"]);
 const PLAIN_REFS = new Set(["REGULAR", "CROSS", "NATURAL"]);
 
-/** Adds bounds to those of `uses` (the tables of this SELECT and what is below it) that its FROM clause names. */
+/** Adds what is found to those of `uses` (the tables of this SELECT and what is below it) that its FROM clause names. */
 export function findBounds(select: JsonObject, uses: readonly TableUse[]): void {
   const from = select["from_table"];
   const where = select["where_clause"];
-  if (!isObject(from) || !isObject(where)) return;
+  // A sample is taken before WHERE, so rows that it drops still count.
+  if (!isObject(from) || !isObject(where) || isObject(select["sample"])) return;
   const tables = plainTables(from);
   if (tables === undefined) return;
+  const mayBeNull = hasOuterJoin(from);
   for (const conjunct of conjuncts(where)) {
-    for (const { path, bound } of boundsOf(conjunct)) {
-      const table = ownerOf(path, tables);
-      const use = uses.find((candidate) => candidate.position !== undefined && candidate.position === table?.position);
-      use?.bounds.push(bound);
+    const found = boundsOf(conjunct);
+    for (const { path, bound } of found) useOf(ownerOf(path, tables), uses)?.bounds.push(bound);
+    if (found.length > 0) continue;
+    for (const table of tables) {
+      const columnOf = (path: readonly string[]) => (ownerOf(path, tables) === table ? path.at(-1) : undefined);
+      const condition = conditionOf(conjunct, { columnOf, mayBeNull });
+      if (condition !== undefined) useOf(table, uses)?.conditions.push(condition);
     }
   }
+}
+
+function useOf(table: NamedTable | undefined, uses: readonly TableUse[]): TableUse | undefined {
+  return uses.find(({ position }) => position !== undefined && position === table?.position);
+}
+
+function hasOuterJoin(from: JsonObject): boolean {
+  if (from["type"] !== "JOIN") return false;
+  return (
+    from["join_type"] !== "INNER" || [from["left"], from["right"]].some((side) => isObject(side) && hasOuterJoin(side))
+  );
 }
 
 type NamedTable = { alias: string; position: number | undefined };
@@ -98,14 +116,6 @@ function timePath(node: Json | undefined): string[] | undefined {
   return foldName(path.at(-1) ?? "") === TIME_COLUMN ? path : undefined;
 }
 
-/** SQL keywords that stand for a moment and come as column references. */
-const MOMENTS = new Set(["current_timestamp", "current_date", "localtimestamp"]);
-
 function boundOn(path: string[], operator: Bound["operator"], node: Json | undefined): Found[] {
-  if (!isObject(node)) return [];
-  const varies = anyNode(node, (part) => {
-    if (isColumnRef(part)) return !MOMENTS.has(columnPath(part).join(".").toLowerCase());
-    return ["SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE", "STAR"].includes(textOf(part["class"]));
-  });
-  return varies ? [] : [{ path, bound: { operator, expression: node } }];
+  return isObject(node) && isFixed(node) ? [{ path, bound: { operator, expression: node } }] : [];
 }

@@ -1,6 +1,7 @@
 import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import { findBounds } from "./bounds.ts";
+import { findColumns } from "./columns.ts";
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from "./functions.ts";
 import type { TableUse } from "./table-use.ts";
 import { isObject, objectsOf, positionOf, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
@@ -15,6 +16,8 @@ export type CheckedQuery = {
   tables: TableUse[];
   /** `SHOW TABLES` is somewhere in it: it needs the names of all tables. */
   listsTables: boolean;
+  /** Folded; every name that may be one of a column. */
+  names: ReadonlySet<string>;
 };
 
 const EXPRESSIONS = new Set([
@@ -66,9 +69,9 @@ type Scope = { ctes: ReadonlySet<string>; depth: number };
 
 /** Checks one statement (`statements[0].node`); throws `QueryRefused`. */
 export function checkQuery(node: JsonObject): CheckedQuery {
-  const found: CheckedQuery = { tables: [], listsTables: false };
+  const found: CheckedQuery = { tables: [], listsTables: false, names: new Set() };
   walk(found, node, { ctes: new Set(), depth: 0 });
-  return found;
+  return { ...found, names: findColumns(node, found.tables) };
 }
 
 function walk(found: CheckedQuery, value: Json | undefined, scope: Scope): void {
@@ -160,8 +163,10 @@ function useTable(found: CheckedQuery, node: JsonObject, scope: Scope): void {
   }
   if (schema === "" && scope.ctes.has(foldName(name))) return;
   const at = node["at_clause"];
-  const use: TableUse = { name, schema, position, bounds: [] };
+  const use: TableUse = { name, schema, position, bounds: [], conditions: [], needsAllColumns: true };
   if (isObject(at) && isObject(at["expr"])) use.travel = { unit: textOf(at["unit"]), expression: at["expr"] };
+  const cte = nearest(name, scope.ctes);
+  if (schema === "" && cte !== undefined) use.cte = cte;
   // The reference is found again by its position in the list when bounds are looked for; see `findBounds`.
   found.tables.push(use);
 }

@@ -10,7 +10,10 @@ import { QueryProcess, type ProcessOptions } from "./query-process.ts";
  * grew too large is replaced before it is needed. Queries that find none free wait in line, for a while.
  */
 export type ChildPoolOptions = {
+  /** Kept warm. */
   children: number;
+  /** Processes at most: those above `children` run only while large queries occupy as many. */
+  maxChildren?: number;
   memoryBytes: number;
   log: Log;
   clock: Clock;
@@ -24,10 +27,13 @@ export type ChildPoolOptions = {
 };
 
 export type ChildPool = {
+  readonly maxProcesses: number;
   /** A process for one query. Rejects with `too_many_requests`, `unavailable`, or the signal's reason. */
   lease(signal: AbortSignal): Promise<QueryProcess>;
   /** Gives a process back, dead or alive. */
   release(process: QueryProcess, rssBytes?: number): void;
+  /** Tells how many processes large queries occupy: as many more are started, to be there for the others. */
+  expectLarge(count: number): void;
   /** Process ids, for tests and diagnostics. */
   pids(): number[];
   close(): Promise<void>;
@@ -51,17 +57,21 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 }
 
 class Pool implements ChildPool {
+  readonly maxProcesses: number;
   readonly #options: ChildPoolOptions;
   readonly #processOptions: ProcessOptions;
   readonly #all = new Set<QueryProcess>();
   readonly #idle: QueryProcess[] = [];
   readonly #waiters = new Set<Waiter>();
   readonly #restarts = new Set<TimerHandle>();
+  #wanted: number;
   #failedStarts = 0;
   #closed = false;
 
   constructor(options: ChildPoolOptions) {
     this.#options = options;
+    this.#wanted = options.children;
+    this.maxProcesses = Math.max(options.children, options.maxChildren ?? 0);
     mkdirSync(options.tempDir, { recursive: true, mode: 0o700 });
     sweep(options.tempDir);
     const baseFolder = mkdtempSync(join(options.tempDir, `query-${process.pid}-`));
@@ -73,11 +83,21 @@ class Pool implements ChildPool {
       clock: options.clock,
       baseFolder,
     };
-    for (let i = 0; i < options.children; i++) this.#start();
+    this.#fill();
   }
 
   pids(): number[] {
     return [...this.#all].flatMap((child) => child.pid ?? []);
+  }
+
+  expectLarge(count: number): void {
+    this.#wanted = Math.min(this.maxProcesses, this.#options.children + count);
+    this.#fill();
+    while (this.#all.size > this.#wanted) {
+      const spare = this.#idle.pop();
+      if (spare === undefined) return;
+      this.#retire(spare, "the process is not needed any more");
+    }
   }
 
   lease(signal: AbortSignal): Promise<QueryProcess> {
@@ -91,8 +111,18 @@ class Pool implements ChildPool {
 
   release(child: QueryProcess, rssBytes = 0): void {
     if (this.#closed || !child.alive) return;
-    if (rssBytes > MAX_IDLE_RSS_BYTES) child.kill(new Error("the process grew too large"));
+    if (rssBytes > MAX_IDLE_RSS_BYTES) this.#retire(child, "the process grew too large");
+    else if (!child.restorePriority()) this.#retire(child, "the process cannot be made fast again");
+    else if (this.#all.size > this.#wanted) this.#retire(child, "the process is not needed any more");
     else this.#offer(child);
+  }
+
+  #retire(child: QueryProcess, why: string): void {
+    child.kill(new Error(why));
+  }
+
+  #fill(): void {
+    while (!this.#closed && this.#all.size + this.#restarts.size < this.#wanted) if (!this.#start()) return;
   }
 
   async close(): Promise<void> {
@@ -145,14 +175,14 @@ class Pool implements ChildPool {
     waiter.resolve(child);
   }
 
-  #start(): void {
-    if (this.#closed) return;
+  /** False when the process could not even be started. */
+  #start(): boolean {
     let child: QueryProcess;
     try {
       child = new QueryProcess(this.#processOptions);
     } catch (error) {
       this.#startFailed(error);
-      return;
+      return false;
     }
     this.#all.add(child);
     const ready = child.ready();
@@ -174,9 +204,10 @@ class Pool implements ChildPool {
           () => true,
           () => false,
         );
-        if (started) this.#start();
+        if (started) this.#fill();
       })
       .catch((error: unknown) => this.#options.log.error({ err: error }, "cannot replace a query process"));
+    return true;
   }
 
   #startFailed(error: unknown): void {
@@ -189,7 +220,7 @@ class Pool implements ChildPool {
       delayMs,
       () => {
         this.#restarts.delete(timer);
-        this.#start();
+        this.#fill();
       },
       { background: true },
     );

@@ -1,6 +1,8 @@
 import { EngineError, messageOf, type ErrorCode } from "../core/errors.ts";
-import { nearest } from "../core/nearest.ts";
+import { budgetError } from "./budget.ts";
 import { SHADOWED } from "./macros.ts";
+import { SYSTEM_SCHEMA, SYSTEM_VIEWS_SCHEMA } from "./system-tables.ts";
+import { unknownName } from "./unknown-name.ts";
 
 /**
  * DuckDB's errors, which come as JSON in the message (`errors_as_json`), as errors for the client.
@@ -12,6 +14,8 @@ export type DuckDbError = {
   position?: number;
   subtype?: string;
   name?: string;
+  /** Names that DuckDB thinks were meant. */
+  candidates?: string[];
 };
 
 export function readDuckDbError(error: unknown): DuckDbError {
@@ -23,6 +27,7 @@ export function readDuckDbError(error: unknown): DuckDbError {
     if (fields["position"] !== undefined) read.position = Number(fields["position"]);
     if (fields["error_subtype"] !== undefined) read.subtype = fields["error_subtype"];
     if (fields["name"] !== undefined) read.name = fields["name"];
+    if (fields["candidates"] !== undefined) read.candidates = fields["candidates"].split(",");
     return read;
   } catch {
     const type = /^(.*?) Error: /.exec(text)?.[1] ?? "";
@@ -44,10 +49,10 @@ export function isOutOfMemory(error: DuckDbError): boolean {
   return error.type === "Out of Memory" || OUT_OF_MEMORY.test(error.message);
 }
 
-export function memoryBudgetError(memoryBytes: number): EngineError {
-  return new EngineError("budget_exceeded", `the query needs more than its memory budget of ${memoryBytes} bytes`, {
-    headers: { "X-Engine-Budget-Limit": `memory_bytes=${memoryBytes}` },
-  });
+/** Spilled past DuckDB's own bound, or a result file past the one that the kernel holds (`ulimit -f`). */
+function isOutOfTempSpace(error: DuckDbError): boolean {
+  if (error.type === "Out of Memory") return error.message.includes("max_temp_directory_size");
+  return (error.type === "IO" || error.type === "") && /file too large/i.test(error.message);
 }
 
 /** The error for the client; `columns` are the names it may have meant. */
@@ -55,26 +60,24 @@ export function asEngineError(
   error: DuckDbError,
   place: { line: number; column: number } | undefined,
   columns: Iterable<string>,
-  memoryBytes: number,
+  { memoryBytes, tempBytes }: { memoryBytes: number; tempBytes: number },
 ): EngineError {
-  if (isOutOfMemory(error)) return memoryBudgetError(memoryBytes);
+  if (isOutOfTempSpace(error)) return budgetError("temp_bytes", tempBytes, tempBytes);
+  if (isOutOfMemory(error)) return budgetError("memory_bytes", memoryBytes, memoryBytes);
   const code: ErrorCode = OURS.has(error.type)
     ? "query_failed"
     : error.type === "Parser"
       ? "parse_error"
       : "invalid_query";
-  const isColumn = error.subtype === "COLUMN_NOT_FOUND" && error.name !== undefined;
-  const suggestion = isColumn ? nearest(error.name ?? "", columns) : undefined;
-  const hint = suggestion === undefined ? "" : `; did you mean ${JSON.stringify(suggestion)}?`;
-  const message = isColumn ? `there is no column ${JSON.stringify(error.name)}${hint}` : firstLines(error.message);
-  return new EngineError(code, message, {
-    ...place,
-    ...(suggestion === undefined ? {} : { suggestion }),
-  });
+  const { message, ...suggestion } = unknownName(error, columns) ?? { message: firstLines(error.message) };
+  return new EngineError(code, message, { ...place, ...suggestion });
 }
 
 /** DuckDB repeats the statement under some messages; ours carry line and column instead. */
 function firstLines(message: string): string {
+  // The parser's stack, which is bounded, and the binder's, whose message has advice that nobody here can follow.
+  if (/^memory exhausted at or near|^Max expression depth limit/.test(message)) return "the query is nested too deeply";
   const statement = message.indexOf("\n\nLINE ");
-  return (statement === -1 ? message : message.slice(0, statement)).trim();
+  const own = statement === -1 ? message : message.slice(0, statement);
+  return own.replaceAll(SYSTEM_VIEWS_SCHEMA, SYSTEM_SCHEMA).trim();
 }

@@ -1,82 +1,196 @@
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { open } from "node:fs/promises";
 import type { ExtentRecord } from "../catalog/catalog.ts";
 import { Semaphore } from "../core/concurrency.ts";
-import { EngineError } from "../core/errors.ts";
-import { ObjectNotFound, type ObjectStore } from "../io/objectstore/objectstore.ts";
+import { systemCodeOf } from "../core/errors.ts";
+import { ParquetFooterError } from "../format/parquet-footer.ts";
+import type { ObjectStore } from "../io/objectstore/objectstore.ts";
+import type { ByteBudget } from "./byte-budget.ts";
+import { ExtentCache, type ExtentCacheOptions, type Lease } from "./cache/extent-cache.ts";
+import { mayBePartial } from "./cache/partial-file.ts";
+import { locateFooter, neededBytes } from "./cache/parquet-ranges.ts";
 import type { PlannedTable } from "./plan.ts";
 import type { LocalExtent, ResolvedTable } from "./protocol.ts";
 
-/** Brings the extents of a plan to this machine, where the query process opens them. */
+/**
+ * Brings the extents of a plan to this machine, where the query process opens them: through the extent cache, or in
+ * place where the store's objects are local files.
+ *
+ * Both count toward the query's budget of bytes from the object store. Through the cache it is what is requested, and
+ * hits are free. In place nothing is requested, and what counts is what the query may read: the chunks of its columns
+ * in Parquet extents, all of `tlm` extents (as if it had no LIMIT, and each time anew).
+ */
 export type ExtentFetcher = {
-  /** Folders in which extents are opened in place. */
+  /** Folders in which extents are opened. */
   readonly roots: readonly string[];
   /** Fetches what the tables need. Files stay until `release`. Rejects with `EngineError` or the signal's reason. */
-  fetch(tables: readonly PlannedTable[], request: FetchRequest): Promise<Fetched>;
+  fetch(tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched>;
 };
+
+/** What fetching asks of a planned table. */
+export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents">;
 
 export type FetchRequest = {
-  /** A folder of the query alone, which its process may open. */
-  folder: string;
   signal: AbortSignal;
-  /** Called with what is about to be read from the object store, before it is requested; throws past the budget. */
-  charge(sizeBytes: number): void;
+  /** Charged with what is about to be read from the object store. */
+  budget: ByteBudget;
 };
 
-export type Fetched = { tables: ResolvedTable[]; release(): Promise<void> };
+export type Fetched = {
+  /** In the order of the plan's tables. */
+  tables: ResolvedTable[];
+  /** Extents that were on this machine already. */
+  cacheHits: number;
+  release(): void;
+};
 
-const FETCHES = 16;
+export type ExtentFetcherOptions = Omit<ExtentCacheOptions, "folder" | "capacityBytes"> & {
+  /** For stores without local files. */
+  cacheDir: string;
+  cacheBytes: number;
+};
 
-export function createExtentFetcher(store: ObjectStore): ExtentFetcher {
-  const fetches = new Semaphore(FETCHES);
-  const bring = async (extent: ExtentRecord, request: FetchRequest, copies: string[]): Promise<LocalExtent> => {
-    const { id, format, rows } = extent;
-    const path = store.localPath?.(extent.key);
-    if (path !== undefined) return { id, format, rows, path };
-    const copy = join(request.folder, `${id}.${format}`);
-    await fetches.run(async () => {
-      request.signal.throwIfAborted();
-      request.charge(extent.sizeBytes);
-      copies.push(copy);
-      await writeFile(copy, await read(store, extent, request.signal));
-    });
-    return { id, format, rows, path: copy };
-  };
-  return {
-    roots: rootsOf(store),
-    async fetch(tables, request) {
-      const copies: string[] = [];
-      const release = async (): Promise<void> => {
-        await Promise.all(copies.map((path) => rm(path, { force: true })));
-      };
-      const fetching = tables.map(async ({ name, columns, extents }) => ({
-        name,
-        columns,
-        extents: await Promise.all(extents.map((extent) => bring(extent, request, copies))),
-      }));
-      try {
-        return { tables: await Promise.all(fetching), release };
-      } catch (error) {
-        await Promise.allSettled(fetching);
-        await release();
-        throw error;
-      }
-    },
-  };
+/** Extents of one query under way at a time, so that others find requests to the store free. */
+const EXTENTS_PER_QUERY = 16;
+
+export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetcher {
+  const { store, cacheDir, cacheBytes } = options;
+  const root = rootOf(store);
+  if (root !== undefined) return { roots: [root], fetch: (tables, request) => openInPlace(store, tables, request) };
+  const cache = new ExtentCache({ ...options, folder: cacheDir, capacityBytes: cacheBytes });
+  return { roots: [cacheDir], fetch: (tables, request) => fetchThrough(cache, tables, request) };
 }
 
-async function read(store: ObjectStore, extent: ExtentRecord, signal: AbortSignal): Promise<Uint8Array> {
+type Needed = { extent: ExtentRecord; columns: readonly string[] | undefined };
+
+async function fetchThrough(
+  cache: ExtentCache,
+  tables: readonly FetchTable[],
+  request: FetchRequest,
+): Promise<Fetched> {
+  const { budget } = request;
+  await cache.open();
+  budget.check(certainBytes(cache, tables));
+  // One that fails ends the others; those of other queries go on.
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort(request.signal.reason);
+  request.signal.addEventListener("abort", onAbort, { once: true });
+  if (request.signal.aborted) onAbort();
+  const leases: Lease[] = [];
+  const turns = new Semaphore(EXTENTS_PER_QUERY);
+  const charge = (sizeBytes: number): void => budget.charge(sizeBytes);
+  const bring = ({ extent, columns }: Needed): Promise<LocalExtent> =>
+    turns.run(async () => {
+      const lease = await cache.acquire(extent, { columns, signal: stop.signal, charge });
+      leases.push(lease);
+      return localExtent(extent, lease.path);
+    });
+  const release = (): void => {
+    for (const lease of leases.splice(0)) lease.release();
+  };
   try {
-    return await store.get(extent.key, { signal });
+    const extents = await allOrNone(tables.flatMap(neededOf).map(bring), (reason) => stop.abort(reason));
+    return { tables: resolved(tables, extents), cacheHits: leases.filter((lease) => lease.hit).length, release };
   } catch (error) {
-    if (!(error instanceof ObjectNotFound)) throw error;
-    throw new EngineError("query_failed", `the data of extent ${extent.id} is missing`, { cause: error });
+    release();
+    throw request.signal.aborted ? request.signal.reason : error;
+  } finally {
+    request.signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** What has to be requested in any case, so that a query that is far over its budget fails before the first byte. */
+function certainBytes(cache: ExtentCache, tables: readonly FetchTable[]): number {
+  const sizes = new Map<string, number>();
+  for (const { extent, columns } of tables.flatMap(neededOf)) {
+    const whole = columns === undefined || !mayBePartial(extent);
+    if (whole && !cache.has(extent, columns)) sizes.set(extent.id, extent.sizeBytes);
+  }
+  return [...sizes.values()].reduce((total, sizeBytes) => total + sizeBytes, 0);
+}
+
+async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched> {
+  const { budget, signal } = request;
+  const pathOf = (extent: ExtentRecord): string => store.localPath?.(extent.key) ?? "";
+  const needed = tables.flatMap(neededOf);
+  const wholeBytes = needed.reduce((total, { extent }) => total + extent.sizeBytes, 0);
+  // Footers are read only where it makes a difference: they are many, and DuckDB reads them again.
+  if (budget.fits(wholeBytes)) budget.charge(wholeBytes);
+  else await chargeNeeded(needed, pathOf, { budget, signal });
+  const extents = needed.map(({ extent }) => localExtent(extent, pathOf(extent)));
+  return { tables: resolved(tables, extents), cacheHits: 0, release: () => {} };
+}
+
+async function chargeNeeded(
+  needed: readonly Needed[],
+  pathOf: (extent: ExtentRecord) => string,
+  { budget, signal }: FetchRequest,
+): Promise<void> {
+  const turns = new Semaphore(EXTENTS_PER_QUERY);
+  const sizes = needed.map(({ extent, columns }) =>
+    turns.run(async () => {
+      signal.throwIfAborted();
+      return columns === undefined || extent.format !== "parquet"
+        ? extent.sizeBytes
+        : bytesOfColumns(pathOf(extent), extent.sizeBytes, columns);
+    }),
+  );
+  const all = await allOrNone(sizes, () => {});
+  budget.charge(all.reduce((total, sizeBytes) => total + sizeBytes, 0));
+}
+
+/** The whole size where the footer does not tell; that a file is missing is for its reader to say. */
+async function bytesOfColumns(path: string, sizeBytes: number, columns: readonly string[]): Promise<number> {
+  try {
+    const file = await open(path, "r");
+    try {
+      const footer = await locateFooter(sizeBytes, async (range) => {
+        const target = new Uint8Array(range.sizeBytes);
+        const { bytesRead } = await file.read(target, 0, range.sizeBytes, range.offset);
+        return target.subarray(0, bytesRead);
+      });
+      return neededBytes(footer, columns);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (error instanceof ParquetFooterError || systemCodeOf(error) === "ENOENT") return sizeBytes;
+    throw error;
+  }
+}
+
+function neededOf({ columns, extents, needed }: FetchTable): Needed[] {
+  // Of a union that no column is taken from (`count(*)`) DuckDB reads the first.
+  const opened = needed === undefined ? undefined : [...columns.slice(0, 1).map(({ name }) => name), ...needed];
+  return extents.map((extent) => ({ extent, columns: opened }));
+}
+
+function localExtent({ id, format, rows }: ExtentRecord, path: string): LocalExtent {
+  return { id, format, rows, path };
+}
+
+function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
+  let next = 0;
+  return tables.map(({ name, columns, extents: own }) => ({
+    name,
+    columns,
+    extents: extents.slice(next, (next += own.length)),
+  }));
+}
+
+/** All results; or the first failure, when nothing is under way any more. */
+async function allOrNone<T>(promises: readonly Promise<T>[], onFailure: (reason: unknown) => void): Promise<T[]> {
+  try {
+    return await Promise.all(promises);
+  } catch (error) {
+    onFailure(error);
+    await Promise.allSettled(promises);
+    throw error;
   }
 }
 
 /** The folder that holds the objects of a store with local paths. */
-function rootsOf(store: ObjectStore): string[] {
+function rootOf(store: ObjectStore): string | undefined {
   const probe = "probe";
   const path = store.localPath?.(probe);
-  return path?.endsWith(probe) === true ? [path.slice(0, -probe.length)] : [];
+  return path?.endsWith(probe) === true ? path.slice(0, -probe.length) : undefined;
 }

@@ -1,8 +1,8 @@
-import { foldName } from "../core/names.ts";
 import { runSql } from "../io/duckdb/duckdb.ts";
 import type { Need } from "./needs.ts";
 import type { TableShape } from "./protocol.ts";
-import { rewriteQuery, withAliases, type Rewrites } from "./rewrite.ts";
+import { instantNames } from "./instant-names.ts";
+import { rewriteQuery, type Rewrites } from "./rewrite.ts";
 import { parseTree, textOfExpression, textOfTree, type SqlContext } from "./sql-tree.ts";
 import type { OpenPivot } from "./statement.ts";
 import { isObject, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
@@ -31,7 +31,8 @@ export async function textsToRun(
   const own: TextToRun = { sql: query.text, asWritten: true };
   let { node } = query;
   if (query.pivot !== undefined) {
-    own.sql = query.pivot.withValues(await pivotValues(context, query.pivot));
+    const lists = await pivotValues(context, query.pivot, rewritesFor(query.needs, tables, node));
+    own.sql = query.pivot.withValues(lists);
     own.asWritten = false;
     node = (await parseTree(context, own.sql)).tree ?? node;
   }
@@ -39,19 +40,18 @@ export async function textsToRun(
   if (rewriteQuery(node, rewrites) === undefined) return [own];
   const rewritten = rewriteQuery(await withColumnNames(context, node, rewrites), rewrites) ?? node;
   const other: TextToRun = { sql: await textOfTree(context, rewritten), asWritten: false };
-  return rewrites.travelViews.size > 0 ? [other] : [other, own];
+  if (rewrites.travelViews.size === 0) return [other, own];
+  const travelled = rewriteQuery(node, { ...rewrites, timestampColumns: new Set() }) ?? node;
+  return [other, { sql: await textOfTree(context, travelled), asWritten: false }];
 }
 
 function rewritesFor(needs: readonly Need[], tables: readonly TableShape[], node: JsonObject): Rewrites {
   const travelViews = new Map<number, string>();
   for (const [i, { table, uses }] of needs.entries()) {
-    if (table.version === undefined) continue;
+    if (table.travel === undefined) continue;
     for (const use of uses) if (use.position !== undefined) travelViews.set(use.position, travelView(i));
   }
-  const timestampColumns = tables.flatMap(({ columns }) =>
-    columns.filter(({ type }) => type.kind === "timestamp").map(({ name }) => foldName(name)),
-  );
-  return { timestampColumns: withAliases(node, new Set(timestampColumns)), travelViews };
+  return { timestampColumns: instantNames(node, tables), travelViews };
 }
 
 /** Columns without an alias are named by their expression: the one the user wrote, not what it is rewritten to. */
@@ -71,10 +71,13 @@ async function withColumnNames(context: SqlContext, node: JsonObject, rewrites: 
   return { ...node, select_list: items };
 }
 
-async function pivotValues({ duckdb, connection }: SqlContext, pivot: OpenPivot): Promise<string[][]> {
+async function pivotValues(context: SqlContext, pivot: OpenPivot, rewrites: Rewrites): Promise<string[][]> {
+  const { duckdb, connection } = context;
   const lists: string[][] = [];
   for (const sql of pivot.valueQueries(MAX_PIVOT_VALUES + 1)) {
-    const rows = await runSql(duckdb, connection, sql);
+    const node = (await parseTree(context, sql)).tree;
+    const rewritten = node === undefined ? undefined : rewriteQuery(node, rewrites);
+    const rows = await runSql(duckdb, connection, rewritten === undefined ? sql : await textOfTree(context, rewritten));
     if (rows.length > MAX_PIVOT_VALUES) {
       throw new QueryRefused(`PIVOT would make more than ${MAX_PIVOT_VALUES} columns: list the values with IN`);
     }

@@ -12,17 +12,26 @@
  * A macro does not see the type of an argument that holds an aggregate or an alias of the same SELECT; it then takes
  * the overload with types. So only functions whose argument is a moment anyway can be done like this: `+` and `-`, for
  * one, cannot (`count(*) - count(x)`), nor can casts; `rewrite.ts` sees to those.
+ *
+ * A macro is text: an argument that it mentions twice is there twice, and so on at every level of `date_trunc(…, at -
+ * INTERVAL …)`. So each mentions the moment once, if at all possible.
  */
 export const TIME_MACROS: readonly string[] = [
-  // `last_day` takes nothing but dates and timestamps, so that what was taken for a moment by its name alone does not
-  // bind; the branch itself is never run.
-  `engine_instant(t) AS CASE WHEN false THEN CAST(last_day(t) AS TIMESTAMP_NS) ELSE CAST(t AS TIMESTAMP_NS) END`,
-  `engine_nanos(t) AS epoch_ns(engine_instant(t))`,
-  // Rounds down, also before 1970 (the cast rounds towards 1970, which could cross into the next hour or day).
-  `engine_micros(t) AS make_timestamp(system.main."//"(
-     CASE WHEN engine_nanos(t) < 0 THEN system.main."-"(engine_nanos(t), 999) ELSE engine_nanos(t) END, 1000))`,
-  `engine_shift(t, shifted) AS make_timestamp_ns(
-     system.main."+"(epoch_ns(shifted), system.main."-"(engine_nanos(t), epoch_ns(engine_micros(t)))))`,
+  // What was taken for a moment by its name alone has another type, and does not bind.
+  `engine_instant(t) AS coalesce(t, CAST(NULL AS TIMESTAMP_NS))`,
+  // Rounds down, also before 1970 (the cast rounds towards 1970, which could cross into the next hour or day): a shift
+  // rounds down, and what is added makes room for the division to do so too. 125 × 9223372036854776 is past 2^60.
+  `engine_micros(t) AS make_timestamp(
+     ((epoch_ns(engine_instant(t)) >> 3) + 1152921504606847000) // 125 - 9223372036854776)`,
+  `engine_shift(t, shifted) AS make_timestamp_ns(epoch_ns(shifted) + ((epoch_ns(t) % 1000) + 1000) % 1000)`,
+  // RFC 3339. DuckDB cannot write the first hours of what nanoseconds reach (1677-09-21), and takes its second and its
+  // last nanosecond for infinities.
+  `engine_rfc3339(t) AS CASE
+     WHEN t >= TIMESTAMP_NS '1677-09-22' AND isfinite(t) THEN replace(CAST(t AS VARCHAR), ' ', 'T') || 'Z'
+     WHEN isfinite(t) THEN rtrim(rtrim(strftime(engine_micros(t), '%Y-%m-%dT%H:%M:%S.')
+       || right(CAST(epoch_ns(t) + 9223372037000000000 AS VARCHAR), 9), '0'), '.') || 'Z'
+     WHEN t > TIMESTAMP_NS '1970-01-01' THEN '2262-04-11T23:47:16.854775807Z'
+     WHEN t < TIMESTAMP_NS '1970-01-01' THEN '1677-09-21T00:12:43.145224193Z' END`,
   ...["now", "get_current_timestamp", "transaction_timestamp"].map(
     (name) => `${name}() AS CAST(system.main.${name}() AS TIMESTAMP_NS)`,
   ),
@@ -57,6 +66,19 @@ export const TIME_MACROS: readonly string[] = [
        (zone VARCHAR, t TIMESTAMP) AS CAST(system.main.timezone(zone, t) AS TIMESTAMP_NS),
        (zone, t) AS CAST(system.main.timezone(zone, t) AS TIMESTAMP), (t) AS system.main.timezone(t)`,
 ];
+
+/**
+ * Names that DuckDB takes for calls where no column has them, so that the check of functions never sees one. They tell
+ * nothing but DuckDB's own names for its surroundings; a column of such a name is found before the macro.
+ */
+export const REFUSING_MACROS: readonly string[] = [
+  "current_catalog",
+  "current_role",
+  "current_schema",
+  "current_user",
+  "session_user",
+  "user",
+].map((name) => `"${name}"() AS error('there is no column and no function "${name}" that a query may use')`);
 
 /** Functions that a macro stands in for: an error inside one has a position in the macro, not in the query. */
 export const SHADOWED: ReadonlySet<string> = new Set(TIME_MACROS.map((sql) => /^[^( ]+/.exec(sql)?.[0] ?? ""));

@@ -1,60 +1,92 @@
 import { foldName } from "../core/names.ts";
-import { runSql } from "../io/duckdb/duckdb.ts";
-import { isOutOfMemory, readDuckDbError } from "./duckdb-error.ts";
-import type { NeededTable } from "./protocol.ts";
-import { rewriteQuery } from "./rewrite.ts";
-import { textOfExpression, type SqlContext } from "./sql-tree.ts";
+import { Evaluator } from "./evaluator.ts";
+import { operandsOf, predicateOf, type Constant, type Operand } from "./predicates.ts";
+import type { Mention, NeededTable, Travel } from "./protocol.ts";
+import type { CheckedQuery } from "./check.ts";
+import type { SqlContext } from "./sql-tree.ts";
 import type { Bound, TableUse } from "./table-use.ts";
-import { QueryRefused, type JsonObject } from "./tree.ts";
+import { QueryRefused } from "./tree.ts";
 
 /** A table that the query needs, at one snapshot, with every mention of it. */
 export type Need = { table: NeededTable; uses: TableUse[] };
 
-/** Joins the mentions of one table at one snapshot, and evaluates snapshot numbers and bounds on `at`. */
-export async function neededTables(context: SqlContext, mentions: readonly TableUse[]): Promise<Need[]> {
-  const needs = new Map<string, Need>();
-  let bounded = true;
-  for (const use of mentions) {
-    const version = await snapshotOf(context, use);
-    const range = bounded ? await rangeOf(context, use.bounds) : undefined;
-    if (range === undefined) bounded = false;
-    const key = `${version ?? ""} ${foldName(use.name)}`;
-    const known = needs.get(key);
-    if (known !== undefined) {
-      known.uses.push(use);
-      known.table.range = unionOf(known.table.range, range ?? {});
-      continue;
-    }
-    const table: NeededTable = { name: use.name, range: range ?? {} };
-    if (version !== undefined) table.version = version;
-    needs.set(key, { table, uses: [use] });
+/** Of one query; each costs a small statement. */
+const MAX_EVALUATIONS = 64;
+
+/** Joins the mentions of one table at one snapshot, and evaluates snapshots, bounds on `at` and other constants. */
+export async function neededTables(context: SqlContext, { tables, names }: CheckedQuery): Promise<Need[]> {
+  const evaluator = new Evaluator(context, MAX_EVALUATIONS);
+  const groups = new Map<string, { travel: Travel | undefined; uses: TableUse[] }>();
+  for (const use of tables) {
+    const travel = await travelOf(evaluator, use);
+    const key = `${travelKey(travel)} ${foldName(use.name)}`;
+    const group = groups.get(key) ?? { travel, uses: [] };
+    group.uses.push(use);
+    groups.set(key, group);
   }
-  // An expression that failed took the transaction with it, and the moment that the other bounds were taken at.
-  if (!bounded) for (const need of needs.values()) need.table.range = {};
-  return [...needs.values()];
+  const values = await evaluateAll(evaluator, tables);
+  return [...groups.values()].map(({ travel, uses }) => {
+    const table: NeededTable = { name: uses[0]?.name ?? "", mentions: uses.map((use) => mentionOf(use, values)) };
+    if (travel !== undefined) table.travel = travel;
+    if (!uses.some((use) => use.needsAllColumns)) table.columns = [...names];
+    return { table, uses };
+  });
 }
 
-async function snapshotOf(context: SqlContext, use: TableUse): Promise<bigint | undefined> {
+function travelKey(travel: Travel | undefined): string {
+  if (travel === undefined) return "";
+  return "version" in travel ? `version ${travel.version}` : `at ${travel.atNs}`;
+}
+
+async function travelOf(evaluator: Evaluator, use: TableUse): Promise<Travel | undefined> {
   if (use.travel === undefined) return undefined;
-  if (use.travel.unit.toUpperCase() !== "VERSION") {
-    throw new QueryRefused("AT (TIMESTAMP => …) is not supported; use AT (VERSION => snapshot)", use.position);
-  }
-  const text = await textOfExpression(context, use.travel.expression);
-  const value = await evaluate(context, `SELECT TRY_CAST((${text}) AS BIGINT)`);
-  const version = value?.[0] ?? undefined;
-  if (version === undefined) {
+  const { unit, expression } = use.travel;
+  if (unit.toUpperCase() === "VERSION") {
+    const version = await evaluator.bigint(expression);
+    if (version !== undefined) return { version };
     throw new QueryRefused("AT (VERSION => …) takes the number of a snapshot", use.position);
   }
-  return BigInt(version);
+  const moment = await evaluator.moment(expression);
+  if (moment !== undefined) return { atNs: moment };
+  throw new QueryRefused("AT (TIMESTAMP => …) takes a moment, such as TIMESTAMP '2026-01-31 12:00:00'", use.position);
 }
 
-/** Bounds as a range; undefined when one could not be evaluated. A bound of another type or NULL says nothing. */
-async function rangeOf(context: SqlContext, bounds: readonly Bound[]): Promise<NeededTable["range"] | undefined> {
-  const range: NeededTable["range"] = {};
-  for (const { operator, expression } of bounds.slice(0, MAX_BOUNDS)) {
-    const value = await instantOf(context, expression);
-    if (value === undefined) return undefined;
-    if (value === null) continue;
+type Values = {
+  bounds: ReadonlyMap<Bound, bigint>;
+  operands: ReadonlyMap<Operand, Constant>;
+};
+
+const NONE: Values = { bounds: new Map(), operands: new Map() };
+
+/** The values of all expressions, or of none: one that failed took the moment with it that `now()` meant. */
+async function evaluateAll(evaluator: Evaluator, uses: readonly TableUse[]): Promise<Values> {
+  const bounds = new Map<Bound, bigint>();
+  const operands = new Map<Operand, Constant>();
+  for (const bound of uses.flatMap((use) => use.bounds)) {
+    const value = await evaluator.moment(bound.expression);
+    if (value !== undefined) bounds.set(bound, value);
+  }
+  for (const operand of uses.flatMap((use) => use.conditions.flatMap(operandsOf))) {
+    const value = await evaluator.constant(operand);
+    if (value !== undefined) operands.set(operand, value);
+  }
+  return evaluator.hasFailed ? NONE : { bounds, operands };
+}
+
+function mentionOf(use: TableUse, { bounds, operands }: Values): Mention {
+  const valueOf = (operand: Operand): Constant | undefined =>
+    operands.get(operand) ?? (operand.kind === "expression" ? undefined : operand);
+  const predicates = use.conditions.flatMap((condition) => predicateOf(condition, valueOf) ?? []);
+  return { range: rangeOf(use.bounds, bounds), predicates };
+}
+
+/** Bounds as a range. A bound of another type or NULL says nothing. */
+function rangeOf(bounds: readonly Bound[], values: ReadonlyMap<Bound, bigint>): Mention["range"] {
+  const range: Mention["range"] = {};
+  for (const bound of bounds) {
+    const { operator } = bound;
+    const value = values.get(bound);
+    if (value === undefined) continue;
     if (operator !== "<" && operator !== "<=") {
       const min = operator === ">" ? value + 1n : value;
       if (range.minNs === undefined || min > range.minNs) range.minNs = min;
@@ -65,42 +97,4 @@ async function rangeOf(context: SqlContext, bounds: readonly Bound[]): Promise<N
     }
   }
   return range;
-}
-
-/** Of a mention; each costs a small statement. */
-const MAX_BOUNDS = 16;
-
-const NO_TABLES = { timestampColumns: new Set<string>(), travelViews: new Map<number, string>() };
-
-async function instantOf(context: SqlContext, expression: JsonObject): Promise<bigint | null | undefined> {
-  const text = await textOfExpression(context, rewriteQuery(expression, NO_TABLES) ?? expression);
-  const value = await evaluate(
-    context,
-    `SELECT epoch_ns(TRY_CAST(v AS TIMESTAMP_NS)), typeof(v) FROM (SELECT ${text}) AS bound(v)`,
-  );
-  if (value === undefined) return undefined;
-  const [ns, type] = value;
-  // A text that is not a plain constant may be compared as text.
-  const isMoment = /^(?:TIMESTAMP|DATE)/.test(type ?? "") || (expression["class"] === "CONSTANT" && type === "VARCHAR");
-  return isMoment && ns !== null && ns !== undefined ? BigInt(ns) : null;
-}
-
-/** Evaluates an expression free of columns; undefined when DuckDB cannot: the query itself will say why. */
-async function evaluate({ duckdb, connection }: SqlContext, sql: string): Promise<(string | null)[] | undefined> {
-  try {
-    const [row] = await runSql(duckdb, connection, sql);
-    return row;
-  } catch (error) {
-    if (isOutOfMemory(readDuckDbError(error))) throw error;
-    await duckdb.query(connection, "ROLLBACK");
-    await duckdb.query(connection, "BEGIN TRANSACTION");
-    return undefined;
-  }
-}
-
-function unionOf(a: NeededTable["range"], b: NeededTable["range"]): NeededTable["range"] {
-  const union: NeededTable["range"] = {};
-  if (a.minNs !== undefined && b.minNs !== undefined) union.minNs = a.minNs < b.minNs ? a.minNs : b.minNs;
-  if (a.maxNs !== undefined && b.maxNs !== undefined) union.maxNs = a.maxNs > b.maxNs ? a.maxNs : b.maxNs;
-  return union;
 }

@@ -1,7 +1,9 @@
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { EngineError } from "../core/errors.ts";
+import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
+import { describePruning, pruneTable, type Pruning } from "./prune.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents
@@ -11,7 +13,7 @@ export type QueryPlan = {
   /** The newest snapshot when the query was planned; tables without time travel are read at it. */
   head: Snapshot;
   /** One per needed table, in order. */
-  tables: readonly PlannedTable[];
+  tables: readonly TablePlan[];
   /** All tables of the database, when the query lists them. */
   listed: readonly TableShape[];
 };
@@ -22,29 +24,77 @@ export type PlannedTable = TableShape & {
   extents: readonly ExtentRecord[];
 };
 
+export type TablePlan = PlannedTable & {
+  /** The snapshot that the table is read at. */
+  snapshot: number;
+  pruning: Pruning;
+};
+
+export type PlanOptions = {
+  /** Whether extents are left out; `false` only to compare. */
+  prune?: boolean;
+};
+
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
-export async function planQuery(catalog: Catalog, database: string, needs: Needs): Promise<QueryPlan> {
+export async function planQuery(
+  catalog: Catalog,
+  database: string,
+  needs: Needs,
+  { prune = true }: PlanOptions = {},
+): Promise<QueryPlan> {
   const known = await catalog.database(database);
   if (known === undefined) throw await databaseNotFound(catalog, database);
   // Read once: all tables of a query are seen at the same snapshot.
   const head = await catalog.head();
-  const tables: PlannedTable[] = [];
-  for (const need of needs.tables) tables.push(await planTable(catalog, known.name, need, head));
+  const tables: TablePlan[] = [];
+  for (const need of needs.tables) {
+    const table = await catalog.table(known.name, need.name);
+    if (table === undefined) throw await tableNotFound(catalog, known.name, need);
+    const snapshot = await snapshotOf(catalog, need, head);
+    const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
+    const pruned = await pruneTable(catalog, table, snapshot, mentions);
+    const shape = shapeOf(need.travel === undefined ? table : tableAt(table, snapshot));
+    tables.push({ ...shape, needed: neededOf(table, need), snapshot, ...pruned });
+  }
   const listed = needs.listsTables ? await catalog.tables(known.name) : [];
   return { head, tables, listed: listed.map(shapeOf) };
 }
 
-async function planTable(catalog: Catalog, database: string, need: NeededTable, head: Snapshot): Promise<PlannedTable> {
-  const table = await catalog.table(database, need.name);
-  if (table === undefined) throw await tableNotFound(catalog, database, need);
-  const snapshot = need.version ?? BigInt(head.id);
-  if (snapshot < 0n || snapshot > BigInt(head.id)) {
-    const message = `there is no snapshot ${snapshot}; the newest is ${head.id}`;
-    throw new EngineError("invalid_query", message, placeOf(need));
-  }
-  const extents = await catalog.extents(table.id, Number(snapshot), need.range);
-  return { ...shapeOf(table), needed: undefined, extents };
+function neededOf(table: TableRecord, { columns }: NeededTable): string[] | undefined {
+  if (columns === undefined) return undefined;
+  const named = new Set(columns);
+  return table.columns.map(({ name }) => name).filter((name) => named.has(foldName(name)));
 }
+
+async function snapshotOf(catalog: Catalog, need: NeededTable, head: Snapshot): Promise<number> {
+  const { travel } = need;
+  if (travel === undefined) return head.id;
+  const snapshot =
+    "version" in travel ? versionOf(travel.version, need, head) : await latestBy(catalog, travel.atNs, need, head);
+  const oldest = await catalog.oldestSnapshot();
+  if (snapshot >= oldest.id) return snapshot;
+  const since = new Date(oldest.committedAtMs).toISOString();
+  const message = `snapshot ${snapshot} can no longer be read; the oldest that can is ${oldest.id}, of ${since}`;
+  throw new EngineError("snapshot_expired", message, placeOf(need));
+}
+
+function versionOf(version: bigint, need: NeededTable, head: Snapshot): number {
+  if (version >= 0n && version <= BigInt(head.id)) return Number(version);
+  const message = `there is no snapshot ${version}; the newest is ${head.id}`;
+  throw new EngineError("invalid_query", message, placeOf(need));
+}
+
+/** The newest snapshot at that moment, of those that this query sees. */
+async function latestBy(catalog: Catalog, atNs: bigint, need: NeededTable, head: Snapshot): Promise<number> {
+  // Times of snapshots are whole milliseconds, rounded down; so is the moment.
+  const atMs = Number((atNs - (((atNs % NS_PER_MS) + NS_PER_MS) % NS_PER_MS)) / NS_PER_MS);
+  const snapshot = await catalog.snapshotAt(atMs);
+  if (snapshot !== undefined) return Math.min(snapshot.id, head.id);
+  const message = `there was no snapshot yet at ${new Date(atMs).toISOString()}`;
+  throw new EngineError("invalid_query", message, placeOf(need));
+}
+
+const NS_PER_MS = 1_000_000n;
 
 async function databaseNotFound(catalog: Catalog, name: string): Promise<EngineError> {
   const databases = await catalog.databases();
@@ -57,10 +107,10 @@ async function databaseNotFound(catalog: Catalog, name: string): Promise<EngineE
 
 async function tableNotFound(catalog: Catalog, database: string, need: NeededTable): Promise<EngineError> {
   const tables = await catalog.tables(database);
-  const suggestion = nearest(
-    need.name,
-    tables.map((table) => table.name),
-  );
+  const suggestion = nearest(need.name, [
+    ...tables.map((table) => table.name),
+    ...(need.cte === undefined ? [] : [need.cte]),
+  ]);
   return notFound("table_not_found", "table", need.name, suggestion, placeOf(need));
 }
 
@@ -83,6 +133,16 @@ function placeOf(need: NeededTable): { line?: number; column?: number } {
   return line === undefined || column === undefined ? {} : { line, column };
 }
 
+/** As the table was: what came later is not in its `*`, so that reads of one snapshot are the same for ever. */
+function tableAt(table: TableRecord, snapshot: number): TableRecord {
+  return { ...table, columns: table.columns.filter(({ sinceSnapshot = 0 }) => sinceSnapshot <= snapshot) };
+}
+
 function shapeOf(table: TableRecord): TableShape {
   return { name: table.name, columns: table.columns.map(({ name, type }) => ({ name, type })) };
+}
+
+/** What `EXPLAIN` says about the planning of each table. */
+export function explainPruning({ tables }: QueryPlan): string[] {
+  return tables.map(({ name, snapshot, pruning }) => describePruning(name, snapshot, pruning));
 }

@@ -1,5 +1,9 @@
 import type { ErrorRecord } from "../core/errors.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
+import type { ResultFormat } from "./formats.ts";
+import type { Predicate } from "./predicates.ts";
+import type { SystemTableFile, SystemTableName } from "./system-tables.ts";
+import type { QueryUsage } from "./usage.ts";
 
 /**
  * The conversation between the server and one query process, one query at a time:
@@ -18,6 +22,8 @@ export type ParseRequest = {
   database: string;
   /** Folders in which extents are opened in place. The first query of a child decides. */
   roots: readonly string[];
+  /** What DuckDB may take for this query before it spills. */
+  memoryBytes: number;
 };
 
 export type RunRequest = {
@@ -26,6 +32,11 @@ export type RunRequest = {
   tables: readonly ResolvedTable[];
   /** All tables of the database, when the query lists them. */
   listed: readonly TableShape[];
+  format: ResultFormat;
+  /** One per needed system table. */
+  system: readonly SystemTableFile[];
+  /** What `EXPLAIN` says about the planning of each table. */
+  pruning: readonly string[];
 };
 
 export type ServerMessage = ParseRequest | RunRequest | { kind: "drop" };
@@ -42,18 +53,32 @@ export type ChildMessage =
       broken: boolean;
     };
 
-export type Needs = { kind: "needs"; tables: readonly NeededTable[]; listsTables: boolean };
+export type Needs = {
+  kind: "needs";
+  tables: readonly NeededTable[];
+  listsTables: boolean;
+  system: readonly SystemTableName[];
+};
 
 export type NeededTable = {
   name: string;
-  /** The snapshot asked for by `AT (VERSION => n)`. */
-  version?: bigint;
-  /** Rows outside of it cannot matter. */
-  range: { minNs?: bigint; maxNs?: bigint };
+  /** What `AT (VERSION => n)` or `AT (TIMESTAMP => moment)` asks for; the newest snapshot without. */
+  travel?: Travel;
+  /** A row matters when it matters to one of them. */
+  mentions: readonly Mention[];
+  /** Names of columns that the query can touch, folded (and other names); absent when it can touch all. */
+  columns?: readonly string[];
+  /** A common table expression that may have been meant, where there is no such table. */
+  cte?: string;
   /** Where the query first mentions it. */
   line?: number;
   column?: number;
 };
+
+export type Travel = { version: bigint } | { atNs: bigint };
+
+/** What every row satisfies that matters to one mention of a table. */
+export type Mention = { range: { minNs?: bigint; maxNs?: bigint }; predicates: readonly Predicate[] };
 
 export type TableShape = { name: string; columns: readonly ColumnSpec[] };
 
@@ -64,8 +89,9 @@ export type LocalExtent = { id: string; path: string; format: ExtentFormat; rows
 export type Done = {
   kind: "done";
   rows: number;
-  /** NDJSON; the reader deletes it. */
+  /** In the format asked for; the reader deletes it. */
   file: string;
   /** Resident memory of the child after the query. */
   rssBytes: number;
+  usage: QueryUsage;
 };

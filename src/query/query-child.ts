@@ -1,10 +1,12 @@
 import "../core/warnings.ts";
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../core/errors.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
-import { QuerySession } from "./session.ts";
+import { QuerySession, spillFolder } from "./session.ts";
+import { UsageMeter } from "./usage.ts";
 
 /**
  * A query process (see `child-pool.ts`): answers one query at a time, and ends when the server's end of the channel
@@ -12,14 +14,16 @@ import { QuerySession } from "./session.ts";
  */
 const MAX_THREADS = 8;
 
-async function openSession(): Promise<QuerySession> {
+type Running = { session: QuerySession; meter: UsageMeter };
+
+async function openSession(): Promise<Running> {
   const folder = process.env["ENGINE_QUERY_CHILD_FOLDER"];
   const memoryBytes = Number(process.env["ENGINE_QUERY_CHILD_MEMORY_BYTES"]);
   const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
   if (folder === undefined || !(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
   const threads = Math.min(availableParallelism(), MAX_THREADS);
   const session = await QuerySession.open({ duckdb: await loadDuckDb(), folder, memoryBytes, spillBytes, threads });
-  return session;
+  return { session, meter: new UsageMeter(systemClock, spillFolder(folder)) };
 }
 
 /** When the machine runs out of memory, a query is what should go first. Linux only; elsewhere there is no such file. */
@@ -32,13 +36,16 @@ function volunteerForTheOomKiller(): void {
   }
 }
 
-async function answer(session: QuerySession, message: ServerMessage): Promise<ChildMessage> {
+async function answer({ session, meter }: Running, message: ServerMessage): Promise<ChildMessage> {
   try {
     switch (message.kind) {
       case "parse":
+        meter.start();
         return await session.parse(message);
-      case "run":
-        return { kind: "done", ...(await session.run(message)), rssBytes: process.memoryUsage.rss() };
+      case "run": {
+        const done = await meter.sample(() => session.run(message));
+        return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.file) };
+      }
       case "drop":
         session.drop();
         return { kind: "dropped" };
@@ -58,10 +65,11 @@ function send(message: ChildMessage): void {
 volunteerForTheOomKiller();
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
 process.on("SIGINT", () => {});
-process.on("disconnect", () => process.exit(0));
-const session = await openSession();
+// The server is gone. An ordinary exit would wait for the thread that runs the query, however long that takes.
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+const running = await openSession();
 let turn = Promise.resolve();
 process.on("message", (message) => {
-  turn = turn.then(async () => send(await answer(session, message as ServerMessage)));
+  turn = turn.then(async () => send(await answer(running, message as ServerMessage)));
 });
 send({ kind: "ready" });

@@ -1,15 +1,18 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { Catalog, ExtentRecord, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, ExtentRecord, ScanPlan, ScanRequest, TableRecord } from "../catalog/catalog.ts";
+import { ExtentIndex } from "../catalog/extent-index.ts";
 import { systemClock } from "../core/clock.ts";
 import { createLog, silentLog } from "../core/log.ts";
 import { createMetrics } from "../core/metrics.ts";
 import { foldName } from "../core/names.ts";
+import { checksumOf } from "../format/checksum.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
-import { ObjectNotFound, type ObjectStore } from "../io/objectstore/objectstore.ts";
+import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/objectstore.ts";
+import { fixtureStats } from "./stats-fixture.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./child-pool.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 
@@ -36,6 +39,8 @@ export type QueryHarness = {
     extents: readonly ExtentFixture[],
   ): Promise<void>;
   path(key: string): string;
+  /** Makes older snapshots unreadable. */
+  expireSnapshots(before: number): void;
   /** All bytes of the answer. */
   text(sql: string, options?: { database?: string; signal?: AbortSignal }): Promise<string>;
   /** The answer's rows, numbers as JavaScript reads them. */
@@ -69,8 +74,14 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     tempDir,
     wallMs: 30_000,
     memoryBytes,
+    totalMemoryBytes: Infinity,
     maxConcurrent: 0,
+    maxConcurrentPerTenant: 0,
     retryAfterSecs: 1,
+    slowMs: 0,
+    objectStoreBytes: 10 * 1024 ** 3,
+    cacheDir: join(folder, "extents"),
+    cacheBytes: 1024 ** 3,
     ...options.service,
   });
   const harness: QueryHarness = {
@@ -80,6 +91,9 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     opened: fake.opened,
     addTable: (database, name, columns, extents) => fake.add(database, name, columns, extents),
     path: (key) => fake.path(key),
+    expireSnapshots: (before) => {
+      fake.oldest = before;
+    },
     async text(sql, { database = "default", signal = new AbortController().signal } = {}) {
       const result = await service.run({ database, text: sql, requestId: "test", signal });
       const chunks: Uint8Array[] = [];
@@ -109,6 +123,8 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
 /** The reading half of a catalog. */
 class FakeCatalog {
   readonly opened: string[] = [];
+  /** The oldest readable snapshot; snapshot n is of n seconds after the epoch. */
+  oldest = 0;
   readonly #root: string;
   readonly #tables: TableRecord[] = [];
   readonly #extents: ExtentRecord[] = [];
@@ -139,16 +155,16 @@ class FakeCatalog {
       writeFileSync(this.path(key), bytes);
       const times = rows.map((row) => row["at"] as bigint);
       this.#extents.push({
-        id: `extent-${i}`,
+        id: id === 1 ? `extent-${i}` : `extent-${id}-${i}`,
         key,
         format,
         formatVersion: 1,
         rows: rows.length,
         sizeBytes: bytes.byteLength,
-        checksum: "",
+        checksum: checksumOf(bytes),
         minAtNs: times.reduce((a, b) => (a < b ? a : b), times[0] ?? 0n),
         maxAtNs: times.reduce((a, b) => (a > b ? a : b), times[0] ?? 0n),
-        stats: [],
+        stats: own.map((column) => fixtureStats(column, rows)),
         tableId: id,
         schemaVersion: 1,
         beginSnapshot: snapshot ?? 1,
@@ -177,6 +193,48 @@ class FakeCatalog {
     return { id: Math.max(1, ...this.#extents.map((extent) => extent.beginSnapshot)), committedAtMs: 0 };
   }
 
+  async snapshots(limit: number): Promise<{ id: number; committedAtMs: number }[]> {
+    const head = await this.head();
+    return Array.from({ length: Math.min(limit, head.id) }, (_, i) => ({ id: head.id - i, committedAtMs: 1_000 }));
+  }
+
+  async tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }> {
+    const own = this.#extents.filter((extent) => extent.tableId === tableId);
+    const sum = (sizeOf: (extent: ExtentRecord) => number): number => own.reduce((n, e) => n + sizeOf(e), 0);
+    return { rows: sum(({ rows }) => rows), extents: own.length, sizeBytes: sum(({ sizeBytes }) => sizeBytes) };
+  }
+
+  async snapshotAt(timeMs: number): Promise<{ id: number; committedAtMs: number } | undefined> {
+    const head = await this.head();
+    return timeMs < 1_000 ? undefined : { id: Math.min(head.id, Math.floor(timeMs / 1_000)), committedAtMs: 0 };
+  }
+
+  async oldestSnapshot(): Promise<{ id: number; committedAtMs: number }> {
+    return { id: this.oldest, committedAtMs: 0 };
+  }
+
+  async extentsWithout(): Promise<string[]> {
+    return [];
+  }
+
+  async planScan({ tableId, atSnapshot, filters }: ScanRequest): Promise<ScanPlan> {
+    const index = new ExtentIndex();
+    const own = this.#extents.filter((extent) => extent.tableId === tableId);
+    for (const [seq, extent] of own.entries()) {
+      index.add({ ...extent, seq, endSnapshot: undefined, rowCount: extent.rows });
+    }
+    const columns = this.#tables.find(({ id }) => id === tableId)?.columns ?? [];
+    const { seqs, ...pruning } = index.scan(
+      atSnapshot,
+      filters,
+      (name) => columns.find((column) => foldName(column.name) === foldName(name)),
+      () => (seq) => own[seq]?.stats ?? [],
+    );
+    const extents = seqs.flatMap((seq) => own[seq] ?? []);
+    this.opened.push(...extents.map(({ key }) => key));
+    return { extents, ...pruning };
+  }
+
   async extents(
     tableId: number,
     snapshot: number,
@@ -196,9 +254,11 @@ class FakeCatalog {
 
 function fakeStore(catalog: FakeCatalog, local: boolean): ObjectStore {
   const store: Partial<ObjectStore> = {
-    async get(key) {
+    async get(key, range) {
       try {
-        return readFileSync(catalog.path(key));
+        const bytes = readFileSync(catalog.path(key));
+        const { start, end } = rangeOf(bytes.length, range);
+        return Uint8Array.from(bytes.subarray(start, end));
       } catch {
         throw new ObjectNotFound(key);
       }

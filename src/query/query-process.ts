@@ -1,11 +1,13 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
-import { EngineError, fromErrorRecord } from "../core/errors.ts";
+import { EngineError, fromErrorRecord, systemCodeOf } from "../core/errors.ts";
 import { isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
-import { memoryBudgetError } from "./duckdb-error.ts";
+import { budgetError } from "./budget.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 
 /**
@@ -35,6 +37,7 @@ export class QueryProcess {
   #waiting: PromiseWithResolvers<ChildMessage> | undefined;
   #death: Error | undefined;
   #stderr = "";
+  #isLow = false;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -71,7 +74,8 @@ export class QueryProcess {
   /** Sends a message and waits for the answer. Rejects with the query's error, or with why the process died. */
   async ask(message: ServerMessage): Promise<ChildMessage> {
     const next = this.#next();
-    if (this.#death === undefined) this.#child.send(message, (error) => error !== null && this.kill(error));
+    if (this.#death === undefined)
+      this.#child.send(message, (error) => error !== null && this.kill(unreachable(error)));
     const answer = await next;
     if (answer.kind === "failed") {
       if (answer.broken) this.kill(new Error("the process is spent"));
@@ -85,6 +89,17 @@ export class QueryProcess {
     this.#death ??= reason;
     this.#settle((waiting) => waiting.reject(reason));
     this.#child.kill("SIGKILL");
+  }
+
+  /** Lets every other process pass it on the processor, until `restorePriority`. */
+  lowerPriority(): void {
+    if (!this.#isLow) this.#isLow = this.#setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  }
+
+  /** False when the system does not let us: then the process is not for small queries any more. */
+  restorePriority(): boolean {
+    if (this.#isLow && this.#setPriority(constants.priority.PRIORITY_NORMAL)) this.#isLow = false;
+    return !this.#isLow;
   }
 
   /** Resolves when the process is gone and its folder is deleted. */
@@ -107,8 +122,18 @@ export class QueryProcess {
   #onExit(reason: Error): void {
     this.#death ??= reason;
     this.#settle((waiting) => waiting.reject(reason));
-    rmSync(this.folder, { recursive: true, force: true });
-    this.#exited.resolve();
+    rm(this.folder, { recursive: true, force: true })
+      .catch((error: unknown) => this.#options.log.error({ err: error }, "cannot delete the folder of a query"))
+      .finally(() => this.#exited.resolve());
+  }
+
+  /** Linux knows priorities of threads only; a thread that is started later has that of the one that starts it. */
+  #setPriority(priority: number): boolean {
+    const { pid } = this;
+    if (pid === undefined || !this.alive) return false;
+    return threadsOf(pid)
+      .map((thread) => trySetPriority(thread, priority))
+      .every(Boolean);
   }
 
   /** Why a process died that nobody killed: almost always memory, refused by the kernel at a place that cannot say so. */
@@ -116,16 +141,36 @@ export class QueryProcess {
     const outOfMemory = signal === "SIGABRT" || signal === "SIGKILL" || signal === "SIGTRAP" || code === 134;
     if (this.#death !== undefined) return this.#death;
     this.#options.log.warn({ code, signal, stderr: this.#stderr }, "a query process died");
-    if (signal === "SIGXFSZ") return resultTooLarge(this.#options.spillBytes);
-    if (outOfMemory) return memoryBudgetError(this.#options.memoryBytes);
+    if (signal === "SIGXFSZ") return budgetError("temp_bytes", this.#options.spillBytes, this.#options.spillBytes);
+    const { memoryBytes } = this.#options;
+    if (outOfMemory) return budgetError("memory_bytes", memoryBytes, memoryBytes);
     return new EngineError("query_failed", `the query process ended with ${signal ?? `code ${code}`}`);
   }
 }
 
-function resultTooLarge(limitBytes: number): EngineError {
-  return new EngineError("budget_exceeded", `the query's result is larger than ${limitBytes} bytes`, {
-    headers: { "X-Engine-Budget-Limit": `result_bytes=${limitBytes}` },
-  });
+function threadsOf(pid: number): number[] {
+  if (process.platform !== "linux") return [pid];
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    // It just ended.
+    return [];
+  }
+}
+
+function trySetPriority(thread: number, priority: number): boolean {
+  try {
+    setPriority(thread, priority);
+    return true;
+  } catch (error) {
+    // A thread that just ended is no failure; one that we may not change is.
+    return systemCodeOf((error as { info?: unknown }).info) === "ESRCH";
+  }
+}
+
+/** The channel is closed: somebody else ended the process, and its exit was not heard of yet. */
+function unreachable(cause: Error): EngineError {
+  return new EngineError("query_failed", "the query process is gone", { cause });
 }
 
 function startChild(options: ProcessOptions, folder: string): ChildProcess {

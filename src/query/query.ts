@@ -1,3 +1,6 @@
+import type { AskedBudget } from "./budget.ts";
+import type { ResultFormat } from "./formats.ts";
+
 /**
  * Queries, as the routes see them.
  *
@@ -5,7 +8,7 @@
  *     resolve   here: tables at one snapshot of the catalog
  *     prune     here: extents by time
  *     scan      the same child: DuckDB over exactly those extents, result to a spill file, rows counted
- *     stream    NDJSON from that file, at the client's pace
+ *     stream    that file in the format asked for, at the client's pace
  */
 export interface QueryService {
   /** Runs one query. Rejects with `EngineError`. The caller must drain or close `body`. */
@@ -15,6 +18,10 @@ export interface QueryService {
 export type QueryRequest = {
   database: string;
   text: string;
+  /** Of the answer; NDJSON when not given. */
+  format?: ResultFormat;
+  /** Lowers the server's budget for a query. */
+  budget?: AskedBudget;
   /** For logs. */
   requestId: string;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
@@ -24,6 +31,6 @@ export type QueryRequest = {
 export type QueryResult = {
   /** Rows in the result, known before the first byte. */
   rows: number;
-  /** NDJSON, one object per row. */
+  /** In the format asked for. */
   body: AsyncIterable<Uint8Array>;
 };

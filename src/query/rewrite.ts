@@ -13,36 +13,11 @@ import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type J
  * - a table read at an older snapshot becomes the view that was made for it.
  */
 export type Rewrites = {
-  /** Folded names of timestamp columns of the tables in the query. */
+  /** Folded names of columns that are instants (`instant-names.ts`). */
   timestampColumns: ReadonlySet<string>;
   /** The view for a mention of a table at a snapshot, by the position of the mention. */
   travelViews: ReadonlyMap<number, string>;
 };
-
-/**
- * The given names of timestamp columns and the aliases that pass one on (`SELECT max(at) AS newest`), through any
- * number of subqueries. Names are taken without regard to scope: where one turns out to be something else, the
- * rewritten query does not bind, and the text runs as it was written.
- */
-export function withAliases(node: JsonObject, timestampColumns: ReadonlySet<string>): ReadonlySet<string> {
-  const names = new Set(timestampColumns);
-  const rewrites = { timestampColumns: names, travelViews: new Map<number, string>() };
-  for (let size = -1; size !== names.size;) {
-    size = names.size;
-    collectAliases(node, rewrites, names);
-  }
-  return names;
-}
-
-function collectAliases(value: Json, rewrites: Rewrites, names: Set<string>): void {
-  if (Array.isArray(value)) for (const item of value as readonly Json[]) collectAliases(item, rewrites, names);
-  if (!isObject(value)) return;
-  for (const item of objectsOf(value["select_list"])) {
-    const alias = textOf(item["alias"]);
-    if (alias !== "" && isInstant(item, rewrites)) names.add(foldName(alias));
-  }
-  for (const child of Object.values(value)) collectAliases(child, rewrites, names);
-}
 
 /** The rewritten tree, or undefined when nothing had to change. */
 export function rewriteQuery(node: JsonObject, rewrites: Rewrites): JsonObject | undefined {
@@ -65,11 +40,12 @@ function rewrite(value: Json, rewrites: Rewrites): Json {
   return node;
 }
 
+const ZONED = "TIMESTAMP WITH TIME ZONE";
 const NAMED_ZONE = /[A-Za-z]{2,}\/?[A-Za-z_/+-]*\s*$/;
 
 function rewriteCast(node: JsonObject): JsonObject {
   const type = node["cast_type"];
-  if (!isObject(type) || type["id"] !== "TIMESTAMP WITH TIME ZONE") return node;
+  if (!isObject(type) || type["id"] !== ZONED) return node;
   const child = node["child"];
   const constant = isObject(child) && isObject(child["value"]) ? child["value"] : undefined;
   const instant = { id: "TIMESTAMP_NS", type_info: null };
@@ -86,18 +62,19 @@ function rewriteCall(node: JsonObject, rewrites: Rewrites): JsonObject {
   }
   if (AVERAGES.has(operator) && left !== undefined && isInstant(left, rewrites)) return asInstant(node);
   if ((operator !== "+" && operator !== "-") || left === undefined || right === undefined) return node;
-  if (isInterval(right) && isInstant(left, rewrites)) return shift(node, left, [call("engine_micros", [left]), right]);
+  if (isInterval(right) && isInstant(left, rewrites)) return shift(node, left, (micros) => [micros, right]);
   if (operator === "+" && isInterval(left) && isInstant(right, rewrites)) {
-    return shift(node, right, [left, call("engine_micros", [right])]);
+    return shift(node, right, (micros) => [left, micros]);
   }
   return node;
 }
 
-function shift(node: JsonObject, instant: JsonObject, operands: JsonObject[]): JsonObject {
-  return {
-    ...call("engine_shift", [instant, { ...node, alias: "", children: operands }]),
-    alias: textOf(node["alias"]),
-  };
+/** One shift for a chain of them: each mentions its moment twice, and a chain of chains would double with every link. */
+function shift(node: JsonObject, moment: JsonObject, operands: (micros: JsonObject) => JsonObject[]): JsonObject {
+  const [base, shifted] = moment["function_name"] === "engine_shift" ? objectsOf(moment["children"]) : [];
+  const micros = shifted ?? call("engine_micros", [moment]);
+  const children = [base ?? moment, { ...node, alias: "", children: operands(micros) }];
+  return { ...call("engine_shift", children), alias: textOf(node["alias"]) };
 }
 
 function call(name: string, children: JsonObject[]): JsonObject {
@@ -142,6 +119,8 @@ const MOMENTS = new Set([
   "get_current_timestamp",
   "transaction_timestamp",
   "to_timestamp",
+  "make_timestamp_ns",
+  "engine_instant",
   "engine_shift",
 ]);
 /** Functions whose result is a `timestamp` when this argument is one. */
@@ -152,41 +131,68 @@ const PASSES_ON: Readonly<Record<string, number>> = {
   max: 0,
   min: 0,
   any_value: 0,
+  arbitrary: 0,
   first: 0,
   last: 0,
+  mode: 0,
+  median: 0,
+  quantile_disc: 0,
   lag: 0,
   lead: 0,
   first_value: 0,
   last_value: 0,
-  greatest: 0,
-  least: 0,
+  nth_value: 0,
+  nullif: 0,
   arg_max: 0,
+  argmax: 0,
+  max_by: 0,
   arg_min: 0,
+  argmin: 0,
+  min_by: 0,
 };
 
-function isInstant(node: JsonObject, rewrites: Rewrites): boolean {
+/** Functions whose result is a `timestamp` when any argument is one. */
+const WIDENS = new Set(["greatest", "least"]);
+
+type Instants = Pick<Rewrites, "timestampColumns">;
+
+/** Whether the expression is plainly a `timestamp`. */
+export function isInstant(node: JsonObject, rewrites: Instants): boolean {
   if (isColumnRef(node)) {
     const name = foldName(columnPath(node).at(-1) ?? "");
     return rewrites.timestampColumns.has(name) || name === "current_timestamp";
   }
   if (node["class"] === "CAST") return isObject(node["cast_type"]) && isNanoType(node["cast_type"]);
   if (node["class"] === "SUBQUERY") return node["subquery_type"] === "SCALAR" && yieldsInstant(node, rewrites);
-  if (node["class"] !== "FUNCTION" && node["class"] !== "WINDOW") return false;
+  if (node["class"] === "CASE") return branchesOf(node).some((branch) => isInstant(branch, rewrites));
+  const operands = objectsOf(node["children"]);
   const name = textOf(node["function_name"]);
+  if (node["type"] === "OPERATOR_COALESCE" || WIDENS.has(name)) {
+    return operands.some((operand) => isInstant(operand, rewrites));
+  }
+  if (node["class"] !== "FUNCTION" && node["class"] !== "WINDOW") return false;
   if (MOMENTS.has(name)) return true;
   if (name === "+" || name === "-") {
-    const [left, right] = objectsOf(node["children"]);
+    const [left, right] = operands;
     if (left === undefined || right === undefined) return false;
     return (
       (isInterval(right) && isInstant(left, rewrites)) ||
       (name === "+" && isInterval(left) && isInstant(right, rewrites))
     );
   }
-  const argument = objectsOf(node["children"])[PASSES_ON[name] ?? -1];
+  const argument = operands[PASSES_ON[name] ?? -1];
   return argument !== undefined && isInstant(argument, rewrites);
 }
 
-function yieldsInstant(subquery: JsonObject, rewrites: Rewrites): boolean {
+/** The results that a CASE may have. */
+function branchesOf(node: JsonObject): JsonObject[] {
+  return objectsOf([
+    node["else_expr"] ?? null,
+    ...objectsOf(node["case_checks"]).map((check) => check["then_expr"] ?? null),
+  ]);
+}
+
+function yieldsInstant(subquery: JsonObject, rewrites: Instants): boolean {
   const statement = subquery["subquery"];
   const select = isObject(statement) ? statement["node"] : undefined;
   const [item] = objectsOf(isObject(select) ? select["select_list"] : undefined);
@@ -196,7 +202,8 @@ function yieldsInstant(subquery: JsonObject, rewrites: Rewrites): boolean {
 function isNanoType(type: JsonObject): boolean {
   const info = type["type_info"];
   const name = isObject(info) ? textOf(info["name"]) : "";
-  return type["id"] === "TIMESTAMP_NS" || name.toLowerCase() === "timestamp_ns";
+  // A cast to TIMESTAMPTZ becomes one to TIMESTAMP_NS.
+  return type["id"] === "TIMESTAMP_NS" || type["id"] === ZONED || name.toLowerCase() === "timestamp_ns";
 }
 
 function rewriteTravel(node: JsonObject, rewrites: Rewrites): JsonObject {

@@ -351,8 +351,6 @@ describe("tables", () => {
     ]);
     expect(await failure(countMixed("AT (VERSION => 3)"))).toMatchObject({ code: "invalid_query" });
     expect(await failure(countMixed("AT (VERSION => 'x')"))).toMatchObject({ code: "invalid_query" });
-    const byTime = await failure(countMixed("AT (TIMESTAMP => now())"));
-    expect(byTime).toMatchObject({ code: "invalid_query", message: expect.stringContaining("VERSION") as string });
   });
 
   test("a file that vanished is an error that names the extent", async () => {
@@ -362,7 +360,8 @@ describe("tables", () => {
     rmSync(harness.path("default/gone2/0.parquet"));
     for (const table of ["gone", "gone2"]) {
       const error = await failure(`SELECT * FROM ${table}`);
-      expect(error).toMatchObject({ code: "query_failed", message: "the data of extent extent-0 is missing" });
+      expect(error).toMatchObject({ code: "query_failed" });
+      expect(error.message).toMatch(/^the data of extent extent-\d+-0 is missing$/);
     }
     expect(await rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
   });
@@ -383,8 +382,8 @@ describe("statements", () => {
     ["DESCRIBE SELECT at, i FROM fresh", 2],
     ["SUMMARIZE fresh", 8],
     ["SUMMARIZE SELECT at, v FROM fresh", 2],
-    ["EXPLAIN SELECT * FROM fresh WHERE at > now() - INTERVAL 1 DAY", 1],
-    ["EXPLAIN ANALYZE SELECT count(*) FROM mixed", 1],
+    ["EXPLAIN SELECT * FROM fresh WHERE at > now() - INTERVAL 1 DAY", 2],
+    ["EXPLAIN ANALYZE SELECT count(*) FROM mixed", 2],
     ["EXPLAIN (FORMAT json) SELECT 1", 1],
     ["PIVOT fresh ON label USING count(*) GROUP BY ok", 3],
     ["PIVOT fresh ON label, ok USING sum(i) GROUP BY r", 151],
@@ -486,8 +485,8 @@ describe("errors", () => {
 });
 
 describe("a store without local paths", () => {
-  test("extents are fetched for the query and deleted after it", async () => {
-    const remote = createQueryHarness({ local: false });
+  test("extents are fetched for the query and, without a cache, deleted after it", async () => {
+    const remote = createQueryHarness({ local: false, service: { cacheBytes: 0 } });
     try {
       await remote.addTable("default", "t", COLUMNS, [
         { format: "tlm", columns: COLUMNS, rows: rowsOf(0, 10) },

@@ -1,15 +1,26 @@
+import { rm } from "node:fs/promises";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
+import { ByteBudget } from "./byte-budget.ts";
+import { Admission, type Permit } from "./admission.ts";
+import { budgetError, budgetOf, loweredBudget, type QueryBudget } from "./budget.ts";
 import type { ChildPool } from "./child-pool.ts";
 import { createExtentFetcher, type ExtentFetcher, type Fetched } from "./fetch.ts";
-import { planQuery, type QueryPlan } from "./plan.ts";
+import { LargeTexts } from "./large-texts.ts";
+import { explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import type { QueryProcess } from "./query-process.ts";
+import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
 import { readOnce } from "./result-file.ts";
+import { Outgrown, supervise } from "./supervision.ts";
+import { writeSystemTables } from "./system-rows.ts";
+import type { SystemTableFile } from "./system-tables.ts";
+import { watchedBody } from "./watched-body.ts";
+import { Watchdog } from "./watchdog.ts";
 
 /** Runs queries in the processes of the pool, over tables of the catalog and extents of the store. */
 export type QueryServiceOptions = {
@@ -21,11 +32,27 @@ export type QueryServiceOptions = {
   log: Log;
   metrics: Metrics;
   tempDir: string;
+  /** Whether extents without a row of interest are left out; `false` only to compare. */
+  prune?: boolean;
   wallMs: number;
   memoryBytes: number;
+  /** What the budgets of all queries that run may add up to. */
+  totalMemoryBytes: number;
   /** Queries in flight at most, those waiting for a process included; 0 for no limit. */
   maxConcurrent: number;
+  /** The same for one tenant. */
+  maxConcurrentPerTenant: number;
+  /** How long a query counts as a small one. */
+  largeAfterMs?: number;
   retryAfterSecs: number;
+  /** Queries that take at least this long are logged; 0 for none. */
+  slowMs: number;
+  /** Bytes that one query may read from the object store. */
+  objectStoreBytes: number;
+  /** For extents of stores without local files; used by this service alone. */
+  cacheDir: string;
+  /** Bytes that stay there; 0 for none. */
+  cacheBytes: number;
 };
 
 export type ClosableQueryService = QueryService & {
@@ -38,100 +65,174 @@ export function createQueryService(options: QueryServiceOptions): ClosableQueryS
   return { run: (request) => service.run(request), close: () => options.pool.close() };
 }
 
+type RunContext = { stop: AbortSignal; trace: QueryTrace; permit: Permit; budget: QueryBudget };
+
+/** A query that has so much to read is large from the start. */
+const LARGE_READ_BYTES = 64 * 1024 * 1024;
+
 class Queries {
   readonly #options: QueryServiceOptions;
   readonly #fetcher: ExtentFetcher;
-  #running = 0;
+  readonly #queryLog: QueryLog;
+  readonly #admission: Admission;
+  readonly #watchdog: Watchdog;
+  readonly #largeTexts = new LargeTexts();
 
   constructor(options: QueryServiceOptions) {
     this.#options = options;
-    this.#fetcher = createExtentFetcher(options.store);
+    this.#fetcher = createExtentFetcher(options);
+    this.#queryLog = new QueryLog(options);
+    this.#admission = createAdmission(options);
+    this.#watchdog = new Watchdog(options);
   }
 
   async run(request: QueryRequest): Promise<QueryResult> {
-    const { clock, metrics, maxConcurrent, retryAfterSecs } = this.#options;
-    if (maxConcurrent > 0 && this.#running >= maxConcurrent) {
-      metrics.queryDuration.observe({ outcome: "too_many_requests" }, 0);
-      throw new EngineError("too_many_requests", `${maxConcurrent} queries are running already; try again later`, {
-        headers: { "Retry-After": String(retryAfterSecs) },
-      });
-    }
+    const { clock, metrics } = this.#options;
+    const budget = loweredBudget(this.#options, request.budget);
+    const permit = this.#admission.enter({ tenant: request.database, memoryBytes: budget.memoryBytes });
     const startedMs = clock.monotonicMs();
+    const trace = this.#queryLog.start(request);
     let outcome = "ok";
-    this.#running++;
-    metrics.queriesRunning.set(this.#running);
+    metrics.queriesRunning.set(this.#admission.state.inFlight);
     try {
-      return await this.#runBounded(request);
+      const { rows, body } = await this.#runBounded(request, { trace, permit, budget });
+      trace.end();
+      return { rows, body: watchedBody(body, () => trace.streamed()) };
     } catch (error) {
+      trace.end(error);
       outcome = error instanceof EngineError ? error.code : "internal";
-      if (outcome === "budget_exceeded") metrics.queryBudgetKills.inc({ budget: budgetOf(error) });
+      if (outcome === "budget_exceeded") metrics.queryBudgetKills.inc({ budget: budgetOf(error)?.name ?? "unknown" });
       throw error;
     } finally {
-      this.#running--;
-      metrics.queriesRunning.set(this.#running);
+      permit.leave();
+      metrics.queriesRunning.set(this.#admission.state.inFlight);
       metrics.queryDuration.observe({ outcome }, (clock.monotonicMs() - startedMs) / 1000);
     }
   }
 
   /** Within the wall-clock budget, and only as long as the client is there. */
-  async #runBounded(request: QueryRequest): Promise<QueryResult> {
-    const { clock, wallMs, pool } = this.#options;
+  async #runBounded(request: QueryRequest, context: Omit<RunContext, "stop">): Promise<QueryResult> {
+    const { catalog, clock } = this.#options;
+    const { trace, budget } = context;
     const stop = new AbortController();
-    const timer = clock.after(wallMs, () => stop.abort(wallClockError(wallMs)));
+    const startedMs = clock.monotonicMs();
+    const timer = clock.after(budget.wallMs, () => {
+      stop.abort(budgetError("wall_clock_ms", clock.monotonicMs() - startedMs, budget.wallMs));
+    });
     const onGone = (): void => stop.abort(new EngineError("unavailable", "the client left"));
     request.signal.addEventListener("abort", onGone, { once: true });
     if (request.signal.aborted) onGone();
     try {
-      const child = await pool.lease(stop.signal);
-      return await this.#runIn(child, request, stop.signal);
+      if ((await catalog.database(request.database)) !== undefined) trace.databaseExists();
+      return await this.#runAdmitted(request, { ...context, stop: stop.signal });
     } finally {
       timer.cancel();
       request.signal.removeEventListener("abort", onGone);
     }
   }
 
-  async #runIn(child: QueryProcess, request: QueryRequest, stop: AbortSignal): Promise<QueryResult> {
-    const onStop = (): void => child.kill(stop.reason as Error);
-    stop.addEventListener("abort", onStop, { once: true });
-    if (stop.aborted) onStop();
+  /** In the first process that is free; a query that outgrows its permit waits for a larger one and starts over. */
+  async #runAdmitted(request: QueryRequest, context: RunContext): Promise<QueryResult> {
+    const { permit, stop } = context;
+    for (;;) {
+      await permit.reserve(stop);
+      const child = await this.#options.pool.lease(stop);
+      try {
+        return await this.#runIn(child, request, context);
+      } catch (error) {
+        if (!(error instanceof Outgrown)) throw error;
+        permit.outgrow();
+        context.trace.enter("queue");
+      }
+    }
+  }
+
+  async #runIn(child: QueryProcess, request: QueryRequest, context: RunContext): Promise<QueryResult> {
+    const { stop, trace, permit } = context;
+    const { memoryBytes, objectStoreBytes } = context.budget;
+    const supervision = supervise({ ...context, ...this.#options, child, watchdog: this.#watchdog });
+    const isKnown = this.#largeTexts.has(request);
+    const budget = new ByteBudget(objectStoreBytes);
     let fetched: Fetched | undefined;
+    let system: readonly SystemTableFile[] = [];
     let rssBytes = 0;
     try {
-      const { text, database } = request;
-      const needs = await child.ask({ kind: "parse", text, database, roots: this.#fetcher.roots });
+      if (isKnown && !permit.grow()) throw new Outgrown();
+      const { text, database, format = "ndjson" } = request;
+      trace.enter("parse");
+      const needs = await child.ask({ kind: "parse", text, database, roots: this.#fetcher.roots, memoryBytes });
       if (needs.kind !== "needs") throw unexpected(needs.kind);
       let plan: QueryPlan;
       try {
-        plan = await planQuery(this.#options.catalog, database, needs);
-        fetched = await this.#fetcher.fetch(plan.tables, { folder: child.folder, signal: stop, charge: () => {} });
+        trace.enter("plan");
+        plan = await planQuery(this.#options.catalog, database, needs, this.#options);
+        trace.add(figuresOf(plan));
+        if (bytesToRead(plan) > LARGE_READ_BYTES && !permit.grow()) throw new Outgrown();
+        trace.enter("fetch");
+        fetched = await this.#fetcher.fetch(plan.tables, { signal: stop, budget });
+        trace.add({ bytesRead: budget.usedBytes, cacheHits: fetched.cacheHits });
+        const { catalog } = this.#options;
+        const target = { database, head: plan.head, folder: child.folder, signal: stop };
+        system = await writeSystemTables(needs.system, { catalog, queryLog: this.#queryLog, ...target });
       } catch (error) {
         // The child forgets the query and stays good for the next one.
         if (child.alive) await child.ask({ kind: "drop" });
         throw error;
       }
-      const done = await child.ask({ kind: "run", tables: fetched.tables, listed: plan.listed });
+      trace.enter("scan");
+      const done = await child.ask({
+        kind: "run",
+        tables: fetched.tables,
+        listed: plan.listed,
+        system,
+        format,
+        pruning: explainPruning(plan),
+      });
+      supervision.end();
+      if (isKnown && !supervision.isLong()) this.#largeTexts.delete(request);
       if (done.kind !== "done") throw unexpected(done.kind);
       rssBytes = done.rssBytes;
+      trace.add({ rows: done.rows, ...done.usage });
       return { rows: done.rows, body: await readOnce(done.file, request.signal) };
     } catch (error) {
-      throw stop.aborted ? stop.reason : error;
+      throw supervision.reasonOf(error);
     } finally {
-      stop.removeEventListener("abort", onStop);
-      await fetched?.release();
+      supervision.end();
+      if (supervision.isLong()) this.#largeTexts.add(request);
+      fetched?.release();
+      await Promise.all(system.map(({ path }) => rm(path, { force: true })));
       this.#options.pool.release(child, rssBytes);
     }
   }
 }
 
-function wallClockError(wallMs: number): EngineError {
-  return new EngineError("budget_exceeded", `the query took longer than its budget of ${wallMs} ms`, {
-    headers: { "X-Engine-Budget-Limit": `wall_clock_ms=${wallMs}` },
-  });
+/** What the plan says about how much there is to read. */
+function figuresOf({ tables }: QueryPlan): QueryFigures {
+  const extents = tables.flatMap((table) => table.extents);
+  return {
+    extentsTotal: tables.reduce((sum, { pruning }) => sum + pruning.total.extents, 0),
+    extentsRead: extents.length,
+    rowsRead: extents.reduce((sum, extent) => sum + extent.rows, 0),
+  };
 }
 
-function budgetOf(error: unknown): string {
-  const limit = error instanceof EngineError ? error.details.headers?.["X-Engine-Budget-Limit"] : undefined;
-  return limit?.split("=")[0] ?? "unknown";
+function bytesToRead({ tables }: QueryPlan): number {
+  return tables.reduce((sum, { extents }) => sum + extents.reduce((all, extent) => all + extent.sizeBytes, 0), 0);
+}
+
+function createAdmission(options: QueryServiceOptions): Admission {
+  const { metrics, pool, memoryBytes } = options;
+  return new Admission({
+    ...options,
+    maxPerTenant: options.maxConcurrentPerTenant,
+    sparedMemoryBytes: memoryBytes,
+    maxLarge: Math.max(1, pool.maxProcesses - 1),
+    onLarge: (count) => pool.expectLarge(count),
+    onRefused: (reason) => {
+      metrics.queryRefused.inc({ reason });
+      metrics.queryDuration.observe({ outcome: "too_many_requests" }, 0);
+    },
+  });
 }
 
 function unexpected(kind: string): Error {

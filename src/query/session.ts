@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
@@ -15,15 +15,25 @@ import { registerTlmScan, type TlmScans } from "../io/duckdb/tlm-scan.ts";
 import { checkQuery, type CheckedQuery } from "./check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
 import { textsToRun, travelView } from "./final-text.ts";
-import { TIME_MACROS } from "./macros.ts";
+import { REFUSING_MACROS, TIME_MACROS } from "./macros.ts";
 import { neededTables, type Need } from "./needs.ts";
-import { outputQuery, type OutputColumn } from "./projection.ts";
-import type { Needs, ParseRequest, RunRequest } from "./protocol.ts";
+import type { OutputColumn } from "./projection.ts";
+import type { Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
 import { quoteAt, type QuotedText } from "./quote-at.ts";
+import { writeResult } from "./result-writer.ts";
 import { parseTree, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
+import { systemTablesOf, withSystemSchema } from "./system-mentions.ts";
+import {
+  SYSTEM_SCHEMA,
+  SYSTEM_TABLES,
+  SYSTEM_VIEWS_SCHEMA,
+  systemViews,
+  type SystemTableName,
+} from "./system-tables.ts";
+import type { TableUse } from "./table-use.ts";
 import { QueryRefused, type JsonObject } from "./tree.ts";
-import { tableQuery } from "./views.ts";
+import { tableQueries } from "./views.ts";
 
 /**
  * The query engine inside a query process: one DuckDB, one query at a time.
@@ -58,12 +68,14 @@ export class QuerySession {
   readonly #database: Database;
   readonly #scans: TlmScans;
   #locked = false;
+  #memoryBytes: number;
   #results = 0;
   #query: OpenQuery | undefined;
 
   private constructor(options: SessionOptions, database: Database, scans: TlmScans) {
     this.#options = options;
     this.#duckdb = options.duckdb;
+    this.#memoryBytes = options.memoryBytes;
     this.#database = database;
     this.#scans = scans;
   }
@@ -75,7 +87,7 @@ export class QuerySession {
     const connection = await duckdb.connect(database);
     const scans = registerTlmScan(duckdb, connection);
     for (const setting of settingsFor(options)) await duckdb.query(connection, `SET GLOBAL ${setting}`);
-    for (const macro of TIME_MACROS) await duckdb.query(connection, `CREATE MACRO ${macro}`);
+    for (const macro of [...TIME_MACROS, ...REFUSING_MACROS]) await duckdb.query(connection, `CREATE MACRO ${macro}`);
     // The first use of each of these is slow, and should not be a client's.
     await runSql(duckdb, connection, "SELECT json_serialize_sql('SELECT now() - INTERVAL 1 HOUR')");
     await duckdb.query(connection, `COPY (SELECT 1) TO ${quoteText(join(options.folder, "warm"))} (FORMAT json)`);
@@ -87,12 +99,18 @@ export class QuerySession {
   /** Parses and checks the text. The query stays open until `run` or `drop`. Throws `EngineError`. */
   async parse(request: ParseRequest): Promise<Needs> {
     const connection = await this.#duckdb.connect(this.#database);
-    const quoted = quoteAt(request.text);
+    let quoted = quoteAt(request.text);
     try {
       await this.#lock(connection, request.roots);
-      const query = await openQuery({ duckdb: this.#duckdb, connection }, quoted, request.database);
+      await this.#limitMemory(connection, request.memoryBytes);
+      const context = { duckdb: this.#duckdb, connection };
+      refuseNul(quoted);
+      const system = await findSystemTables(context, quoted, request.database);
+      ({ quoted } = system);
+      const query = await openQuery(context, request.database, system);
       this.#query = query;
-      return { kind: "needs", tables: query.needs.map(({ table }) => table), listsTables: query.checked.listsTables };
+      const tables = query.needs.map(({ table }) => table);
+      return { kind: "needs", tables, listsTables: query.checked.listsTables, system: system.tables };
     } catch (error) {
       this.#duckdb.disconnect_sync(connection);
       throw this.#clientError(error, quoted, []);
@@ -103,15 +121,17 @@ export class QuerySession {
   async run(request: RunRequest): Promise<{ rows: number; file: string }> {
     const query = this.#query;
     if (query === undefined) throw new Error("run without parse");
-    const file = join(this.#options.folder, `${this.#results++}.ndjson`);
+    const file = join(this.#options.folder, `${this.#results++}.${request.format}`);
     try {
       await this.#createViews(query, request);
       const { sql, columns } = await this.#bind(query, request);
       const { explain } = query.statement;
-      if (explain !== undefined) return { rows: await this.#explain(query, `${explain} ${sql}`, file), file };
-      const output = outputQuery(this.#duckdb, columns, sql);
-      const result = await this.#duckdb.query(query.connection, `COPY (${output}) TO ${quoteText(file)} (FORMAT json)`);
-      return { rows: this.#duckdb.rows_changed(result), file };
+      const { format } = request;
+      const result =
+        explain === undefined
+          ? { columns, sql, format }
+          : { ...(await this.#explain(query, `${explain} ${sql}`, request.pruning)), format };
+      return { rows: await writeResult(this.#duckdb, query.connection, result, file), file };
     } catch (error) {
       throw missingExtent(request) ?? this.#clientError(error, query.quoted, columnNames(request));
     } finally {
@@ -134,8 +154,16 @@ export class QuerySession {
     const folders = [this.#options.folder, ...roots].map(quoteText).join(", ");
     await this.#duckdb.query(connection, `SET GLOBAL allowed_directories = [${folders}]`);
     await this.#duckdb.query(connection, "SET GLOBAL enable_external_access = false");
+    // Every query has a memory budget of its own; its text cannot reach this setting, for SET is no query.
+    await this.#duckdb.query(connection, "SET GLOBAL allowed_configs = ['memory_limit']");
     await this.#duckdb.query(connection, "SET GLOBAL lock_configuration = true");
     this.#locked = true;
+  }
+
+  async #limitMemory(connection: Connection, memoryBytes: number): Promise<void> {
+    if (memoryBytes === this.#memoryBytes) return;
+    this.#memoryBytes = memoryBytes;
+    await this.#duckdb.query(connection, `SET GLOBAL memory_limit = '${memoryBytes}B'`);
   }
 
   async #createViews({ connection, database, checked, needs }: OpenQuery, request: RunRequest): Promise<void> {
@@ -146,23 +174,39 @@ export class QuerySession {
     for (const [i, { table: need }] of needs.entries()) {
       const table = request.tables[i];
       if (table === undefined) throw new Error("fewer tables than the query needs");
-      const name = quoteIdentifier(need.version === undefined ? table.name : travelView(i));
-      await this.#duckdb.query(connection, `CREATE VIEW main.${name} AS ${tableQuery(table, this.#scans)}`);
-      if (need.version !== undefined) continue;
+      const name = quoteIdentifier(need.travel === undefined ? table.name : travelView(i));
+      await this.#createView(connection, name, tableQueries(table, this.#scans));
+      if (need.travel !== undefined) continue;
       created.add(foldName(table.name));
       if (qualified) await this.#duckdb.query(connection, `CREATE VIEW ${schema}.${name} AS FROM main.${name}`);
     }
     for (const table of request.listed) {
       if (created.has(foldName(table.name))) continue;
-      const empty = tableQuery({ ...table, extents: [] }, this.#scans);
-      await this.#duckdb.query(connection, `CREATE VIEW main.${quoteIdentifier(table.name)} AS ${empty}`);
+      await this.#createView(
+        connection,
+        quoteIdentifier(table.name),
+        tableQueries({ ...table, extents: [] }, this.#scans),
+      );
+    }
+    for (const statement of systemViews(request.system)) await this.#duckdb.query(connection, statement);
+  }
+
+  /** The view over the first SELECT that binds. */
+  async #createView(connection: Connection, name: string, selects: readonly string[]): Promise<void> {
+    for (const [i, select] of selects.entries()) {
+      try {
+        await this.#duckdb.query(connection, `CREATE VIEW main.${name} AS ${select}`);
+        return;
+      } catch (error) {
+        if (i === selects.length - 1 || readDuckDbError(error).type !== "Binder") throw error;
+      }
     }
   }
 
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
   async #bind(query: OpenQuery, request: RunRequest): Promise<{ sql: string; columns: OutputColumn[] }> {
     const { text } = query.statement;
-    const candidates = await textsToRun(query, { ...query, text }, [...request.tables]);
+    const candidates = await textsToRun(query, { ...query, text }, shapesOf(request));
     let failure: unknown;
     for (const { sql, asWritten } of candidates) {
       try {
@@ -186,11 +230,18 @@ export class QuerySession {
     }
   }
 
-  async #explain(query: OpenQuery, sql: string, file: string): Promise<number> {
+  /** The plan, as a query that gives its rows. */
+  async #explain(
+    query: OpenQuery,
+    sql: string,
+    pruning: readonly string[],
+  ): Promise<{ sql: string; columns: OutputColumn[] }> {
     const rows = await runSql(this.#duckdb, query.connection, sql);
-    const lines = rows.map(([key, value]) => `${JSON.stringify({ explain_key: key, explain_value: value })}\n`);
-    await writeFile(file, lines.join(""));
-    return rows.length;
+    rows.push(...pruning.map((text) => ["extents", text]));
+    const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(value ?? "")})`);
+    const type = this.#duckdb.create_logical_type(this.#duckdb.Type.VARCHAR);
+    const columns = ["explain_key", "explain_value"].map((name) => ({ name, type }));
+    return { sql: `VALUES ${values.join(", ")}`, columns };
   }
 
   #clientError(thrown: unknown, quoted: QuotedText, columns: readonly string[]): unknown {
@@ -206,7 +257,10 @@ export class QuerySession {
     const error = readDuckDbError(thrown instanceof Unplaced ? thrown.cause : thrown);
     const placed = error.position !== undefined && !(thrown instanceof Unplaced) && isInQuery(error);
     const place = placed ? quoted.place(error.position ?? 0) : undefined;
-    return asEngineError(error, place, columns, this.#options.memoryBytes);
+    return asEngineError(error, place, columns, {
+      memoryBytes: this.#memoryBytes,
+      tempBytes: this.#options.spillBytes,
+    });
   }
 }
 
@@ -217,36 +271,62 @@ class Unplaced extends Error {
   }
 }
 
+/** Where DuckDB puts what does not fit into memory, within the folder of a process. */
+export function spillFolder(folder: string): string {
+  return join(folder, "spill");
+}
+
 function settingsFor(options: SessionOptions): string[] {
   return [
     `memory_limit = '${options.memoryBytes}B'`,
     `threads = ${options.threads}`,
-    `temp_directory = ${quoteText(join(options.folder, "spill"))}`,
+    `temp_directory = ${quoteText(spillFolder(options.folder))}`,
     `max_temp_directory_size = '${options.spillBytes}B'`,
     "TimeZone = 'UTC'",
     "errors_as_json = true",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",
     "allow_community_extensions = false",
+    // The newest 100 rows of a wide table read the wide columns of those rows only; the default is 50 rows.
+    "late_materialization_max_rows = 1000",
   ];
 }
 
-async function openQuery(context: SqlContext, quoted: QuotedText, database: string): Promise<OpenQuery> {
-  refuseNul(quoted);
+type SystemMentions = { quoted: QuotedText; tables: readonly SystemTableName[] };
+
+/** The system tables of the query, and its text with our name for their schema. */
+async function findSystemTables(context: SqlContext, quoted: QuotedText, database: string): Promise<SystemMentions> {
+  const none: SystemMentions = { quoted, tables: [] };
+  if (!quoted.text.toLowerCase().includes(SYSTEM_SCHEMA)) return none;
+  const { node } = await parseStatement(context, peel(quoted.text).text);
+  const { tables: uses } = checkQuery(node);
+  refuseOtherDatabases(uses, [database, SYSTEM_SCHEMA]);
+  const tables = systemTablesOf(uses, quoted);
+  return tables.length === 0 ? none : { quoted: withSystemSchema(quoted, node), tables };
+}
+
+function refuseOtherDatabases(uses: readonly TableUse[], allowed: readonly string[]): void {
+  for (const { schema, position } of uses) {
+    if (schema === "" || allowed.some((name) => foldName(name) === foldName(schema))) continue;
+    const message = `a query reads tables of its own database ${JSON.stringify(allowed[0])}, not of ${JSON.stringify(schema)}`;
+    throw new QueryRefused(message, position);
+  }
+}
+
+async function openQuery(context: SqlContext, database: string, system: SystemMentions): Promise<OpenQuery> {
+  const { quoted } = system;
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
   await context.duckdb.query(context.connection, "BEGIN TRANSACTION");
   const { node, pivot } = await parseStatement(context, statement.text);
   const checked = checkQuery(node);
-  for (const use of checked.tables) {
-    if (use.schema === "" || foldName(use.schema) === foldName(database)) continue;
-    const message = `a query reads tables of its own database ${JSON.stringify(database)}, not of ${JSON.stringify(use.schema)}`;
-    throw new QueryRefused(message, use.position);
-  }
-  const needs = await neededTables(context, checked.tables);
+  refuseOtherDatabases(checked.tables, system.tables.length === 0 ? [database] : [database, SYSTEM_VIEWS_SCHEMA]);
+  checked.tables = checked.tables.filter((use) => foldName(use.schema) !== SYSTEM_VIEWS_SCHEMA);
+  const needs = await neededTables(context, checked);
   for (const { table, uses } of needs) {
-    const position = uses[0]?.position;
+    const { position, cte } = uses[0] ?? {};
     if (position !== undefined) Object.assign(table, quoted.place(position));
+    if (cte !== undefined) table.cte = cte;
   }
   return { ...context, database, quoted, statement, node, pivot, checked, needs };
 }
@@ -273,7 +353,11 @@ async function parseStatement(
 }
 
 function columnNames(request: RunRequest): string[] {
-  return request.tables.flatMap((table) => table.columns.map((column) => column.name));
+  return shapesOf(request).flatMap((table) => table.columns.map((column) => column.name));
+}
+
+function shapesOf(request: RunRequest): TableShape[] {
+  return [...request.tables, ...request.system.map(({ name }) => ({ name, columns: SYSTEM_TABLES[name] }))];
 }
 
 function missingExtent(request: RunRequest): EngineError | undefined {

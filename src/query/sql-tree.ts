@@ -1,6 +1,6 @@
 import { EngineError } from "../core/errors.ts";
 import { runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
-import { isObject, objectsOf, textOf, type JsonObject } from "./tree.ts";
+import { isObject, type JsonObject, objectsOf, QueryRefused, textOf } from "./tree.ts";
 
 /** Between SQL text and its tree, through DuckDB's own parser. */
 export type SqlContext = { duckdb: DuckDb; connection: Connection };
@@ -57,10 +57,18 @@ const SELECT_NOTHING: JsonObject = {
 /** `JSON.rawJSON` and the reviver's `context.source`, which TypeScript's library does not know yet. */
 const exactJson = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** Parses JSON; numbers that a double cannot hold stay as the text they were, and are written back as that. */
+/**
+ * Parses JSON; numbers that JavaScript would write in another way stay as the text they were, and are written back as
+ * that: what a double cannot hold, and `1000.0`, which the deserialiser takes for a double and `1000` not.
+ */
 function parseExact(text: string): JsonObject {
+  // DuckDB writes a constant that it took for an infinite number as such, which is no JSON.
+  const infinite = /"value":-?Infinity\}/.test(text);
+  if (infinite) throw new QueryRefused("a number in the query is beyond the range of DOUBLE");
   return JSON.parse(text, ((_key: string, value: unknown, context: { source?: string }) => {
-    if (typeof value !== "number" || Number.isSafeInteger(value) || context.source === undefined) return value;
-    return exactJson.rawJSON(context.source);
+    const { source } = context;
+    return typeof value !== "number" || source === undefined || source === String(value)
+      ? value
+      : exactJson.rawJSON(source);
   }) as (key: string, value: unknown) => unknown) as JsonObject;
 }

@@ -24,8 +24,8 @@ describe("openPivot", () => {
     );
     const queries = pivot?.valueQueries(3).map((sql) => sql.replace(/\s+/g, " "));
     expect(queries).toEqual([
-      "WITH w AS (SELECT 1) SELECT DISTINCT CAST((a) AS VARCHAR) AS value FROM (FROM t) WHERE (a) IS NOT NULL ORDER BY 1 LIMIT 3",
-      "WITH w AS (SELECT 1) SELECT DISTINCT CAST((lower(c)) AS VARCHAR) AS value FROM (FROM t) WHERE (lower(c)) IS NOT NULL ORDER BY 1 LIMIT 3",
+      "WITH w AS (SELECT 1) FROM (FROM t) SELECT DISTINCT CAST((a) AS VARCHAR) AS value WHERE (a) IS NOT NULL ORDER BY 1 LIMIT 3",
+      "WITH w AS (SELECT 1) FROM (FROM t) SELECT DISTINCT CAST((lower(c)) AS VARCHAR) AS value WHERE (lower(c)) IS NOT NULL ORDER BY 1 LIMIT 3",
     ]);
   });
 

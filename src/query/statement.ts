@@ -65,6 +65,7 @@ export function openPivot(text: string): OpenPivot | undefined {
   if (open.length === 0) return undefined;
   const before = text.slice(0, top[pivot]?.start ?? 0);
   const source = text.slice(top[pivot]?.end ?? 0, top[on]?.start ?? 0);
+  const from = "FROM".padEnd((top[pivot]?.end ?? 0) - (top[pivot]?.start ?? 0));
   return {
     withValues(values) {
       let filled = "";
@@ -79,7 +80,8 @@ export function openPivot(text: string): OpenPivot | undefined {
     valueQueries: (limit) =>
       open.map((item) => {
         const expression = text.slice(item.start, item.end);
-        return `${before} SELECT DISTINCT CAST((${expression}) AS VARCHAR) AS value FROM ${source}
+        // The source stays where it is: tables read at an older snapshot are known by their positions.
+        return `${before}${from}${source} SELECT DISTINCT CAST((${expression}) AS VARCHAR) AS value
           WHERE (${expression}) IS NOT NULL ORDER BY 1 LIMIT ${limit}`;
       }),
   };

@@ -1,3 +1,4 @@
+import type { Condition } from "./predicates.ts";
 import type { JsonObject } from "./tree.ts";
 
 /** One mention of a table. */
@@ -6,10 +7,16 @@ export type TableUse = {
   /** As written before the dot; empty without. */
   schema: string;
   position: number | undefined;
-  /** `AT (VERSION => …)`; the expression is free of columns. */
+  /** The common table expression, of those in scope, whose name is near. */
+  cte?: string;
+  /** `AT (VERSION => …)` or `AT (TIMESTAMP => …)`; the expression is free of columns. */
   travel?: { unit: string; expression: JsonObject };
   /** Bounds on `at` that every row must satisfy that this mention can contribute. */
   bounds: Bound[];
+  /** The same of other columns. */
+  conditions: Condition[];
+  /** Whether the query may touch columns that it does not name (`*`). */
+  needsAllColumns: boolean;
 };
 
 /** A comparison of `at` with an expression free of columns. */

@@ -1,10 +1,28 @@
 import { quoteIdentifier, quoteText, sqlTypeOf } from "../io/duckdb/duckdb.ts";
 import { TLM_SCAN, type TlmScans } from "../io/duckdb/tlm-scan.ts";
 import type { ColumnSpec, ColumnType } from "../format/types.ts";
+import { foldName } from "../core/names.ts";
 import type { LocalExtent, ResolvedTable } from "./protocol.ts";
 
-/** The SELECT that yields a table's rows from exactly the given extents, its columns in order and of their types. */
-export function tableQuery(table: ResolvedTable, scans: TlmScans): string {
+/**
+ * The SELECTs that yield a table's rows from exactly the given extents, its columns in order and of their types; the
+ * first that binds is right, and the last always does.
+ *
+ * Columns that no Parquet file has must come from somewhere, as NULL. The empty branch that gives them costs each query
+ * 14 ms of CPU per million rows and keeps DuckDB from reading wide columns late, so it is there only when needed.
+ */
+export function tableQueries(table: ResolvedTable, scans: TlmScans): string[] {
+  const isParquet = table.extents.some(({ format }) => format === "parquet");
+  const isPlain = !table.columns.some(({ name }) => VIRTUAL_COLUMNS.has(foldName(name)));
+  return isParquet && isPlain
+    ? [tableQuery(table, scans, false), tableQuery(table, scans, true)]
+    : [tableQuery(table, scans, true)];
+}
+
+/** Names that DuckDB gives a meaning when a file has no such column. */
+const VIRTUAL_COLUMNS = new Set(["filename", "file_row_number", "file_index", "rowid"]);
+
+function tableQuery(table: ResolvedTable, scans: TlmScans, mayLackColumns: boolean): string {
   const { columns } = table;
   const parts = [
     tlmPart(
@@ -15,6 +33,7 @@ export function tableQuery(table: ResolvedTable, scans: TlmScans): string {
     parquetPart(
       columns,
       table.extents.filter((extent) => extent.format === "parquet"),
+      mayLackColumns,
     ),
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? emptyPart(columns, sqlTypeOf) : parts.join(" UNION ALL ");
@@ -27,8 +46,11 @@ function tlmPart(columns: readonly ColumnSpec[], extents: readonly LocalExtent[]
   return `SELECT ${columns.map((column) => quoteIdentifier(column.name)).join(", ")} FROM ${TLM_SCAN}(${scan})`;
 }
 
-/** Columns that no file has come from the empty first branch, as NULL. */
-function parquetPart(columns: readonly ColumnSpec[], extents: readonly LocalExtent[]): string | undefined {
+function parquetPart(
+  columns: readonly ColumnSpec[],
+  extents: readonly LocalExtent[],
+  mayLackColumns: boolean,
+): string | undefined {
   if (extents.length === 0) return undefined;
   const files = extents.map(({ path }) => quoteText(path)).join(", ");
   // Parquet has no fixed-size list, so a vector comes back as a list of unknown length.
@@ -36,8 +58,11 @@ function parquetPart(columns: readonly ColumnSpec[], extents: readonly LocalExte
     const name = quoteIdentifier(column.name);
     return column.type.kind === "vector" ? `CAST(${name} AS ${sqlTypeOf(column.type)}) AS ${name}` : name;
   });
-  return `SELECT ${items.join(", ")} FROM (${emptyPart(columns, parquetTypeOf)} UNION ALL BY NAME
-    SELECT * FROM read_parquet([${files}], union_by_name = true))`;
+  const read = `read_parquet([${files}], union_by_name = true)`;
+  const source = mayLackColumns
+    ? `(${emptyPart(columns, parquetTypeOf)} UNION ALL BY NAME SELECT * FROM ${read})`
+    : read;
+  return `SELECT ${items.join(", ")} FROM ${source}`;
 }
 
 function parquetTypeOf(type: ColumnType): string {

@@ -11,6 +11,10 @@ export const errorBody = z
       line: z.int().optional().describe("1-based line in the body or query."),
       column: z.union([z.int(), z.string()]).optional().describe("Column name (ingest) or character (query)."),
       suggestion: z.string().optional().describe("A name that may have been meant."),
+      budget: z
+        .object({ name: z.string(), used: z.int(), allowed: z.int() })
+        .optional()
+        .describe("Of `budget_exceeded`: which budget, what was used of it, and what was allowed."),
     }),
   })
   .describe("Every error has this shape.");

@@ -1,0 +1,163 @@
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/catalog.ts";
+import { EngineError } from "../core/errors.ts";
+import { formatColumnType } from "../format/types.ts";
+import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
+import { NULL_MARK, SYSTEM_TABLES, type SystemTableFile, type SystemTableName } from "./system-tables.ts";
+
+/** Writes the rows of system tables for one query: its own database's and nobody else's. */
+export type SystemRowsContext = {
+  catalog: Catalog;
+  queryLog: QueryLog;
+  /** A database that exists. */
+  database: string;
+  head: Snapshot;
+  /** A folder that the query's process may read; whoever owns it deletes the files. */
+  folder: string;
+  signal: AbortSignal;
+};
+
+/** The newest ones; an older one is still found by its time, with `AT (TIMESTAMP => …)`. */
+export const MAX_SNAPSHOTS = 10_000;
+/** More than that is no list that anybody reads, and would have to be held and written for every mention. */
+const MAX_ROWS = 1_000_000;
+/** Per write: small enough that other requests get their turn in between. */
+const ROWS_PER_WRITE = 500;
+
+/** Rejects with `EngineError`, or the signal's reason. */
+export async function writeSystemTables(
+  names: readonly SystemTableName[],
+  context: SystemRowsContext,
+): Promise<SystemTableFile[]> {
+  const files = names.map((name) => ({ name, path: join(context.folder, `system-${name}.csv`) }));
+  try {
+    for (const { name, path } of files) await writeRows(name, path, context);
+    return files;
+  } catch (error) {
+    await Promise.all(files.map(({ path }) => rm(path, { force: true })));
+    throw error;
+  }
+}
+
+type Value = string | number | bigint | undefined;
+type Row = Readonly<Record<string, Value>>;
+
+async function writeRows(name: SystemTableName, path: string, context: SystemRowsContext): Promise<void> {
+  const columns = SYSTEM_TABLES[name].map((column) => column.name);
+  const file = await open(path, "w");
+  try {
+    let written = 0;
+    let lines: string[] = [];
+    const flush = async (): Promise<void> => {
+      await file.write(lines.join(""));
+      lines = [];
+    };
+    for await (const row of ROWS[name](context)) {
+      if (++written > MAX_ROWS) throw tooLong(name);
+      lines.push(lineOf(columns, row));
+      if (lines.length < ROWS_PER_WRITE) continue;
+      context.signal.throwIfAborted();
+      await flush();
+    }
+    await flush();
+  } finally {
+    await file.close();
+  }
+}
+
+function tooLong(name: SystemTableName): EngineError {
+  return new EngineError("invalid_query", `system.${name} has more than ${MAX_ROWS} rows in this database`);
+}
+
+function lineOf(columns: readonly string[], row: Row): string {
+  return `${columns.map((name) => fieldOf(row[name])).join(",")}\n`;
+}
+
+/** DuckDB's CSV reader takes a NUL for the end of the text. */
+function fieldOf(value: Value): string {
+  if (value === undefined) return NULL_MARK;
+  if (typeof value !== "string") return String(value);
+  return `"${value.toWellFormed().replaceAll("\0", "\uFFFD").replaceAll('"', '""')}"`;
+}
+
+const NS_PER_MS = 1_000_000n;
+const nsOfMs = (ms: number): bigint => BigInt(Math.trunc(ms)) * NS_PER_MS;
+
+const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => AsyncGenerator<Row>>> = {
+  tables: async function* ({ catalog, database }) {
+    for (const table of await catalog.tables(database)) {
+      const { rows, extents, sizeBytes } = await catalog.tableStats(table.id);
+      yield {
+        name: table.name,
+        columns: table.columns.length,
+        rows,
+        extents,
+        bytes: sizeBytes,
+        schema_version: table.schemaVersion,
+        retention_days: table.retentionDays,
+      };
+    }
+  },
+  columns: async function* ({ catalog, database }) {
+    for (const table of await catalog.tables(database)) {
+      for (const [i, { name, type }] of table.columns.entries()) {
+        yield { table_name: table.name, position: i + 1, name, type: formatColumnType(type) };
+      }
+    }
+  },
+  extents: async function* ({ catalog, database, head }) {
+    for (const table of await catalog.tables(database)) {
+      for (const extent of await catalog.extents(table.id, head.id, {}, [])) yield extentRow(table, extent);
+    }
+  },
+  snapshots: async function* ({ catalog }) {
+    const oldest = await catalog.oldestSnapshot();
+    for (const { id, committedAtMs } of await catalog.snapshots(MAX_SNAPSHOTS)) {
+      if (id >= oldest.id) yield { id, committed_at: nsOfMs(committedAtMs) };
+    }
+  },
+  queries: async function* ({ queryLog, database }) {
+    for (const record of queryLog.of(database).slice()) yield queryRow(record);
+  },
+};
+
+function extentRow(table: TableRecord, extent: ExtentRecord): Row {
+  return {
+    table_name: table.name,
+    id: extent.id,
+    format: extent.format,
+    rows: extent.rows,
+    bytes: extent.sizeBytes,
+    min_at: extent.minAtNs,
+    max_at: extent.maxAtNs,
+    begin_snapshot: extent.beginSnapshot,
+    schema_version: extent.schemaVersion,
+    checksum: extent.checksum,
+  };
+}
+
+function queryRow(record: QueryRecord): Row {
+  const { extentsTotal, extentsRead, stagesMs } = record;
+  const pruned = extentsTotal === undefined || extentsRead === undefined ? undefined : extentsTotal - extentsRead;
+  const stages: readonly QueryStage[] = ["queue", "parse", "plan", "fetch", "scan", "stream"];
+  return {
+    request_id: record.requestId,
+    database: record.database,
+    started_at: nsOfMs(record.startedAtMs),
+    text: record.text,
+    outcome: record.outcome,
+    rows: record.rows,
+    result_bytes: record.resultBytes,
+    extents_total: extentsTotal,
+    extents_pruned: pruned,
+    extents_read: extentsRead,
+    rows_read: record.rowsRead,
+    bytes_read: record.bytesRead,
+    cache_hits: record.cacheHits,
+    spill_bytes: record.spillBytes,
+    cpu_ms: record.cpuMs,
+    total_ms: record.totalMs,
+    ...Object.fromEntries(stages.map((stage) => [`${stage}_ms`, stagesMs[stage]])),
+  };
+}

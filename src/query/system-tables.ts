@@ -1,0 +1,123 @@
+import { foldName } from "../core/names.ts";
+import type { ColumnSpec, ScalarTypeName } from "../format/types.ts";
+import { quoteIdentifier, quoteText } from "../io/duckdb/duckdb.ts";
+
+/**
+ * The schema `system`: what the engine knows about the caller's own database, as tables of every query. No database
+ * and no table can be called `system` (`names.ts`), so `system.tables` never means anything else; a table of the
+ * user's that is called `tables` stays theirs, since these are only ever reached by the name with `system.` before it.
+ *
+ * | table | one row per |
+ * |---|---|
+ * | tables | table, with its rows, extents and bytes at the head |
+ * | columns | column |
+ * | extents | extent that is alive at the head |
+ * | snapshots | snapshot, the newest `MAX_SNAPSHOTS` of those that can still be read; numbers are the whole catalog's |
+ * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
+ *
+ * A query process never reaches the catalog: the server writes the rows of the tables that a query names as CSV into
+ * the process's folder (`system-rows.ts`), and the process reads them through a view. Not as JSON, because DuckDB's
+ * reader of that takes 32 MiB per thread, which is more than a small query may have.
+ */
+export const SYSTEM_SCHEMA = "system";
+
+/** The schema as DuckDB sees it: to DuckDB `system` is a database of its own. No user's name begins with `_`. */
+export const SYSTEM_VIEWS_SCHEMA = "_engine_system";
+
+const column = (name: string, kind: ScalarTypeName): ColumnSpec => ({ name, type: { kind } });
+const longs = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "long"));
+const texts = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "string"));
+const reals = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "real"));
+const times = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "timestamp"));
+
+export const SYSTEM_TABLES = {
+  tables: [
+    ...texts("name"),
+    ...longs("columns", "rows", "extents", "bytes", "schema_version"),
+    // Days that rows are kept; NULL for ever.
+    ...longs("retention_days"),
+  ],
+  columns: [...texts("table_name"), ...longs("position"), ...texts("name", "type")],
+  extents: [
+    ...texts("table_name", "id", "format"),
+    ...longs("rows", "bytes"),
+    ...times("min_at", "max_at"),
+    ...longs("begin_snapshot", "schema_version"),
+    ...texts("checksum"),
+  ],
+  snapshots: [...longs("id"), ...times("committed_at")],
+  queries: [
+    ...texts("request_id", "database"),
+    ...times("started_at"),
+    // `running`, `ok`, or the code of the error.
+    ...texts("text", "outcome"),
+    ...longs("rows", "result_bytes", "extents_total", "extents_pruned", "extents_read", "rows_read", "bytes_read"),
+    ...longs("cache_hits", "spill_bytes"),
+    ...reals("cpu_ms", "total_ms", "queue_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms", "stream_ms"),
+  ],
+} as const satisfies Record<string, readonly ColumnSpec[]>;
+
+export type SystemTableName = keyof typeof SYSTEM_TABLES;
+
+/** Rows of one system table, on this machine. */
+export type SystemTableFile = { name: SystemTableName; path: string };
+
+export const SYSTEM_TABLE_NAMES = Object.keys(SYSTEM_TABLES) as readonly SystemTableName[];
+
+/** The system table of that name (any case). */
+export function systemTableNamed(name: string): SystemTableName | undefined {
+  const folded = foldName(name);
+  return SYSTEM_TABLE_NAMES.find((known) => known === folded);
+}
+
+/** What stands for NULL in a file; text is always quoted, and never is this. */
+export const NULL_MARK = "\\N";
+
+/** Well above the longest line, which has the text of a query. */
+const MAX_LINE_BYTES = 64 * 1024;
+
+const CSV_OPTIONS = Object.entries({
+  auto_detect: "false",
+  header: "false",
+  delim: "','",
+  quote: "'\"'",
+  escape: "'\"'",
+  nullstr: quoteText(NULL_MARK),
+  allow_quoted_nulls: "false",
+  // Text has line breaks in it.
+  parallel: "false",
+  max_line_size: String(MAX_LINE_BYTES),
+  buffer_size: String(4 * MAX_LINE_BYTES),
+})
+  .map(([option, value]) => `${option} = ${value}`)
+  .join(", ");
+
+/** Nanoseconds travel as integers, so that nothing reads times from text. */
+const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
+  long: "BIGINT",
+  real: "DOUBLE",
+  string: "VARCHAR",
+  timestamp: "BIGINT",
+};
+
+/** The statements that make the tables visible to a query. */
+export function systemViews(files: readonly SystemTableFile[]): string[] {
+  if (files.length === 0) return [];
+  const schema = quoteIdentifier(SYSTEM_VIEWS_SCHEMA);
+  const views = files.map(({ name, path }) => {
+    const columns: readonly ColumnSpec[] = SYSTEM_TABLES[name];
+    const types = columns.map(({ name: own, type }) => {
+      const fileType = FILE_TYPES[type.kind as ScalarTypeName];
+      if (fileType === undefined) throw new Error(`system tables have no column of type ${type.kind}`);
+      return `${quoteIdentifier(own)}: ${quoteText(fileType)}`;
+    });
+    const items = columns.map(({ name: own, type }) =>
+      type.kind === "timestamp"
+        ? `make_timestamp_ns(${quoteIdentifier(own)}) AS ${quoteIdentifier(own)}`
+        : quoteIdentifier(own),
+    );
+    return `CREATE VIEW ${schema}.${quoteIdentifier(name)} AS SELECT ${items.join(", ")}
+      FROM read_csv(${quoteText(path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
+  });
+  return [`CREATE SCHEMA ${schema}`, ...views];
+}
