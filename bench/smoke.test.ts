@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { main as runFilters } from "./kernel/filters.ts";
 import { main as runKernel } from "./kernel/scanner.ts";
 import { main as runLoad } from "./load/ingest.ts";
 
@@ -18,6 +19,12 @@ afterEach(() => {
 test("the kernel's stages run on every synthetic shape, with the answers of DuckDB and JSON.parse", async () => {
   await runKernel(["logs", "wide", "nested", "numbers", "text", "--rows", "1000", "--rounds", "1"]);
   expect(printed.join("\n")).toMatch(/^text( +[0-9.]+){10}$/m);
+});
+
+test("filters of values and of grams are measured", async () => {
+  await runFilters(["logs", "--rows", "10000", "--rounds", "1"]);
+  expect(printed.join("\n")).toMatch(/^logs +trace_id( +[0-9.]+){5}$/m);
+  expect(printed.join("\n")).toMatch(/^logs +body( +[0-9.]+){4} +–$/m);
 });
 
 test("ingest is measured and its answers checked", async () => {

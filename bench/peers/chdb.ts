@@ -5,16 +5,21 @@ import { loadPeer } from "./install.ts";
 import type { Library, PeerJob } from "./peer.ts";
 
 /** What is used of the package. */
-type Chdb = { Session: new (path: string) => Session };
-type Session = { query(sql: string, format?: string): string; close(): void };
+type Chdb = { Session: new (path: string) => ChdbSession };
+export type ChdbSession = { query(sql: string, format?: string): string; close(): void };
+
+/** A session over the databases in that folder. The package must be installed. */
+export function loadChdb(folder: string): ChdbSession {
+  const { Session } = loadPeer("chdb") as Chdb;
+  return new Session(folder);
+}
 
 /** A part and its folder are synced before the insert returns; by itself ClickHouse leaves that to the kernel. */
 const DURABLE = "fsync_after_insert = 1, fsync_part_directory = 1";
 
 /** ClickHouse in process: a MergeTree table with declared columns, ordered by time, loaded with one INSERT. */
 export async function openChdb(folder: string): Promise<Library> {
-  const { Session } = loadPeer("chdb") as Chdb;
-  const session = new Session(join(folder, "clickhouse"));
+  const session = loadChdb(join(folder, "clickhouse"));
   session.query("CREATE DATABASE IF NOT EXISTS bench ENGINE = Atomic");
   return {
     prepare: async ({ file, table }) => {

@@ -77,12 +77,12 @@ function timeOf(index: number): string {
   return new Date(START_MS + index * 7).toISOString();
 }
 
-function pick<T>(random: Random, list: readonly T[]): T {
+export function pick<T>(random: Random, list: readonly T[]): T {
   return list[below(random, list.length)] as T;
 }
 
 /** An integer in [0, bound). */
-function below(random: Random, bound: number): number {
+export function below(random: Random, bound: number): number {
   return Math.floor(random.next() * bound);
 }
 

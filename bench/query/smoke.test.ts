@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { main as runFixedCost } from "./fixed-cost.ts";
+import { mustBeSame } from "./same-rows.ts";
+import { main as runSuite } from "./suite.ts";
+
+/** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
+const printed: string[] = [];
+
+beforeEach(() => {
+  printed.length = 0;
+  vi.spyOn(console, "log").mockImplementation((text: unknown) => {
+    printed.push(String(text));
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const SMALL = ["--rows", "2400", "--rounds", "1", "--cold-rounds", "1"];
+
+test("the suite runs over Parquet extents, and its sides agree", { timeout: 60_000 }, async () => {
+  await runSuite([...SMALL, "--extent-rows", "800", "--no-cold", "--no-chdb"]);
+  const text = printed.join("\n");
+  expect(text).toContain("engine: 5 extents");
+  expect(text).toMatch(/^100k wide rows( +[0-9.]+){4}×$/m);
+  expect(text).toMatch(/^all queries: .* = [0-9.]+× \(geometric mean of 21\)$/m);
+});
+
+test("the suite compares fresh extents with Parquet, warm and at first touch", { timeout: 60_000 }, async () => {
+  await runSuite([...SMALL, "--format", "tlm", "--extent-rows", "800", "--only", "top k"]);
+  expect(printed.join("\n").match(/^top k( +[0-9.]+){3}×$/gm)).toHaveLength(2);
+});
+
+test("the suite compares queries during ingest with idle", { timeout: 60_000 }, async () => {
+  await runSuite([...SMALL, "--half-fresh", "--extent-rows", "800", "--only", "top k"]);
+  const text = printed.join("\n");
+  // One each of spans and services, two of the older half, one that is fresh.
+  expect(text).toContain("half-fresh: 5 extents");
+  expect(text).toMatch(/^top k( +[0-9.]+){3}×$/m);
+});
+
+test("fixed costs are measured", { timeout: 60_000 }, async () => {
+  await runFixedCost(["--rows", "1000", "--rounds", "1", "--requests", "20", "--extents", "100"]);
+  const text = printed.join("\n");
+  expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
+  expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
+});
+
+test.for([
+  [["--format", "csv"], "csv is no format"],
+  [["--rows", "10", "--only", "nothing"], "no query has nothing in its name"],
+] as const)("%j is refused", async ([args, reason]) => {
+  await expect(runSuite(args)).rejects.toThrow(reason);
+});
+
+describe("answers of two sides", () => {
+  const same =
+    (actual: object[], expected: object[], ordered = false) =>
+    () =>
+      mustBeSame("q", { actual: actual as never, expected: expected as never, ordered });
+
+  test("are the same in another order, another rounding, another way to write moments and nested values", () => {
+    expect(same([{ a: 1 }, { a: 2 }], [{ a: 2 }, { a: 1 }])).not.toThrow();
+    expect(same([{ a: 0.1 + 0.2 }], [{ a: 0.3 }])).not.toThrow();
+    expect(same([{ a: "2026-01-01T00:00:00.5Z" }], [{ a: "2026-01-01 00:00:00.500000" }])).not.toThrow();
+    expect(same([{ a: { b: [1, null] } }], [{ a: '{"b":[1,null]}' }])).not.toThrow();
+  });
+
+  test("are not the same with another row, number, value, moment or order", () => {
+    expect(same([{ a: 1 }], [{ a: 1 }, { a: 1 }])).toThrow("1 rows, not 2");
+    expect(same([{ a: 1.000001 }], [{ a: 1 }])).toThrow("row 0");
+    expect(same([{ a: null }], [{ a: 0 }])).toThrow("row 0");
+    expect(same([{ a: "2026-01-01T00:00:00.5Z" }], [{ a: "2026-01-01 00:00:00.05" }])).toThrow("row 0");
+    expect(same([{ a: 1 }, { a: 2 }], [{ a: 2 }, { a: 1 }], true)).toThrow("row 0");
+    expect(same([{ a: { b: 1 } }], [{ a: '{"c":1}' }])).toThrow("row 0");
+  });
+});
