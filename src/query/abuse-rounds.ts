@@ -124,8 +124,12 @@ async function runOn({ service }: QueryHarness, text: string, wallMs: number): P
 async function dies(harness: QueryHarness, random: Random): Promise<string> {
   const running = runOn(harness, GROWS, 500);
   await sleep(systemClock, 5 + random.next() * 40);
-  for (const pid of harness.pool.pids()) killIfThere(pid);
-  return running;
+  const killed = new Set(harness.pool.pids());
+  for (const pid of killed) killIfThere(pid);
+  const ending = await running;
+  // Until the pool has heard of it, it lends dead processes out.
+  while (harness.pool.pids().some((pid) => killed.has(pid))) await sleep(systemClock, 5);
+  return ending;
 }
 
 function killIfThere(pid: number): void {

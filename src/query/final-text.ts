@@ -20,7 +20,7 @@ export type TextToRun = {
 const MAX_PIVOT_VALUES = 1_000;
 
 /**
- * The texts to try, best first. All but the last are rewritten ones; the last is tried when they do not bind, which
+ * The texts to try, best first. The later ones, with less rewritten, are tried when the earlier do not bind, which
  * happens when a name that looks like a `timestamp` column is something else.
  */
 export async function textsToRun(
@@ -40,9 +40,11 @@ export async function textsToRun(
   if (rewriteQuery(node, rewrites) === undefined) return [own];
   const rewritten = rewriteQuery(await withColumnNames(context, node, rewrites), rewrites) ?? node;
   const other: TextToRun = { sql: await textOfTree(context, rewritten), asWritten: false };
-  if (rewrites.travelViews.size === 0) return [other, own];
-  const travelled = rewriteQuery(node, { ...rewrites, timestampColumns: new Set() }) ?? node;
-  return [other, { sql: await textOfTree(context, travelled), asWritten: false }];
+  // Without what is known by its name alone: casts and tables at older snapshots are certain.
+  const certain = rewriteQuery(node, { ...rewrites, timestampColumns: new Set() });
+  const texts = [other];
+  if (certain !== undefined) texts.push({ sql: await textOfTree(context, certain), asWritten: false });
+  return rewrites.travelViews.size > 0 ? texts : [...texts, own];
 }
 
 function rewritesFor(needs: readonly Need[], tables: readonly TableShape[], node: JsonObject): Rewrites {

@@ -131,3 +131,9 @@ test("a name that is no instant does no harm to a table read at a snapshot", asy
   const sql = "SELECT d.at - INTERVAL 1 DAY AS x FROM (SELECT INTERVAL 3 DAY AS at) d, t AT (VERSION => 1) WHERE n = 1";
   expect(await harness.rows(sql)).toEqual([{ x: "2 days" }]);
 });
+
+test("nor does it undo what is certain", async () => {
+  const sql = `SELECT quantile_cont(d.seen, 0.5) AS q, max(a) > TIMESTAMPTZ '2024-01-01 00:00:00+00' AS later
+    FROM (SELECT n * 1.5::DOUBLE AS seen, at AS a FROM t) AS d`;
+  expect(await harness.rows(sql)).toEqual([{ q: 2.25, later: true }]);
+});

@@ -65,7 +65,7 @@ const SHAPES: readonly Shape[] = [
   (context) => {
     const version = context.choose.int(1, context.newest);
     const users: Sql = { ours: `users AT (VERSION => ${version})`, plain: travelName("users", version) };
-    return { sql: sql`PIVOT ${users} ON level, label IS NULL USING count(*) AS c` };
+    return { sql: sql`PIVOT ${users} ON level, upper(label) USING count(*) AS c` };
   },
   (context) => {
     const { from, where } = on(context, "logs");
