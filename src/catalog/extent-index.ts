@@ -1,4 +1,5 @@
 import type { ColumnRecord, ExtentTotals, ScanFilter, TimeRange } from "./catalog.ts";
+import { grown } from "../format/columns/growth.ts";
 import type { ColumnStats } from "../format/types.ts";
 import { compileTest, statsColumn, type RowTest, type StatsColumn } from "./stats-columns.ts";
 
@@ -142,13 +143,13 @@ export class ExtentIndex {
   }
 
   #grow(capacity: number): void {
-    this.#seqs = grown(this.#seqs, new Float64Array(capacity));
-    this.#begins = grown(this.#begins, new Float64Array(capacity));
-    this.#ends = grown(this.#ends, new Float64Array(capacity));
-    this.#sizes = grown(this.#sizes, new Float64Array(capacity));
-    this.#rowCounts = grown(this.#rowCounts, new Float64Array(capacity));
-    this.#minAts = grown(this.#minAts, new BigInt64Array(capacity));
-    this.#maxAts = grown(this.#maxAts, new BigInt64Array(capacity));
+    this.#seqs = grown(this.#seqs, capacity);
+    this.#begins = grown(this.#begins, capacity);
+    this.#ends = grown(this.#ends, capacity);
+    this.#sizes = grown(this.#sizes, capacity);
+    this.#rowCounts = grown(this.#rowCounts, capacity);
+    this.#minAts = grown(this.#minAts, capacity);
+    this.#maxAts = grown(this.#maxAts, capacity);
     for (const column of this.#columns.values()) column.grow(capacity);
   }
 }
@@ -178,12 +179,6 @@ type Kept = Pick<IndexScan, "seqs" | "prunedByStats">;
 
 const INITIAL_ROWS = 64;
 const ROW_BYTES = 7 * 8;
-
-function grown<T extends Float64Array | BigInt64Array>(from: T, to: T): T {
-  if (from instanceof Float64Array && to instanceof Float64Array) to.set(from);
-  else if (from instanceof BigInt64Array && to instanceof BigInt64Array) to.set(from);
-  return to;
-}
 
 function difference(a: ExtentTotals, b: ExtentTotals): ExtentTotals {
   return { extents: a.extents - b.extents, sizeBytes: a.sizeBytes - b.sizeBytes };

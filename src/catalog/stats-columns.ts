@@ -1,3 +1,4 @@
+import { grown } from "../format/columns/growth.ts";
 import type { ColumnStats, ColumnType } from "../format/types.ts";
 import type { StatsTest, StatValue, ValueRange } from "./stats-test.ts";
 
@@ -73,7 +74,7 @@ const MAX = 16;
 
 class BoundedColumn<T extends StatValue, A extends Bounds<T>> implements StatsColumn {
   readonly #storage: Storage<T, A>;
-  #flags: Uint8Array;
+  #flags: Uint8Array<ArrayBuffer>;
   #mins: A;
   #maxs: A;
 
@@ -139,9 +140,7 @@ class BoundedColumn<T extends StatValue, A extends Bounds<T>> implements StatsCo
   }
 
   grow(rows: number): void {
-    const flags = new Uint8Array(rows);
-    flags.set(this.#flags);
-    this.#flags = flags;
+    this.#flags = grown(this.#flags, rows);
     this.#mins = this.#storage.grow(this.#mins, rows);
     this.#maxs = this.#storage.grow(this.#maxs, rows);
   }
@@ -154,13 +153,9 @@ class BoundedColumn<T extends StatValue, A extends Bounds<T>> implements StatsCo
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
-const INTEGERS: Storage<bigint, BigInt64Array> = {
+const INTEGERS: Storage<bigint, BigInt64Array<ArrayBuffer>> = {
   make: (rows) => new BigInt64Array(rows),
-  grow(from, rows) {
-    const to = new BigInt64Array(rows);
-    to.set(from);
-    return to;
-  },
+  grow: grown,
   read(text) {
     if (text === "true" || text === "false") return text === "true" ? 1n : 0n;
     if (!/^-?[0-9]{1,19}$/.test(text)) return undefined;
@@ -172,13 +167,9 @@ const INTEGERS: Storage<bigint, BigInt64Array> = {
   boundBytes: 8,
 };
 
-const REALS: Storage<number, Float64Array> = {
+const REALS: Storage<number, Float64Array<ArrayBuffer>> = {
   make: (rows) => new Float64Array(rows),
-  grow(from, rows) {
-    const to = new Float64Array(rows);
-    to.set(from);
-    return to;
-  },
+  grow: grown,
   read(text) {
     const value = Number(text);
     // A value past all numbers is written as no number.

@@ -1,8 +1,7 @@
 import { RecordBatchReader, type Data, type RecordBatch, type Schema } from "apache-arrow";
 import { isStoredAs } from "./arrow-types.ts";
 import { isBitSet } from "./columns/bits.ts";
-import { FORMAT_VERSION_KEY, TYPE_KEY } from "./tlm.ts";
-import { FORMAT_VERSION, parseColumnType, type ColumnSpec } from "./types.ts";
+import { FORMAT_VERSION, FORMAT_VERSION_KEY, parseColumnType, TYPE_KEY, type ColumnSpec } from "./types.ts";
 
 /** A value as JavaScript has it: `long` and `timestamp` (nanoseconds) as bigint, `dynamic` as its JSON text. */
 export type Value = null | boolean | number | bigint | string | readonly number[];

@@ -11,7 +11,7 @@ import {
 import { arrowTypeOf } from "./arrow-types.ts";
 import type { ColumnSet } from "./columns/column-set.ts";
 import type { AnyColumn } from "./columns/create.ts";
-import { FORMAT_VERSION, formatColumnType } from "./types.ts";
+import { FORMAT_VERSION, FORMAT_VERSION_KEY, formatColumnType, TYPE_KEY } from "./types.ts";
 
 /**
  * `tlm`, the row-group-free extent format: an Arrow IPC file, readable by anything that reads Arrow.
@@ -25,10 +25,6 @@ import { FORMAT_VERSION, formatColumnType } from "./types.ts";
  * - No dictionaries and no compression: readers take the buffers as they lie.
  */
 export const BATCH_ROWS = 65_536;
-
-/** Metadata keys. */
-export const FORMAT_VERSION_KEY = "engine.format_version";
-export const TYPE_KEY = "engine.type";
 
 /** The columns that an extent of these rows has. */
 export function storedColumns(set: ColumnSet): AnyColumn[] {
@@ -88,7 +84,8 @@ class BufferSink extends AsyncByteQueue {
   }
 }
 
-function bytesOf(piece: ArrayBufferView | ArrayBufferLike | string): Uint8Array {
+/** A piece that one of Arrow's writers hands on, as bytes. */
+export function bytesOf(piece: ArrayBufferView | ArrayBufferLike | string): Uint8Array {
   if (typeof piece === "string") return Buffer.from(piece);
   if (!ArrayBuffer.isView(piece)) return new Uint8Array(piece);
   return new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);

@@ -78,3 +78,7 @@ export type ColumnStats = { name: string; nullCount: number; distinct?: number; 
 /** How an extent's bytes are encoded; recorded per extent so that old extents stay readable. */
 export type ExtentFormat = "tlm" | "parquet";
 export const FORMAT_VERSION: Readonly<Record<ExtentFormat, number>> = { tlm: 1, parquet: 1 };
+
+/** Metadata keys of `tlm` files: of the schema, and of each field. */
+export const FORMAT_VERSION_KEY = "engine.format_version";
+export const TYPE_KEY = "engine.type";

@@ -72,15 +72,13 @@ async function fetchThrough(
   budget.check(certainBytes(cache, tables));
   // One that fails ends the others; those of other queries go on.
   const stop = new AbortController();
-  const onAbort = (): void => stop.abort(request.signal.reason);
-  request.signal.addEventListener("abort", onAbort, { once: true });
-  if (request.signal.aborted) onAbort();
+  const signal = AbortSignal.any([request.signal, stop.signal]);
   const leases: Lease[] = [];
   const turns = new Semaphore(EXTENTS_PER_QUERY);
   const charge = (sizeBytes: number): void => budget.charge(sizeBytes);
   const bring = ({ extent, columns }: Needed): Promise<LocalExtent> =>
     turns.run(async () => {
-      const lease = await cache.acquire(extent, { columns, signal: stop.signal, charge });
+      const lease = await cache.acquire(extent, { columns, signal, charge });
       leases.push(lease);
       return localExtent(extent, lease.path);
     });
@@ -93,8 +91,6 @@ async function fetchThrough(
   } catch (error) {
     release();
     throw request.signal.aborted ? request.signal.reason : error;
-  } finally {
-    request.signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { StatsTest, StatValue, ValueRange } from "../catalog/stats-test.ts";
 import { foldName } from "../core/names.ts";
+import { textsAfter } from "../format/columns/text-bounds.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import type { Comparison, Constant, Predicate } from "./predicates.ts";
 import { nextDown, nextUp } from "./real-steps.ts";
@@ -220,14 +221,8 @@ function textRanges(operator: Comparison, value: string): ValueRange[] | undefin
 
 /** From the prefix to the first text after all that begin with it, where there is one. */
 function prefixRange(prefix: string): ValueRange {
-  const characters = Array.from(prefix);
-  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
-    const code = last.codePointAt(0) ?? 0;
-    if (code === 0x10_ffff) continue;
-    const after = String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1);
-    return { min: prefix, max: characters.join("") + after, maxIsOpen: true };
-  }
-  return { min: prefix };
+  const [after] = textsAfter(prefix);
+  return after === undefined ? { min: prefix } : { min: prefix, max: after, maxIsOpen: true };
 }
 
 /** In ascending order, those that overlap as one. Open ends only come alone. */

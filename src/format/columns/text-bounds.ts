@@ -14,15 +14,18 @@ export function lowerBound(utf8: Uint8Array, limit: number): string {
  */
 export function upperBound(utf8: Uint8Array, limit: number): string | undefined {
   if (utf8.length <= limit) return decoder.decode(utf8);
-  const prefix = Array.from(lowerBound(utf8, limit));
-  for (let last = prefix.pop(); last !== undefined; last = prefix.pop()) {
-    const successor = codePointAfter(last.codePointAt(0) ?? LAST_CODE_POINT);
-    if (successor === undefined) continue;
-    const bound = prefix.join("") + successor;
-    // The successor may take a byte more than the character it replaces (U+007F to U+0080).
-    if (Buffer.byteLength(bound) <= limit) return bound;
-  }
+  // A successor may take a byte more than the character it replaces (U+007F to U+0080).
+  for (const bound of textsAfter(lowerBound(utf8, limit))) if (Buffer.byteLength(bound) <= limit) return bound;
   return undefined;
+}
+
+/** Texts that order after all that begin with the prefix: the first of them, then ever shorter and later ones. */
+export function* textsAfter(prefix: string): Generator<string> {
+  const characters = Array.from(prefix);
+  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
+    const successor = codePointAfter(last.codePointAt(0) ?? LAST_CODE_POINT);
+    if (successor !== undefined) yield characters.join("") + successor;
+  }
 }
 
 /** Length of the longest prefix of at most `limit` bytes that does not cut a character. */

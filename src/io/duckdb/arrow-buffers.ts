@@ -1,3 +1,5 @@
+import { grown } from "../../format/columns/growth.ts";
+
 /** Bytes that grow, for building columns whose size is not known before. */
 export class Growing {
   #bytes = new Uint8Array(1024);
@@ -11,11 +13,7 @@ export class Growing {
   /** So many more bytes, to be written by the caller; not to be kept. */
   extend(count: number): Uint8Array<ArrayBuffer> {
     const end = this.#length + count;
-    if (end > this.#bytes.length) {
-      const larger = new Uint8Array(Math.max(end, this.#bytes.length * 2));
-      larger.set(this.#bytes.subarray(0, this.#length));
-      this.#bytes = larger;
-    }
+    if (end > this.#bytes.length) this.#bytes = grown(this.#bytes, end);
     const part = this.#bytes.subarray(this.#length, end);
     this.#length = end;
     return part;

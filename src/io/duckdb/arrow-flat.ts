@@ -1,4 +1,5 @@
 import { Bool, Decimal, makeData, type Data, type DataType } from "apache-arrow";
+import { isBitSet } from "../../format/columns/bits.ts";
 import { Growing, packBits } from "./arrow-buffers.ts";
 import type { DuckDb, LogicalType, Vector } from "./duckdb.ts";
 import { readTexts, STRUCT_BYTES } from "./text-vector.ts";
@@ -32,7 +33,7 @@ export class Validity {
   }
 
   isValid(row: number): boolean {
-    return this.#loaded === null || (((this.#loaded[row >> 3] ?? 0) >> (row & 7)) & 1) === 1;
+    return this.#loaded === null || isBitSet(this.#loaded, row);
   }
 
   append(start: number, rows: number): void {

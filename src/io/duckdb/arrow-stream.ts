@@ -1,5 +1,6 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { AsyncByteQueue, Field, makeData, RecordBatch, RecordBatchStreamWriter, Schema, Struct } from "apache-arrow";
+import { bytesOf } from "../../format/tlm.ts";
 import { arrowColumn } from "./arrow-columns.ts";
 import type { ArrowColumn } from "./arrow-flat.ts";
 import type { Connection, DuckDb } from "./duckdb.ts";
@@ -98,10 +99,7 @@ class FileSink extends AsyncByteQueue {
   }
 
   override write(piece: ArrayBufferView | ArrayBufferLike | string): void {
-    if (typeof piece === "string") this.#pieces.push(Buffer.from(piece));
-    else if (ArrayBuffer.isView(piece)) {
-      this.#pieces.push(new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength));
-    } else this.#pieces.push(new Uint8Array(piece));
+    this.#pieces.push(bytesOf(piece));
   }
 
   flush(): void {

@@ -12,7 +12,7 @@ import {
   type BatchPlace,
   type BufferPlace,
 } from "../../format/arrow-file.ts";
-import { formatColumnType, parseColumnType, type ColumnSpec, type ColumnType } from "../../format/types.ts";
+import { formatColumnType, parseColumnType, TYPE_KEY, type ColumnSpec, type ColumnType } from "../../format/types.ts";
 
 /**
  * Reads some columns of `tlm` extents (Arrow IPC files). Of a file only its footer, the headers of its
@@ -222,8 +222,8 @@ function decodePlaces(footer: Uint8Array): FieldPlace[] {
   let firstBuffer = 0;
   let node = 0;
   for (const { name, arrowType, metadata } of fieldsOf(footer)) {
-    const type = parseColumnType(metadata.get("engine.type") ?? "");
-    if (type === undefined) throw new Error(`field ${JSON.stringify(name)} has no engine.type`);
+    const type = parseColumnType(metadata.get(TYPE_KEY) ?? "");
+    if (type === undefined) throw new Error(`field ${JSON.stringify(name)} has no ${TYPE_KEY}`);
     if (arrowType !== storedAs(type)) {
       throw new Error(`column ${JSON.stringify(name)} is ${arrowType}, not ${formatColumnType(type)}`);
     }
