@@ -1,4 +1,5 @@
 import type * as Bindings from "@duckdb/node-bindings";
+import { readTexts, STRUCT_BYTES } from "./text-vector.ts";
 import type { ColumnType } from "../../format/types.ts";
 
 /**
@@ -51,24 +52,20 @@ async function readTextRows(duckdb: DuckDb, result: Bindings.Result): Promise<(s
   }
 }
 
-const STRING_BYTES = 16;
-const INLINE_BYTES = 12;
-
 function readTextVector(duckdb: DuckDb, vector: Bindings.Vector, type: Bindings.Type, size: number): (string | null)[] {
   const validity = duckdb.vector_get_validity(vector, Math.ceil(size / 64) * 8) as Uint8Array | null;
   const isText = type === duckdb.Type.VARCHAR;
   if (!isText && type !== duckdb.Type.BIGINT) throw new Error(`readTextRows cannot read type ${type}`);
-  const data = duckdb.vector_get_data(vector, size * (isText ? STRING_BYTES : 8));
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  return Array.from({ length: size }, (_, row) => {
-    if (!duckdb.validity_row_is_valid(validity, row)) return null;
-    if (!isText) return view.getBigInt64(row * 8, true).toString();
-    const start = row * STRING_BYTES;
-    const length = view.getUint32(start, true);
-    if (length <= INLINE_BYTES) return Buffer.from(data.subarray(start + 4, start + 4 + length)).toString("utf8");
-    const bytes = duckdb.get_data_from_pointer(data.buffer as ArrayBuffer, data.byteOffset + start + 8, length);
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-  });
+  const isValid = (row: number): boolean => duckdb.validity_row_is_valid(validity, row);
+  const data = duckdb.vector_get_data(vector, size * (isText ? STRUCT_BYTES : 8));
+  if (!isText) {
+    const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+    return Array.from({ length: size }, (_, row) => (isValid(row) ? view.getBigInt64(row * 8, true).toString() : null));
+  }
+  const { bytes, starts, lengths } = readTexts(duckdb, data, isValid);
+  return Array.from({ length: size }, (_, row) =>
+    isValid(row) ? Buffer.from(bytes.buffer, starts[row], lengths[row]).toString("utf8") : null,
+  );
 }
 
 /** The SQL name of the DuckDB type that holds a column of ours. */

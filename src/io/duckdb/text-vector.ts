@@ -1,4 +1,4 @@
-import type { DuckDb } from "./duckdb.ts";
+import type * as Bindings from "@duckdb/node-bindings";
 
 /**
  * Texts of a vector, copied out with few calls. DuckDB's strings are 16-byte structs: a length, then up to 12 bytes
@@ -14,12 +14,12 @@ type Texts = {
 };
 
 export const STRUCT_BYTES = 16;
-const INLINE_BYTES = 12;
+export const INLINE_BYTES = 12;
 /** The smallest page of any platform. */
 const PAGE_BYTES = 4096;
 
 /** `structs` are those of the rows wanted; a row that is not valid has none that may be followed. */
-export function readTexts(duckdb: DuckDb, structs: Uint8Array, isValid: (row: number) => boolean): Texts {
+export function readTexts(duckdb: typeof Bindings, structs: Uint8Array, isValid: (row: number) => boolean): Texts {
   const rows = structs.byteLength / STRUCT_BYTES;
   const view = new DataView(structs.buffer, structs.byteOffset, structs.byteLength);
   const starts = new Uint32Array(rows);

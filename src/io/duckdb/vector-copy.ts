@@ -1,5 +1,6 @@
 import type { ColumnType } from "../../format/types.ts";
 import type { DuckDb, Vector } from "./duckdb.ts";
+import { INLINE_BYTES, STRUCT_BYTES } from "./text-vector.ts";
 import { TEXT_SLACK_BYTES, type TlmColumn } from "./tlm-file.ts";
 
 /**
@@ -16,10 +17,7 @@ import { TEXT_SLACK_BYTES, type TlmColumn } from "./tlm-file.ts";
 /** Rows of one DuckDB vector. */
 export const VECTOR_ROWS = 2048;
 
-const STRING_BYTES = 16;
-const INLINE_BYTES = 12;
-
-const structs = new ArrayBuffer(VECTOR_ROWS * STRING_BYTES);
+const structs = new ArrayBuffer(VECTOR_ROWS * STRUCT_BYTES);
 const structWords = new Uint32Array(structs);
 
 const WORD = 0x1_0000_0000;
@@ -141,14 +139,14 @@ function copyStrings(duckdb: DuckDb, vector: Vector, data: TlmColumn, start: num
     }
     from = to;
   }
-  duckdb.copy_data_to_vector(vector, 0, structs, 0, rows * STRING_BYTES);
+  duckdb.copy_data_to_vector(vector, 0, structs, 0, rows * STRUCT_BYTES);
 }
 
 /** Has DuckDB copy the bytes into memory of the vector; returns their address. */
 function ownedCopy(duckdb: DuckDb, vector: Vector, bytes: Uint8Array): number {
   duckdb.vector_assign_string_element_len(vector, 0, bytes);
-  const struct = duckdb.vector_get_data(vector, STRING_BYTES);
-  const view = new DataView(struct.buffer, struct.byteOffset, STRING_BYTES);
+  const struct = duckdb.vector_get_data(vector, STRUCT_BYTES);
+  const view = new DataView(struct.buffer, struct.byteOffset, STRUCT_BYTES);
   const address = view.getUint32(8, true) + view.getUint32(12, true) * 0x1_0000_0000;
   if (!Number.isSafeInteger(address)) throw new Error("a string address past 2^53");
   return address;
