@@ -1,20 +1,11 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { keepPrinted } from "./support/printed.test-kit.ts";
 import { main as runFilters } from "./kernel/filters.ts";
 import { main as runKernel } from "./kernel/scanner.ts";
 import { main as runLoad } from "./load/ingest.ts";
 
 /** The benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
-const printed: string[] = [];
-
-beforeEach(() => {
-  printed.length = 0;
-  vi.spyOn(console, "log").mockImplementation((text: unknown) => {
-    printed.push(String(text));
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+const printed = keepPrinted();
 
 test("the kernel's stages run on every synthetic shape, with the answers of DuckDB and JSON.parse", async () => {
   await runKernel(["logs", "wide", "nested", "numbers", "text", "--rows", "1000", "--rounds", "1"]);

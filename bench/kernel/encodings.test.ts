@@ -1,18 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main } from "./encodings.ts";
 
 /** In its smallest form: that every encoding reads back and every figure is there, not how fast. */
-const printed: string[] = [];
-
-beforeEach(() => {
-  printed.length = 0;
-  vi.spyOn(console, "log").mockImplementation((text: unknown) => {
-    printed.push(String(text));
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+const printed = keepPrinted();
 
 test("every encoding is measured on both shapes", async () => {
   await main(["logs:400", "wide:100", "--rounds", "2"]);

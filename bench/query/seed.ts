@@ -3,7 +3,6 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { Semaphore } from "../../src/core/concurrency.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
@@ -15,6 +14,7 @@ import { Committer } from "../../src/ingest/committer.ts";
 import type { IngestService } from "../../src/ingest/ingest.ts";
 import { createSealPool } from "../../src/ingest/seal-pool.ts";
 import { createIngestService } from "../../src/ingest/service.ts";
+import { withCatalog } from "../support/catalog.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../../src/io/objectstore/objectstore.ts";
 import { countRows, cutByRows, cutBySize } from "../support/bodies.ts";
@@ -77,21 +77,10 @@ export type Storage = { catalog: Catalog; store: ObjectStore };
 
 /** Opens the catalog and the store of a home that no server uses. */
 export async function withStorage<T>(home: string, task: (storage: Storage) => Promise<T>): Promise<T> {
-  const catalog = await openSqliteCatalog({
-    path: join(home, "catalog.db"),
-    clock: systemClock,
-    log: silentLog,
-    mode: "server",
-    onFailure: (reason) => {
-      throw reason;
-    },
-  });
-  try {
+  return withCatalog(home, async (catalog) => {
     const store = await openFilesystemStore({ root: join(home, "data"), random: systemRandom, log: silentLog });
     return await task({ catalog, store });
-  } finally {
-    await catalog.close();
-  }
+  });
 }
 
 async function fill(storage: Storage, data: QueryData, plan: ExtentPlan): Promise<void> {

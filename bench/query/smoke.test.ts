@@ -1,20 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runFixedCost } from "./fixed-cost.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { main as runSuite } from "./suite.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
-const printed: string[] = [];
-
-beforeEach(() => {
-  printed.length = 0;
-  vi.spyOn(console, "log").mockImplementation((text: unknown) => {
-    printed.push(String(text));
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+const printed = keepPrinted();
 
 const SMALL = ["--rows", "2400", "--rounds", "1", "--cold-rounds", "1"];
 

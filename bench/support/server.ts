@@ -4,10 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CreateTable } from "../../src/catalog/catalog.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { silentLog } from "../../src/core/log.ts";
 import { duckdbAnswersSql, type Answers } from "./answers.ts";
+import { withCatalog } from "./catalog.ts";
 import { cpuSecondsOf, diskBytesOf, memoryOf, resetPeak } from "./process-stats.ts";
 import type { Checks } from "./shapes.ts";
 
@@ -75,20 +73,9 @@ function environment(): NodeJS.ProcessEnv {
 
 async function createTables(home: string, tables: readonly CreateTable[]): Promise<void> {
   if (tables.length === 0) return;
-  const catalog = await openSqliteCatalog({
-    path: join(home, "catalog.db"),
-    clock: systemClock,
-    log: silentLog,
-    mode: "server",
-    onFailure: (reason) => {
-      throw reason;
-    },
-  });
-  try {
+  await withCatalog(home, async (catalog) => {
     for (const table of tables) await catalog.createTable(table);
-  } finally {
-    await catalog.close();
-  }
+  });
 }
 
 function listening(child: ChildProcess): Promise<string> {

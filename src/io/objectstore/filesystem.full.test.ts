@@ -1,5 +1,4 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,30 +7,17 @@ import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { openFilesystemStore } from "./filesystem.ts";
 import type { ObjectStore } from "./objectstore.ts";
+import { canMount, mountTmpfs, unmount } from "./tmpfs.test-kit.ts";
 
 const KIB = 1024;
 const open = (root: string) => openFilesystemStore({ root, random: systemRandom, log: silentLog });
 const keysOf = async (store: ObjectStore) => (await Array.fromAsync(store.list(""))).map((info) => info.key);
-
-function mount(folder: string, options: string): boolean {
-  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]).status === 0;
-}
-
-/** Mounting takes root, and in a container the right to it. */
-function canMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), "engine-mount-"));
-  const mounted = process.platform === "linux" && mount(folder, "size=64k");
-  if (mounted) spawnSync("umount", [folder]);
-  rmSync(folder, { recursive: true });
-  return mounted;
-}
 
 // Where nothing may be mounted, the file-size limit below still covers a disk that takes no more; so this is not a skip.
 if (canMount())
   describe("filesystem store on a small file system", () => {
     onSmallFileSystem();
   });
-else process.stderr.write("not run: tests on a tmpfs of their own (mounting is not allowed here)\n");
 
 function onSmallFileSystem(): void {
   let root: string;
@@ -39,12 +25,12 @@ function onSmallFileSystem(): void {
     root = await mkdtemp(join(tmpdir(), "engine-full-"));
   });
   afterEach(async () => {
-    spawnSync("umount", [root]);
+    unmount(root);
     await rm(root, { recursive: true });
   });
 
   it("says that the disk is full and where, keeps what it has, and goes on when there is room", async () => {
-    mount(root, "size=1m");
+    mountTmpfs(root, "size=1m");
     const store = await open(root);
     await store.put("p/1", Buffer.alloc(600 * KIB, 1));
     await expect(store.put("p/2", Buffer.alloc(600 * KIB, 2))).rejects.toMatchObject({
@@ -61,7 +47,7 @@ function onSmallFileSystem(): void {
   });
 
   it("says so when there is no room for one more file or folder", async () => {
-    mount(root, "size=1m,nr_inodes=6");
+    mountTmpfs(root, "size=1m,nr_inodes=6");
     const store = await open(root);
     const outcomes = await Promise.allSettled(
       Array.from({ length: 6 }, (_, i) => store.put(`p/${i}/x`, Buffer.from("x"))),
@@ -73,10 +59,10 @@ function onSmallFileSystem(): void {
   });
 
   it("says that the file system became read-only, still reads, and does not start on it", async () => {
-    mount(root, "size=1m");
+    mountTmpfs(root, "size=1m");
     const store = await open(root);
     await store.put("p/1", Buffer.from("x"));
-    mount(root, "remount,ro");
+    mountTmpfs(root, "remount,ro");
     await expect(store.put("p/2", Buffer.from("x"))).rejects.toMatchObject({
       code: "insufficient_storage",
       message: expect.stringContaining("the file system is read-only (EROFS)"),
@@ -86,10 +72,10 @@ function onSmallFileSystem(): void {
   });
 
   it("does not write into the mount point when the disk was unmounted", async () => {
-    mount(root, "size=1m");
+    mountTmpfs(root, "size=1m");
     const store = await open(root);
     await store.put("p/1", Buffer.from("x"));
-    spawnSync("umount", [root]);
+    unmount(root);
     await expect(store.put("p/2", Buffer.from("x"))).rejects.toMatchObject({ code: "unavailable" });
     await expect(store.get("p/1")).rejects.toMatchObject({ code: "unavailable" });
     expect(await readdir(root)).toEqual([]);

@@ -1,42 +1,28 @@
-import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bytesOf, openCacheKit, type CacheKit } from "./cache.test-kit.ts";
+import { canMount, mountTmpfs, unmount } from "../../io/objectstore/tmpfs.test-kit.ts";
 
 const KIB = 1024;
-
-function mount(folder: string, options: string): boolean {
-  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]).status === 0;
-}
-
-/** Mounting takes root, and in a container the right to it. */
-function canMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), "engine-mount-"));
-  const mounted = process.platform === "linux" && mount(folder, "size=64k");
-  if (mounted) spawnSync("umount", [folder]);
-  rmSync(folder, { recursive: true });
-  return mounted;
-}
 
 if (canMount())
   describe("a cache on a disk that is too small", () => {
     onSmallDisk();
   });
-else process.stderr.write("not run: tests on a tmpfs of their own (mounting is not allowed here)\n");
 
 function onSmallDisk(): void {
   let disk: string;
   let kit: CacheKit;
   beforeEach(async () => {
     disk = mkdtempSync(join(tmpdir(), "engine-full-"));
-    mount(disk, "size=1m");
+    mountTmpfs(disk, "size=1m");
     mkdirSync(join(disk, "cache"));
     kit = await openCacheKit({ folder: join(disk, "cache") });
   });
   afterEach(() => {
-    spawnSync("umount", [disk]);
+    unmount(disk);
     rmSync(disk, { recursive: true });
     kit.close();
   });

@@ -1,0 +1,23 @@
+import { join } from "node:path";
+import type { Catalog } from "../../src/catalog/catalog.ts";
+import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/log.ts";
+
+/** Opens the catalog of a home that no server uses, for as long as the task takes. */
+export async function withCatalog<T>(home: string, task: (catalog: Catalog) => Promise<T>): Promise<T> {
+  const catalog = await openSqliteCatalog({
+    path: join(home, "catalog.db"),
+    clock: systemClock,
+    log: silentLog,
+    mode: "server",
+    onFailure: (reason) => {
+      throw reason;
+    },
+  });
+  try {
+    return await task(catalog);
+  } finally {
+    await catalog.close();
+  }
+}
