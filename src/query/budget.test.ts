@@ -166,7 +166,10 @@ describe("a client that leaves", () => {
   });
 
   test("a hundred queries, some cancelled, some broken, some refused: nothing stays held", async () => {
-    harness = createQueryHarness({ pool: { children: 2, maxChildren: 3 }, service: { maxConcurrent: 30 } });
+    harness = createQueryHarness({
+      pool: { children: 2, maxChildren: 3, keepSpareMs: 500 },
+      service: { maxConcurrent: 30 },
+    });
     await Promise.all([run("SELECT 1"), run("SELECT 1")]);
     const texts = ["SELECT 1", "SELEC", "FROM nowhere", "SELECT sum(range) FROM range(3_000_000)", ENDLESS];
     const outcomes = new Map<string, number>();
@@ -203,7 +206,10 @@ describe("a client that leaves", () => {
 
 describe("small queries beside large ones", () => {
   test("always find a process, however many large ones there are; those run in turn", { timeout: 90_000 }, async () => {
-    harness = createQueryHarness({ pool: { children: 2, maxChildren: 3 }, service: { largeAfterMs: 200 } });
+    harness = createQueryHarness({
+      pool: { children: 2, maxChildren: 3, keepSpareMs: 500 },
+      service: { largeAfterMs: 200 },
+    });
     await run("SELECT 1");
     const client = new AbortController();
     const large = Array.from({ length: 5 }, () => failureOf(run(ENDLESS, {}, client.signal)));

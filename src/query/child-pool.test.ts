@@ -58,6 +58,25 @@ describe("a query process", () => {
     expect(filesBelow(join(harness.folder, "tmp"))).toEqual([]);
   });
 
+  test("above the usual number is started when large queries take all the others, and stays for a while", async () => {
+    harness = createQueryHarness({ pool: { children: 2, maxChildren: 3, keepSpareMs: 300 } });
+    await Promise.all([harness.text("SELECT 1"), harness.text("SELECT 1")]);
+    const { pool } = harness;
+    const usual = pool.pids();
+    expect(usual).toHaveLength(2);
+    pool.expectLarge(1);
+    expect(pool.pids()).toEqual(usual);
+    pool.expectLarge(2);
+    expect(pool.pids()).toHaveLength(3);
+    pool.expectLarge(0);
+    pool.expectLarge(2);
+    pool.expectLarge(0);
+    await harness.text("SELECT 1");
+    expect(pool.pids()).toHaveLength(3);
+    await eventually(() => pool.pids().length === 2);
+    expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
+  });
+
   test("that is killed while idle is replaced", async () => {
     harness = createQueryHarness();
     await harness.text("SELECT 1");

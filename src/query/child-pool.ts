@@ -12,8 +12,10 @@ import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 export type ChildPoolOptions = {
   /** Kept warm. */
   children: number;
-  /** Processes at most: those above `children` run only while large queries occupy as many. */
+  /** Processes at most: those above `children` are started when large queries occupy all the others. */
   maxChildren?: number;
+  /** How long a process above `children` stays when it is not needed any more. */
+  keepSpareMs?: number;
   memoryBytes: number;
   log: Log;
   clock: Clock;
@@ -32,7 +34,7 @@ export type ChildPool = {
   lease(signal: AbortSignal): Promise<QueryProcess>;
   /** Gives a process back, dead or alive. */
   release(process: QueryProcess, rssBytes?: number): void;
-  /** Tells how many processes large queries occupy: as many more are started, to be there for the others. */
+  /** Tells how many processes large queries occupy: there is always one more, for the others. */
   expectLarge(count: number): void;
   /** Process ids, for tests and diagnostics. */
   pids(): number[];
@@ -46,6 +48,8 @@ const DEFAULT_MAX_WAIT_MS = 10_000;
 /** A process that holds more than this after a query makes room for a fresh one. */
 const MAX_IDLE_RSS_BYTES = 768 * 1024 * 1024;
 const MAX_RESTART_DELAY_MS = 30_000;
+/** Starting one costs 300 ms of processor time: more than most large queries take. */
+const DEFAULT_KEEP_SPARE_MS = 60_000;
 
 type Waiter = {
   resolve(process: QueryProcess): void;
@@ -65,6 +69,8 @@ class Pool implements ChildPool {
   readonly #waiters = new Set<Waiter>();
   readonly #restarts = new Set<TimerHandle>();
   #wanted: number;
+  #large = 0;
+  #shrinking: TimerHandle | undefined;
   #failedStarts = 0;
   #closed = false;
 
@@ -91,8 +97,26 @@ class Pool implements ChildPool {
   }
 
   expectLarge(count: number): void {
-    this.#wanted = Math.min(this.maxProcesses, this.#options.children + count);
-    this.#fill();
+    this.#large = count;
+    const needed = this.#needed();
+    if (needed >= this.#wanted) {
+      this.#shrinking?.cancel();
+      this.#shrinking = undefined;
+      this.#wanted = needed;
+      this.#fill();
+      return;
+    }
+    const { clock, keepSpareMs = DEFAULT_KEEP_SPARE_MS } = this.#options;
+    this.#shrinking ??= clock.after(keepSpareMs, () => this.#shrink(), { background: true });
+  }
+
+  #needed(): number {
+    return Math.min(this.maxProcesses, Math.max(this.#options.children, this.#large + 1));
+  }
+
+  #shrink(): void {
+    this.#shrinking = undefined;
+    this.#wanted = this.#needed();
     while (this.#all.size > this.#wanted) {
       const spare = this.#idle.pop();
       if (spare === undefined) return;
@@ -127,6 +151,7 @@ class Pool implements ChildPool {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#shrinking?.cancel();
     for (const timer of this.#restarts) timer.cancel();
     const stopping = new EngineError("unavailable", "the server is stopping");
     for (const waiter of this.#waiters) waiter.reject(stopping);
