@@ -183,6 +183,9 @@ export type ExtentRecord = Omit<NewExtent, "filters"> & {
 /** An extent without the statistics of its columns. */
 export type ExtentSummary = Omit<ExtentRecord, "stats">;
 
+/** An extent to be read, with the names of the columns that it has. */
+export type PlannedExtent = ExtentSummary & { columns: readonly string[] };
+
 /** One reader of the table: rows with `at` in the range that pass all tests. */
 export type ScanFilter = { range: TimeRange; tests: readonly StatsTest[] };
 
@@ -196,8 +199,8 @@ export type ScanRequest = {
 export type ExtentTotals = { extents: number; sizeBytes: number };
 
 export type ScanPlan = {
-  /** What is to be read, in the order of the commits, without statistics. */
-  extents: ExtentRecord[];
+  /** What is to be read, in the order of the commits. */
+  extents: PlannedExtent[];
   /** Of all extents alive at the snapshot, how many there are and how many each rule left out. */
   total: ExtentTotals;
   prunedByTime: ExtentTotals;

@@ -73,12 +73,17 @@ export function scanContract({ catalog, table }: Subject): void {
   const found = async (tableId: number, test: StatsTest): Promise<string[]> =>
     (await scan(tableId, (await catalog().head()).id, [{ range: {}, tests: [test] }])).extents.map(({ id }) => id);
 
-  it("gives the records that `extents` gives, without statistics", async () => {
+  it("gives the records that `extents` gives, with the columns of each in place of their statistics", async () => {
     const events = await table();
-    await catalog().commit([aFlush(events), aFlush(events)]);
+    const lacking = anExtent({ stats: [{ name: "at", nullCount: 0 }] });
+    await catalog().commit([aFlush(events), aFlush(events, { extents: [lacking] }), aFlush(events)]);
     const { extents } = await scan(events.id, 1);
-    expect(extents).toEqual(await catalog().extents(events.id, 1, {}, []));
-    expect(extents).toHaveLength(2);
+    const expected = (await catalog().extents(events.id, 1)).map(({ stats, ...extent }) =>
+      Object.assign(extent, { columns: stats.map(({ name }) => name) }),
+    );
+    expect(extents).toEqual(expected);
+    expect(extents.map(({ columns }) => columns)).toContainEqual(["at"]);
+    expect(extents).toHaveLength(3);
   });
 
   it("sees at every snapshot what was committed, ended and forgotten, as it happens", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ExtentRecord } from "../catalog/catalog.ts";
+import type { PlannedExtent } from "../catalog/catalog.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EngineError } from "../core/errors.ts";
 import { silentLog } from "../core/log.ts";
@@ -55,7 +55,7 @@ describe("extents", () => {
       metrics: createMetrics(),
     });
   const never = new AbortController().signal;
-  const addExtents = (count: number): Promise<ExtentRecord[]> =>
+  const addExtents = (count: number): Promise<PlannedExtent[]> =>
     Promise.all(
       Array.from({ length: count }, async (_, n) => {
         const bytes = bytesOf(n, 10 * KIB);
@@ -63,7 +63,7 @@ describe("extents", () => {
         return extentOf(`e${n}`, `t/${n}.tlm`, bytes, "tlm");
       }),
     );
-  const addParquet = async (): Promise<ExtentRecord> => {
+  const addParquet = async (): Promise<PlannedExtent> => {
     const noise = Buffer.from(bytesOf(3, 40_000 * 60)).toString("latin1");
     const rows = Array.from({ length: 40_000 }, (_, n) => ({
       at: BigInt(n),
@@ -74,7 +74,7 @@ describe("extents", () => {
     await local.put("t/p.parquet", bytes);
     return extentOf("p", "t/p.parquet", bytes, "parquet");
   };
-  const tableOf = (extents: readonly ExtentRecord[], needed?: readonly string[]): FetchTable => ({
+  const tableOf = (extents: readonly PlannedExtent[], needed?: readonly string[]): FetchTable => ({
     name: "t",
     columns: COLUMNS,
     extents,

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import type { ExtentRecord } from "../catalog/catalog.ts";
+import type { PlannedExtent } from "../catalog/catalog.ts";
 import { Semaphore } from "../core/concurrency.ts";
 import { systemCodeOf } from "../core/errors.ts";
 import { ParquetFooterError } from "../format/parquet-footer.ts";
@@ -60,7 +60,7 @@ export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetche
   return { roots: [cacheDir], fetch: (tables, request) => fetchThrough(cache, tables, request) };
 }
 
-type Needed = { extent: ExtentRecord; columns: readonly string[] | undefined };
+type Needed = { extent: PlannedExtent; columns: readonly string[] | undefined };
 
 async function fetchThrough(
   cache: ExtentCache,
@@ -106,7 +106,7 @@ function certainBytes(cache: ExtentCache, tables: readonly FetchTable[]): number
 
 async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched> {
   const { budget, signal } = request;
-  const pathOf = (extent: ExtentRecord): string => store.localPath?.(extent.key) ?? "";
+  const pathOf = (extent: PlannedExtent): string => store.localPath?.(extent.key) ?? "";
   const needed = tables.flatMap(neededOf);
   const wholeBytes = needed.reduce((total, { extent }) => total + extent.sizeBytes, 0);
   // Footers are read only where it makes a difference: they are many, and DuckDB reads them again.
@@ -118,7 +118,7 @@ async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], re
 
 async function chargeNeeded(
   needed: readonly Needed[],
-  pathOf: (extent: ExtentRecord) => string,
+  pathOf: (extent: PlannedExtent) => string,
   { budget, signal }: FetchRequest,
 ): Promise<void> {
   const turns = new Semaphore(EXTENTS_PER_QUERY);
@@ -160,15 +160,16 @@ function neededOf({ columns, extents, needed }: FetchTable): Needed[] {
   return extents.map((extent) => ({ extent, columns: opened }));
 }
 
-function localExtent({ id, format, rows }: ExtentRecord, path: string): LocalExtent {
-  return { id, format, rows, path };
+function localExtent({ id, format, rows, columns }: PlannedExtent, path: string): LocalExtent {
+  return { id, format, rows, columns, path };
 }
 
 function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
   let next = 0;
-  return tables.map(({ name, columns, extents: own }) => ({
+  return tables.map(({ name, columns, needed, extents: own }) => ({
     name,
     columns,
+    needed,
     extents: extents.slice(next, (next += own.length)),
   }));
 }

@@ -1,4 +1,4 @@
-import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
@@ -21,7 +21,7 @@ export type QueryPlan = {
 export type PlannedTable = TableShape & {
   /** Columns that the query can touch; all when undefined. */
   needed: readonly string[] | undefined;
-  extents: readonly ExtentRecord[];
+  extents: readonly PlannedExtent[];
 };
 
 export type TablePlan = PlannedTable & {

@@ -1,5 +1,6 @@
 import type { ErrorRecord } from "../core/errors.ts";
-import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
+import type { PlannedExtent } from "../catalog/catalog.ts";
+import type { ColumnSpec } from "../format/types.ts";
 import type { ResultFormat } from "./formats.ts";
 import type { Predicate } from "./predicates.ts";
 import type { SystemTableFile, SystemTableName } from "./system-tables.ts";
@@ -82,9 +83,14 @@ export type Mention = { range: { minNs?: bigint; maxNs?: bigint }; predicates: r
 
 export type TableShape = { name: string; columns: readonly ColumnSpec[] };
 
-export type ResolvedTable = TableShape & { extents: readonly LocalExtent[] };
+export type ResolvedTable = TableShape & {
+  /** Columns that the query can touch, of the shape's; all when undefined. The others may come out as NULL. */
+  needed: readonly string[] | undefined;
+  extents: readonly LocalExtent[];
+};
 
-export type LocalExtent = { id: string; path: string; format: ExtentFormat; rows: number };
+/** An extent as a file; `columns` are those that it has. */
+export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns"> & { path: string };
 
 export type Done = {
   kind: "done";

@@ -1,4 +1,4 @@
-import type { Catalog, ExtentRecord, ExtentTotals, ScanFilter, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, PlannedExtent, ExtentTotals, ScanFilter, TableRecord } from "../catalog/catalog.ts";
 import { pruneByFilters } from "./filter-rule.ts";
 import type { Mention } from "./protocol.ts";
 import { statsTests } from "./stats-tests.ts";
@@ -22,7 +22,7 @@ export async function pruneTable(
   table: TableRecord,
   atSnapshot: number,
   mentions: readonly Mention[],
-): Promise<{ extents: ExtentRecord[]; pruning: Pruning }> {
+): Promise<{ extents: PlannedExtent[]; pruning: Pruning }> {
   const filters = mentions.map(({ range, predicates }): ScanFilter => ({
     range,
     tests: statsTests(predicates, table.columns),
@@ -34,7 +34,7 @@ export async function pruneTable(
   return { extents, pruning };
 }
 
-function totalsOf(extents: readonly ExtentRecord[]): ExtentTotals {
+function totalsOf(extents: readonly PlannedExtent[]): ExtentTotals {
   return { extents: extents.length, sizeBytes: extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
 }
 

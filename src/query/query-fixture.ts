@@ -230,7 +230,9 @@ class FakeCatalog {
       (name) => columns.find((column) => foldName(column.name) === foldName(name)),
       () => (seq) => own[seq]?.stats ?? [],
     );
-    const extents = seqs.flatMap((seq) => own[seq] ?? []);
+    const extents = seqs
+      .flatMap((seq) => own[seq] ?? [])
+      .map((extent) => Object.assign({ ...extent }, { columns: extent.stats.map(({ name }) => name) }));
     this.opened.push(...extents.map(({ key }) => key));
     return { extents, ...pruning };
   }

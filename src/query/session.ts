@@ -33,7 +33,7 @@ import {
 } from "./system-tables.ts";
 import type { TableUse } from "./table-use.ts";
 import { QueryRefused, type JsonObject } from "./tree.ts";
-import { tableQueries } from "./views.ts";
+import { tableQuery } from "./views.ts";
 
 /**
  * The query engine inside a query process: one DuckDB, one query at a time.
@@ -175,32 +175,17 @@ export class QuerySession {
       const table = request.tables[i];
       if (table === undefined) throw new Error("fewer tables than the query needs");
       const name = quoteIdentifier(need.travel === undefined ? table.name : travelView(i));
-      await this.#createView(connection, name, tableQueries(table, this.#scans));
+      await this.#duckdb.query(connection, `CREATE VIEW main.${name} AS ${tableQuery(table, this.#scans)}`);
       if (need.travel !== undefined) continue;
       created.add(foldName(table.name));
       if (qualified) await this.#duckdb.query(connection, `CREATE VIEW ${schema}.${name} AS FROM main.${name}`);
     }
     for (const table of request.listed) {
       if (created.has(foldName(table.name))) continue;
-      await this.#createView(
-        connection,
-        quoteIdentifier(table.name),
-        tableQueries({ ...table, extents: [] }, this.#scans),
-      );
+      const empty = tableQuery({ ...table, needed: undefined, extents: [] }, this.#scans);
+      await this.#duckdb.query(connection, `CREATE VIEW main.${quoteIdentifier(table.name)} AS ${empty}`);
     }
     for (const statement of systemViews(request.system)) await this.#duckdb.query(connection, statement);
-  }
-
-  /** The view over the first SELECT that binds. */
-  async #createView(connection: Connection, name: string, selects: readonly string[]): Promise<void> {
-    for (const [i, select] of selects.entries()) {
-      try {
-        await this.#duckdb.query(connection, `CREATE VIEW main.${name} AS ${select}`);
-        return;
-      } catch (error) {
-        if (i === selects.length - 1 || readDuckDbError(error).type !== "Binder") throw error;
-      }
-    }
   }
 
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */

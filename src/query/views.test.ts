@@ -48,3 +48,20 @@ test("a column that only a later file has is read from there", async () => {
   ]);
   expect(await harness.rows("SELECT count(*) AS n FROM t")).toEqual([{ n: 2 }]);
 });
+
+test("files of many different columns are read by name", async () => {
+  const names = Array.from({ length: 40 }, (_, i) => `c${i}`);
+  const extents = names.map((name, i) => ({
+    format: "parquet" as const,
+    columns: [at, text(name)],
+    rows: [{ at: BigInt(i), [name]: `${i}` }],
+  }));
+  await harness.addTable("default", "t", [at, ...names.map(text), text("never")], extents);
+  const rows = await harness.rows("SELECT * FROM t ORDER BY at");
+  const values = rows.map((row) => names.flatMap((name) => row[name] ?? []));
+  expect(values).toEqual(names.map((_, i) => [`${i}`]));
+  expect(rows.every((row) => row["never"] === null)).toBe(true);
+  expect(await harness.rows("SELECT count(c7) AS some, count(*) AS n, any_value(c39) AS last FROM t")).toEqual([
+    { some: 1, n: 40, last: "39" },
+  ]);
+});

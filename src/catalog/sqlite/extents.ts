@@ -1,4 +1,4 @@
-import type { ExtentRecord, ExtentSummary, TimeRange } from "../catalog.ts";
+import type { ExtentRecord, ExtentSummary, PlannedExtent, TimeRange } from "../catalog.ts";
 import type { IndexedExtent } from "../extent-index.ts";
 import type { ColumnStats, ExtentFormat } from "../../format/types.ts";
 import { isUniqueViolation } from "./errors.ts";
@@ -128,14 +128,30 @@ export function extentsEndedSince(connection: Connection, tableId: number, since
   return rows.map((row) => ({ seq: Number(row["seq"]), endSnapshot: Number(row["end_snapshot"]) }));
 }
 
-/** Extents by number, in the order given. */
-export function extentsBySeq(connection: Connection, seqs: readonly number[]): ExtentSummary[] {
-  const statement = connection.exactStatement(`SELECT ${FIELDS} FROM extents WHERE seq = ?`);
+/** Extents by number, in the order given; `names` gives the name of each column id. Lists of columns are shared. */
+export function extentsBySeq(
+  connection: Connection,
+  seqs: readonly number[],
+  names: ReadonlyMap<number, string>,
+): PlannedExtent[] {
+  const statement = connection.exactStatement(
+    `SELECT ${FIELDS}, column_ids FROM extents JOIN extent_stats USING (seq) WHERE seq = ?`,
+  );
+  const lists = new Map<string, readonly string[]>();
   return seqs.map((seq) => {
     const row = statement.get(seq);
     if (row === undefined) throw new Error(`there is no extent number ${seq} in the catalog`);
-    return toSummary(row);
+    const ids = String(row["column_ids"]);
+    const columns = lists.get(ids) ?? (JSON.parse(ids) as number[]).map((id) => nameOf(id, names));
+    lists.set(ids, columns);
+    return Object.assign(toSummary(row), { columns });
   });
+}
+
+function nameOf(id: number | undefined, names: ReadonlyMap<number, string>): string {
+  const name = id === undefined ? undefined : names.get(id);
+  if (name === undefined) throw new Error(`an extent has statistics for unknown column id ${id}`);
+  return name;
 }
 
 /** A row read with exact integers. */
@@ -198,11 +214,7 @@ export class StatsReader {
     const ids = this.#ids.parse(text);
     if (this.#shape?.ids === ids) return this.#shape;
     const positions = [...ids.keys()].filter((i) => this.#wanted?.has(ids[i] ?? 0) ?? true);
-    const names = positions.map((i) => {
-      const name = this.#names.get(ids[i] ?? 0);
-      if (name === undefined) throw new Error(`an extent has statistics for unknown column id ${ids[i]}`);
-      return name;
-    });
+    const names = positions.map((i) => nameOf(ids[i], this.#names));
     this.#shape = { ids, positions, names, encodedNames: JSON.stringify(names) };
     return this.#shape;
   }

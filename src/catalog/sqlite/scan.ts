@@ -1,4 +1,4 @@
-import type { ColumnRecord, ExtentRecord, ScanPlan, ScanRequest } from "../catalog.ts";
+import type { ColumnRecord, ScanPlan, ScanRequest } from "../catalog.ts";
 import { ExtentIndex } from "../extent-index.ts";
 import { foldName } from "../../core/names.ts";
 import type { Connection } from "./connection.ts";
@@ -17,6 +17,10 @@ type Indexed = {
   /** `forgotten_extents` as it was. */
   forgotten: number;
 };
+
+function namesOf(columns: readonly ColumnRecord[]): Map<number, string> {
+  return new Map(columns.map(({ id, name }) => [id, name]));
+}
 
 /** Plans scans with an index per table, brought up to date before each: what is committed is seen at once. */
 export class ScanPlanner {
@@ -44,18 +48,14 @@ export class ScanPlanner {
       (wanted) => this.#loader(columns, wanted),
     );
     this.#evict();
-    const extents = extentsBySeq(this.#connection, seqs).map((found): ExtentRecord =>
-      Object.assign(found, { stats: [] }),
-    );
-    return { extents, ...pruning };
+    return { extents: extentsBySeq(this.#connection, seqs, namesOf(columns)), ...pruning };
   }
 
   #loader(
     columns: readonly ColumnRecord[],
     wanted: readonly ColumnRecord[],
   ): (seq: number) => ReturnType<StatsReader["statsOf"]> {
-    const names = new Map(columns.map(({ id, name }) => [id, name]));
-    const reader = new StatsReader(this.#connection, names, new Set(wanted.map(({ id }) => id)));
+    const reader = new StatsReader(this.#connection, namesOf(columns), new Set(wanted.map(({ id }) => id)));
     return (seq) => reader.statsOf(seq);
   }
 

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ExtentRecord } from "../../catalog/catalog.ts";
+import type { ExtentSummary } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { ExtentFormat } from "../../format/types.ts";
@@ -61,7 +61,7 @@ export class CacheFolder {
   }
 
   /** Gives the complete file of a whole extent its name. */
-  async publish(temporary: string, path: string, extent: ExtentRecord): Promise<CacheEntry> {
+  async publish(temporary: string, path: string, extent: ExtentSummary): Promise<CacheEntry> {
     const modifiedSecs = await this.settle(temporary, 0);
     await rename(temporary, path);
     const key = keyOf(extent.id, false);

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ExtentRecord } from "../../catalog/catalog.ts";
+import type { PlannedExtent } from "../../catalog/catalog.ts";
 import { ManualClock, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
@@ -74,7 +74,7 @@ export type CacheKit = {
   charged(): number;
   /** Another cache over the same folder, as after a restart. */
   reopen(options?: Partial<ExtentCacheOptions>): Promise<ExtentCache>;
-  addExtent(id: string, bytes: Uint8Array, format?: ExtentFormat): Promise<ExtentRecord>;
+  addExtent(id: string, bytes: Uint8Array, format?: ExtentFormat): Promise<PlannedExtent>;
   want(overrides?: Partial<Want>): Want;
   close(): void;
 };
@@ -120,7 +120,7 @@ export async function openCacheKit(options: Partial<ExtentCacheOptions> = {}): P
   };
 }
 
-export function extentOf(id: string, key: string, bytes: Uint8Array, format: ExtentFormat): ExtentRecord {
+export function extentOf(id: string, key: string, bytes: Uint8Array, format: ExtentFormat): PlannedExtent {
   return {
     id,
     key,
@@ -131,7 +131,7 @@ export function extentOf(id: string, key: string, bytes: Uint8Array, format: Ext
     checksum: checksumOf(bytes),
     minAtNs: 0n,
     maxAtNs: 0n,
-    stats: [],
+    columns: [],
     tableId: 1,
     schemaVersion: 1,
     beginSnapshot: 1,

@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import type { ExtentRecord } from "../../catalog/catalog.ts";
+import type { ExtentSummary } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError, messageOf, systemCodeOf } from "../../core/errors.ts";
@@ -85,12 +85,12 @@ export class ExtentCache {
   }
 
   /** Whether the extent, or the columns that are needed of it, can be had without a fetch of one's own. */
-  has(extent: ExtentRecord, columns: readonly string[] | undefined): boolean {
+  has(extent: ExtentSummary, columns: readonly string[] | undefined): boolean {
     return this.#jobs.isUnderWay(extent.id) || this.#find(extent, columns) !== undefined;
   }
 
   /** A file with what the query needs of the extent. Rejects with `EngineError` or the signal's reason. */
-  async acquire(extent: ExtentRecord, want: Want): Promise<Lease> {
+  async acquire(extent: ExtentSummary, want: Want): Promise<Lease> {
     let hit = true;
     for (;;) {
       const found = this.#find(extent, want.columns);
@@ -121,21 +121,21 @@ export class ExtentCache {
   }
 
   /** The whole extent, else a partial file that has the columns, or may have them once its manifest is read. */
-  #find(extent: ExtentRecord, columns: readonly string[] | undefined): CacheEntry | undefined {
+  #find(extent: ExtentSummary, columns: readonly string[] | undefined): CacheEntry | undefined {
     const whole = this.#index.get(keyOf(extent.id, false));
     if (whole !== undefined || columns === undefined) return whole;
     const partial = this.#index.get(keyOf(extent.id, true));
     return partial !== undefined && this.#serves(partial, extent, columns) ? partial : undefined;
   }
 
-  #serves(entry: CacheEntry, extent: ExtentRecord, columns: readonly string[] | undefined): boolean {
+  #serves(entry: CacheEntry, extent: ExtentSummary, columns: readonly string[] | undefined): boolean {
     if (entry.key === keyOf(extent.id, false)) return true;
     if (columns === undefined) return false;
     return entry.manifest === undefined ? !entry.verified : covers(entry.manifest, columns);
   }
 
   /** One job: resolves to an entry that is leased once, on behalf of those who wait. */
-  async #bring(extent: ExtentRecord, want: Want, { signal, onFetch }: Job): Promise<CacheEntry> {
+  async #bring(extent: ExtentSummary, want: Want, { signal, onFetch }: Job): Promise<CacheEntry> {
     const known = await this.#verified(extent, want.columns);
     if (known !== undefined) return known;
     onFetch();
@@ -169,7 +169,7 @@ export class ExtentCache {
   }
 
   /** What an earlier process left of the extent, if that is intact and has the columns. */
-  async #verified(extent: ExtentRecord, columns: readonly string[] | undefined): Promise<CacheEntry | undefined> {
+  async #verified(extent: ExtentSummary, columns: readonly string[] | undefined): Promise<CacheEntry | undefined> {
     for (const partial of [false, true]) {
       const entry = this.#index.get(keyOf(extent.id, partial));
       if (entry === undefined) continue;
@@ -182,7 +182,7 @@ export class ExtentCache {
     return undefined;
   }
 
-  async #check(entry: CacheEntry, extent: ExtentRecord, partial: boolean): Promise<boolean> {
+  async #check(entry: CacheEntry, extent: ExtentSummary, partial: boolean): Promise<boolean> {
     try {
       if (await (partial ? isIntact(entry, extent) : isExtent(entry.path, extent))) return true;
       this.#options.log.warn({ path: entry.path }, "a file of the query cache is damaged; it is fetched again");
@@ -192,7 +192,7 @@ export class ExtentCache {
     return false;
   }
 
-  async #fetch(source: ExtentSource, extent: ExtentRecord, columns?: readonly string[]): Promise<CacheEntry> {
+  async #fetch(source: ExtentSource, extent: ExtentSummary, columns?: readonly string[]): Promise<CacheEntry> {
     if (columns !== undefined && mayBePartial(extent)) {
       const partial = await this.#fetchColumns(source, extent, columns);
       if (partial !== undefined) return partial;
@@ -215,7 +215,7 @@ export class ExtentCache {
   /** Undefined when the whole extent has to be fetched, for whatever reason. */
   async #fetchColumns(
     source: ExtentSource,
-    extent: ExtentRecord,
+    extent: ExtentSummary,
     columns: readonly string[],
   ): Promise<CacheEntry | undefined> {
     const former = this.#index.get(keyOf(extent.id, true));
@@ -331,11 +331,11 @@ function isFull(error: unknown): boolean {
   return code === "ENOSPC" || code === "EDQUOT";
 }
 
-function diskFull(extent: ExtentRecord, cause: unknown): EngineError {
+function diskFull(extent: ExtentSummary, cause: unknown): EngineError {
   const message = `the disk of the query cache has no room for extent ${extent.id}`;
   return new EngineError("insufficient_storage", message, { cause });
 }
 
-function unreadable(extent: ExtentRecord, cause: unknown): EngineError {
+function unreadable(extent: ExtentSummary, cause: unknown): EngineError {
   return new EngineError("query_failed", `extent ${extent.id} cannot be fetched: ${messageOf(cause)}`, { cause });
 }

@@ -1,5 +1,5 @@
 import { open, type FileHandle } from "node:fs/promises";
-import type { ExtentRecord } from "../../catalog/catalog.ts";
+import type { ExtentSummary } from "../../catalog/catalog.ts";
 import type { Semaphore } from "../../core/concurrency.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checksumOf, RunningChecksum } from "../../format/checksum.ts";
@@ -31,7 +31,7 @@ export type ByteRange = { offset: number; sizeBytes: number };
 /** Requests one piece, which was charged already, and has it used before another one takes its place. */
 function fetchPiece<T>(
   source: ExtentSource,
-  extent: ExtentRecord,
+  extent: ExtentSummary,
   range: ByteRange,
   use: (bytes: Uint8Array) => Promise<T>,
 ): Promise<T> {
@@ -44,7 +44,7 @@ function fetchPiece<T>(
   });
 }
 
-async function getRange(source: ExtentSource, extent: ExtentRecord, range: ByteRange): Promise<Uint8Array> {
+async function getRange(source: ExtentSource, extent: ExtentSummary, range: ByteRange): Promise<Uint8Array> {
   try {
     return await source.store.get(extent.key, { offset: range.offset, length: range.sizeBytes, signal: source.signal });
   } catch (error) {
@@ -57,7 +57,7 @@ async function getRange(source: ExtentSource, extent: ExtentRecord, range: ByteR
 }
 
 /** Fetches a range, at most some megabytes, into memory. Throws `FetchFailed`, `EngineError`, or the signal's reason. */
-export function fetchBytes(source: ExtentSource, extent: ExtentRecord, range: ByteRange): Promise<Uint8Array> {
+export function fetchBytes(source: ExtentSource, extent: ExtentSummary, range: ByteRange): Promise<Uint8Array> {
   source.charge(range.sizeBytes);
   return fetchPiece(source, extent, range, (bytes) => Promise.resolve(bytes));
 }
@@ -68,7 +68,7 @@ export function fetchBytes(source: ExtentSource, extent: ExtentRecord, range: By
  */
 export async function fetchToFile(
   source: ExtentSource,
-  extent: ExtentRecord,
+  extent: ExtentSummary,
   ranges: readonly ByteRange[],
   file: FileHandle,
 ): Promise<(ByteRange & { checksum: string })[]> {
@@ -92,7 +92,7 @@ export async function fetchToFile(
 }
 
 /** Fetches a whole extent into a new file, checked by length and checksum. Throws like `fetchBytes`. */
-export async function fetchWhole(source: ExtentSource, extent: ExtentRecord, path: string): Promise<void> {
+export async function fetchWhole(source: ExtentSource, extent: ExtentSummary, path: string): Promise<void> {
   const whole = { offset: 0, sizeBytes: extent.sizeBytes };
   const file = await open(path, "wx+", 0o600);
   try {
@@ -105,7 +105,7 @@ export async function fetchWhole(source: ExtentSource, extent: ExtentRecord, pat
 }
 
 /** Whether the file is the extent. Rejects only when it cannot be read. */
-export async function isExtent(path: string, extent: ExtentRecord): Promise<boolean> {
+export async function isExtent(path: string, extent: ExtentSummary): Promise<boolean> {
   const file = await open(path, "r");
   try {
     if ((await file.stat()).size !== extent.sizeBytes) return false;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { ExtentRecord } from "../../catalog/catalog.ts";
+import type { PlannedExtent } from "../../catalog/catalog.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import {
   loadDuckDb,
@@ -13,7 +13,7 @@ import {
 } from "../../io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../../io/duckdb/tlm-fixture.ts";
-import { tableQueries } from "../views.ts";
+import { tableQuery } from "../views.ts";
 import { bytesOf, openCacheKit, type CacheKit } from "./cache.test-kit.ts";
 
 const COLUMNS: ColumnSpec[] = [
@@ -37,7 +37,7 @@ let parquet: Uint8Array;
 let duckdb: DuckDb;
 let connection: Connection;
 let kit: CacheKit;
-let extent: ExtentRecord;
+let extent: PlannedExtent;
 
 function rowOf(n: number, noise: Buffer): FixtureRow {
   return {
@@ -125,9 +125,11 @@ describe("some columns of a Parquet extent", () => {
 
   test("are all that a view over them opens for a query that needs no other", async () => {
     const lease = await kit.cache.acquire(extent, kit.want({ columns: ["at", "label", "v", "i"] }));
-    const extents = [{ id: "p", path: lease.path, format: "parquet" as const, rows: ROWS }];
+    const columns = COLUMNS.map(({ name }) => name);
+    const extents = [{ id: "p", path: lease.path, format: "parquet" as const, rows: ROWS, columns }];
     const scans = { add: () => expect.fail("no tlm here"), clear: () => {} };
-    const [view] = tableQueries({ name: "t", columns: COLUMNS, extents }, scans);
+    const needed = ["at", "label", "v", "i"];
+    const view = tableQuery({ name: "t", columns: COLUMNS, needed, extents }, scans);
     await duckdb.query(connection, `CREATE OR REPLACE TEMP VIEW t AS ${view}`);
     const run = (sql: string): Promise<unknown> => runSql(duckdb, connection, sql);
     expect(await run("SELECT count(*) FROM t")).toEqual([[String(ROWS)]]);

@@ -1,5 +1,5 @@
 import { open, readFile, rm, type FileHandle } from "node:fs/promises";
-import type { ExtentRecord } from "../../catalog/catalog.ts";
+import type { ExtentSummary } from "../../catalog/catalog.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
 import { checksumOf } from "../../format/checksum.ts";
@@ -21,7 +21,7 @@ const MIN_SAVED_BYTES = 1024 * 1024;
 const MAX_FETCHED_SHARE = 0.5;
 
 /** Whether it can be worth fetching the extent in parts at all. */
-export function mayBePartial(extent: ExtentRecord): boolean {
+export function mayBePartial(extent: ExtentSummary): boolean {
   return extent.format === "parquet" && extent.sizeBytes > MIN_SAVED_BYTES;
 }
 
@@ -36,7 +36,7 @@ export function covers(manifest: Manifest, columns: readonly string[]): boolean 
  */
 export async function fetchColumns(
   source: ExtentSource,
-  extent: ExtentRecord,
+  extent: ExtentSummary,
   columns: readonly string[],
   place: { folder: CacheFolder; former: CacheEntry | undefined },
 ): Promise<CacheEntry | undefined> {
@@ -62,7 +62,7 @@ export async function fetchColumns(
 }
 
 /** Whether a partial file that an earlier process left has what its manifest says. Sets the manifest if so. */
-export async function isIntact(entry: CacheEntry, extent: ExtentRecord): Promise<boolean> {
+export async function isIntact(entry: CacheEntry, extent: ExtentSummary): Promise<boolean> {
   const manifest = await readManifest(entry);
   if (manifest === undefined || manifest.fileSizeBytes !== extent.sizeBytes) return false;
   const file = await open(entry.path, "r");
@@ -76,7 +76,7 @@ export async function isIntact(entry: CacheEntry, extent: ExtentRecord): Promise
   return true;
 }
 
-function isWorthIt(extent: ExtentRecord, missing: readonly ByteRange[]): boolean {
+function isWorthIt(extent: ExtentSummary, missing: readonly ByteRange[]): boolean {
   const fetchBytesTotal = missing.reduce((total, range) => total + range.sizeBytes, 0);
   const savedBytes = extent.sizeBytes - fetchBytesTotal;
   return fetchBytesTotal <= extent.sizeBytes * MAX_FETCHED_SHARE && savedBytes >= MIN_SAVED_BYTES;
@@ -85,7 +85,7 @@ function isWorthIt(extent: ExtentRecord, missing: readonly ByteRange[]): boolean
 /** The footer, from the file where it is there already; a new file gets it, and its length. */
 async function footerOf(
   source: ExtentSource,
-  extent: ExtentRecord,
+  extent: ExtentSummary,
   file: FileHandle,
   manifest: Manifest | undefined,
 ): Promise<{ footer: LocatedFooter; fetched: StoredRange[] }> {
@@ -119,7 +119,7 @@ type Addition = {
 };
 
 /** Makes what was added count. */
-async function record(extent: ExtentRecord, columns: readonly string[], addition: Addition): Promise<CacheEntry> {
+async function record(extent: ExtentSummary, columns: readonly string[], addition: Addition): Promise<CacheEntry> {
   const { folder, former, path, footerBytes, added } = addition;
   const modifiedSecs = await folder.settle(path, former?.modifiedSecs ?? 0);
   const manifest: Manifest = {
