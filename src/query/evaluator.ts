@@ -1,5 +1,6 @@
 import { runSql } from "../io/duckdb/duckdb.ts";
 import { isOutOfMemory, readDuckDbError } from "./duckdb-error.ts";
+import { literalMoment, plainMoment } from "./literal-moment.ts";
 import type { Constant, Operand } from "./predicates.ts";
 import { rewriteQuery } from "./rewrite.ts";
 import { textOfExpression, type SqlContext } from "./sql-tree.ts";
@@ -25,13 +26,15 @@ export class Evaluator {
   }
 
   async bigint(expression: JsonObject): Promise<bigint | undefined> {
-    const text = await textOfExpression(this.#context, expression);
+    const text = await textOfExpression(this.#context.parser, expression);
     const [value] = (await this.#row(`SELECT TRY_CAST((${text}) AS BIGINT)`)) ?? [];
     return value === undefined || value === null ? undefined : BigInt(value);
   }
 
   /** As nanoseconds; undefined for what is no moment, and for NULL. */
   async moment(expression: JsonObject): Promise<bigint | undefined> {
+    const literal = literalMoment(expression);
+    if (literal !== undefined) return literal;
     const text = await this.#textOf(expression);
     if (text === undefined) return undefined;
     const [ns, type] = (await this.#row(momentQuery(text))) ?? [];
@@ -55,7 +58,10 @@ export class Evaluator {
   }
 
   async #withMoment(text: Extract<Constant, { kind: "text" }>): Promise<Constant> {
-    if (!text.isLiteral || !DATE.test(text.value) || this.#left <= 0) return text;
+    if (!text.isLiteral || !DATE.test(text.value)) return text;
+    const plain = plainMoment(text.value);
+    if (plain !== undefined) return { ...text, ns: plain };
+    if (this.#left <= 0) return text;
     this.#left--;
     const sql = "SELECT epoch_ns(TRY_CAST(?::VARCHAR AS TIMESTAMP_NS))";
     const [row] = await runSql(this.#context.duckdb, this.#context.connection, sql, text.value);
@@ -66,7 +72,7 @@ export class Evaluator {
   async #textOf(expression: JsonObject): Promise<string | undefined> {
     if (this.#left <= 0) return undefined;
     this.#left--;
-    return await textOfExpression(this.#context, rewriteQuery(expression, NO_TABLES) ?? expression);
+    return await textOfExpression(this.#context.parser, rewriteQuery(expression, NO_TABLES) ?? expression);
   }
 
   async #row(sql: string): Promise<(string | null)[] | undefined> {

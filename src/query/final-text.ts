@@ -34,16 +34,16 @@ export async function textsToRun(
     const lists = await pivotValues(context, query.pivot, rewritesFor(query.needs, tables, node));
     own.sql = query.pivot.withValues(lists);
     own.asWritten = false;
-    node = (await parseTree(context, own.sql)).tree ?? node;
+    node = (await parseTree(context.parser, own.sql)).tree ?? node;
   }
   const rewrites = rewritesFor(query.needs, tables, node);
   if (rewriteQuery(node, rewrites) === undefined) return [own];
   const rewritten = rewriteQuery(await withColumnNames(context, node, rewrites), rewrites) ?? node;
-  const other: TextToRun = { sql: await textOfTree(context, rewritten), asWritten: false };
+  const other: TextToRun = { sql: await textOfTree(context.parser, rewritten), asWritten: false };
   // Without what is known by its name alone: casts and tables at older snapshots are certain.
   const certain = rewriteQuery(node, { ...rewrites, timestampColumns: new Set() });
   const texts = [other];
-  if (certain !== undefined) texts.push({ sql: await textOfTree(context, certain), asWritten: false });
+  if (certain !== undefined) texts.push({ sql: await textOfTree(context.parser, certain), asWritten: false });
   return rewrites.travelViews.size > 0 ? texts : [...texts, own];
 }
 
@@ -68,7 +68,7 @@ async function withColumnNames(context: SqlContext, node: JsonObject, rewrites: 
   for (const item of list as readonly Json[]) {
     const unnamed = isObject(item) && textOf(item["alias"]) === "" && item["class"] !== "STAR";
     const changes = unnamed && rewriteQuery(item, rewrites) !== undefined;
-    items.push(changes ? { ...item, alias: await textOfExpression(context, item) } : item);
+    items.push(changes ? { ...item, alias: await textOfExpression(context.parser, item) } : item);
   }
   return { ...node, select_list: items };
 }
@@ -77,9 +77,13 @@ async function pivotValues(context: SqlContext, pivot: OpenPivot, rewrites: Rewr
   const { duckdb, connection } = context;
   const lists: string[][] = [];
   for (const sql of pivot.valueQueries(MAX_PIVOT_VALUES + 1)) {
-    const node = (await parseTree(context, sql)).tree;
+    const node = (await parseTree(context.parser, sql)).tree;
     const rewritten = node === undefined ? undefined : rewriteQuery(node, rewrites);
-    const rows = await runSql(duckdb, connection, rewritten === undefined ? sql : await textOfTree(context, rewritten));
+    const rows = await runSql(
+      duckdb,
+      connection,
+      rewritten === undefined ? sql : await textOfTree(context.parser, rewritten),
+    );
     if (rows.length > MAX_PIVOT_VALUES) {
       throw new QueryRefused(`PIVOT would make more than ${MAX_PIVOT_VALUES} columns: list the values with IN`);
     }

@@ -7,19 +7,20 @@ import { neededTables } from "./needs.ts";
 import type { Constant, Predicate } from "./predicates.ts";
 import type { NeededTable } from "./protocol.ts";
 import { quoteAt } from "./quote-at.ts";
-import { parseTree, type SqlContext } from "./sql-tree.ts";
+import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 
 let context: SqlContext;
 
 beforeAll(async () => {
   const duckdb = await loadDuckDb();
-  context = { duckdb, connection: await duckdb.connect(await duckdb.open(":memory:")) };
+  const connection = await duckdb.connect(await duckdb.open(":memory:"));
+  context = { duckdb, connection, parser: await SqlParser.open(duckdb, 2 ** 28) };
   await duckdb.query(context.connection, "SET errors_as_json = true");
   await duckdb.query(context.connection, "BEGIN TRANSACTION");
 });
 
 async function needsOf(sql: string): Promise<NeededTable[]> {
-  const { tree } = await parseTree(context, quoteAt(sql).text);
+  const { tree } = await parseTree(context.parser, quoteAt(sql).text);
   if (tree === undefined) throw new Error(`${sql} has no tree`);
   return (await neededTables(context, checkQuery(tree))).map(({ table }) => table);
 }

@@ -21,7 +21,10 @@ import type { ResultFormat } from "./formats.ts";
  */
 export type OutputColumn = { name: string; type: LogicalType };
 
-/** The SELECT that turns rows of `source` (a query's text) into rows that can be written in the format. */
+/**
+ * The SELECT that turns rows of `source` (a query's text) into rows that can be written in the format; for NDJSON, into
+ * its lines.
+ */
 export function outputQuery(
   duckdb: DuckDb,
   columns: readonly OutputColumn[],
@@ -30,12 +33,13 @@ export function outputQuery(
 ): string {
   const inner = columns.map((_, i) => `c${i}`);
   const names = uniqueNames(columns.map((column) => column.name));
-  const items = columns.map((column, i) => {
-    const expression = cell(duckdb, column.type, `engine_row.c${i}`, format) ?? `engine_row.c${i}`;
-    return `${expression} AS ${quoteIdentifier(names[i] ?? "")}`;
-  });
+  const cells = columns.map(({ type }, i) => cell(duckdb, type, `engine_row.c${i}`, format) ?? `engine_row.c${i}`);
+  const items =
+    format === "ndjson"
+      ? `CAST(json_object(${cells.map((value, i) => `${quoteText(names[i] ?? "")}, ${value}`).join(", ")}) AS VARCHAR)`
+      : cells.map((value, i) => `${value} AS ${quoteIdentifier(names[i] ?? "")}`).join(", ");
   // The line break ends a comment that the text may end with.
-  return `SELECT ${items.join(", ")} FROM (${source}\n) AS engine_row(${inner.join(", ")})`;
+  return `SELECT ${items} FROM (${source}\n) AS engine_row(${inner.join(", ")})`;
 }
 
 /** Names made unique without regard to case, as members of one JSON object: `a`, `a_1`, `a_2`. */

@@ -3,6 +3,7 @@ import type { PlannedExtent } from "../catalog/catalog.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import type { ResultFormat } from "./formats.ts";
 import type { Predicate } from "./predicates.ts";
+import type { Spooled } from "./spool.ts";
 import type { SystemTableFile, SystemTableName } from "./system-tables.ts";
 import type { QueryUsage } from "./usage.ts";
 
@@ -95,8 +96,8 @@ export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "column
 export type Done = {
   kind: "done";
   rows: number;
-  /** In the format asked for; the reader deletes it. */
-  file: string;
+  /** In the format asked for. */
+  data: Spooled;
   /** Resident memory of the child after the query. */
   rssBytes: number;
   usage: QueryUsage;

@@ -44,7 +44,7 @@ async function answer({ session, meter }: Running, message: ServerMessage): Prom
         return await session.parse(message);
       case "run": {
         const done = await meter.sample(() => session.run(message));
-        return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.file) };
+        return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };
       }
       case "drop":
         session.drop();

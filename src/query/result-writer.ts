@@ -1,26 +1,38 @@
 import { writeArrowStream } from "../io/duckdb/arrow-stream.ts";
 import { quoteText, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { writeLines } from "../io/duckdb/text-lines.ts";
 import type { ResultFormat } from "./formats.ts";
 import { outputQuery, type OutputColumn } from "./projection.ts";
+import { Spool, type Spooled } from "./spool.ts";
 
 /** What DuckDB writes by itself, and how it is told to. */
-const COPY_OPTIONS: Readonly<Record<Exclude<ResultFormat, "arrow">, string>> = {
-  ndjson: "FORMAT json",
+const COPY_OPTIONS = {
   csv: "FORMAT csv, HEADER true",
   parquet: "FORMAT parquet, COMPRESSION zstd",
-};
+} as const;
+
+const STREAM_WRITERS = { ndjson: writeLines, arrow: writeArrowStream } as const;
 
 export type ResultQuery = { columns: readonly OutputColumn[]; sql: string; format: ResultFormat };
 
-/** Runs a query, its rows into a file that is new, and returns how many they are. */
+/** Runs a query; `file` is the name of a file that there is not, for an answer that is not small. */
 export async function writeResult(
   duckdb: DuckDb,
   connection: Connection,
   { columns, sql, format }: ResultQuery,
   file: string,
-): Promise<number> {
+): Promise<{ rows: number; data: Spooled }> {
   const output = outputQuery(duckdb, columns, sql, format);
-  if (format === "arrow") return writeArrowStream(duckdb, connection, output, file);
-  const result = await duckdb.query(connection, `COPY (${output}) TO ${quoteText(file)} (${COPY_OPTIONS[format]})`);
-  return duckdb.rows_changed(result);
+  if (format === "csv" || format === "parquet") {
+    const result = await duckdb.query(connection, `COPY (${output}) TO ${quoteText(file)} (${COPY_OPTIONS[format]})`);
+    return { rows: duckdb.rows_changed(result), data: { file } };
+  }
+  const spool = new Spool(file);
+  try {
+    const rows = await STREAM_WRITERS[format](duckdb, connection, output, (bytes) => spool.write(bytes));
+    return { rows, data: spool.end() };
+  } catch (error) {
+    spool.discard();
+    throw error;
+  }
 }

@@ -15,7 +15,7 @@ import { explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import type { QueryProcess } from "./query-process.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
-import { readOnce } from "./result-file.ts";
+import { bodyOf } from "./result-body.ts";
 import { Outgrown, supervise } from "./supervision.ts";
 import { writeSystemTables } from "./system-rows.ts";
 import type { SystemTableFile } from "./system-tables.ts";
@@ -193,7 +193,7 @@ class Queries {
       if (done.kind !== "done") throw unexpected(done.kind);
       rssBytes = done.rssBytes;
       trace.add({ rows: done.rows, ...done.usage });
-      return { rows: done.rows, body: await readOnce(done.file, request.signal) };
+      return { rows: done.rows, body: await bodyOf(done.data, request.signal) };
     } catch (error) {
       throw supervision.reasonOf(error);
     } finally {

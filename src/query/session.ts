@@ -21,7 +21,8 @@ import type { OutputColumn } from "./projection.ts";
 import type { Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
 import { quoteAt, type QuotedText } from "./quote-at.ts";
 import { writeResult } from "./result-writer.ts";
-import { parseTree, type SqlContext } from "./sql-tree.ts";
+import type { Spooled } from "./spool.ts";
+import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
 import { systemTablesOf, withSystemSchema } from "./system-mentions.ts";
 import {
@@ -67,17 +68,19 @@ export class QuerySession {
   readonly #duckdb: DuckDb;
   readonly #database: Database;
   readonly #scans: TlmScans;
+  readonly #parser: SqlParser;
   #locked = false;
   #memoryBytes: number;
   #results = 0;
   #query: OpenQuery | undefined;
 
-  private constructor(options: SessionOptions, database: Database, scans: TlmScans) {
+  private constructor(options: SessionOptions, database: Database, scans: TlmScans, parser: SqlParser) {
     this.#options = options;
     this.#duckdb = options.duckdb;
     this.#memoryBytes = options.memoryBytes;
     this.#database = database;
     this.#scans = scans;
+    this.#parser = parser;
   }
 
   /** Opens the database; no user text is touched before `parse` has locked the configuration. */
@@ -89,11 +92,12 @@ export class QuerySession {
     for (const setting of settingsFor(options)) await duckdb.query(connection, `SET GLOBAL ${setting}`);
     for (const macro of [...TIME_MACROS, ...REFUSING_MACROS]) await duckdb.query(connection, `CREATE MACRO ${macro}`);
     // The first use of each of these is slow, and should not be a client's.
-    await runSql(duckdb, connection, "SELECT json_serialize_sql('SELECT now() - INTERVAL 1 HOUR')");
-    await duckdb.query(connection, `COPY (SELECT 1) TO ${quoteText(join(options.folder, "warm"))} (FORMAT json)`);
-    await rm(join(options.folder, "warm"));
+    const parser = await SqlParser.open(duckdb, options.memoryBytes);
+    await parser.treeOf("SELECT now() - INTERVAL 1 HOUR");
+    const columns = [{ name: "a", type: duckdb.create_logical_type(duckdb.Type.INTEGER) }];
+    await writeResult(duckdb, connection, { columns, sql: "SELECT 1", format: "ndjson" }, join(options.folder, "warm"));
     duckdb.disconnect_sync(connection);
-    return new QuerySession(options, database, scans);
+    return new QuerySession(options, database, scans, parser);
   }
 
   /** Parses and checks the text. The query stays open until `run` or `drop`. Throws `EngineError`. */
@@ -103,7 +107,7 @@ export class QuerySession {
     try {
       await this.#lock(connection, request.roots);
       await this.#limitMemory(connection, request.memoryBytes);
-      const context = { duckdb: this.#duckdb, connection };
+      const context = { duckdb: this.#duckdb, connection, parser: this.#parser };
       refuseNul(quoted);
       const system = await findSystemTables(context, quoted, request.database);
       ({ quoted } = system);
@@ -118,7 +122,7 @@ export class QuerySession {
   }
 
   /** Runs the open query over the tables given, which closes it. Throws `EngineError`. */
-  async run(request: RunRequest): Promise<{ rows: number; file: string }> {
+  async run(request: RunRequest): Promise<{ rows: number; data: Spooled }> {
     const query = this.#query;
     if (query === undefined) throw new Error("run without parse");
     const file = join(this.#options.folder, `${this.#results++}.${request.format}`);
@@ -131,7 +135,7 @@ export class QuerySession {
         explain === undefined
           ? { columns, sql, format }
           : { ...(await this.#explain(query, `${explain} ${sql}`, request.pruning)), format };
-      return { rows: await writeResult(this.#duckdb, query.connection, result, file), file };
+      return await writeResult(this.#duckdb, query.connection, result, file);
     } catch (error) {
       throw missingExtent(request) ?? this.#clientError(error, query.quoted, columnNames(request));
     } finally {
@@ -302,8 +306,7 @@ async function openQuery(context: SqlContext, database: string, system: SystemMe
   const { quoted } = system;
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
-  await context.duckdb.query(context.connection, "BEGIN TRANSACTION");
-  const { node, pivot } = await parseStatement(context, statement.text);
+  const { node, pivot } = await begunMeanwhile(context, () => parseStatement(context, statement.text));
   const checked = checkQuery(node);
   refuseOtherDatabases(checked.tables, system.tables.length === 0 ? [database] : [database, SYSTEM_VIEWS_SCHEMA]);
   checked.tables = checked.tables.filter((use) => foldName(use.schema) !== SYSTEM_VIEWS_SCHEMA);
@@ -314,6 +317,16 @@ async function openQuery(context: SqlContext, database: string, system: SystemMe
     if (cte !== undefined) table.cte = cte;
   }
   return { ...context, database, quoted, statement, node, pivot, checked, needs };
+}
+
+/** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */
+async function begunMeanwhile<T>({ duckdb, connection }: SqlContext, task: () => Promise<T>): Promise<T> {
+  const begun = duckdb.query(connection, "BEGIN TRANSACTION");
+  try {
+    return await task();
+  } finally {
+    await begun;
+  }
 }
 
 function refuseNul(quoted: QuotedText): void {
@@ -327,12 +340,12 @@ async function parseStatement(
   context: SqlContext,
   text: string,
 ): Promise<{ node: JsonObject; pivot: OpenPivot | undefined }> {
-  const parsed = await parseTree(context, text);
+  const parsed = await parseTree(context.parser, text);
   if (parsed.tree !== undefined) return { node: parsed.tree, pivot: undefined };
   const pivot = openPivot(text);
   if (pivot === undefined) throw new QueryRefused(parsed.refused);
   // With some value in the place of each unknown list it is a plain SELECT, and can be checked like one.
-  const listed = await parseTree(context, pivot.withValues([["?"], ["?"], ["?"], ["?"]]));
+  const listed = await parseTree(context.parser, pivot.withValues([["?"], ["?"], ["?"], ["?"]]));
   if (listed.tree === undefined) throw new QueryRefused(listed.refused);
   return { node: listed.tree, pivot };
 }

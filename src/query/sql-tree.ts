@@ -1,9 +1,50 @@
 import { EngineError } from "../core/errors.ts";
-import { runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { readTextRows, type Connection, type DuckDb, type PreparedStatement } from "../io/duckdb/duckdb.ts";
 import { isObject, type JsonObject, objectsOf, QueryRefused, textOf } from "./tree.ts";
 
-/** Between SQL text and its tree, through DuckDB's own parser. */
-export type SqlContext = { duckdb: DuckDb; connection: Connection };
+/** The connection of a query, and the parser for its text. */
+export type SqlContext = { duckdb: DuckDb; connection: Connection; parser: SqlParser };
+
+/**
+ * Between SQL text and its tree, through DuckDB's own parser. It has a database of its own, where nothing ever changes:
+ * its two statements stay prepared (0.1 ms each time instead of 0.6). One call at a time.
+ */
+export class SqlParser {
+  readonly #duckdb: DuckDb;
+  readonly #toTree: PreparedStatement;
+  readonly #toText: PreparedStatement;
+
+  private constructor(duckdb: DuckDb, toTree: PreparedStatement, toText: PreparedStatement) {
+    this.#duckdb = duckdb;
+    this.#toTree = toTree;
+    this.#toText = toText;
+  }
+
+  static async open(duckdb: DuckDb, memoryBytes: number): Promise<SqlParser> {
+    const connection = await duckdb.connect(await duckdb.open(":memory:"));
+    for (const setting of ["threads = 1", `memory_limit = '${memoryBytes}B'`, "errors_as_json = true"]) {
+      await duckdb.query(connection, `SET GLOBAL ${setting}`);
+    }
+    const toTree = await duckdb.prepare(connection, "SELECT json_serialize_sql(?::VARCHAR)");
+    const toText = await duckdb.prepare(connection, "SELECT json_deserialize_sql(?::JSON)");
+    return new SqlParser(duckdb, toTree, toText);
+  }
+
+  /** The tree, or the parser's error, as JSON text. */
+  treeOf(text: string): Promise<string> {
+    return this.#run(this.#toTree, text);
+  }
+
+  textOf(tree: string): Promise<string> {
+    return this.#run(this.#toText, tree);
+  }
+
+  async #run(statement: PreparedStatement, argument: string): Promise<string> {
+    this.#duckdb.bind_varchar(statement, 1, argument);
+    const [row] = await readTextRows(this.#duckdb, await this.#duckdb.execute_prepared(statement));
+    return row?.[0] ?? "";
+  }
+}
 
 /** The tree of one statement, or why the serialiser does not take it (only SELECT and its kin have a tree). */
 export type ParsedTree = { tree: JsonObject } | { tree: undefined; refused: string };
@@ -12,9 +53,8 @@ const ONLY_QUERIES =
   "only queries can be run: SELECT, WITH, VALUES, FROM, PIVOT, UNPIVOT, EXPLAIN, DESCRIBE, SUMMARIZE and SHOW TABLES";
 
 /** Parses the text. Throws DuckDB's parser error in the form of its other errors (`readDuckDbError`). */
-export async function parseTree({ duckdb, connection }: SqlContext, text: string): Promise<ParsedTree> {
-  const [row] = await runSql(duckdb, connection, "SELECT json_serialize_sql(?::VARCHAR)", text);
-  const parsed = parseExact(row?.[0] ?? "");
+export async function parseTree(parser: SqlParser, text: string): Promise<ParsedTree> {
+  const parsed = parseExact(await parser.treeOf(text));
   if (parsed["error"] !== true) {
     const node = objectsOf(parsed["statements"])[0]?.["node"];
     if (isObject(node)) return { tree: node };
@@ -27,15 +67,13 @@ export async function parseTree({ duckdb, connection }: SqlContext, text: string
 }
 
 /** The text of a tree. */
-export async function textOfTree({ duckdb, connection }: SqlContext, node: JsonObject): Promise<string> {
-  const tree = JSON.stringify({ error: false, statements: [{ node, named_param_map: [] }] });
-  const [row] = await runSql(duckdb, connection, "SELECT json_deserialize_sql(?::JSON)", tree);
-  return row?.[0] ?? "";
+export function textOfTree(parser: SqlParser, node: JsonObject): Promise<string> {
+  return parser.textOf(JSON.stringify({ error: false, statements: [{ node, named_param_map: [] }] }));
 }
 
 /** The text of one expression. */
-export async function textOfExpression(context: SqlContext, expression: JsonObject): Promise<string> {
-  const text = await textOfTree(context, { ...SELECT_NOTHING, select_list: [{ ...expression, alias: "" }] });
+export async function textOfExpression(parser: SqlParser, expression: JsonObject): Promise<string> {
+  const text = await textOfTree(parser, { ...SELECT_NOTHING, select_list: [{ ...expression, alias: "" }] });
   return text.replace(/^SELECT /, "");
 }
 

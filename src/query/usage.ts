@@ -2,6 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { systemCodeOf } from "../core/errors.ts";
+import type { Spooled } from "./spool.ts";
 
 /** What one query took, measured in its process. */
 export type QueryUsage = {
@@ -46,12 +47,12 @@ export class UsageMeter {
     }
   }
 
-  usage(resultFile: string): QueryUsage {
+  usage(data: Spooled): QueryUsage {
     const { user, system } = process.cpuUsage(this.#cpu);
     return {
       cpuMs: (user + system) / 1000,
       spillBytes: this.#spillBytes,
-      resultBytes: statSync(resultFile).size,
+      resultBytes: "bytes" in data ? data.bytes.byteLength : statSync(data.file).size,
     };
   }
 }

@@ -1,4 +1,3 @@
-import { closeSync, openSync, writeSync } from "node:fs";
 import { AsyncByteQueue, Field, makeData, RecordBatch, RecordBatchStreamWriter, Schema, Struct } from "apache-arrow";
 import { bytesOf } from "../../format/tlm.ts";
 import { arrowColumn } from "./arrow-columns.ts";
@@ -6,7 +5,7 @@ import type { ArrowColumn } from "./arrow-flat.ts";
 import type { Connection, DuckDb } from "./duckdb.ts";
 
 /**
- * Writes the rows of a query as an Arrow IPC stream, and returns how many. DuckDB's own Arrow extension is not part of
+ * Gives the rows of a query as an Arrow IPC stream, with `write`, and returns how many. DuckDB's own Arrow extension is not part of
  * it, and is not to be installed at run time. Rows are fetched as DuckDB makes them, so nothing but one batch is in
  * memory. The columns must be of types that `arrowColumn` takes.
  */
@@ -14,16 +13,15 @@ export async function writeArrowStream(
   duckdb: DuckDb,
   connection: Connection,
   sql: string,
-  file: string,
+  write: (bytes: Uint8Array) => void,
 ): Promise<number> {
   const statement = await duckdb.prepare(connection, sql);
-  const fd = openSync(file, "wx", 0o600);
   try {
     const result = await duckdb.execute_prepared_streaming(statement);
     const count = duckdb.column_count(result);
     const columns = Array.from({ length: count }, (_, i) => arrowColumn(duckdb, duckdb.column_logical_type(result, i)));
     const fields = columns.map((column, i) => new Field(duckdb.column_name(result, i), column.type, true));
-    const batches = new Batches(columns, fields, fd);
+    const batches = new Batches(columns, fields, write);
     for (;;) {
       const chunk = await duckdb.fetch_chunk(result);
       const rows = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
@@ -36,7 +34,6 @@ export async function writeArrowStream(
     }
     return batches.close();
   } finally {
-    closeSync(fd);
     duckdb.destroy_prepare_sync(statement);
   }
 }
@@ -49,16 +46,16 @@ class Batches {
   readonly #columns: readonly ArrowColumn[];
   readonly #schema: Schema;
   readonly #type: Struct;
-  readonly #sink: FileSink;
+  readonly #sink: Sink;
   readonly #writer = new RecordBatchStreamWriter();
   #rows = 0;
   #total = 0;
 
-  constructor(columns: readonly ArrowColumn[], fields: Field[], fd: number) {
+  constructor(columns: readonly ArrowColumn[], fields: Field[], write: (bytes: Uint8Array) => void) {
     this.#columns = columns;
     this.#schema = new Schema(fields);
     this.#type = new Struct(fields);
-    this.#sink = new FileSink(fd);
+    this.#sink = new Sink(write);
     this.#writer.reset(this.#sink, this.#schema);
   }
 
@@ -88,14 +85,14 @@ class Batches {
   }
 }
 
-/** Takes the writer's pieces, and writes them when told to: a batch is hundreds of small ones. */
-class FileSink extends AsyncByteQueue {
-  readonly #fd: number;
+/** Takes the writer's pieces, and passes them on when told to: a batch is hundreds of small ones. */
+class Sink extends AsyncByteQueue {
+  readonly #write: (bytes: Uint8Array) => void;
   #pieces: Uint8Array[] = [];
 
-  constructor(fd: number) {
+  constructor(write: (bytes: Uint8Array) => void) {
     super();
-    this.#fd = fd;
+    this.#write = write;
   }
 
   override write(piece: ArrayBufferView | ArrayBufferLike | string): void {
@@ -103,9 +100,7 @@ class FileSink extends AsyncByteQueue {
   }
 
   flush(): void {
-    const bytes = Buffer.concat(this.#pieces);
+    this.#write(Buffer.concat(this.#pieces));
     this.#pieces = [];
-    // A file at its size limit takes a part; the next call says why.
-    for (let at = 0; at < bytes.byteLength;) at += writeSync(this.#fd, bytes, at);
   }
 }

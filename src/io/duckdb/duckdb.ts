@@ -10,7 +10,7 @@ import type { ColumnType } from "../../format/types.ts";
  * command line, `--version`, ingest into `tlm`) never pays for it.
  */
 export type DuckDb = typeof Bindings;
-export type { Connection, Database, DataChunk, LogicalType, Vector } from "@duckdb/node-bindings";
+export type { Connection, Database, DataChunk, LogicalType, PreparedStatement, Vector } from "@duckdb/node-bindings";
 
 let loading: Promise<DuckDb> | undefined;
 
@@ -38,7 +38,7 @@ export async function runSql(
 }
 
 /** Rows of a result whose columns are all VARCHAR or BIGINT (what the callers select); anything else throws. */
-async function readTextRows(duckdb: DuckDb, result: Bindings.Result): Promise<(string | null)[][]> {
+export async function readTextRows(duckdb: DuckDb, result: Bindings.Result): Promise<(string | null)[][]> {
   const rows: (string | null)[][] = [];
   const columns = duckdb.column_count(result);
   for (;;) {

@@ -1,13 +1,23 @@
 import { open, rm, type FileHandle } from "node:fs/promises";
+import type { Spooled } from "./spool.ts";
 
 const CHUNK_BYTES = 256 * 1024;
+
+/** The bytes of an answer, read at the reader's pace, once. */
+export async function bodyOf(data: Spooled, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+  return "bytes" in data ? only(data.bytes) : readOnce(data.file, signal);
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.byteLength > 0) yield bytes;
+}
 
 /**
  * The bytes of a file, read at the reader's pace, once. The file is unlinked right away where the platform allows it,
  * so that nothing is left whatever happens; it is gone at the latest when the reader is done, returns early, or the
  * signal aborts.
  */
-export async function readOnce(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+async function readOnce(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const handle = await open(path, "r");
   await rm(path, { force: true });
   return new ResultFile(handle, signal);

@@ -1,0 +1,48 @@
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+
+/** What a query answers: few bytes as they are, others in a file that the reader deletes. */
+export type Spooled = { bytes: Uint8Array } | { file: string };
+
+/** An answer up to this size needs no file: opening, reading and deleting one takes longer than most small queries. */
+const MAX_MEMORY_BYTES = 256 * 1024;
+
+/** Takes the bytes of an answer, in memory while they are few, then in a file. Blocks: for a query process. */
+export class Spool {
+  readonly #path: string;
+  #pieces: Uint8Array[] = [];
+  #sizeBytes = 0;
+  #fd: number | undefined;
+
+  /** The file is made when it is needed; there must be none. */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#pieces.push(bytes);
+    this.#sizeBytes += bytes.byteLength;
+    if (this.#sizeBytes > MAX_MEMORY_BYTES) this.#flush();
+  }
+
+  end(): Spooled {
+    if (this.#fd === undefined) return { bytes: Buffer.concat(this.#pieces) };
+    this.#flush();
+    closeSync(this.#fd);
+    return { file: this.#path };
+  }
+
+  /** Leaves nothing behind. */
+  discard(): void {
+    if (this.#fd === undefined) return;
+    closeSync(this.#fd);
+    rmSync(this.#path, { force: true });
+  }
+
+  #flush(): void {
+    this.#fd ??= openSync(this.#path, "wx", 0o600);
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    // A file at its size limit takes a part; the next call says why.
+    for (const bytes of pieces) for (let at = 0; at < bytes.byteLength;) at += writeSync(this.#fd, bytes, at);
+  }
+}
