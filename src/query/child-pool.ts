@@ -118,7 +118,7 @@ class Pool implements ChildPool {
     this.#shrinking = undefined;
     this.#wanted = this.#needed();
     while (this.#all.size > this.#wanted) {
-      const spare = this.#idle.pop();
+      const spare = this.#idle.shift();
       if (spare === undefined) return;
       this.#retire(spare, "the process is not needed any more");
     }
@@ -127,7 +127,7 @@ class Pool implements ChildPool {
   lease(signal: AbortSignal): Promise<QueryProcess> {
     if (signal.aborted) return Promise.reject(signal.reason as Error);
     if (this.#closed) return Promise.reject(new EngineError("unavailable", "the server is stopping"));
-    const free = this.#idle.shift();
+    const free = this.#idle.pop();
     if (free !== undefined) return Promise.resolve(free);
     if (this.#waiters.size >= (this.#options.maxQueued ?? DEFAULT_MAX_QUEUED)) return Promise.reject(this.#busy());
     return this.#wait(signal);
