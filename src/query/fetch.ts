@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { PlannedExtent } from "../catalog/catalog.ts";
 import { Semaphore } from "../core/concurrency.ts";
@@ -40,6 +41,8 @@ export type Fetched = {
   tables: ResolvedTable[];
   /** Extents that were on this machine already. */
   cacheHits: number;
+  /** Forgets cached files that somebody deleted; whether there was one, so that fetching again may help. */
+  dropMissing(): boolean;
   release(): void;
 };
 
@@ -87,11 +90,18 @@ async function fetchThrough(
   };
   try {
     const extents = await allOrNone(tables.flatMap(neededOf).map(bring), (reason) => stop.abort(reason));
-    return { tables: resolved(tables, extents), cacheHits: leases.filter((lease) => lease.hit).length, release };
+    const cacheHits = leases.filter((lease) => lease.hit).length;
+    return { tables: resolved(tables, extents), cacheHits, dropMissing: () => dropMissing(leases), release };
   } catch (error) {
     release();
     throw request.signal.aborted ? request.signal.reason : error;
   }
+}
+
+function dropMissing(leases: readonly Lease[]): boolean {
+  const missing = leases.filter(({ path }) => !existsSync(path));
+  for (const lease of missing) lease.drop();
+  return missing.length > 0;
 }
 
 /** What has to be requested in any case, so that a query that is far over its budget fails before the first byte. */
@@ -113,7 +123,7 @@ async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], re
   if (budget.fits(wholeBytes)) budget.charge(wholeBytes);
   else await chargeNeeded(needed, pathOf, { budget, signal });
   const extents = needed.map(({ extent }) => localExtent(extent, pathOf(extent)));
-  return { tables: resolved(tables, extents), cacheHits: 0, release: () => {} };
+  return { tables: resolved(tables, extents), cacheHits: 0, dropMissing: () => false, release: () => {} };
 }
 
 async function chargeNeeded(
@@ -154,10 +164,13 @@ async function bytesOfColumns(path: string, sizeBytes: number, columns: readonly
   }
 }
 
-function neededOf({ columns, extents, needed }: FetchTable): Needed[] {
-  // Of a union that no column is taken from (`count(*)`) DuckDB reads the first.
-  const opened = needed === undefined ? undefined : [...columns.slice(0, 1).map(({ name }) => name), ...needed];
-  return extents.map((extent) => ({ extent, columns: opened }));
+function neededOf(table: FetchTable): Needed[] {
+  return isBare(table) ? [] : table.extents.map((extent) => ({ extent, columns: table.needed }));
+}
+
+/** Whether the catalog knows all that the query asks of the table: `count(*)` and its kin touch no column. */
+function isBare({ needed }: FetchTable): boolean {
+  return needed !== undefined && needed.length === 0;
 }
 
 function localExtent({ id, format, rows, columns }: PlannedExtent, path: string): LocalExtent {
@@ -166,12 +179,13 @@ function localExtent({ id, format, rows, columns }: PlannedExtent, path: string)
 
 function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
   let next = 0;
-  return tables.map(({ name, columns, needed, extents: own }) => ({
-    name,
-    columns,
-    needed,
-    extents: extents.slice(next, (next += own.length)),
-  }));
+  return tables.map((table) => {
+    const { name, columns, needed, extents: own } = table;
+    if (isBare(table)) {
+      return { name, columns, needed, extents: [], bareRows: own.reduce((sum, { rows }) => sum + rows, 0) };
+    }
+    return { name, columns, needed, extents: extents.slice(next, (next += own.length)), bareRows: 0 };
+  });
 }
 
 /** All results; or the first failure, when nothing is under way any more. */

@@ -1,4 +1,14 @@
-import fc from "fast-check";
+import {
+  array,
+  assert,
+  asyncProperty,
+  constant,
+  constantFrom,
+  integer,
+  oneof,
+  tuple,
+  type Arbitrary,
+} from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
 import { literalMoment } from "./literal-moment.ts";
@@ -17,7 +27,7 @@ beforeAll(async () => {
 async function momentOf(sql: string): Promise<bigint | undefined> {
   const { tree } = await parseTree(parser, `SELECT ${sql}`);
   const [expression] = objectsOf(tree?.["select_list"]);
-  return expression === undefined ? expect.fail("no expression") : literalMoment(expression);
+  return literalMoment(expression ?? {});
 }
 
 async function duckdbMomentOf(sql: string): Promise<bigint | undefined> {
@@ -25,37 +35,37 @@ async function duckdbMomentOf(sql: string): Promise<bigint | undefined> {
   return row?.[0] === null || row?.[0] === undefined ? undefined : BigInt(row[0]);
 }
 
-const digits = (length: number): fc.Arbitrary<string> =>
-  fc.array(fc.constantFrom(..."0123456789"), { minLength: length, maxLength: length }).map((all) => all.join(""));
-const dates = fc
-  .tuple(fc.integer({ min: 1600, max: 2300 }), fc.integer({ min: 0, max: 13 }), fc.integer({ min: 0, max: 32 }))
-  .map((parts) => parts.map((part) => String(part).padStart(2, "0")).join("-"));
-const times = fc
-  .tuple(fc.integer({ min: 0, max: 24 }), fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 60 }))
-  .map((parts) => parts.map((part) => String(part).padStart(2, "0")).join(":"));
-const fractions = fc.oneof(
-  fc.constant(""),
-  fc
-    .integer({ min: 1, max: 9 })
+const DIGITS = Array.from({ length: 10 }, (_, digit) => String(digit));
+const digits = (length: number): Arbitrary<string> =>
+  array(constantFrom(...DIGITS), { minLength: length, maxLength: length }).map((all) => all.join(""));
+const dates = tuple(integer({ min: 1600, max: 2300 }), integer({ min: 0, max: 13 }), integer({ min: 0, max: 32 })).map(
+  (parts) => parts.map((part) => String(part).padStart(2, "0")).join("-"),
+);
+const times = tuple(integer({ min: 0, max: 24 }), integer({ min: 0, max: 60 }), integer({ min: 0, max: 60 })).map(
+  (parts) => parts.map((part) => String(part).padStart(2, "0")).join(":"),
+);
+const fractions = oneof(
+  constant(""),
+  integer({ min: 1, max: 9 })
     .chain(digits)
     .map((text) => `.${text}`),
 );
-const texts = fc.oneof(
+const texts = oneof(
   dates,
-  fc.tuple(dates, fc.constantFrom(" ", "T"), times, fractions, fc.constantFrom("", "Z")).map((parts) => parts.join("")),
+  tuple(dates, constantFrom(" ", "T"), times, fractions, constantFrom("", "Z")).map((parts) => parts.join("")),
 );
-const wraps = fc.constantFrom("", "TIMESTAMP ", "DATE ");
+const wraps = constantFrom("", "TIMESTAMP ", "DATE ");
 
 test("a moment that is read without DuckDB is the one that DuckDB reads", async () => {
   let read = 0;
-  const isSame = fc.asyncProperty(wraps, texts, async (wrap, text) => {
+  const isSame = asyncProperty(wraps, texts, async (wrap, text) => {
     const sql = `${wrap}${quoteText(text)}`;
     const moment = await momentOf(sql);
-    if (moment === undefined) return;
+    if (moment === undefined) return true;
     read++;
-    expect(moment, sql).toBe(await duckdbMomentOf(sql));
+    return moment === (await duckdbMomentOf(sql));
   });
-  await fc.assert(isSame, { numRuns: 1_000, seed: 5 });
+  await assert(isSame, { numRuns: 1_000, seed: 5 });
   expect(read).toBeGreaterThan(200);
 });
 

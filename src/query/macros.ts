@@ -23,6 +23,9 @@ export const TIME_MACROS: readonly string[] = [
   // rounds down, and what is added makes room for the division to do so too. 125 × 9223372036854776 is past 2^60.
   `engine_micros(t) AS make_timestamp(
      ((epoch_ns(engine_instant(t)) >> 3) + 1152921504606847000) // 125 - 9223372036854776)`,
+  // See `fixed-width.ts`.
+  `engine_floor(t, shift, addend, divisor, periods, width, origin) AS make_timestamp_ns(
+     (((epoch_ns(engine_instant(t)) >> shift) + addend) // divisor - periods) * width + origin)`,
   `engine_shift(t, shifted) AS make_timestamp_ns(epoch_ns(shifted) + ((epoch_ns(t) % 1000) + 1000) % 1000)`,
   // RFC 3339. DuckDB cannot write the first hours of what nanoseconds reach (1677-09-21), and takes its second and its
   // last nanosecond for infinities.

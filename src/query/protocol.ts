@@ -88,6 +88,8 @@ export type ResolvedTable = TableShape & {
   /** Columns that the query can touch, of the shape's; all when undefined. The others may come out as NULL. */
   needed: readonly string[] | undefined;
   extents: readonly LocalExtent[];
+  /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
+  bareRows: number;
 };
 
 /** An extent as a file; `columns` are those that it has. */

@@ -232,7 +232,7 @@ class FakeCatalog {
     );
     const extents = seqs
       .flatMap((seq) => own[seq] ?? [])
-      .map((extent) => Object.assign({ ...extent }, { columns: extent.stats.map(({ name }) => name) }));
+      .map((extent) => Object.assign(extent, { columns: extent.stats.map(({ name }) => name) }));
     this.opened.push(...extents.map(({ key }) => key));
     return { extents, ...pruning };
   }

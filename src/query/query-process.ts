@@ -38,6 +38,7 @@ export class QueryProcess {
   #death: Error | undefined;
   #stderr = "";
   #isLow = false;
+  #isLost = false;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -59,6 +60,11 @@ export class QueryProcess {
     return this.#death === undefined;
   }
 
+  /** Whether it ended without having been killed by `kill`: by itself, or at the hand of somebody else. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
   /** Resolves once the process takes queries; rejects when it does not start. */
   async ready(): Promise<void> {
     const timer = this.#options.clock.after(START_TIMEOUT_MS, () =>
@@ -75,7 +81,7 @@ export class QueryProcess {
   async ask(message: ServerMessage): Promise<ChildMessage> {
     const next = this.#next();
     if (this.#death === undefined)
-      this.#child.send(message, (error) => error !== null && this.kill(unreachable(error)));
+      this.#child.send(message, (error) => error !== null && this.#lose(unreachable(error)));
     const answer = await next;
     if (answer.kind === "failed") {
       if (answer.broken) this.kill(new Error("the process is spent"));
@@ -107,6 +113,11 @@ export class QueryProcess {
     return this.#exited.promise;
   }
 
+  #lose(reason: Error): void {
+    if (this.#death === undefined) this.#isLost = true;
+    this.kill(reason);
+  }
+
   #next(): Promise<ChildMessage> {
     this.#waiting = Promise.withResolvers<ChildMessage>();
     if (this.#death !== undefined) this.#waiting.reject(this.#death);
@@ -120,6 +131,7 @@ export class QueryProcess {
   }
 
   #onExit(reason: Error): void {
+    if (this.#death === undefined) this.#isLost = true;
     this.#death ??= reason;
     this.#settle((waiting) => waiting.reject(reason));
     rm(this.folder, { recursive: true, force: true })

@@ -1,5 +1,15 @@
 import { foldName } from "../core/names.ts";
-import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type JsonObject } from "./tree.ts";
+import { bucketFloor, floorArguments, truncFloor } from "./fixed-width.ts";
+import {
+  columnPath,
+  exactNumber,
+  isColumnRef,
+  isObject,
+  objectsOf,
+  textOf,
+  type Json,
+  type JsonObject,
+} from "./tree.ts";
 
 /**
  * Changes to the parsed tree that neither a view nor a macro can make:
@@ -8,6 +18,7 @@ import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type J
  *   with a `timestamp` column;
  * - `t + interval` and `t - interval`, where `t` is plainly a `timestamp` (a column of that type, `now()`, a function
  *   that passes one on), keep the nanoseconds that DuckDB's own operator drops;
+ * - `date_trunc` and `time_bucket` of such a `t` to a fixed width become arithmetic (`fixed-width.ts`);
  * - averages of such a `t` are one again;
  * - `t AT TIME ZONE zone` for such a `t` says so, since the macro cannot choose for `max(at) AT TIME ZONE …`;
  * - a table read at an older snapshot becomes the view that was made for it.
@@ -60,6 +71,8 @@ function rewriteCall(node: JsonObject, rewrites: Rewrites): JsonObject {
   if (operator === "timezone" && right !== undefined && isInstant(right, rewrites)) {
     return { ...node, function_name: "engine_wall_clock", schema: "" };
   }
+  const floor = right !== undefined && isInstant(right, rewrites) ? floorOf(node) : undefined;
+  if (right !== undefined && floor !== undefined) return { ...floorCall(right, floor), alias: textOf(node["alias"]) };
   if (AVERAGES.has(operator) && left !== undefined && isInstant(left, rewrites)) return asInstant(node);
   if ((operator !== "+" && operator !== "-") || left === undefined || right === undefined) return node;
   if (isInterval(right) && isInstant(left, rewrites)) return shift(node, left, (micros) => [micros, right]);
@@ -67,6 +80,27 @@ function rewriteCall(node: JsonObject, rewrites: Rewrites): JsonObject {
     return shift(node, right, (micros) => [left, micros]);
   }
   return node;
+}
+
+const TRUNCS = new Set(["date_trunc", "datetrunc"]);
+
+/** How a call of two arguments rounds the second one down, if to a fixed width. */
+function floorOf(node: JsonObject): bigint[] | undefined {
+  const [width, , more] = objectsOf(node["children"]);
+  if (width === undefined || more !== undefined || textOf(node["schema"]) !== "") return undefined;
+  const name = textOf(node["function_name"]);
+  const floor = TRUNCS.has(name) ? truncFloor(width) : name === "time_bucket" ? bucketFloor(width) : undefined;
+  return floor === undefined ? undefined : floorArguments(floor);
+}
+
+function floorCall(moment: JsonObject, args: readonly bigint[]): JsonObject {
+  return call("engine_floor", [moment, ...args.map(integer)]);
+}
+
+function integer(value: bigint): JsonObject {
+  const type = { id: "BIGINT", type_info: null };
+  const constant = { type, is_null: false, value: exactNumber(String(value)) };
+  return { class: "CONSTANT", type: "VALUE_CONSTANT", alias: "", query_location: 0, value: constant };
 }
 
 /** One shift for a chain of them: each mentions its moment twice, and a chain of chains would double with every link. */
@@ -122,6 +156,7 @@ const MOMENTS = new Set([
   "make_timestamp_ns",
   "engine_instant",
   "engine_shift",
+  "engine_floor",
 ]);
 /** Functions whose result is a `timestamp` when this argument is one. */
 const PASSES_ON: Readonly<Record<string, number>> = {

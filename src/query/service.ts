@@ -136,14 +136,29 @@ class Queries {
     const { permit, stop } = context;
     for (;;) {
       await permit.reserve(stop);
-      const child = await this.#options.pool.lease(stop);
       try {
-        return await this.#runIn(child, request, context);
+        return await this.#runOnceOrTwice(request, context);
       } catch (error) {
         if (!(error instanceof Outgrown)) throw error;
         permit.outgrow();
         context.trace.enter("queue");
       }
+    }
+  }
+
+  async #runOnceOrTwice(request: QueryRequest, context: RunContext): Promise<QueryResult> {
+    const { pool } = this.#options;
+    try {
+      return await this.#runIn(await pool.lease(context.stop), request, context);
+    } catch (error) {
+      if (!(error instanceof Unlucky)) throw error;
+      this.#options.log.warn({ requestId: request.requestId, err: error.cause }, "a query is run again");
+      context.trace.enter("queue");
+    }
+    try {
+      return await this.#runIn(await pool.lease(context.stop), request, context);
+    } catch (error) {
+      throw error instanceof Unlucky ? error.cause : error;
     }
   }
 
@@ -156,11 +171,13 @@ class Queries {
     let fetched: Fetched | undefined;
     let system: readonly SystemTableFile[] = [];
     let rssBytes = 0;
+    let isParsed = false;
     try {
       if (isKnown && !permit.grow()) throw new Outgrown();
       const { text, database, format = "ndjson" } = request;
       trace.enter("parse");
       const needs = await child.ask({ kind: "parse", text, database, roots: this.#fetcher.roots, memoryBytes });
+      isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
       let plan: QueryPlan;
       try {
@@ -195,7 +212,9 @@ class Queries {
       trace.add({ rows: done.rows, ...done.usage });
       return { rows: done.rows, body: await bodyOf(done.data, request.signal) };
     } catch (error) {
-      throw supervision.reasonOf(error);
+      const reason = supervision.reasonOf(error);
+      const isUnlucky = (!isParsed && child.isLost) || fetched?.dropMissing() === true;
+      throw isUnlucky && !stop.aborted ? new Unlucky(reason) : reason;
     } finally {
       supervision.end();
       if (supervision.isLong()) this.#largeTexts.add(request);
@@ -203,6 +222,13 @@ class Queries {
       await Promise.all(system.map(({ path }) => rm(path, { force: true })));
       this.#options.pool.release(child, rssBytes);
     }
+  }
+}
+
+/** The query failed for what somebody did to its process before it came, or to a cached file: it deserves another try. */
+class Unlucky extends Error {
+  constructor(cause: unknown) {
+    super("a query found its process or a file gone", { cause });
   }
 }
 

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
@@ -186,7 +185,7 @@ export class QuerySession {
     }
     for (const table of request.listed) {
       if (created.has(foldName(table.name))) continue;
-      const empty = tableQuery({ ...table, needed: undefined, extents: [] }, this.#scans);
+      const empty = tableQuery({ ...table, needed: undefined, extents: [], bareRows: 0 }, this.#scans);
       await this.#duckdb.query(connection, `CREATE VIEW main.${quoteIdentifier(table.name)} AS ${empty}`);
     }
     for (const statement of systemViews(request.system)) await this.#duckdb.query(connection, statement);

@@ -1,6 +1,6 @@
 import { EngineError } from "../core/errors.ts";
 import { readTextRows, type Connection, type DuckDb, type PreparedStatement } from "../io/duckdb/duckdb.ts";
-import { isObject, type JsonObject, objectsOf, QueryRefused, textOf } from "./tree.ts";
+import { exactNumber, isObject, type JsonObject, objectsOf, QueryRefused, textOf } from "./tree.ts";
 
 /** The connection of a query, and the parser for its text. */
 export type SqlContext = { duckdb: DuckDb; connection: Connection; parser: SqlParser };
@@ -92,9 +92,6 @@ const SELECT_NOTHING: JsonObject = {
   qualify: null,
 };
 
-/** `JSON.rawJSON` and the reviver's `context.source`, which TypeScript's library does not know yet. */
-const exactJson = JSON as unknown as { rawJSON(text: string): unknown };
-
 /**
  * Parses JSON; numbers that JavaScript would write in another way stay as the text they were, and are written back as
  * that: what a double cannot hold, and `1000.0`, which the deserialiser takes for a double and `1000` not.
@@ -105,8 +102,6 @@ function parseExact(text: string): JsonObject {
   if (infinite) throw new QueryRefused("a number in the query is beyond the range of DOUBLE");
   return JSON.parse(text, ((_key: string, value: unknown, context: { source?: string }) => {
     const { source } = context;
-    return typeof value !== "number" || source === undefined || source === String(value)
-      ? value
-      : exactJson.rawJSON(source);
+    return typeof value !== "number" || source === undefined || source === String(value) ? value : exactNumber(source);
   }) as (key: string, value: unknown) => unknown) as JsonObject;
 }

@@ -25,6 +25,11 @@ export function objectsOf(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? (value as readonly Json[]).filter(isObject) : [];
 }
 
+/** A number that is written with exactly these digits. TypeScript's library does not know `JSON.rawJSON` yet. */
+export function exactNumber(digits: string): JsonObject {
+  return (JSON as unknown as { rawJSON(text: string): JsonObject }).rawJSON(digits);
+}
+
 export function textOf(value: Json | undefined): string {
   return typeof value === "string" ? value : "";
 }

@@ -48,6 +48,8 @@ export type Lease = {
   path: string;
   /** It was here already, or on its way for another query. */
   hit: boolean;
+  /** The file is gone or damaged: nobody else gets it. */
+  drop(): void;
   release(): void;
 };
 
@@ -254,7 +256,7 @@ export class ExtentCache {
     this.#folder.touch(entry).catch((error: unknown) => {
       this.#options.log.warn({ path: entry.path, err: error }, "the use of a cached file cannot be written down");
     });
-    return { path: entry.path, hit, release: () => this.#release(entry) };
+    return { path: entry.path, hit, drop: () => this.#drop(entry), release: () => this.#release(entry) };
   }
 
   #release(entry: CacheEntry): void {

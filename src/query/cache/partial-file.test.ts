@@ -129,7 +129,7 @@ describe("some columns of a Parquet extent", () => {
     const extents = [{ id: "p", path: lease.path, format: "parquet" as const, rows: ROWS, columns }];
     const scans = { add: () => expect.fail("no tlm here"), clear: () => {} };
     const needed = ["at", "label", "v", "i"];
-    const view = tableQuery({ name: "t", columns: COLUMNS, needed, extents }, scans);
+    const view = tableQuery({ name: "t", columns: COLUMNS, needed, extents, bareRows: 0 }, scans);
     await duckdb.query(connection, `CREATE OR REPLACE TEMP VIEW t AS ${view}`);
     const run = (sql: string): Promise<unknown> => runSql(duckdb, connection, sql);
     expect(await run("SELECT count(*) FROM t")).toEqual([[String(ROWS)]]);
