@@ -194,6 +194,11 @@ export type ScanRequest = {
   atSnapshot: number;
   /** An extent is needed when any of them may need it. */
   filters: readonly ScanFilter[];
+  /**
+   * Only so many rows matter, those with the newest (else the oldest) `at`, of the rows within the range of the one
+   * filter there is, which has no tests.
+   */
+  top?: { rows: number; newest: boolean };
 };
 
 export type ExtentTotals = { extents: number; sizeBytes: number };
@@ -205,6 +210,7 @@ export type ScanPlan = {
   total: ExtentTotals;
   prunedByTime: ExtentTotals;
   prunedByStats: ExtentTotals;
+  prunedByTop: ExtentTotals;
 };
 
 /** What the filter of a column is asked. */

@@ -148,7 +148,29 @@ export function scanContract({ catalog, table }: Subject): void {
       total: { extents: 10, sizeBytes: 1_023 },
       prunedByTime: { extents: 5, sizeBytes: 1 + 2 + 64 + 128 + 256 },
       prunedByStats: { extents: 2, sizeBytes: 4 + 8 },
+      prunedByTop: { extents: 0, sizeBytes: 0 },
     });
+  });
+
+  it("leaves out what lies beyond the newest or oldest rows", async () => {
+    const events = await table();
+    const spans = [0n, 10n, 20n, 25n, 40n].map((minAtNs) => ({ minAtNs, maxAtNs: minAtNs + 10n }));
+    await catalog().commit([aFlush(events, { extents: spans.map((span) => anExtent({ rows: 10, ...span })) })]);
+    const minima = async (range: ScanFilter["range"], rows: number, newest: boolean): Promise<bigint[]> => {
+      const top = { rows, newest };
+      const request = { tableId: events.id, atSnapshot: 1, filters: [{ range, tests: [] }], top };
+      const { extents, prunedByTop } = await catalog().planScan(request);
+      expect(prunedByTop.sizeBytes).toBe(prunedByTop.extents * 1_000);
+      return extents.map(({ minAtNs }) => minAtNs);
+    };
+    expect(await minima({}, 10, true)).toEqual([40n]);
+    expect(await minima({}, 11, true)).toEqual([20n, 25n, 40n]);
+    expect(await minima({}, 10, false)).toEqual([0n, 10n]);
+    expect(await minima({}, 50, true)).toHaveLength(5);
+    expect(await minima({}, 51, true)).toHaveLength(5);
+    // What sticks out of the range may have no row in it, so it is not counted.
+    expect(await minima({ maxNs: 45n }, 10, true)).toEqual([20n, 25n, 40n]);
+    expect(await minima({ minNs: 5n, maxNs: 45n }, 20, false)).toEqual([0n, 10n, 20n, 25n]);
   });
 
   it("leaves out what statistics exclude", async () => {

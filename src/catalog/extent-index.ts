@@ -1,4 +1,4 @@
-import type { ColumnRecord, ExtentTotals, ScanFilter, TimeRange } from "./catalog.ts";
+import type { ColumnRecord, ExtentTotals, ScanFilter, ScanRequest, TimeRange } from "./catalog.ts";
 import { grown } from "../format/columns/growth.ts";
 import type { ColumnStats } from "../format/types.ts";
 import { compileTest, statsColumn, type RowTest, type StatsColumn } from "./stats-columns.ts";
@@ -48,13 +48,19 @@ export class ExtentIndex {
 
   /** Notes that an extent has ended; does nothing for one that is not here. */
   end(seq: number, endSnapshot: number): void {
+    const row = this.#rowOf(seq);
+    if (row < this.#rows && this.#seqs[row] === seq) this.#ends[row] = endSnapshot;
+  }
+
+  /** The row of the extent, or of the first one after it. */
+  #rowOf(seq: number): number {
     let [low, high] = [0, this.#rows];
     while (low < high) {
       const middle = (low + high) >>> 1;
       if ((this.#seqs[middle] ?? 0) < seq) low = middle + 1;
       else high = middle;
     }
-    if (low < this.#rows && this.#seqs[low] === seq) this.#ends[low] = endSnapshot;
+    return low;
   }
 
   /**
@@ -62,8 +68,7 @@ export class ExtentIndex {
    * there is not passes. `open` gives a reader of those columns' statistics, for extents first seen with one of them.
    */
   scan(
-    atSnapshot: number,
-    filters: readonly ScanFilter[],
+    { atSnapshot, filters, top }: Omit<ScanRequest, "tableId">,
     columnOf: (name: string) => ColumnRecord | undefined,
     open: (columns: readonly ColumnRecord[]) => StatsLoader,
   ): IndexScan {
@@ -79,7 +84,39 @@ export class ExtentIndex {
       }),
     );
     if (used.size > 0) this.#load(rows, used, open([...used.keys()]));
-    return { total, prunedByTime, ...this.#keep(rows, filters, tests) };
+    const kept = this.#keep(rows, filters, tests);
+    const [first] = filters;
+    const pruned = { prunedByTime, prunedByStats: kept.prunedByStats };
+    if (top === undefined || first === undefined) {
+      return { total, ...pruned, seqs: kept.seqs, prunedByTop: { extents: 0, sizeBytes: 0 } };
+    }
+    return { total, ...pruned, ...this.#keepTop(kept.seqs, first.range, top) };
+  }
+
+  /**
+   * Leaves out of a scan for one filter without tests what cannot hold one of its newest (or oldest) rows: extents that
+   * lie within the range are counted from that end, and when they have enough rows, those wholly beyond the last of them
+   * are not needed.
+   */
+  #keepTop(all: readonly number[], range: TimeRange, { rows: wanted, newest }: Top): KeptTop {
+    const rows = all.map((seq) => this.#rowOf(seq));
+    const [near, far] = newest ? [this.#maxAts, this.#minAts] : [this.#minAts, this.#maxAts];
+    const inside = rows.filter((row) => this.#isWithin(row, range));
+    // Descending by the end of the extent that is further away.
+    inside.sort((a, b) => compare(far[newest ? b : a] ?? 0n, far[newest ? a : b] ?? 0n));
+    let left = wanted;
+    const last = inside.find((row) => (left -= this.#rowCounts[row] ?? 0) <= 0);
+    const limit = last === undefined ? undefined : far[last];
+    const prunedByTop = { extents: 0, sizeBytes: 0 };
+    const seqs = all.filter((_, i) => {
+      const row = rows[i] ?? 0;
+      const end = near[row] ?? 0n;
+      if (limit === undefined || (newest ? end >= limit : end <= limit)) return true;
+      prunedByTop.extents++;
+      prunedByTop.sizeBytes += this.#sizes[row] ?? 0;
+      return false;
+    });
+    return { seqs, prunedByTop };
   }
 
   #inTime(atSnapshot: number, filters: readonly ScanFilter[]): InTime {
@@ -116,6 +153,11 @@ export class ExtentIndex {
   #overlaps(row: number, { minNs, maxNs }: TimeRange): boolean {
     if (minNs !== undefined && (this.#maxAts[row] ?? 0n) < minNs) return false;
     return maxNs === undefined || (this.#minAts[row] ?? 0n) <= maxNs;
+  }
+
+  #isWithin(row: number, { minNs, maxNs }: TimeRange): boolean {
+    if (minNs !== undefined && (this.#minAts[row] ?? 0n) < minNs) return false;
+    return maxNs === undefined || (this.#maxAts[row] ?? 0n) <= maxNs;
   }
 
   #columnFor({ id, type }: ColumnRecord): StatsColumn {
@@ -172,13 +214,21 @@ export type IndexScan = {
   total: ExtentTotals;
   prunedByTime: ExtentTotals;
   prunedByStats: ExtentTotals;
+  prunedByTop: ExtentTotals;
 };
 
 type InTime = Pick<IndexScan, "total" | "prunedByTime"> & { rows: number[] };
 type Kept = Pick<IndexScan, "seqs" | "prunedByStats">;
+type KeptTop = Pick<IndexScan, "seqs" | "prunedByTop">;
+
+type Top = NonNullable<ScanRequest["top"]>;
 
 const INITIAL_ROWS = 64;
 const ROW_BYTES = 7 * 8;
+
+function compare(a: bigint, b: bigint): number {
+  return a < b ? -1 : Number(a > b);
+}
 
 function difference(a: ExtentTotals, b: ExtentTotals): ExtentTotals {
   return { extents: a.extents - b.extents, sizeBytes: a.sizeBytes - b.sizeBytes };

@@ -3,6 +3,7 @@ import { foldName } from "../core/names.ts";
 import { isFixed } from "./fixed.ts";
 import { conditionOf } from "./predicates.ts";
 import type { Bound, TableUse } from "./table-use.ts";
+import { topOf } from "./top.ts";
 import {
   columnPath,
   isColumnRef,
@@ -17,7 +18,7 @@ import {
 /**
  * Finds what a WHERE clause says about the tables of its FROM clause, so that extents without a row of interest are
  * never opened: bounds on `at` (conjuncts that compare the column itself with an expression free of columns and
- * subqueries) and conditions on other columns (`predicates.ts`). Anything less plain is left to DuckDB, which applies
+ * subqueries), how many rows matter of those within them (`top.ts`), and conditions on other columns (`predicates.ts`). Anything less plain is left to DuckDB, which applies
  * the whole clause in any case; what is found here may be too wide, never too narrow.
  */
 const OPERATORS: Readonly<Record<string, Bound["operator"]>> = {
@@ -39,13 +40,16 @@ export function findBounds(select: JsonObject, uses: readonly TableUse[]): void 
   const from = select["from_table"];
   const where = select["where_clause"];
   // A sample is taken before WHERE, so rows that it drops still count.
-  if (!isObject(from) || !isObject(where) || isObject(select["sample"])) return;
+  if (!isObject(from) || isObject(select["sample"])) return;
   const tables = plainTables(from);
   if (tables === undefined) return;
   const mayBeNull = hasOuterJoin(from);
-  for (const conjunct of conjuncts(where)) {
+  let hasOnlyBounds = true;
+  for (const conjunct of isObject(where) ? conjuncts(where) : []) {
     const found = boundsOf(conjunct);
-    for (const { path, bound } of found) useOf(ownerOf(path, tables), uses)?.bounds.push(bound);
+    const owners = found.map(({ path }) => useOf(ownerOf(path, tables), uses));
+    for (const [i, { bound }] of found.entries()) owners[i]?.bounds.push(bound);
+    hasOnlyBounds &&= found.length > 0 && !owners.includes(undefined);
     if (found.length > 0) continue;
     for (const table of tables) {
       const columnOf = (path: readonly string[]) => (ownerOf(path, tables) === table ? path.at(-1) : undefined);
@@ -53,6 +57,9 @@ export function findBounds(select: JsonObject, uses: readonly TableUse[]): void 
       if (condition !== undefined) useOf(table, uses)?.conditions.push(condition);
     }
   }
+  const top = hasOnlyBounds ? topOf(select) : undefined;
+  const use = useOf(tables[0], uses);
+  if (top !== undefined && use !== undefined) use.top = top;
 }
 
 function useOf(table: NamedTable | undefined, uses: readonly TableUse[]): TableUse | undefined {

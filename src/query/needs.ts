@@ -77,7 +77,10 @@ function mentionOf(use: TableUse, { bounds, operands }: Values): Mention {
   const valueOf = (operand: Operand): Constant | undefined =>
     operands.get(operand) ?? (operand.kind === "expression" ? undefined : operand);
   const predicates = use.conditions.flatMap((condition) => predicateOf(condition, valueOf) ?? []);
-  return { range: rangeOf(use.bounds, bounds), predicates };
+  const mention: Mention = { range: rangeOf(use.bounds, bounds), predicates };
+  // With a bound whose value is not known here, the range is wider than what the query looks at.
+  if (use.top !== undefined && use.bounds.every((bound) => bounds.has(bound))) mention.top = use.top;
+  return mention;
 }
 
 /** Bounds as a range. A bound of another type or NULL says nothing. */

@@ -4,6 +4,7 @@ import type { ColumnSpec } from "../format/types.ts";
 import type { ResultFormat } from "./formats.ts";
 import type { Predicate } from "./predicates.ts";
 import type { Spooled } from "./spool.ts";
+import type { Top } from "./top.ts";
 import type { SystemTableFile, SystemTableName } from "./system-tables.ts";
 import type { QueryUsage } from "./usage.ts";
 
@@ -80,7 +81,12 @@ export type NeededTable = {
 export type Travel = { version: bigint } | { atNs: bigint };
 
 /** What every row satisfies that matters to one mention of a table. */
-export type Mention = { range: { minNs?: bigint; maxNs?: bigint }; predicates: readonly Predicate[] };
+export type Mention = {
+  range: { minNs?: bigint; maxNs?: bigint };
+  predicates: readonly Predicate[];
+  /** So many rows of the range matter, those with the newest or oldest `at`. */
+  top?: Top;
+};
 
 export type TableShape = { name: string; columns: readonly ColumnSpec[] };
 

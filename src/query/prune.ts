@@ -5,13 +5,14 @@ import { statsTests } from "./stats-tests.ts";
 
 /**
  * Which extents of a table a query needs, by rules that are tried one after the other, each cheaper than reading what
- * it leaves out: the range of `at`, then minima, maxima and NULL counts (both where the catalog keeps them), then
- * filters. An extent stays when any mention of the table may need it.
+ * it leaves out: the range of `at`, then minima, maxima and NULL counts, then how many of the newest or oldest rows are
+ * asked for (all where the catalog keeps them), then filters. An extent stays when any mention of the table may need it.
  */
 export type Pruning = {
   total: ExtentTotals;
   byTime: ExtentTotals;
   byStats: ExtentTotals;
+  byTop: ExtentTotals;
   byFilters: ExtentTotals;
   /** What is left. */
   read: ExtentTotals;
@@ -27,10 +28,13 @@ export async function pruneTable(
     range,
     tests: statsTests(predicates, table.columns),
   }));
-  const scan = await catalog.planScan({ tableId: table.id, atSnapshot, filters });
+  const request = { tableId: table.id, atSnapshot, filters };
+  const [first, ...others] = mentions;
+  const top = others.length === 0 ? first?.top : undefined;
+  const scan = await catalog.planScan(top === undefined ? request : { ...request, top });
   const { extents, prunedByFilters } = await pruneByFilters(catalog, table.id, scan.extents, filters);
-  const { total, prunedByTime: byTime, prunedByStats: byStats } = scan;
-  const pruning = { total, byTime, byStats, byFilters: prunedByFilters, read: totalsOf(extents) };
+  const { total, prunedByTime: byTime, prunedByStats: byStats, prunedByTop: byTop } = scan;
+  const pruning = { total, byTime, byStats, byTop, byFilters: prunedByFilters, read: totalsOf(extents) };
   return { extents, pruning };
 }
 
@@ -42,12 +46,13 @@ function totalsOf(extents: readonly PlannedExtent[]): ExtentTotals {
 export function describePruning(
   table: string,
   snapshot: number,
-  { total, byTime, byStats, byFilters, read }: Pruning,
+  { total, byTime, byStats, byTop, byFilters, read }: Pruning,
 ): string {
   const rows: [string, ExtentTotals][] = [
     ["total", total],
     ["pruned by time", byTime],
     ["pruned by min/max", byStats],
+    ["pruned by limit", byTop],
     ["pruned by filter", byFilters],
     ["read", read],
   ];

@@ -217,7 +217,7 @@ class FakeCatalog {
     return [];
   }
 
-  async planScan({ tableId, atSnapshot, filters }: ScanRequest): Promise<ScanPlan> {
+  async planScan({ tableId, ...request }: ScanRequest): Promise<ScanPlan> {
     const index = new ExtentIndex();
     const own = this.#extents.filter((extent) => extent.tableId === tableId);
     for (const [seq, extent] of own.entries()) {
@@ -225,8 +225,7 @@ class FakeCatalog {
     }
     const columns = this.#tables.find(({ id }) => id === tableId)?.columns ?? [];
     const { seqs, ...pruning } = index.scan(
-      atSnapshot,
-      filters,
+      request,
       (name) => columns.find((column) => foldName(column.name) === foldName(name)),
       () => (seq) => own[seq]?.stats ?? [],
     );

@@ -29,6 +29,8 @@ class ResultFile implements AsyncIterableIterator<Uint8Array> {
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => void this.#close();
   #closed: Promise<void> | undefined;
+  /** The next piece is read while the one before it is on its way to the client. */
+  #reading: Promise<Uint8Array> | undefined;
 
   constructor(handle: FileHandle, signal: AbortSignal) {
     this.#handle = handle;
@@ -44,10 +46,20 @@ class ResultFile implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array>> {
     this.#signal.throwIfAborted();
     if (this.#closed !== undefined) return { done: true, value: undefined };
+    const value = await (this.#reading ?? this.#read());
+    if (value.byteLength === 0 || this.#closed !== undefined) {
+      await this.#close();
+      return { done: true, value: undefined };
+    }
+    this.#reading = this.#read();
+    // A failure is for whoever asks for the piece; nobody may ever do.
+    this.#reading.catch(() => {});
+    return { done: false, value };
+  }
+
+  async #read(): Promise<Uint8Array> {
     const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(CHUNK_BYTES));
-    if (bytesRead > 0) return { done: false, value: buffer.subarray(0, bytesRead) };
-    await this.#close();
-    return { done: true, value: undefined };
+    return buffer.subarray(0, bytesRead);
   }
 
   async return(): Promise<IteratorResult<Uint8Array>> {
@@ -57,6 +69,7 @@ class ResultFile implements AsyncIterableIterator<Uint8Array> {
 
   #close(): Promise<void> {
     this.#signal.removeEventListener("abort", this.#onAbort);
+    // Waits for a read that is under way.
     this.#closed ??= this.#handle.close();
     return this.#closed;
   }

@@ -157,8 +157,9 @@ export class QuerySession {
     const folders = [this.#options.folder, ...roots].map(quoteText).join(", ");
     await this.#duckdb.query(connection, `SET GLOBAL allowed_directories = [${folders}]`);
     await this.#duckdb.query(connection, "SET GLOBAL enable_external_access = false");
-    // Every query has a memory budget of its own; its text cannot reach this setting, for SET is no query.
-    await this.#duckdb.query(connection, "SET GLOBAL allowed_configs = ['memory_limit']");
+    // Every query has a memory budget of its own; its text cannot reach these settings, for SET is no query.
+    const changeable = ["memory_limit", "streaming_buffer_size"].map(quoteText).join(", ");
+    await this.#duckdb.query(connection, `SET GLOBAL allowed_configs = [${changeable}]`);
     await this.#duckdb.query(connection, "SET GLOBAL lock_configuration = true");
     this.#locked = true;
   }
@@ -318,9 +319,14 @@ async function openQuery(context: SqlContext, database: string, system: SystemMe
   return { ...context, database, quoted, statement, node, pivot, checked, needs };
 }
 
+/** Of rows that wait to be written. With the default of 1 MB one thread waits for the other half of the time. */
+const STREAMING_BUFFER_BYTES = 8 * 1024 * 1024;
+
 /** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */
 async function begunMeanwhile<T>({ duckdb, connection }: SqlContext, task: () => Promise<T>): Promise<T> {
-  const begun = duckdb.query(connection, "BEGIN TRANSACTION");
+  const begun = duckdb
+    .query(connection, `SET streaming_buffer_size = '${STREAMING_BUFFER_BYTES}B'`)
+    .then(() => duckdb.query(connection, "BEGIN TRANSACTION"));
   try {
     return await task();
   } finally {

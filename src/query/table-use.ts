@@ -1,4 +1,5 @@
 import type { Condition } from "./predicates.ts";
+import type { Top } from "./top.ts";
 import type { JsonObject } from "./tree.ts";
 
 /** One mention of a table. */
@@ -15,6 +16,8 @@ export type TableUse = {
   bounds: Bound[];
   /** The same of other columns. */
   conditions: Condition[];
+  /** Rows that matter at most, of those within the bounds. */
+  top?: Top;
   /** Whether the query may touch columns that it does not name (`*`). */
   needsAllColumns: boolean;
 };

@@ -37,13 +37,12 @@ export class ScanPlanner {
   }
 
   /** To be called within a transaction: all that it reads is of one state. */
-  plan({ tableId, atSnapshot, filters }: ScanRequest): ScanPlan {
+  plan({ tableId, ...request }: ScanRequest): ScanPlan {
     const index = this.#indexOf(tableId);
     const columns = this.#schema.tableById(tableId)?.columns ?? [];
     const byName = new Map(columns.map((column) => [foldName(column.name), column]));
     const { seqs, ...pruning } = index.scan(
-      atSnapshot,
-      filters,
+      request,
       (name) => byName.get(foldName(name)),
       (wanted) => this.#loader(columns, wanted),
     );

@@ -1,4 +1,4 @@
-import type { Connection, DuckDb } from "./duckdb.ts";
+import type { Connection, DataChunk, DuckDb } from "./duckdb.ts";
 import { readTexts, STRUCT_BYTES } from "./text-vector.ts";
 
 /** Texts are copied out in pieces of about this size: one chunk of 2,048 rows may hold gigabytes. */
@@ -17,18 +17,23 @@ export async function writeLines(
   write: (lines: Uint8Array) => void,
 ): Promise<number> {
   const statement = await duckdb.prepare(connection, sql);
+  let next: Promise<DataChunk | null> | undefined;
   try {
     const result = await duckdb.execute_prepared_streaming(statement);
     let rows = 0;
+    next = duckdb.fetch_chunk(result);
     for (;;) {
-      const chunk = await duckdb.fetch_chunk(result);
+      const chunk = await next;
       const size = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
       if (chunk === null || size === 0) return rows;
+      // DuckDB works on the next chunk meanwhile.
+      next = duckdb.fetch_chunk(result);
       const structs = duckdb.vector_get_data(duckdb.data_chunk_get_vector(chunk, 0), size * STRUCT_BYTES);
       for (const piece of piecesOf(structs)) write(linesOf(duckdb, piece));
       rows += size;
     }
   } finally {
+    await Promise.allSettled([next]);
     duckdb.destroy_prepare_sync(statement);
   }
 }
