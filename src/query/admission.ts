@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
+import { WaitingLine } from "../core/waiting-line.ts";
 
 /**
  * Who may run now.
@@ -57,13 +58,11 @@ const DEFAULT_MAX_WAIT_MS = 10_000;
 /** Large queries take many seconds themselves: waiting for one of them is worth it for longer. */
 const DEFAULT_MAX_LARGE_WAIT_MS = 30_000;
 
-type Waiter = { ticket: Ticket; resolve(): void; reject(error: Error): void };
-
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #tenants = new Map<string, number>();
-  readonly #small = new Set<Waiter>();
-  readonly #large = new Set<Waiter>();
+  readonly #small: WaitingLine<Ticket, void>;
+  readonly #large: WaitingLine<Ticket, void>;
   #inFlight = 0;
   #reservedBytes = 0;
   #largeBytes = 0;
@@ -71,6 +70,8 @@ export class Admission {
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
+    this.#small = new WaitingLine(options.clock);
+    this.#large = new WaitingLine(options.clock);
   }
 
   /** What is held and waited for; all zero when nothing runs. */
@@ -122,36 +123,25 @@ export class Admission {
     await this.#wait(ticket, line, signal);
   }
 
-  async #wait(ticket: Ticket, line: Set<Waiter>, signal: AbortSignal): Promise<void> {
-    const { clock, maxWaitMs = DEFAULT_MAX_WAIT_MS, maxLargeWaitMs = DEFAULT_MAX_LARGE_WAIT_MS } = this.#options;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Out of line in the same moment: what is granted to one that gave up would be lost.
-    const giveUp = (reason: Error): void => {
-      line.delete(waiter);
-      reject(reason);
-      this.#serve();
-    };
-    const waiter: Waiter = { ticket, resolve, reject: giveUp };
-    const onAbort = (): void => giveUp(signal.reason as Error);
-    const timer = clock.after(ticket.outgrown ? maxLargeWaitMs : maxWaitMs, () => giveUp(this.#full(ticket)));
-    signal.addEventListener("abort", onAbort, { once: true });
-    line.add(waiter);
+  async #wait(ticket: Ticket, line: WaitingLine<Ticket, void>, signal: AbortSignal): Promise<void> {
+    const { maxWaitMs = DEFAULT_MAX_WAIT_MS, maxLargeWaitMs = DEFAULT_MAX_LARGE_WAIT_MS } = this.#options;
+    const timeoutMs = ticket.outgrown ? maxLargeWaitMs : maxWaitMs;
     try {
-      await promise;
-    } finally {
-      timer.cancel();
-      signal.removeEventListener("abort", onAbort);
+      await line.wait(ticket, { signal, timeoutMs, onTimeout: () => this.#full(ticket) });
+    } catch (error) {
+      // Others may fit where this one did not.
+      this.#serve();
+      throw error;
     }
   }
 
   /** Serves the lines in order. The large ones first: small ones come all the time, and would never let them in. */
   #serve(): void {
     for (const line of [this.#large, this.#small]) {
-      for (const waiter of line) {
-        if (!this.#fits(waiter.ticket)) break;
-        line.delete(waiter);
-        this.#take(waiter.ticket);
-        waiter.resolve();
+      for (const ticket of line.keys()) {
+        if (!this.#fits(ticket)) break;
+        this.#take(ticket);
+        line.serve(ticket, undefined);
       }
     }
   }

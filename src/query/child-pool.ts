@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError, messageOf, systemCodeOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import { WaitingLine } from "../core/waiting-line.ts";
 import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 
 /**
@@ -51,11 +52,6 @@ const MAX_RESTART_DELAY_MS = 30_000;
 /** Starting one costs 300 ms of processor time: more than most large queries take. */
 const DEFAULT_KEEP_SPARE_MS = 60_000;
 
-type Waiter = {
-  resolve(process: QueryProcess): void;
-  reject(error: Error): void;
-};
-
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   return new Pool(options);
 }
@@ -66,7 +62,8 @@ class Pool implements ChildPool {
   readonly #processOptions: ProcessOptions;
   readonly #all = new Set<QueryProcess>();
   readonly #idle: QueryProcess[] = [];
-  readonly #waiters = new Set<Waiter>();
+  /** Each with a key of its own. */
+  readonly #waiters: WaitingLine<symbol, QueryProcess>;
   readonly #restarts = new Set<TimerHandle>();
   #wanted: number;
   #large = 0;
@@ -76,6 +73,7 @@ class Pool implements ChildPool {
 
   constructor(options: ChildPoolOptions) {
     this.#options = options;
+    this.#waiters = new WaitingLine(options.clock);
     this.#wanted = options.children;
     this.maxProcesses = Math.max(options.children, options.maxChildren ?? 0);
     mkdirSync(options.tempDir, { recursive: true, mode: 0o700 });
@@ -130,7 +128,8 @@ class Pool implements ChildPool {
     const free = this.#idle.pop();
     if (free !== undefined) return Promise.resolve(free);
     if (this.#waiters.size >= (this.#options.maxQueued ?? DEFAULT_MAX_QUEUED)) return Promise.reject(this.#busy());
-    return this.#wait(signal);
+    const { maxWaitMs = DEFAULT_MAX_WAIT_MS } = this.#options;
+    return this.#waiters.wait(Symbol("query"), { signal, timeoutMs: maxWaitMs, onTimeout: () => this.#busy() });
   }
 
   release(child: QueryProcess, rssBytes = 0): void {
@@ -154,33 +153,13 @@ class Pool implements ChildPool {
     this.#shrinking?.cancel();
     for (const timer of this.#restarts) timer.cancel();
     const stopping = new EngineError("unavailable", "the server is stopping");
-    for (const waiter of this.#waiters) waiter.reject(stopping);
+    for (const waiter of this.#waiters.keys()) this.#waiters.refuse(waiter, stopping);
     const children = [...this.#all];
     for (const child of children) child.kill(stopping);
     await Promise.all(children.map((child) => child.exited()));
     const { baseFolder } = this.#processOptions;
     rmSync(baseFolder, { recursive: true, force: true });
     ownFolders.delete(baseFolder);
-  }
-
-  async #wait(signal: AbortSignal): Promise<QueryProcess> {
-    const { promise, resolve, reject } = Promise.withResolvers<QueryProcess>();
-    // Out of line in the same moment: a process offered to a waiter that gave up would be lost.
-    const giveUp = (reason: Error): void => {
-      this.#waiters.delete(waiter);
-      reject(reason);
-    };
-    const waiter: Waiter = { resolve, reject: giveUp };
-    const onAbort = (): void => giveUp(signal.reason as Error);
-    const timer = this.#options.clock.after(this.#options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS, () => giveUp(this.#busy()));
-    signal.addEventListener("abort", onAbort, { once: true });
-    this.#waiters.add(waiter);
-    try {
-      return await promise;
-    } finally {
-      timer.cancel();
-      signal.removeEventListener("abort", onAbort);
-    }
   }
 
   #busy(): EngineError {
@@ -191,13 +170,9 @@ class Pool implements ChildPool {
   }
 
   #offer(child: QueryProcess): void {
-    const waiter = this.#waiters.values().next().value;
-    if (waiter === undefined) {
-      this.#idle.push(child);
-      return;
-    }
-    this.#waiters.delete(waiter);
-    waiter.resolve(child);
+    const waiter = this.#waiters.keys().next().value;
+    if (waiter === undefined) this.#idle.push(child);
+    else this.#waiters.serve(waiter, child);
   }
 
   /** False when the process could not even be started. */
@@ -240,7 +215,7 @@ class Pool implements ChildPool {
     const delayMs = Math.min(MAX_RESTART_DELAY_MS, 500 * 2 ** this.#failedStarts++);
     this.#options.log.error({ err: error, retryInMs: delayMs }, "a query process does not start");
     const failure = new EngineError("unavailable", `query processes do not start: ${messageOf(error)}`);
-    if (this.#all.size <= 1) for (const waiter of this.#waiters) waiter.reject(failure);
+    if (this.#all.size <= 1) for (const waiter of this.#waiters.keys()) this.#waiters.refuse(waiter, failure);
     const timer = this.#options.clock.after(
       delayMs,
       () => {
