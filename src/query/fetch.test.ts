@@ -14,7 +14,7 @@ import { tlmToParquet } from "../io/duckdb/parquet.ts";
 import { tlmFixture } from "../io/duckdb/tlm-fixture.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
-import { ByteBudget } from "./byte-budget.ts";
+import { ReadBudget } from "./read-budget.ts";
 import { bytesOf, extentOf, RemoteStore } from "./cache/cache.test-kit.ts";
 import { createExtentFetcher, type ExtentFetcher, type FetchTable } from "./fetch.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
@@ -85,7 +85,7 @@ describe("extents", () => {
     const extents = await addExtents(40);
     const tables = [tableOf(extents.slice(0, 30)), tableOf([]), tableOf(extents.slice(30))];
     fetcher = fetcherOver(store, 0);
-    const budget = new ByteBudget(400 * KIB);
+    const budget = new ReadBudget(400 * KIB);
     const fetched = await fetcher.fetch(tables, { signal: never, budget });
     expect(fetched.tables.map((table) => table.extents.length)).toEqual([30, 0, 10]);
     for (const [n, extent] of fetched.tables.flatMap((table) => table.extents).entries()) {
@@ -101,12 +101,12 @@ describe("extents", () => {
   test("of one query leave requests to the store for others", async () => {
     const extents = await addExtents(40);
     const open = store.hold();
-    const many = fetcher.fetch([tableOf(extents)], { signal: never, budget: new ByteBudget(Infinity) });
+    const many = fetcher.fetch([tableOf(extents)], { signal: never, budget: new ReadBudget(Infinity) });
     await expect.poll(() => store.gets.length).toBe(16);
     const [other] = await addExtents(41).then((all) => all.slice(40));
     const one = fetcher.fetch([tableOf(other === undefined ? [] : [other])], {
       signal: never,
-      budget: new ByteBudget(Infinity),
+      budget: new ReadBudget(Infinity),
     });
     await expect.poll(() => store.gets.length).toBe(17);
     open();
@@ -117,7 +117,7 @@ describe("extents", () => {
   test("past the budget are refused before the first request, and cached ones are free", async () => {
     const extents = await addExtents(40);
     const refused = await failureOf(
-      fetcher.fetch([tableOf(extents)], { signal: never, budget: new ByteBudget(399 * KIB) }),
+      fetcher.fetch([tableOf(extents)], { signal: never, budget: new ReadBudget(399 * KIB) }),
     );
     expect(refused).toMatchObject({
       code: "budget_exceeded",
@@ -128,13 +128,13 @@ describe("extents", () => {
       },
     });
     expect(store.gets).toEqual([]);
-    const half = new ByteBudget(200 * KIB);
+    const half = new ReadBudget(200 * KIB);
     await fetcher.fetch([tableOf(extents.slice(0, 20))], { signal: never, budget: half });
-    const rest = new ByteBudget(200 * KIB);
+    const rest = new ReadBudget(200 * KIB);
     const all = await fetcher.fetch([tableOf(extents)], { signal: never, budget: rest });
     expect(all.cacheHits).toBe(20);
     expect(rest.usedBytes).toBe(200 * KIB);
-    await fetcher.fetch([tableOf(extents)], { signal: never, budget: new ByteBudget(0) });
+    await fetcher.fetch([tableOf(extents)], { signal: never, budget: new ReadBudget(0) });
   });
 
   test("of a query that is cancelled are not waited for, and leave nothing", async () => {
@@ -142,7 +142,7 @@ describe("extents", () => {
     const open = store.hold();
     const stop = new AbortController();
     const fetching = failureOf(
-      fetcher.fetch([tableOf(extents)], { signal: stop.signal, budget: new ByteBudget(Infinity) }),
+      fetcher.fetch([tableOf(extents)], { signal: stop.signal, budget: new ReadBudget(Infinity) }),
     );
     await delay(50);
     const startedMs = performance.now();
@@ -159,7 +159,7 @@ describe("extents", () => {
     const extents = await addExtents(40);
     await local.delete(["t/3.tlm"]);
     const failure = await failureOf(
-      fetcher.fetch([tableOf(extents)], { signal: never, budget: new ByteBudget(Infinity) }),
+      fetcher.fetch([tableOf(extents)], { signal: never, budget: new ReadBudget(Infinity) }),
     );
     expect(failure).toMatchObject({ code: "query_failed", message: "the data of extent e3 is missing" });
     expect(store.gets.length).toBeLessThan(40);
@@ -167,12 +167,12 @@ describe("extents", () => {
 
   test("in Parquet are charged with the columns that are needed of them", async () => {
     const extent = await addParquet();
-    const budget = new ByteBudget(extent.sizeBytes / 2);
+    const budget = new ReadBudget(extent.sizeBytes / 2);
     await fetcher.fetch([tableOf([extent], ["at", "i"])], { signal: never, budget });
     expect(budget.usedBytes).toBe(store.bytesAsked);
     expect(budget.usedBytes).toBeGreaterThan(64 * KIB);
-    await fetcher.fetch([tableOf([extent], ["i"])], { signal: never, budget: new ByteBudget(0) });
-    const small = new ByteBudget(100 * KIB);
+    await fetcher.fetch([tableOf([extent], ["i"])], { signal: never, budget: new ReadBudget(0) });
+    const small = new ReadBudget(100 * KIB);
     expect(
       await failureOf(fetcher.fetch([tableOf([extent], ["body"])], { signal: never, budget: small })),
     ).toMatchObject({ code: "budget_exceeded" });
@@ -183,7 +183,7 @@ describe("extents", () => {
     const extent = await addParquet();
     const inPlace = fetcherOver(local);
     const fetchWith = async (allowedBytes: number, needed?: readonly string[]): Promise<number> => {
-      const budget = new ByteBudget(allowedBytes);
+      const budget = new ReadBudget(allowedBytes);
       const fetched = await inPlace.fetch([tableOf([extent], needed)], { signal: never, budget });
       expect(fetched.tables[0]?.extents[0]?.path).toBe(local.localPath?.(extent.key));
       return budget.usedBytes;

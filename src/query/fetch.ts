@@ -5,7 +5,7 @@ import { Semaphore } from "../core/concurrency.ts";
 import { systemCodeOf } from "../core/errors.ts";
 import { ParquetFooterError } from "../format/parquet-footer.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
-import type { ByteBudget } from "./byte-budget.ts";
+import type { ReadBudget } from "./read-budget.ts";
 import { ExtentCache, type ExtentCacheOptions, type Lease } from "./cache/extent-cache.ts";
 import { mayBePartial } from "./cache/partial-file.ts";
 import { locateFooter, neededBytes } from "./cache/parquet-ranges.ts";
@@ -33,7 +33,7 @@ export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "ext
 export type FetchRequest = {
   signal: AbortSignal;
   /** Charged with what is about to be read from the object store. */
-  budget: ByteBudget;
+  budget: ReadBudget;
 };
 
 export type Fetched = {

@@ -5,7 +5,7 @@ import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
-import { ByteBudget } from "./byte-budget.ts";
+import { ReadBudget } from "./read-budget.ts";
 import { Admission, type Permit } from "./admission.ts";
 import { budgetError, budgetOf, loweredBudget, type QueryBudget } from "./budget.ts";
 import type { ChildPool } from "./child-pool.ts";
@@ -167,7 +167,7 @@ class Queries {
     const { memoryBytes, objectStoreBytes } = context.budget;
     const supervision = supervise({ ...context, ...this.#options, child, watchdog: this.#watchdog });
     const isKnown = this.#largeTexts.has(request);
-    const budget = new ByteBudget(objectStoreBytes);
+    const budget = new ReadBudget(objectStoreBytes);
     let fetched: Fetched | undefined;
     let system: readonly SystemTableFile[] = [];
     let rssBytes = 0;

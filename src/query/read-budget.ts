@@ -4,7 +4,7 @@ import { budgetError } from "./budget.ts";
  * What one query may read from the object store. Bytes are charged before they are requested, so the store never
  * delivers more than was allowed; what comes from the cache, or from a fetch that another query pays for, is free.
  */
-export class ByteBudget {
+export class ReadBudget {
   readonly #allowedBytes: number;
   #usedBytes = 0;
 
