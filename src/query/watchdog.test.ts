@@ -11,6 +11,7 @@ function fake() {
   let measured = 0;
   const meter: MemoryMeter = {
     periodMs: 20,
+    minPeriodMs: 2,
     measure(pids, take) {
       measured++;
       for (const pid of pids) take(pid, resident.get(pid) ?? 0);
@@ -47,6 +48,22 @@ test("a process is killed at the first look past its budget, alone, and what it 
     },
   });
   expect(watch.peakBytes()).toBe(165 * MIB);
+});
+
+test("it looks more often the less is left", () => {
+  const { resident, clock, killed, childOf, watchdog, looks } = fake();
+  watchdog.watch(childOf(1), 100 * MIB);
+  const before = looks();
+  clock.advance(200);
+  expect(looks() - before).toBe(10);
+  resident.set(1, 156 * MIB);
+  clock.advance(20);
+  const near = looks();
+  clock.advance(20);
+  expect(looks() - near).toBe(10);
+  resident.set(1, 165 * MIB);
+  clock.advance(2);
+  expect(killed).toHaveLength(1);
 });
 
 test("it looks only while there is something to watch", () => {

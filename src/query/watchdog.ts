@@ -6,7 +6,8 @@ import { budgetError } from "./budget.ts";
 /**
  * Holds query processes to their memory from outside. DuckDB's own limit counts DuckDB's own buffers only, and the
  * kernel's (RLIMIT_DATA, Linux only) is set once per process, for the largest budget. So while queries run, resident
- * memory is looked at every few milliseconds, and a process that grew past what its query is allowed is killed.
+ * memory is looked at every few milliseconds, the more often the less is left, and a process that grew past what its
+ * query is allowed is killed.
  */
 export type Watched = { readonly pid: number | undefined; kill(reason: Error): void };
 
@@ -23,8 +24,10 @@ export type WatchdogOptions = {
 };
 
 export type MemoryMeter = {
-  /** How often to look. */
+  /** How often to look, where nothing is near its limit. */
   readonly periodMs: number;
+  /** How often to look at most. */
+  readonly minPeriodMs: number;
   /** Calls back with the bytes of each process that could be read; at once, or later. */
   measure(pids: readonly number[], take: (pid: number, bytes: number) => void): void;
 };
@@ -37,6 +40,9 @@ const SLACK_SHARE = 0.1;
 export function growthLimit(allowedBytes: number): number {
   return allowedBytes + Math.max(MIN_SLACK_BYTES, allowedBytes * SLACK_SHARE);
 }
+
+/** About as fast as a process can fill memory: what is left lasts so long at least. */
+const MAX_GROWTH_BYTES_PER_MS = 4 * 1024 * 1024;
 
 type Entry = { child: Watched; pid: number; allowedBytes: number; baseBytes: number | undefined; peakBytes: number };
 
@@ -58,7 +64,7 @@ export class Watchdog {
     const entry: Entry = { child, pid, allowedBytes, baseBytes: undefined, peakBytes: 0 };
     this.#entries.set(pid, entry);
     this.#meter.measure([pid], (_pid, bytes) => (entry.baseBytes ??= bytes));
-    this.#timer ??= this.#clock.every(this.#meter.periodMs, () => this.#look());
+    this.#expectNear(allowedBytes);
     return { peakBytes: () => entry.peakBytes, stop: () => this.#forget(entry) };
   }
 
@@ -69,7 +75,15 @@ export class Watchdog {
     this.#timer = undefined;
   }
 
+  /** Looks again before a process can have grown by so much. */
+  #expectNear(leftBytes: number): void {
+    const { periodMs, minPeriodMs } = this.#meter;
+    const delayMs = Math.max(minPeriodMs, Math.min(periodMs, leftBytes / MAX_GROWTH_BYTES_PER_MS));
+    this.#timer ??= this.#clock.after(delayMs, () => this.#look());
+  }
+
   #look(): void {
+    this.#timer = undefined;
     this.#meter.measure([...this.#entries.keys()], (pid, bytes) => {
       const entry = this.#entries.get(pid);
       if (entry === undefined) return;
@@ -79,6 +93,8 @@ export class Watchdog {
       this.#forget(entry);
       entry.child.kill(budgetError("memory_bytes", entry.peakBytes, entry.allowedBytes));
     });
+    const left = Array.from(this.#entries.values(), (entry) => growthLimit(entry.allowedBytes) - entry.peakBytes);
+    if (left.length > 0) this.#expectNear(Math.min(...left));
   }
 }
 
@@ -90,6 +106,7 @@ export function platformMeter(platform: NodeJS.Platform = process.platform): Mem
 /** A read of `/proc` takes some ten microseconds, less than handing it to another thread would. */
 const procMeter: MemoryMeter = {
   periodMs: 20,
+  minPeriodMs: 2,
   measure(pids, take) {
     for (const pid of pids) {
       const bytes = procResidentBytes(pid);
@@ -113,6 +130,7 @@ function psMeter(): MemoryMeter {
   let running = false;
   return {
     periodMs: 100,
+    minPeriodMs: 100,
     measure(pids, take) {
       if (running) return;
       running = true;
