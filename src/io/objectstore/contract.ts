@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import { seededRandom } from "../../core/random.ts";
 import { InvalidObjectKey, ObjectNotFound } from "./objectstore.ts";
@@ -18,7 +19,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     });
     afterEach(() => opened.dispose());
 
-    it.each([0, 1, 4_095, 4_096, 1_000_000])("gives back %i bytes as they were", async (sizeBytes) => {
+    it.each([0, 1, 4_095, 4_096, 1_000_000, 20_000_001])("gives back %i bytes as they were", async (sizeBytes) => {
       const bytes = seededRandom(sizeBytes).fill(new Uint8Array(sizeBytes));
       await store.put("p/db/t/2026-01-01/x.tlm", bytes);
       expect(Buffer.compare(await store.get("p/db/t/2026-01-01/x.tlm"), bytes)).toBe(0);
@@ -110,6 +111,38 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect(info).toEqual({ key: "a", sizeBytes: 5, modifiedAtMs: (await store.head("a"))?.modifiedAtMs });
     });
 
+    it("tells when an object was written", async () => {
+      await store.put("a", text("x"));
+      const info = await store.head("a");
+      // Some stores tell it in seconds, by a clock of their own.
+      expect(Math.abs((info?.modifiedAtMs ?? 0) - systemClock.nowMs())).toBeLessThan(60_000);
+    });
+
+    it("takes every character that a key may hold", async () => {
+      const keys = bytewise([...SPECIAL_KEYS]);
+      await putAll(store, keys);
+      expect(await keysOf(store, "")).toEqual(keys);
+      for (const key of keys) {
+        expect(Buffer.from(await store.get(key)).toString()).toBe(key);
+        expect(await store.head(key)).toMatchObject({ key });
+        expect(await keysOf(store, key)).toEqual([key]);
+        expect(await keysOf(store, "", key)).toEqual(keys.slice(keys.indexOf(key) + 1));
+      }
+      await store.delete(keys);
+      expect(await keysOf(store, "")).toEqual([]);
+    });
+
+    it("lists and deletes more objects than one request of a remote store takes", async () => {
+      const keys = Array.from({ length: 1_050 }, (_, i) => `many/${String(i).padStart(4, "0")}`);
+      await putAll(store, [...keys, "other"]);
+      expect(await keysOf(store, "many/")).toEqual(keys);
+      expect(await keysOf(store, "", "many/0009")).toEqual([...keys.slice(10), "other"]);
+      // A reader that stops early leaves the rest alone.
+      for await (const { key } of store.list("many/")) if (key === keys[3]) break;
+      await store.delete([...keys, "many/none"]);
+      expect(await keysOf(store, "")).toEqual(["other"]);
+    });
+
     it("deletes, and ignores what is missing", async () => {
       await putAll(store, ["a/1", "a/2", "b/1"]);
       await store.delete(["a/1", "b/1", "a/none", "none/none", "a", "b/1"]);
@@ -156,6 +189,15 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       await expect(store.get("a", { signal })).rejects.toThrow("client left");
     });
 
+    it("gives up a write that is under way", async () => {
+      const controller = new AbortController();
+      const put = store.put("a", new Uint8Array(40_000_000), { signal: controller.signal });
+      controller.abort(new Error("client left"));
+      await expect(put).rejects.toThrow("client left");
+      await store.put("b", text("x"));
+      expect(Buffer.from(await store.get("b")).toString()).toBe("x");
+    });
+
     it("takes many writers at once", async () => {
       const keys = Array.from({ length: 200 }, (_, i) => `p/t${i % 3}/d${i % 7}/${String(i).padStart(3, "0")}`);
       await Promise.all(keys.map((key) => store.put(key, text(key))));
@@ -171,6 +213,23 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
 // A folder sorts by its name with the slash: "a.b" < "a/b" < "a0"; and UTF-8 differs from UTF-16 past U+FFFF.
 const UNSORTED = ["a0", "a/c/d", "B", "a/b.c", "\u{1f600}", "a.b", "\uffee", "a/b", "é/x", "z/y/x/w"];
 const SORTED = ["B", "a.b", "a/b", "a/b.c", "a/c/d", "a0", "z/y/x/w", "é/x", "\uffee", "\u{1f600}"];
+
+/** What means something in URLs, XML, HTTP headers, signatures or shells, and is allowed in keys. */
+const SPECIAL_KEYS = [
+  "a b",
+  "a+b",
+  "a%20b",
+  "a%2Fb",
+  "100%",
+  "q?x=1&y=2#z",
+  "<&amp;>'\"`",
+  "*!()$;:@=,~^|{}[]",
+  "back\\slash",
+  "tail ",
+  "-dash/_under/x.y.",
+  "e\u0301/\u00e9",
+  "\u2028/日本/\u{1f600}",
+];
 
 function text(value: string): Uint8Array {
   return Buffer.from(value);

@@ -88,4 +88,12 @@ export const objectKeys = {
   extent(e: { prefix: string; database: string; table: string; day: string; id: string; format: string }): string {
     return `${e.prefix}/${e.database}/${e.table}/${e.day}/${e.id}.${e.format}`;
   },
+  /** A staged write of an ingest node. No database's name starts with `_`. */
+  staged(s: { prefix: string; node: string; id: string }): string {
+    return `${objectKeys.allStaged(s.prefix)}${s.node}/${s.id}`;
+  },
+  /** What the keys of all staged writes start with. */
+  allStaged: (prefix: string): string => `${prefix}/_staged/`,
+  /** What the keys of all damaged staged writes start with: they were set aside, each with its `.reason`. */
+  allDamaged: (prefix: string): string => `${prefix}/_damaged/`,
 };

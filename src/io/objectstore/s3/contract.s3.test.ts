@@ -1,0 +1,17 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { describeObjectStore } from "../contract.ts";
+import { openInNewBucket } from "./s3.test-kit.ts";
+import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
+
+const program = await findVersitygw();
+
+describe.skipIf(program === undefined)("versitygw", () => {
+  let server: Versitygw;
+  beforeAll(async () => (server = await startVersitygw(program ?? "")));
+  afterAll(() => server.stop());
+
+  describeObjectStore("s3", async () => {
+    const { store } = await openInNewBucket(server);
+    return { store, dispose: async () => store.close() };
+  });
+});
