@@ -11,7 +11,7 @@ import { VERSION } from "../src/core/version.ts";
  * package moves to the top and is loaded at each start, `engine --version` included; so these are turned into
  * `require` calls where they are used, which run when the module around them first does.
  */
-const OUTSIDE = /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|piscina)$/;
+const OUTSIDE = /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|piscina|postgres|@aws-sdk\/client-s3)$/;
 
 const requireOutside: Plugin = {
   name: "require-outside",

@@ -27,10 +27,13 @@ Side: S server, C command line and local engine, SC both.
 const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
   ["", "The file itself"],
   ["storage", "Storage"],
+  ["objstore", "Object store (S3)"],
   ["catalog", "Catalog"],
   ["server", "Server"],
   ["ingest", "Ingest"],
   ["query", "Queries"],
+  ["compaction", "Compaction"],
+  ["retention", "Retention and deletion"],
   ["client", "Client commands"],
   ["log", "Logging"],
 ];

@@ -109,6 +109,30 @@ export const keyPrefix: Kind<string> = {
   format: String,
 };
 
+/** A bucket as S3 stores name them; some take capitals and underscores, and names longer than Amazon's 63. */
+export const bucketName: Kind<string> = {
+  accepts: "3 to 255 letters, digits, '.', '_', '-', with a letter or digit at both ends",
+  label: "bucket name",
+  parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/.test(text) ? text : undefined),
+  format: String,
+};
+
+/** A region; it is a part of host names and signatures. */
+export const regionName: Kind<string> = {
+  accepts: "1 to 63 letters, digits, '-', '_', with a letter or digit at both ends",
+  label: "region",
+  parse: (text) => (/^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/.test(text) ? text : undefined),
+  format: String,
+};
+
+/** The public half of a key pair: it stands between slashes and commas in a signature. */
+export const accessKeyId: Kind<string> = {
+  accepts: "1 to 128 visible ASCII characters without '/' and ','",
+  label: "access key",
+  parse: (text) => (/^[\x21-\x2b\x2d\x2e\x30-\x7e]{1,128}$/.test(text) ? text : undefined),
+  format: String,
+};
+
 /** Where a server listens. Port 0 lets the system choose. */
 export type Address = { readonly host: string; readonly port: number };
 
@@ -157,6 +181,9 @@ export const bearerToken: Kind<string> = {
   hide: () => HIDDEN,
 };
 
+/** The secret half of a key pair. */
+export const secretAccessKey: Kind<string> = { ...bearerToken, label: "secret key" };
+
 /** Origins allowed by CORS, separated by commas; `*` alone allows all. */
 export const origins: Kind<readonly string[]> = {
   accepts: "origins separated by commas (https://app.example.com, or * for all)",
@@ -179,6 +206,59 @@ function checkOrigins(items: readonly string[]): readonly string[] | undefined {
     return bare ? url.origin : undefined;
   });
   return found.every((item) => item !== undefined) ? found : undefined;
+}
+
+/** What a node may be. `all_in_one` is the sum of the others. */
+const ROLE_NAMES = ["all_in_one", "edge", "query", "ingest", "committer", "worker", "compaction"] as const;
+
+export type RoleName = (typeof ROLE_NAMES)[number];
+
+/** The roles of a node by name. A name that is no role does not stop the start: see `rolesOf`. */
+export const roles: Kind<readonly string[]> = {
+  accepts: `roles separated by commas: ${ROLE_NAMES.join(", ")}`,
+  label: ROLE_NAMES.map((name) => `\`${name}\``).join(", ") + "; several separated by commas",
+  parse: (text) => namesIn(text.split(",")),
+  parseNative: (value) => namesIn(textsIn(value) ?? []),
+  format: (value) => value.join(","),
+};
+
+function namesIn(items: readonly string[]): readonly string[] | undefined {
+  const names = items.map((item) => item.trim().toLowerCase()).filter((item) => item !== "");
+  return names.length === 0 ? undefined : [...new Set(names)];
+}
+
+/** The names among them that are no roles. */
+export function unknownRoles(names: readonly string[]): string[] {
+  return names.filter((name) => !ROLE_NAMES.some((known) => known === name));
+}
+
+/** What a node with these names is. One of them that is no role makes it everything, so that nothing is left undone. */
+export function rolesOf(names: readonly string[]): ReadonlySet<RoleName> {
+  const known = ROLE_NAMES.filter((name) => names.includes(name));
+  return new Set(unknownRoles(names).length > 0 || known.includes("all_in_one") ? ["all_in_one"] : known);
+}
+
+const MAX_PEER_URLS = 1_000;
+
+/** Base addresses of servers, separated by commas. */
+export const peerUrls: Kind<readonly string[]> = {
+  accepts: `1 to ${MAX_PEER_URLS} http:// or https:// addresses separated by commas, each without user, query or fragment`,
+  label: "list of URLs",
+  parse: (text, context) => urlsIn(text.split(","), context),
+  parseNative: (value) => urlsIn(textsIn(value) ?? [], { baseDir: "", userHome: "" }),
+  format: (value) => value.join(","),
+  hide: (text) => text.split(",").map(hidePassword).join(","),
+};
+
+function urlsIn(items: readonly string[], context: ReadContext): readonly string[] | undefined {
+  if (items.length === 0 || items.length > MAX_PEER_URLS) return undefined;
+  const urls = items.map((item) => baseUrl.parse(item.trim(), context));
+  return urls.every((url) => url !== undefined) ? [...new Set(urls)] : undefined;
+}
+
+/** The items of an array of text. */
+function textsIn(value: unknown): string[] | undefined {
+  return Array.isArray(value) && value.every((item) => typeof item === "string") ? value : undefined;
 }
 
 /** The catalog: a file on this machine, or a database server. */

@@ -116,7 +116,51 @@ export const OPTIONS = {
     derivedFrom: "localDb",
     side: "SC",
     secret: true,
-    doc: "Catalog: a SQLite file, or a PostgreSQL server (not supported yet).",
+    doc: "Catalog: a SQLite file, or a database of a PostgreSQL server that all nodes share. TLS by the URL's parameters as for libpq: `sslmode`, `sslrootcert`, `sslcert`, `sslkey`.",
+  }),
+  catalogMaxConns: option({
+    env: "ENGINE_CATALOG_MAX_CONNS",
+    toml: "catalog.max_conns",
+    kind: kinds.integer({ min: 1, max: 1_000 }),
+    default: 16,
+    side: "S",
+    doc: "Connections that a node opens to a PostgreSQL catalog, at most.",
+  }),
+  catalogAcquireTimeoutSecs: option({
+    env: "ENGINE_CATALOG_ACQUIRE_TIMEOUT_SECS",
+    toml: "catalog.acquire_timeout_secs",
+    kind: kinds.integer({ min: 1, max: 3_600 }),
+    default: 10,
+    side: "S",
+    doc: "Seconds that a request waits for a connection to a PostgreSQL catalog, be they all in use or the server away; then it fails with `unavailable`.",
+  }),
+  roles: option({
+    env: "ENGINE_ROLES",
+    toml: "server.roles",
+    kind: kinds.roles,
+    default: ["all_in_one"],
+    side: "S",
+    doc:
+      "What this server is: everything, or parts of a cluster, which share a PostgreSQL catalog. A name that is no role " +
+      "gets a warning and runs everything.",
+  }),
+  queryPeers: optional({
+    env: "ENGINE_QUERY_PEERS",
+    toml: "server.query_peers",
+    kind: kinds.peerUrls,
+    whenUnset: "an edge answers queries itself",
+    side: "S",
+    doc:
+      "Servers to which the role `edge` forwards queries and reads of the catalog; an array in TOML. Each address of a " +
+      "DNS name is a peer of its own, and names are looked up again every few seconds.",
+  }),
+  ingestPeers: optional({
+    env: "ENGINE_INGEST_PEERS",
+    toml: "server.ingest_peers",
+    kind: kinds.peerUrls,
+    whenUnset: "an edge ingests itself",
+    side: "S",
+    doc: "Servers to which the role `edge` forwards ingest and the administration of tables; as above.",
   }),
   serverPort: option({
     toml: "server.port",
@@ -161,6 +205,16 @@ export const OPTIONS = {
     side: "S",
     doc: "Seconds that a stopping server gives to the requests in flight.",
   }),
+  drainNoticeSecs: optional({
+    env: "ENGINE_DRAIN_NOTICE_SECS",
+    toml: "server.drain_notice_secs",
+    kind: kinds.integer({ min: 0, max: 3_600 }),
+    whenUnset: "0 for `all_in_one`, 5 for other roles (at most half of ENGINE_DRAIN_TIMEOUT_SECS)",
+    side: "S",
+    doc:
+      "Seconds that a stopping server goes on taking requests while `/health` says `draining`, so that edges and load " +
+      "balancers send theirs elsewhere before any is refused. Part of ENGINE_DRAIN_TIMEOUT_SECS.",
+  }),
   corsAllowedOrigins: optional({
     env: "ENGINE_CORS_ALLOWED_ORIGINS",
     toml: "server.cors_allowed_origins",
@@ -185,6 +239,75 @@ export const OPTIONS = {
     side: "S",
     doc: "Prefix of every object key.",
   }),
+  localMode: option({
+    env: "ENGINE_LOCAL_MODE",
+    toml: "storage.local_mode",
+    kind: kinds.bool,
+    default: false,
+    side: "SC",
+    doc:
+      "Keeps objects in the local folder whatever ENGINE_OBJSTORE_… says. That folder is used too when none of those " +
+      "options is set; any one of them selects the S3 store.",
+  }),
+  objstoreEndpoint: optional({
+    env: "ENGINE_OBJSTORE_ENDPOINT",
+    toml: "objstore.endpoint",
+    kind: kinds.baseUrl,
+    whenUnset: "the cloud's own for the region",
+    side: "S",
+    doc: "Address of the S3 store.",
+  }),
+  objstoreRegion: option({
+    env: "ENGINE_OBJSTORE_REGION",
+    toml: "objstore.region",
+    kind: kinds.regionName,
+    default: "us-east-1",
+    side: "S",
+    doc: "Region of the bucket.",
+  }),
+  objstoreBucket: option({
+    env: "ENGINE_OBJSTORE_BUCKET",
+    toml: "objstore.bucket",
+    kind: kinds.bucketName,
+    default: "engine",
+    side: "S",
+    doc: "Bucket; it must exist.",
+  }),
+  objstoreAccessKeyId: optional({
+    env: "ENGINE_OBJSTORE_ACCESS_KEY_ID",
+    toml: "objstore.access_key_id",
+    kind: kinds.accessKeyId,
+    whenUnset: "the standard credential chain",
+    side: "S",
+    doc:
+      "Access key. Unset together with the secret key, credentials come from where AWS tools look for them: AWS_… " +
+      "variables, profile files, web identity, the container or the machine.",
+  }),
+  objstoreSecretAccessKey: optional({
+    env: "ENGINE_OBJSTORE_SECRET_ACCESS_KEY",
+    toml: "objstore.secret_access_key",
+    kind: kinds.secretAccessKey,
+    whenUnset: "the standard credential chain",
+    side: "S",
+    secret: true,
+    doc: "Secret key; set both keys or neither.",
+  }),
+  objstorePathStyle: option({
+    env: "ENGINE_OBJSTORE_PATH_STYLE",
+    toml: "objstore.path_style",
+    kind: kinds.bool,
+    default: true,
+    side: "S",
+    doc: "Names the bucket in the path of requests; `false` names it in the host.",
+  }),
+  objstoreAllowHttp: option({
+    env: "ENGINE_OBJSTORE_ALLOW_HTTP",
+    toml: "objstore.allow_http",
+    kind: kinds.bool,
+    default: true,
+    side: "S",
+    doc: "Allows an endpoint without TLS; `false` refuses it at the start.",
+  }),
   writeFormat: option({
     env: "ENGINE_WRITE_FORMAT",
     toml: "storage.write_format",
@@ -200,6 +323,16 @@ export const OPTIONS = {
     default: 5,
     side: "S",
     doc: "Seconds that `GET /v1/catalog/schema` may be cached; 0 turns the cache off.",
+  }),
+  ingestMode: option({
+    env: "ENGINE_INGEST_MODE",
+    toml: "ingest.mode",
+    kind: kinds.oneOf(["sync", "staged"]),
+    default: "sync",
+    side: "S",
+    doc:
+      "When ingest acknowledges: `sync` once the rows are visible; `staged` once they are durable in the object store, " +
+      "with their commit left to the committer.",
   }),
   stagingDisabled: option({
     env: "ENGINE_STAGING_DISABLED",
@@ -376,6 +509,58 @@ export const OPTIONS = {
     doc:
       "Query processes that are kept warm. A few more are started, as far as memory goes, while long queries occupy " +
       "those; one process is always left to short queries.",
+  }),
+  compactionMinExtents: option({
+    env: "ENGINE_COMPACTION_MIN_EXTENTS",
+    toml: "compaction.min_extents",
+    kind: kinds.integer({ min: 2, max: 1_000 }),
+    default: 24,
+    side: "S",
+    doc:
+      "Extents of similar size that a table must have in a UTC day for them to be merged. Fewer leave less for queries " +
+      "to open, and write each row more often: below 20, more than four times.",
+  }),
+  compactionPollSecs: option({
+    env: "ENGINE_COMPACTION_POLL_SECS",
+    toml: "compaction.poll_secs",
+    kind: kinds.integer({ min: 0, max: 86_400 }),
+    default: 10,
+    side: "S",
+    doc: "Seconds until compaction looks for work again when there was none; 0 turns compaction off.",
+  }),
+  compactionIdleSleepMs: option({
+    env: "ENGINE_COMPACTION_IDLE_SLEEP_MS",
+    toml: "compaction.idle_sleep_ms",
+    kind: kinds.integer({ min: 0, max: 3_600_000 }),
+    default: 250,
+    side: "S",
+    doc: "Milliseconds that compaction rests after each merge.",
+  }),
+  retentionPollSecs: option({
+    env: "ENGINE_RETENTION_POLL_SECS",
+    toml: "retention.poll_secs",
+    kind: kinds.integer({ min: 1, max: 86_400 }),
+    default: 300,
+    side: "S",
+    doc: "Seconds between two searches for rows that are past the retention of their table.",
+  }),
+  physicalGcPollSecs: option({
+    env: "ENGINE_PHYSICAL_GC_POLL_SECS",
+    toml: "retention.gc_poll_secs",
+    kind: kinds.integer({ min: 1, max: 86_400 }),
+    default: 300,
+    side: "S",
+    doc: "Seconds between two searches for soft-deleted extents whose bytes may go.",
+  }),
+  physicalGcGraceSecs: option({
+    env: "ENGINE_PHYSICAL_GC_GRACE_SECS",
+    toml: "retention.gc_grace_secs",
+    kind: kinds.integer({ min: 0, max: 315_360_000 }),
+    default: 86_400,
+    side: "S",
+    doc:
+      "Seconds that snapshots stay readable, and so the time until the bytes of soft-deleted extents go. What a running " +
+      "query reads stays in any case.",
   }),
   serverUrl: optional({
     env: "ENGINE_SERVER_URL",

@@ -1,3 +1,5 @@
+import { unknownRoles } from "./kinds.ts";
+import { OBJECT_STORE_OPTIONS, objectStoreOptionSet } from "./object-store.ts";
 import { optionOf, type Config, type OptionName } from "./options.ts";
 
 type Loaded = { config: Config; origins: Readonly<Record<OptionName, string>> };
@@ -12,20 +14,32 @@ export function relationProblem({ config, origins }: Loaded): string | undefined
     // A flush waits for bytes that admission would never let in.
     return `${named("flushMaxBytes")} must not pass ${named("ingestMaxInflightBytes")}`;
   }
+  if (config.drainNoticeSecs !== undefined && config.drainNoticeSecs > config.drainTimeoutSecs) {
+    return `${named("drainNoticeSecs")} must not pass ${named("drainTimeoutSecs")}`;
+  }
   if (config.localDb === config.localData) {
     return `${named("localDb")} is a file and ${named("localData")} a folder: they cannot be the same path`;
   }
   return undefined;
 }
 
-/** Settings that were made and have no effect, because another one takes their place. */
-export function uselessSettings({ origins }: Loaded): string[] {
+/** Settings that were made and have no effect, because another one takes their place or because they mean nothing. */
+export function uselessSettings({ config, origins }: Loaded): string[] {
   const warnings: string[] = [];
+  const unknown = unknownRoles(config.roles).map((name) => JSON.stringify(name));
+  if (unknown.length > 0) {
+    warnings.push(
+      `${origins.roles} names no role of this version (${unknown.join(", ")}); this server runs everything`,
+    );
+  }
   const isSet = (name: OptionName) => !origins[name].startsWith("default");
   const replaced = (name: OptionName, by: OptionName) => {
     if (isSet(name) && isSet(by)) warnings.push(`${origins[name]} has no effect, because ${origins[by]} is set`);
   };
   replaced("localDb", "catalogUrl");
+  const remote = objectStoreOptionSet(origins);
+  if (config.localMode) for (const name of OBJECT_STORE_OPTIONS) replaced(name, "localMode");
+  else if (remote !== undefined) replaced("localData", remote);
   replaced("serverPort", "httpAddr");
   return warnings;
 }

@@ -32,7 +32,7 @@ export function createMetrics(options: { process: boolean } = { process: false }
     }),
     ingestRequests: new Counter({
       name: "engine_ingest_requests_total",
-      help: "Ingest requests by outcome: `committed`, `replayed`, or an error code.",
+      help: "Ingest requests by outcome: `committed`, `staged`, `replayed`, or an error code.",
       labelNames: ["outcome"],
       registers,
     }),
@@ -103,8 +103,196 @@ export function createMetrics(options: { process: boolean } = { process: false }
         collect: (): void => gauge.set(depth()),
       });
     },
+    ...stagedMetrics(registers),
     ...queryCacheMetrics(registers),
+    ...dutyMetrics(registers),
+    ...objectStoreMetrics(registers),
+    ...edgeMetrics(registers),
+    ...compactionMetrics(registers),
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
+  };
+}
+
+/** What an edge forwards. `upstream` is the kind of peers (`query`, `ingest`), `peer` one address of them. */
+function edgeMetrics(registers: Registry[]) {
+  const labelNames = ["upstream", "peer"] as const;
+  return {
+    edgeRequests: new Counter({
+      name: "engine_edge_requests_total",
+      help:
+        "Requests sent to peers by outcome: `answered`, `cut` (in the middle of the answer), `unreachable` (nothing " +
+        "was sent), `broken` (before the answer), `cancelled` (by the client, or for another peer).",
+      labelNames: [...labelNames, "outcome"],
+      registers,
+    }),
+    edgeRetries: new Counter({
+      name: "engine_edge_retries_total",
+      help: "Requests sent again, to another peer, by the outcome of the try before.",
+      labelNames: ["upstream", "after"],
+      registers,
+    }),
+    edgeNoPeer: new Counter({
+      name: "engine_edge_no_peer_total",
+      help: "Requests answered with 503 because no peer could take them.",
+      labelNames: ["upstream"],
+      registers,
+    }),
+    edgeEjections: new Counter({
+      name: "engine_edge_ejections_total",
+      help: "Times that a peer was taken out because it could not be reached or was not healthy.",
+      labelNames,
+      registers,
+    }),
+    edgeInFlight: new Gauge({
+      name: "engine_edge_in_flight",
+      help: "Requests that a peer is answering.",
+      labelNames,
+      registers,
+    }),
+    edgePeerUsable: new Gauge({
+      name: "engine_edge_peer_usable",
+      help: "1 while new requests go to the peer, 0 while it is draining or ejected.",
+      labelNames,
+      registers,
+    }),
+  };
+}
+
+/** Requests to a remote object store: they are what it is paid for. */
+function objectStoreMetrics(registers: Registry[]) {
+  return {
+    objstoreRequests: new Counter({
+      name: "engine_objstore_requests_total",
+      help: "Requests to the object store, each attempt counted, by kind (`put`, `get`, `head`, `list`, `delete`, `multipart`) and outcome.",
+      labelNames: ["kind", "outcome"],
+      registers,
+    }),
+    objstoreBytes: new Counter({
+      name: "engine_objstore_bytes_total",
+      help: "Bytes of objects received from (`in`) and sent to (`out`) the object store.",
+      labelNames: ["direction"],
+      registers,
+    }),
+    objstoreDuration: new Histogram({
+      name: "engine_objstore_request_duration_seconds",
+      help: "Time of one request to the object store, body included, waiting for a connection not.",
+      labelNames: ["kind"],
+      buckets: LATENCY_SECONDS,
+      registers,
+    }),
+  };
+}
+
+/** Merging small extents into large ones. */
+function compactionMetrics(registers: Registry[]) {
+  return {
+    compactionMerges: new Counter({
+      name: "engine_compaction_merges_total",
+      help: "Merges by outcome: `published`, `lost` (an input was gone by then), `failed`.",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    compactionDuration: new Histogram({
+      name: "engine_compaction_merge_duration_seconds",
+      help: "Time of one merge from its first input to its snapshot, rests included.",
+      buckets: LATENCY_SECONDS,
+      registers,
+    }),
+    compactionInputExtents: new Counter({
+      name: "engine_compaction_input_extents_total",
+      help: "Extents that published merges have replaced.",
+      registers,
+    }),
+    compactionInputBytes: new Counter({
+      name: "engine_compaction_input_bytes_total",
+      help: "Bytes of the extents that published merges have replaced.",
+      registers,
+    }),
+    compactionOutputBytes: new Counter({
+      name: "engine_compaction_output_bytes_total",
+      help: "Bytes of the extents that published merges have written; over the bytes of live ones, the write amplification.",
+      registers,
+    }),
+  };
+}
+
+/** What one node of a cluster does at a time, by a lease. */
+function dutyMetrics(registers: Registry[]) {
+  return {
+    dutyHeld: new Gauge({
+      name: "engine_duty_held",
+      help: "1 while this node holds the lease of a background duty, by duty.",
+      labelNames: ["duty"],
+      registers,
+    }),
+    dutyRuns: new Counter({
+      name: "engine_duty_runs_total",
+      help: "Runs of background duties by outcome: `ok`, `error`, `stopped` (the lease was lost, or the server stopped).",
+      labelNames: ["duty", "outcome"],
+      registers,
+    }),
+    retentionExtents: new Counter({
+      name: "engine_retention_extents_total",
+      help: "Extents that were soft-deleted because they were past their retention.",
+      registers,
+    }),
+    deletedExtents: new Counter({
+      name: "engine_deleted_extents_total",
+      help: "Extents that were deleted for good in the background.",
+      registers,
+    }),
+    deletedBytes: new Counter({
+      name: "engine_deleted_bytes_total",
+      help: "Bytes of extents that were deleted for good in the background.",
+      registers,
+    }),
+    orphansDeleted: new Counter({
+      name: "engine_orphans_deleted_total",
+      help: "Objects of uploads that never committed which were deleted.",
+      registers,
+    }),
+  };
+}
+
+/** Staged ingest: what waits for its commit, as the node that commits sees it. */
+function stagedMetrics(registers: Registry[]) {
+  return {
+    stagedObjects: new Gauge({
+      name: "engine_staged_objects",
+      help: "Staged objects that are not committed yet.",
+      registers,
+    }),
+    stagedBytes: new Gauge({ name: "engine_staged_bytes", help: "Bytes of those objects.", registers }),
+    /** The age of the oldest of them in seconds, asked for when metrics are read. */
+    watchStagedAge(ageSeconds: () => number): void {
+      const gauge: Gauge = new Gauge({
+        name: "engine_staged_oldest_age_seconds",
+        help: "Age of the oldest staged object that is not committed yet; 0 without any.",
+        registers,
+        collect: (): void => gauge.set(ageSeconds()),
+      });
+    },
+    stagedFreshness: new Histogram({
+      name: "engine_staged_freshness_seconds",
+      help: "Time from the acknowledgement of a staged request until its rows were visible.",
+      buckets: LATENCY_SECONDS,
+      registers,
+    }),
+    stagedPostponed: new Counter({
+      name: "engine_staged_postponed_total",
+      help: "Times that a staged object could not be committed and was left for later.",
+      registers,
+    }),
+    stagedDamaged: new Counter({
+      name: "engine_staged_damaged_total",
+      help: "Staged objects that were found damaged and set aside.",
+      registers,
+    }),
+    stagedDamagedObjects: new Gauge({
+      name: "engine_staged_damaged_objects",
+      help: "Damaged staged objects that are still there.",
+      registers,
+    }),
   };
 }
 
