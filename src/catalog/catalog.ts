@@ -9,11 +9,16 @@ import type { StatsTest } from "./stats-test.ts";
  *     snapshots                           numbered by one head that only ever increases
  *     extents                             files of rows, alive from begin_snapshot until end_snapshot (exclusive)
  *     idempotency ledger                  (table, key) → the acknowledgement given, kept 24 hours
+ *     staged objects                      those whose rows are in, so that none comes in twice
+ *     leases                              who does which background duty, with fences
+ *     readers                             the oldest snapshot that each node still reads
+ *     condemned extent ids                those that no commit may bring in any more
  *
  * A commit is one transaction: it advances the head by one, inserts extents and new columns, and inserts ledger
  * entries. It happens whole or not at all, and it is durable when it returns. A reader that remembers a snapshot
  * number sees exactly the extents with `begin_snapshot <= n < end_snapshot`, for ever, until those extents are
- * physically deleted; so a query needs no lock.
+ * physically deleted; so a query needs no lock. Before anything is deleted that a snapshot sees, the catalog makes that
+ * snapshot unreadable (for one table or for all), which it never does while a node says that it reads it.
  *
  * Several flushes travel in one commit. Each is accepted or sent back on its own: a flush whose key somebody else
  * committed first, or whose idea of the schema is out of date, must not take its neighbours with it.
@@ -21,8 +26,12 @@ import type { StatsTest } from "./stats-test.ts";
  * Times are the catalog's own and never decrease from one snapshot to the next.
  *
  * Errors: an `EngineError` says that nothing of the call was stored (`insufficient_storage` on a full or read-only disk,
- * `unavailable` when the catalog is closed, has failed, is overloaded, or another process held it for too long). Any
- * other error of a write leaves open whether it took effect; whoever committed extents must then keep their bytes.
+ * `unavailable` when the catalog is closed, has failed, is overloaded, or another process held it for too long); so do
+ * an `InvariantViolation` and the classes of `refusals.ts`. Any other error of a write leaves open whether it took
+ * effect; whoever committed extents must then keep their bytes.
+ *
+ * Background duties of several nodes take turns by leases. A write that is given a lease looks, within its transaction,
+ * whether that lease is still held, and else rejects with `LeaseLost`: a duty that lost it without noticing does nothing.
  *
  * Drivers: `sqlite/` (embedded; its writer runs on a thread of its own). `contract.ts` is the test suite that every
  * driver passes.
@@ -43,13 +52,20 @@ export interface Catalog {
   table(database: string, name: string): Promise<TableRecord | undefined>;
   /** All tables of a database, by name; none when there is no such database. */
   tables(database: string): Promise<TableRecord[]>;
+  /** All tables of all databases, by id: for background duties. */
+  allTables(): Promise<TableRecord[]>;
+  /**
+   * Sets the retention of a table in days, or (undefined) lifts it. Throws `EngineError`: `table_not_found`,
+   * `invalid_parameter` for a number of days that no table may have.
+   */
+  setRetention(tableId: number, days: number | undefined): Promise<TableRecord>;
   /**
    * Adds columns to a table, all or none. Idempotent. Throws `EngineError`: `conflict` when a name is taken by another
    * type or the columns would be too many, `invalid_name` for a name that no column may have.
    */
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord>;
 
-  /** A number that changes whenever a database, table or column is added, by any process. */
+  /** A number that changes whenever a database, table or column is added or a retention is set, by any process. */
   schemaGeneration(): Promise<number>;
 
   /** The newest snapshot. */
@@ -59,28 +75,44 @@ export interface Catalog {
   /** The newest snapshot committed at or before the time; undefined when the catalog is younger. */
   snapshotAt(timeMs: number): Promise<Snapshot | undefined>;
   /**
-   * The oldest snapshot that may still be read: the first until `expireSnapshots` says otherwise. Older ones may miss
-   * extents whose bytes are gone.
+   * The oldest snapshot at which a table (without one: every table) may still be read: the first until
+   * `expireSnapshots` or `expireTable` says otherwise. Older ones may miss extents whose bytes are gone.
    */
-  oldestSnapshot(): Promise<Snapshot>;
+  oldestSnapshot(tableId?: number): Promise<Snapshot>;
   /**
    * Makes snapshots before that number unreadable, before what only they can see is deleted; resolves to the oldest
-   * readable one. It only ever advances, and not past the head.
+   * readable one. It only ever advances, not past the head, and not past what a live reader holds.
    */
-  expireSnapshots(before: number): Promise<Snapshot>;
+  expireSnapshots(before: number, lease?: Lease): Promise<Snapshot>;
+  /** The same for one table; resolves to the oldest snapshot that can be read of it. */
+  expireTable(tableId: number, before: number): Promise<Snapshot>;
+  /**
+   * Says for `ttlMs` from now on, by the catalog's own time, that queries of this node read snapshots from `oldest` on;
+   * replaces what the node said before. Rejects with `snapshot_expired`, and leaves what was said, when that one cannot
+   * be read any more. (Of a single table it may still be unreadable: see `planScan`.)
+   */
+  holdSnapshots(node: string, oldest: number, ttlMs: number): Promise<void>;
+  /** The node reads nothing any more. */
+  releaseSnapshots(node: string): Promise<void>;
   /**
    * Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. Flushes are judged
-   * in order, each seeing what the ones before it did: of two with the same key the first wins. Throws, and stores
-   * nothing, when an extent id is in the catalog already.
+   * in order, each seeing what the ones before it did: of two with the same key, or from the same staged object, the
+   * first wins. Throws, and stores nothing, when an extent id is in the catalog already; rejects with `CondemnedExtent`
+   * when one is condemned.
    */
-  commit(flushes: readonly FlushCommit[]): Promise<FlushOutcome[]>;
+  commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]>;
   /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours. */
   ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined>;
+  /** Which of these staged objects have been committed. */
+  committedStaged(ids: readonly string[]): Promise<string[]>;
+  /** Forgets staged objects committed strictly before the time; resolves to how many. */
+  sweepStaged(beforeMs: number): Promise<number>;
 
   /**
    * Extents of a table that are alive at the snapshot and may hold rows in the range, in the order of their commits.
    * `statsOf` names the columns (any case) whose statistics are wanted, none with `[]`: statistics are most of a
-   * record, so a caller that does not prune by them should not have them read. Without it all come along.
+   * record, so a caller that does not prune by them should not have them read. Without it all come along. Rejects with
+   * `snapshot_expired` when the table cannot be read at that snapshot any more, so an answer is never partial.
    */
   extents(tableId: number, atSnapshot: number, range?: TimeRange, statsOf?: readonly string[]): Promise<ExtentRecord[]>;
   /**
@@ -90,7 +122,8 @@ export interface Catalog {
   extentsWithout(tableId: number, extentIds: readonly string[], probes: readonly ColumnProbe[]): Promise<string[]>;
   /**
    * The extents of a table at a snapshot that may hold rows that a scan needs, by time and by statistics, and how many
-   * it does not need. Made for tables of 100,000 extents: only what is to be read leaves the catalog.
+   * it does not need. Made for tables of 100,000 extents: only what is to be read leaves the catalog. Rejects with
+   * `snapshot_expired` as `extents` does.
    */
   planScan(request: ScanRequest): Promise<ScanPlan>;
   /** Rows and bytes of a table at the head. */
@@ -100,15 +133,54 @@ export interface Catalog {
    * Marks extents as dead from a new snapshot on (soft deletion: their bytes stay, older snapshots still read them).
    * Ids that are not alive in that table are ignored; resolves to what died. No snapshot is made when nothing did.
    */
-  endExtents(tableId: number, extentIds: readonly string[]): Promise<ExtentSummary[]>;
-  /** Extents of a table whose soft deletion happened strictly before `beforeMs`. */
-  deadExtents(tableId: number, beforeMs: number): Promise<ExtentSummary[]>;
+  endExtents(tableId: number, extentIds: readonly string[], lease?: Lease): Promise<ExtentSummary[]>;
   /**
-   * Forgets dead extents once their bytes are gone. Throws, and forgets none, when one of them is alive; unknown ids
-   * are ignored, so that a deletion that was interrupted can be repeated.
+   * Extents of a table whose soft deletion happened strictly before `beforeMs`, in the order of their end snapshots; at
+   * most `limit`.
    */
-  forgetExtents(extentIds: readonly string[]): Promise<void>;
+  deadExtents(tableId: number, beforeMs: number, limit?: number): Promise<ExtentSummary[]>;
+  /**
+   * Forgets dead extents once their bytes are gone. Throws an `InvariantViolation`, and forgets none, when one of them
+   * is alive or a snapshot sees it that can still be read; unknown ids are ignored, so that a deletion that was
+   * interrupted can be repeated. Resolves to the ids of those that this very call forgot.
+   */
+  forgetExtents(extentIds: readonly string[], lease?: Lease): Promise<string[]>;
+  /**
+   * Live extents of a table without a row as new as the time, the oldest first, at most `limit`. A row is as new as its
+   * `at`, or as its arrival if that is earlier: rows dated into the future go by their arrival. An extent is as new as
+   * the smaller of its largest `at` and the time of the commit that brought it; one that a merge made, as the smaller of
+   * its largest `at` and the newest of the merge's inputs.
+   */
+  expiredExtents(tableId: number, beforeMs: number, limit: number): Promise<ExtentSummary[]>;
+  /**
+   * Replaces live extents of a table by others that hold the same rows, in one new snapshot; undefined, and nothing is
+   * stored, when one of the inputs is not alive in that table: the loser of a race discards its outputs. Throws an
+   * `InvariantViolation` (`mergesConserveRows`) when the numbers of rows differ, an `Error` when there is no input, one
+   * is named twice, the table is unknown, or an output's id is in the catalog already. Rejects with `CondemnedExtent`.
+   */
+  mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined>;
+  /**
+   * UTC days of tables that have at least `minExtents` live extents smaller than `belowBytes`, with what those add up
+   * to; the most extents first, then by table and day. An extent counts for the day of its smallest `at`.
+   */
+  crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]>;
+  /**
+   * Of ids of objects that were found in the store, those that no extent has, alive or dead. From here on every commit
+   * and merge refuses these (`CondemnedExtent`), so the objects can be deleted.
+   */
+  condemnExtents(extentIds: readonly string[]): Promise<string[]>;
 
+  /**
+   * Takes the lease of that name for `ttlMs`, or renews it for the same holder; undefined while somebody else holds it.
+   * The fence is higher than that of every holder before; a renewal in time keeps it, a lease taken again after its end
+   * gets a new one. Time is the catalog's own, so clocks of nodes do not matter.
+   */
+  acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined>;
+  /** Gives the lease back early. Harmless when it is lost. */
+  releaseLease(lease: Lease): Promise<void>;
+
+  /** The catalog's own time, by which everything above goes. */
+  nowMs(): Promise<number>;
   /** Deletes ledger entries older than their time to live; resolves to how many. */
   sweepLedger(): Promise<number>;
   /** Walks the whole catalog and throws naming the first invariant that does not hold (see `invariants.ts`). */
@@ -222,6 +294,8 @@ export type NewLedgerEntry = { key: string; extentCount: number; rows: number; s
 export type LedgerEntry = NewLedgerEntry & { snapshotId: number };
 
 export type FlushCommit = {
+  /** The id of the staged object that the flush comes from. The commit records it. */
+  staged?: string;
   tableId: number;
   /** The schema version that the flush was sealed under. */
   schemaVersion: number;
@@ -240,4 +314,28 @@ export type FlushOutcome =
    */
   | { kind: "schema_conflict" }
   /** These keys are in the ledger already; the flush must give up their rows and come back. */
-  | { kind: "key_conflict"; entries: readonly LedgerEntry[] };
+  | { kind: "key_conflict"; entries: readonly LedgerEntry[] }
+  /** The staged object that the flush comes from was committed before, with that snapshot; nothing is stored. */
+  | { kind: "replayed"; snapshotId: number };
+
+/** A lease as taken: good for writes until it ends or is given back. */
+export type Lease = { name: string; holder: string; fence: number };
+
+export type ExtentMerge = {
+  tableId: number;
+  /** The table's version that the outputs were written under. */
+  schemaVersion: number;
+  /** Ids of extents. */
+  inputs: readonly string[];
+  outputs: readonly NewExtent[];
+  lease?: Lease;
+};
+
+export type CrowdedDay = {
+  tableId: number;
+  /** Midnight UTC. */
+  dayMs: number;
+  extents: number;
+  rows: number;
+  sizeBytes: number;
+};

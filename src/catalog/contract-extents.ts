@@ -188,13 +188,43 @@ export function deletionContract({ catalog, clock, table }: Subject): void {
   it("forgets the dead, and refuses everything when one is alive", async () => {
     const { events, ids } = await threeExtents();
     await catalog().endExtents(events.id, ids.slice(0, 2));
+    await catalog().expireSnapshots(2);
     await expect(catalog().forgetExtents(ids)).rejects.toThrow(ids[2]);
-    expect(await catalog().extents(events.id, 1)).toHaveLength(3);
-    await catalog().forgetExtents([...ids.slice(0, 2), "unknown"]);
-    expect((await catalog().extents(events.id, 1)).map(({ id }) => id)).toEqual([ids[2]]);
+    expect(await catalog().deadExtents(events.id, Number.MAX_SAFE_INTEGER)).toHaveLength(2);
+    const forgotten = await catalog().forgetExtents([...ids.slice(0, 2), "unknown"]);
+    expect(forgotten.toSorted()).toEqual(ids.slice(0, 2));
+    expect((await catalog().extents(events.id, 2)).map(({ id }) => id)).toEqual([ids[2]]);
     expect(await catalog().deadExtents(events.id, Number.MAX_SAFE_INTEGER)).toEqual([]);
-    await catalog().forgetExtents(ids.slice(0, 2));
+    expect(await catalog().forgetExtents(ids.slice(0, 2))).toEqual([]);
     expect(await catalog().tableStats(events.id)).toMatchObject({ extents: 1 });
+  });
+
+  it("does not forget what a readable snapshot sees", async () => {
+    const { events, ids } = await threeExtents();
+    const { table: other } = await catalog().createTable({ database: "d", name: "t", columns: [] });
+    await catalog().endExtents(events.id, ids.slice(0, 1));
+    await catalog().endExtents(events.id, ids.slice(1, 2));
+    await expect(catalog().forgetExtents(ids.slice(0, 1))).rejects.toThrow("readableExtentsAreNotForgotten");
+    await catalog().expireSnapshots(2);
+    await expect(catalog().forgetExtents(ids.slice(0, 2))).rejects.toThrow(ids[1]);
+    expect((await catalog().extents(events.id, 2)).map(({ id }) => id)).toEqual(ids.slice(1));
+    await catalog().forgetExtents(ids.slice(0, 1));
+    // The floor of another table says nothing, its own does.
+    await catalog().expireTable(other.id, 3);
+    await expect(catalog().forgetExtents(ids.slice(1, 2))).rejects.toThrow("readableExtentsAreNotForgotten");
+    await catalog().expireTable(events.id, 3);
+    await catalog().forgetExtents(ids.slice(1, 2));
+    expect(await catalog().deadExtents(events.id, Number.MAX_SAFE_INTEGER)).toEqual([]);
+  });
+
+  it("lists as many of the dead as asked for, in the order of their end snapshots", async () => {
+    const { events, ids } = await threeExtents();
+    for (const id of ids.toReversed()) await catalog().endExtents(events.id, [id]);
+    const first = async (limit: number) => {
+      const dead = await catalog().deadExtents(events.id, Number.MAX_SAFE_INTEGER, limit);
+      return dead.map(({ endSnapshot }) => endSnapshot);
+    };
+    expect([await first(1), await first(2), await first(9)]).toEqual([[2], [2, 3], [2, 3, 4]]);
   });
 
   it("refuses a live one however many dead come before it", async () => {
@@ -203,6 +233,7 @@ export function deletionContract({ catalog, clock, table }: Subject): void {
     const ids = extents.map(({ id }) => id);
     await catalog().commit([aFlush(events, { extents })]);
     await catalog().endExtents(events.id, ids.slice(0, -1));
+    await catalog().expireSnapshots(2);
     await expect(catalog().forgetExtents(ids)).rejects.toThrow(ids.at(-1));
     expect(await catalog().deadExtents(events.id, Number.MAX_SAFE_INTEGER)).toHaveLength(4_999);
     await catalog().forgetExtents(ids.slice(0, -1));

@@ -101,12 +101,16 @@ export function scanContract({ catalog, table }: Subject): void {
     await catalog().endExtents(events.id, [first]);
     await catalog().endExtents(events.id, [third]);
     expect([await idsAt(5), await idsAt(4), await idsAt(3)]).toEqual([[second], [second, third], ids]);
+    await catalog().expireSnapshots(5);
     await catalog().forgetExtents([third]);
-    expect(await idsAt(3)).toEqual([first, second]);
+    expect(await idsAt(5)).toEqual([second]);
     const again = anExtent();
     await catalog().commit([aFlush(events, { extents: [again] })]);
     expect(await idsAt(6)).toEqual([second, again.id]);
-    expect(await idsAt(3)).toEqual([first, second]);
+    expect(await idsAt(5)).toEqual([second]);
+    await catalog().expireSnapshots(6);
+    await catalog().forgetExtents([first]);
+    expect(await idsAt(6)).toEqual([second, again.id]);
   });
 
   it("keeps tables apart", async () => {

@@ -1,11 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ManualClock } from "../core/clock.ts";
 import type { Catalog } from "./catalog.ts";
+import { condemnedContract } from "./contract-condemned.ts";
 import { commitContract, ledgerContract, schemaConflictContract } from "./contract-commits.ts";
 import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.ts";
 import { filtersContract } from "./contract-filters.ts";
 import { aFlush, column, committed, type Subject } from "./contract-fixtures.ts";
+import { leasesContract } from "./contract-leases.ts";
+import { crowdedDaysContract, mergesContract } from "./contract-merges.ts";
+import { readersContract, tableFloorContract } from "./contract-readers.ts";
+import { retentionContract } from "./contract-retention.ts";
 import { scanContract, timeTravelContract } from "./contract-scan.ts";
+import { stagedContract } from "./contract-staged.ts";
 import { columnsContract, namesContract } from "./contract-names.ts";
 
 /** What every driver of the catalog must do. `open` gives an empty catalog that takes its time from `clock`. */
@@ -62,6 +68,30 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("deletion", () => {
       deletionContract(subject);
+    });
+    describe("leases", () => {
+      leasesContract(subject);
+    });
+    describe("readers", () => {
+      readersContract(subject);
+    });
+    describe("the oldest readable snapshot of a table", () => {
+      tableFloorContract(subject);
+    });
+    describe("merges", () => {
+      mergesContract(subject);
+    });
+    describe("crowded days", () => {
+      crowdedDaysContract(subject);
+    });
+    describe("retention", () => {
+      retentionContract(subject);
+    });
+    describe("condemned extents", () => {
+      condemnedContract(subject);
+    });
+    describe("staged objects", () => {
+      stagedContract(subject);
     });
   });
 

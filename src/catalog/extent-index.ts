@@ -63,16 +63,10 @@ export class ExtentIndex {
     return low;
   }
 
-  /**
-   * The extents alive at the snapshot that any filter may need. `columnOf` finds a column by name; a test of one that
-   * there is not passes. `open` gives a reader of those columns' statistics, for extents first seen with one of them.
-   */
-  scan(
-    { atSnapshot, filters, top }: Omit<ScanRequest, "tableId">,
+  #compile(
+    filters: readonly ScanFilter[],
     columnOf: (name: string) => ColumnRecord | undefined,
-    open: (columns: readonly ColumnRecord[]) => StatsLoader,
-  ): IndexScan {
-    const { rows, total, prunedByTime } = this.#inTime(atSnapshot, filters);
+  ): { tests: RowTest[]; used: Map<ColumnRecord, StatsColumn> } {
     const used = new Map<ColumnRecord, StatsColumn>();
     const tests = filters.map(({ tests: own }) =>
       compileTest({ kind: "all", of: own }, (name) => {
@@ -83,14 +77,45 @@ export class ExtentIndex {
         return stats;
       }),
     );
-    if (used.size > 0) this.#load(rows, used, open([...used.keys()]));
-    const kept = this.#keep(rows, filters, tests);
-    const [first] = filters;
-    const pruned = { prunedByTime, prunedByStats: kept.prunedByStats };
-    if (top === undefined || first === undefined) {
-      return { total, ...pruned, seqs: kept.seqs, prunedByTop: { extents: 0, sizeBytes: 0 } };
-    }
-    return { total, ...pruned, ...this.#keepTop(kept.seqs, first.range, top) };
+    return { tests, used };
+  }
+
+  /**
+   * The extents alive at the snapshot that any filter may need. `columnOf` finds a column by name; a test of one that
+   * there is not passes. `open` gives a reader of those columns' statistics, for extents first seen with one of them.
+   */
+  scan(
+    request: Omit<ScanRequest, "tableId">,
+    columnOf: (name: string) => ColumnRecord | undefined,
+    open: (columns: readonly ColumnRecord[]) => StatsLoader,
+  ): IndexScan {
+    const prepared = this.prepare(request, columnOf);
+    return prepared.run(prepared.columns.length === 0 ? () => [] : open(prepared.columns));
+  }
+
+  /**
+   * A scan that has yet to look at statistics, for drivers that cannot load them while it runs. The index must not be
+   * changed until it has run.
+   */
+  prepare(
+    { atSnapshot, filters, top }: Omit<ScanRequest, "tableId">,
+    columnOf: (name: string) => ColumnRecord | undefined,
+  ): PreparedScan {
+    const { rows, total, prunedByTime } = this.#inTime(atSnapshot, filters);
+    const { tests, used } = this.#compile(filters, columnOf);
+    const stats = [...used.values()];
+    const run = (load: StatsLoader): IndexScan => {
+      if (used.size > 0) this.#load(rows, used, load);
+      const kept = this.#keep(rows, filters, tests);
+      const [first] = filters;
+      const pruned = { prunedByTime, prunedByStats: kept.prunedByStats };
+      if (top === undefined || first === undefined) {
+        return { total, ...pruned, seqs: kept.seqs, prunedByTop: { extents: 0, sizeBytes: 0 } };
+      }
+      return { total, ...pruned, ...this.#keepTop(kept.seqs, first.range, top) };
+    };
+    const unknown = stats.length === 0 ? [] : rows.filter((row) => !stats.every((column) => column.knows(row)));
+    return { columns: [...used.keys()], seqs: unknown.map((row) => this.#seqs[row] ?? 0), run };
   }
 
   /**
@@ -208,6 +233,13 @@ export type IndexedExtent = {
 
 /** Statistics of one extent, of those of the columns that it has. */
 export type StatsLoader = (seq: number) => readonly ColumnStats[];
+
+export type PreparedScan = {
+  /** The columns that the tests use, and the extents whose statistics of them are to be loaded. */
+  columns: ColumnRecord[];
+  seqs: number[];
+  run(load: StatsLoader): IndexScan;
+};
 
 export type IndexScan = {
   seqs: number[];

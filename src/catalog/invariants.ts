@@ -119,6 +119,31 @@ export function columnNamesAreUnique(tableId: number, columns: readonly ColumnRe
   check(new Set(columns.map((c) => foldName(c.name))).size === count, name, `table ${tableId} has a name twice`);
 }
 
+/** A merge keeps the number of rows. */
+export function mergesConserveRows(inputRows: number, outputRows: number): void {
+  const text = `the inputs have ${inputRows} rows, the outputs ${outputRows}`;
+  check(inputRows === outputRows, "mergesConserveRows", text);
+}
+
+/** What is forgotten is dead. */
+export function liveExtentsAreNotForgotten(
+  extentId: string,
+  endSnapshot: number | undefined,
+): asserts endSnapshot is number {
+  check(endSnapshot !== undefined, "liveExtentsAreNotForgotten", `extent ${extentId} is alive`);
+}
+
+/** What is forgotten was seen last by a snapshot that can no longer be read. */
+export function readableExtentsAreNotForgotten(extentId: string, endSnapshot: number, oldestReadable: number): void {
+  const text = `extent ${extentId} ended with snapshot ${endSnapshot}; snapshot ${oldestReadable} can still be read`;
+  check(endSnapshot <= oldestReadable, "readableExtentsAreNotForgotten", text);
+}
+
+/** An id is either an extent's or condemned. */
+export function condemnedExtentsAreUnknown(extentId: string, isKnown: boolean): void {
+  check(!isKnown, "condemnedExtentsAreUnknown", `extent ${extentId} is in the catalog and condemned`);
+}
+
 /** Every acknowledgement in the ledger points to a snapshot that exists. */
 export function ledgerPointsToSnapshot(tableId: number, snapshotId: number, exists: boolean): void {
   const text = `an entry of table ${tableId} points to snapshot ${snapshotId}, which does not exist`;

@@ -2,12 +2,14 @@ import type { FlushCommit, FlushOutcome, LedgerEntry, NewExtent, Snapshot, Table
 import { foldName } from "../../core/names.ts";
 import { extentBeginsByHead, extentIsWellFormed, InvariantViolation, isStorableText } from "../invariants.ts";
 import { addNewColumns, missingColumns } from "./columns.ts";
+import { refuseCondemned } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
 import { insertExtent } from "./extents.ts";
 import { insertFilters } from "./filters.ts";
 import { findLedgerEntry, insertLedgerEntry } from "./ledger.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
+import { findStaged, insertStaged } from "./staged.ts";
 import type { EncodedStats } from "./stats.ts";
 import { addToTotals } from "./totals.ts";
 
@@ -18,7 +20,8 @@ export type EncodedFlush = Omit<FlushCommit, "extents"> & { extents: readonly En
 
 /**
  * Commits flushes within the transaction that the caller has begun. Every flush is judged before anything of it is
- * written, so one that is sent back leaves nothing to undo.
+ * written, so one that is sent back leaves nothing to undo. Throws `CondemnedExtent`, as for every error with writes
+ * that the caller must roll back.
  */
 export function commitFlushes(
   connection: Connection,
@@ -28,6 +31,11 @@ export function commitFlushes(
 ): FlushOutcome[] {
   const snapshot = nextSnapshot(connection, nowMs);
   const outcomes = flushes.map((flush) => commitFlush(connection, schema, { flush, snapshot, nowMs }));
+  const accepted = flushes.filter((_, i) => outcomes[i]?.kind === "committed");
+  refuseCondemned(
+    connection,
+    accepted.flatMap(({ extents }) => extents.map(({ id }) => id)),
+  );
   if (outcomes.some(({ kind }) => kind === "committed")) insertSnapshot(connection, snapshot);
   return outcomes;
 }
@@ -41,6 +49,8 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   if (flush.schemaVersion > table.schemaVersion) {
     throw new Error(`a flush of table ${table.name} has schema version ${flush.schemaVersion}, which is to come`);
   }
+  const replayOf = flush.staged === undefined ? undefined : findStaged(connection, flush.staged);
+  if (replayOf !== undefined) return { kind: "replayed", snapshotId: replayOf };
   const entries = takenKeys(connection, context);
   if (entries.length > 0) return { kind: "key_conflict", entries };
   const missing = missingColumns(table, flush.newColumns);
@@ -50,7 +60,9 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   // An extent that brought no column was sealed under the flush's own version; one that did has columns that only the
   // table as it is now is sure to have.
   const schemaVersion = flush.newColumns.length === 0 ? flush.schemaVersion : after.schemaVersion;
-  insertExtents(connection, after, context, schemaVersion);
+  const newestNs = BigInt(snapshot.committedAtMs) * NS_PER_MS;
+  insertExtents(connection, after, { extents: flush.extents, snapshot, schemaVersion, newestNs });
+  if (flush.staged !== undefined) insertStaged(connection, flush.staged, snapshot);
   for (const entry of flush.ledger) insertLedgerEntry(connection, table.id, entry, snapshot);
   return { kind: "committed", snapshot, schemaVersion: after.schemaVersion };
 }
@@ -64,19 +76,28 @@ function takenKeys(connection: Connection, { flush, nowMs }: FlushContext): Ledg
   return keys.flatMap((key) => findLedgerEntry(connection, flush.tableId, key, nowMs) ?? []);
 }
 
-function insertExtents(
-  connection: Connection,
-  table: TableRecord,
-  { flush, snapshot }: FlushContext,
-  schemaVersion: number,
-): void {
+const NS_PER_MS = 1_000_000n;
+
+export type ExtentInsertion = {
+  extents: readonly EncodedExtent[];
+  snapshot: Snapshot;
+  schemaVersion: number;
+  /** No row counts as newer than this. */
+  newestNs: bigint;
+};
+
+/** Inserts extents that are alive from the snapshot on. */
+export function insertExtents(connection: Connection, table: TableRecord, insertion: ExtentInsertion): void {
+  const { extents, snapshot, schemaVersion } = insertion;
   const idsOf = columnIdsByNames(table);
   const totals = { rows: 0, extents: 0, sizeBytes: 0 };
-  for (const { stats, filters = [], ...extent } of flush.extents) {
+  for (const { stats, filters = [], ...extent } of extents) {
     extentIsWellFormed(extent);
     const summary = { ...extent, tableId: table.id, schemaVersion, beginSnapshot: snapshot.id };
     extentBeginsByHead(summary, snapshot);
-    const seq = insertExtent(connection, summary, idsOf(stats.names), stats.values);
+    const newestNs = extent.maxAtNs < insertion.newestNs ? extent.maxAtNs : insertion.newestNs;
+    const columnIds = idsOf(stats.names);
+    const seq = insertExtent(connection, { extent: summary, newestNs, columnIds, values: stats.values });
     if (filters.length > 0) insertFilters(connection, table, { id: extent.id, seq, filters });
     totals.rows += extent.rows;
     totals.extents++;

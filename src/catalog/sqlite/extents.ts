@@ -80,17 +80,59 @@ function clamp(ns: bigint): bigint {
   return ns > INT64_MAX ? INT64_MAX : ns;
 }
 
-export function findDeadExtents(connection: Connection, tableId: number, beforeMs: number): ExtentSummary[] {
-  const where = "WHERE table_id = ? AND deleted_at_ms IS NOT NULL AND deleted_at_ms < ? ORDER BY deleted_at_ms, seq";
-  return connection.exactStatement(`SELECT ${FIELDS} FROM extents ${where}`).all(tableId, beforeMs).map(toSummary);
+// Times never decrease from one snapshot to the next, so this is the order of the end snapshots.
+export const DEAD = `
+SELECT ${FIELDS} FROM extents WHERE table_id = ? AND deleted_at_ms IS NOT NULL AND deleted_at_ms < ?
+ORDER BY deleted_at_ms, end_snapshot, seq LIMIT ?`;
+
+export function findDeadExtents(
+  connection: Connection,
+  tableId: number,
+  beforeMs: number,
+  limit: number,
+): ExtentSummary[] {
+  return connection.exactStatement(DEAD).all(tableId, beforeMs, limit).map(toSummary);
 }
 
-/** Every extent, dead ones too, one at a time, with its class as stored. */
-export function* everyExtent(connection: Connection): Generator<FoundExtent & { spanClass: number }> {
-  for (const row of connection.exactStatement(`SELECT ${FIELDS}, span_class FROM extents ORDER BY seq`).iterate()) {
-    yield { seq: Number(row["seq"]), spanClass: Number(row["span_class"]), summary: toSummary(row) };
+/** Parameters: table, time in nanoseconds, limit. */
+export const EXPIRED = `
+SELECT ${FIELDS} FROM extents WHERE table_id = ? AND newest_ns < ? AND end_snapshot IS NULL
+ORDER BY newest_ns, seq LIMIT ?`;
+
+/** Live extents without a row as new as the time, the oldest first. */
+export function findExpiredExtents(
+  connection: Connection,
+  tableId: number,
+  beforeNs: bigint,
+  limit: number,
+): ExtentSummary[] {
+  return connection.exactStatement(EXPIRED).all(tableId, clamp(beforeNs), limit).map(toSummary);
+}
+
+/** The live extents of a table with these ids, with how new each is; fewer when some are not alive. */
+export function findLiveExtents(
+  connection: Connection,
+  tableId: number,
+  ids: readonly string[],
+): { summary: ExtentSummary; newestNs: bigint }[] {
+  const where = "WHERE id = ? AND table_id = ? AND end_snapshot IS NULL";
+  const statement = connection.exactStatement(`SELECT ${FIELDS}, newest_ns FROM extents ${where}`);
+  return ids.flatMap((id) => {
+    const row = statement.get(id, tableId);
+    return row === undefined ? [] : [{ summary: toSummary(row), newestNs: row["newest_ns"] as bigint }];
+  });
+}
+
+/** Every extent, dead ones too, one at a time, with its class and how new it is, as stored. */
+export function* everyExtent(connection: Connection): Generator<StoredSummary> {
+  const sql = `SELECT ${FIELDS}, span_class, newest_ns FROM extents ORDER BY seq`;
+  for (const row of connection.exactStatement(sql).iterate()) {
+    const newestNs = row["newest_ns"] as bigint;
+    yield { seq: Number(row["seq"]), spanClass: Number(row["span_class"]), newestNs, summary: toSummary(row) };
   }
 }
+
+type StoredSummary = FoundExtent & { spanClass: number; newestNs: bigint };
 
 const INDEXED = "seq, begin_snapshot, end_snapshot, size_bytes, row_count, min_at_ns, max_at_ns";
 
@@ -227,10 +269,14 @@ const NO_STATS = { names: "[]", values: "[[],[],[]]" };
 
 const INSERT =
   "INSERT INTO extents (id, table_id, schema_version, object_key, format, format_version, row_count, size_bytes, " +
-  "checksum, min_at_ns, max_at_ns, span_class, begin_snapshot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  "checksum, min_at_ns, max_at_ns, span_class, begin_snapshot, newest_ns) " +
+  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/** As an extent is stored, with its statistics as two lists. */
+export type StoredExtent = { extent: ExtentSummary; newestNs: bigint; columnIds: string; values: string };
 
 /** Inserts one extent with its statistics; its row number. Throws when the id is taken. */
-export function insertExtent(connection: Connection, extent: ExtentSummary, columnIds: string, values: string): number {
+export function insertExtent(connection: Connection, { extent, newestNs, columnIds, values }: StoredExtent): number {
   const { minAtNs, maxAtNs } = extent;
   try {
     const { lastInsertRowid } = connection
@@ -249,6 +295,7 @@ export function insertExtent(connection: Connection, extent: ExtentSummary, colu
         maxAtNs,
         spanClassOf(minAtNs, maxAtNs),
         extent.beginSnapshot,
+        newestNs,
       );
     connection.run(
       "INSERT INTO extent_stats (seq, column_ids, stats) VALUES (?, ?, ?)",

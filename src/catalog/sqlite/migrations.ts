@@ -10,7 +10,13 @@ export type Migration = (connection: Connection, nowMs: number) => void;
 /** "ENGC": tells a catalog from the database of another program. */
 const APPLICATION_ID = 0x454e4743;
 
-const MIGRATIONS: readonly Migration[] = [createCatalog, addTimeTravel, addFilters, addColumnSnapshots];
+const MIGRATIONS: readonly Migration[] = [
+  createCatalog,
+  addTimeTravel,
+  addFilters,
+  addColumnSnapshots,
+  addBackgroundDuties,
+];
 
 /**
  * Brings the file to the newest schema. Safe when several processes do it at once.
@@ -211,4 +217,47 @@ function addColumnSnapshots(connection: Connection): void {
 /** Of the columns of earlier catalogs it is not known when they came: every snapshot has them. */
 const SCHEMA_4 = `
 ALTER TABLE columns ADD COLUMN since_snapshot INTEGER NOT NULL DEFAULT 0;
+`;
+
+function addBackgroundDuties(connection: Connection): void {
+  connection.db.exec(SCHEMA_5);
+}
+
+/**
+ * - `newest_ns` is how new an extent is for retention: see `Catalog.expiredExtents`. The index answers what is expired
+ *   and which days are crowded without a look at the extents themselves, which it holds while they live.
+ * - `tables.oldest_snapshot` is the floor of one table; that of all is `meta.oldest_snapshot`.
+ * - A lease that was given back keeps its row, and so its fence.
+ */
+const SCHEMA_5 = `
+ALTER TABLE tables ADD COLUMN oldest_snapshot INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE extents ADD COLUMN newest_ns INTEGER NOT NULL DEFAULT 0;
+UPDATE extents SET newest_ns =
+  min(max_at_ns, (SELECT committed_at_ms * 1000000 FROM snapshots WHERE id = begin_snapshot));
+CREATE INDEX extents_alive ON extents (table_id, newest_ns, min_at_ns, size_bytes, row_count, end_snapshot)
+  WHERE end_snapshot IS NULL;
+
+CREATE TABLE leases (
+  name TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE snapshot_holds (
+  node TEXT PRIMARY KEY,
+  oldest_snapshot INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE condemned_extents (
+  id TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE staged (
+  id TEXT PRIMARY KEY,
+  snapshot_id INTEGER NOT NULL,
+  committed_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX staged_by_age ON staged (committed_at_ms);
 `;

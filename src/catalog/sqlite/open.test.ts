@@ -114,13 +114,20 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
   withFile((db) => {
     db.exec("DROP TABLE extent_filters; DROP INDEX snapshots_by_time; DROP INDEX extents_by_table");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
-    db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; PRAGMA user_version = 1");
+    db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
+    db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
+    db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");
   });
   expect(await refusalOf(open(path, "admin"))).toContain("earlier version");
   const catalog = await open();
   expect((await catalog.oldestSnapshot()).id).toBe(0);
   const filters = [{ range: {}, tests: [] }];
-  expect((await catalog.planScan({ tableId: 1, atSnapshot: 1, filters })).extents).toHaveLength(200);
+  const { extents } = await catalog.planScan({ tableId: 1, atSnapshot: 1, filters });
+  expect(extents).toHaveLength(200);
+  // They are as new as their rows, or as their commit where the rows are dated later.
+  const newestMs = Math.min((await catalog.head()).committedAtMs, Number((extents[0]?.maxAtNs ?? 0n) / 1_000_000n));
+  expect(await catalog.expiredExtents(1, newestMs, 999)).toEqual([]);
+  expect(await catalog.expiredExtents(1, newestMs + 1, 999)).toHaveLength(200);
   await catalog.verify();
   await catalog.close();
 });

@@ -1,5 +1,6 @@
 import type {
   ColumnProbe,
+  CrowdedDay,
   DatabaseRecord,
   ExtentSummary,
   ScanPlan,
@@ -10,11 +11,14 @@ import type {
 } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
 import type { Connection } from "./connection.ts";
-import { findDeadExtents, findExtents, StatsReader, type RawExtent } from "./extents.ts";
+import { findCrowdedDays } from "./crowded.ts";
+import { findDeadExtents, findExpiredExtents, findExtents, StatsReader, type RawExtent } from "./extents.ts";
 import { findExtentsWithout } from "./filters.ts";
+import { checkReadable } from "./holds.ts";
 import { ScanPlanner } from "./scan.ts";
 import { SchemaReader } from "./schema.ts";
 import { readSnapshots } from "./snapshots.ts";
+import { findStaged } from "./staged.ts";
 import { verifyCatalog } from "./verify.ts";
 
 /** Extents per message, so that a large answer never holds up the thread that receives it. */
@@ -40,6 +44,10 @@ export class Reader {
     return this.#connection.read(() => this.#schema.tables(database));
   }
 
+  allTables(): TableRecord[] {
+    return this.#connection.read(() => this.#schema.allTables());
+  }
+
   snapshots(limit: number): Snapshot[] {
     return readSnapshots(this.#connection, limit);
   }
@@ -47,10 +55,11 @@ export class Reader {
   /** Parts of the answer, in order; the caller runs the generator to its end. */
   *extents(tableId: number, atSnapshot: number, range: TimeRange, statsOf?: readonly string[]): Generator<RawExtent[]> {
     const parts = this.#connection.read(() => {
+      checkReadable(this.#connection, tableId, atSnapshot);
       const stats = this.#statsReader(tableId, statsOf);
       return findExtents(this.#connection, tableId, atSnapshot, range).map((found) => stats.read(found));
     });
-    for (let i = 0; i < parts.length; i += EXTENTS_PER_PART) yield parts.slice(i, i + EXTENTS_PER_PART);
+    yield* inParts(parts);
   }
 
   extentsWithout(tableId: number, extentIds: readonly string[], probes: readonly ColumnProbe[]): string[] {
@@ -62,15 +71,29 @@ export class Reader {
 
   /** Extents in parts, in order, each with the numbers of the whole. */
   *planScan(request: ScanRequest): Generator<ScanPlan> {
-    const { extents, ...pruning } = this.#connection.read(() => this.#scans.plan(request));
+    const { extents, ...pruning } = this.#connection.read(() => {
+      checkReadable(this.#connection, request.tableId, request.atSnapshot);
+      return this.#scans.plan(request);
+    });
     for (let i = 0; i === 0 || i < extents.length; i += EXTENTS_PER_PART) {
       yield { extents: extents.slice(i, i + EXTENTS_PER_PART), ...pruning };
     }
   }
 
-  *deadExtents(tableId: number, beforeMs: number): Generator<ExtentSummary[]> {
-    const dead = findDeadExtents(this.#connection, tableId, beforeMs);
-    for (let i = 0; i < dead.length; i += EXTENTS_PER_PART) yield dead.slice(i, i + EXTENTS_PER_PART);
+  *deadExtents(tableId: number, beforeMs: number, limit: number): Generator<ExtentSummary[]> {
+    yield* inParts(findDeadExtents(this.#connection, tableId, beforeMs, limit));
+  }
+
+  *expiredExtents(tableId: number, beforeNs: bigint, limit: number): Generator<ExtentSummary[]> {
+    yield* inParts(findExpiredExtents(this.#connection, tableId, beforeNs, limit));
+  }
+
+  crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): CrowdedDay[] {
+    return findCrowdedDays(this.#connection, request);
+  }
+
+  committedStaged(ids: readonly string[]): string[] {
+    return ids.filter((id) => findStaged(this.#connection, id) !== undefined);
   }
 
   verify(): void {
@@ -85,4 +108,8 @@ export class Reader {
     const wanted = columns.filter(({ name }) => wantedNames.has(foldName(name)));
     return new StatsReader(this.#connection, names, new Set(wanted.map(({ id }) => id)));
   }
+}
+
+function* inParts<T>(items: readonly T[]): Generator<T[]> {
+  for (let i = 0; i < items.length; i += EXTENTS_PER_PART) yield items.slice(i, i + EXTENTS_PER_PART);
 }

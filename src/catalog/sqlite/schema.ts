@@ -35,6 +35,10 @@ export class SchemaReader {
     return rows.flatMap((row) => this.#toTable(row) ?? []);
   }
 
+  allTables(): TableRecord[] {
+    return this.#connection.all(`${TABLE} ORDER BY t.id`).flatMap((row) => this.#toTable(row) ?? []);
+  }
+
   generation(): number {
     return Number(this.#connection.get("SELECT schema_generation AS n FROM meta")?.["n"]);
   }

@@ -37,17 +37,13 @@ export function findSnapshotAt(connection: Connection, timeMs: number): Snapshot
   return row === undefined ? undefined : toSnapshot(row);
 }
 
-/** The oldest snapshot that is still readable. */
-export function readOldestSnapshot(connection: Connection): Snapshot {
-  const id = "(SELECT oldest_snapshot FROM meta)";
-  const row = connection.get(`SELECT id, committed_at_ms FROM snapshots WHERE id = ${id}`);
+/** The oldest snapshot that can still be read: of the table, or of every table. */
+export function readOldestSnapshot(connection: Connection, tableId?: number): Snapshot {
+  const ofAll = "SELECT oldest_snapshot FROM meta";
+  const ofTable = "SELECT oldest_snapshot FROM tables WHERE id = ?";
+  const id = tableId === undefined ? `(${ofAll})` : `max((${ofAll}), coalesce((${ofTable}), 0))`;
+  const sql = `SELECT id, committed_at_ms FROM snapshots WHERE id = ${id}`;
+  const row = tableId === undefined ? connection.get(sql) : connection.get(sql, tableId);
   if (row === undefined) throw new Error("the oldest readable snapshot is not in the catalog");
   return toSnapshot(row);
-}
-
-/** Makes snapshots before that one unreadable, never one that is not yet, and never the head. */
-export function expireSnapshotsBefore(connection: Connection, id: number): Snapshot {
-  const oldest = Math.max(readOldestSnapshot(connection).id, Math.min(id, readHead(connection).id));
-  connection.run("UPDATE meta SET oldest_snapshot = ?", oldest);
-  return readOldestSnapshot(connection);
 }

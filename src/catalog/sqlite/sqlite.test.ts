@@ -9,8 +9,10 @@ import type { Catalog } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
 import { catalogContract } from "../contract.ts";
 import { Connection } from "./connection.ts";
-import { ADDED_SINCE, OVERLAPPING, spanClassOf } from "./extents.ts";
-import { openSqliteCatalog, openSqliteParts, type Parts } from "./sqlite.ts";
+import { CROWDED } from "./crowded.ts";
+import { ADDED_SINCE, DEAD, EXPIRED, OVERLAPPING, spanClassOf } from "./extents.ts";
+import type { Parts } from "./sqlite-catalog.ts";
+import { openSqliteCatalog, openSqliteParts } from "./sqlite.ts";
 
 catalogContract("sqlite", async () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
@@ -73,6 +75,20 @@ describe("the sqlite catalog", () => {
     const read =
       "SELECT count(*) AS n FROM extents WHERE table_id = ? AND span_class = ? AND min_at_ns BETWEEN ? AND ?";
     expect(Number(connection.get(read, id, spanClass, lo, range.maxNs)?.["n"])).toBeLessThan(20);
+    connection.close();
+  });
+
+  it("looks at what is alive, or dead, by an index only", async () => {
+    await aTable();
+    const connection = new Connection(path, { readOnly: true, busyTimeoutMs: 0 });
+    const planOf = (sql: string, ...parameters: number[]) =>
+      connection.all(`EXPLAIN QUERY PLAN ${sql}`, ...parameters).map((row) => row["detail"]);
+    expect(planOf(EXPIRED, 1, 2, 3)).toEqual([
+      "SEARCH extents USING INDEX extents_alive (table_id=? AND newest_ns<?)",
+      "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
+    ]);
+    expect(planOf(CROWDED, 1, 2, 3)[0]).toBe("SCAN extents USING COVERING INDEX extents_alive");
+    expect(planOf(DEAD, 1, 2, 3)[0]).toMatch(/^SEARCH extents USING INDEX extents_by_deletion \(table_id=\? AND/);
     connection.close();
   });
 

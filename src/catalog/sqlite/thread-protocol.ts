@@ -8,6 +8,7 @@ import {
   type ErrorRecord,
 } from "../../core/errors.ts";
 import { InvariantViolation } from "../invariants.ts";
+import { CondemnedExtent, LeaseLost } from "../refusals.ts";
 import { toCatalogError, toStartupError } from "./errors.ts";
 import type { OpenOptions } from "./open.ts";
 
@@ -33,6 +34,8 @@ export type WireError =
   | { kind: "engine"; record: ErrorRecord }
   | { kind: "startup"; message: string; exitCode: 1 | 2 }
   | { kind: "invariant"; invariant: string; detail: string }
+  | { kind: "lease_lost"; lease: string }
+  | { kind: "condemned"; extentIds: readonly string[] }
   | { kind: "other"; message: string; stack: string | undefined };
 
 function toWire(error: unknown): WireError {
@@ -41,6 +44,8 @@ function toWire(error: unknown): WireError {
   if (error instanceof InvariantViolation) {
     return { kind: "invariant", invariant: error.invariant, detail: error.detail };
   }
+  if (error instanceof LeaseLost) return { kind: "lease_lost", lease: error.lease };
+  if (error instanceof CondemnedExtent) return { kind: "condemned", extentIds: error.extentIds };
   return { kind: "other", message: messageOf(error), stack: error instanceof Error ? error.stack : undefined };
 }
 
@@ -52,6 +57,10 @@ export function fromWire(wire: WireError): Error {
       return new StartupError(wire.message, wire.exitCode);
     case "invariant":
       return new InvariantViolation(wire.invariant, wire.detail);
+    case "lease_lost":
+      return new LeaseLost(wire.lease);
+    case "condemned":
+      return new CondemnedExtent(wire.extentIds);
     case "other": {
       const error = new Error(wire.message);
       if (wire.stack !== undefined) error.stack = wire.stack;

@@ -56,6 +56,9 @@ describe("verify", () => {
   it.each([
     ["snapshotTimesNeverDecrease", "UPDATE snapshots SET committed_at_ms = 1 WHERE id = 2"],
     ["oldestSnapshotExists", "UPDATE meta SET oldest_snapshot = 9"],
+    ["oldestSnapshotExists", "UPDATE tables SET oldest_snapshot = 9"],
+    ["extentsAreNoNewerThanTheirRows", "UPDATE extents SET newest_ns = max_at_ns + 1"],
+    ["condemnedExtentsAreUnknown", "INSERT INTO condemned_extents VALUES ('dead')"],
     ["extentBeginsByHead", "UPDATE extents SET begin_snapshot = 9 WHERE id = 'alive'"],
     ["extentBeginsByHead", "DELETE FROM snapshots WHERE id > 0"],
     ["extentEndsAfterItBegins", "UPDATE extents SET end_snapshot = begin_snapshot WHERE id = 'dead'"],

@@ -3,6 +3,7 @@ import { foldName } from "../../core/names.ts";
 import {
   columnIdsAreNeverReused,
   columnNamesAreUnique,
+  condemnedExtentsAreUnknown,
   extentBeginsByHead,
   extentEndsAfterItBegins,
   extentIsWellFormed,
@@ -30,6 +31,7 @@ export function verifyCatalog(connection: Connection): void {
   const columns = verifyTables(connection);
   verifyExtents(connection, readHead(connection), columns);
   verifyLedger(connection);
+  verifyCondemned(connection);
 }
 
 function verifyFile(connection: Connection): void {
@@ -55,8 +57,8 @@ function verifySnapshots(connection: Connection): void {
 }
 
 function oldestSnapshotExists(connection: Connection): void {
-  const sql = "SELECT m.oldest_snapshot AS id FROM meta m LEFT JOIN snapshots s ON s.id = m.oldest_snapshot";
-  const [missing] = connection.all(`${sql} WHERE s.id IS NULL`);
+  const floors = "SELECT oldest_snapshot AS id FROM meta UNION SELECT oldest_snapshot FROM tables";
+  const [missing] = connection.all(`${floors} EXCEPT SELECT id FROM snapshots`);
   if (missing === undefined) return;
   const text = `the oldest readable snapshot ${String(missing["id"])} does not exist`;
   throw new InvariantViolation("oldestSnapshotExists", text);
@@ -98,12 +100,15 @@ function namesAreFolded(what: string, name: unknown, folded: unknown): void {
 function verifyExtents(connection: Connection, head: Snapshot, columns: KnownColumns): void {
   const totals = new Map<number, TableTotals>([...columns.keys()].map((id) => [id, NO_EXTENTS]));
   const verifyStats = statsVerifier(connection, columns);
-  for (const { seq, spanClass, summary } of everyExtent(connection)) {
+  for (const { seq, spanClass, newestNs, summary } of everyExtent(connection)) {
     extentIsWellFormed(summary);
     extentBeginsByHead(summary, head);
     extentEndsAfterItBegins(summary, head);
     if (spanClass !== spanClassOf(summary.minAtNs, summary.maxAtNs)) {
       throw new InvariantViolation("spanClassMatchesSpan", `extent ${summary.id} has the class ${spanClass}`);
+    }
+    if (newestNs > summary.maxAtNs) {
+      throw new InvariantViolation("extentsAreNoNewerThanTheirRows", `extent ${summary.id} is as new as ${newestNs}`);
     }
     verifyStats(seq, summary);
     if (summary.endSnapshot !== undefined) continue;
@@ -144,4 +149,9 @@ function verifyLedger(connection: Connection): void {
     "SELECT l.table_id, l.snapshot_id FROM ledger l LEFT JOIN snapshots s ON s.id = l.snapshot_id WHERE s.id IS NULL";
   const [row] = connection.all(`${sql} LIMIT 1`);
   if (row !== undefined) ledgerPointsToSnapshot(Number(row["table_id"]), Number(row["snapshot_id"]), false);
+}
+
+function verifyCondemned(connection: Connection): void {
+  const [row] = connection.all("SELECT id FROM condemned_extents JOIN extents USING (id) LIMIT 1");
+  if (row !== undefined) condemnedExtentsAreUnknown(String(row["id"]), true);
 }

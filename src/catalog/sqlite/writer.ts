@@ -1,15 +1,28 @@
-import type { CreateTable, DatabaseRecord, ExtentSummary, FlushOutcome, Snapshot, TableRecord } from "../catalog.ts";
+import type {
+  CreateTable,
+  DatabaseRecord,
+  ExtentSummary,
+  FlushOutcome,
+  Lease,
+  Snapshot,
+  TableRecord,
+} from "../catalog.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
-import { InvariantViolation } from "../invariants.ts";
+import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
 import { addNewColumns, bumpGeneration, columnsToCreate, insertColumns, missingColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
+import { condemnExtents } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
 import { endExtent } from "./extents.ts";
+import { expireSnapshots, expireTable, holdSnapshots, releaseSnapshots } from "./holds.ts";
+import { acquireLease, checkLease, releaseLease } from "./leases.ts";
 import { sweepLedgerEntries } from "./ledger.ts";
+import { mergeExtents, type EncodedMerge } from "./merge.ts";
 import { SchemaReader } from "./schema.ts";
-import { expireSnapshotsBefore, insertSnapshot, nextSnapshot } from "./snapshots.ts";
+import { insertSnapshot, nextSnapshot, readOldestSnapshot } from "./snapshots.ts";
+import { sweepStagedEntries } from "./staged.ts";
 import { addToTotals } from "./totals.ts";
 
 /**
@@ -53,16 +66,55 @@ export class Writer {
     });
   }
 
-  commit(nowMs: number, flushes: readonly EncodedFlush[]): FlushOutcome[] {
-    return this.#write(() => commitFlushes(this.#connection, this.#schema, nowMs, flushes));
-  }
-
-  expireSnapshots(before: number): Snapshot {
-    return this.#write(() => expireSnapshotsBefore(this.#connection, before));
-  }
-
-  endExtents(nowMs: number, tableId: number, extentIds: readonly string[]): ExtentSummary[] {
+  setRetention(tableId: number, days: number | undefined): TableRecord {
+    checkRetention(days);
     return this.#write(() => {
+      this.#connection.run("UPDATE tables SET retention_days = ? WHERE id = ?", days ?? null, tableId);
+      bumpGeneration(this.#connection);
+      const table = this.#schema.tableById(tableId);
+      if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+      return table;
+    });
+  }
+
+  commit(nowMs: number, flushes: readonly EncodedFlush[], lease?: Lease): FlushOutcome[] {
+    return this.#leased(nowMs, lease, () => commitFlushes(this.#connection, this.#schema, nowMs, flushes));
+  }
+
+  mergeExtents(nowMs: number, merge: EncodedMerge): Snapshot | undefined {
+    return this.#leased(nowMs, merge.lease, () => mergeExtents(this.#connection, this.#schema, nowMs, merge));
+  }
+
+  expireSnapshots(nowMs: number, before: number, lease?: Lease): Snapshot {
+    return this.#leased(nowMs, lease, () => expireSnapshots(this.#connection, nowMs, before));
+  }
+
+  expireTable(nowMs: number, tableId: number, before: number): Snapshot {
+    return this.#write(() => expireTable(this.#connection, nowMs, tableId, before));
+  }
+
+  holdSnapshots(nowMs: number, node: string, oldest: number, ttlMs: number): void {
+    this.#write(() => holdSnapshots(this.#connection, { node, oldest, expiresAtMs: nowMs + ttlMs }));
+  }
+
+  releaseSnapshots(node: string): void {
+    this.#write(() => releaseSnapshots(this.#connection, node));
+  }
+
+  acquireLease(nowMs: number, name: string, holder: string, ttlMs: number): Lease | undefined {
+    return this.#write(() => acquireLease(this.#connection, { name, holder, ttlMs, nowMs }));
+  }
+
+  releaseLease(lease: Lease): void {
+    this.#write(() => releaseLease(this.#connection, lease));
+  }
+
+  condemnExtents(extentIds: readonly string[]): string[] {
+    return this.#write(() => condemnExtents(this.#connection, extentIds));
+  }
+
+  endExtents(nowMs: number, tableId: number, extentIds: readonly string[], lease?: Lease): ExtentSummary[] {
+    return this.#leased(nowMs, lease, () => {
       const snapshot = nextSnapshot(this.#connection, nowMs);
       const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
       const ended = extentIds.flatMap((id) => endExtent(this.#connection, tableId, id, end) ?? []);
@@ -77,34 +129,40 @@ export class Writer {
     });
   }
 
-  /** Throws when one of the extents is alive. What is dead or unknown stays so. */
-  refuseLiveExtents(extentIds: readonly string[]): void {
-    for (const id of extentIds) this.#deadExtent(id);
+  /** Throws when one of the extents is alive or readable. What is dead, unreadable or unknown stays so. */
+  refuseReadableExtents(extentIds: readonly string[]): void {
+    for (const id of extentIds) this.#forgettableExtent(id);
   }
 
-  forgetExtents(extentIds: readonly string[]): void {
-    this.#write(() => {
-      for (const id of extentIds) {
-        const seq = this.#deadExtent(id);
-        if (seq === undefined) continue;
-        this.#connection.run("DELETE FROM extent_filters WHERE seq = ?", seq);
-        this.#connection.run("DELETE FROM extent_stats WHERE seq = ?", seq);
-        this.#connection.run("DELETE FROM extents WHERE seq = ?", seq);
-        this.#connection.run("UPDATE meta SET forgotten_extents = forgotten_extents + 1");
-      }
-    });
+  forgetExtents(nowMs: number, extentIds: readonly string[], lease?: Lease): string[] {
+    return this.#leased(nowMs, lease, () => extentIds.filter((id) => this.#forgetExtent(id)));
+  }
+
+  #forgetExtent(id: string): boolean {
+    const seq = this.#forgettableExtent(id);
+    if (seq === undefined) return false;
+    this.#connection.run("DELETE FROM extent_filters WHERE seq = ?", seq);
+    this.#connection.run("DELETE FROM extent_stats WHERE seq = ?", seq);
+    this.#connection.run("DELETE FROM extents WHERE seq = ?", seq);
+    this.#connection.run("UPDATE meta SET forgotten_extents = forgotten_extents + 1");
+    return true;
   }
 
   sweepLedger(nowMs: number, limit: number): number {
     return this.#write(() => sweepLedgerEntries(this.#connection, nowMs, limit));
   }
 
-  #deadExtent(id: string): number | undefined {
-    const row = this.#connection.get("SELECT seq, end_snapshot FROM extents WHERE id = ?", id);
+  sweepStaged(beforeMs: number, limit: number): number {
+    return this.#write(() => sweepStagedEntries(this.#connection, beforeMs, limit));
+  }
+
+  #forgettableExtent(id: string): number | undefined {
+    const row = this.#connection.get("SELECT seq, table_id, end_snapshot FROM extents WHERE id = ?", id);
     if (row === undefined) return undefined;
-    if (row["end_snapshot"] === null) {
-      throw new InvariantViolation("liveExtentsAreNotForgotten", `extent ${id} is alive`);
-    }
+    const endSnapshot = row["end_snapshot"] === null ? undefined : Number(row["end_snapshot"]);
+    liveExtentsAreNotForgotten(id, endSnapshot);
+    const oldest = readOldestSnapshot(this.#connection, Number(row["table_id"]));
+    readableExtentsAreNotForgotten(id, endSnapshot, oldest.id);
     return Number(row["seq"]);
   }
 
@@ -131,6 +189,14 @@ export class Writer {
     const table = this.#schema.tableById(tableId);
     if (table === undefined) throw new Error(`table id ${tableId} vanished inside a transaction`);
     return table;
+  }
+
+  /** A write that happens only while the lease, if one is given, is held. */
+  #leased<T>(nowMs: number, lease: Lease | undefined, work: () => T): T {
+    return this.#write(() => {
+      checkLease(this.#connection, nowMs, lease);
+      return work();
+    });
   }
 
   #write<T>(work: () => T): T {

@@ -1,0 +1,21 @@
+import { CondemnedExtent } from "../refusals.ts";
+import type { Connection } from "./connection.ts";
+
+const CONDEMN =
+  "INSERT OR IGNORE INTO condemned_extents (id) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM extents WHERE id = ?1)";
+
+/** Condemns ids that no extent has; returns those that are condemned now. */
+export function condemnExtents(connection: Connection, ids: readonly string[]): string[] {
+  for (const id of ids) connection.run(CONDEMN, id);
+  return ids.filter((id) => isCondemned(connection, id));
+}
+
+function isCondemned(connection: Connection, id: string): boolean {
+  return connection.get("SELECT 1 FROM condemned_extents WHERE id = ?", id) !== undefined;
+}
+
+/** Throws `CondemnedExtent` when one of the ids is condemned. */
+export function refuseCondemned(connection: Connection, ids: readonly string[]): void {
+  const condemned = ids.filter((id) => isCondemned(connection, id));
+  if (condemned.length > 0) throw new CondemnedExtent(condemned);
+}

@@ -1,0 +1,59 @@
+import type { ExtentMerge, Snapshot, TableRecord } from "../catalog.ts";
+import { mergesConserveRows } from "../invariants.ts";
+import { insertExtents, type EncodedExtent } from "./commit.ts";
+import { refuseCondemned } from "./condemned.ts";
+import type { Connection } from "./connection.ts";
+import { endExtent, findLiveExtents } from "./extents.ts";
+import type { SchemaReader } from "./schema.ts";
+import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
+import { addToTotals } from "./totals.ts";
+
+/** A merge as it travels to the writer's thread. */
+export type EncodedMerge = Omit<ExtentMerge, "outputs"> & { outputs: readonly EncodedExtent[] };
+
+/** Replaces extents within the transaction that the caller has begun; undefined when an input is not alive. */
+export function mergeExtents(
+  connection: Connection,
+  schema: SchemaReader,
+  nowMs: number,
+  merge: EncodedMerge,
+): Snapshot | undefined {
+  const { tableId, inputs, outputs, schemaVersion } = merge;
+  const table = tableOf(schema, merge);
+  if (inputs.length === 0 || new Set(inputs).size < inputs.length) {
+    throw new Error("a merge has no input, or one twice");
+  }
+  const live = findLiveExtents(connection, tableId, inputs);
+  if (live.length < inputs.length) return undefined;
+  mergesConserveRows(sumOfRows(live.map(({ summary }) => summary)), sumOfRows(outputs));
+  refuseCondemned(
+    connection,
+    outputs.map(({ id }) => id),
+  );
+
+  const snapshot = nextSnapshot(connection, nowMs);
+  const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
+  for (const id of inputs) endExtent(connection, tableId, id, end);
+  addToTotals(connection, tableId, {
+    rows: -sumOfRows(outputs),
+    extents: -inputs.length,
+    sizeBytes: -live.reduce((sum, { summary }) => sum + summary.sizeBytes, 0),
+  });
+  const newestNs = live.reduce((newest, extent) => (extent.newestNs > newest ? extent.newestNs : newest), INT64_MIN);
+  insertExtents(connection, table, { extents: outputs, snapshot, schemaVersion, newestNs });
+  insertSnapshot(connection, snapshot);
+  return snapshot;
+}
+
+const INT64_MIN = -(2n ** 63n);
+
+function tableOf(schema: SchemaReader, { tableId, schemaVersion }: EncodedMerge): TableRecord {
+  const table = schema.tableById(tableId);
+  if (table === undefined) throw new Error(`a merge names table id ${tableId}, which does not exist`);
+  if (schemaVersion <= table.schemaVersion) return table;
+  throw new Error(`a merge of table ${table.name} has schema version ${schemaVersion}, which is to come`);
+}
+
+function sumOfRows(extents: readonly { rows: number }[]): number {
+  return extents.reduce((sum, { rows }) => sum + rows, 0);
+}

@@ -1,0 +1,371 @@
+import type {
+  Catalog,
+  ColumnProbe,
+  CreateTable,
+  CrowdedDay,
+  DatabaseRecord,
+  ExtentMerge,
+  ExtentRecord,
+  ExtentSummary,
+  FlushCommit,
+  FlushOutcome,
+  Lease,
+  LedgerEntry,
+  NewExtent,
+  ScanPlan,
+  ScanRequest,
+  Snapshot,
+  TableRecord,
+  TimeRange,
+} from "../catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import type { ColumnSpec } from "../../format/types.ts";
+import type { EncodedExtent, EncodedFlush } from "./commit.ts";
+import type { Connection } from "./connection.ts";
+import { toCatalogError } from "./errors.ts";
+import { toExtentRecords } from "./extents.ts";
+import { findLedgerEntry } from "./ledger.ts";
+import type { ServerLock } from "./lock.ts";
+import type { OpenOptions } from "./open.ts";
+import type { Reader } from "./reader.ts";
+import { SchemaReader } from "./schema.ts";
+import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
+import { encodeStats } from "./stats.ts";
+import { ThreadClient } from "./thread-client.ts";
+import { readTotals } from "./totals.ts";
+import type { Writer } from "./writer.ts";
+
+/** Rows per transaction of deletions that may be large, so that commits get their turn in between. */
+const DELETIONS_PER_TRANSACTION = 2_000;
+const CONDEMNED_PER_TRANSACTION = 1_000;
+
+/** Some 10 ms of reading filters, so that the reads of other queries get their turn in between. */
+const EXTENTS_PER_PROBING = 500;
+
+/** How every part of one catalog is opened. */
+export type OpenShared = Omit<OpenOptions, "part">;
+
+/** The connection of the caller's thread, and the threads. */
+export type Parts = {
+  open: OpenShared;
+  lock: ServerLock | undefined;
+  writer: ThreadClient<Writer>;
+  reader: ThreadClient<Reader>;
+  local: Connection;
+};
+
+/** The catalog over its parts, which `sqlite.ts` opens. Times are those of `clock`. */
+export class SqliteCatalog implements Catalog {
+  readonly #parts: Parts;
+  readonly #clock: Clock;
+  readonly #schema: SchemaReader;
+  readonly #running = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+  #failure: Error | undefined;
+
+  constructor(parts: Parts, clock: Clock) {
+    this.#parts = parts;
+    this.#clock = clock;
+    this.#schema = new SchemaReader(parts.local);
+  }
+
+  createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
+    return this.#run(() => this.#parts.writer.call("createDatabase", name));
+  }
+
+  database(name: string): Promise<DatabaseRecord | undefined> {
+    return this.#lookUp(() => this.#schema.database(name));
+  }
+
+  databases(): Promise<DatabaseRecord[]> {
+    return this.#run(() => this.#parts.reader.call("databases"));
+  }
+
+  createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }> {
+    return this.#run(() => this.#parts.writer.call("createTable", request));
+  }
+
+  table(database: string, name: string): Promise<TableRecord | undefined> {
+    return this.#lookUp(() => this.#schema.table(database, name));
+  }
+
+  tables(database: string): Promise<TableRecord[]> {
+    return this.#run(() => this.#parts.reader.call("tables", database));
+  }
+
+  allTables(): Promise<TableRecord[]> {
+    return this.#run(() => this.#parts.reader.call("allTables"));
+  }
+
+  setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {
+    return this.#run(() => this.#parts.writer.call("setRetention", tableId, days));
+  }
+
+  addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord> {
+    return this.#run(() => this.#parts.writer.call("addColumns", tableId, columns));
+  }
+
+  schemaGeneration(): Promise<number> {
+    return this.#lookUp(() => this.#schema.generation());
+  }
+
+  head(): Promise<Snapshot> {
+    return this.#lookUp(() => readHead(this.#parts.local));
+  }
+
+  snapshots(limit: number): Promise<Snapshot[]> {
+    return this.#run(() => this.#parts.reader.call("snapshots", limit));
+  }
+
+  snapshotAt(timeMs: number): Promise<Snapshot | undefined> {
+    return this.#lookUp(() => findSnapshotAt(this.#parts.local, timeMs));
+  }
+
+  oldestSnapshot(tableId?: number): Promise<Snapshot> {
+    return this.#lookUp(() => readOldestSnapshot(this.#parts.local, tableId));
+  }
+
+  expireSnapshots(before: number, lease?: Lease): Promise<Snapshot> {
+    return this.#run(() => this.#parts.writer.call("expireSnapshots", this.#clock.nowMs(), before, lease));
+  }
+
+  expireTable(tableId: number, before: number): Promise<Snapshot> {
+    return this.#run(() => this.#parts.writer.call("expireTable", this.#clock.nowMs(), tableId, before));
+  }
+
+  holdSnapshots(node: string, oldest: number, ttlMs: number): Promise<void> {
+    return this.#run(() => this.#parts.writer.call("holdSnapshots", this.#clock.nowMs(), node, oldest, ttlMs));
+  }
+
+  releaseSnapshots(node: string): Promise<void> {
+    return this.#run(() => this.#parts.writer.call("releaseSnapshots", node));
+  }
+
+  commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]> {
+    return this.#run(async () => {
+      if (flushes.length === 0) return [];
+      return await this.#parts.writer.call("commit", this.#clock.nowMs(), flushes.map(encodeFlush), lease);
+    });
+  }
+
+  ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined> {
+    return this.#lookUp(() => findLedgerEntry(this.#parts.local, tableId, key, this.#clock.nowMs()));
+  }
+
+  committedStaged(ids: readonly string[]): Promise<string[]> {
+    return this.#run(() => this.#parts.reader.call("committedStaged", ids));
+  }
+
+  sweepStaged(beforeMs: number): Promise<number> {
+    return this.#sweep((limit) => this.#parts.writer.call("sweepStaged", beforeMs, limit));
+  }
+
+  extents(
+    tableId: number,
+    atSnapshot: number,
+    range: TimeRange = {},
+    statsOf?: readonly string[],
+  ): Promise<ExtentRecord[]> {
+    return this.#run(async () => {
+      const extents: ExtentRecord[] = [];
+      await this.#parts.reader.stream("extents", [tableId, atSnapshot, range, statsOf], (part) => {
+        for (const extent of toExtentRecords(part)) extents.push(extent);
+      });
+      return extents;
+    });
+  }
+
+  extentsWithout(tableId: number, extentIds: readonly string[], probes: readonly ColumnProbe[]): Promise<string[]> {
+    return this.#run(async () => {
+      const without: string[] = [];
+      if (probes.length === 0) return without;
+      for (const batch of batchesOf(extentIds, EXTENTS_PER_PROBING)) {
+        without.push(...(await this.#parts.reader.call("extentsWithout", tableId, batch, probes)));
+      }
+      return without;
+    });
+  }
+
+  planScan(request: ScanRequest): Promise<ScanPlan> {
+    return this.#run(async () => {
+      let plan: ScanPlan | undefined;
+      await this.#parts.reader.stream("planScan", [request], (part) => {
+        if (plan === undefined) plan = part;
+        else for (const extent of part.extents) plan.extents.push(extent);
+      });
+      if (plan === undefined) throw new Error("the catalog's reader gave no plan");
+      return plan;
+    });
+  }
+
+  tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }> {
+    return this.#lookUp(() => readTotals(this.#parts.local, tableId));
+  }
+
+  endExtents(tableId: number, extentIds: readonly string[], lease?: Lease): Promise<ExtentSummary[]> {
+    return this.#run(async () => {
+      if (extentIds.length === 0) return [];
+      return await this.#parts.writer.call("endExtents", this.#clock.nowMs(), tableId, extentIds, lease);
+    });
+  }
+
+  deadExtents(tableId: number, beforeMs: number, limit = -1): Promise<ExtentSummary[]> {
+    return this.#collect((onPart) => this.#parts.reader.stream("deadExtents", [tableId, beforeMs, limit], onPart));
+  }
+
+  forgetExtents(extentIds: readonly string[], lease?: Lease): Promise<string[]> {
+    return this.#run(async () => {
+      const forgotten: string[] = [];
+      const batches = batchesOf(extentIds, DELETIONS_PER_TRANSACTION);
+      // All are looked at before any is forgotten; what may be forgotten once always may.
+      if (batches.length > 1) {
+        for (const batch of batches) await this.#parts.writer.call("refuseReadableExtents", batch);
+      }
+      for (const batch of batches) {
+        forgotten.push(...(await this.#parts.writer.call("forgetExtents", this.#clock.nowMs(), batch, lease)));
+      }
+      return forgotten;
+    });
+  }
+
+  expiredExtents(tableId: number, beforeMs: number, limit: number): Promise<ExtentSummary[]> {
+    const beforeNs = BigInt(Math.floor(beforeMs)) * 1_000_000n;
+    return this.#collect((onPart) => this.#parts.reader.stream("expiredExtents", [tableId, beforeNs, limit], onPart));
+  }
+
+  mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined> {
+    return this.#run(async () => {
+      const encoded = { ...merge, outputs: merge.outputs.map(encodeExtent) };
+      return await this.#parts.writer.call("mergeExtents", this.#clock.nowMs(), encoded);
+    });
+  }
+
+  crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]> {
+    return this.#run(() => this.#parts.reader.call("crowdedDays", request));
+  }
+
+  condemnExtents(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(async () => {
+      const condemned: string[] = [];
+      for (const batch of batchesOf(extentIds, CONDEMNED_PER_TRANSACTION)) {
+        condemned.push(...(await this.#parts.writer.call("condemnExtents", batch)));
+      }
+      return condemned;
+    });
+  }
+
+  acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
+    return this.#run(() => this.#parts.writer.call("acquireLease", this.#clock.nowMs(), name, holder, ttlMs));
+  }
+
+  releaseLease(lease: Lease): Promise<void> {
+    return this.#run(() => this.#parts.writer.call("releaseLease", lease));
+  }
+
+  nowMs(): Promise<number> {
+    return this.#lookUp(() => this.#clock.nowMs());
+  }
+
+  sweepLedger(): Promise<number> {
+    const nowMs = this.#clock.nowMs();
+    return this.#sweep((limit) => this.#parts.writer.call("sweepLedger", nowMs, limit));
+  }
+
+  verify(): Promise<void> {
+    return this.#run(async () => {
+      // If this thread dies, its one call is rejected; the catalog itself is well.
+      const verifier = new ThreadClient<Reader>("catalog-verifier", () => undefined);
+      try {
+        await verifier.open({ ...this.#parts.open, part: "reader" });
+        await verifier.call("verify");
+        await verifier.close();
+      } finally {
+        await verifier.terminate();
+      }
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  /** Every call from now on fails; those that wait for a thread are rejected with the reason. */
+  fail(reason: Error): void {
+    this.#failure ??= reason;
+    this.#parts.writer.fail(reason);
+    this.#parts.reader.fail(reason);
+  }
+
+  // The writer goes last of the connections: the last one to close folds the log into the file, and may write.
+  async #close(): Promise<void> {
+    const { local, reader, writer, lock } = this.#parts;
+    await Promise.allSettled(this.#running);
+    try {
+      local.close();
+      await reader.close();
+      await writer.close();
+    } finally {
+      await Promise.all([reader.terminate(), writer.terminate()]);
+      lock?.release();
+    }
+  }
+
+  /** Deletes in transactions of bounded size until one finds less than it may delete. */
+  #sweep(deleteSome: (limit: number) => Promise<number>): Promise<number> {
+    return this.#run(async () => {
+      for (let swept = 0; ;) {
+        const count = await deleteSome(DELETIONS_PER_TRANSACTION);
+        swept += count;
+        if (count < DELETIONS_PER_TRANSACTION) return swept;
+      }
+    });
+  }
+
+  #collect(stream: (onPart: (part: ExtentSummary[]) => void) => Promise<void>): Promise<ExtentSummary[]> {
+    return this.#run(async () => {
+      const all: ExtentSummary[] = [];
+      await stream((part) => {
+        for (const extent of part) all.push(extent);
+      });
+      return all;
+    });
+  }
+
+  #run<T>(work: () => Promise<T>): Promise<T> {
+    const refusal = this.#refusal();
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const running = work();
+    this.#running.add(running);
+    void Promise.allSettled([running]).then(() => this.#running.delete(running));
+    return running;
+  }
+
+  #lookUp<T>(work: () => T): Promise<T> {
+    try {
+      const refusal = this.#refusal();
+      return refusal === undefined ? Promise.resolve(work()) : Promise.reject(refusal);
+    } catch (error) {
+      return Promise.reject(toCatalogError(error, this.#parts.open.path));
+    }
+  }
+
+  #refusal(): EngineError | undefined {
+    if (this.#closed !== undefined) return new EngineError("unavailable", "the catalog is closed");
+    if (this.#failure === undefined) return undefined;
+    return new EngineError("unavailable", `the catalog has failed: ${this.#failure.message}`, { cause: this.#failure });
+  }
+}
+
+function encodeFlush(flush: FlushCommit): EncodedFlush {
+  return { ...flush, extents: flush.extents.map(encodeExtent) };
+}
+
+function encodeExtent(extent: NewExtent): EncodedExtent {
+  return { ...extent, stats: encodeStats(extent.stats) };
+}
+
+function batchesOf<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
+}
