@@ -1,0 +1,159 @@
+import { EngineError } from "../../core/errors.ts";
+import { LIMITS } from "../../core/limits.ts";
+import type { ExtentMerge, ExtentSummary, FlushCommit, FlushOutcome, Lease, NewExtent, Snapshot } from "../catalog.ts";
+import { isStorableText } from "../invariants.ts";
+import { CommitPlan, refusedFlushes, type CommitAnswer } from "./commit-plan.ts";
+import type { Connection } from "./connection.ts";
+import type { Answer, Database } from "./database.ts";
+import { isTakenExtent } from "./errors.ts";
+import { FIELDS, toSummary } from "./extents.ts";
+import { NewExtents } from "./new-extents.ts";
+import { leaseParameter, toRefusal } from "./refusals.ts";
+import type { SchemaReader, StoredTable } from "./schema.ts";
+
+const COMMIT =
+  "SELECT engine.commit_flushes($1::bigint, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
+  "$7::text::json, $8::text::json, $9::text::json, $10::text::json) AS answer";
+
+const MERGE =
+  "SELECT engine.merge_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json, $6::text::json, " +
+  "$7::text::json) AS answer";
+
+const END = `SELECT ${FIELDS} FROM engine.end_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json) e`;
+
+const ENDED_WITH = `SELECT ${FIELDS} FROM engine.extents e WHERE e.table_id = $1 AND e.deleted_at_ms = $2 AND e.end_snapshot = $3`;
+
+/** Everything that makes snapshots. */
+export class SnapshotWriter {
+  readonly #database: Database;
+  readonly #schema: SchemaReader;
+
+  constructor(database: Database, schema: SchemaReader) {
+    this.#database = database;
+    this.#schema = schema;
+  }
+
+  async commit(flushes: readonly FlushCommit[], lease: Lease | undefined): Promise<FlushOutcome[]> {
+    const settled = new Map<number, FlushOutcome>();
+    let tables = await this.#seenTables(flushes);
+    for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
+      const plan = await this.#plan(flushes, tables, settled);
+      const answer = await this.#refusing(
+        lease,
+        flushes.flatMap(({ extents }) => extents),
+        () =>
+          this.#database.makeSnapshot(
+            (connection, commitId) => this.#send(connection, plan, { commitId, lease }),
+            async (_, recalled) => recalled as CommitAnswer,
+          ),
+      );
+      if (answer.kind === "done") return plan.outcomes(answer);
+      if (answer.kind === "stale") tables = await this.#freshTables(flushes);
+      for (const [flush, outcome] of refusedFlushes(flushes, answer)) settled.set(flush, outcome);
+    }
+    const message = `the tables of the commit moved ${LIMITS.commitAttempts} times before it; nothing was stored`;
+    throw new EngineError("ingest_failed", message);
+  }
+
+  /** Extents that died, in the order of the ids. */
+  async endExtents(tableId: number, ids: readonly string[], lease: Lease | undefined): Promise<ExtentSummary[]> {
+    const list = JSON.stringify(ids.filter(isStorableText));
+    const rows = await this.#refusing(lease, [], () =>
+      this.#database.makeSnapshot(
+        (connection, commitId) =>
+          connection.query(END, [this.#database.now, commitId, leaseParameter(lease), tableId, list]),
+        (connection, { snapshotId, committedAtMs }) =>
+          connection.query(ENDED_WITH, [tableId, committedAtMs, snapshotId]),
+      ),
+    );
+    const ended = new Map(rows.map((row) => [String(row["id"]), toSummary(row)]));
+    return [...new Set(ids)].flatMap((id) => ended.get(id) ?? []);
+  }
+
+  async mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined> {
+    const { tableId, inputs, outputs, schemaVersion, lease } = merge;
+    const table = await this.#tableOf(merge);
+    if (inputs.length === 0 || new Set(inputs).size < inputs.length) {
+      throw new Error("a merge has no input, or one twice");
+    }
+    const rows = new NewExtents();
+    rows.add(outputs, { flush: 0, table, schemaVersion });
+    if (!inputs.every(isStorableText)) return undefined;
+    const sent = [tableId, JSON.stringify(inputs), rows.extents, rows.filters];
+    const answer = await this.#refusing(lease, outputs, () =>
+      this.#database.makeSnapshot<Answer | null>(
+        async (connection, commitId) => {
+          const parameters = [this.#database.now, commitId, leaseParameter(lease), ...sent];
+          const [row] = await connection.query(MERGE, parameters);
+          return (row?.["answer"] ?? null) as Answer | null;
+        },
+        async (_, recalled) => recalled,
+      ),
+    );
+    return answer === null ? undefined : { id: answer.snapshotId, committedAtMs: answer.committedAtMs };
+  }
+
+  async #send(
+    connection: Connection,
+    plan: CommitPlan,
+    { commitId, lease }: { commitId: string; lease: Lease | undefined },
+  ): Promise<CommitAnswer> {
+    const fixed = [this.#database.now, LIMITS.idempotencyTtlMs, commitId, leaseParameter(lease)];
+    const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters]);
+    if (row === undefined) throw new Error("the catalog gave no answer to a commit");
+    return row["answer"] as CommitAnswer;
+  }
+
+  /** Judges the flushes by the tables as they were last seen; what is wrong by these may be right by now. */
+  async #plan(
+    flushes: readonly FlushCommit[],
+    tables: ReadonlyMap<number, StoredTable>,
+    settled: ReadonlyMap<number, FlushOutcome>,
+  ): Promise<CommitPlan> {
+    try {
+      return new CommitPlan(flushes, tables, settled);
+    } catch {
+      return new CommitPlan(flushes, await this.#freshTables(flushes), settled);
+    }
+  }
+
+  async #seenTables(flushes: readonly FlushCommit[]): Promise<Map<number, StoredTable>> {
+    const tables = new Map<number, StoredTable>();
+    for (const { tableId } of flushes) {
+      const table = tables.get(tableId) ?? (await this.#schema.seenTable(tableId));
+      if (table !== undefined) tables.set(tableId, table);
+    }
+    return tables;
+  }
+
+  async #freshTables(flushes: readonly FlushCommit[]): Promise<Map<number, StoredTable>> {
+    const ids = [...new Set(flushes.map(({ tableId }) => tableId))];
+    const found = await Promise.all(ids.map((id) => this.#schema.tableById(id)));
+    return new Map(found.flatMap((table) => (table === undefined ? [] : [[table.id, table]])));
+  }
+
+  async #tableOf({ tableId, schemaVersion }: ExtentMerge): Promise<StoredTable> {
+    const table = await this.#schema.tableById(tableId);
+    if (table === undefined) throw new Error(`a merge names table id ${tableId}, which does not exist`);
+    if (schemaVersion <= table.schemaVersion) return table;
+    throw new Error(`a merge of table ${table.name} has schema version ${schemaVersion}, which is to come`);
+  }
+
+  async #refusing<T>(lease: Lease | undefined, extents: readonly NewExtent[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw isTakenExtent(error) ? await this.#takenExtent(extents, error) : toRefusal(error, lease);
+    }
+  }
+
+  /** Names the extent whose id was taken: by one in the catalog, or by another of the call. */
+  async #takenExtent(extents: readonly NewExtent[], cause: unknown): Promise<Error> {
+    const ids = extents.map(({ id }) => id);
+    const sql =
+      "SELECT id FROM engine.extents WHERE id IN (SELECT json_array_elements_text($1::text::json)) ORDER BY id LIMIT 1";
+    const [row] = await this.#database.rows(sql, [JSON.stringify(ids)]);
+    const twice = ids.find((id, i) => ids.indexOf(id) < i);
+    return new Error(`extent ${row === undefined ? twice : String(row["id"])} is in the catalog already`, { cause });
+  }
+}

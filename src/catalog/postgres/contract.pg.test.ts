@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { ManualClock } from "../../core/clock.ts";
+import { catalogContract } from "../contract.ts";
+import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+
+const programs = postgresPrograms();
+if (programs === undefined) process.stderr.write("the contract on PostgreSQL is skipped: it is not installed\n");
+
+describe.skipIf(programs === undefined)("PostgreSQL", () => {
+  let server: TestServer;
+  /** A catalog as it is made, to be copied: that is faster than to make it each time. */
+  let born: string;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+    born = await server.createDatabase();
+    const clock = new ManualClock();
+    await (await openTestCatalog(born, { nowMs: () => clock.nowMs() })).close();
+  });
+  afterAll(() => server.stop());
+
+  catalogContract("postgres", async () => {
+    const clock = new ManualClock();
+    const catalog = await openTestCatalog(await server.createDatabase(born), { nowMs: () => clock.nowMs() });
+    return { catalog, close: () => catalog.close(), clock };
+  });
+});

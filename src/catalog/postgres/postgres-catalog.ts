@@ -1,0 +1,248 @@
+import { EngineError } from "../../core/errors.ts";
+import type { ColumnSpec } from "../../format/types.ts";
+import type {
+  Catalog,
+  ColumnProbe,
+  CreateTable,
+  CrowdedDay,
+  DatabaseRecord,
+  ExtentMerge,
+  ExtentRecord,
+  ExtentSummary,
+  FlushCommit,
+  FlushOutcome,
+  Lease,
+  LedgerEntry,
+  ScanPlan,
+  ScanRequest,
+  Snapshot,
+  TableRecord,
+  TimeRange,
+} from "../catalog.ts";
+import type { TableTotals } from "../invariants.ts";
+import { SnapshotWriter } from "./commit.ts";
+import type { Database } from "./database.ts";
+import { condemnExtents, findCrowdedDays, forgetExtents } from "./duties.ts";
+import { findDeadExtents, findExpiredExtents } from "./extents.ts";
+import { FilterReader } from "./filters.ts";
+import { acquireLease, releaseLease } from "./leases.ts";
+import { committedStaged, findLedgerEntry, sweepLedger, sweepStaged } from "./ledger.ts";
+import { ScanPlanner } from "./scan.ts";
+import { SchemaWriter } from "./schema-writer.ts";
+import { SchemaReader } from "./schema.ts";
+import { findSnapshotAt, Horizon, readHead, readSnapshots } from "./snapshots.ts";
+import { toTotals, verifyCatalog } from "./verify.ts";
+
+/**
+ * The catalog of a cluster: a PostgreSQL database that all nodes share. Every call asks the primary, so what one node
+ * acknowledged every node shows; what is kept in memory is what never changes, or is brought up to date by a number
+ * read from the database.
+ */
+export class PostgresCatalog implements Catalog {
+  readonly #release: () => Promise<void>;
+  readonly #database: Database;
+  readonly #schema: SchemaReader;
+  readonly #schemaWriter: SchemaWriter;
+  readonly #snapshots: SnapshotWriter;
+  readonly #horizon: Horizon;
+  readonly #scans: ScanPlanner;
+  readonly #filters: FilterReader;
+  readonly #running = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+
+  /** `release` ends what the database works with. */
+  constructor(database: Database, release: () => Promise<void>) {
+    this.#release = release;
+    this.#database = database;
+    this.#schema = new SchemaReader(database);
+    this.#schemaWriter = new SchemaWriter(database, this.#schema);
+    this.#snapshots = new SnapshotWriter(database, this.#schema);
+    this.#horizon = new Horizon(database);
+    this.#scans = new ScanPlanner(database, this.#schema);
+    this.#filters = new FilterReader(database, this.#schema);
+  }
+
+  createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
+    return this.#run(() => this.#schemaWriter.createDatabase(name));
+  }
+
+  database(name: string): Promise<DatabaseRecord | undefined> {
+    return this.#run(() => this.#schema.database(name));
+  }
+
+  databases(): Promise<DatabaseRecord[]> {
+    return this.#run(() => this.#schema.databases());
+  }
+
+  createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }> {
+    return this.#run(() => this.#schemaWriter.createTable(request));
+  }
+
+  table(database: string, name: string): Promise<TableRecord | undefined> {
+    return this.#run(() => this.#schema.table(database, name));
+  }
+
+  tables(database: string): Promise<TableRecord[]> {
+    return this.#run(() => this.#schema.tables(database));
+  }
+
+  allTables(): Promise<TableRecord[]> {
+    return this.#run(() => this.#schema.allTables());
+  }
+
+  setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {
+    return this.#run(() => this.#schemaWriter.setRetention(tableId, days));
+  }
+
+  addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord> {
+    return this.#run(() => this.#schemaWriter.addColumns(tableId, columns));
+  }
+
+  schemaGeneration(): Promise<number> {
+    return this.#run(() => this.#schema.generation());
+  }
+
+  head(): Promise<Snapshot> {
+    return this.#run(() => readHead(this.#database));
+  }
+
+  snapshots(limit: number): Promise<Snapshot[]> {
+    return this.#run(() => readSnapshots(this.#database, limit));
+  }
+
+  snapshotAt(timeMs: number): Promise<Snapshot | undefined> {
+    return this.#run(() => findSnapshotAt(this.#database, timeMs));
+  }
+
+  oldestSnapshot(tableId?: number): Promise<Snapshot> {
+    return this.#run(() => this.#horizon.oldest(tableId));
+  }
+
+  expireSnapshots(before: number, lease?: Lease): Promise<Snapshot> {
+    return this.#run(() => this.#horizon.expireSnapshots(before, lease));
+  }
+
+  expireTable(tableId: number, before: number): Promise<Snapshot> {
+    return this.#run(() => this.#horizon.expireTable(tableId, before));
+  }
+
+  holdSnapshots(node: string, oldest: number, ttlMs: number): Promise<void> {
+    return this.#run(() => this.#horizon.hold(node, oldest, ttlMs));
+  }
+
+  releaseSnapshots(node: string): Promise<void> {
+    return this.#run(() => this.#horizon.release(node));
+  }
+
+  commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]> {
+    return this.#run(async () => (flushes.length === 0 ? [] : await this.#snapshots.commit(flushes, lease)));
+  }
+
+  ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined> {
+    return this.#run(() => findLedgerEntry(this.#database, tableId, key));
+  }
+
+  committedStaged(ids: readonly string[]): Promise<string[]> {
+    return this.#run(() => committedStaged(this.#database, ids));
+  }
+
+  sweepStaged(beforeMs: number): Promise<number> {
+    return this.#run(() => sweepStaged(this.#database, beforeMs));
+  }
+
+  extents(
+    tableId: number,
+    atSnapshot: number,
+    range: TimeRange = {},
+    statsOf?: readonly string[],
+  ): Promise<ExtentRecord[]> {
+    return this.#run(() => this.#scans.extents(tableId, atSnapshot, range, statsOf));
+  }
+
+  extentsWithout(tableId: number, extentIds: readonly string[], probes: readonly ColumnProbe[]): Promise<string[]> {
+    return this.#run(() => this.#filters.extentsWithout(tableId, extentIds, probes));
+  }
+
+  planScan(request: ScanRequest): Promise<ScanPlan> {
+    return this.#run(() => this.#scans.plan(request));
+  }
+
+  tableStats(tableId: number): Promise<TableTotals> {
+    return this.#run(async () => {
+      const sql = "SELECT row_count, extent_count, size_bytes FROM engine.table_totals WHERE table_id = $1";
+      const [row] = await this.#database.rows(sql, [tableId]);
+      return toTotals(row);
+    });
+  }
+
+  endExtents(tableId: number, extentIds: readonly string[], lease?: Lease): Promise<ExtentSummary[]> {
+    return this.#run(() => this.#snapshots.endExtents(tableId, extentIds, lease));
+  }
+
+  deadExtents(tableId: number, beforeMs: number, limit?: number): Promise<ExtentSummary[]> {
+    return this.#run(() => findDeadExtents(this.#database, tableId, beforeMs, limit));
+  }
+
+  forgetExtents(extentIds: readonly string[], lease?: Lease): Promise<string[]> {
+    return this.#run(async () => {
+      const forgotten = await forgetExtents(this.#database, extentIds, lease);
+      this.#filters.forget(forgotten);
+      return forgotten;
+    });
+  }
+
+  expiredExtents(tableId: number, beforeMs: number, limit: number): Promise<ExtentSummary[]> {
+    return this.#run(() => findExpiredExtents(this.#database, tableId, beforeMs, limit));
+  }
+
+  mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined> {
+    return this.#run(() => this.#snapshots.mergeExtents(merge));
+  }
+
+  crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]> {
+    return this.#run(() => findCrowdedDays(this.#database, request));
+  }
+
+  condemnExtents(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(() => condemnExtents(this.#database, extentIds));
+  }
+
+  acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
+    return this.#run(() => acquireLease(this.#database, { name, holder, ttlMs }));
+  }
+
+  releaseLease(lease: Lease): Promise<void> {
+    return this.#run(() => releaseLease(this.#database, lease));
+  }
+
+  nowMs(): Promise<number> {
+    return this.#run(async () => {
+      const [row] = await this.#database.rows("SELECT engine.now_ms($1::bigint) AS ms", [this.#database.now]);
+      return Number(row?.["ms"]);
+    });
+  }
+
+  sweepLedger(): Promise<number> {
+    return this.#run(() => sweepLedger(this.#database));
+  }
+
+  verify(): Promise<void> {
+    return this.#run(() => this.#database.read(verifyCatalog, true));
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= (async () => {
+      await Promise.allSettled(this.#running);
+      await this.#release();
+    })();
+    return this.#closed;
+  }
+
+  #run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed !== undefined) return Promise.reject(new EngineError("unavailable", "the catalog is closed"));
+    const running = work();
+    this.#running.add(running);
+    void Promise.allSettled([running]).then(() => this.#running.delete(running));
+    return running;
+  }
+}

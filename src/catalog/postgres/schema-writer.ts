@@ -1,0 +1,109 @@
+import { EngineError } from "../../core/errors.ts";
+import { LIMITS } from "../../core/limits.ts";
+import { checkName, foldName } from "../../core/names.ts";
+import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
+import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
+import { columnIdsAreNeverReused } from "../invariants.ts";
+import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
+import type { Database } from "./database.ts";
+import { withoutNextId, type SchemaReader, type StoredTable } from "./schema.ts";
+
+/** Columns as the database takes them, and the version that they make of their table. */
+export type NewColumn = {
+  table_id: number;
+  id: number;
+  name: string;
+  folded_name: string;
+  type: string;
+  since_version: number;
+};
+export type NewVersion = { table_id: number; expected: number; version: number; next_column_id: number };
+
+/** Gives ids that no column of the table has ever had, under the version that follows the table's. */
+export function numberColumns(table: StoredTable, columns: readonly ColumnSpec[]): NewColumn[] {
+  const { id: tableId, nextColumnId } = table;
+  const numbered = columns.map((column, i) => ({ ...column, id: nextColumnId + i }));
+  columnIdsAreNeverReused(tableId, numbered, nextColumnId + numbered.length);
+  return numbered.map(({ id, name, type }) => ({
+    table_id: tableId,
+    id,
+    name,
+    folded_name: foldName(name),
+    type: formatColumnType(type),
+    since_version: table.schemaVersion + 1,
+  }));
+}
+
+/** Creates and changes databases, tables and columns. */
+export class SchemaWriter {
+  readonly #database: Database;
+  readonly #schema: SchemaReader;
+
+  constructor(database: Database, schema: SchemaReader) {
+    this.#database = database;
+    this.#schema = schema;
+  }
+
+  async createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
+    checkName("database", name);
+    const sql = "SELECT engine.create_database($1, $2) AS created";
+    const [row] = await this.#database.write(sql, [name, foldName(name)]);
+    const database = await this.#schema.database(name);
+    if (database === undefined) throw new Error(`database ${name} vanished after it was created`);
+    return { database, created: row?.["created"] === true };
+  }
+
+  async createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }> {
+    const { database, name, retentionDays } = request;
+    checkName("database", database);
+    checkName("table", name);
+    checkRetention(retentionDays);
+    const existing = await this.#schema.table(database, name);
+    if (existing !== undefined) return { table: existing, created: false };
+    const columns = columnsToCreate(request.columns).map((column, i) => ({
+      id: i + 1,
+      name: column.name,
+      folded_name: foldName(column.name),
+      type: formatColumnType(column.type),
+    }));
+    const [row] = await this.#database.write(
+      "SELECT engine.create_table($1, $2, $3, $4, $5::integer, $6::text::json) AS created",
+      [database, foldName(database), name, foldName(name), retentionDays ?? null, JSON.stringify(columns)],
+    );
+    const table = await this.#schema.table(database, name);
+    if (table === undefined) throw new Error(`table ${name} vanished after it was created`);
+    return { table, created: row?.["created"] === true };
+  }
+
+  async addColumns(tableId: number, wanted: readonly ColumnSpec[]): Promise<TableRecord> {
+    for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
+      const table = await this.#existing(tableId);
+      const missing = missingColumns(table, wanted);
+      if (missing.kind === "conflict") throw missing.error;
+      if (missing.columns.length === 0) return withoutNextId(table);
+      const columns = numberColumns(table, missing.columns);
+      const version: NewVersion = {
+        table_id: tableId,
+        expected: table.schemaVersion,
+        version: table.schemaVersion + 1,
+        next_column_id: table.nextColumnId + columns.length,
+      };
+      const sql = "SELECT engine.add_columns($1::text::json, $2::text::json) AS added";
+      const [row] = await this.#database.write(sql, [JSON.stringify([version]), JSON.stringify(columns)]);
+      if (row?.["added"] === true) return withoutNextId(await this.#existing(tableId));
+    }
+    throw new EngineError("unavailable", `the columns of table id ${tableId} change too often; try again`);
+  }
+
+  async setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {
+    checkRetention(days);
+    await this.#database.write("SELECT engine.set_retention($1::bigint, $2::integer)", [tableId, days ?? null]);
+    return withoutNextId(await this.#existing(tableId));
+  }
+
+  async #existing(tableId: number): Promise<StoredTable> {
+    const table = await this.#schema.tableById(tableId);
+    if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+    return table;
+  }
+}

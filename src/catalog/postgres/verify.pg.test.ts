@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { failureOf, aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.ts";
+import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+
+const programs = postgresPrograms();
+if (programs === undefined) process.stderr.write("verification is not tested: PostgreSQL is not installed\n");
+
+const STATS = `'[[11],[null],[null],[null]]'`;
+
+const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
+  ["UPDATE engine.head SET snapshot_id = 1", "headIsTheNewestSnapshot"],
+  ["UPDATE engine.snapshots SET committed_at_ms = 1 WHERE id = 1", "snapshotTimesNeverDecrease"],
+  ["UPDATE engine.tables SET next_column_id = 2", "columnIdsAreNeverReused"],
+  ["UPDATE engine.tables SET folded_name = 'x'", "namesAreFolded"],
+  ["UPDATE engine.columns SET since_version = 9", "columnsComeByTheSchemaVersion"],
+  ["UPDATE engine.extents SET begin_snapshot = 9", "extentBeginsByHead"],
+  ["UPDATE engine.extents SET end_snapshot = 2", "extentEndsAfterItBegins"],
+  ["UPDATE engine.extents SET row_count = 0", "extentIsWellFormed"],
+  ["UPDATE engine.extents SET newest_ns = max_at_ns + 1", "noRowIsNewerThanItsTime"],
+  ["UPDATE engine.extents SET column_ids = '[9]'", "statisticsNameKnownColumns"],
+  [`UPDATE engine.extent_stats SET stats = ${STATS}`, "nullCountFitsRows"],
+  ["DELETE FROM engine.extent_stats", "extentsHaveStatistics"],
+  ["INSERT INTO engine.extent_filters SELECT seq, 9, 'values', '' FROM engine.extents", "filtersAreOneToAColumn"],
+  ["INSERT INTO engine.extent_stats VALUES (99, '[[],[],[]]')", "referencesExist"],
+  ["UPDATE engine.horizon SET oldest_snapshot = 9", "referencesExist"],
+  ["UPDATE engine.extents SET table_id = 9", "referencesExist"],
+  ["UPDATE engine.head SET last_seq = 0", "referencesExist"],
+  ["UPDATE engine.table_totals SET row_count = 9", "totalsMatchLiveExtents"],
+  ["UPDATE engine.ledger SET snapshot_id = 9", "ledgerPointsToSnapshot"],
+  ["INSERT INTO engine.condemned_extents SELECT id FROM engine.extents", "condemnedExtentsAreUnknown"],
+];
+
+describe.skipIf(programs === undefined)("verification on PostgreSQL", () => {
+  let server: TestServer;
+  let sound: string;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+    sound = await server.createDatabase();
+    const catalog = await openTestCatalog(sound);
+    const columns = [column("at", "timestamp"), column("body")];
+    const { table } = await catalog.createTable({ database: "d", name: "t", columns });
+    for (const key of ["a", "b"]) {
+      await catalog.commit([aFlush(table, { extents: [anExtent()], ledger: [aLedgerEntry(key)] })]);
+    }
+    await catalog.verify();
+    await catalog.close();
+  });
+  afterAll(() => server.stop());
+
+  it.each(DAMAGE)("sees what is wrong after %s", async (sql, invariant) => {
+    const url = await server.createDatabase(sound);
+    await server.query(url, sql);
+    const catalog = await openTestCatalog(url);
+    expect(await failureOf(catalog.verify())).toContain(`catalog invariant ${invariant} does not hold`);
+    await catalog.close();
+  });
+});
