@@ -1,46 +1,79 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, test } from "vitest";
-import { aFlush, anExtent } from "../catalog/contract-fixtures.ts";
-import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
-import { ManualClock, systemClock } from "../core/clock.ts";
-import { silentLog } from "../core/log.ts";
-import { seededRandom, systemRandom } from "../core/random.ts";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { aFlush } from "../catalog/contract-fixtures.ts";
+import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
-import { FaultyStore } from "../io/objectstore/faulty.ts";
-import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import { cleanup } from "./cleanup.ts";
+import { createDeletion } from "./deletion.ts";
+import { openDutyWorld, storedExtent, type DutyWorld } from "./duty.test-kit.ts";
 
-test("deletes what died strictly before the time, bytes and records, and nothing that is alive", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "engine-cleanup-"));
-  const clock = new ManualClock();
-  const catalog = await openSqliteCatalog({ path: join(folder, "catalog.db"), clock, log: silentLog, mode: "server" });
-  const inner = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
-  const store = new FaultyStore({ inner, clock: systemClock, random: seededRandom(1) });
-  try {
-    const { table } = await catalog.createTable({ database: "d", name: "t", columns: DEFAULT_SHAPE });
-    const ids = ["a", "b", "c"];
-    for (const id of ids) await store.put(`d/t/${id}.tlm`, new Uint8Array(10));
-    const extents = ids.map((id) => anExtent({ id, key: `d/t/${id}.tlm`, rows: 3, sizeBytes: 10 }));
-    await catalog.commit([aFlush(table, { extents })]);
-    clock.advance(1_000);
-    await catalog.endExtents(table.id, ["a"]);
-    const diedAtMs = clock.nowMs();
-    clock.advance(1_000);
-    await catalog.endExtents(table.id, ["b"]);
+let world: DutyWorld;
+let table: TableRecord;
+let extents: NewExtent[];
+/** When each of the extents but the last was soft-deleted, a second apart, with the snapshots 2, 3 and 4. */
+let diedAtMs: number[];
 
-    expect(await cleanup({ catalog, store }, table.id, diedAtMs)).toEqual({ extents: 0, rows: 0, sizeBytes: 0 });
-    // A store that fails leaves the records, so that the next run finds them again.
-    store.script({ operation: "delete", fault: { kind: "fail_after" } });
-    await expect(cleanup({ catalog, store }, table.id, diedAtMs + 1)).rejects.toThrow("injected fault");
-    expect(await cleanup({ catalog, store }, table.id, diedAtMs + 1)).toEqual({ extents: 1, rows: 3, sizeBytes: 10 });
-    expect(await cleanup({ catalog, store }, table.id, diedAtMs + 1)).toEqual({ extents: 0, rows: 0, sizeBytes: 0 });
-    expect(await inner.head("d/t/a.tlm")).toBeUndefined();
-    for (const id of ["b", "c"]) expect(await inner.head(`d/t/${id}.tlm`)).toBeDefined();
-    await catalog.verify();
-  } finally {
-    await catalog.close();
-    await rm(folder, { recursive: true });
+beforeEach(async () => {
+  world = await openDutyWorld();
+  ({ table } = await world.catalog.createTable({ database: "d", name: "t", columns: DEFAULT_SHAPE }));
+  extents = [];
+  for (let i = 0; i < 4; i++) extents.push(await storedExtent(world, { rows: 3, sizeBytes: 10, stats: [] }));
+  await world.catalog.commit([aFlush(table, { extents })]);
+  diedAtMs = [];
+  for (const { id } of extents.slice(0, -1)) {
+    world.clock.advance(1_000);
+    await world.catalog.endExtents(table.id, [id]);
+    diedAtMs.push(world.clock.nowMs());
   }
+});
+afterEach(() => world.close());
+
+const freed = (count: number) => ({ extents: count, rows: 3 * count, sizeBytes: 10 * count });
+const run = (beforeMs: number) => cleanup(world.ports, table.id, beforeMs);
+const at = (i: number): number => diedAtMs[i] ?? Number.NaN;
+
+async function stored(): Promise<number[]> {
+  const found = await Promise.all(extents.map(({ key }) => world.inner.head(key)));
+  return found.flatMap((info, i) => (info === undefined ? [] : [i]));
+}
+
+test("frees what died strictly before the time, once, and makes only what it must unreadable", async () => {
+  expect(await run(at(0))).toEqual(freed(0));
+  expect((await world.catalog.oldestSnapshot(table.id)).id).toBe(0);
+  expect(await run(at(0) + 1)).toEqual(freed(1));
+  expect(await run(at(0) + 1)).toEqual(freed(0));
+  expect(await stored()).toEqual([1, 2, 3]);
+  // Long before any grace, for this table, and for no other.
+  expect((await world.catalog.oldestSnapshot(table.id)).id).toBe(2);
+  expect((await world.catalog.oldestSnapshot()).id).toBe(0);
+  await expect(world.catalog.extents(table.id, 1)).rejects.toMatchObject({ code: "snapshot_expired" });
+  expect(await world.catalog.extents(table.id, 2)).toHaveLength(3);
+  expect(await run(Number.MAX_SAFE_INTEGER)).toEqual(freed(2));
+  expect(await stored()).toEqual([3]);
+});
+
+test("leaves what a reader holds", async () => {
+  await world.catalog.holdSnapshots("node", 2, 60_000);
+  expect(await run(Number.MAX_SAFE_INTEGER)).toEqual(freed(1));
+  expect(await stored()).toEqual([1, 2, 3]);
+  expect(await world.catalog.extents(table.id, 2)).toHaveLength(3);
+  await world.catalog.releaseSnapshots("node");
+  expect(await run(Number.MAX_SAFE_INTEGER)).toEqual(freed(2));
+});
+
+test("a store that fails leaves the records, so that the next run finds them again", async () => {
+  world.store.script({ operation: "delete", times: 4, fault: { kind: "fail_after" } });
+  await expect(run(at(1) + 1)).rejects.toThrow("bytes of 2 extents could not be deleted: injected fault");
+  expect(await run(at(1) + 1)).toEqual(freed(2));
+  expect(await stored()).toEqual([2, 3]);
+});
+
+test("several at a time, and the deletion in the background, count each extent once", async () => {
+  const deletion = createDeletion(world.ports, { graceMs: 0 });
+  const results = await Promise.all([
+    ...Array.from({ length: 5 }, () => run(Number.MAX_SAFE_INTEGER)),
+    deletion(await world.turn()),
+  ]);
+  const inBackground = (await world.metrics.deletedExtents.get()).values[0]?.value ?? 0;
+  expect(results.reduce((sum, result) => sum + (result?.extents ?? 0), inBackground)).toBe(3);
+  expect(await stored()).toEqual([3]);
 });

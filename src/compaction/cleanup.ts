@@ -1,24 +1,21 @@
 import type { Catalog } from "../catalog/catalog.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
-
-export type Freed = { extents: number; rows: number; sizeBytes: number };
+import { deleteDead, type Freed } from "./deletion.ts";
 
 /**
- * Deletes a table's extents that were soft-deleted strictly before `beforeMs`: the bytes first, then the records, so
- * that a crash in between leaves records that the next run finds again, and never bytes that nothing points to.
+ * Deletes a table's extents that were soft-deleted strictly before `beforeMs`, without waiting for the grace: makes
+ * those snapshots of this table unreadable that see them, then frees the bytes and the records. What a reader holds
+ * stays, and so does what a younger deletion needs; the answer counts what this call freed and nothing else. It may run
+ * beside itself and beside the deletion in the background: both do the same, in the same order.
  */
 export async function cleanup(
-  ports: { catalog: Catalog; store: ObjectStore },
+  ports: {
+    catalog: Pick<Catalog, "deadExtents" | "expireTable" | "forgetExtents">;
+    store: Pick<ObjectStore, "delete">;
+  },
   tableId: number,
   beforeMs: number,
 ): Promise<Freed> {
-  const dead = await ports.catalog.deadExtents(tableId, beforeMs);
-  if (dead.length === 0) return { extents: 0, rows: 0, sizeBytes: 0 };
-  await ports.store.delete(dead.map(({ key }) => key));
-  await ports.catalog.forgetExtents(dead.map(({ id }) => id));
-  return {
-    extents: dead.length,
-    rows: dead.reduce((sum, { rows }) => sum + rows, 0),
-    sizeBytes: dead.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  };
+  const makeUnreadable = (before: number) => ports.catalog.expireTable(tableId, before);
+  return await deleteDead(ports, { tableId, beforeMs, makeUnreadable });
 }

@@ -48,6 +48,14 @@ type Candidate = { column: TextColumn; values: number; distinct: number };
 function candidateOf(column: AnyColumn, distinct: number): Candidate | undefined {
   if (column.storage !== "text" || column.spec.type.kind !== "string") return undefined;
   const values = column.rows - column.nullCount;
-  if (values < MIN_VALUES || distinct < MIN_DISTINCT || distinct * MAX_REPEATS < values) return undefined;
-  return column.bytes().length > values * MAX_MEAN_BYTES ? undefined : { column, values, distinct };
+  return looksLikeIds({ values, distinct, textBytes: column.bytes().length })
+    ? { column, values, distinct }
+    : undefined;
+}
+
+/** Whether a column of so many values, of which so many differ, is worth a filter of its values. */
+export function looksLikeIds(texts: { values: number; distinct: number; textBytes: number }): boolean {
+  const { values, distinct, textBytes } = texts;
+  if (values < MIN_VALUES || distinct < MIN_DISTINCT || distinct * MAX_REPEATS < values) return false;
+  return textBytes <= values * MAX_MEAN_BYTES;
 }

@@ -32,6 +32,10 @@ export class ColumnSet {
   readonly timeIndex: number;
   /** Finished rows. */
   rows = 0;
+  /**
+   * Whether a scan has met a field that none of the columns had when it came. Whoever wants to know clears it before.
+   */
+  metUnknownField = false;
   readonly #maxBytes: number;
   readonly #tableColumns: number;
   readonly #byName = new Map<string, number>();

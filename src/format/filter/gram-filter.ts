@@ -17,35 +17,56 @@ const MAX_GRAMS = 1 << 18;
 
 /** Builds the filter; undefined when there are too many different grams. */
 export function buildGramFilter({ offsets, bytes }: Texts): Uint8Array | undefined {
-  const grams = differentGrams(offsets, new DataView(bytes.buffer, bytes.byteOffset, bytes.length));
-  if (grams === undefined) return undefined;
-  const blocks = Math.ceil((grams.length * BITS_PER_GRAM) / 256);
-  const filter = emptyFilter("grams", blocks);
-  for (const gram of grams) addHash(filter.words, blocks, gram);
-  return sealFilter(filter.bytes, blocks);
-}
-
-const SLOT_BITS = 19;
-
-/** Hashes of all grams, each once; that of four NULs always. Undefined when they are more than `MAX_GRAMS`. */
-function differentGrams(offsets: Int32Array, view: DataView): Int32Array | undefined {
-  // Zero marks a free slot: it is the hash of four NULs alone.
-  const slots = new Int32Array(1 << SLOT_BITS);
-  const grams = new Int32Array(MAX_GRAMS);
-  let count = 1;
+  const builder = new GramFilterBuilder(MAX_GRAMS);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   let start = offsets[0] ?? 0;
   for (let i = 1; i < offsets.length; i++) {
     const end = offsets[i] as number;
-    for (const last = end - GRAM_BYTES; start <= last; start++) {
-      const gram = mixed(view.getInt32(start, true));
-      let slot = gram >>> (32 - SLOT_BITS);
-      while (slots[slot] !== gram && slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1);
-      if (slots[slot] === gram) continue;
-      if (count === MAX_GRAMS) return undefined;
-      slots[slot] = gram;
-      grams[count++] = gram;
-    }
+    if (!builder.add(view, start, end)) return undefined;
     start = end;
   }
-  return grams.subarray(0, count);
+  return builder.finish();
+}
+
+/** Builds a filter text by text, for extents that do not fit into memory. */
+export class GramFilterBuilder {
+  readonly #maxGrams: number;
+  /** Zero marks a free slot: it is the hash of four NULs alone, which the filter always has. */
+  readonly #slots: Int32Array;
+  readonly #shift: number;
+  readonly #grams: Int32Array;
+  #count = 1;
+
+  /** `maxGrams` is a power of two; a filter of as many takes as many bytes. */
+  constructor(maxGrams: number) {
+    this.#maxGrams = maxGrams;
+    // Two slots to a gram, found by its highest bits.
+    this.#slots = new Int32Array(maxGrams * 2);
+    this.#shift = Math.clz32(maxGrams * 2) + 1;
+    this.#grams = new Int32Array(maxGrams);
+  }
+
+  /** Adds all grams of `view[start, end)`; false when there are too many by now, and the filter is not to be had. */
+  add(view: DataView, start: number, end: number): boolean {
+    const slots = this.#slots;
+    const shift = this.#shift;
+    const mask = slots.length - 1;
+    for (const last = end - GRAM_BYTES; start <= last; start++) {
+      const gram = mixed(view.getInt32(start, true));
+      let slot = gram >>> shift;
+      while (slots[slot] !== gram && slots[slot] !== 0) slot = (slot + 1) & mask;
+      if (slots[slot] === gram) continue;
+      if (this.#count === this.#maxGrams) return false;
+      slots[slot] = gram;
+      this.#grams[this.#count++] = gram;
+    }
+    return true;
+  }
+
+  finish(): Uint8Array {
+    const blocks = Math.ceil((this.#count * BITS_PER_GRAM) / 256);
+    const filter = emptyFilter("grams", blocks);
+    for (let i = 0; i < this.#count; i++) addHash(filter.words, blocks, this.#grams[i] as number);
+    return sealFilter(filter.bytes, blocks);
+  }
 }

@@ -40,6 +40,38 @@ export function buildValueFilter({ offsets, bytes }: Texts, values: number, dist
   return sealFilter(filter.bytes, blocks);
 }
 
+/**
+ * Builds a filter value by value, for extents that do not fit into memory. It is made for the number of different values
+ * right away, which must be known better than from a sample.
+ */
+export class ValueFilterBuilder {
+  readonly #blocks: number;
+  readonly #filter: ReturnType<typeof emptyFilter>;
+
+  constructor(distinct: number) {
+    this.#blocks = builderBlocks(distinct);
+    this.#filter = emptyFilter("values", this.#blocks);
+  }
+
+  /** Adds the text `view[start, start + length)`. */
+  add(view: DataView, start: number, length: number): void {
+    addHash(this.#filter.words, this.#blocks, hashRange(view, start, length));
+  }
+
+  finish(): Uint8Array {
+    return sealFilter(this.#filter.bytes, this.#blocks);
+  }
+}
+
+/** What a `ValueFilterBuilder` for so many different values makes. */
+export function valueFilterBytesFor(distinct: number): number {
+  return filterBytes(builderBlocks(distinct));
+}
+
+function builderBlocks(distinct: number): number {
+  return Math.min(Math.max(Math.ceil((distinct * BITS_PER_VALUE) / 256), 1), MAX_BLOCKS);
+}
+
 /** Halves the filter while it stays roomy enough: the estimate of different values is too rough to size it by. */
 function folded(words: Int32Array, blocks: number): number {
   let left = blocks;

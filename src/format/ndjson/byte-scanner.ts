@@ -255,7 +255,7 @@ class RowScanner {
   /** Reads the value at `at` into its column; returns where it ends, or `REFUSED`. */
   #value(source: Uint8Array, at: number, target: Target): number {
     const { kind, index } = target;
-    if (kind === DROPPED) return json.read(source, at, 1) ? json.end : REFUSED;
+    if (kind === DROPPED) return this.#droppedValue(source, at);
     if (kind === STAND_IN) return this.#standInValue(source, at);
     if (!this.#touch(index)) return REFUSED;
     if (source[at] !== BYTE.n) return this.#write(source, at, target);
@@ -397,8 +397,14 @@ class RowScanner {
     return end !== REFUSED && time.readEpoch(number) ? end : REFUSED;
   }
 
+  #droppedValue(source: Uint8Array, at: number): number {
+    this.set.metUnknownField = true;
+    return json.read(source, at, 1) ? json.end : REFUSED;
+  }
+
   /** Steps over the value of a stand-in, and remembers where it is. */
   #standInValue(source: Uint8Array, at: number): number {
+    this.set.metUnknownField = true;
     if (this.#standIn !== 0) return REFUSED;
     this.#standIn = at;
     return this.#timestamp(source, at);

@@ -5,11 +5,15 @@ import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS } from 
 import type { Row } from "./oracle.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";
+import type { NdjsonBody } from "./scanner.ts";
 import { appendField, jsonOf, timeOf } from "./values.ts";
 
 /** Fields that `at` is taken from, in this order. */
 const TIME_FIELDS = [TIME_COLUMN, ...TIME_STAND_INS] as const;
 const NONE = -1;
+
+/** How the body asks to be taken: see `NdjsonBody`. */
+type RowOptions = Omit<NdjsonBody, "bytes">;
 
 /** Puts rows into columns by the rules of `scanner.ts`. Serves one body. */
 export class RowWriter {
@@ -17,6 +21,7 @@ export class RowWriter {
   readonly #evolve: boolean;
   readonly #arrivedAtNs: bigint;
   readonly #maxNewColumns: number;
+  readonly #lenient: boolean;
   #newColumns = 0;
   #row: Row;
   /** By field of the current row: the column of its name, by its index. */
@@ -29,12 +34,13 @@ export class RowWriter {
   /** Fields of the current row that go to `props`. */
   readonly #extras: number[] = [];
 
-  constructor(set: ColumnSet, row: Row, options: { evolve: boolean; arrivedAtNs: bigint; maxNewColumns?: number }) {
+  constructor(set: ColumnSet, row: Row, options: RowOptions) {
     this.#set = set;
     this.#row = row;
     this.#evolve = options.evolve;
     this.#arrivedAtNs = options.arrivedAtNs;
     this.#maxNewColumns = options.maxNewColumns ?? LIMITS.newColumnsPerRequest;
+    this.#lenient = options.lenient ?? false;
   }
 
   /** Appends the row that the constructor was given, as it is now. Throws `RowRefused`, leaving the row half written. */
@@ -49,6 +55,7 @@ export class RowWriter {
       }
       this.#columnOf[index] = NONE;
       this.#unknown.push(index);
+      this.#set.metUnknownField = true;
     }
     const timeField = this.#takeTimeField();
     for (const index of this.#unknown) this.#placeUnknown(index);
@@ -132,12 +139,15 @@ export class RowWriter {
       if (column === undefined || this.#fieldIn(at) !== index || at === timeIndex || at === catchAllIndex) continue;
       this.#set.ready(column);
       if (appendField(column, this.#row, index)) continue;
-      if (column.storage === "vector") throw new RowRefused(vectorRule(column.spec), column.spec.name);
+      if (column.storage === "vector" && !this.#lenient) {
+        throw new RowRefused(vectorRule(column.spec), column.spec.name);
+      }
       this.#extras.push(index);
     }
   }
 
   #requireVectors(): void {
+    if (this.#lenient) return;
     for (const index of this.#set.vectors) {
       const column = this.#set.columns[index];
       if (column !== undefined && column.rows <= this.#set.rows) {

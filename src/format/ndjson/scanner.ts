@@ -46,6 +46,8 @@ export type NdjsonBody = {
   maxNewColumns?: number;
   /** Whether a body without rows is no failure. */
   mayBeEmpty?: boolean;
+  /** Whether a `vector` column is like any other: NULL without a value, and a value that does not fit goes to `props`. */
+  lenient?: boolean;
 };
 
 /** Runs the scan of one body under a savepoint. */

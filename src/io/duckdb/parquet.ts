@@ -2,7 +2,8 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Semaphore } from "../../core/concurrency.ts";
-import { loadDuckDb, quoteText, type Connection, type DuckDb } from "./duckdb.ts";
+import type { ColumnSpec } from "../../format/types.ts";
+import { loadDuckDb, quoteIdentifier, quoteText, type Connection, type DuckDb } from "./duckdb.ts";
 import { columnsOfTlm } from "./tlm-file.ts";
 import { registerTlmScan, TLM_SCAN, type TlmScans } from "./tlm-scan.ts";
 
@@ -18,6 +19,34 @@ export async function tlmToParquet(tlm: Uint8Array): Promise<Uint8Array<ArrayBuf
   opening ??= openWriter();
   const writer = await opening;
   return turn.run(() => write(writer, tlm));
+}
+
+/** Rows of a row group, a multiple of DuckDB's own vectors. */
+export const ROW_GROUP_ROWS = 122_880;
+
+export type ParquetOptions = {
+  rowGroupRows?: number;
+  /** Columns whose ids the file records as field ids, by which open table formats know columns across files. */
+  fieldIds?: readonly (ColumnSpec & { id: number })[];
+  /** The target is a folder, of files that each end with the row group that reaches the size. */
+  fileSizeBytes?: number;
+};
+
+/** The options of a COPY that writes an extent. */
+export function parquetOptions({ rowGroupRows = ROW_GROUP_ROWS, ...options }: ParquetOptions = {}): string {
+  const { fieldIds, fileSizeBytes } = options;
+  const parts = ["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE ${rowGroupRows}`];
+  if (fieldIds !== undefined) parts.push(`FIELD_IDS {${fieldIds.map(fieldIdOf).join(", ")}}`);
+  if (fileSizeBytes !== undefined) parts.push(`FILE_SIZE_BYTES ${fileSizeBytes}`);
+  return parts.join(", ");
+}
+
+/** Ids of the items of vectors lie that far above their columns' own: a table has never had as many columns. */
+const ITEM_IDS = 1_000_000;
+
+function fieldIdOf({ name, type, id }: ColumnSpec & { id: number }): string {
+  const ids = type.kind === "vector" ? `{__duckdb_field_id: ${id}, element: ${ITEM_IDS + id}}` : String(id);
+  return `${quoteIdentifier(name)}: ${ids}`;
 }
 
 type Writer = { duckdb: DuckDb; connection: Connection; scans: TlmScans };
@@ -37,8 +66,8 @@ async function write({ duckdb, connection, scans }: Writer, tlm: Uint8Array): Pr
   const folder = await mkdtemp(join(tmpdir(), "engine-parquet-"));
   try {
     const file = join(folder, "extent.parquet");
-    const scan = scans.add({ columns: columnsOfTlm(tlm), sources: [{ bytes: tlm }], rows: 0 });
-    const target = `${quoteText(file)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)`;
+    const scan = scans.add({ columns: columnsOfTlm({ bytes: tlm }), sources: [{ bytes: tlm }], rows: 0 });
+    const target = `${quoteText(file)} (${parquetOptions()})`;
     await duckdb.query(connection, `COPY (SELECT * FROM ${TLM_SCAN}(${scan})) TO ${target}`);
     return Uint8Array.from(await readFile(file));
   } finally {

@@ -52,7 +52,7 @@ test("reads files one after the other into the same memory", () => {
 });
 
 test("tells the columns of a file", () => {
-  expect(columnsOfTlm(FILE)).toEqual(COLUMNS);
+  expect(columnsOfTlm({ bytes: FILE })).toEqual(COLUMNS);
 });
 
 test("a column of another type is refused by name", () => {

@@ -100,8 +100,13 @@ export class TlmReader {
 }
 
 /** The columns of an extent, as its fields' metadata says. Throws when the bytes are no extent. */
-export function columnsOfTlm(bytes: Uint8Array): ColumnSpec[] {
-  return readLayout(openBytes({ bytes })).fields.map(({ spec }) => spec);
+export function columnsOfTlm(source: TlmSource): ColumnSpec[] {
+  const file = openBytes(source);
+  try {
+    return readLayout(file).fields.map(({ spec }) => spec);
+  } finally {
+    file.close();
+  }
 }
 
 /** A field, and which of a batch's buffers and nodes are its own. */

@@ -1,0 +1,221 @@
+import { mkdir, rm } from "node:fs/promises";
+import type { Catalog, CrowdedDay, ExtentSummary, TableRecord } from "../catalog/catalog.ts";
+import { LeaseLost } from "../catalog/refusals.ts";
+import { sleep } from "../core/clock.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { Duty, DutyTurn } from "./lease-loop.ts";
+import { DamagedInputs } from "./merge.ts";
+import { DAY_MS, FINISHED_BYTES, dayOf, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
+import { mergeAndPublish, type PublishPorts } from "./publish.ts";
+
+/**
+ * Compaction of one node: finds the day of a table that has most to gain (`pick.ts`), merges (`merge.ts`), publishes
+ * (`publish.ts`), and again; one merge at a time. It keeps nothing that matters: stopped or killed at any point, the
+ * next run finds in the catalog what is left to do, and several nodes only waste work if they do the same.
+ */
+export type CompactorPorts = PublishPorts & {
+  catalog: Pick<Catalog, "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents">;
+  metrics: Metrics;
+  /** Whether this process has more important work right now; merging then goes on at a fifth of its pace. */
+  isBusy: () => boolean;
+};
+
+export type CompactorOptions = {
+  keyPrefix: string;
+  /** A folder for this alone: what an earlier process has left in it is deleted. */
+  tempDir: string;
+  /** See `PickRules`. */
+  minExtents: number;
+  /** After each merge. */
+  restMs: number;
+  /** Of DuckDB in the merging process. */
+  memoryBytes: number;
+  threads: number;
+  /** The part of the time in which the merging process may run, up to 1. */
+  cpuShare: number;
+};
+
+/** One merge reads no more; what it spills may be several times that. */
+export const MAX_INPUT_BYTES = 1024 * 1024 * 1024;
+const SPILL_BYTES = 32 * 1024 * 1024 * 1024;
+const BUSY_SHARE = 1 / 5;
+/** Days that are quiet are looked for less often than crowded ones: there may be many. */
+const SETTLE_POLL_MS = 5 * 60_000;
+const DAYS_LISTED = 10_000;
+/** Of a day with more extents a part is looked at. */
+const MAX_LISTED_EXTENTS = 10_000;
+const FIRST_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_MS = 3_600_000;
+const MAX_REMEMBERED = 50_000;
+const NS_PER_MS = 1_000_000n;
+
+/**
+ * The duty: does all the merges that there are to do, one after the other, and then returns. One that fails is logged and
+ * counted, and the next ones are of other days.
+ */
+export function createCompactor(ports: CompactorPorts, options: CompactorOptions): Duty {
+  const compactor = new Compactor(ports, options);
+  return (turn) => compactor.run(turn);
+}
+
+type Job = { key: string; table: TableRecord; inputs: ExtentSummary[] };
+
+class Compactor {
+  readonly #ports: CompactorPorts;
+  readonly #options: CompactorOptions;
+  /** Days in which there was nothing to do, and until when there will not be unless extents come. */
+  readonly #idle = new Map<string, { day: CrowdedDay; untilMs: number }>();
+  /** Days whose last merges have failed. */
+  readonly #failed = new Map<string, { times: number; untilMs: number }>();
+  /** Extents whose bytes are not what was committed: nothing can be done with them, and they are reported once. */
+  readonly #damaged = new Set<string>();
+  #settleAtMs = 0;
+  #isClean = false;
+
+  constructor(ports: CompactorPorts, options: CompactorOptions) {
+    this.#ports = ports;
+    this.#options = options;
+  }
+
+  async run(turn: DutyTurn): Promise<void> {
+    const { signal } = turn;
+    if (!this.#isClean) await rm(this.#options.tempDir, { recursive: true, force: true });
+    this.#isClean = true;
+    for (;;) {
+      signal.throwIfAborted();
+      const job = await this.#find(signal);
+      if (job === undefined) return;
+      await this.#do(job, turn);
+      await sleep(this.#ports.clock, this.#options.restMs, signal);
+    }
+  }
+
+  async #do(job: Job, turn: DutyTurn): Promise<void> {
+    const { clock, metrics } = this.#ports;
+    const startedMs = clock.monotonicMs();
+    try {
+      const outcome = await this.#merge(job, turn);
+      this.#failed.delete(job.key);
+      metrics.compactionMerges.inc({ outcome });
+    } catch (error) {
+      if (turn.signal.aborted || error instanceof LeaseLost) throw error;
+      this.#noteFailure(job, error);
+    } finally {
+      metrics.compactionDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+    }
+  }
+
+  async #merge({ table, inputs }: Job, { signal, lease }: DutyTurn): Promise<"published" | "lost"> {
+    const { log, metrics, isBusy } = this.#ports;
+    const { tempDir, keyPrefix, memoryBytes, threads, cpuShare } = this.#options;
+    await mkdir(tempDir, { recursive: true });
+    const published = await mergeAndPublish(this.#ports, {
+      table,
+      inputs,
+      tempDir,
+      keyPrefix,
+      limits: { memoryBytes, spillBytes: SPILL_BYTES, threads },
+      share: () => (isBusy() ? cpuShare * BUSY_SHARE : cpuShare),
+      lease,
+      signal,
+    });
+    const about = { database: table.database, table: table.name, inputs: inputs.length };
+    if (published === undefined) {
+      log.info(about, "a merge came too late: an input is gone");
+      return "lost";
+    }
+    const inputBytes = inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    metrics.compactionInputExtents.inc(inputs.length);
+    metrics.compactionInputBytes.inc(inputBytes);
+    metrics.compactionOutputBytes.inc(published.sizeBytes);
+    log.debug({ ...about, ...published, inputBytes }, "merged extents");
+    return "published";
+  }
+
+  #noteFailure({ key, table, inputs }: Job, error: unknown): void {
+    const { clock, log, metrics } = this.#ports;
+    metrics.compactionMerges.inc({ outcome: "failed" });
+    if (error instanceof DamagedInputs) {
+      const keys = inputs.filter(({ id }) => error.extentIds.includes(id)).map((extent) => extent.key);
+      log.error({ keys }, "extents are damaged: their bytes are not those that were committed");
+      for (const id of error.extentIds) this.#damaged.add(id);
+      return;
+    }
+    const times = (this.#failed.get(key)?.times ?? 0) + 1;
+    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (times - 1), MAX_BACKOFF_MS);
+    bounded(this.#failed).set(key, { times, untilMs: clock.nowMs() + backoffMs });
+    const about = { database: table.database, table: table.name, inputs: inputs.length, times, backoffMs };
+    log.error({ err: error, ...about }, "a merge failed; compaction goes on with other days");
+  }
+
+  async #find(signal: AbortSignal): Promise<Job | undefined> {
+    const { catalog, clock } = this.#ports;
+    const isSettling = clock.nowMs() >= this.#settleAtMs;
+    const days = await catalog.crowdedDays({
+      belowBytes: FINISHED_BYTES,
+      minExtents: isSettling ? 1 : this.#options.minExtents,
+      limit: DAYS_LISTED,
+    });
+    for (const day of days) {
+      signal.throwIfAborted();
+      const job = this.#isIdle(day) ? undefined : await this.#look(day);
+      if (job !== undefined) return job;
+    }
+    if (isSettling) this.#settleAtMs = clock.nowMs() + SETTLE_POLL_MS;
+    return undefined;
+  }
+
+  #isIdle(day: CrowdedDay): boolean {
+    const key = keyOf(day);
+    const nowMs = this.#ports.clock.nowMs();
+    if (nowMs < (this.#failed.get(key)?.untilMs ?? 0)) return true;
+    const idle = this.#idle.get(key);
+    if (idle === undefined || nowMs >= idle.untilMs) return false;
+    return idle.day.extents === day.extents && idle.day.rows === day.rows && idle.day.sizeBytes === day.sizeBytes;
+  }
+
+  /** The merge to be done in a day, if there is one. */
+  async #look(day: CrowdedDay): Promise<Job | undefined> {
+    const { catalog, clock } = this.#ports;
+    const rules: PickRules = {
+      minExtents: this.#options.minExtents,
+      nowMs: clock.nowMs(),
+      maxInputBytes: MAX_INPUT_BYTES,
+    };
+    let settlesMs = Infinity;
+    for (const range of partsOf(day)) {
+      const { id: head } = await catalog.head();
+      const overlapping = await catalog.extents(day.tableId, head, range, []);
+      const extents = overlapping.filter(({ id, minAtNs }) => dayOf(minAtNs) === day.dayMs && !this.#damaged.has(id));
+      const inputs = pickMerge(extents, rules);
+      if (inputs === undefined) {
+        if (extents.length > 0) settlesMs = Math.min(settlesMs, settlesAtMs(extents));
+        continue;
+      }
+      const ids = new Set(inputs.map(({ id }) => id));
+      const table = (await catalog.allTables()).find(({ id }) => id === day.tableId);
+      if (table === undefined) return undefined;
+      return { key: keyOf(day), table, inputs: extents.filter(({ id }) => ids.has(id)) };
+    }
+    const untilMs = settlesMs > rules.nowMs ? settlesMs : Infinity;
+    bounded(this.#idle).set(keyOf(day), { day, untilMs });
+    return undefined;
+  }
+}
+
+function keyOf({ tableId, dayMs }: CrowdedDay): string {
+  return `${tableId} ${dayMs}`;
+}
+
+/** Ranges of time that together are the day, such that none has many more extents than can be listed at once. */
+function partsOf({ dayMs, extents }: CrowdedDay): { minNs: bigint; maxNs: bigint }[] {
+  const count = Math.ceil(extents / MAX_LISTED_EXTENTS);
+  const edge = (part: number): bigint => BigInt(dayMs + Math.floor((DAY_MS * part) / count)) * NS_PER_MS;
+  return Array.from({ length: count }, (_, part) => ({ minNs: edge(part), maxNs: edge(part + 1) - 1n }));
+}
+
+/** The map, emptied when it is too large: everything in it can be found out again. */
+function bounded<V>(map: Map<string, V>): Map<string, V> {
+  if (map.size >= MAX_REMEMBERED) map.clear();
+  return map;
+}

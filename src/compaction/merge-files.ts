@@ -1,0 +1,126 @@
+import { mkdirSync, readdirSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { TIME_COLUMN } from "../format/types.ts";
+import { quoteIdentifier, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { parquetOptions, ROW_GROUP_ROWS } from "../io/duckdb/parquet.ts";
+import { registerTlmScan } from "../io/duckdb/tlm-scan.ts";
+import { describeFile } from "./merge-describe.ts";
+import { openInputs, verifyInputs, type MergeSource } from "./merge-input.ts";
+import type { MergedFile, MergeTask } from "./merge.ts";
+
+/** Does a merge in this process: see `merge.ts`. Throws when anything is wrong; the folder is then the caller's to empty. */
+export async function mergeFiles(duckdb: DuckDb, task: MergeTask): Promise<MergedFile[]> {
+  verifyInputs(task.inputs);
+  const database = await duckdb.open(":memory:");
+  const connection = await duckdb.connect(database);
+  try {
+    for (const setting of settingsFor(task)) await duckdb.query(connection, `SET GLOBAL ${setting}`);
+    const scans = registerTlmScan(duckdb, connection);
+    const source = await openInputs(task, { duckdb, connection, scans });
+    const sorted = await writeSorted(duckdb, connection, task, source);
+    scans.clear();
+    const writer = { duckdb, connection, task, source };
+    const paths: string[] = [];
+    for (const path of sorted) paths.push(...(await cutDays(writer, path)));
+    const files: MergedFile[] = [];
+    for (const path of paths) files.push(await describeFile(duckdb, connection, path, source.columns));
+    const rows = files.reduce((sum, file) => sum + file.rows, 0);
+    const expected = rowsOf(task);
+    if (rows !== expected) throw new Error(`${expected} rows went in, ${rows} came out`);
+    return files;
+  } finally {
+    duckdb.disconnect_sync(connection);
+    duckdb.close_sync(database);
+  }
+}
+
+function rowsOf({ inputs }: MergeTask): number {
+  return inputs.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+function settingsFor({ folder, limits }: MergeTask): string[] {
+  return [
+    `memory_limit = '${limits.memoryBytes}B'`,
+    `threads = ${limits.threads}`,
+    `temp_directory = ${quoteText(join(folder, "spill"))}`,
+    `max_temp_directory_size = '${limits.spillBytes}B'`,
+    "preserve_insertion_order = true",
+    "TimeZone = 'UTC'",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+  ];
+}
+
+const TIME = quoteIdentifier(TIME_COLUMN);
+/** The place of a row in the order of arrival; no column can have so long a name. */
+const ARRIVAL = quoteIdentifier("arrival".padEnd(256, "_"));
+
+/** One COPY of all rows in order, into files that follow each other in time; returns their paths. */
+async function writeSorted(
+  duckdb: DuckDb,
+  connection: Connection,
+  task: MergeTask,
+  source: MergeSource,
+): Promise<string[]> {
+  const folder = join(task.folder, "sorted");
+  const columns = source.columns.map(({ name }) => quoteIdentifier(name)).join(", ");
+  const order = [TIME, ...task.clusterBy.map(quoteIdentifier), ARRIVAL].join(", ");
+  // DuckDB's sort is not stable: without a number of its own, lines of one millisecond would change places.
+  const numbered = `SELECT *, row_number() OVER () AS ${ARRIVAL} FROM (${source.sql})`;
+  const options = parquetOptions({ ...optionsFor(task, source), fileSizeBytes: task.targetBytes });
+  await duckdb.query(
+    connection,
+    `COPY (SELECT ${columns} FROM (${numbered}) ORDER BY ${order}) TO ${quoteText(folder)} (${options})`,
+  );
+  return readdirSync(folder).map((name) => join(folder, name));
+}
+
+/** A row group is held in memory while it is written. */
+const ROW_GROUP_BYTES = 32 * 1024 * 1024;
+const VECTOR_ROWS = 2_048;
+
+function optionsFor(task: MergeTask, source: MergeSource): { rowGroupRows: number; fieldIds: MergeSource["columns"] } {
+  const rowBytes = Math.max(source.sizeBytes / rowsOf(task), 1);
+  const vectors = Math.max(Math.floor(ROW_GROUP_BYTES / rowBytes / VECTOR_ROWS), 1);
+  return { rowGroupRows: Math.min(vectors * VECTOR_ROWS, ROW_GROUP_ROWS), fieldIds: source.columns };
+}
+
+type Writer = { duckdb: DuckDb; connection: Connection; task: MergeTask; source: MergeSource };
+
+/** Rows of that many days of one file become files of their own; of more, those of days that follow each other share one. */
+const MAX_DAYS = 400;
+const DAY_NS = 86_400_000_000_000n;
+
+/** Replaces a sorted file that spans midnight by one for each day; the files' paths. */
+async function cutDays({ duckdb, connection, task, source }: Writer, path: string): Promise<string[]> {
+  const file = `read_parquet(${quoteText(path)})`;
+  // Rounding towards zero would put the last day before 1970 with the first one.
+  const day = `(epoch_ns(${TIME}) // ${DAY_NS} - CAST(epoch_ns(${TIME}) % ${DAY_NS} < 0 AS BIGINT))`;
+  const rows = await runSql(duckdb, connection, `SELECT DISTINCT ${day} AS day FROM ${file} ORDER BY day`);
+  const days = rows.map(([number]) => BigInt(number ?? 0));
+  if (days.length <= 1) return [path];
+  const perFile = Math.ceil(days.length / MAX_DAYS);
+  const folder = `${path}-days`;
+  mkdirSync(folder);
+  const paths: string[] = [];
+  for (let i = 0; i < days.length; i += perFile) {
+    const [first = 0n, last = 0n] = [days[i], days[Math.min(i + perFile, days.length) - 1]];
+    // Bounds on the column itself let DuckDB skip the row groups of other days.
+    const range = `${TIME} >= ${instant(first * DAY_NS)} AND ${TIME} <= ${instant((last + 1n) * DAY_NS - 1n)}`;
+    const target = join(folder, `${i}.parquet`);
+    const options = parquetOptions(optionsFor(task, source));
+    await duckdb.query(connection, `COPY (SELECT * FROM ${file} WHERE ${range}) TO ${quoteText(target)} (${options})`);
+    paths.push(target);
+  }
+  unlinkSync(path);
+  return paths;
+}
+
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
+
+function instant(ns: bigint): string {
+  // The two ends of the range stand for infinity, which only this spelling gives.
+  if (ns >= INT64_MAX) return "CAST('infinity' AS TIMESTAMP_NS)";
+  return ns <= INT64_MIN + 1n ? "CAST('-infinity' AS TIMESTAMP_NS)" : `make_timestamp_ns(${ns})`;
+}

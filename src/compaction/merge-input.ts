@@ -1,0 +1,116 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import { foldName } from "../core/names.ts";
+import { RunningChecksum } from "../format/checksum.ts";
+import type { ColumnType } from "../format/types.ts";
+import { quoteIdentifier, quoteText, runSql, sqlTypeOf, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { columnsOfTlm } from "../io/duckdb/tlm-file.ts";
+import { TLM_SCAN, type TlmScans } from "../io/duckdb/tlm-scan.ts";
+import { DamagedInputs, type MergeColumn, type MergeInput, type MergeTask } from "./merge.ts";
+
+/** The inputs of a merge, as one SELECT. */
+export type MergeSource = {
+  /** The columns that any input has, in the table's order. */
+  columns: readonly MergeColumn[];
+  /** Yields their rows in the order of arrival, as far as it is known: merged ones before fresh ones. */
+  sql: string;
+  /** About as many bytes as the rows take in memory. */
+  sizeBytes: number;
+};
+
+const PIECE_BYTES = 1024 * 1024;
+
+/** Reads all bytes of all inputs. Throws `DamagedInputs` naming those that are not what was committed. */
+export function verifyInputs(inputs: readonly MergeInput[]): void {
+  const piece = new Uint8Array(PIECE_BYTES);
+  const damaged = inputs.filter(({ path, checksum }) => checksumOfFile(path, piece).checksum !== checksum);
+  if (damaged.length > 0) throw new DamagedInputs(damaged.map(({ id }) => id));
+}
+
+/** Checksum and size of a file; `piece` is used for reading. */
+export function checksumOfFile(
+  path: string,
+  piece: Uint8Array = new Uint8Array(PIECE_BYTES),
+): { checksum: string; sizeBytes: number } {
+  const descriptor = openSync(path, "r");
+  try {
+    const checksum = new RunningChecksum();
+    let sizeBytes = 0;
+    for (let got = readSync(descriptor, piece); got > 0; got = readSync(descriptor, piece)) {
+      checksum.add(piece.subarray(0, got));
+      sizeBytes += got;
+    }
+    return { checksum: checksum.toString(), sizeBytes };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+type Located = MergeInput & { columns: ReadonlySet<string>; sizeBytes: number };
+
+export async function openInputs(
+  task: Pick<MergeTask, "columns" | "inputs">,
+  { duckdb, connection, scans }: { duckdb: DuckDb; connection: Connection; scans: TlmScans },
+): Promise<MergeSource> {
+  const located: Located[] = [];
+  for (const input of task.inputs) located.push({ ...input, ...(await layoutOf(duckdb, connection, input)) });
+  const present = new Set(located.flatMap(({ columns }) => [...columns]));
+  const columns = task.columns.filter(({ name }) => present.has(foldName(name)));
+  if (columns.length < present.size) throw new Error("an input has a column that its table does not have");
+  const tlm = located.filter(({ format }) => format === "tlm");
+  const parts = parquetParts(
+    columns,
+    located.filter(({ format }) => format === "parquet"),
+  );
+  if (tlm.length > 0) {
+    const rows = tlm.reduce((sum, input) => sum + input.rows, 0);
+    const scan = scans.add({ columns, sources: tlm.map(({ path }) => ({ path })), rows });
+    const items = columns.map(({ name, type }) => {
+      const column = quoteIdentifier(name);
+      return type.kind === "vector" ? `CAST(${column} AS ${typeInFile(type)}) AS ${column}` : column;
+    });
+    parts.push(`SELECT ${items.join(", ")} FROM ${TLM_SCAN}(${scan})`);
+  }
+  const sizeBytes = located.reduce((sum, input) => sum + input.sizeBytes, 0);
+  return { columns, sql: parts.join(" UNION ALL "), sizeBytes };
+}
+
+/** The folded names of a file's columns, and how large it is when nothing is compressed. */
+async function layoutOf(
+  duckdb: DuckDb,
+  connection: Connection,
+  { path, format }: MergeInput,
+): Promise<{ columns: ReadonlySet<string>; sizeBytes: number }> {
+  if (format === "tlm") {
+    const names = columnsOfTlm({ path }).map(({ name }) => foldName(name));
+    return { columns: new Set(names), sizeBytes: checksumOfFile(path).sizeBytes };
+  }
+  const file = quoteText(path);
+  const described = await runSql(duckdb, connection, `SELECT column_name FROM (DESCRIBE FROM read_parquet(${file}))`);
+  const sizes = `SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata(${file})`;
+  const [size] = await runSql(duckdb, connection, sizes);
+  const columns = new Set(described.flatMap(([name]) => (typeof name === "string" ? [foldName(name)] : [])));
+  return { columns, sizeBytes: Number(size?.[0] ?? 0) };
+}
+
+/** Files that have the same columns are one `read_parquet`, which opens them one after the other. */
+function parquetParts(columns: readonly MergeColumn[], inputs: readonly Located[]): string[] {
+  const parts = new Map<string, { own: ReadonlySet<string>; paths: string[] }>();
+  for (const { columns: own, path } of inputs) {
+    const key = JSON.stringify(columns.map(({ name }) => own.has(foldName(name))));
+    const part = parts.get(key);
+    if (part === undefined) parts.set(key, { own, paths: [path] });
+    else part.paths.push(path);
+  }
+  return [...parts.values()].map(({ own, paths }) => {
+    const items = columns.map(({ name, type }) => {
+      const column = quoteIdentifier(name);
+      return own.has(foldName(name)) ? column : `CAST(NULL AS ${typeInFile(type)}) AS ${column}`;
+    });
+    return `SELECT ${items.join(", ")} FROM read_parquet([${paths.map(quoteText).join(", ")}])`;
+  });
+}
+
+/** Parquet has no fixed-size list, and DuckDB takes no field ids for the items of one. */
+function typeInFile(type: ColumnType): string {
+  return type.kind === "vector" ? "FLOAT[]" : sqlTypeOf(type);
+}

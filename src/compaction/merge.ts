@@ -1,0 +1,75 @@
+import type { ColumnFilter } from "../format/filter/filter.ts";
+import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+
+/**
+ * Merging: files of extents in, Parquet files with the same rows out. It runs in a process of its own
+ * (`merge-process.ts`), because DuckDB's memory cannot be bounded inside ours, and does this:
+ *
+ *     check     the bytes of every input against its checksum: what has decayed must not get a new, valid one
+ *     sort      all rows by `at`, then by the table's cluster columns, then by arrival: one COPY, which spills what does
+ *               not fit into its memory, into files of about the size aimed for
+ *     cut       files that span midnight, with one more COPY for each day
+ *     describe  each file: statistics of all its columns, then filters of those that are worth one
+ *
+ * Describing reads the output again instead of watching the rows go by, column by column: that takes about
+ * half of the time, and what it says is about the bytes that were written.
+ *
+ * Inputs may be of different formats and schema versions. A column that some of them lack is NULL in their rows; one
+ * that all of them lack is not in the output.
+ */
+export type MergeTask = {
+  /** The table's columns with their ids, which become the files' field ids; at least those that the inputs have. */
+  columns: readonly MergeColumn[];
+  /** In the order of their commits, by which rows of one time are ordered. */
+  inputs: readonly MergeInput[];
+  /** Names of columns by which rows of one time are ordered. */
+  clusterBy: readonly string[];
+  /** An empty folder: outputs go to it, and what DuckDB spills. */
+  folder: string;
+  /** A file ends once it is that large. */
+  targetBytes: number;
+  limits: MergeLimits;
+};
+
+export type MergeColumn = ColumnSpec & { id: number };
+
+export type MergeInput = { id: string; path: string; format: ExtentFormat; rows: number; checksum: string };
+
+export type MergeLimits = {
+  /** Of DuckDB; the process takes some 200 MiB besides. */
+  memoryBytes: number;
+  /** Of disk, for what does not fit. */
+  spillBytes: number;
+  threads: number;
+};
+
+/** A Parquet file of sorted rows, all of one UTC day (or, when there are a great many days, of some that follow each other). */
+export type MergedFile = {
+  path: string;
+  rows: number;
+  sizeBytes: number;
+  checksum: string;
+  minAtNs: bigint;
+  maxAtNs: bigint;
+  /** Of every column of the file. */
+  stats: ColumnStats[];
+  filters: ColumnFilter[];
+};
+
+/** What the merging process says, once each: that it listens, and what became of its one task. */
+export type MergeMessage =
+  | { kind: "ready" }
+  | { kind: "merged"; files: MergedFile[] }
+  /** `damaged` names inputs whose bytes are not what was committed. */
+  | { kind: "failed"; message: string; damaged: string[] };
+
+/** Inputs whose bytes are not what was committed. */
+export class DamagedInputs extends Error {
+  readonly extentIds: readonly string[];
+
+  constructor(extentIds: readonly string[]) {
+    super(`the bytes of ${extentIds.join(", ")} are not those that were committed`);
+    this.name = "DamagedInputs";
+    this.extentIds = extentIds;
+  }
+}

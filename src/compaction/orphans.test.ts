@@ -1,0 +1,141 @@
+import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { aFlush, anExtent } from "../catalog/contract-fixtures.ts";
+import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
+import { CondemnedExtent } from "../catalog/refusals.ts";
+import { DEFAULT_SHAPE } from "../format/types.ts";
+import { openDutyWorld, storedExtent, type DutyWorld } from "./duty.test-kit.ts";
+import { createOrphanSweep } from "./orphans.ts";
+
+const DAY_MS = 86_400_000;
+
+let world: DutyWorld;
+let table: TableRecord;
+
+let machineMs: number;
+
+beforeAll(async () => {
+  machineMs = (await machineTime()).modifiedAtMs;
+});
+beforeEach(async () => {
+  // The store is on disk, and its clock the machine's.
+  world = await openDutyWorld(machineMs);
+  ({ table } = await world.catalog.createTable({ database: "default", name: "events", columns: DEFAULT_SHAPE }));
+});
+afterEach(() => world.close());
+
+async function machineTime(): Promise<{ modifiedAtMs: number }> {
+  const probe = await openDutyWorld();
+  await probe.inner.put("now", new Uint8Array(1));
+  const info = await probe.inner.head("now");
+  await probe.close();
+  if (info === undefined) throw new Error("the store lost its object");
+  return info;
+}
+
+async function sweep(signal?: AbortSignal): Promise<void> {
+  await createOrphanSweep(world.ports, { keyPrefix: "engine" })(await world.turn(signal));
+}
+
+async function isStored({ key }: Pick<NewExtent, "key">): Promise<boolean> {
+  return (await world.inner.head(key)) !== undefined;
+}
+
+const commit = (...extents: NewExtent[]) => world.catalog.commit([aFlush(table, { extents })]);
+
+test("deletes old objects that no extent has, and nothing else", async () => {
+  const [alive, dead, lost] = [await storedExtent(world), await storedExtent(world), await storedExtent(world)];
+  await commit(alive, dead);
+  await world.catalog.endExtents(table.id, [dead.id]);
+  const id = lost.id.replace(/^0190/, "0191");
+  const parquet = { key: `engine/default/events/2026-01-01/${id}.parquet` };
+  const others = [
+    `engine/_staged/node/${id}`,
+    `engine/_staged/events/2026-01-01/${id}.tlm`,
+    `engine/_check/events/2026-01-01/${id}.tlm`,
+    `engine/default/events/2026-01-01/${id}.txt`,
+    `engine/default/events/2026-01-01/no-id.tlm`,
+    `engine/default/events/2026-01-01/more/${id}.tlm`,
+    `engine/default/_events/2026-01-01/${id}.tlm`,
+    `engine/default/events/${id}.tlm`,
+    `engineer/default/events/2026-01-01/${id}.tlm`,
+    `other/default/events/2026-01-01/${id}.tlm`,
+  ].map((key) => ({ key }));
+  for (const { key } of [parquet, ...others]) await world.inner.put(key, new Uint8Array(1));
+
+  world.clock.advance(2 * DAY_MS - 60_000);
+  await sweep();
+  expect(await Promise.all([lost, parquet].map(isStored))).toEqual([true, true]);
+  expect(await world.catalog.commit([aFlush(table)])).toMatchObject([{ kind: "committed" }]);
+
+  world.clock.advance(120_000);
+  await sweep();
+  expect(await Promise.all([lost, parquet].map(isStored))).toEqual([false, false]);
+  expect(await Promise.all([alive, dead, ...others].map(isStored))).toEqual(
+    Array.from({ length: others.length + 2 }, () => true),
+  );
+  expect((await world.metrics.orphansDeleted.get()).values).toMatchObject([{ value: 2 }]);
+});
+
+test("an id from the time to come is no orphan, whatever the store says of its object", async () => {
+  world.clock.advance(10 * DAY_MS);
+  const hex = (world.clock.nowMs() - DAY_MS).toString(16).padStart(12, "0");
+  const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000001`;
+  const young = await storedExtent(world, { id });
+  await sweep();
+  expect(await isStored(young)).toBe(true);
+  world.clock.advance(2 * DAY_MS);
+  await sweep();
+  expect(await isStored(young)).toBe(false);
+});
+
+test("an upload that commits after its id was condemned is refused; one that came before is safe", async () => {
+  const [late, early] = [await storedExtent(world), await storedExtent(world)];
+  world.clock.advance(3 * DAY_MS);
+  const { catalog } = world;
+  // The commit of one comes between the listing and the question, that of the other after it.
+  const racing = createOrphanSweep(
+    {
+      ...world.ports,
+      catalog: {
+        nowMs: () => catalog.nowMs(),
+        condemnExtents: async (ids) => {
+          await commit(early);
+          const condemned = await catalog.condemnExtents(ids);
+          await expect(commit(late)).rejects.toBeInstanceOf(CondemnedExtent);
+          return condemned;
+        },
+      },
+    },
+    { keyPrefix: "engine" },
+  );
+  await racing(await world.turn());
+  expect([await isStored(late), await isStored(early)]).toEqual([false, true]);
+  await expect(commit(late)).rejects.toBeInstanceOf(CondemnedExtent);
+  expect(await catalog.tableStats(table.id)).toMatchObject({ extents: 1 });
+});
+
+test.each(["fail_before", "fail_after", "tear"] as const)(
+  "a sweep that the store interrupts (%s) is finished by the next",
+  async (kind) => {
+    const lost = [await storedExtent(world), await storedExtent(world), await storedExtent(world)];
+    world.clock.advance(3 * DAY_MS);
+    world.store.script({ operation: "delete", fault: { kind } });
+    await expect(sweep()).rejects.toThrow("injected fault");
+    // Condemned they are, whether their bytes are there or not.
+    for (const extent of lost) await expect(commit(extent)).rejects.toBeInstanceOf(CondemnedExtent);
+    await sweep();
+    expect(await Promise.all(lost.map(isStored))).toEqual([false, false, false]);
+  },
+);
+
+test("goes through more objects than fit one question, and stops when told", async () => {
+  const lost = Array.from({ length: 1_100 }, () => anExtent());
+  await Promise.all(lost.map(({ key }) => world.inner.put(key, new Uint8Array(1))));
+  world.clock.advance(3 * DAY_MS);
+  const stopped = AbortSignal.abort(new Error("stopped"));
+  await expect(sweep(stopped)).rejects.toThrow("stopped");
+  expect(world.store.calls.delete).toBe(0);
+  await sweep();
+  expect((await Promise.all(lost.map(isStored))).filter(Boolean)).toEqual([]);
+  expect(world.store.calls.delete).toBe(2);
+});

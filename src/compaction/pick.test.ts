@@ -1,0 +1,212 @@
+import { describe, expect, it } from "vitest";
+import { ManualClock } from "../core/clock.ts";
+import { uuidV7Source, type IdSource } from "../core/ids.ts";
+import { seededRandom } from "../core/random.ts";
+import {
+  DAY_MS,
+  dayOf,
+  FINISHED_BYTES,
+  pickMerge,
+  settlesAtMs,
+  spansDays,
+  TARGET_BYTES,
+  type Candidate,
+} from "./pick.ts";
+
+const MIB = 1024 * 1024;
+const HOUR_MS = 3_600_000;
+const START_MS = Date.UTC(2026, 0, 5);
+const ROW_BYTES = 300;
+/** What rows take in Parquet, of what they take in `tlm`. */
+const SHRINKS = 6;
+const FILE_BYTES = 500;
+
+type Load = { name: string; flushesPerSec: number; flushBytes: number; lateShare: number };
+
+type Simulation = {
+  amplification: number;
+  mostLive: number;
+  /** Unfinished extents of the first day in the end. */
+  left: number;
+  rowsIn: number;
+  rowsOut: number;
+};
+
+/**
+ * A day of one table, and what follows until it is settled: flushes arrive, merges happen at once. A late flush has one
+ * row of up to three days before. Every ten seconds is a look, as by default.
+ */
+function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: number): Simulation {
+  const clock = new ManualClock(START_MS);
+  const random = seededRandom(20_260_105);
+  const newId = uuidV7Source(clock, random);
+  const days = new Map<number, Candidate[]>();
+  let [written, mostLive, rowsIn, due] = [0, 0, 0, 0];
+  const put = (extent: Candidate): void => {
+    const day = dayOf(extent.minAtNs);
+    days.set(day, [...(days.get(day) ?? []), extent]);
+  };
+  for (const stepMs = 10_000; clock.nowMs() < START_MS + DAY_MS + 3 * HOUR_MS;) {
+    clock.advance(stepMs);
+    if (clock.nowMs() <= START_MS + DAY_MS) due += (flushesPerSec * stepMs) / 1_000;
+    const fresh: Candidate[] = [];
+    for (; due >= 1; due--) {
+      const rows = Math.max(1, Math.round((flushBytes / ROW_BYTES) * (0.5 + random.next())));
+      const maxAtNs = BigInt(clock.nowMs() - 1) * 1_000_000n;
+      const isLate = random.next() < lateShare;
+      const minAtNs = isLate ? maxAtNs - BigInt(Math.floor(random.next() * 3 * DAY_MS)) * 1_000_000n : maxAtNs;
+      fresh.push({ id: newId(), format: "tlm", rows, sizeBytes: rows * ROW_BYTES, minAtNs, maxAtNs });
+      rowsIn += rows;
+    }
+    for (const extent of fresh) put(extent);
+    for (const day of days.keys()) {
+      for (;;) {
+        const open = days.get(day) ?? [];
+        const inputs = pickMerge(open, { minExtents, nowMs: clock.nowMs(), maxInputBytes: 1_024 * MIB });
+        if (inputs === undefined) break;
+        const outputs = merged(inputs, newId);
+        written += sizeOf(outputs);
+        const gone = new Set(inputs);
+        days.set(
+          day,
+          open.filter((extent) => !gone.has(extent)),
+        );
+        for (const output of outputs) put(output);
+      }
+    }
+    mostLive = Math.max(mostLive, unfinished([...days.values()].flat()).length);
+  }
+  const live = [...days.values()].flat();
+  return {
+    amplification: written / sizeOf(live.filter(({ format }) => format === "parquet")),
+    mostLive,
+    left: unfinished(days.get(START_MS) ?? []).length,
+    rowsIn,
+    rowsOut: live.reduce((sum, { rows }) => sum + rows, 0),
+  };
+}
+
+function merged(inputs: readonly Candidate[], newId: IdSource): Candidate[] {
+  const late = inputs.filter(spansDays);
+  const rows = inputs.reduce((sum, extent) => sum + extent.rows, 0);
+  const maxAtNs = inputs.reduce(
+    (max, extent) => (extent.maxAtNs > max ? extent.maxAtNs : max),
+    inputs[0]?.maxAtNs ?? 0n,
+  );
+  const outputs: Candidate[] = [];
+  const add = (count: number, atNs: bigint): void => {
+    const sizeBytes = (count * ROW_BYTES) / SHRINKS + FILE_BYTES;
+    outputs.push({ id: newId(), format: "parquet", rows: count, sizeBytes, minAtNs: atNs, maxAtNs: atNs });
+  };
+  const lateRows = Math.min(late.length, rows - 1);
+  if (lateRows > 0) add(lateRows, late[0]?.minAtNs ?? 0n);
+  const perFile = Math.ceil(TARGET_BYTES / (ROW_BYTES / SHRINKS));
+  for (let left = rows - lateRows; left > 0; left -= perFile) add(Math.min(left, perFile), maxAtNs);
+  return outputs;
+}
+
+const sizeOf = (extents: readonly Candidate[]): number => extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+const unfinished = (extents: readonly Candidate[]): Candidate[] =>
+  extents.filter(({ format, sizeBytes }) => format === "tlm" || sizeBytes < FINISHED_BYTES);
+
+describe("over a day's load", () => {
+  const loads: Load[] = [
+    { name: "20 flushes a second of 1 MiB", flushesPerSec: 20, flushBytes: MIB, lateShare: 0.001 },
+    { name: "20 flushes a second of 16 KiB", flushesPerSec: 20, flushBytes: 16 * 1024, lateShare: 0.01 },
+    { name: "4 flushes a second of 4 KiB", flushesPerSec: 4, flushBytes: 4 * 1024, lateShare: 0.001 },
+    { name: "8 flushes a second of 4 KiB", flushesPerSec: 8, flushBytes: 4 * 1024, lateShare: 0.001 },
+    { name: "2 flushes a second of 200 KiB", flushesPerSec: 2, flushBytes: 200 * 1024, lateShare: 0 },
+    { name: "1 flush a second of 64 KiB", flushesPerSec: 1, flushBytes: 64 * 1024, lateShare: 0.01 },
+    { name: "1 flush a second of 1 KiB", flushesPerSec: 1, flushBytes: 1_024, lateShare: 0.01 },
+    { name: "6 flushes a minute of 64 KiB", flushesPerSec: 0.1, flushBytes: 64 * 1024, lateShare: 0.05 },
+    { name: "1 flush in 100 seconds of 1 KiB", flushesPerSec: 0.01, flushBytes: 1_024, lateShare: 0.2 },
+  ];
+
+  it.each(loads)("$name: bytes are written at most four times, and few extents are open", (load) => {
+    const { amplification, mostLive, left, rowsIn, rowsOut } = simulate(load, 24);
+    expect(rowsOut).toBe(rowsIn);
+    expect(amplification).toBeLessThanOrEqual(4);
+    expect(amplification).toBeGreaterThan(0.9);
+    // In four days that get rows.
+    expect(mostLive).toBeLessThanOrEqual(200);
+    expect(left).toBeLessThanOrEqual(16);
+  });
+
+  it("fewer extents to a merge write more and leave less open", () => {
+    const load: Load = { name: "", flushesPerSec: 0.2, flushBytes: 16 * 1024, lateShare: 0 };
+    const [eager, patient] = [simulate(load, 4), simulate(load, 48)];
+    expect(eager.amplification).toBeGreaterThan(patient.amplification);
+    expect(eager.mostLive).toBeLessThan(patient.mostLive);
+  });
+});
+
+describe("picks", () => {
+  const newId = uuidV7Source(new ManualClock(START_MS), seededRandom(1));
+  const extent = (overrides: Partial<Candidate> = {}): Candidate => {
+    const atNs = BigInt(START_MS) * 1_000_000n;
+    return { id: newId(), format: "tlm", rows: 100, sizeBytes: 10_000, minAtNs: atNs, maxAtNs: atNs, ...overrides };
+  };
+  const times = (count: number, overrides: Partial<Candidate> = {}) =>
+    Array.from({ length: count }, () => extent(overrides));
+  const rules = { minExtents: 4, nowMs: START_MS, maxInputBytes: 1_024 * MIB };
+  const rowsOf = (picked: readonly Candidate[] | undefined) => picked?.map(({ rows }) => rows).sort((a, b) => a - b);
+
+  it("extents of one level when there are enough of them, and takes smaller ones along", () => {
+    expect(pickMerge(times(3), rules)).toBeUndefined();
+    expect(pickMerge(times(4), rules)).toHaveLength(4);
+    const mixed = [...times(4), ...times(2, { rows: 10 }), ...times(2, { rows: 50_000 })];
+    expect(rowsOf(pickMerge(mixed, rules))).toEqual([10, 10, 100, 100, 100, 100]);
+  });
+
+  it("no finished extent, but one that spans midnight", () => {
+    const finished = { format: "parquet", sizeBytes: FINISHED_BYTES } as const;
+    expect(pickMerge(times(10, finished), rules)).toBeUndefined();
+    const nextDayNs = BigInt(START_MS + DAY_MS) * 1_000_000n;
+    expect(pickMerge(times(4, { ...finished, maxAtNs: nextDayNs }), rules)).toHaveLength(4);
+    expect(pickMerge(times(4, { ...finished, maxAtNs: nextDayNs - 1n }), rules)).toBeUndefined();
+  });
+
+  it("no more than one merge may read, those that are next to each other in time", () => {
+    const all = Array.from({ length: 40 }, (_, i) => extent({ minAtNs: BigInt((i * 17) % 40), sizeBytes: 100 * MIB }));
+    const picked = pickMerge(all, rules) ?? [];
+    expect(picked.map(({ minAtNs }) => Number(minAtNs))).toEqual(Array.from({ length: 10 }, (_, i) => i));
+    expect(pickMerge(times(3_000, { sizeBytes: 1 }), rules)).toHaveLength(1_000);
+  });
+
+  it("what is left of a day an hour after it has become quiet", () => {
+    const small = times(2);
+    const atMs = settlesAtMs(small);
+    expect(atMs).toBe(START_MS + DAY_MS + HOUR_MS);
+    expect(pickMerge(small, { ...rules, nowMs: atMs - 1 })).toBeUndefined();
+    expect(pickMerge(small, { ...rules, nowMs: atMs })).toHaveLength(2);
+    expect(pickMerge(times(1), { ...rules, nowMs: atMs })).toHaveLength(1);
+    // Eight that have their final form are left alone; of more, the smallest are merged.
+    const settled = times(8, { format: "parquet", rows: 1_000 });
+    const patient = { ...rules, minExtents: 24, nowMs: atMs };
+    expect(pickMerge(settled, patient)).toBeUndefined();
+    const more = [...settled, ...times(3, { format: "parquet", rows: 900 })];
+    expect(rowsOf(pickMerge(more, patient))).toEqual([900, 900, 900, 1_000]);
+    // Not for the sake of a few late rows.
+    const late = [...settled, ...times(1, { rows: 1 })];
+    expect(rowsOf(pickMerge(late, patient))).toEqual([1]);
+    expect(pickMerge([...settled, ...times(1, { format: "parquet", rows: 1 })], patient)).toBeUndefined();
+  });
+
+  it("days that still get rows the less often the older they are", () => {
+    const old = new ManualClock(START_MS + 29 * DAY_MS);
+    const lateId = uuidV7Source(old, seededRandom(2));
+    const settlesMs = settlesAtMs([extent({ id: lateId() })]);
+    expect(settlesMs).toBe(START_MS + 29 * DAY_MS + (28 * DAY_MS) / 7);
+  });
+
+  it("days by UTC, rounding down", () => {
+    expect([-1n, 0n, 1n, -86_400_000_000_000n, -86_400_000_000_001n].map(dayOf)).toEqual([
+      -DAY_MS,
+      0,
+      0,
+      -DAY_MS,
+      -2 * DAY_MS,
+    ]);
+    expect(dayOf(BigInt(START_MS + DAY_MS) * 1_000_000n - 1n)).toBe(START_MS);
+  });
+});

@@ -1,0 +1,156 @@
+import { expect, test } from "vitest";
+import type { FlushCommit, TableRecord } from "../../src/catalog/catalog.ts";
+import { openBench, type Bench } from "../../src/compaction/compaction.test-kit.ts";
+import { spansDays } from "../../src/compaction/pick.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { messageOf } from "../../src/core/errors.ts";
+import { uuidV7Source } from "../../src/core/ids.ts";
+import { seededRandom, systemRandom } from "../../src/core/random.ts";
+import { checksumOf } from "../../src/format/checksum.ts";
+import { Chooser } from "../../src/format/ndjson/generate-values.test-kit.ts";
+import { FORMAT_VERSION, type ColumnSpec } from "../../src/format/types.ts";
+import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
+import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm-fixture.ts";
+import { compareRows, parseLines, type Exact } from "../../src/query/differential/compare.test-kit.ts";
+import { makeTables, type DataTable } from "../../src/query/differential/dataset.test-kit.ts";
+import { randomQuery } from "../../src/query/differential/queries.test-kit.ts";
+import { Context, type Select } from "../../src/query/differential/sources.test-kit.ts";
+import { createQueryHarness, type QueryHarness } from "../../src/query/query-fixture.ts";
+import { fixtureStats } from "../../src/query/stats-fixture.ts";
+
+/**
+ * The same random queries before and after all tables were compacted, time travel among them: nobody can tell.
+ * `ENGINE_TEST_SEED` tries other ones.
+ */
+const QUERIES = 300;
+const SEED = Number(process.env["ENGINE_TEST_SEED"] ?? 20_261_122);
+const EXTENT_ROWS = 9;
+/** Of the query pool. */
+const PROCESSES = 3;
+
+const newId = uuidV7Source(systemClock, systemRandom);
+
+test(`${QUERIES} random queries have the same answers before and after compaction`, { timeout: 300_000 }, async () => {
+  const bench = await openBench();
+  const { catalog, store } = bench;
+  const harness = createQueryHarness({ pool: { children: PROCESSES }, service: { catalog, store } });
+  try {
+    const data = makeTables(seededRandom(SEED));
+    const newest = Math.max(...data.map(({ versions }) => versions.length));
+    await fill(bench, data, newest);
+    const queries = Array.from({ length: QUERIES }, (_, i) =>
+      randomQuery(new Context(new Chooser(seededRandom((SEED ^ Math.imul(i + 1, 0x9e3779b1)) >>> 0)), newest)),
+    );
+    const before: Answer[] = [];
+    for (let i = 0; i < queries.length; i += PROCESSES)
+      before.push(...(await answers(harness, queries.slice(i, i + PROCESSES))));
+
+    const extents = await liveExtents(bench);
+    // All days are long over, and what is left of each is merged.
+    bench.clock.aheadMs = 400 * 86_400_000;
+    await bench.compactor({ minExtents: 2 })({ lease: bench.lease, signal: new AbortController().signal });
+    expect(bench.failures).toEqual([]);
+    const merged = await liveExtents(bench);
+    expect(new Set(merged.map(({ format }) => format))).toEqual(new Set(["parquet"]));
+    expect(merged.length).toBeLessThan(extents.length);
+    expect(merged.filter(spansDays)).toEqual([]);
+    const old = new Set(extents.map(({ id }) => id));
+    expect(merged.filter(({ id }) => !old.has(id)).length).toBeGreaterThan(merged.length / 2);
+    await catalog.verify();
+
+    let answered = 0;
+    const after: Answer[] = [];
+    for (let i = 0; i < queries.length; i += PROCESSES)
+      after.push(...(await answers(harness, queries.slice(i, i + PROCESSES))));
+    for (const [i, { sql, ordered }] of queries.entries()) {
+      const [was, is] = [before[i], after[i]];
+      if (was === undefined || is === undefined) throw new Error("no answer");
+      expect(differenceOf(is, was, ordered), `seed ${SEED}: ${sql.ours}`).toBeUndefined();
+      if ("rows" in was && was.rows.length > 0) answered++;
+    }
+    expect(answered).toBeGreaterThan(QUERIES * 0.4);
+  } finally {
+    await harness.close();
+    await bench.close();
+  }
+});
+
+type Answer = { rows: Map<string, Exact>[] } | { error: string };
+
+function answers(harness: QueryHarness, queries: readonly Select[]): Promise<Answer[]> {
+  return Promise.all(queries.map(({ sql }) => answer(harness, sql.ours)));
+}
+
+async function answer(harness: QueryHarness, sql: string): Promise<Answer> {
+  try {
+    return { rows: parseLines(await harness.text(sql)) };
+  } catch (error) {
+    return { error: messageOf(error) };
+  }
+}
+
+function differenceOf(is: Answer, was: Answer, ordered: boolean): string | undefined {
+  if ("rows" in is && "rows" in was) return compareRows(is.rows, was.rows, ordered);
+  return "error" in is && "error" in was ? undefined : `${JSON.stringify(is)} instead of ${JSON.stringify(was)}`;
+}
+
+/** One snapshot for each version of the tables, which grow columns on the way; extents of both formats. */
+async function fill(bench: Bench, data: readonly DataTable[], newest: number): Promise<void> {
+  const tables = new Map<string, TableRecord>();
+  for (const { name, columns, versions } of data) {
+    const first = versions[0]?.columns ?? columns;
+    const { table } = await bench.catalog.createTable({ database: "default", name, columns: first });
+    tables.set(name, table);
+  }
+  for (let version = 0; version < newest; version++) {
+    const flushes: FlushCommit[] = [];
+    for (const { name, versions } of data) {
+      const [table, part] = [tables.get(name), versions[version]];
+      if (table === undefined || part === undefined) continue;
+      const known = new Set(versions[version - 1]?.columns ?? part.columns);
+      const newColumns = part.columns.filter((column) => !known.has(column));
+      const { schemaVersion = 1 } = (await bench.catalog.table("default", name)) ?? {};
+      const extents = await extentsOf(bench, name, part);
+      flushes.push({ tableId: table.id, schemaVersion, newColumns, extents, ledger: [] });
+    }
+    const outcomes = await bench.catalog.commit(flushes);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(flushes.map(() => "committed"));
+  }
+}
+
+async function extentsOf(
+  { store }: Bench,
+  table: string,
+  { columns, rows }: { columns: readonly ColumnSpec[]; rows: readonly FixtureRow[] },
+): Promise<FlushCommit["extents"]> {
+  const extents: FlushCommit["extents"][number][] = [];
+  for (let start = 0; start < rows.length; start += EXTENT_ROWS) {
+    const own = rows.slice(start, start + EXTENT_ROWS);
+    const format = extents.length % 3 === 2 ? "parquet" : "tlm";
+    const tlm = tlmFixture(columns, own);
+    const bytes = format === "tlm" ? tlm : await tlmToParquet(tlm);
+    const id = newId();
+    const key = `engine/default/${table}/2024-01-01/${id}.${format}`;
+    await store.put(key, bytes);
+    const times = own.map((row) => row["at"] as bigint).sort((a, b) => (a < b ? -1 : 1));
+    extents.push({
+      id,
+      key,
+      format,
+      formatVersion: FORMAT_VERSION[format],
+      rows: own.length,
+      sizeBytes: bytes.byteLength,
+      checksum: checksumOf(bytes),
+      minAtNs: times[0] ?? 0n,
+      maxAtNs: times.at(-1) ?? 0n,
+      stats: columns.map((column) => fixtureStats(column, own)),
+    });
+  }
+  return extents;
+}
+
+async function liveExtents({ catalog }: Bench) {
+  const { id: head } = await catalog.head();
+  const tables = await catalog.tables("default");
+  return (await Promise.all(tables.map(({ id }) => catalog.extents(id, head)))).flat();
+}
