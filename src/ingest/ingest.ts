@@ -8,7 +8,8 @@
  *     commit    the catalog: flushes that finish together share one snapshot (`committer.ts`)
  *     ack       every request gets its own acknowledgement
  *
- * `ingest` resolves when the rows are durable and visible to every later query. When it rejects, nothing of the request
+ * `ingest` resolves when the rows are durable and visible to every later query (in staged mode: durable, and certain to
+ * become visible; `staged/staged.ts` has the steps from `seal` on). When it rejects, nothing of the request
  * was stored. A key that was applied before gives the acknowledgement of then, with `replayed: true`.
  */
 export interface IngestService {
@@ -39,7 +40,9 @@ export type IngestRequest = {
 };
 
 export type IngestAck = {
-  snapshotId: number;
+  /** The snapshot that has the rows; undefined while they are staged. */
+  snapshotId: number | undefined;
+  /** Extents that have the rows; none while they are staged. */
   extentCount: number;
   rows: number;
   /**
@@ -48,4 +51,6 @@ export type IngestAck = {
    */
   sizeBytes: number;
   replayed: boolean;
+  /** The rows were staged: durable and certain to become visible, and not visible yet (`staged/staged.ts`). */
+  staged?: true;
 };

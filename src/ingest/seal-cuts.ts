@@ -19,6 +19,21 @@ export type SealedFlush = {
 };
 
 const LINE_FEED = 10;
+/** Below twice this a body is not cut: handing over a cut costs as much as scanning some of it. */
+const MIN_CUT_BYTES = 2 * 1024 * 1024;
+/** Larger extents would keep queries from pruning. */
+const MAX_CUT_BYTES = 16 * 1024 * 1024;
+
+/** Seals a task; a lone body that is worth it by all threads, in two cuts for each so that none waits long for the last. */
+export async function sealWholeOrInCuts(seal: Sealer, sealThreads: number, task: SealTask): Promise<SealedFlush> {
+  const [body] = task.bodies;
+  if (task.bodies.length === 1 && body !== undefined && body.bytes.byteLength >= 2 * MIN_CUT_BYTES && sealThreads > 1) {
+    const cutBytes = Math.ceil(body.bytes.byteLength / (2 * sealThreads));
+    return sealInCuts(seal, task, Math.min(Math.max(cutBytes, MIN_CUT_BYTES), MAX_CUT_BYTES));
+  }
+  const { extent, newColumns, outcomes } = await seal(task);
+  return { extents: extent === undefined ? [] : [extent], newColumns, outcomes };
+}
 
 /** Seals the task's only body in cuts of about `cutBytes`. */
 export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number): Promise<SealedFlush> {
@@ -33,10 +48,8 @@ export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number)
 }
 
 function cutsOf(body: SealBody, cutBytes: number, maxNewColumns: number = LIMITS.newColumnsPerRequest): SealBody[] {
-  const { evolve, arrivedAtNs } = body;
-  return cutAtNewlines(body.bytes, cutBytes).map((bytes) => {
-    return { bytes, evolve, arrivedAtNs, maxNewColumns, mayBeEmpty: true };
-  });
+  const common = { ...body, maxNewColumns, mayBeEmpty: true };
+  return cutAtNewlines(body.bytes, cutBytes).map((bytes) => Object.assign({}, common, { bytes }));
 }
 
 /**
@@ -81,15 +94,17 @@ function join(
   newColumns: readonly ColumnSpec[],
 ): SealedFlush {
   let rows = 0;
+  let unknownFields = newColumns.length > 0;
   for (const [index, { outcomes }] of results.entries()) {
     const outcome = outcomes[0];
     // A single scan stops at the first line that fails, which is in the first cut that fails.
     if (outcome?.ok === false) return failed(inBody(outcome.error, cuts.slice(0, index)));
     rows += outcome?.rows ?? 0;
+    unknownFields ||= outcome?.unknownFields ?? false;
   }
   if (rows === 0) return failed(toErrorRecord(new EngineError("bad_request_body", "the body has no rows")));
   const extents = results.flatMap(({ extent }) => (extent === undefined ? [] : [extent]));
-  return { extents, newColumns, outcomes: [{ ok: true, rows }] };
+  return { extents, newColumns, outcomes: [{ ok: true, rows, ...(unknownFields ? { unknownFields } : {}) }] };
 }
 
 function failed(error: ErrorRecord): SealedFlush {

@@ -20,8 +20,11 @@ export async function seal(task: SealTask): Promise<SealResult> {
 }
 
 function scan(body: SealBody, set: ColumnSet): BodyOutcome {
+  // What bodies before it have added would hide that this one has it too.
+  set.metUnknownField = set.newColumns.length > 0;
   try {
-    return { ok: true, rows: byteScanner.scan(body, set) };
+    const rows = byteScanner.scan(body, set);
+    return { ok: true, rows, ...(set.metUnknownField ? { unknownFields: true } : {}) };
   } catch (error) {
     if (error instanceof EngineError) return { ok: false, error: toErrorRecord(error) };
     throw error;

@@ -29,6 +29,8 @@ export type SealBody = {
   maxNewColumns?: number;
   /** Whether a body without rows is no failure: part of a larger one may have only blank lines. */
   mayBeEmpty?: boolean;
+  /** Whether what does not fit a `vector` column goes to `props`, as with any other: what was acknowledged must get in. */
+  lenient?: boolean;
 };
 
 export type SealResult = {
@@ -54,7 +56,12 @@ export type SealedExtent = {
   filters: ColumnFilter[];
 };
 
-export type BodyOutcome = { ok: true; rows: number } | { ok: false; error: ErrorRecord };
+/**
+ * `unknownFields` says that the body may have a field that none of `columns` is for (a stand-in for `at` that no column
+ * is named for counts): under more columns other rows could come of it. It may be said of more bodies than it is true
+ * of, never of fewer.
+ */
+export type BodyOutcome = { ok: true; rows: number; unknownFields?: true } | { ok: false; error: ErrorRecord };
 
 /** How the ingest service seals, on whatever thread. */
 export type Sealer = (task: SealTask) => Promise<SealResult>;

@@ -1,0 +1,249 @@
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdDecompress } from "node:zlib";
+import { z } from "zod";
+import { isStorableText } from "../../catalog/invariants.ts";
+import { checkName } from "../../core/names.ts";
+import { CHECKSUM, checksumOf } from "../../format/checksum.ts";
+import { formatColumnType, parseColumnType, type ColumnSpec, type ColumnStats } from "../../format/types.ts";
+import type { SealedExtent } from "../seal.ts";
+import { DamagedObject, decodeContainer, encodeContainer } from "./container.ts";
+
+/**
+ * A staged object: one flush of one table, acknowledged, and all that its commit needs.
+ *
+ * A request's rows are in it in one of two ways. Where the node was certain of every column, they are a range of the
+ * rows of `extents`, counted over all of them. Where a field had no column that the node knew of, the body is there as
+ * it came, and is sealed by the commit, under the columns as they are then.
+ */
+export type StagedObject = {
+  /** UUIDv7, and the last segment of the object's key. */
+  id: string;
+  node: string;
+  /** When the requests were acknowledged, by the node's clock: just before the object was written. */
+  acknowledgedAtMs: number;
+  database: string;
+  table: string;
+  requests: readonly StagedRequest[];
+  extents: readonly StagedExtent[];
+};
+
+export type StagedRequest = {
+  key?: string;
+  rows: number;
+  evolve: boolean;
+  autoCreate: boolean;
+  arrivedAtNs: bigint;
+  place: { kind: "rows"; from: number } | { kind: "body"; body: StagedBody };
+};
+
+/** A body as it came, compressed. */
+export type StagedBody = { compressed: Uint8Array; sizeBytes: number };
+
+/** A sealed extent in `tlm`, and the columns that it has. */
+export type StagedExtent = SealedExtent & { columns: readonly ColumnSpec[] };
+
+const compress = promisify(zstdCompress);
+const decompress = promisify(zstdDecompress);
+
+/** Fast rather than small: what is staged lives for seconds. */
+const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+export async function compressBody(bytes: Uint8Array): Promise<StagedBody> {
+  return { compressed: await compress(bytes, COMPRESSION), sizeBytes: bytes.byteLength };
+}
+
+/** The body as it came. Throws `DamagedObject`. */
+export async function decompressBody({ compressed, sizeBytes }: StagedBody): Promise<Uint8Array> {
+  const bytes = await decompress(compressed, { maxOutputLength: Math.max(sizeBytes, 1) }).catch((cause: unknown) => {
+    throw new DamagedObject("a body of it does not decompress", { cause });
+  });
+  if (bytes.byteLength !== sizeBytes) {
+    throw new DamagedObject(`a body of it decompresses to ${bytes.byteLength} bytes instead of ${sizeBytes}`);
+  }
+  return bytes;
+}
+
+const count = z.int().min(0);
+const ns = z
+  .string()
+  .regex(/^-?[0-9]{1,19}$/)
+  .transform((text) => BigInt(text));
+const name = (thing: "database" | "table") => z.string().refine((text) => checkName(thing, text) === text);
+const columnSchema = z.strictObject({ name: z.string(), type: z.string() }).transform(({ name, type }, context) => {
+  const parsed = parseColumnType(type);
+  if (parsed !== undefined) return { name, type: parsed };
+  context.addIssue(`no column type: ${type}`);
+  return z.NEVER;
+});
+const statsSchema = z.strictObject({
+  name: z.string(),
+  nullCount: count,
+  distinct: count.optional(),
+  min: z.string().optional(),
+  max: z.string().optional(),
+});
+const extentSchema = z.strictObject({
+  part: count,
+  rows: count.min(1),
+  checksum: z.string().regex(CHECKSUM),
+  minAtNs: ns,
+  maxAtNs: ns,
+  columns: z.array(columnSchema),
+  stats: z.array(statsSchema),
+  filters: z.array(z.strictObject({ name: z.string(), kind: z.enum(["values", "grams"]), part: count })),
+});
+const requestSchema = z.strictObject({
+  key: z.string().refine(isStorableText).optional(),
+  rows: count.min(1),
+  evolve: z.boolean(),
+  autoCreate: z.boolean(),
+  arrivedAtNs: ns,
+  place: z.union([z.strictObject({ from: count }), z.strictObject({ part: count, sizeBytes: count })]),
+});
+const manifestSchema = z.strictObject({
+  id: z.string(),
+  node: z.string(),
+  acknowledgedAtMs: count,
+  database: name("database"),
+  table: name("table"),
+  requests: z.array(requestSchema).min(1),
+  extents: z.array(extentSchema),
+});
+type Manifest = z.input<typeof manifestSchema>;
+
+/** Throws `DamagedObject` when `decodeStaged` would not take it: what cannot be committed is not to be acknowledged. */
+export function encodeStaged(object: StagedObject): Uint8Array<ArrayBuffer> {
+  const parts: Uint8Array[] = [];
+  const put = (bytes: Uint8Array): number => parts.push(bytes) - 1;
+  const { id, node, acknowledgedAtMs, database, table } = object;
+  const requests = object.requests.map((request) => describeRequest(request, put));
+  const extents = object.extents.map((extent) => describeExtent(extent, put));
+  const written: Manifest = { id, node, acknowledgedAtMs, database, table, requests, extents };
+  checkManifest(written);
+  checkContent(object);
+  return encodeContainer({ manifest: written, parts });
+}
+
+type Put = (bytes: Uint8Array) => number;
+
+function describeRequest(request: StagedRequest, put: Put): Manifest["requests"][number] {
+  const { key, rows, evolve, autoCreate, arrivedAtNs, place } = request;
+  return {
+    key,
+    rows,
+    evolve,
+    autoCreate,
+    arrivedAtNs: String(arrivedAtNs),
+    place:
+      place.kind === "rows"
+        ? { from: place.from }
+        : { part: put(place.body.compressed), sizeBytes: place.body.sizeBytes },
+  };
+}
+
+function describeExtent(extent: StagedExtent, put: Put): Manifest["extents"][number] {
+  const { bytes, rows, checksum, minAtNs, maxAtNs, stats } = extent;
+  return {
+    part: put(bytes),
+    rows,
+    checksum,
+    minAtNs: String(minAtNs),
+    maxAtNs: String(maxAtNs),
+    columns: extent.columns.map(({ name, type }) => ({ name, type: formatColumnType(type) })),
+    stats,
+    filters: extent.filters.map(({ name, kind, bytes: filter }) => ({ name, kind, part: put(filter) })),
+  };
+}
+
+/** The object that has that id in its key; its bytes are views of `bytes`. Throws `DamagedObject`. */
+export function decodeStaged(bytes: Uint8Array, expected: { id: string; node: string }): StagedObject {
+  const { manifest, parts } = decodeContainer(bytes);
+  const { requests, extents, ...head } = checkManifest(manifest);
+  if (head.id !== expected.id || head.node !== expected.node) {
+    throw new DamagedObject(`it is object ${head.id} of node ${head.node}`);
+  }
+  const take = partTaker(parts);
+  const object = {
+    ...head,
+    requests: requests.map((request) => readRequest(request, take)),
+    extents: extents.map((extent) => readExtent(extent, take)),
+  };
+  take.end();
+  checkContent(object);
+  return object;
+}
+
+type Take = (index: number) => Uint8Array;
+
+function readRequest({ key, place, ...request }: z.output<typeof requestSchema>, take: Take): StagedRequest {
+  return {
+    ...(key === undefined ? {} : { key }),
+    ...request,
+    place:
+      "from" in place
+        ? { kind: "rows", from: place.from }
+        : { kind: "body", body: { compressed: take(place.part), sizeBytes: place.sizeBytes } },
+  };
+}
+
+function readExtent({ part, ...extent }: z.output<typeof extentSchema>, take: Take): StagedExtent {
+  return {
+    ...extent,
+    format: "tlm",
+    bytes: take(part),
+    stats: extent.stats.map(withoutUndefined),
+    filters: extent.filters.map(({ name, kind, part: filter }) => ({ name, kind, bytes: take(filter) })),
+  };
+}
+
+function withoutUndefined({ name, nullCount, distinct, min, max }: z.output<typeof statsSchema>): ColumnStats {
+  return {
+    name,
+    nullCount,
+    ...(distinct === undefined ? {} : { distinct }),
+    ...(min === undefined ? {} : { min }),
+    ...(max === undefined ? {} : { max }),
+  };
+}
+
+function checkManifest(value: unknown): z.output<typeof manifestSchema> {
+  // `checkName` throws, which is a failure of the manifest like any other.
+  try {
+    return manifestSchema.parse(value);
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : String(cause);
+    throw new DamagedObject(`its manifest is not one: ${reason}`, { cause });
+  }
+}
+
+/** Hands out parts; every one belongs to exactly one owner. */
+function partTaker(parts: readonly Uint8Array[]) {
+  const left = new Map(parts.entries());
+  const take = (index: number): Uint8Array => {
+    const part = left.get(index);
+    if (part === undefined) throw new DamagedObject(`its manifest names part ${index} twice, or there is none`);
+    left.delete(index);
+    return part;
+  };
+  take.end = (): void => {
+    if (left.size > 0) throw new DamagedObject(`its manifest does not name ${left.size} of its parts`);
+  };
+  return take;
+}
+
+/** The extents are the bytes that were sealed, the ranges of the requests are exactly their rows, and keys are unique. */
+function checkContent({ requests, extents }: StagedObject): void {
+  for (const { bytes, checksum } of extents) {
+    if (checksumOf(bytes) !== checksum) throw new DamagedObject("the checksum of an extent of it does not match");
+  }
+  let end = 0;
+  for (const { place, rows } of requests) {
+    if (place.kind === "body") continue;
+    if (place.from !== end) throw new DamagedObject(`its requests leave out rows before ${place.from}`);
+    end += rows;
+  }
+  const rows = extents.reduce((sum, extent) => sum + extent.rows, 0);
+  if (end !== rows) throw new DamagedObject(`its extents have ${rows} rows, its requests ${end}`);
+  const keys = requests.flatMap(({ key }) => key ?? []);
+  if (new Set(keys).size < keys.length) throw new DamagedObject("two of its requests have the same idempotency key");
+}

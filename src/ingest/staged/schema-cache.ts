@@ -1,0 +1,104 @@
+import type { TableRecord } from "../../catalog/catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import { foldName } from "../../core/names.ts";
+import type { Target } from "../flush.ts";
+import type { IngestRequest } from "../ingest.ts";
+import { findOrCreateTable } from "../tables.ts";
+import type { CatalogReach } from "./catalog-reach.ts";
+
+/** How often at most the catalog is asked whether any schema has changed. */
+const CHECK_MS = 1_000;
+/** Tables remembered; the one that was written to least recently goes first. */
+const MAX_TABLES = 10_000;
+
+type Entry = { table: TableRecord; generation: number; refreshing: boolean };
+
+/**
+ * Tables and their columns as the catalog last had them. Tables are never dropped or renamed, columns never vanish and
+ * never change their type: so what is remembered stays true, and may only be less than there is now. One question in a
+ * while (`schemaGeneration`) tells whether it is; then a table is read again when it is next written to, beside the
+ * write. While the catalog cannot be reached, what is remembered goes on serving.
+ */
+export class SchemaCache {
+  readonly #reach: CatalogReach;
+  readonly #clock: Clock;
+  /** The one used last is the last. */
+  readonly #entries = new Map<string, Entry>();
+  #generation = -1;
+  #nextCheckMs = 0;
+
+  constructor(reach: CatalogReach, clock: Clock) {
+    this.#reach = reach;
+    this.#clock = clock;
+  }
+
+  /**
+   * The table that the request names; one that is not remembered is looked up, and created where it may be. Throws
+   * `unavailable` when that needs the catalog and it cannot be reached.
+   */
+  async table(request: IngestRequest): Promise<TableRecord> {
+    this.#checkGeneration();
+    const known = this.#entries.get(nameOf(request));
+    if (known === undefined) return this.#read(request);
+    this.#remember(nameOf(request), known);
+    if (known.generation !== this.#generation) this.#refresh(known);
+    return known.table;
+  }
+
+  /** The table as it is remembered; as the catalog has it now when it is not. */
+  async remembered(target: Target): Promise<TableRecord> {
+    return this.#entries.get(nameOf(target))?.table ?? this.fresh(target);
+  }
+
+  /** The table as the catalog has it now. Throws `unavailable`. */
+  fresh({ database, table }: Target): Promise<TableRecord> {
+    return this.#read({ database, table, autoCreate: false });
+  }
+
+  async #read(request: Pick<IngestRequest, "database" | "table" | "autoCreate">): Promise<TableRecord> {
+    return this.#reach.ask(async (catalog) => {
+      // Asked first: the table may then be newer than its number says, and never older.
+      const generation = await catalog.schemaGeneration();
+      const table = await findOrCreateTable(catalog, request);
+      this.#generation = generation;
+      this.#remember(nameOf({ database: table.database, table: table.name }), { table, generation, refreshing: false });
+      return table;
+    });
+  }
+
+  #remember(name: string, entry: Entry): void {
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > MAX_TABLES && oldest !== undefined) this.#entries.delete(oldest);
+  }
+
+  #checkGeneration(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs < this.#nextCheckMs) return;
+    this.#nextCheckMs = nowMs + CHECK_MS;
+    const asking = this.#reach.ask(async (catalog) => {
+      this.#generation = await catalog.schemaGeneration();
+    });
+    asking.catch(ignoreUnreachable);
+  }
+
+  #refresh(entry: Entry): void {
+    if (entry.refreshing || this.#generation === -1) return;
+    entry.refreshing = true;
+    const { database, name: table } = entry.table;
+    this.fresh({ database, table })
+      .catch(ignoreUnreachable)
+      .finally(() => (entry.refreshing = false));
+  }
+}
+
+function nameOf({ database, table }: { database: string; table: string }): string {
+  return `${foldName(database)}/${foldName(table)}`;
+}
+
+/** What was to be refreshed stays as it is, and true; `CatalogReach` has said that the catalog is away. */
+function ignoreUnreachable(error: unknown): void {
+  if (!(error instanceof EngineError)) throw error;
+}

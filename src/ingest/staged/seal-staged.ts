@@ -1,0 +1,93 @@
+import { releaseShared } from "../../core/buffer-pool.ts";
+import type { ErrorRecord } from "../../core/errors.ts";
+import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
+import type { SealBody, SealedExtent, Sealer } from "../seal.ts";
+import { sealInCuts, sealWholeOrInCuts } from "../seal-cuts.ts";
+
+/** A body of a staged object, and how many rows were acknowledged of it. */
+export type AcknowledgedBody = Pick<SealBody, "bytes" | "evolve" | "arrivedAtNs"> & { rows: number };
+
+export type SealedBodies = { extents: SealedExtent[]; newColumns: readonly ColumnSpec[] };
+
+/** A body that was sealed when it was acknowledged cannot be sealed any more. */
+export class Unsealable extends Error {
+  readonly record: ErrorRecord | undefined;
+  constructor(reason: string, record?: ErrorRecord) {
+    super(reason);
+    this.name = "Unsealable";
+    this.record = record;
+  }
+}
+
+type Sealing = { seal: Sealer; sealThreads: number; format: ExtentFormat };
+
+/**
+ * Seals bodies that were acknowledged, under the columns given: what they are cast by is the scanner, as at any other
+ * time, but for the leniency with vectors. Bodies that have become too much for one extent, which depends on the
+ * columns, become several. Throws `Unsealable`.
+ */
+export async function sealAcknowledged(
+  sealing: Sealing,
+  columns: readonly ColumnSpec[],
+  bodies: readonly AcknowledgedBody[],
+): Promise<SealedBodies> {
+  const { seal, sealThreads, format } = sealing;
+  const lenient = bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs, lenient: true }));
+  const { extents, newColumns, outcomes } = await sealWholeOrInCuts(seal, sealThreads, {
+    columns,
+    bodies: lenient,
+    format,
+  });
+  for (const [index, { rows }] of bodies.entries()) {
+    const outcome = outcomes[index];
+    if (outcome?.ok === true && outcome.rows === rows) continue;
+    release(extents);
+    if (outcome === undefined) throw new Unsealable("the sealer gave no outcome");
+    if (outcome.ok) throw new Unsealable(`a body of it has ${outcome.rows} rows; ${rows} were acknowledged`);
+    if (!isTooMuch(outcome.error)) throw new Unsealable(`a body of it: ${outcome.error.message}`, outcome.error);
+    return sealInParts(sealing, columns, bodies);
+  }
+  return { extents, newColumns };
+}
+
+/** The first half, then the second under the columns that the first has brought. */
+async function sealInParts(
+  sealing: Sealing,
+  columns: readonly ColumnSpec[],
+  bodies: readonly AcknowledgedBody[],
+): Promise<SealedBodies> {
+  const [only] = bodies;
+  if (bodies.length === 1 && only !== undefined) return sealInSmallerCuts(sealing, columns, only);
+  const half = Math.ceil(bodies.length / 2);
+  const first = await sealAcknowledged(sealing, columns, bodies.slice(0, half));
+  const second = await sealAcknowledged(sealing, [...columns, ...first.newColumns], bodies.slice(half));
+  return {
+    extents: [...first.extents, ...second.extents],
+    newColumns: [...first.newColumns, ...second.newColumns],
+  };
+}
+
+async function sealInSmallerCuts(
+  { seal, format }: Sealing,
+  columns: readonly ColumnSpec[],
+  { rows, bytes, evolve, arrivedAtNs }: AcknowledgedBody,
+): Promise<SealedBodies> {
+  const task = { columns, bodies: [{ bytes, evolve, arrivedAtNs, lenient: true }], format };
+  for (let cutBytes = Math.ceil(bytes.byteLength / 2); ; cutBytes = Math.ceil(cutBytes / 2)) {
+    const { extents, newColumns, outcomes } = await sealInCuts(seal, task, cutBytes);
+    const [outcome] = outcomes;
+    if (outcome?.ok === true && outcome.rows === rows) return { extents, newColumns };
+    release(extents);
+    // Cuts of one byte are single lines.
+    const mayFit = outcome?.ok === false && isTooMuch(outcome.error) && cutBytes > 1;
+    if (!mayFit) throw new Unsealable("a body of it cannot be sealed in parts either");
+  }
+}
+
+function isTooMuch({ code }: ErrorRecord): boolean {
+  return code === "body_too_large" || code === "too_many_requests";
+}
+
+function release(extents: readonly SealedExtent[]): void {
+  for (const { bytes } of extents) releaseShared(bytes);
+}
