@@ -1,9 +1,11 @@
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
+import { snapshotExpired } from "../catalog/refusals.ts";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
+import type { Reading } from "./snapshot-holds.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents
@@ -25,6 +27,7 @@ export type PlannedTable = TableShape & {
 };
 
 export type TablePlan = PlannedTable & {
+  tableId: number;
   /** The snapshot that the table is read at. */
   snapshot: number;
   pruning: Pruning;
@@ -33,6 +36,8 @@ export type TablePlan = PlannedTable & {
 export type PlanOptions = {
   /** Whether extents are left out; `false` only to compare. */
   prune?: boolean;
+  /** Is told what the plan reads. */
+  reading?: Pick<Reading, "reads" | "hold"> | undefined;
 };
 
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
@@ -40,21 +45,24 @@ export async function planQuery(
   catalog: Catalog,
   database: string,
   needs: Needs,
-  { prune = true }: PlanOptions = {},
+  { prune = true, reading }: PlanOptions = {},
 ): Promise<QueryPlan> {
   const known = await catalog.database(database);
   if (known === undefined) throw await databaseNotFound(catalog, database);
   // Read once: all tables of a query are seen at the same snapshot.
   const head = await catalog.head();
+  reading?.reads(head.id);
   const tables: TablePlan[] = [];
   for (const need of needs.tables) {
     const table = await catalog.table(known.name, need.name);
     if (table === undefined) throw await tableNotFound(catalog, known.name, need);
-    const snapshot = await snapshotOf(catalog, need, head);
+    const snapshot = await snapshotOf(catalog, table, need, head);
+    // Before the plan, which may be of extents that are about to go.
+    if (snapshot < head.id) await reading?.hold(snapshot);
     const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
     const pruned = await pruneTable(catalog, table, snapshot, mentions);
     const shape = shapeOf(need.travel === undefined ? table : tableAt(table, snapshot));
-    tables.push({ ...shape, needed: neededOf(table, need), snapshot, ...pruned });
+    tables.push({ ...shape, tableId: table.id, needed: neededOf(table, need), snapshot, ...pruned });
   }
   const listed = needs.listsTables ? await catalog.tables(known.name) : [];
   return { head, tables, listed: listed.map(shapeOf) };
@@ -66,16 +74,26 @@ function neededOf(table: TableRecord, { columns }: NeededTable): string[] | unde
   return table.columns.map(({ name }) => name).filter((name) => named.has(foldName(name)));
 }
 
-async function snapshotOf(catalog: Catalog, need: NeededTable, head: Snapshot): Promise<number> {
+async function snapshotOf(catalog: Catalog, table: TableRecord, need: NeededTable, head: Snapshot): Promise<number> {
   const { travel } = need;
   if (travel === undefined) return head.id;
   const snapshot =
     "version" in travel ? versionOf(travel.version, need, head) : await latestBy(catalog, travel.atNs, need, head);
-  const oldest = await catalog.oldestSnapshot();
+  const oldest = await catalog.oldestSnapshot(table.id);
   if (snapshot >= oldest.id) return snapshot;
-  const since = new Date(oldest.committedAtMs).toISOString();
-  const message = `snapshot ${snapshot} can no longer be read; the oldest that can is ${oldest.id}, of ${since}`;
-  throw new EngineError("snapshot_expired", message, placeOf(need));
+  throw snapshotExpired(snapshot, oldest, placeOf(need));
+}
+
+/**
+ * Why a query that failed had to, if what it read was made unreadable meanwhile: then bytes were gone that it needed,
+ * and nothing else that it says about them counts. Undefined when all can still be read.
+ */
+export async function expiryOf(catalog: Catalog, { tables }: QueryPlan): Promise<EngineError | undefined> {
+  for (const { tableId, snapshot } of tables) {
+    const oldest = await catalog.oldestSnapshot(tableId);
+    if (snapshot < oldest.id) return snapshotExpired(snapshot, oldest);
+  }
+  return undefined;
 }
 
 function versionOf(version: bigint, need: NeededTable, head: Snapshot): number {

@@ -72,6 +72,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     log,
     metrics: createMetrics(),
     tempDir,
+    node: "test",
     wallMs: 30_000,
     memoryBytes,
     totalMemoryBytes: Infinity,
@@ -212,6 +213,10 @@ class FakeCatalog {
   async oldestSnapshot(): Promise<{ id: number; committedAtMs: number }> {
     return { id: this.oldest, committedAtMs: 0 };
   }
+
+  async holdSnapshots(): Promise<void> {}
+
+  async releaseSnapshots(): Promise<void> {}
 
   async extentsWithout(): Promise<string[]> {
     return [];

@@ -11,11 +11,12 @@ import { budgetError, budgetOf, loweredBudget, type QueryBudget } from "./budget
 import type { ChildPool } from "./child-pool.ts";
 import { createExtentFetcher, type ExtentFetcher, type Fetched } from "./fetch.ts";
 import { LargeTexts } from "./large-texts.ts";
-import { explainPruning, planQuery, type QueryPlan } from "./plan.ts";
+import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import type { QueryProcess } from "./query-process.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
 import { bodyOf } from "./result-body.ts";
+import { SnapshotHolds, type Reading } from "./snapshot-holds.ts";
 import { Outgrown, supervise } from "./supervision.ts";
 import { writeSystemTables } from "./system-rows.ts";
 import type { SystemTableFile } from "./system-tables.ts";
@@ -53,6 +54,10 @@ export type QueryServiceOptions = {
   cacheDir: string;
   /** Bytes that stay there; 0 for none. */
   cacheBytes: number;
+  /** Under this name the node says which snapshots its queries read; no other service may have it. Absent: it does not. */
+  node?: string;
+  /** How long the catalog believes that, unless it is said again. */
+  holdTtlMs?: number;
 };
 
 export type ClosableQueryService = QueryService & {
@@ -62,10 +67,16 @@ export type ClosableQueryService = QueryService & {
 
 export function createQueryService(options: QueryServiceOptions): ClosableQueryService {
   const service = new Queries(options);
-  return { run: (request) => service.run(request), close: () => options.pool.close() };
+  return { run: (request) => service.run(request), close: () => service.close() };
 }
 
-type RunContext = { stop: AbortSignal; trace: QueryTrace; permit: Permit; budget: QueryBudget };
+type RunContext = {
+  stop: AbortSignal;
+  reading: Reading | undefined;
+  trace: QueryTrace;
+  permit: Permit;
+  budget: QueryBudget;
+};
 
 /** A query that has so much to read is large from the start. */
 const LARGE_READ_BYTES = 64 * 1024 * 1024;
@@ -77,6 +88,7 @@ class Queries {
   readonly #admission: Admission;
   readonly #watchdog: Watchdog;
   readonly #largeTexts = new LargeTexts();
+  readonly #holds: SnapshotHolds | undefined;
 
   constructor(options: QueryServiceOptions) {
     this.#options = options;
@@ -84,6 +96,18 @@ class Queries {
     this.#queryLog = new QueryLog(options);
     this.#admission = createAdmission(options);
     this.#watchdog = new Watchdog(options);
+    const { node, holdTtlMs } = options;
+    if (node !== undefined) {
+      this.#holds = new SnapshotHolds({ ...options, node, ...(holdTtlMs !== undefined && { ttlMs: holdTtlMs }) });
+    }
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#options.pool.close();
+    } finally {
+      await this.#holds?.close();
+    }
   }
 
   async run(request: QueryRequest): Promise<QueryResult> {
@@ -111,7 +135,7 @@ class Queries {
   }
 
   /** Within the wall-clock budget, and only as long as the client is there. */
-  async #runBounded(request: QueryRequest, context: Omit<RunContext, "stop">): Promise<QueryResult> {
+  async #runBounded(request: QueryRequest, context: Omit<RunContext, "stop" | "reading">): Promise<QueryResult> {
     const { catalog, clock } = this.#options;
     const { trace, budget } = context;
     const stop = new AbortController();
@@ -122,10 +146,12 @@ class Queries {
     const onGone = (): void => stop.abort(new EngineError("unavailable", "the client left"));
     request.signal.addEventListener("abort", onGone, { once: true });
     if (request.signal.aborted) onGone();
+    const reading = this.#holds?.open((reason) => stop.abort(reason));
     try {
       if ((await catalog.database(request.database)) !== undefined) trace.databaseExists();
-      return await this.#runAdmitted(request, { ...context, stop: stop.signal });
+      return await this.#runAdmitted(request, { ...context, stop: stop.signal, reading });
     } finally {
+      reading?.close();
       timer.cancel();
       request.signal.removeEventListener("abort", onGone);
     }
@@ -163,7 +189,7 @@ class Queries {
   }
 
   async #runIn(child: QueryProcess, request: QueryRequest, context: RunContext): Promise<QueryResult> {
-    const { stop, trace, permit } = context;
+    const { stop, reading, trace, permit } = context;
     const { memoryBytes, objectStoreBytes } = context.budget;
     const supervision = supervise({ ...context, ...this.#options, child, watchdog: this.#watchdog });
     const isKnown = this.#largeTexts.has(request);
@@ -172,6 +198,8 @@ class Queries {
     let system: readonly SystemTableFile[] = [];
     let rssBytes = 0;
     let isParsed = false;
+    let plan: QueryPlan | undefined;
+    let travels = false;
     try {
       if (isKnown && !permit.grow()) throw new Outgrown();
       const { text, database, format = "ndjson" } = request;
@@ -179,10 +207,10 @@ class Queries {
       const needs = await child.ask({ kind: "parse", text, database, roots: this.#fetcher.roots, memoryBytes });
       isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
-      let plan: QueryPlan;
+      travels = needs.tables.some(({ travel }) => travel !== undefined);
       try {
         trace.enter("plan");
-        plan = await planQuery(this.#options.catalog, database, needs, this.#options);
+        plan = await planQuery(this.#options.catalog, database, needs, { ...this.#options, reading });
         trace.add(figuresOf(plan));
         if (bytesToRead(plan) > LARGE_READ_BYTES && !permit.grow()) throw new Outgrown();
         trace.enter("fetch");
@@ -208,13 +236,17 @@ class Queries {
       supervision.end();
       if (isKnown && !supervision.isLong()) this.#largeTexts.delete(request);
       if (done.kind !== "done") throw unexpected(done.kind);
+      reading?.check();
       rssBytes = done.rssBytes;
       trace.add({ rows: done.rows, ...done.usage });
       return { rows: done.rows, body: await bodyOf(done.data, request.signal) };
     } catch (error) {
       const reason = supervision.reasonOf(error);
       const isUnlucky = (!isParsed && child.isLost) || fetched?.dropMissing() === true;
-      throw isUnlucky && !stop.aborted ? new Unlucky(reason) : reason;
+      if (stop.aborted) throw reason;
+      if (isUnlucky) throw new Unlucky(reason);
+      if (!travels && isExpiry(reason)) throw new Unlucky(reason);
+      throw await this.#explained(plan, reason);
     } finally {
       supervision.end();
       if (supervision.isLong()) this.#largeTexts.add(request);
@@ -223,13 +255,32 @@ class Queries {
       this.#options.pool.release(child, rssBytes);
     }
   }
+
+  /** A query whose snapshot was made unreadable under it plans again: at the head, or to hear that it is too late. */
+  async #explained(plan: QueryPlan | undefined, reason: unknown): Promise<unknown> {
+    if (plan === undefined || reason instanceof Outgrown || isExpiry(reason)) return reason;
+    try {
+      const expiry = await expiryOf(this.#options.catalog, plan);
+      return expiry === undefined ? reason : new Unlucky(expiry);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "it is not known whether what a failed query read was still there");
+      return reason;
+    }
+  }
 }
 
-/** The query failed for what somebody did to its process before it came, or to a cached file: it deserves another try. */
+/**
+ * The query failed for what somebody did to its process before it came, to a cached file, or to the snapshot that it was
+ * reading: it deserves another try.
+ */
 class Unlucky extends Error {
   constructor(cause: unknown) {
-    super("a query found its process or a file gone", { cause });
+    super("a query found its process, a file or its snapshot gone", { cause });
   }
+}
+
+function isExpiry(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "snapshot_expired";
 }
 
 /** What the plan says about how much there is to read. */
