@@ -8,8 +8,8 @@ export async function runCommandLine(): Promise<void> {
   const { stdin, stdout, stderr, env } = process;
   process.exitCode = await runCli(process.argv.slice(2), {
     serve: async (options) => {
-      const { runAllInOne } = await import("./all-in-one.ts");
-      return runAllInOne(options);
+      const { runRoles } = await import("./run.ts");
+      return runRoles(options);
     },
     version: VERSION,
     env,

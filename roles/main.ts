@@ -17,6 +17,7 @@ export async function seal(task: SealTask): Promise<SealResult> {
 const isolate = isolateName();
 if (isolate === "catalog") await import("../src/catalog/sqlite/catalog-thread.ts");
 else if (isolate === "query") await import("../src/query/query-child.ts");
+else if (isolate === "merge") await import("../src/compaction/merge-child.ts");
 else if (isolate === undefined && isMainThread) await (await import("./command-line.ts")).runCommandLine();
 
 function isolateName(): string | undefined {

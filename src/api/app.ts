@@ -4,6 +4,7 @@ import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { DRAINING_HEADER } from "../io/http/client/draining.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
 import { corsHeaders, preflightHeaders, type CorsPolicy } from "./cors.ts";
 import { asEngineError, errorResponse } from "./error-response.ts";
@@ -95,7 +96,10 @@ async function respond(
   exchange.route = route;
   if (counts(route)) {
     work.begin();
-    if (options.isDraining()) throw new EngineError("unavailable", "the server is shutting down; retry elsewhere");
+    if (options.isDraining()) throw draining();
+  }
+  if (route.passThrough === true) {
+    return route.handle({ request, requestId, bodyType: "", params: {}, query: {}, headers: {} });
   }
   checkAccept(route, request.header("accept"));
   const bodyType = bodyTypeOf(route, request.header("content-type"));
@@ -109,6 +113,11 @@ async function respond(
     headers:
       route.headers === undefined ? {} : check(route.headers, headersOf(route, request), "invalid_header", "header"),
   });
+}
+
+function draining(): EngineError {
+  const headers = { "Retry-After": "1", [DRAINING_HEADER]: "true" };
+  return new EngineError("unavailable", "the server is shutting down; retry elsewhere", { headers });
 }
 
 function preflight(router: Router, path: string): HttpResponse {

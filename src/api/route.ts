@@ -23,6 +23,8 @@ export type Route = {
   responses: readonly RouteResponse[];
   /** Errors beyond those that every route can give. */
   errors: readonly ErrorCode[];
+  /** The handler passes the request on as it came: whoever answers it checks its inputs. */
+  passThrough?: true;
   handle: (call: Call) => Promise<HttpResponse>;
 };
 
@@ -59,19 +61,28 @@ export type Call<P = unknown, Q = unknown, H = unknown> = {
 
 type Output<T extends z.ZodObject | undefined> = T extends z.ZodObject ? z.output<T> : unknown;
 
+/** A row without its handler: what is said about a route, whoever answers it. */
+export type RouteRow<
+  P extends z.ZodObject | undefined = z.ZodObject | undefined,
+  Q extends z.ZodObject | undefined = z.ZodObject | undefined,
+  H extends z.ZodObject | undefined = z.ZodObject | undefined,
+> = Omit<Route, "params" | "query" | "headers" | "handle"> & { params?: P; query?: Q; headers?: H };
+
+/** Keeps the row's own schemas in its type, for `defineRoute`. */
+export function describeRoute<
+  P extends z.ZodObject | undefined = undefined,
+  Q extends z.ZodObject | undefined = undefined,
+  H extends z.ZodObject | undefined = undefined,
+>(row: RouteRow<P, Q, H>): RouteRow<P, Q, H> {
+  return row;
+}
+
 /** Types the handler by the row's own schemas. */
 export function defineRoute<
   P extends z.ZodObject | undefined = undefined,
   Q extends z.ZodObject | undefined = undefined,
   H extends z.ZodObject | undefined = undefined,
->(
-  row: Omit<Route, "params" | "query" | "headers" | "handle"> & {
-    params?: P;
-    query?: Q;
-    headers?: H;
-    handle: (call: Call<Output<P>, Output<Q>, Output<H>>) => Promise<HttpResponse>;
-  },
-): Route {
+>(row: RouteRow<P, Q, H> & { handle: (call: Call<Output<P>, Output<Q>, Output<H>>) => Promise<HttpResponse> }): Route {
   return row as unknown as Route;
 }
 

@@ -82,6 +82,19 @@ describe("databases and tables", () => {
     expect(await json("list-tables")).toMatchObject([{ retention_days: 30 }]);
   });
 
+  test("the retention of a table is changed and lifted, alone or with its columns", async () => {
+    expect((await createT("a:int")).code).toBe(0);
+    const alter = (...args: string[]) => run("alter-table", "--table", "t", ...args);
+    const set = await alter("--retention-days", "7");
+    expect([set.code, set.stdout]).toEqual([0, "table default.t: at:timestamp, a:int; keeps its rows 7 days\n"]);
+    expect(await json("list-tables")).toMatchObject([{ retention_days: 7 }]);
+    const both = await alter("--add-column", "b:int", "--retention-days", "forever");
+    expect(both.stdout).toBe("table default.t: at:timestamp, a:int, b:int; keeps its rows forever\n");
+    expect(await json("list-tables")).toMatchObject([{ retention_days: null }]);
+    expect((await alter("--retention-days", "8", "--json")).stdout).toContain('"retention_days": 8');
+    expect(await json("list-tables")).toMatchObject([{ retention_days: 8 }]);
+  });
+
   test("a column that is there with another type is a conflict", async () => {
     await run("create-table", "--name", "t", "--schema", "a:int");
     const { code, stderr } = await run("alter-table", "--table", "t", "--add-column", "a:string");
@@ -140,9 +153,11 @@ describe("the catalog", () => {
     expect(existsSync(join(folder, "catalog.db"))).toBe(false);
   });
 
-  test("on PostgreSQL is not supported yet, and its password is not printed", async () => {
-    const { code, stderr } = await run("list-tables", "--catalog-url", "postgres://u:hunter2@h/d");
-    expect([code, stderr]).toEqual([2, "error: a PostgreSQL catalog is not supported yet; use sqlite:PATH\n"]);
+  test("on a PostgreSQL server that is not there is an error, and its password is not printed", async () => {
+    const { code, stderr } = await run("list-tables", "--catalog-url", "postgres://u:hunter2@127.0.0.1:1/d");
+    expect(code).toBe(1);
+    expect(stderr).toContain("error: the catalog d on 127.0.0.1:1 cannot be opened");
+    expect(stderr).not.toContain("hunter2");
   });
 
   test("is not made by a command that only reads", async () => {
@@ -177,6 +192,11 @@ test.for([
   [
     ["alter-table", "--table", "t", "--add-column", "a:int", "--add-column", "a:int"],
     'error: --add-column: column "a" is there twice',
+  ],
+  [["alter-table", "--table", "t"], "error: nothing to change: give --add-column or --retention-days"],
+  [
+    ["alter-table", "--table", "t", "--retention-days", "0"],
+    'error: --retention-days is "0"; expected an integer from 1 to 36500 or `forever`',
   ],
   [["create-database", "system"], 'error: database name "system" is reserved'],
 ] as const)("%j is wrong usage", async ([argv, message]) => {

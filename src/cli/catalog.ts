@@ -1,9 +1,12 @@
 import { existsSync } from "node:fs";
 import type { Catalog, DatabaseRecord, TableRecord } from "../catalog/catalog.ts";
-import { createLog } from "../core/log.ts";
+import type { Config } from "../config/options.ts";
+import type { Clock } from "../core/clock.ts";
+import { createLog, type Log } from "../core/log.ts";
 import { nearest } from "../core/nearest.ts";
+import { systemRandom } from "../core/random.ts";
 import type { CliContext } from "./context.ts";
-import { CliError, EXIT } from "./failure.ts";
+import { CliError } from "./failure.ts";
 
 export type CatalogFlags = { catalogUrl?: string };
 
@@ -20,23 +23,38 @@ export async function withCatalog<T>(
   task: (catalog: Catalog) => Promise<T>,
 ): Promise<T> {
   const { config, origins } = await context.loadConfig({ catalogUrl: flags.catalogUrl });
+  // A command tells by its exit and its message how it went; who wants the log as well asks for it.
+  const log = createLog(origins.logLevel === "default" ? "silent" : config.logLevel);
+  const catalog = await openCatalog(config, context.deps.clock, log, access);
+  try {
+    return await task(catalog);
+  } finally {
+    await catalog.close();
+  }
+}
+
+async function openCatalog(config: Config, clock: Clock, log: Log, access: "read" | "write"): Promise<Catalog> {
   const { catalogUrl } = config;
   if (catalogUrl.kind === "postgres") {
-    throw new CliError("a PostgreSQL catalog is not supported yet; use sqlite:PATH", EXIT.usage);
+    const { openPostgresCatalog } = await import("../catalog/postgres/postgres.ts");
+    const { url } = catalogUrl;
+    const acquireTimeoutMs = config.catalogAcquireTimeoutSecs * 1000;
+    // One connection reads, one writes.
+    return openPostgresCatalog({
+      url,
+      clock,
+      random: systemRandom,
+      mode: "admin",
+      maxConnections: 2,
+      acquireTimeoutMs,
+    });
   }
   if (access === "read" && !existsSync(catalogUrl.path)) {
     const next = "start an engine with `engine serve`, or name another with --catalog-url";
     throw new CliError(`there is no catalog at ${catalogUrl.path}; ${next}`);
   }
   const { openSqliteCatalog } = await import("../catalog/sqlite/sqlite.ts");
-  // A command tells by its exit and its message how it went; who wants the log as well asks for it.
-  const log = createLog(origins.logLevel === "default" ? "silent" : config.logLevel);
-  const catalog = await openSqliteCatalog({ path: catalogUrl.path, clock: context.deps.clock, log, mode: "admin" });
-  try {
-    return await task(catalog);
-  } finally {
-    await catalog.close();
-  }
+  return openSqliteCatalog({ path: catalogUrl.path, clock, log, mode: "admin" });
 }
 
 /** @throws CliError naming the database that was perhaps meant. */

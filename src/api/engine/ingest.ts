@@ -3,8 +3,8 @@ import { z } from "zod";
 import { LIMITS } from "../../core/limits.ts";
 import type { IngestAck } from "../../ingest/ingest.ts";
 import { readDecodedBody } from "../../io/http/decode.ts";
-import { defineRoute, jsonResponse, type Route } from "../route.ts";
-import type { EngineDeps } from "./deps.ts";
+import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
+import type { IngestDeps } from "./deps.ts";
 import { databaseHeader, flagHeader, ingestAck } from "./schemas.ts";
 
 const headers = z.object({
@@ -20,37 +20,41 @@ const headers = z.object({
   "x-schema-evolve": flagHeader(true, "Add unknown fields as columns (at most 32 per request); false drops them."),
 });
 
-export function ingestRoute(deps: EngineDeps): Route {
+export const ingestRow = describeRoute({
+  method: "POST",
+  path: "/v1/ingest",
+  role: "write",
+  tag: "Ingest",
+  summary: "Store NDJSON rows",
+  description:
+    "One JSON object per line; blank lines are tolerated. The answer comes when the rows are durable and visible. " +
+    "A line that does not parse rejects the whole body, and nothing of it is stored.",
+  headers,
+  body: {
+    types: ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json", "text/plain"],
+    description: "NDJSON, optionally with `Content-Encoding: gzip` or `zstd`; at most 64 MiB decoded.",
+    limitBytes: LIMITS.ingestBodyBytes,
+    example: '{"at":"2026-01-01T00:00:00Z","label":"login","body":"signed in"}\n',
+  },
+  responses: [{ status: 200, description: "Durable and visible.", type: "application/json", schema: ingestAck }],
+  errors: [
+    "bad_request_body",
+    "missing_header",
+    "invalid_header",
+    "invalid_name",
+    "table_not_found",
+    "body_too_large",
+    "unsupported_media_type",
+    "too_many_requests",
+    "ingest_failed",
+    "unavailable",
+    "insufficient_storage",
+  ],
+});
+
+export function ingestRoute(deps: IngestDeps): Route {
   return defineRoute({
-    method: "POST",
-    path: "/v1/ingest",
-    role: "write",
-    tag: "Ingest",
-    summary: "Store NDJSON rows",
-    description:
-      "One JSON object per line; blank lines are tolerated. The answer comes when the rows are durable and visible. " +
-      "A line that does not parse rejects the whole body, and nothing of it is stored.",
-    headers,
-    body: {
-      types: ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json", "text/plain"],
-      description: "NDJSON, optionally with `Content-Encoding: gzip` or `zstd`; at most 64 MiB decoded.",
-      limitBytes: LIMITS.ingestBodyBytes,
-      example: '{"at":"2026-01-01T00:00:00Z","label":"login","body":"signed in"}\n',
-    },
-    responses: [{ status: 200, description: "Durable and visible.", type: "application/json", schema: ingestAck }],
-    errors: [
-      "bad_request_body",
-      "missing_header",
-      "invalid_header",
-      "invalid_name",
-      "table_not_found",
-      "body_too_large",
-      "unsupported_media_type",
-      "too_many_requests",
-      "ingest_failed",
-      "unavailable",
-      "insufficient_storage",
-    ],
+    ...ingestRow,
     handle: async ({ request, headers }) => {
       const key = headers["x-idempotency-key"];
       const expectedBytes = announcedBytes(request.header("content-length"));
@@ -83,10 +87,12 @@ function announcedBytes(length: string | undefined): number | undefined {
 
 function ackBody(ack: IngestAck): z.output<typeof ingestAck> {
   return {
-    snapshot_id: String(ack.snapshotId),
+    // A staged request has no snapshot yet, and its clients expect a text.
+    snapshot_id: ack.snapshotId === undefined ? "" : String(ack.snapshotId),
     extent_count: ack.extentCount,
     rows_ingested: ack.rows,
     bytes_written: ack.sizeBytes,
     replayed: ack.replayed,
+    ...(ack.staged === true ? { staged: ack.staged } : {}),
   };
 }

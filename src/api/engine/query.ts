@@ -7,8 +7,8 @@ import { readDecodedBody } from "../../io/http/decode.ts";
 import { BUDGET_MINIMUMS } from "../../query/budget.ts";
 import { formatOf, RESULT_FORMATS, type ResultFormat } from "../../query/formats.ts";
 import { preferredType } from "../negotiate.ts";
-import { defineRoute, type Route, type RouteResponse } from "../route.ts";
-import type { EngineDeps } from "./deps.ts";
+import { defineRoute, describeRoute, type Route, type RouteResponse } from "../route.ts";
+import type { QueryDeps } from "./deps.ts";
 import { databaseHeader } from "./schemas.ts";
 
 const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaType);
@@ -30,56 +30,60 @@ function budgetHeader(minimum: number, doc: string) {
     .describe(`${doc} At least ${minimum}; may only lower the server's.`);
 }
 
-export function queryRoute(deps: EngineDeps): Route {
+export const queryRow = describeRoute({
+  method: "POST",
+  path: "/v1/query",
+  role: "read",
+  tag: "Query",
+  summary: "Run a query",
+  description:
+    "The body is the text of one SQL query (DuckDB's dialect; reads only). All tables are read at one snapshot: " +
+    "every row that was acknowledged before the request is seen.",
+  headers: z.object({
+    "x-database": databaseHeader,
+    "x-engine-max-wall-clock-ms": budgetHeader(BUDGET_MINIMUMS.wallMs, "Milliseconds that the query may take."),
+    "x-engine-max-memory-bytes": budgetHeader(
+      BUDGET_MINIMUMS.memoryBytes,
+      "Memory that the query may take; what needs more spills to disk, and fails where it cannot.",
+    ),
+    "x-engine-max-object-store-bytes": budgetHeader(
+      BUDGET_MINIMUMS.objectStoreBytes,
+      "Bytes that the query may read from the object store.",
+    ),
+  }),
+  body: {
+    types: ["application/sql", "text/plain"],
+    description: "The query's text, at most 16 MiB.",
+    limitBytes: LIMITS.queryBodyBytes,
+    example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
+  },
+  responses: [
+    answer("ndjson", "NDJSON, one object per row."),
+    answer("arrow", "An Arrow IPC stream."),
+    answer("csv", "CSV (RFC 4180) with a header row; lines end with LF."),
+    answer("parquet", "A Parquet file."),
+  ],
+  errors: [
+    "parse_error",
+    "invalid_query",
+    "invalid_header",
+    "database_not_found",
+    "table_not_found",
+    "snapshot_expired",
+    "body_too_large",
+    "unsupported_media_type",
+    "not_acceptable",
+    "budget_exceeded",
+    "too_many_requests",
+    "query_failed",
+    "unavailable",
+    "insufficient_storage",
+  ],
+});
+
+export function queryRoute(deps: QueryDeps): Route {
   return defineRoute({
-    method: "POST",
-    path: "/v1/query",
-    role: "read",
-    tag: "Query",
-    summary: "Run a query",
-    description:
-      "The body is the text of one SQL query (DuckDB's dialect; reads only). All tables are read at one snapshot: " +
-      "every row that was acknowledged before the request is seen.",
-    headers: z.object({
-      "x-database": databaseHeader,
-      "x-engine-max-wall-clock-ms": budgetHeader(BUDGET_MINIMUMS.wallMs, "Milliseconds that the query may take."),
-      "x-engine-max-memory-bytes": budgetHeader(
-        BUDGET_MINIMUMS.memoryBytes,
-        "Memory that the query may take; what needs more spills to disk, and fails where it cannot.",
-      ),
-      "x-engine-max-object-store-bytes": budgetHeader(
-        BUDGET_MINIMUMS.objectStoreBytes,
-        "Bytes that the query may read from the object store.",
-      ),
-    }),
-    body: {
-      types: ["application/sql", "text/plain"],
-      description: "The query's text, at most 16 MiB.",
-      limitBytes: LIMITS.queryBodyBytes,
-      example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
-    },
-    responses: [
-      answer("ndjson", "NDJSON, one object per row."),
-      answer("arrow", "An Arrow IPC stream."),
-      answer("csv", "CSV (RFC 4180) with a header row; lines end with LF."),
-      answer("parquet", "A Parquet file."),
-    ],
-    errors: [
-      "parse_error",
-      "invalid_query",
-      "invalid_header",
-      "database_not_found",
-      "table_not_found",
-      "snapshot_expired",
-      "body_too_large",
-      "unsupported_media_type",
-      "not_acceptable",
-      "budget_exceeded",
-      "too_many_requests",
-      "query_failed",
-      "unavailable",
-      "insufficient_storage",
-    ],
+    ...queryRow,
     handle: async ({ request, requestId, headers }) => {
       const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
       if (!isUtf8(bytes)) throw new EngineError("parse_error", "the query text is not valid UTF-8");

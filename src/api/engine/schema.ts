@@ -1,17 +1,27 @@
 import type { z } from "zod";
 
-import { defineRoute, jsonResponse, type Route } from "../route.ts";
-import type { EngineDeps } from "./deps.ts";
+import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
+import type { QueryDeps } from "./deps.ts";
 import { schemaTree } from "./schemas.ts";
 import { columnsOf } from "./tables.ts";
 
 type Tree = z.output<typeof schemaTree>;
 
+export const schemaRow = describeRoute({
+  method: "GET",
+  path: "/v1/catalog/schema",
+  role: "read",
+  tag: "Query",
+  summary: "Databases, tables and columns",
+  responses: [{ status: 200, description: "The whole tree.", type: "application/json", schema: schemaTree }],
+  errors: [],
+});
+
 /**
  * `GET /v1/catalog/schema`. The tree is cached, for at most the configured time and only while the catalog's schema
  * generation stands still: a client sees its own write at once, whichever process made it.
  */
-export function schemaRoute(deps: EngineDeps): Route {
+export function schemaRoute(deps: QueryDeps): Route {
   let cached: { tree: Tree; generation: number; readAtMs: number } | undefined;
   const read = async (): Promise<Tree> => {
     const generation = await deps.catalog.schemaGeneration();
@@ -20,19 +30,10 @@ export function schemaRoute(deps: EngineDeps): Route {
     if (cached === undefined || !fresh) cached = { tree: await readTree(deps), generation, readAtMs: nowMs };
     return cached.tree;
   };
-  return defineRoute({
-    method: "GET",
-    path: "/v1/catalog/schema",
-    role: "read",
-    tag: "Query",
-    summary: "Databases, tables and columns",
-    responses: [{ status: 200, description: "The whole tree.", type: "application/json", schema: schemaTree }],
-    errors: [],
-    handle: async () => jsonResponse(200, await read()),
-  });
+  return defineRoute({ ...schemaRow, handle: async () => jsonResponse(200, await read()) });
 }
 
-async function readTree(deps: EngineDeps): Promise<Tree> {
+async function readTree(deps: QueryDeps): Promise<Tree> {
   const databases = await deps.catalog.databases();
   return {
     databases: await Promise.all(

@@ -34,11 +34,12 @@ export function flagHeader(defaultValue: boolean, doc: string) {
 export const tablePath = z.object({ database: z.string(), table: z.string() });
 
 export const ingestAck = z.object({
-  snapshot_id: z.string().describe("Catalog snapshot at which the rows are visible."),
+  snapshot_id: z.string().describe("Catalog snapshot at which the rows are visible; empty while they are staged."),
   extent_count: z.int().describe("Extents that hold the rows."),
   rows_ingested: z.int().describe("Rows committed."),
   bytes_written: z.int().describe("This request's share of the encoded bytes."),
   replayed: z.boolean().describe("True when the idempotency key was already applied; then the body is ignored."),
+  staged: z.literal(true).optional().describe("The rows are durable and will become visible (staged mode)."),
 });
 
 const column = z.object({ name: z.string(), type: z.string() });

@@ -1,10 +1,10 @@
 import { defineRoute, jsonResponse, type Route } from "../route.ts";
-import type { EngineDeps } from "./deps.ts";
+import type { ServiceDeps } from "./deps.ts";
 import { health } from "./schemas.ts";
 
 /** Routes about the process itself, open to everybody. */
 
-export function healthRoute(deps: EngineDeps): Route {
+export function healthRoute(deps: ServiceDeps): Route {
   return defineRoute({
     method: "GET",
     path: "/health",
@@ -24,7 +24,7 @@ export function healthRoute(deps: EngineDeps): Route {
   });
 }
 
-export function metricsRoute(deps: EngineDeps): Route {
+export function metricsRoute(deps: ServiceDeps): Route {
   return defineRoute({
     method: "GET",
     path: "/metrics",

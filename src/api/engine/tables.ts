@@ -6,22 +6,26 @@ import { EngineError } from "../../core/errors.ts";
 import { checkName } from "../../core/names.ts";
 import { rfc3339ToNs } from "../../format/time-text.ts";
 import { DEFAULT_SHAPE, formatColumnType } from "../../format/types.ts";
-import { defineRoute, jsonResponse, type Route } from "../route.ts";
-import type { EngineDeps } from "./deps.ts";
+import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
+import type { IngestDeps } from "./deps.ts";
 import { cleanupResult, provisionedTable, tableDescription, tablePath } from "./schemas.ts";
 
 const ADMIN_PATH = "/v1/admin/databases/{database}/tables/{table}";
 
-export function provisionTableRoute(deps: EngineDeps): Route {
+export const provisionTableRow = describeRoute({
+  method: "POST",
+  path: ADMIN_PATH,
+  role: "write",
+  tag: "Tables",
+  summary: "Create a table with the default shape, unless it exists",
+  params: tablePath,
+  responses: [{ status: 200, description: "It exists.", type: "application/json", schema: provisionedTable }],
+  errors: ["invalid_name", "insufficient_storage"],
+});
+
+export function provisionTableRoute(deps: IngestDeps): Route {
   return defineRoute({
-    method: "POST",
-    path: ADMIN_PATH,
-    role: "write",
-    tag: "Tables",
-    summary: "Create a table with the default shape, unless it exists",
-    params: tablePath,
-    responses: [{ status: 200, description: "It exists.", type: "application/json", schema: provisionedTable }],
-    errors: ["invalid_name", "insufficient_storage"],
+    ...provisionTableRow,
     handle: async ({ params }) => {
       const { table, created } = await deps.catalog.createTable({
         database: checkName("database", params.database),
@@ -33,16 +37,20 @@ export function provisionTableRoute(deps: EngineDeps): Route {
   });
 }
 
-export function describeTableRoute(deps: EngineDeps): Route {
+export const describeTableRow = describeRoute({
+  method: "GET",
+  path: ADMIN_PATH,
+  role: "write",
+  tag: "Tables",
+  summary: "Columns and row count of a table",
+  params: tablePath,
+  responses: [{ status: 200, description: "As of now.", type: "application/json", schema: tableDescription }],
+  errors: ["table_not_found"],
+});
+
+export function describeTableRoute(deps: IngestDeps): Route {
   return defineRoute({
-    method: "GET",
-    path: ADMIN_PATH,
-    role: "write",
-    tag: "Tables",
-    summary: "Columns and row count of a table",
-    params: tablePath,
-    responses: [{ status: 200, description: "As of now.", type: "application/json", schema: tableDescription }],
-    errors: ["table_not_found"],
+    ...describeTableRow,
     handle: async ({ params }) => {
       const table = await existingTable(deps.catalog, params.database, params.table);
       const { rows } = await deps.catalog.tableStats(table.id);
@@ -52,23 +60,27 @@ export function describeTableRoute(deps: EngineDeps): Route {
   });
 }
 
-export function cleanupTableRoute(deps: EngineDeps): Route {
+export const cleanupTableRow = describeRoute({
+  method: "POST",
+  path: "/v1/database/{db}/table/{table}/cleanup",
+  role: "write",
+  tag: "Tables",
+  summary: "Delete soft-deleted extents for good",
+  description: "Deletes the bytes of extents whose soft deletion happened strictly before `before`.",
+  params: z.object({ db: z.string(), table: z.string() }),
+  query: z.object({
+    before: z
+      .string()
+      .refine((text) => rfc3339ToNs(text) !== undefined, "accepted is an RFC 3339 time")
+      .describe("RFC 3339 time."),
+  }),
+  responses: [{ status: 200, description: "What was freed.", type: "application/json", schema: cleanupResult }],
+  errors: ["table_not_found", "invalid_parameter"],
+});
+
+export function cleanupTableRoute(deps: IngestDeps): Route {
   return defineRoute({
-    method: "POST",
-    path: "/v1/database/{db}/table/{table}/cleanup",
-    role: "write",
-    tag: "Tables",
-    summary: "Delete soft-deleted extents for good",
-    description: "Deletes the bytes of extents whose soft deletion happened strictly before `before`.",
-    params: z.object({ db: z.string(), table: z.string() }),
-    query: z.object({
-      before: z
-        .string()
-        .refine((text) => rfc3339ToNs(text) !== undefined, "accepted is an RFC 3339 time")
-        .describe("RFC 3339 time."),
-    }),
-    responses: [{ status: 200, description: "What was freed.", type: "application/json", schema: cleanupResult }],
-    errors: ["table_not_found", "invalid_parameter"],
+    ...cleanupTableRow,
     handle: async ({ params, query }) => {
       const table = await existingTable(deps.catalog, params.db, params.table);
       const beforeNs = rfc3339ToNs(query.before) ?? 0n;

@@ -6,12 +6,11 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import type { RegisterCommand } from "../program.ts";
+import { parseRetentionDays } from "../retention.ts";
 import { parseColumns, withTimeColumn } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";
 
 type Options = CatalogFlags & { db: string; name: string; schema: string; retentionDays?: string; json?: true };
-
-const MAX_RETENTION_DAYS = 36_500;
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
@@ -37,7 +36,7 @@ async function createTable(context: CliContext, options: Options): Promise<numbe
     database: checkName("database", options.db),
     name: checkName("table", options.name),
     columns: withTimeColumn(parseColumns("--schema", options.schema)),
-    ...(options.retentionDays === undefined ? {} : { retentionDays: parseDays(options.retentionDays) }),
+    ...(options.retentionDays === undefined ? {} : { retentionDays: parseRetentionDays(options.retentionDays) }),
   };
   const { table, created } = await withCatalog(context, options, "write", (catalog) => create(catalog, request));
   if (options.json) await context.writeJson({ ...tableJson(table), created });
@@ -46,15 +45,6 @@ async function createTable(context: CliContext, options: Options): Promise<numbe
       `table ${table.database}.${table.name} ${created ? "created" : "exists already"}: ${columnsText(table)}`,
     );
   return EXIT.ok;
-}
-
-function parseDays(text: string): number {
-  const days = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0;
-  if (days >= 1 && days <= MAX_RETENTION_DAYS) return days;
-  throw new CliError(
-    `--retention-days is ${JSON.stringify(text)}; expected an integer from 1 to ${MAX_RETENTION_DAYS}`,
-    EXIT.usage,
-  );
 }
 
 /** Creating the same table twice is no mistake; wanting another shape than it has is. */
@@ -68,7 +58,7 @@ async function create(catalog: Catalog, request: CreateTable): Promise<{ table: 
   }
   if (request.retentionDays !== undefined && request.retentionDays !== table.retentionDays) {
     const kept = table.retentionDays === undefined ? "keeps its rows" : `keeps its rows ${table.retentionDays} days`;
-    throw new CliError(`${named} and ${kept}; the retention of a table cannot be changed yet`);
+    throw new CliError(`${named} and ${kept}; \`engine alter-table --retention-days\` changes that`);
   }
   return result;
 }

@@ -17,6 +17,7 @@ function request(coding: string | undefined, encoded: Uint8Array): HttpRequest {
     remoteAddress: "",
     signal: new AbortController().signal,
     header: (name) => (name === "content-encoding" ? coding : undefined),
+    headerNames: () => (coding === undefined ? [] : ["content-encoding"]),
     body: async (limitBytes) => {
       if (encoded.length > limitBytes) throw new EngineError("body_too_large", "encoded");
       return new Uint8Array(encoded);

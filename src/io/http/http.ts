@@ -46,6 +46,8 @@ export interface HttpRequest {
   readonly query: string;
   /** Value of a header by its lower-case name; repeated headers are joined by `, `. */
   header(name: string): string | undefined;
+  /** The lower-case names of all headers, each once. */
+  headerNames(): readonly string[];
   /** In text, IPv4 where the address is one mapped into IPv6. Unknown (empty) unless first asked before the answer. */
   readonly remoteAddress: string;
   /** Aborted, with a `ClientGoneError`, when the client goes away before the response is complete. */

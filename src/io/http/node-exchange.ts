@@ -71,6 +71,10 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     return values === undefined ? undefined : utf8Header(values.join(", "));
   }
 
+  headerNames(): readonly string[] {
+    return Object.keys(this.#message.headersDistinct);
+  }
+
   body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array> {
     return this.#body.whole(limitBytes, options);
   }

@@ -95,6 +95,10 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     return value;
   }
 
+  headerNames(): readonly string[] {
+    return [...new Set(this.#names)];
+  }
+
   body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array> {
     return this.#body.whole(limitBytes, options);
   }

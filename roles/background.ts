@@ -1,0 +1,120 @@
+import { join } from "node:path";
+
+import type { Catalog } from "../src/catalog/catalog.ts";
+import { createCompactor } from "../src/compaction/compactor.ts";
+import { createDeletion } from "../src/compaction/deletion.ts";
+import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
+import { createOrphanSweep } from "../src/compaction/orphans.ts";
+import { createRetention } from "../src/compaction/retention.ts";
+import type { Clock, TimerHandle } from "../src/core/clock.ts";
+import type { Service } from "../src/core/lifecycle.ts";
+import type { Log } from "../src/core/log.ts";
+import type { SealPool } from "../src/ingest/seal-pool.ts";
+import { createStagedCommitter } from "../src/ingest/staged/staged-committer.ts";
+import type { Parts } from "./parts.ts";
+import type { Plan } from "./plan.ts";
+import type { Storage } from "./storage.ts";
+
+const LEDGER_SWEEP_MS = 60_000;
+const ORPHAN_SWEEP_MS = 86_400_000;
+const ORPHAN_LEASE_MS = 300_000;
+/** A merge ends early when its lease is lost, so that the next node need not wait for long. */
+const COMPACTION_LEASE_MS = 30_000;
+const MERGE_MEMORY_BYTES = 512 * 1024 * 1024;
+/** Of a core. */
+const SHARE_BESIDE_CLIENTS = 0.5;
+const COMMIT_POLL_MS = 250;
+const SELDOM_COMMIT_POLL_MS = 30_000;
+const COMMIT_LEASE_MS = 10_000;
+/** Of staged objects that one snapshot takes. */
+const COMMIT_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The services that work without being asked: what the roles `committer`, `worker` and `compaction` are made of.
+ * `isBusy` says whether this process has clients to serve first.
+ */
+export function backgroundServices({ background, ingest }: Plan, parts: Parts, ports: BackgroundPorts): Service[] {
+  const holder = parts.newId();
+  const loop: AddLoop = (options) => createLeaseLoop({ ...parts, holder, catalog: ports.catalog, ...options });
+  return [
+    ...(background.committer && ports.sealPool !== undefined ? [committer(parts, ports, ports.sealPool, loop)] : []),
+    ...(background.compaction ? housekeeping(parts, ports, loop) : []),
+    ...(background.compaction && parts.config.compactionPollSecs > 0
+      ? [compaction(parts, ports, ingest === "nobody" ? 1 : SHARE_BESIDE_CLIENTS, loop)]
+      : []),
+  ];
+}
+
+export type BackgroundPorts = Storage & { sealPool: SealPool | undefined; isBusy: () => boolean };
+type AddLoop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "ttlMs" | "duty">) => Service;
+
+/** Also where ingest is in sync mode: what was staged before that must become visible. It then looks seldom. */
+function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool, loop: AddLoop): Service {
+  const { config } = parts;
+  const service = createStagedCommitter({
+    ...parts,
+    catalog,
+    store,
+    seal,
+    sealThreads: config.sealThreads,
+    format: config.writeFormat,
+    keyPrefix: config.pathPrefix,
+    maxExtents: config.commitMaxExtents,
+    maxBytes: COMMIT_BYTES,
+  });
+  return loop({
+    name: "committer",
+    pollMs: config.ingestMode === "staged" ? COMMIT_POLL_MS : SELDOM_COMMIT_POLL_MS,
+    ttlMs: COMMIT_LEASE_MS,
+    duty: ({ lease, signal }) => service.commitRound(lease, signal),
+  });
+}
+
+/** What goes: keys, extents past their retention, bytes that nobody reads. */
+function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Service[] {
+  const { config, log, metrics } = parts;
+  const ports = { ...storage, log, metrics };
+  const services: Service[] = [];
+  // While writes are staged the committer does it: an entry may be what tells a retry among them.
+  if (config.ingestMode === "sync") services.push(ledgerSweeper(storage.catalog, parts));
+  const graceMs = config.physicalGcGraceSecs * 1000;
+  const orphans = createOrphanSweep(ports, { keyPrefix: config.pathPrefix });
+  services.push(
+    loop({ name: "retention", pollMs: config.retentionPollSecs * 1000, duty: createRetention(ports) }),
+    loop({ name: "deletion", pollMs: config.physicalGcPollSecs * 1000, duty: createDeletion(ports, { graceMs }) }),
+    loop({ name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans }),
+  );
+  return services;
+}
+
+function compaction(parts: Parts, ports: BackgroundPorts, cpuShare: number, loop: AddLoop): Service {
+  const { config } = parts;
+  const duty = createCompactor(
+    { ...parts, catalog: ports.catalog, store: ports.store, isBusy: ports.isBusy },
+    {
+      keyPrefix: config.pathPrefix,
+      tempDir: join(config.home, "tmp", "compaction"),
+      minExtents: config.compactionMinExtents,
+      restMs: config.compactionIdleSleepMs,
+      memoryBytes: MERGE_MEMORY_BYTES,
+      threads: 1,
+      cpuShare,
+    },
+  );
+  return loop({ name: "compaction", pollMs: config.compactionPollSecs * 1000, ttlMs: COMPACTION_LEASE_MS, duty });
+}
+
+/** Expired idempotency keys leave the catalog once a minute. */
+function ledgerSweeper(catalog: Catalog, { clock, log }: { clock: Clock; log: Log }): Service {
+  let timer: TimerHandle | undefined;
+  return {
+    name: "ledger sweep",
+    run: async () => {
+      timer = clock.every(LEDGER_SWEEP_MS, () => {
+        catalog.sweepLedger().catch((error: unknown) => log.error({ err: error }, "ledger sweep failed"));
+      });
+    },
+    drain: async () => {},
+    stop: async () => timer?.cancel(),
+  };
+}

@@ -1,0 +1,96 @@
+import { createApp, type App } from "../src/api/app.ts";
+import { asEngineError, errorResponse } from "../src/api/error-response.ts";
+import { requestIdOf } from "../src/api/request-id.ts";
+import type { Route } from "../src/api/route.ts";
+import type { Address } from "../src/config/kinds.ts";
+import type { Clock } from "../src/core/clock.ts";
+import { StartupError, systemCodeOf } from "../src/core/errors.ts";
+import type { Service } from "../src/core/lifecycle.ts";
+import { createHttpServer } from "../src/io/http/create.ts";
+import type { HttpServer } from "../src/io/http/http.ts";
+import type { Parts } from "./parts.ts";
+
+const MAX_HEADER_BYTES = 64 * 1024;
+const HEADERS_TIMEOUT_MS = 15_000;
+const IDLE_TIMEOUT_MS = 60_000;
+
+/** The two steps of stopping: others are told, then new work is refused. */
+export type DrainState = { announced: boolean; refusing: boolean };
+
+export type HttpOptions = {
+  parts: Parts;
+  routes: readonly Route[];
+  listen: Address;
+  draining: DrainState;
+  /** How long new work is still taken after others were told. */
+  noticeMs: number;
+  /** More for the line in the log that says where the server listens. */
+  announce: Readonly<Record<string, unknown>>;
+};
+
+/** The HTTP server as a service. */
+export function httpService({ parts, routes, listen, draining, noticeMs, announce }: HttpOptions): Service {
+  const { config, log, clock } = parts;
+  const cors = { origins: config.corsAllowedOrigins };
+  const app = createApp({ ...parts, routes, cors, isDraining: () => draining.refusing });
+  const server = createServer(parts, app);
+  return {
+    name: "http",
+    run: async () => {
+      const { host, port } = await bind(server, listen);
+      const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+      log.info({ url, driver: server.driver, ...announce }, "listening");
+    },
+    drain: async () => {
+      // Whoever balances sees it on /health and sends new work elsewhere; then new work is refused, and what was
+      // accepted is finished; then the door closes.
+      draining.announced = true;
+      await quietly(clock, noticeMs);
+      draining.refusing = true;
+      await app.idle();
+      await server.drain(config.drainTimeoutSecs * 1000);
+    },
+    stop: () => server.close(),
+  };
+}
+
+/** Waits, and does not keep a process alive that was told to end at once. */
+function quietly(clock: Clock, delayMs: number): Promise<void> {
+  if (delayMs === 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    clock.after(delayMs, resolve, { background: true });
+  });
+}
+
+function createServer({ config, newId, log, clock }: Parts, app: App): HttpServer {
+  return createHttpServer({
+    driver: config.httpDriver,
+    handler: app.handler,
+    renderError: (error, request) => {
+      const requestId = requestIdOf(request.header("x-request-id"), newId);
+      const response = errorResponse(asEngineError(error, requestId), requestId);
+      response.headers["X-Request-ID"] = requestId;
+      return response;
+    },
+    reportFailure: (error) => log.error({ err: error }, "a response could not be completed"),
+    clock,
+    maxHeaderBytes: MAX_HEADER_BYTES,
+    headersTimeoutMs: HEADERS_TIMEOUT_MS,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+  });
+}
+
+async function bind(server: HttpServer, address: Address): Promise<Address> {
+  const shown = `${address.host}:${address.port}`;
+  try {
+    return await server.listen(address);
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code === "EADDRINUSE") {
+      throw new StartupError(`${shown} is in use by another program; stop it, or choose another with --addr`, 1, error);
+    }
+    if (code === "EACCES") throw new StartupError(`may not listen on ${shown}: permission denied`, 1, error);
+    if (code === "EADDRNOTAVAIL") throw new StartupError(`${shown} is no address of this machine`, 2, error);
+    throw error;
+  }
+}

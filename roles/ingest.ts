@@ -1,0 +1,55 @@
+import { Committer } from "../src/ingest/committer.ts";
+import type { IngestService } from "../src/ingest/ingest.ts";
+import type { SealPool } from "../src/ingest/seal-pool.ts";
+import { createIngestService } from "../src/ingest/service.ts";
+import { createStagedIngestService } from "../src/ingest/staged/service.ts";
+import type { Parts } from "./parts.ts";
+import type { Storage } from "./storage.ts";
+
+/** What the role `ingest` is made of, and whether it has requests in hand. */
+export function createIngest(
+  parts: Parts,
+  storage: Storage,
+  sealPool: SealPool,
+): { service: IngestService; isBusy: () => boolean } {
+  const { config, log, metrics, clock, random, newId } = parts;
+  const options = {
+    ...storage,
+    metrics,
+    log,
+    clock,
+    random,
+    newId,
+    seal: sealPool.seal,
+    sealThreads: config.sealThreads,
+    format: config.writeFormat,
+    keyPrefix: config.pathPrefix,
+    staging: {
+      maxRows: config.flushMaxRows,
+      maxBytes: config.flushMaxBytes,
+      maxAgeMs: config.flushMaxAgeMs,
+      disabled: config.stagingDisabled,
+    },
+    maxInflightBytes: config.ingestMaxInflightBytes,
+    rate: { perSec: config.ingestRateRps, burst: config.ingestRateBurst },
+  };
+  const { commitWindowMs: windowMs, commitMaxExtents: maxExtents } = config;
+  const service =
+    config.ingestMode === "staged"
+      ? createStagedIngestService({ ...options, node: newId() })
+      : createIngestService({ ...options, committer: new Committer({ ...options, windowMs, maxExtents }) });
+  return counted(service);
+}
+
+function counted(service: IngestService): { service: IngestService; isBusy: () => boolean } {
+  let requests = 0;
+  const ingest: IngestService["ingest"] = async (request) => {
+    requests++;
+    try {
+      return await service.ingest(request);
+    } finally {
+      requests--;
+    }
+  };
+  return { service: { ingest, drain: () => service.drain() }, isBusy: () => requests > 0 };
+}

@@ -1,0 +1,23 @@
+import { systemClock, type Clock } from "../src/core/clock.ts";
+import type { LoadedConfig } from "../src/config/load.ts";
+import { uuidV7Source, type IdSource } from "../src/core/ids.ts";
+import type { Cleanup } from "../src/core/lifecycle.ts";
+import type { Log } from "../src/core/log.ts";
+import { createMetrics, type Metrics } from "../src/core/metrics.ts";
+import { systemRandom, type Random } from "../src/core/random.ts";
+
+/** What every role builds with. What is opened is closed with `cleanup`, the last first. */
+export type Parts = Pick<LoadedConfig, "config" | "origins"> & {
+  log: Log;
+  metrics: Metrics;
+  clock: Clock;
+  random: Random;
+  newId: IdSource;
+  cleanup: Cleanup;
+};
+
+export function createParts({ config, origins }: LoadedConfig, log: Log, cleanup: Cleanup): Parts {
+  const [clock, random] = [systemClock, systemRandom];
+  const metrics = createMetrics({ process: true });
+  return { config, origins, log, metrics, clock, random, newId: uuidV7Source(clock, random), cleanup };
+}

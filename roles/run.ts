@@ -1,0 +1,110 @@
+import { engineRoutes, type EngineRoutes } from "../src/api/engine/routes.ts";
+import type { Address } from "../src/config/kinds.ts";
+import type { Config } from "../src/config/options.ts";
+import type { LoadedConfig } from "../src/config/load.ts";
+import { Cleanup, type Service } from "../src/core/lifecycle.ts";
+import { assertLimits } from "../src/core/limits.ts";
+import { createLog } from "../src/core/log.ts";
+import { VERSION } from "../src/core/version.ts";
+import type { BackgroundPorts } from "./background.ts";
+import { httpService, type DrainState } from "./http.ts";
+import { createParts, type Parts } from "./parts.ts";
+import { needsStorage, planOf, type Plan } from "./plan.ts";
+import { runUntilStopped } from "./serve.ts";
+import type { SealPool } from "../src/ingest/seal-pool.ts";
+import type { Storage } from "./storage.ts";
+
+export type RunOptions = LoadedConfig & { listen: Address };
+
+const DEFAULT_NOTICE_SECS = 5;
+
+/** Runs what the configuration says this process is, until it is told to stop; resolves to the exit code. */
+export async function runRoles(options: RunOptions): Promise<number> {
+  assertLimits();
+  const log = createLog(options.config.logLevel);
+  for (const warning of options.warnings) log.warn(warning);
+  const plan = planOf(options);
+  for (const note of plan.notes) log.warn(note);
+  const cleanup = new Cleanup();
+  try {
+    const services = await buildServices(plan, createParts(options, log, cleanup), options.listen);
+    return await runUntilStopped({ log, services, drainTimeoutMs: options.config.drainTimeoutSecs * 1000 });
+  } finally {
+    await cleanup.run();
+  }
+}
+
+/** Every service of the process, in the order in which they start. Modules of roles that it has not are not loaded. */
+export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
+  const { config } = parts;
+  const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
+  const seals = plan.ingest === "here" || plan.background.committer;
+  const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
+  const draining: DrainState = { announced: false, refusing: false };
+  const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
+  const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
+  const http = httpService({
+    parts,
+    listen,
+    draining,
+    routes: engineRoutes({ service, query, ingest }),
+    noticeMs: noticeMs(config, plan),
+    announce: { roles: plan.roles, version: VERSION, node: process.version, ...placesOf(config, storage) },
+  });
+  const background = storage === undefined ? [] : await buildBackground(plan, parts, { ...storage, sealPool, isBusy });
+  return [...services, ...background, http];
+}
+
+async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {
+  const { committer, compaction } = plan.background;
+  return committer || compaction ? (await import("./background.ts")).backgroundServices(plan, parts, ports) : [];
+}
+
+type Answers = Pick<EngineRoutes, "query" | "ingest"> & {
+  services: readonly Service[];
+  /** Whether clients wait for this process to take their rows. */
+  isBusy: () => boolean;
+};
+
+/** Who answers the routes, and the services that takes. */
+async function buildAnswers(
+  plan: Plan,
+  parts: Parts,
+  { storage, sealPool }: { storage: Storage | undefined; sealPool: SealPool | undefined },
+): Promise<Answers> {
+  const answers: Answers = { query: undefined, ingest: undefined, services: [], isBusy: () => false };
+  if (plan.query === "peers" || plan.ingest === "peers") {
+    const edge = (await import("./edge.ts")).createEdge(parts, plan);
+    answers.services = edge.services;
+    if (edge.query !== undefined) answers.query = { forward: edge.query };
+    if (edge.ingest !== undefined) answers.ingest = { forward: edge.ingest };
+  }
+  if (storage === undefined) return answers;
+  if (plan.ingest === "here" && sealPool !== undefined) {
+    const { createIngest } = await import("./ingest.ts");
+    const { service, isBusy } = createIngest(parts, storage, sealPool);
+    answers.ingest = { here: { ...storage, ingest: service } };
+    answers.isBusy = isBusy;
+  }
+  if (plan.query === "here") {
+    const { createQuery } = await import("./query.ts");
+    const schemaCacheTtlMs = parts.config.schemaCacheTtlSecs * 1000;
+    answers.query = { here: { ...storage, query: createQuery(parts, storage), clock: parts.clock, schemaCacheTtlMs } };
+  }
+  return answers;
+}
+
+/** Where the data is, for the log. */
+function placesOf(config: Config, storage: Storage | undefined): Record<string, string> {
+  if (storage === undefined) return {};
+  const catalog = config.catalogUrl.kind === "sqlite" ? config.catalogUrl.path : "postgres";
+  return { catalog, data: config.localData };
+}
+
+/** A server that nobody sends to, or that is alone, stops at once; one among others gives them time to notice. */
+function noticeMs({ drainNoticeSecs, drainTimeoutSecs }: Config, { roles, query, ingest }: Plan): number {
+  const asked = query !== "nobody" || ingest !== "nobody";
+  const amongOthers = asked && !roles.includes("all_in_one");
+  const ownSecs = amongOthers ? Math.min(DEFAULT_NOTICE_SECS, drainTimeoutSecs / 2) : 0;
+  return (drainNoticeSecs ?? ownSecs) * 1000;
+}

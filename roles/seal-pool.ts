@@ -1,0 +1,22 @@
+import { DEFAULT_SHAPE } from "../src/format/types.ts";
+import { createSealPool, type SealPool } from "../src/ingest/seal-pool.ts";
+import type { Parts } from "./parts.ts";
+
+/** Threads that seal, for as long as the process runs; ready when it resolves. */
+export async function openSealPool({ config, log, metrics, cleanup }: Parts): Promise<SealPool> {
+  const sealPool = createSealPool({ threads: config.sealThreads, log });
+  cleanup.defer(() => sealPool.close());
+  metrics.watchSealQueue(() => sealPool.queueDepth());
+  await warmUp(sealPool);
+  return sealPool;
+}
+
+/** Seals a row that goes nowhere, so that the first client does not wait for a thread to start and load its code. */
+async function warmUp(sealPool: SealPool): Promise<void> {
+  const bytes = new TextEncoder().encode('{"body":"warm"}\n');
+  await sealPool.seal({
+    columns: DEFAULT_SHAPE,
+    bodies: [{ bytes, evolve: false, arrivedAtNs: 0n }],
+    format: "tlm",
+  });
+}

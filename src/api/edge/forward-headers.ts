@@ -1,0 +1,85 @@
+import type { HttpRequest } from "../../io/http/http.ts";
+
+/**
+ * Headers between a client and a peer. They pass as they are, but for those that are about one connection (RFC 9110
+ * §7.6.1), which each side has its own of, and what an intermediary adds: `Via`, `X-Forwarded-For`, `-Host`, `-Proto`
+ * and `X-Request-ID`.
+ */
+
+/** About one connection, or made by whoever writes the message. */
+const HOP_BY_HOP = new Set([
+  "connection",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Those that are made anew for the peer. */
+const MADE_HERE = new Set(["via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"]);
+
+/** The headers of the request for a peer: name, value, name, value…, values as Latin-1. */
+export function requestHeaders(request: HttpRequest, requestId: string, edgeId: string): string[] {
+  const named = namedByConnection(request.header("connection"));
+  const headers: string[] = [];
+  const add = (name: string, value: string) => headers.push(name, Buffer.from(value, "utf8").toString("latin1"));
+  for (const name of request.headerNames()) {
+    const value = request.header(name);
+    if (value === undefined || HOP_BY_HOP.has(name) || MADE_HERE.has(name) || named.has(name)) continue;
+    add(name, value);
+  }
+  const before = (name: string) => {
+    const value = request.header(name);
+    return value === undefined ? "" : `${value}, `;
+  };
+  add("via", `${before("via")}1.1 ${edgeId}`);
+  add("x-forwarded-for", before("x-forwarded-for") + request.remoteAddress);
+  // The first intermediary knows what the client asked for; this server itself speaks plain HTTP.
+  add("x-forwarded-host", request.header("x-forwarded-host") ?? request.header("host") ?? "");
+  add("x-forwarded-proto", request.header("x-forwarded-proto") ?? "http");
+  add("x-request-id", requestId);
+  return headers;
+}
+
+/** Whether the request has been here before. */
+export function cameBack(request: HttpRequest, edgeId: string): boolean {
+  const via = request.header("via") ?? "";
+  return via.split(",").some((hop) => hop.trim().split(/\s+/)[1] === edgeId);
+}
+
+/** The headers of a peer's answer for the client; repeated ones are joined. */
+export function responseHeaders(pairs: readonly string[]): Record<string, string> {
+  const spelled = new Map<string, string>();
+  const headers: Record<string, string> = {};
+  const named = namedByConnection(valueOf(pairs, "connection"));
+  for (let i = 0; i + 1 < pairs.length; i += 2) {
+    const [name = "", value = ""] = [pairs[i], pairs[i + 1]];
+    const folded = name.toLowerCase();
+    if (HOP_BY_HOP.has(folded) || named.has(folded) || isEdges(folded)) continue;
+    const spelling = spelled.get(folded) ?? name;
+    spelled.set(folded, spelling);
+    headers[spelling] = headers[spelling] === undefined ? value : `${headers[spelling]}, ${value}`;
+  }
+  return headers;
+}
+
+/** What this server says itself, whatever the peer says: who may read the answer, and whose request it was. */
+function isEdges(name: string): boolean {
+  return name === "x-request-id" || name === "date" || name.startsWith("access-control-");
+}
+
+function valueOf(pairs: readonly string[], name: string): string | undefined {
+  const at = pairs.findIndex((item, i) => i % 2 === 0 && item.toLowerCase() === name);
+  return at < 0 ? undefined : pairs[at + 1];
+}
+
+/** The headers that a `Connection` header says are about the connection too. */
+function namedByConnection(value: string | undefined): ReadonlySet<string> {
+  return new Set((value ?? "").split(",").map((name) => name.trim().toLowerCase()));
+}
