@@ -43,7 +43,8 @@ export async function startBenchServer(options: ServerOptions = {}): Promise<Ben
   await createTables(home, options.tables ?? []);
   const args = [...(options.nodeArgs ?? []), ENTRY, "serve", "--addr", "127.0.0.1:0"];
   const child = spawn(process.execPath, args, {
-    env: { ...environment(), ENGINE_HOME: home, ...options.env },
+    // What compaction costs is a question of its own, and extents must stay as they were made.
+    env: { ...environment(), ENGINE_HOME: home, ENGINE_COMPACTION_POLL_SECS: "0", ...options.env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
