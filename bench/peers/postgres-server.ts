@@ -26,7 +26,8 @@ export async function startPostgres(): Promise<PostgresServer | undefined> {
     const [command = "", ...rest] = [...prefix, join(BIN, program), ...args];
     return { command, args: rest };
   };
-  const initdb = run("initdb", "-D", join(folder, "data"), "-U", "bench", "-A", "trust", "--no-sync");
+  const encoding = ["-E", "UTF8", "--locale=C"];
+  const initdb = run("initdb", "-D", join(folder, "data"), "-U", "bench", "-A", "trust", ...encoding, "--no-sync");
   execFileSync(initdb.command, initdb.args, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
   const port = await freePort();
   const settings = ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=on", "-c", "log_min_messages=fatal"];
