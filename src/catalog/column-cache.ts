@@ -26,6 +26,11 @@ export class ColumnCache {
     }
   }
 
+  clear(): void {
+    this.#tables.clear();
+    this.#size = 0;
+  }
+
   #drop(tableId: number): void {
     const entry = this.#tables.get(tableId);
     if (entry === undefined) return;

@@ -2,7 +2,7 @@ import { foldName } from "../../core/names.ts";
 import type { ColumnStats, ExtentFormat } from "../../format/types.ts";
 import type { ColumnRecord, ExtentSummary } from "../catalog.ts";
 import { snapshotExpired } from "../refusals.ts";
-import { decodeStatsAt, ListParser } from "../sqlite/stats.ts";
+import { decodeStatsAt, ListParser } from "../stats-encoding.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { OLDEST_OF_TABLE, readOldestSnapshot } from "./snapshots.ts";

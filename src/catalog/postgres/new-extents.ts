@@ -2,7 +2,7 @@ import { foldName } from "../../core/names.ts";
 import type { ColumnStats } from "../../format/types.ts";
 import type { ColumnRecord, NewExtent, TableRecord } from "../catalog.ts";
 import { extentIsWellFormed, filtersAreOneToAColumn, InvariantViolation } from "../invariants.ts";
-import { encodeStats } from "../sqlite/stats.ts";
+import { encodeStats } from "../stats-encoding.ts";
 
 /** Extents and their filters as the database takes them, in the order in which they are numbered. */
 export class NewExtents {

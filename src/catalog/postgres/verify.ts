@@ -17,7 +17,7 @@ import {
   totalsMatchLiveExtents,
   type TableTotals,
 } from "../invariants.ts";
-import { decodeStats, ListParser } from "../sqlite/stats.ts";
+import { decodeStats, ListParser } from "../stats-encoding.ts";
 import type { Connection, Row } from "./connection.ts";
 import { FIELDS, toSummary } from "./extents.ts";
 import { toColumn } from "./schema.ts";

@@ -1,54 +1,10 @@
 import type { ColumnRecord, TableRecord } from "../catalog.ts";
-import { EngineError } from "../../core/errors.ts";
-import { LIMITS } from "../../core/limits.ts";
-import { foldName, isColumnName } from "../../core/names.ts";
-import { formatColumnType, sameColumnType, type ColumnSpec } from "../../format/types.ts";
+import { foldName } from "../../core/names.ts";
+import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
 import type { Connection } from "./connection.ts";
 import type { SchemaReader } from "./schema.ts";
 import { readHead } from "./snapshots.ts";
-
-type Missing = { kind: "fits"; columns: ColumnSpec[] } | { kind: "conflict"; error: EngineError };
-
-/** Which of the wanted columns a table lacks, or why it cannot have them. A column of the same name and type is had. */
-export function missingColumns(table: Pick<TableRecord, "columns">, wanted: readonly ColumnSpec[]): Missing {
-  const columns: ColumnSpec[] = [];
-  if (wanted.length === 0) return { kind: "fits", columns };
-  const known = new Map<string, ColumnSpec>(table.columns.map((column) => [foldName(column.name), column]));
-  for (const column of wanted) {
-    checkColumnName(column.name);
-    const existing = known.get(foldName(column.name));
-    if (existing === undefined) {
-      columns.push(column);
-      known.set(foldName(column.name), column);
-    } else if (!sameColumnType(existing.type, column.type)) {
-      const types = `${formatColumnType(existing.type)}, not ${formatColumnType(column.type)}`;
-      return conflict(`column ${JSON.stringify(column.name)} is ${types}`);
-    }
-  }
-  const count = table.columns.length + columns.length;
-  if (columns.length === 0 || count <= LIMITS.columnsPerTable) return { kind: "fits", columns };
-  return conflict(`the table would have ${count} columns; at most ${LIMITS.columnsPerTable} are possible`);
-}
-
-function conflict(message: string): Missing {
-  return { kind: "conflict", error: new EngineError("conflict", message) };
-}
-
-/** The columns of a table to be created. Throws `invalid_name` or `conflict`. */
-export function columnsToCreate(wanted: readonly ColumnSpec[]): ColumnSpec[] {
-  const missing = missingColumns({ columns: [] }, wanted);
-  if (missing.kind === "conflict") throw missing.error;
-  if (missing.columns.length === wanted.length) return missing.columns;
-  throw new EngineError("conflict", "two columns have the same name; case does not tell names apart");
-}
-
-function checkColumnName(name: string): void {
-  if (isColumnName(name) && name.isWellFormed()) return;
-  const shown = JSON.stringify(name.length > 40 ? `${name.slice(0, 40)}…` : name);
-  const rule = `1 to ${LIMITS.columnNameBytes} bytes of text without control characters`;
-  throw new EngineError("invalid_name", `column name ${shown} is not accepted; a name is ${rule}`);
-}
 
 /** Adds columns that `missingColumns` found and moves the schema version by one; the table as it is then. */
 export function addNewColumns(

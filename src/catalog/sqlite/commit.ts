@@ -1,7 +1,8 @@
 import type { FlushCommit, FlushOutcome, LedgerEntry, NewExtent, Snapshot, TableRecord } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
 import { extentBeginsByHead, extentIsWellFormed, InvariantViolation, isStorableText } from "../invariants.ts";
-import { addNewColumns, missingColumns } from "./columns.ts";
+import { missingColumns } from "../new-columns.ts";
+import { addNewColumns } from "./columns.ts";
 import { refuseCondemned } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
 import { insertExtent } from "./extents.ts";
@@ -10,7 +11,7 @@ import { findLedgerEntry, insertLedgerEntry } from "./ledger.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
 import { findStaged, insertStaged } from "./staged.ts";
-import type { EncodedStats } from "./stats.ts";
+import type { EncodedStats } from "../stats-encoding.ts";
 import { addToTotals } from "./totals.ts";
 
 export type EncodedExtent = Omit<NewExtent, "stats"> & { stats: EncodedStats };

@@ -3,7 +3,7 @@ import type { IndexedExtent } from "../extent-index.ts";
 import type { ColumnStats, ExtentFormat } from "../../format/types.ts";
 import { isUniqueViolation } from "./errors.ts";
 import type { Connection, Row } from "./connection.ts";
-import { decodeStats, decodeStatsAt, ListParser, pickStats } from "./stats.ts";
+import { decodeStats, decodeStatsAt, ListParser, pickStats } from "../stats-encoding.ts";
 
 /**
  * Extents as rows, and the search by time.

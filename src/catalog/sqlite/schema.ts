@@ -1,4 +1,5 @@
 import type { ColumnRecord, DatabaseRecord, TableRecord } from "../catalog.ts";
+import { ColumnCache } from "../column-cache.ts";
 import { foldName } from "../../core/names.ts";
 import { parseColumnType } from "../../format/types.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -91,47 +92,4 @@ export function toColumn(row: Row): ColumnRecord {
   const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
   const sinceSnapshot = Number(row["since_snapshot"]);
   return sinceSnapshot === 0 ? column : { ...column, sinceSnapshot };
-}
-
-/** Columns over all cached tables; a column takes some 150 bytes. */
-const CACHED_COLUMNS = 200_000;
-
-/** Columns by table and schema version, which never change; those not used for longest are dropped first. */
-class ColumnCache {
-  readonly #tables = new Map<number, { schemaVersion: number; columns: readonly ColumnRecord[] }>();
-  #size = 0;
-
-  get(tableId: number, schemaVersion: number): readonly ColumnRecord[] | undefined {
-    const entry = this.#tables.get(tableId);
-    if (entry?.schemaVersion !== schemaVersion) return undefined;
-    this.#tables.delete(tableId);
-    this.#tables.set(tableId, entry);
-    return entry.columns;
-  }
-
-  set(tableId: number, schemaVersion: number, columns: readonly ColumnRecord[]): void {
-    this.#drop(tableId);
-    this.#tables.set(tableId, { schemaVersion, columns });
-    this.#size += weightOf(columns);
-    for (const oldest of this.#tables.keys()) {
-      if (this.#size <= CACHED_COLUMNS) break;
-      this.#drop(oldest);
-    }
-  }
-
-  clear(): void {
-    this.#tables.clear();
-    this.#size = 0;
-  }
-
-  #drop(tableId: number): void {
-    const entry = this.#tables.get(tableId);
-    if (entry === undefined) return;
-    this.#tables.delete(tableId);
-    this.#size -= weightOf(entry.columns);
-  }
-}
-
-function weightOf(columns: readonly ColumnRecord[]): number {
-  return columns.length + 1;
 }

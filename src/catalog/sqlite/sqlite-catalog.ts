@@ -31,7 +31,7 @@ import type { OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
-import { encodeStats } from "./stats.ts";
+import { encodeStats } from "../stats-encoding.ts";
 import { ThreadClient } from "./thread-client.ts";
 import { readTotals } from "./totals.ts";
 import type { Writer } from "./writer.ts";

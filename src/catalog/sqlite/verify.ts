@@ -21,7 +21,7 @@ import type { Connection } from "./connection.ts";
 import { everyExtent, spanClassOf } from "./extents.ts";
 import { toColumn } from "./schema.ts";
 import { readHead, toSnapshot } from "./snapshots.ts";
-import { decodeStats, ListParser } from "./stats.ts";
+import { decodeStats, ListParser } from "../stats-encoding.ts";
 import { readTotals } from "./totals.ts";
 
 /** Checks the file and then every invariant, in one read transaction. Throws at the first that does not hold. */

@@ -9,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import { toCatalogError } from "./errors.ts";
 import { openConnection } from "./open.ts";
 import { readHead } from "./snapshots.ts";
-import { encodeStats } from "./stats.ts";
+import { encodeStats } from "../stats-encoding.ts";
 import { verifyCatalog } from "./verify.ts";
 import { Writer } from "./writer.ts";
 

@@ -11,7 +11,8 @@ import { EngineError } from "../../core/errors.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
-import { addNewColumns, bumpGeneration, columnsToCreate, insertColumns, missingColumns } from "./columns.ts";
+import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
+import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
 import { condemnExtents } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
@@ -207,13 +208,4 @@ export class Writer {
       throw error;
     }
   }
-}
-
-/** More than this is for ever, and days times nanoseconds must stay within 64 bits. */
-const MAX_RETENTION_DAYS = 36_500;
-
-function checkRetention(days: number | undefined): void {
-  if (days === undefined || (Number.isInteger(days) && days >= 1 && days <= MAX_RETENTION_DAYS)) return;
-  const text = `retention is a whole number of days from 1 to ${MAX_RETENTION_DAYS}, not ${days}`;
-  throw new EngineError("invalid_parameter", text);
 }

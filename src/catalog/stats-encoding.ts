@@ -1,4 +1,4 @@
-import type { ColumnStats } from "../../format/types.ts";
+import type { ColumnStats } from "../format/types.ts";
 
 /**
  * How an extent's column statistics are stored: one row, two JSON texts. `[1,2,5]` are the column ids; `[[0,3,0],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { ColumnStats } from "../../format/types.ts";
-import { decodeStats, encodeStats, pickStats } from "./stats.ts";
+import type { ColumnStats } from "../format/types.ts";
+import { decodeStats, encodeStats, pickStats } from "./stats-encoding.ts";
 
 const STATS: ColumnStats[] = [
   { name: "a", nullCount: 0, distinct: 7, min: "1", max: "9" },
