@@ -8,7 +8,7 @@ import type { StatsTest } from "./stats-test.ts";
  *     databases → tables → columns        names unique without regard to case; column ids never reused
  *     snapshots                           numbered by one head that only ever increases
  *     extents                             files of rows, alive from begin_snapshot until end_snapshot (exclusive)
- *     idempotency ledger                  (table, key) → the acknowledgement given, kept 24 hours
+ *     idempotency ledger                  (table, key) → the acknowledgement given, good for 24 hours
  *     staged objects                      those whose rows are in, so that none comes in twice
  *     leases                              who does which background duty, with fences
  *     readers                             the oldest snapshot that each node still reads
@@ -45,11 +45,16 @@ export interface Catalog {
 
   /**
    * Creates a table, and its database, unless they exist. An existing table is returned as it is, whatever `columns`
-   * says. Columns are taken in order; `retentionDays` undefined keeps rows for ever.
+   * says. Columns are taken in order; `retentionDays` undefined keeps rows for ever; `clusterBy` names some of `columns`.
    */
   createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }>;
   /** The table of that name (any case) with its columns as of now. A point look-up: cheap enough for every request. */
   table(database: string, name: string): Promise<TableRecord | undefined>;
+  /**
+   * What a query begins with, all as of one moment and asked for at once: the newest snapshot, and the tables of those
+   * names (any case). Undefined when there is no such database.
+   */
+  resolve(database: string, tables: readonly string[]): Promise<Resolution | undefined>;
   /** All tables of a database, by name; none when there is no such database. */
   tables(database: string): Promise<TableRecord[]>;
   /** All tables of all databases, by id: for background duties. */
@@ -60,19 +65,27 @@ export interface Catalog {
    */
   setRetention(tableId: number, days: number | undefined): Promise<TableRecord>;
   /**
+   * Sets by which columns (any case) compaction orders rows of one time; none with `[]`. Files that are merged already
+   * stay as they are. Throws `EngineError`: `table_not_found`, `invalid_parameter` as `cluster-columns.ts` has it.
+   */
+  setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord>;
+  /**
    * Adds columns to a table, all or none. Idempotent. Throws `EngineError`: `conflict` when a name is taken by another
    * type or the columns would be too many, `invalid_name` for a name that no column may have.
    */
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord>;
 
-  /** A number that changes whenever a database, table or column is added or a retention is set, by any process. */
+  /** A number that changes whenever a database, table or column is added or a table's settings change, by any process. */
   schemaGeneration(): Promise<number>;
 
   /** The newest snapshot. */
   head(): Promise<Snapshot>;
   /** The newest snapshots, newest first, at most `limit`. */
   snapshots(limit: number): Promise<Snapshot[]>;
-  /** The newest snapshot committed at or before the time; undefined when the catalog is younger. */
+  /**
+   * The newest snapshot committed at or before the time; undefined when the catalog is younger. Of a time before the
+   * oldest readable snapshot it may be an earlier one than that, which cannot be read either: see `sweepSnapshots`.
+   */
   snapshotAt(timeMs: number): Promise<Snapshot | undefined>;
   /**
    * The oldest snapshot at which a table (without one: every table) may still be read: the first until
@@ -86,6 +99,11 @@ export interface Catalog {
   expireSnapshots(before: number, lease?: Lease): Promise<Snapshot>;
   /** The same for one table; resolves to the oldest snapshot that can be read of it. */
   expireTable(tableId: number, before: number): Promise<Snapshot>;
+  /**
+   * Forgets at most `limit` snapshots of which no table can be read any more, the oldest first; resolves to how many.
+   * The very first stays, so that a time before the catalog can be told from one that is too long ago.
+   */
+  sweepSnapshots(limit: number): Promise<number>;
   /**
    * Says for `ttlMs` from now on, by the catalog's own time, that queries of this node read snapshots from `oldest` on;
    * replaces what the node said before. Rejects with `snapshot_expired`, and leaves what was said, when that one cannot
@@ -169,6 +187,11 @@ export interface Catalog {
    * and merge refuses these (`CondemnedExtent`), so the objects can be deleted.
    */
   condemnExtents(extentIds: readonly string[]): Promise<string[]>;
+  /**
+   * Forgets at most `limit` condemned ids that were made (as the UUIDv7 says) strictly before the time, the oldest
+   * first; resolves to how many. A commit takes these again: whoever calls it knows that none comes any more.
+   */
+  sweepCondemned(madeBeforeMs: number, limit: number): Promise<number>;
 
   /**
    * Takes the lease of that name for `ttlMs`, or renews it for the same holder; undefined while somebody else holds it.
@@ -181,8 +204,11 @@ export interface Catalog {
 
   /** The catalog's own time, by which everything above goes. */
   nowMs(): Promise<number>;
-  /** Deletes ledger entries older than their time to live; resolves to how many. */
-  sweepLedger(): Promise<number>;
+  /**
+   * Deletes ledger entries that were past their time to live at `asOfMs` (now, when that is earlier or absent); resolves
+   * to how many. While a flush may come that was accepted at some time, later entries must stay: see `acceptedAtMs`.
+   */
+  sweepLedger(asOfMs?: number): Promise<number>;
   /** Walks the whole catalog and throws naming the first invariant that does not hold (see `invariants.ts`). */
   verify(): Promise<void>;
   /** Finishes the calls that are under way, then releases everything. Calls made after it fail (`unavailable`). */
@@ -207,6 +233,15 @@ export type TableRecord = {
   schemaVersion: number;
   columns: readonly ColumnRecord[];
   retentionDays?: number;
+  /** Names of columns by which compaction orders rows of one time; see `cluster-columns.ts`. */
+  clusterBy: readonly string[];
+};
+
+export type Resolution = {
+  database: DatabaseRecord;
+  head: Snapshot;
+  /** One per name, in order; undefined where there is no such table. */
+  tables: readonly (TableRecord | undefined)[];
 };
 
 export type CreateTable = {
@@ -214,6 +249,7 @@ export type CreateTable = {
   name: string;
   columns: readonly ColumnSpec[];
   retentionDays?: number;
+  clusterBy?: readonly string[];
 };
 
 export type Snapshot = { id: number; committedAtMs: number };
@@ -302,7 +338,13 @@ export type FlushCommit = {
   /** Columns the flush found that the table did not have under `schemaVersion`, in order of appearance. */
   newColumns: readonly ColumnSpec[];
   extents: readonly NewExtent[];
+  /** An entry lives from the time of the commit on, however long before the flush was accepted. */
   ledger: readonly NewLedgerEntry[];
+  /**
+   * When the flush was accepted, if not just now: its keys are also taken by entries that were alive then and have ended
+   * since. By the catalog's time; who knows it by another clock gives the earliest that it may have been.
+   */
+  acceptedAtMs?: number;
 };
 
 export type FlushOutcome =

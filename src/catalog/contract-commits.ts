@@ -2,16 +2,7 @@ import { expect, it } from "vitest";
 import { LIMITS } from "../core/limits.ts";
 import type { ColumnStats } from "../format/types.ts";
 import type { NewExtent } from "./catalog.ts";
-import {
-  aFlush,
-  aLedgerEntry,
-  anExtent,
-  column,
-  committed,
-  entryOf,
-  failureOf,
-  type Subject,
-} from "./contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed, failureOf, type Subject } from "./contract-fixtures.ts";
 
 export function commitContract({ catalog, clock, table }: Subject): void {
   it("makes one snapshot of all flushes, seen at once", async () => {
@@ -181,91 +172,5 @@ export function schemaConflictContract({ catalog, table }: Subject): void {
     const events = await table();
     const committing = catalog().commit([aFlush(events, { newColumns: [column("a\nb")] })]);
     await expect(committing).rejects.toMatchObject({ code: "invalid_name" });
-  });
-}
-
-export function ledgerContract({ catalog, clock, table }: Subject): void {
-  it("remembers what was acknowledged, per table", async () => {
-    const events = await table();
-    const { table: other } = await catalog().createTable({ database: "d", name: "t", columns: [] });
-    await catalog().commit([aFlush(events, { ledger: [aLedgerEntry("k"), aLedgerEntry("K")] })]);
-    expect(await catalog().ledgerEntry(events.id, "k")).toEqual(entryOf("k", 1));
-    expect(await catalog().ledgerEntry(events.id, "K")).toEqual(entryOf("K", 1));
-    expect(await catalog().ledgerEntry(events.id, "x")).toBeUndefined();
-    expect(await catalog().ledgerEntry(other.id, "k")).toBeUndefined();
-  });
-
-  it("sends back a flush whose keys are taken, naming each, and keeps its neighbours", async () => {
-    const events = await table();
-    await catalog().commit([aFlush(events, { ledger: [aLedgerEntry("a"), aLedgerEntry("b")] })]);
-    const outcomes = await catalog().commit([
-      aFlush(events, {
-        ledger: ["new", "a", "b"].map((key) => aLedgerEntry(key, 99)),
-        newColumns: [column("fresh")],
-      }),
-      aFlush(events, { ledger: [aLedgerEntry("c")] }),
-    ]);
-    expect(outcomes[0]).toEqual({ kind: "key_conflict", entries: [entryOf("a", 1), entryOf("b", 1)] });
-    expect(committed(outcomes[1]).snapshot.id).toBe(2);
-    expect(await catalog().ledgerEntry(events.id, "new")).toBeUndefined();
-    expect(await catalog().ledgerEntry(events.id, "a")).toEqual(entryOf("a", 1));
-    expect(await catalog().table("default", "events")).toEqual(events);
-    expect(await catalog().extents(events.id, 2)).toHaveLength(2);
-  });
-
-  it("lets the first of two flushes with one key win", async () => {
-    const events = await table();
-    const flush = () => aFlush(events, { ledger: [aLedgerEntry("k")] });
-    const [first, second] = await catalog().commit([flush(), flush()]);
-    expect(committed(first).snapshot.id).toBe(1);
-    expect(second).toEqual({ kind: "key_conflict", entries: [entryOf("k", 1)] });
-    const commits = await Promise.all(Array.from({ length: 10 }, () => catalog().commit([flush()])));
-    expect(commits.flat()).toEqual(Array.from({ length: 10 }, () => second));
-    expect((await catalog().head()).id).toBe(1);
-    expect(await catalog().tableStats(events.id)).toMatchObject({ extents: 1 });
-  });
-
-  it("forgets a key after 24 hours, and takes it anew", async () => {
-    const events = await table();
-    const flush = () => aFlush(events, { ledger: [aLedgerEntry("k")] });
-    await catalog().commit([flush()]);
-    clock().advance(LIMITS.idempotencyTtlMs - 1);
-    expect(await catalog().ledgerEntry(events.id, "k")).toEqual(entryOf("k", 1));
-    expect((await catalog().commit([flush()]))[0]?.kind).toBe("key_conflict");
-    clock().advance(1);
-    expect(await catalog().ledgerEntry(events.id, "k")).toBeUndefined();
-    expect(committed((await catalog().commit([flush()]))[0]).snapshot.id).toBe(2);
-    expect(await catalog().ledgerEntry(events.id, "k")).toEqual(entryOf("k", 2));
-  });
-
-  it("sweeps what is past its time and nothing else", async () => {
-    const events = await table();
-    const old = Array.from({ length: 4_500 }, (_, i) => aLedgerEntry(`old ${i}`));
-    await catalog().commit([aFlush(events, { ledger: old })]);
-    clock().advance(LIMITS.idempotencyTtlMs / 2);
-    await catalog().commit([aFlush(events, { ledger: [aLedgerEntry("young")] })]);
-    expect(await catalog().sweepLedger()).toBe(0);
-    clock().advance(LIMITS.idempotencyTtlMs / 2);
-    expect(await catalog().sweepLedger()).toBe(4_500);
-    expect(await catalog().sweepLedger()).toBe(0);
-    expect(await catalog().ledgerEntry(events.id, "young")).toEqual(entryOf("young", 2));
-  });
-
-  it("tells long keys and odd keys apart", async () => {
-    const events = await table();
-    const long = "k".repeat(4_096);
-    const keys = [`${long}a`, `${long}b`, "'; DROP TABLE ledger; --", "\u{1f600}", "%", "\n", " k", "k"];
-    await catalog().commit([aFlush(events, { ledger: keys.map((key) => aLedgerEntry(key)) })]);
-    for (const key of keys) expect(await catalog().ledgerEntry(events.id, key)).toEqual(entryOf(key, 1));
-    expect(await catalog().ledgerEntry(events.id, long)).toBeUndefined();
-  });
-
-  it("refuses keys that are empty, given twice, or would not read back", async () => {
-    const events = await table();
-    for (const keys of [["a", "a"], [""], ["a\0b"], ["\ud800"]]) {
-      const committing = catalog().commit([aFlush(events, { ledger: keys.map((key) => aLedgerEntry(key)) })]);
-      expect(`${JSON.stringify(keys)}: ${await failureOf(committing)}`).toMatch(/idempotency key/);
-    }
-    expect((await catalog().head()).id).toBe(0);
   });
 }

@@ -2,7 +2,13 @@ import { expect, it } from "vitest";
 import { aFlush, aLedgerEntry, anExtent, column, type Subject } from "./contract-fixtures.ts";
 import { CondemnedExtent } from "./refusals.ts";
 
-export function condemnedContract({ catalog, table }: Subject): void {
+/** An id as it is made at the time. */
+function idAt(ms: number, n = 0): string {
+  const hex = ms.toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${String(n).padStart(12, "0")}`;
+}
+
+export function condemnedContract({ catalog, clock, table }: Subject): void {
   it("condemns ids that no extent has, alive or dead", async () => {
     const events = await table();
     const [alive, dead, lost] = [anExtent(), anExtent(), anExtent()];
@@ -47,6 +53,25 @@ export function condemnedContract({ catalog, table }: Subject): void {
     });
     await expect(merging).rejects.toMatchObject({ extentIds: [output.id] });
     expect((await catalog().extents(events.id, 1)).map(({ id }) => id)).toEqual([input.id]);
+  });
+
+  it("forgets ids that were made strictly before a time, the oldest first and a few at a time", async () => {
+    const timeMs = clock().nowMs();
+    const [early, late, then] = [idAt(0), idAt(timeMs - 1, 7), idAt(timeMs)];
+    const many = Array.from({ length: 4_500 }, (_, n) => idAt(1_000, n));
+    await catalog().condemnExtents([then, late, early, ...many]);
+    expect(await catalog().sweepCondemned(0, 10)).toBe(0);
+    expect(await catalog().sweepCondemned(timeMs, 1)).toBe(1);
+    const events = await table();
+    const bring = (id: string) => catalog().commit([aFlush(events, { extents: [anExtent({ id })] })]);
+    expect(await bring(early)).toMatchObject([{ kind: "committed" }]);
+    await expect(bring(late)).rejects.toBeInstanceOf(CondemnedExtent);
+    expect(await catalog().sweepCondemned(timeMs - 0.5, 4_300)).toBe(4_300);
+    expect(await catalog().sweepCondemned(timeMs - 0.5, 4_300)).toBe(201);
+    expect(await bring(late)).toMatchObject([{ kind: "committed" }]);
+    await expect(bring(then)).rejects.toBeInstanceOf(CondemnedExtent);
+    expect(await catalog().sweepCondemned(2 ** 60, 10)).toBe(1);
+    expect(await bring(then)).toMatchObject([{ kind: "committed" }]);
   });
 
   it("answers a flush that is sent back without a look at its extents", async () => {

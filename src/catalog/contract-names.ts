@@ -37,6 +37,30 @@ export function namesContract({ catalog, table }: Subject): void {
     expect(second.table).not.toHaveProperty("retentionDays");
   });
 
+  it("tells a query at once what it reads: the head, and tables by name", async () => {
+    expect(await catalog().resolve("default", ["events"])).toBeUndefined();
+    const events = await table();
+    const { table: other } = await catalog().createTable({
+      database: "DEFAULT",
+      name: "Other",
+      columns: [column("x")],
+    });
+    await catalog().createTable({ database: "elsewhere", name: "hidden", columns: [] });
+    const database = { id: events.databaseId, name: "default" };
+    const names = ["OTHER", "hidden", "events", "a\0b", "\ud800", "other", "", 'events"]'];
+    const tables = [other, undefined, events, undefined, undefined, other, undefined, undefined];
+    const found = await catalog().resolve("Default", names);
+    expect(found).toEqual({ database, head: await catalog().head(), tables });
+    for (const unknown of ["nowhere", "", "a\0b"]) expect(await catalog().resolve(unknown, names)).toBeUndefined();
+    // What is acknowledged is seen by whoever asks next.
+    const flush = aFlush(events, { newColumns: [column("late")] });
+    await catalog().commit([flush]);
+    const after = await catalog().resolve("default", ["events"]);
+    expect(after?.head.id).toBe(1);
+    expect(after?.tables[0]?.columns.map(({ name }) => name)).toEqual(["at", "body", "late"]);
+    expect(await catalog().resolve("default", [])).toEqual({ database, head: await catalog().head(), tables: [] });
+  });
+
   it("knows nothing of what does not exist", async () => {
     await table();
     expect(await catalog().table("default", "other")).toBeUndefined();
@@ -66,6 +90,25 @@ export function namesContract({ catalog, table }: Subject): void {
       const creating = catalog().createTable({ database: "d", name: "t", columns: [], retentionDays });
       expect([`${retentionDays}`, await failureOf(creating)]).toEqual([`${retentionDays}`, "invalid_parameter"]);
     }
+  });
+
+  it("clusters a table by columns that it is created with, in the spelling of the table", async () => {
+    const columns = [column("at", "timestamp"), column("Host"), column("level", "int")];
+    const request = { database: "d", name: "t", columns, clusterBy: ["LEVEL", "host"] };
+    const { table: created } = await catalog().createTable(request);
+    expect(created.clusterBy).toEqual(["level", "Host"]);
+    expect(await catalog().table("d", "t")).toEqual(created);
+    expect(await catalog().allTables()).toEqual([created]);
+    // What exists is returned as it is, whatever is asked for.
+    const again = await catalog().createTable({ ...request, clusterBy: ["nothing"] });
+    expect(again).toEqual({ table: created, created: false });
+    const refused = catalog().createTable({ database: "d", name: "u", columns, clusterBy: ["hosts"] });
+    await expect(refused).rejects.toMatchObject({
+      code: "invalid_parameter",
+      message: expect.stringMatching(/"Host"/) as string,
+    });
+    expect((await table()).clusterBy).toEqual([]);
+    expect(await catalog().table("d", "u")).toBeUndefined();
   });
 
   it("moves the schema's generation with every database, table and column, and with nothing else", async () => {
@@ -147,5 +190,50 @@ export function columnsContract({ catalog, table }: Subject): void {
 
   it("says which table id is unknown", async () => {
     await expect(catalog().addColumns(4711, [column("a")])).rejects.toMatchObject({ code: "table_not_found" });
+  });
+}
+
+export function clusterColumnsContract({ catalog, table }: Subject): void {
+  const COLUMNS = [
+    column("at", "timestamp"),
+    column("a"),
+    column("b", "long"),
+    column("c", "bool"),
+    column("d", "real"),
+    column("e", "timestamp"),
+    column("props", "dynamic"),
+    { name: "v", type: { kind: "vector", dimensions: 3 } } as const,
+  ];
+
+  it("are set, changed and lifted, and seen by everybody", async () => {
+    const events = await table(COLUMNS);
+    const generation = await catalog().schemaGeneration();
+    expect(await catalog().setClusterBy(events.id, ["B", "a"])).toEqual({ ...events, clusterBy: ["b", "a"] });
+    expect(await catalog().schemaGeneration()).not.toBe(generation);
+    expect(await catalog().table("default", "events")).toEqual({ ...events, clusterBy: ["b", "a"] });
+    const widened = await catalog().addColumns(events.id, [column("late")]);
+    expect(widened.clusterBy).toEqual(["b", "a"]);
+    expect((await catalog().setClusterBy(events.id, ["late", "c", "d", "e"])).clusterBy).toHaveLength(4);
+    expect(await catalog().setClusterBy(events.id, [])).toEqual({ ...widened, clusterBy: [] });
+    expect(await failureOf(catalog().setClusterBy(4711, ["a"]))).toBe("table_not_found");
+  });
+
+  it("are columns of the table with an order, at most four, each once", async () => {
+    const events = await table(COLUMNS);
+    await catalog().setClusterBy(events.id, ["a"]);
+    const refused: [string[], string][] = [
+      [["nowhere"], '"nowhere" is no column'],
+      [["AT"], 'sorted by "at" first'],
+      [["props"], "dynamic, whose values have no order"],
+      [["v"], "vector(3), whose values have no order"],
+      [["a", "A"], '"A" is there twice'],
+      [["a", "b", "c", "d", "e"], "at most 4 cluster columns, here are 5"],
+    ];
+    for (const [names, message] of refused) {
+      const setting = catalog().setClusterBy(events.id, names);
+      const expected = { code: "invalid_parameter", message: expect.stringContaining(message) as string };
+      await expect(setting).rejects.toMatchObject(expected);
+    }
+    expect((await catalog().table("default", "events"))?.clusterBy).toEqual(["a"]);
   });
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ScanFilter, ScanPlan } from "./catalog.ts";
-import { aFlush, anExtent, column, type Subject } from "./contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column, entryOf, failureOf, type Subject } from "./contract-fixtures.ts";
 import type { StatsTest } from "./stats-test.ts";
 
 const EVERYTHING: ScanFilter = { range: {}, tests: [] };
@@ -236,7 +236,7 @@ export function timeTravelContract({ catalog, clock, table }: Subject): void {
     expect(await catalog().snapshotAt(startMs + 100)).toEqual({ id: 2, committedAtMs: startMs + 100 });
   });
 
-  it("forgets old snapshots for good, and never the head", async () => {
+  it("makes old snapshots unreadable for good, and never the head", async () => {
     const events = await table();
     expect((await catalog().oldestSnapshot()).id).toBe(0);
     for (let i = 0; i < 4; i++) await catalog().commit([aFlush(events)]);
@@ -247,5 +247,39 @@ export function timeTravelContract({ catalog, clock, table }: Subject): void {
     expect((await catalog().expireSnapshots(99)).id).toBe(4);
     expect((await catalog().head()).id).toBe(4);
     expect((await catalog().expireSnapshots(3)).id).toBe(4);
+  });
+
+  it("forgets snapshots that no table can be read at, but for the first", async () => {
+    const events = await table();
+    const { table: other } = await catalog().createTable({ database: "d", name: "t", columns: events.columns });
+    const startMs = (await catalog().head()).committedAtMs;
+    for (let i = 0; i < 9; i++) {
+      clock().advance(10);
+      await catalog().commit([aFlush(events, { ledger: [aLedgerEntry(`k${i}`)], staged: `s${i}` }), aFlush(other)]);
+    }
+    const ids = async () => (await catalog().snapshots(100)).map(({ id }) => id);
+    await catalog().expireTable(events.id, 6);
+    expect(await catalog().sweepSnapshots(100)).toBe(0);
+    await catalog().expireSnapshots(4);
+    expect(await catalog().sweepSnapshots(2)).toBe(2);
+    expect(await ids()).toEqual([9, 8, 7, 6, 5, 4, 3, 0]);
+    expect(await catalog().sweepSnapshots(100)).toBe(1);
+    expect(await catalog().sweepSnapshots(100)).toBe(0);
+    expect(await ids()).toEqual([9, 8, 7, 6, 5, 4, 0]);
+    // What can be read is as it was, and so is the answer about what cannot.
+    expect((await catalog().oldestSnapshot()).id).toBe(4);
+    expect((await catalog().oldestSnapshot(events.id)).id).toBe(6);
+    expect((await catalog().oldestSnapshot(other.id)).id).toBe(4);
+    expect(await catalog().extents(other.id, 4)).toHaveLength(4);
+    expect(await catalog().extents(events.id, 9)).toHaveLength(9);
+    expect(await failureOf(catalog().extents(other.id, 3))).toBe("snapshot_expired");
+    const idAt = async (ms: number) => (await catalog().snapshotAt(startMs + ms))?.id;
+    expect(await Promise.all([-1, 0, 39, 40, 49, 90].map(idAt))).toEqual([undefined, 0, 0, 4, 4, 9]);
+    expect(await catalog().ledgerEntry(events.id, "k0")).toEqual(entryOf("k0", 1));
+    expect(await catalog().commit([aFlush(events, { staged: "s0" })])).toEqual([{ kind: "replayed", snapshotId: 1 }]);
+    expect((await catalog().expireSnapshots(99)).id).toBe(9);
+    expect(await catalog().sweepSnapshots(100)).toBe(5);
+    await catalog().commit([aFlush(events)]);
+    expect(await ids()).toEqual([10, 9, 0]);
   });
 }

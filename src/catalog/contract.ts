@@ -1,21 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ManualClock } from "../core/clock.ts";
-import type { Catalog } from "./catalog.ts";
+import type { CatalogDatabase } from "./records.ts";
 import { condemnedContract } from "./contract-condemned.ts";
-import { commitContract, ledgerContract, schemaConflictContract } from "./contract-commits.ts";
+import { commitContract, schemaConflictContract } from "./contract-commits.ts";
 import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.ts";
 import { filtersContract } from "./contract-filters.ts";
 import { aFlush, column, committed, type Subject } from "./contract-fixtures.ts";
+import { ledgerContract } from "./contract-ledger.ts";
 import { leasesContract } from "./contract-leases.ts";
 import { crowdedDaysContract, mergesContract } from "./contract-merges.ts";
 import { readersContract, tableFloorContract } from "./contract-readers.ts";
 import { retentionContract } from "./contract-retention.ts";
 import { scanContract, timeTravelContract } from "./contract-scan.ts";
 import { stagedContract } from "./contract-staged.ts";
-import { columnsContract, namesContract } from "./contract-names.ts";
+import { clusterColumnsContract, columnsContract, namesContract } from "./contract-names.ts";
+import { recordsContract } from "./contract-records.ts";
 
 /** What every driver of the catalog must do. `open` gives an empty catalog that takes its time from `clock`. */
-export type OpenedCatalog = { catalog: Catalog; close: () => Promise<void>; clock: ManualClock };
+export type OpenedCatalog = { catalog: CatalogDatabase; close: () => Promise<void>; clock: ManualClock };
 
 export function catalogContract(name: string, open: () => Promise<OpenedCatalog>): void {
   describe(`${name}: the catalog's contract`, () => {
@@ -41,6 +43,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("columns", () => {
       columnsContract(subject);
+    });
+    describe("cluster columns", () => {
+      clusterColumnsContract(subject);
     });
     describe("commits", () => {
       commitContract(subject);
@@ -89,6 +94,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("condemned extents", () => {
       condemnedContract(subject);
+    });
+    describe("records", () => {
+      recordsContract({ ...subject, catalog: () => opened.catalog });
     });
     describe("staged objects", () => {
       stagedContract(subject);

@@ -2,6 +2,7 @@ import type { ColumnRecord, ExtentSummary, Snapshot } from "./catalog.ts";
 import { foldName } from "../core/names.ts";
 import { LIMITS } from "../core/limits.ts";
 import { CHECKSUM } from "../format/checksum.ts";
+import { INT64_MAX, INT64_MIN } from "./int64.ts";
 
 /**
  * What is always true of a catalog, as named functions. The cheap ones run inside every commit, so that a mistake in
@@ -51,9 +52,6 @@ export function extentEndsAfterItBegins(extent: ExtentSummary, head: Snapshot): 
   const span = `extent ${id} begins at ${beginSnapshot} and ends at ${endSnapshot}, the head is ${head.id}`;
   check(endSnapshot > beginSnapshot && endSnapshot <= head.id, name, span);
 }
-
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
 
 /** An extent has rows, a size, a checksum, an id and a key that read back as they were written, and ordered times. */
 export function extentIsWellFormed(extent: Omit<ExtentSummary, "beginSnapshot" | "tableId" | "schemaVersion">): void {
@@ -144,7 +142,7 @@ export function condemnedExtentsAreUnknown(extentId: string, isKnown: boolean): 
   check(!isKnown, "condemnedExtentsAreUnknown", `extent ${extentId} is in the catalog and condemned`);
 }
 
-/** Every acknowledgement in the ledger points to a snapshot that exists. */
+/** Every acknowledgement in the ledger points to a snapshot that exists, or that can no longer be read. */
 export function ledgerPointsToSnapshot(tableId: number, snapshotId: number, exists: boolean): void {
   const text = `an entry of table ${tableId} points to snapshot ${snapshotId}, which does not exist`;
   check(exists, "ledgerPointsToSnapshot", text);

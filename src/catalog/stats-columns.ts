@@ -1,5 +1,6 @@
 import { grown } from "../format/columns/growth.ts";
 import type { ColumnStats, ColumnType } from "../format/types.ts";
+import { INT64_MAX, INT64_MIN } from "./int64.ts";
 import type { StatsTest, StatValue, ValueRange } from "./stats-test.ts";
 
 /**
@@ -149,9 +150,6 @@ class BoundedColumn<T extends StatValue, A extends Bounds<T>> implements StatsCo
     return bound === undefined ? undefined : this.#storage.read(bound);
   }
 }
-
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
 
 const INTEGERS: Storage<bigint, BigInt64Array<ArrayBuffer>> = {
   make: (rows) => new BigInt64Array(rows),

@@ -1,8 +1,8 @@
 import type { ColumnSpec } from "../../format/types.ts";
 import type { FlushCommit, FlushOutcome, LedgerEntry } from "../catalog.ts";
-import { isStorableText } from "../invariants.ts";
+import { checkKeys, checkStagedId } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
-import { checkStagedId, hashOf } from "./ledger.ts";
+import { hashOf } from "./ledger.ts";
 import { NewExtents } from "./new-extents.ts";
 import type { StoredTable } from "./schema.ts";
 import { numberColumns, type NewColumn, type NewVersion } from "./schema-writer.ts";
@@ -76,15 +76,15 @@ export class CommitPlan {
   }
 
   #judge(i: number, flush: FlushCommit): Judged {
-    const settled = this.#settled.get(i);
-    if (settled !== undefined) return { kind: "settled", outcome: settled };
     const table = this.#tables.get(flush.tableId);
     if (table === undefined) throw new Error(`a flush names table id ${flush.tableId}, which does not exist`);
     if (flush.schemaVersion > table.schemaVersion) {
       throw new Error(`a flush of table ${table.name} has schema version ${flush.schemaVersion}, which is to come`);
     }
     if (flush.staged !== undefined) checkStagedId(flush.staged);
-    checkKeys(flush);
+    checkKeys(flush.ledger);
+    const settled = this.#settled.get(i);
+    if (settled !== undefined) return { kind: "settled", outcome: settled };
     const second = this.#secondOf(flush);
     if (second !== undefined) return second;
     const missing = missingColumns(table, flush.newColumns);
@@ -214,12 +214,4 @@ function entriesIn(answer: CommitAnswer, flush: number): LedgerEntry[] {
 
 function keyOf({ tableId }: FlushCommit, key: string): string {
   return `${tableId} ${key}`;
-}
-
-function checkKeys({ ledger }: FlushCommit): void {
-  const keys = ledger.map(({ key }) => key);
-  if (new Set(keys).size < keys.length) throw new Error("a flush has the same idempotency key twice");
-  for (const key of keys) {
-    if (!isStorableText(key)) throw new Error(`the idempotency key ${JSON.stringify(key)} cannot be stored`);
-  }
 }

@@ -2,12 +2,14 @@ import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
 import type { ExtentMerge, ExtentSummary, FlushCommit, FlushOutcome, Lease, NewExtent, Snapshot } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
+import { toSummary } from "../rows.ts";
 import { CommitPlan, refusedFlushes, type CommitAnswer } from "./commit-plan.ts";
 import type { Connection } from "./connection.ts";
 import type { Answer, Database } from "./database.ts";
 import { isTakenExtent } from "./errors.ts";
-import { FIELDS, toSummary } from "./extents.ts";
+import { FIELDS } from "./extents.ts";
 import { NewExtents } from "./new-extents.ts";
+import { takenAtAcceptance } from "./ledger.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
 
@@ -34,7 +36,7 @@ export class SnapshotWriter {
   }
 
   async commit(flushes: readonly FlushCommit[], lease: Lease | undefined): Promise<FlushOutcome[]> {
-    const settled = new Map<number, FlushOutcome>();
+    const settled = await takenAtAcceptance(this.#database, flushes);
     let tables = await this.#seenTables(flushes);
     for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
       const plan = await this.#plan(flushes, tables, settled);
@@ -51,6 +53,7 @@ export class SnapshotWriter {
       if (answer.kind === "stale") tables = await this.#freshTables(flushes);
       for (const [flush, outcome] of refusedFlushes(flushes, answer)) settled.set(flush, outcome);
     }
+    this.#database.countGivenUp();
     const message = `the tables of the commit moved ${LIMITS.commitAttempts} times before it; nothing was stored`;
     throw new EngineError("ingest_failed", message);
   }

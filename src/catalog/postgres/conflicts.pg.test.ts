@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../core/limits.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { aFlush, anExtent, column, committed, failureOf } from "../contract-fixtures.ts";
-import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("conflicts are not tested: PostgreSQL is not installed\n");
@@ -25,8 +26,8 @@ describe.skipIf(programs === undefined)("a commit that the server rolls back", (
     const { table } = await catalog.createTable({ database: "d", name: "t", columns: [column("at", "timestamp")] });
     // A sequence is not rolled back.
     for (const statement of [
-      "CREATE SEQUENCE attempts",
-      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      "CREATE SEQUENCE public.attempts",
+      `CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
          IF nextval('public.attempts') <= ${times} THEN RAISE EXCEPTION 'on purpose' USING ERRCODE = '${sqlState}'; END IF;
          RETURN NEW;
        END $$`,
@@ -35,7 +36,7 @@ describe.skipIf(programs === undefined)("a commit that the server rolls back", (
       await server.query(url, statement);
     }
     const attempts = async () =>
-      Number((await server.query(url, "SELECT last_value FROM attempts"))[0]?.["last_value"]);
+      Number((await server.query(url, "SELECT last_value FROM public.attempts"))[0]?.["last_value"]);
     await test(catalog, table, attempts);
     await catalog.verify();
     await catalog.close();

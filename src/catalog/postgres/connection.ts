@@ -26,6 +26,7 @@ export type SessionOptions = {
 const SESSION = {
   synchronous_commit: "on",
   default_transaction_isolation: "read committed",
+  search_path: "engine",
   client_min_messages: "warning",
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
@@ -105,7 +106,8 @@ export class Connection {
       const [, result] = await Promise.all([this.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), work()]);
       return result;
     } finally {
-      if (!this.#isLost) await this.script("ROLLBACK");
+      // Nobody waits for its answer: whatever the session is asked next comes after it.
+      if (!this.#isLost) this.script("ROLLBACK").catch(() => this.destroy());
     }
   }
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import { catalogContract } from "../contract.ts";
-import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("the contract on PostgreSQL is skipped: it is not installed\n");
@@ -16,7 +17,8 @@ describe.skipIf(programs === undefined)("PostgreSQL", () => {
     const clock = new ManualClock();
     await (await openTestCatalog(born, { nowMs: () => clock.nowMs() })).close();
   });
-  afterAll(() => server.stop());
+  // Each test has left a database of its own, which on a busy machine is a lot to delete.
+  afterAll(() => server.stop(), 120_000);
 
   catalogContract("postgres", async () => {
     const clock = new ManualClock();

@@ -2,6 +2,7 @@ import { sleep, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { LIMITS } from "../../core/limits.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
 import type { Connection, Parameter, Row } from "./connection.ts";
 import { ConnectionLost, isConflict, isLockTimeout, toCatalogError, unavailable } from "./errors.ts";
@@ -16,6 +17,7 @@ export type DatabaseOptions = {
   newCommitId: IdSource;
   /** For tests, what the time is; in production the database knows. */
   nowMs: (() => number) | undefined;
+  metrics: Metrics | undefined;
 };
 
 /** What a snapshot was made with, as the database remembers it. */
@@ -100,15 +102,41 @@ export class Database {
           const found = await this.#resolve(commitId, recall);
           if (found !== undefined) return found.value;
         } else if (!isConflict(error)) throw toCatalogError(error);
-        if (!this.#mayRepeat(attempts, startedMs)) throw gaveUp(error, attempts);
+        if (!this.#mayRepeat(attempts, startedMs)) {
+          if (!(error instanceof ConnectionLost)) this.countGivenUp();
+          throw gaveUp(error, attempts);
+        }
       }
       await this.#pause(attempts);
     }
   }
 
+  /** One serializable transaction, begun again when others were in its way; it is undone where its work says so. */
+  async transaction<T>(work: TransactWork<T>): Promise<T> {
+    const startedMs = this.#options.clock.monotonicMs();
+    for (let attempt = 1; ; attempt++) {
+      const progress = { committing: false };
+      try {
+        return await this.#options.writers.run((connection) => transact(connection, work, progress), CALL_LIMIT_MS);
+      } catch (error) {
+        if (error instanceof ConnectionLost) {
+          if (progress.committing) throw outcomeUnknown(error);
+          if (attempt >= ATTEMPTS_WHEN_LOST) throw unavailable(error);
+        } else if (!isConflict(error) || !this.#mayRepeat(attempt, startedMs)) throw toCatalogError(error);
+      }
+      await this.#pause(attempt);
+    }
+  }
+
+  /** A commit met others too often. */
+  countGivenUp(): void {
+    this.#options.metrics?.commitsGivenUp.inc();
+  }
+
   /** Waits before a repetition: longer each time, and not as long as others who wait. */
   async #pause(attempt: number): Promise<void> {
-    const { clock, random } = this.#options;
+    const { clock, random, metrics } = this.#options;
+    metrics?.catalogRetries.inc();
     const mostMs = Math.min(CONFLICT_PAUSE_FIRST_MS * 2 ** attempt, CONFLICT_PAUSE_MOST_MS);
     await sleep(clock, mostMs * (0.5 + random.next() / 2));
   }
@@ -137,6 +165,30 @@ export class Database {
       }
       await sleep(clock, RESOLVE_EVERY_MS);
     }
+  }
+}
+
+/** What the work of a transaction says at its end. */
+type Transacted<T> = { value: T } | { undo: T };
+type TransactWork<T> = (connection: Connection) => Promise<Transacted<T>>;
+
+// What the work sends at once goes with the beginning, in one round trip.
+async function transact<T>(
+  connection: Connection,
+  work: TransactWork<T>,
+  progress: { committing: boolean },
+): Promise<T> {
+  let isOpen = true;
+  try {
+    const begun = connection.script("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    const [, done] = await Promise.all([begun, work(connection)]);
+    if ("undo" in done) return done.undo;
+    progress.committing = true;
+    await connection.script("COMMIT");
+    isOpen = false;
+    return done.value;
+  } finally {
+    if (isOpen && !connection.isLost) await connection.script("ROLLBACK");
   }
 }
 

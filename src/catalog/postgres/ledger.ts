@@ -1,7 +1,9 @@
 import { hash } from "node:crypto";
 import { LIMITS } from "../../core/limits.ts";
-import type { LedgerEntry } from "../catalog.ts";
+import type { FlushCommit, FlushOutcome, LedgerEntry } from "../catalog.ts";
+import { checkStagedId } from "../flush-checks.ts";
 import { isStorableText } from "../invariants.ts";
+import { toLedgerEntry } from "../rows.ts";
 import type { Database } from "./database.ts";
 
 /** What a long text is found by: an index entry holds at most 2,704 bytes. */
@@ -23,53 +25,54 @@ export async function findLedgerEntry(
   if (!isStorableText(key)) return undefined;
   const parameters = [tableId, hashOf(key), key, database.now, LIMITS.idempotencyTtlMs];
   const [row] = await database.rows(FIND, parameters);
-  if (row === undefined) return undefined;
-  return {
-    key,
-    extentCount: Number(row["extent_count"]),
-    rows: Number(row["row_count"]),
-    sizeBytes: Number(row["size_bytes"]),
-    snapshotId: Number(row["snapshot_id"]),
-  };
+  return row === undefined ? undefined : toLedgerEntry(key, row);
 }
 
-/** Rows per transaction of deletions that may be large. */
-const DELETIONS_PER_STATEMENT = 2_000;
+// A staged object that was committed is told of by the commit itself: its keys are its own.
+const TAKEN =
+  "SELECT f.flush, l.key, l.snapshot_id, l.extent_count, l.row_count, l.size_bytes " +
+  "FROM json_to_recordset($1::text::json) AS f " +
+  "(flush integer, table_id bigint, hash text, key text, created_after_ms bigint, staged_hash text) " +
+  "JOIN engine.ledger l ON l.table_id = f.table_id AND l.key_hash = decode(f.hash, 'hex') AND l.key = f.key " +
+  "WHERE l.created_at_ms > f.created_after_ms " +
+  "AND NOT EXISTS (SELECT FROM engine.staged s WHERE s.id_hash = decode(f.staged_hash, 'hex'))";
 
-/** Rows that a commit is about to change are left for the next time. */
-function deleteSome(table: string, condition: string): string {
-  return (
-    `WITH old AS (SELECT ctid FROM engine.${table} WHERE ${condition} LIMIT ${DELETIONS_PER_STATEMENT} ` +
-    `FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM engine.${table} WHERE ctid IN (SELECT ctid FROM old) RETURNING 1) ` +
-    "SELECT count(*) AS gone FROM gone"
-  );
-}
-
-// As a query of its own it is computed once, and the index is used.
-const PAST_TTL = "(SELECT engine.now_ms($1::bigint) - $2::bigint)";
-const SWEEP_LEDGER = deleteSome("ledger", `created_at_ms <= ${PAST_TTL}`);
-const SWEEP_COMMITS = deleteSome("commits", `made_at_ms <= ${PAST_TTL}`);
-const SWEEP_STAGED = deleteSome("staged", "committed_at_ms < $1::bigint");
-
-/** Deletes entries past their time to live, and with them what commits of that age were answered; how many entries. */
-export async function sweepLedger(database: Database): Promise<number> {
-  const parameters = [database.now, LIMITS.idempotencyTtlMs];
-  await sweep(database, SWEEP_COMMITS, parameters);
-  return await sweep(database, SWEEP_LEDGER, parameters);
-}
-
-/** Forgets staged objects committed before the time; how many. */
-export async function sweepStaged(database: Database, beforeMs: number): Promise<number> {
-  return await sweep(database, SWEEP_STAGED, [Math.min(Math.ceil(beforeMs), Number.MAX_SAFE_INTEGER)]);
-}
-
-async function sweep(database: Database, sql: string, parameters: readonly (number | null)[]): Promise<number> {
-  for (let swept = 0; ;) {
-    const [row] = await database.write(sql, parameters);
-    const gone = Number(row?.["gone"]);
-    swept += gone;
-    if (gone < DELETIONS_PER_STATEMENT) return swept;
+/**
+ * Which of the flushes that were accepted a while ago have keys that were taken then, by their places in the list.
+ *
+ * The commit itself finds what is alive now, under its lock; here is found what has ended since the acceptance. Asked
+ * before the commit it misses nothing: an entry that comes in between is young, and the commit finds it.
+ */
+export async function takenAtAcceptance(
+  database: Database,
+  flushes: readonly FlushCommit[],
+): Promise<Map<number, FlushOutcome>> {
+  const asked = flushes.flatMap(({ tableId, ledger, staged, acceptedAtMs }, flush) => {
+    if (acceptedAtMs === undefined) return [];
+    const createdAfterMs = Math.floor(acceptedAtMs) - LIMITS.idempotencyTtlMs;
+    const stagedHash = staged === undefined ? null : hashOf(staged);
+    const keys = ledger.map(({ key }) => key).filter(isStorableText);
+    return keys.map((key) => ({
+      flush,
+      table_id: tableId,
+      hash: hashOf(key),
+      key,
+      created_after_ms: createdAfterMs,
+      staged_hash: stagedHash,
+    }));
+  });
+  const outcomes = new Map<number, FlushOutcome>();
+  if (asked.length === 0) return outcomes;
+  const found = Map.groupBy(await database.rows(TAKEN, [JSON.stringify(asked)]), (row) => Number(row["flush"]));
+  for (const [flush, rows] of found) {
+    const byKey = new Map(rows.map((row) => [row["key"], row]));
+    const entries = (flushes[flush]?.ledger ?? []).flatMap(({ key }) => {
+      const row = byKey.get(key);
+      return row === undefined ? [] : [toLedgerEntry(key, row)];
+    });
+    outcomes.set(flush, { kind: "key_conflict", entries });
   }
+  return outcomes;
 }
 
 /** Those of the staged objects that have been committed, in the order asked. */
@@ -82,9 +85,4 @@ export async function committedStaged(database: Database, ids: readonly string[]
   const rows = await database.rows(sql, [JSON.stringify(ids.map(hashOf))]);
   const found = new Set(rows.map((row) => row["id"]));
   return ids.filter((id) => found.has(id));
-}
-
-/** Throws for an id that no object may have. */
-export function checkStagedId(id: string): void {
-  if (!isStorableText(id)) throw new Error(`the staged object id ${JSON.stringify(id)} cannot be stored`);
 }

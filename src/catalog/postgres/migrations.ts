@@ -1,5 +1,7 @@
 import { StartupError } from "../../core/errors.ts";
+import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
+import { CLUSTER_COLUMNS } from "./cluster-columns-schema.ts";
 import { FUNCTIONS_1 } from "./functions-1.ts";
 import { FUNCTIONS_2 } from "./functions-2.ts";
 import { SCHEMA_1 } from "./schema-1.ts";
@@ -10,7 +12,7 @@ import { SCHEMA_1 } from "./schema-1.ts";
  */
 export type Migration = string;
 
-const MIGRATIONS: readonly Migration[] = [SCHEMA_1 + FUNCTIONS_1 + FUNCTIONS_2];
+export const MIGRATIONS: readonly Migration[] = [SCHEMA_1 + FUNCTIONS_1 + FUNCTIONS_2, CLUSTER_COLUMNS, ACCESS_RECORDS];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */
 const LOCK = 0x656e67696e65n;

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
-import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("several nodes are not tested: PostgreSQL is not installed\n");

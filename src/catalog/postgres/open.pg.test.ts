@@ -2,7 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { aFlush, column, committed } from "../contract-fixtures.ts";
-import { openTestCatalog, NO_FSYNC, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("opening a catalog is not tested: PostgreSQL is not installed\n");
@@ -46,23 +48,24 @@ describe.skipIf(programs === undefined)("opening a catalog", () => {
     const catalog = await openTestCatalog(url);
     await catalog.createDatabase("kept");
     await catalog.close();
-    const migrations = ["unused", "CREATE TABLE engine.added (n integer); INSERT INTO engine.added VALUES (1)"];
-    expect(await problemWith(url, { mode: "admin", migrations })).toMatch(
-      /written by an earlier version .* \(schema 1; this one writes 2\): start the server once to upgrade it$/,
-    );
+    const next = "CREATE TABLE engine.added (n integer); INSERT INTO engine.added VALUES (1)";
+    const migrations = [...MIGRATIONS, next];
+    const [newest, added] = [MIGRATIONS.length, migrations.length];
+    const early = await problemWith(url, { mode: "admin", migrations });
+    expect(early).toMatch(/written by an earlier version .*: start the server once to upgrade it$/);
+    expect(early).toContain(`(schema ${newest}; this one writes ${added})`);
     const nodes = await Promise.all(Array.from({ length: 10 }, () => openTestCatalog(url, { migrations })));
     expect(await server.query(url, "SELECT n FROM engine.added")).toEqual([{ n: 1 }]);
     expect((await nodes[9]?.databases())?.map(({ name }) => name)).toEqual(["kept"]);
     await Promise.all(nodes.map((node) => node.close()));
-    expect(await problemWith(url)).toMatch(
-      /written by a newer version of this program \(schema 2; this one knows 1\): use the newer program/,
-    );
+    const late = `written by a newer version of this program (schema ${added}; this one knows ${newest}): use the newer`;
+    expect(await problemWith(url)).toContain(late);
   });
 
   it("leaves a catalog as it was when a migration fails", async () => {
     const url = await server.createDatabase();
     await (await openTestCatalog(url)).close();
-    const migrations = ["unused", "CREATE TABLE engine.half (n integer)", "SELECT 1 / 0"];
+    const migrations = [...MIGRATIONS, "CREATE TABLE engine.half (n integer)", "SELECT 1 / 0"];
     expect(await problemWith(url, { migrations })).toMatch(/cannot be opened: .* \[.*division by zero.*\]$/);
     expect(await problemWith(url)).toBe("none");
     const half =

@@ -1,5 +1,6 @@
 import { sleep, type Clock, type TimerHandle } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
 import type { Connection } from "./connection.ts";
 import { isRefusal, NotPrimary, unavailable } from "./errors.ts";
@@ -11,6 +12,9 @@ export type PoolOptions = {
   acquireTimeoutMs: number;
   clock: Clock;
   random: Random;
+  /** Absent: nobody reads them. Under `name` the pool is told from another one of this node. */
+  metrics?: Metrics | undefined;
+  name: "read" | "write" | "all";
 };
 
 /** Between two attempts to reach a server that is away. */
@@ -37,6 +41,12 @@ export class Pool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    const { metrics, name, maxConnections } = options;
+    const idle = () => this.#idle.filter(({ isLost }) => !isLost).length;
+    metrics?.catalogConnections.watch({ pool: name, state: "idle" }, idle);
+    metrics?.catalogConnections.watch({ pool: name, state: "busy" }, () => this.#places - this.#idle.length);
+    metrics?.catalogConnectionsLimit.watch({ pool: name }, () => maxConnections);
+    metrics?.catalogWaiting.watch({ pool: name }, () => this.#waiters.length);
   }
 
   /**
@@ -45,14 +55,26 @@ export class Pool {
    * word.
    */
   async run<T>(work: (connection: Connection) => Promise<T>, limitMs?: number): Promise<T> {
-    const connection = await this.#acquire();
+    const { clock, metrics, name: pool } = this.#options;
+    const connection = await this.#timed("catalogWait", () => this.#acquire());
     const limit = () => connection.destroy();
-    const timer = limitMs === undefined ? undefined : this.#options.clock.after(limitMs, limit, { background: true });
+    const timer = limitMs === undefined ? undefined : clock.after(limitMs, limit, { background: true });
     try {
-      return await work(connection);
+      return await this.#timed("catalogCall", () => work(connection));
     } finally {
       timer?.cancel();
+      if (connection.isLost) metrics?.catalogFailures.inc({ pool, kind: "lost" });
       this.#release(connection);
+    }
+  }
+
+  async #timed<T>(as: "catalogWait" | "catalogCall", work: () => Promise<T>): Promise<T> {
+    const { clock, metrics, name: pool } = this.#options;
+    const startedMs = clock.monotonicMs();
+    try {
+      return await work();
+    } finally {
+      metrics?.[as].observe({ pool }, (clock.monotonicMs() - startedMs) / 1000);
     }
   }
 
@@ -91,6 +113,7 @@ export class Pool {
     const settle = Promise.withResolvers<Grant>();
     const timer = this.#options.clock.after(timeoutMs, () => {
       this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+      this.#options.metrics?.catalogFailures.inc({ pool: this.#options.name, kind: "timeout" });
       const places = `all ${this.#options.maxConnections} connections of this node are in use`;
       settle.reject(unavailable(`${places}, and none became free within ${timeoutMs} ms`));
     });
@@ -101,7 +124,7 @@ export class Pool {
 
   /** Opens a session for a place that is the caller's, trying until the deadline. */
   async #open(deadlineMs: number): Promise<Connection> {
-    const { clock, random, open } = this.#options;
+    const { clock, random, open, metrics, name: pool } = this.#options;
     for (let delayMs = RECONNECT_FIRST_MS; ; delayMs = Math.min(2 * delayMs, RECONNECT_MOST_MS)) {
       try {
         const connection = await open();
@@ -109,10 +132,12 @@ export class Pool {
         await connection.close();
         throw closedError();
       } catch (error) {
+        metrics?.catalogFailures.inc({ pool, kind: "connect" });
         const waitMs = delayMs * (0.5 + random.next() / 2);
         const isLate = clock.monotonicMs() + waitMs > deadlineMs;
         if (isLate || this.#closed !== undefined || isRefusal(error) || error instanceof NotPrimary) {
           this.#vacate();
+          if (isLate) metrics?.catalogFailures.inc({ pool, kind: "timeout" });
           throw error instanceof EngineError ? error : unavailable(error);
         }
         await sleep(clock, waitMs);

@@ -1,7 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type {
-  Catalog,
   ColumnProbe,
   CreateTable,
   CrowdedDay,
@@ -13,32 +12,38 @@ import type {
   FlushOutcome,
   Lease,
   LedgerEntry,
+  Resolution,
   ScanPlan,
   ScanRequest,
   Snapshot,
   TableRecord,
   TimeRange,
 } from "../catalog.ts";
+import type { CatalogDatabase, RecordStore } from "../records.ts";
 import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { condemnExtents, findCrowdedDays, forgetExtents } from "./duties.ts";
+import { toTotals } from "../rows.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
 import { acquireLease, releaseLease } from "./leases.ts";
-import { committedStaged, findLedgerEntry, sweepLedger, sweepStaged } from "./ledger.ts";
+import { committedStaged, findLedgerEntry } from "./ledger.ts";
+import { PostgresRecords } from "./records.ts";
 import { ScanPlanner } from "./scan.ts";
 import { SchemaWriter } from "./schema-writer.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, Horizon, readHead, readSnapshots } from "./snapshots.ts";
-import { toTotals, verifyCatalog } from "./verify.ts";
+import { sweepCondemned, sweepLedger, sweepSnapshots, sweepStaged } from "./sweeps.ts";
+import { verifyCatalog } from "./verify.ts";
 
 /**
  * The catalog of a cluster: a PostgreSQL database that all nodes share. Every call asks the primary, so what one node
  * acknowledged every node shows; what is kept in memory is what never changes, or is brought up to date by a number
  * read from the database.
  */
-export class PostgresCatalog implements Catalog {
+export class PostgresCatalog implements CatalogDatabase {
+  readonly records: RecordStore;
   readonly #release: () => Promise<void>;
   readonly #database: Database;
   readonly #schema: SchemaReader;
@@ -60,6 +65,11 @@ export class PostgresCatalog implements Catalog {
     this.#horizon = new Horizon(database);
     this.#scans = new ScanPlanner(database, this.#schema);
     this.#filters = new FilterReader(database, this.#schema);
+    const records = new PostgresRecords(database);
+    this.records = {
+      rows: (sql, values) => this.#run(() => records.rows(sql, values)),
+      transact: (statements) => this.#run(() => records.transact(statements)),
+    };
   }
 
   createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
@@ -82,6 +92,10 @@ export class PostgresCatalog implements Catalog {
     return this.#run(() => this.#schema.table(database, name));
   }
 
+  resolve(database: string, tables: readonly string[]): Promise<Resolution | undefined> {
+    return this.#run(() => this.#schema.resolve(database, tables));
+  }
+
   tables(database: string): Promise<TableRecord[]> {
     return this.#run(() => this.#schema.tables(database));
   }
@@ -92,6 +106,10 @@ export class PostgresCatalog implements Catalog {
 
   setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {
     return this.#run(() => this.#schemaWriter.setRetention(tableId, days));
+  }
+
+  setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord> {
+    return this.#run(() => this.#schemaWriter.setClusterBy(tableId, columns));
   }
 
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord> {
@@ -222,8 +240,16 @@ export class PostgresCatalog implements Catalog {
     });
   }
 
-  sweepLedger(): Promise<number> {
-    return this.#run(() => sweepLedger(this.#database));
+  sweepLedger(asOfMs?: number): Promise<number> {
+    return this.#run(() => sweepLedger(this.#database, asOfMs));
+  }
+
+  sweepSnapshots(limit: number): Promise<number> {
+    return this.#run(() => sweepSnapshots(this.#database, limit));
+  }
+
+  sweepCondemned(madeBeforeMs: number, limit: number): Promise<number> {
+    return this.#run(() => sweepCondemned(this.#database, madeBeforeMs, limit));
   }
 
   verify(): Promise<void> {

@@ -1,20 +1,23 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, globSync, mkdtempSync, readFileSync, rmSync, openSync, closeSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, openSync, closeSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { systemRandom } from "../../core/random.ts";
-import type { Catalog } from "../catalog.ts";
+import type { CatalogDatabase } from "../records.ts";
 import { Connection, type Row } from "./connection.ts";
 import { NotPrimary } from "./errors.ts";
 import { openPostgresCatalog, type PostgresCatalogOptions } from "./postgres.ts";
+import { PostgresFolder } from "./postgres-folder.test-kit.ts";
 import { parsePostgresUrl } from "./url.ts";
 
 /** A PostgreSQL server of a test file, on a folder and a port of its own. */
 export type TestServer = {
   port: number;
+  /** Of the server's first process. */
+  readonly pid: number;
   /** The address of a database of that name, which need not exist. */
   url(database: string): string;
   /** Makes a database, empty or a copy of one that nobody is connected to, and gives its address. */
@@ -38,30 +41,17 @@ export const NO_FSYNC: ServerSettings = { fsync: "off", full_page_writes: "off" 
 
 const START_WITHIN_MS = 30_000;
 const POLL_MS = 20;
-const USER = "tester";
-
-/** The folder of the newest server programs of this machine; undefined where there are none. */
-export function postgresPrograms(): string | undefined {
-  const found = globSync("/usr/lib/postgresql/*/bin/initdb").toSorted((a, b) => versionIn(a) - versionIn(b));
-  const newest = found.at(-1);
-  if (newest !== undefined) return dirname(newest);
-  if (process.env["CI"] === "true") throw new Error("PostgreSQL is not installed (Debian: postgresql)");
-  return undefined;
-}
-
-function versionIn(path: string): number {
-  return Number(/postgresql\/(\d+)/.exec(path)?.[1] ?? 0);
-}
+const SUPERUSER = "tester";
 
 /** Starts a server, which owns its folder and the files. Throws with its log when it does not come up. */
 export async function startTestServer(
   programs: string,
   settings: ServerSettings,
   files: readonly string[] = [],
+  superuser = SUPERUSER,
 ): Promise<TestServer> {
-  const folder = mkdtempSync(join(tmpdir(), "engine-pg-"));
-  const server = new Server(programs, folder, await freePort(), settings);
-  return await started(server, () => server.initialize(files));
+  const server = new Server({ programs, settings, superuser }, files, await freePort());
+  return await started(server, () => server.initialize());
 }
 
 async function started(server: Server, prepare: () => void): Promise<TestServer> {
@@ -75,59 +65,43 @@ async function started(server: Server, prepare: () => void): Promise<TestServer>
   }
 }
 
+type ServerOptions = { programs: string; settings: ServerSettings; superuser: string };
+
 class Server implements TestServer {
   readonly port: number;
-  readonly #programs: string;
-  readonly #folder: string;
-  readonly #settings: ServerSettings;
-  /** Words before a command: PostgreSQL refuses to run as root. */
-  #prefix: string[] = [];
+  readonly #options: ServerOptions;
+  readonly #folder: PostgresFolder;
   #child: ChildProcess | undefined;
   #databases = 0;
 
-  constructor(programs: string, folder: string, port: number, settings: ServerSettings) {
-    this.#programs = programs;
-    this.#folder = folder;
+  constructor(options: ServerOptions, files: readonly string[], port: number) {
+    this.#options = options;
+    this.#folder = new PostgresFolder(options.programs, mkdtempSync(join(tmpdir(), "engine-pg-")), files);
     this.port = port;
-    this.#settings = settings;
   }
 
-  initialize(files: readonly string[]): void {
-    this.#own(files);
-    this.#run("initdb", "-D", this.#data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync");
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  initialize(): void {
+    this.#folder.initialize(this.#options.superuser);
   }
 
   async startStandby(): Promise<TestServer> {
-    const folder = mkdtempSync(join(tmpdir(), "engine-pg-"));
-    const standby = new Server(this.#programs, folder, await freePort(), this.#settings);
+    const standby = new Server(this.#options, [], await freePort());
     return await started(standby, () => standby.#copy(this.port));
   }
 
   #copy(port: number): void {
-    this.#own([]);
-    this.#run("pg_basebackup", "-D", this.#data, "-R", "-c", "fast", "-h", "127.0.0.1", "-p", String(port), "-U", USER);
-  }
-
-  #own(files: readonly string[]): void {
-    if (process.getuid?.() !== 0) return;
-    const [user, group] = [idOf("-u"), idOf("-g")];
-    for (const path of [this.#folder, ...files]) chownSync(path, user, group);
-    this.#prefix = ["setpriv", `--reuid=${user}`, `--regid=${group}`, "--clear-groups"];
-  }
-
-  #run(program: string, ...flags: string[]): void {
-    const [command = "", ...args] = [...this.#prefix, join(this.#programs, program), ...flags];
-    execFileSync(command, args, { cwd: this.#folder, stdio: ["ignore", "ignore", "inherit"] });
+    const from = ["-h", "127.0.0.1", "-p", String(port), "-U", this.#options.superuser];
+    this.#folder.run("pg_basebackup", "-D", this.#folder.data, "-R", "-c", "fast", ...from);
   }
 
   async start(): Promise<void> {
-    const settings = { listen_addresses: "127.0.0.1", max_connections: "200", ...this.#settings };
-    const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-    const program = join(this.#programs, "postgres");
-    const where = ["-D", this.#data, "-k", this.#folder, "-p", String(this.port)];
-    const [command = "", ...args] = [...this.#prefix, program, ...where, ...flags];
+    const [command, ...args] = this.#folder.server(this.port, { max_connections: "200", ...this.#options.settings });
     const log = openSync(this.#log, "a");
-    const child = spawn(command, args, { cwd: this.#folder, stdio: ["ignore", log, log] });
+    const child = spawn(command, args, { cwd: this.#folder.path, stdio: ["ignore", log, log] });
     closeSync(log);
     this.#child = child;
     const deadlineMs = systemClock.monotonicMs() + START_WITHIN_MS;
@@ -140,7 +114,7 @@ class Server implements TestServer {
   }
 
   url(database: string): string {
-    return `postgres://${USER}@127.0.0.1:${this.port}/${database}`;
+    return `postgres://${this.#options.superuser}@127.0.0.1:${this.port}/${database}`;
   }
 
   async createDatabase(template = this.url("template0")): Promise<string> {
@@ -170,7 +144,7 @@ class Server implements TestServer {
 
   async stop(): Promise<void> {
     await this.#end("SIGINT");
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.#folder.path, { recursive: true, force: true });
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
@@ -191,17 +165,9 @@ class Server implements TestServer {
     }
   }
 
-  get #data(): string {
-    return join(this.#folder, "data");
-  }
-
   get #log(): string {
-    return join(this.#folder, "log");
+    return join(this.#folder.path, "log");
   }
-}
-
-function idOf(flag: "-u" | "-g"): number {
-  return Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
 }
 
 async function freePort(): Promise<number> {
@@ -215,7 +181,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Opens a catalog as a server does. */
-export function openTestCatalog(url: string, options: Partial<PostgresCatalogOptions> = {}): Promise<Catalog> {
+export function openTestCatalog(url: string, options: Partial<PostgresCatalogOptions> = {}): Promise<CatalogDatabase> {
   return openPostgresCatalog({
     url,
     clock: systemClock,

@@ -1,12 +1,13 @@
 import type { Clock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
-import type { Catalog } from "../catalog.ts";
+import type { CatalogDatabase } from "../records.ts";
 import { Connection } from "./connection.ts";
 import { Database } from "./database.ts";
 import { toStartupError } from "./errors.ts";
 import { migrate, type Migration } from "./migrations.ts";
-import { Pool } from "./pool.ts";
+import { Pool, type PoolOptions } from "./pool.ts";
 import { PostgresCatalog } from "./postgres-catalog.ts";
 import { parsePostgresUrl, showAddress, type ServerAddress } from "./url.ts";
 
@@ -20,6 +21,7 @@ export type PostgresCatalogOptions = {
   maxConnections: number;
   /** How long a call waits for a connection. */
   acquireTimeoutMs: number;
+  metrics?: Metrics;
   /** For tests: what the time is, in place of the database's own clock. */
   nowMs?: () => number;
   /** For tests: other migrations than the program's. */
@@ -32,8 +34,8 @@ const LOCK_TIMEOUT_MS = 10_000;
 const MAX_WRITERS = 4;
 
 /** Opens the catalog, creating it where there is none. Rejects with `StartupError`. */
-export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<Catalog> {
-  const { clock, random, nowMs } = options;
+export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<CatalogDatabase> {
+  const { clock, random, nowMs, metrics } = options;
   const address = parsePostgresUrl(options.url);
   const pools = poolsTo(address, options);
   try {
@@ -49,22 +51,25 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     throw toStartupError(error, address);
   }
   const newCommitId = uuidV7Source(clock, random);
-  return new PostgresCatalog(new Database({ ...pools, clock, random, newCommitId, nowMs }), () => closePools(pools));
+  return new PostgresCatalog(new Database({ ...pools, clock, random, newCommitId, nowMs, metrics }), () =>
+    closePools(pools),
+  );
 }
 
 type Pools = { readers: Pool; writers: Pool };
 
 function poolsTo(address: ServerAddress, options: PostgresCatalogOptions): Pools {
-  const { clock, random, acquireTimeoutMs, maxConnections } = options;
+  const { clock, random, acquireTimeoutMs, maxConnections, metrics } = options;
   const session = { clock, connectTimeoutMs: acquireTimeoutMs, lockTimeoutMs: LOCK_TIMEOUT_MS };
   const open = () => Connection.open(address, session);
-  const poolOf = (most: number) => new Pool({ open, maxConnections: most, acquireTimeoutMs, clock, random });
+  const common = { open, acquireTimeoutMs, clock, random, metrics };
+  const poolOf = (name: PoolOptions["name"], most: number) => new Pool({ ...common, name, maxConnections: most });
   if (maxConnections === 1) {
-    const only = poolOf(1);
+    const only = poolOf("all", 1);
     return { readers: only, writers: only };
   }
   const most = Math.min(MAX_WRITERS, Math.floor(maxConnections / 2));
-  return { readers: poolOf(maxConnections - most), writers: poolOf(most) };
+  return { readers: poolOf("read", maxConnections - most), writers: poolOf("write", most) };
 }
 
 async function closePools({ readers, writers }: Pools): Promise<void> {

@@ -21,6 +21,8 @@ export class CuttingProxy {
   #late: (() => Promise<void>) | undefined;
   /** How many connections were cut. */
   cuts = 0;
+  /** How often a client has sent something and then waited, on all connections: what is sent at once counts once. */
+  roundTrips = 0;
 
   private constructor(server: Server, target: number) {
     this.#server = server;
@@ -69,12 +71,16 @@ export class CuttingProxy {
       socket.on("error", () => socket.destroy());
       socket.on("close", () => this.#sockets.delete(socket));
     }
+    let isWaiting = false;
     const forward = (data: Buffer) => void client.write(data);
     server.on("data", forward);
+    server.on("data", () => (isWaiting = false));
     server.on("close", () => client.destroy());
     const onClientClose = () => server.destroy();
     client.on("close", onClientClose);
     client.on("data", (data) => {
+      if (!isWaiting) this.roundTrips++;
+      isWaiting = true;
       const cut = this.#cut;
       if (cut === undefined || !data.includes(cut.text)) {
         server.write(data);

@@ -3,7 +3,8 @@ import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
-import { openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("restarts are not tested: PostgreSQL is not installed\n");

@@ -2,9 +2,11 @@ import { foldName } from "../../core/names.ts";
 import type { ColumnStats } from "../../format/types.ts";
 import type { ColumnRecord, ExtentRecord, PlannedExtent, ScanPlan, ScanRequest, TimeRange } from "../catalog.ts";
 import { ExtentIndex } from "../extent-index.ts";
+import { toSummary } from "../rows.ts";
+import { columnsNamed, StatsDecoder } from "../stats-decoder.ts";
 import type { Connection } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { columnsNamed, extentsBySeq, FIELDS, readableExtents, StatsDecoder, toSummary } from "./extents.ts";
+import { extentsBySeq, FIELDS, readableExtents } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
 
 /** Memory for the indexes of all tables together; the table of the scan at hand is kept in any case. */

@@ -3,6 +3,7 @@ import { LIMITS } from "../../core/limits.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
 import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
+import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
 import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
 import type { Database } from "./database.ts";
@@ -60,15 +61,17 @@ export class SchemaWriter {
     checkRetention(retentionDays);
     const existing = await this.#schema.table(database, name);
     if (existing !== undefined) return { table: existing, created: false };
-    const columns = columnsToCreate(request.columns).map((column, i) => ({
+    const specs = columnsToCreate(request.columns);
+    const clusterBy = encodeClusterBy(clusterColumns(specs, request.clusterBy ?? []));
+    const columns = specs.map((column, i) => ({
       id: i + 1,
       name: column.name,
       folded_name: foldName(column.name),
       type: formatColumnType(column.type),
     }));
     const [row] = await this.#database.write(
-      "SELECT engine.create_table($1, $2, $3, $4, $5::integer, $6::text::json) AS created",
-      [database, foldName(database), name, foldName(name), retentionDays ?? null, JSON.stringify(columns)],
+      "SELECT engine.create_clustered_table($1, $2, $3, $4, $5::integer, $6, $7::text::json) AS created",
+      [database, foldName(database), name, foldName(name), retentionDays ?? null, clusterBy, JSON.stringify(columns)],
     );
     const table = await this.#schema.table(database, name);
     if (table === undefined) throw new Error(`table ${name} vanished after it was created`);
@@ -98,6 +101,13 @@ export class SchemaWriter {
   async setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {
     checkRetention(days);
     await this.#database.write("SELECT engine.set_retention($1::bigint, $2::integer)", [tableId, days ?? null]);
+    return withoutNextId(await this.#existing(tableId));
+  }
+
+  async setClusterBy(tableId: number, wanted: readonly string[]): Promise<TableRecord> {
+    // Columns only ever come, so what this was judged by stays true.
+    const clusterBy = clusterColumns((await this.#existing(tableId)).columns, wanted);
+    await this.#database.write("SELECT engine.set_cluster_by($1::bigint, $2)", [tableId, encodeClusterBy(clusterBy)]);
     return withoutNextId(await this.#existing(tableId));
   }
 

@@ -1,8 +1,9 @@
 import { foldName } from "../../core/names.ts";
-import { parseColumnType } from "../../format/types.ts";
-import type { ColumnRecord, DatabaseRecord, TableRecord } from "../catalog.ts";
+import type { ColumnRecord, DatabaseRecord, Resolution, TableRecord } from "../catalog.ts";
+import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { isStorableText } from "../invariants.ts";
+import { toColumn } from "../rows.ts";
 import type { Connection, Parameter, Row } from "./connection.ts";
 import type { Database } from "./database.ts";
 
@@ -36,6 +37,27 @@ export class SchemaReader {
     const where = "WHERE d.folded_name = $1 AND t.folded_name = $2";
     const [table] = await this.#read(where, [foldName(database), foldName(name)]);
     return table === undefined ? undefined : withoutNextId(table);
+  }
+
+  async resolve(database: string, names: readonly string[]): Promise<Resolution | undefined> {
+    if (!isStorableText(database)) return undefined;
+    const wanted = names.filter(isStorableText).map(foldName);
+    return await this.#database.read(async (connection) => {
+      const rows = await connection.query(RESOLVE, [foldName(database), JSON.stringify(wanted)]);
+      const [first] = rows;
+      if (first === undefined) throw new Error("the catalog has no head");
+      if (first["known_id"] === null) return undefined;
+      const found = await this.#withColumns(
+        connection,
+        rows.filter((row) => row["id"] !== null),
+      );
+      const tables = new Map(found.map((table) => [foldName(table.name), withoutNextId(table)]));
+      return {
+        database: { id: Number(first["known_id"]), name: String(first["database"]) },
+        head: { id: Number(first["snapshot_id"]), committedAtMs: Number(first["committed_at_ms"]) },
+        tables: names.map((name) => tables.get(foldName(name))),
+      };
+    });
   }
 
   /** The table as it is now. */
@@ -72,12 +94,15 @@ export class SchemaReader {
 
   #read(where: string, parameters: readonly Parameter[]): Promise<StoredTable[]> {
     return this.#database.read(async (connection) => {
-      const rows = await connection.query(`${TABLE} ${where}`, parameters);
-      const columns = await this.#columnsOf(connection, rows);
-      return rows.flatMap((row) => {
-        const own = columns.get(Number(row["id"]));
-        return own === undefined ? [] : [this.#note(toTable(row, own))];
-      });
+      return await this.#withColumns(connection, await connection.query(`${TABLE} ${where}`, parameters));
+    });
+  }
+
+  async #withColumns(connection: Connection, rows: readonly Row[]): Promise<StoredTable[]> {
+    const columns = await this.#columnsOf(connection, rows);
+    return rows.flatMap((row) => {
+      const own = columns.get(Number(row["id"]));
+      return own === undefined ? [] : [this.#note(toTable(row, own))];
     });
   }
 
@@ -116,9 +141,16 @@ export class SchemaReader {
 
 const SEEN_TABLES = 10_000;
 
-const TABLE =
-  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days " +
-  "FROM engine.databases d JOIN engine.tables t ON t.database_id = d.id";
+const FIELDS =
+  "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days, t.cluster_by";
+
+const TABLE = `SELECT ${FIELDS} FROM engine.databases d JOIN engine.tables t ON t.database_id = d.id`;
+
+/** At least one row: the head, with or without a database, with or without tables. */
+const RESOLVE =
+  `SELECT h.snapshot_id, h.committed_at_ms, d.id AS known_id, ${FIELDS} FROM engine.head h ` +
+  "LEFT JOIN engine.databases d ON d.folded_name = $1 LEFT JOIN engine.tables t ON t.database_id = d.id " +
+  "AND t.folded_name = ANY (ARRAY(SELECT json_array_elements_text($2::text::json)))";
 
 const COLUMNS =
   "SELECT c.table_id, c.id, c.name, c.type, c.since_snapshot " +
@@ -137,6 +169,7 @@ function toTable(row: Row, columns: readonly ColumnRecord[]): StoredTable {
     name: String(row["name"]),
     schemaVersion: Number(row["schema_version"]),
     columns,
+    clusterBy: decodeClusterBy(row["cluster_by"]),
     nextColumnId: Number(row["next_column_id"]),
   };
   if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
@@ -145,12 +178,4 @@ function toTable(row: Row, columns: readonly ColumnRecord[]): StoredTable {
 
 export function withoutNextId({ nextColumnId: _next, ...table }: StoredTable): TableRecord {
   return table;
-}
-
-export function toColumn(row: Row): ColumnRecord {
-  const type = parseColumnType(String(row["type"]));
-  if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
-  const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
-  const sinceSnapshot = Number(row["since_snapshot"]);
-  return sinceSnapshot === 0 ? column : { ...column, sinceSnapshot };
 }

@@ -1,12 +1,9 @@
 import type { Lease, Snapshot } from "../catalog.ts";
 import { snapshotExpired } from "../refusals.ts";
-import type { Connection, Row } from "./connection.ts";
+import { toSnapshot } from "../rows.ts";
+import type { Connection } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
-
-export function toSnapshot(row: Row): Snapshot {
-  return { id: Number(row["id"]), committedAtMs: Number(row["committed_at_ms"]) };
-}
 
 export async function readHead(database: Database): Promise<Snapshot> {
   const [row] = await database.rows("SELECT snapshot_id AS id, committed_at_ms FROM engine.head");

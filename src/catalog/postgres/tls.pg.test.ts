@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { messageOf } from "../../core/errors.ts";
-import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("TLS is not tested: PostgreSQL is not installed\n");

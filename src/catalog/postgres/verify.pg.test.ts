@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { failureOf, aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.ts";
-import { NO_FSYNC, openTestCatalog, postgresPrograms, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("verification is not tested: PostgreSQL is not installed\n");
@@ -16,7 +17,7 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
   ["UPDATE engine.extents SET begin_snapshot = 9", "extentBeginsByHead"],
   ["UPDATE engine.extents SET end_snapshot = 2", "extentEndsAfterItBegins"],
   ["UPDATE engine.extents SET row_count = 0", "extentIsWellFormed"],
-  ["UPDATE engine.extents SET newest_ns = max_at_ns + 1", "noRowIsNewerThanItsTime"],
+  ["UPDATE engine.extents SET newest_ns = max_at_ns + 1", "extentsAreNoNewerThanTheirRows"],
   ["UPDATE engine.extents SET column_ids = '[9]'", "statisticsNameKnownColumns"],
   [`UPDATE engine.extent_stats SET stats = ${STATS}`, "nullCountFitsRows"],
   ["DELETE FROM engine.extent_stats", "extentsHaveStatistics"],
@@ -27,6 +28,8 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
   ["UPDATE engine.head SET last_seq = 0", "referencesExist"],
   ["UPDATE engine.table_totals SET row_count = 9", "totalsMatchLiveExtents"],
   ["UPDATE engine.ledger SET snapshot_id = 9", "ledgerPointsToSnapshot"],
+  ["DELETE FROM engine.snapshots WHERE id = 1", "ledgerPointsToSnapshot"],
+  ["UPDATE engine.tables SET oldest_snapshot = 9", "referencesExist"],
   ["INSERT INTO engine.condemned_extents SELECT id FROM engine.extents", "condemnedExtentsAreUnknown"],
 ];
 

@@ -1,3 +1,4 @@
+import "../../core/reports.ts";
 import { parentPort } from "node:worker_threads";
 import { openConnection } from "./open.ts";
 import { Reader } from "./reader.ts";

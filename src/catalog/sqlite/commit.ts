@@ -1,6 +1,7 @@
 import type { FlushCommit, FlushOutcome, LedgerEntry, NewExtent, Snapshot, TableRecord } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
-import { extentBeginsByHead, extentIsWellFormed, InvariantViolation, isStorableText } from "../invariants.ts";
+import { extentBeginsByHead, extentIsWellFormed, InvariantViolation } from "../invariants.ts";
+import { checkKeys } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
 import { addNewColumns } from "./columns.ts";
 import { refuseCondemned } from "./condemned.ts";
@@ -69,12 +70,9 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
 }
 
 function takenKeys(connection: Connection, { flush, nowMs }: FlushContext): LedgerEntry[] {
-  const keys = flush.ledger.map(({ key }) => key);
-  if (new Set(keys).size < keys.length) throw new Error("a flush has the same idempotency key twice");
-  for (const key of keys) {
-    if (!isStorableText(key)) throw new Error(`the idempotency key ${JSON.stringify(key)} cannot be stored`);
-  }
-  return keys.flatMap((key) => findLedgerEntry(connection, flush.tableId, key, nowMs) ?? []);
+  checkKeys(flush.ledger);
+  const asOfMs = Math.min(nowMs, flush.acceptedAtMs ?? nowMs);
+  return flush.ledger.flatMap(({ key }) => findLedgerEntry(connection, flush.tableId, key, asOfMs) ?? []);
 }
 
 const NS_PER_MS = 1_000_000n;

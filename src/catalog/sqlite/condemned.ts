@@ -10,6 +10,14 @@ export function condemnExtents(connection: Connection, ids: readonly string[]): 
   return ids.filter((id) => isCondemned(connection, id));
 }
 
+const SWEEP =
+  "DELETE FROM condemned_extents WHERE id IN (SELECT id FROM condemned_extents WHERE id < ? ORDER BY id LIMIT ?)";
+
+/** Forgets at most `limit` ids that sort before that one; returns how many it forgot. */
+export function sweepCondemnedIds(connection: Connection, before: string, limit: number): number {
+  return Number(connection.statement(SWEEP).run(before, limit).changes);
+}
+
 function isCondemned(connection: Connection, id: string): boolean {
   return connection.get("SELECT 1 FROM condemned_extents WHERE id = ?", id) !== undefined;
 }

@@ -1,9 +1,12 @@
-import type { ExtentRecord, ExtentSummary, PlannedExtent, TimeRange } from "../catalog.ts";
+import type { ColumnRecord, ExtentRecord, ExtentSummary, PlannedExtent, TimeRange } from "../catalog.ts";
 import type { IndexedExtent } from "../extent-index.ts";
-import type { ColumnStats, ExtentFormat } from "../../format/types.ts";
-import { isUniqueViolation } from "./errors.ts";
+import type { ColumnStats } from "../../format/types.ts";
+import { clampToInt64, INT64_MAX, INT64_MIN } from "../int64.ts";
+import { EXTENT_FIELDS, toSummary } from "../rows.ts";
+import { StatsDecoder } from "../stats-decoder.ts";
+import { decodeStats, ListParser } from "../stats-encoding.ts";
 import type { Connection, Row } from "./connection.ts";
-import { decodeStats, decodeStatsAt, ListParser, pickStats } from "../stats-encoding.ts";
+import { isUniqueViolation } from "./errors.ts";
 
 /**
  * Extents as rows, and the search by time.
@@ -19,9 +22,6 @@ export function spanClassOf(minAtNs: bigint, maxAtNs: bigint): number {
   return span === 0n ? 0 : span.toString(2).length;
 }
 
-const INT64_MIN = -(2n ** 63n);
-const INT64_MAX = 2n ** 63n - 1n;
-
 /** An extent on its way between threads: its statistics are still text. */
 export type RawExtent = { summary: ExtentSummary; names: string; values: string };
 
@@ -32,9 +32,7 @@ export function toExtentRecords(raw: readonly RawExtent[]): ExtentRecord[] {
   );
 }
 
-const FIELDS =
-  "seq, id, table_id, schema_version, object_key, format, format_version, row_count, size_bytes, checksum, " +
-  "min_at_ns, max_at_ns, begin_snapshot, end_snapshot, deleted_at_ms";
+const FIELDS = ["seq", ...EXTENT_FIELDS].join(", ");
 
 /** The classes in use by a table, by one index seek each. */
 const CLASSES = `
@@ -62,22 +60,17 @@ export function findExtents(
   { minNs = INT64_MIN, maxNs = INT64_MAX }: TimeRange,
 ): FoundExtent[] {
   if (minNs > maxNs || minNs > INT64_MAX || maxNs < INT64_MIN) return [];
-  const [lo, hi] = [clamp(minNs), clamp(maxNs)];
+  const [lo, hi] = [clampToInt64(minNs), clampToInt64(maxNs)];
   const found: FoundExtent[] = [];
   for (const row of connection.all(CLASSES, tableId)) {
     const spanClass = Number(row["c"]);
-    const leastMin = clamp(lo - (1n << BigInt(spanClass)));
+    const leastMin = clampToInt64(lo - (1n << BigInt(spanClass)));
     const statement = connection.exactStatement(OVERLAPPING);
     for (const extent of statement.iterate(tableId, spanClass, leastMin, hi, lo, atSnapshot)) {
       found.push({ seq: Number(extent["seq"]), summary: toSummary(extent) });
     }
   }
   return found.sort((a, b) => a.seq - b.seq);
-}
-
-function clamp(ns: bigint): bigint {
-  if (ns < INT64_MIN) return INT64_MIN;
-  return ns > INT64_MAX ? INT64_MAX : ns;
 }
 
 // Times never decrease from one snapshot to the next, so this is the order of the end snapshots.
@@ -106,7 +99,7 @@ export function findExpiredExtents(
   beforeNs: bigint,
   limit: number,
 ): ExtentSummary[] {
-  return connection.exactStatement(EXPIRED).all(tableId, clamp(beforeNs), limit).map(toSummary);
+  return connection.exactStatement(EXPIRED).all(tableId, clampToInt64(beforeNs), limit).map(toSummary);
 }
 
 /** The live extents of a table with these ids, with how new each is; fewer when some are not alive. */
@@ -123,16 +116,10 @@ export function findLiveExtents(
   });
 }
 
-/** Every extent, dead ones too, one at a time, with its class and how new it is, as stored. */
-export function* everyExtent(connection: Connection): Generator<StoredSummary> {
-  const sql = `SELECT ${FIELDS}, span_class, newest_ns FROM extents ORDER BY seq`;
-  for (const row of connection.exactStatement(sql).iterate()) {
-    const newestNs = row["newest_ns"] as bigint;
-    yield { seq: Number(row["seq"]), spanClass: Number(row["span_class"]), newestNs, summary: toSummary(row) };
-  }
+/** Rows of every extent, dead ones too, one at a time, with exact integers. */
+export function everyExtent(connection: Connection): Iterable<Row> {
+  return connection.exactStatement(`SELECT ${FIELDS}, span_class, newest_ns FROM extents ORDER BY seq`).iterate();
 }
-
-type StoredSummary = FoundExtent & { spanClass: number; newestNs: bigint };
 
 const INDEXED = "seq, begin_snapshot, end_snapshot, size_bytes, row_count, min_at_ns, max_at_ns";
 
@@ -170,100 +157,52 @@ export function extentsEndedSince(connection: Connection, tableId: number, since
   return rows.map((row) => ({ seq: Number(row["seq"]), endSnapshot: Number(row["end_snapshot"]) }));
 }
 
-/** Extents by number, in the order given; `names` gives the name of each column id. Lists of columns are shared. */
+/** Extents by number, in the order given. */
 export function extentsBySeq(
   connection: Connection,
   seqs: readonly number[],
-  names: ReadonlyMap<number, string>,
+  columns: readonly ColumnRecord[],
 ): PlannedExtent[] {
   const statement = connection.exactStatement(
     `SELECT ${FIELDS}, column_ids FROM extents JOIN extent_stats USING (seq) WHERE seq = ?`,
   );
-  const lists = new Map<string, readonly string[]>();
+  const decoder = new StatsDecoder(columns);
   return seqs.map((seq) => {
     const row = statement.get(seq);
     if (row === undefined) throw new Error(`there is no extent number ${seq} in the catalog`);
-    const ids = String(row["column_ids"]);
-    const columns = lists.get(ids) ?? (JSON.parse(ids) as number[]).map((id) => nameOf(id, names));
-    lists.set(ids, columns);
-    return Object.assign(toSummary(row), { columns });
+    return Object.assign(toSummary(row), { columns: decoder.columnsIn(String(row["column_ids"])) });
   });
 }
 
-function nameOf(id: number | undefined, names: ReadonlyMap<number, string>): string {
-  const name = id === undefined ? undefined : names.get(id);
-  if (name === undefined) throw new Error(`an extent has statistics for unknown column id ${id}`);
-  return name;
-}
-
-/** A row read with exact integers. */
-function toSummary(row: Row): ExtentSummary {
-  const summary: ExtentSummary = {
-    id: String(row["id"]),
-    key: String(row["object_key"]),
-    format: row["format"] as ExtentFormat,
-    formatVersion: Number(row["format_version"]),
-    rows: Number(row["row_count"]),
-    sizeBytes: Number(row["size_bytes"]),
-    checksum: String(row["checksum"]),
-    minAtNs: row["min_at_ns"] as bigint,
-    maxAtNs: row["max_at_ns"] as bigint,
-    tableId: Number(row["table_id"]),
-    schemaVersion: Number(row["schema_version"]),
-    beginSnapshot: Number(row["begin_snapshot"]),
-  };
-  if (row["end_snapshot"] !== null) summary.endSnapshot = Number(row["end_snapshot"]);
-  if (row["deleted_at_ms"] !== null) summary.deletedAtMs = Number(row["deleted_at_ms"]);
-  return summary;
-}
-
-/** Reads statistics of extents of one table; `names` gives the name of each column id. */
+/** Reads statistics of extents of one table. */
 export class StatsReader {
   readonly #connection: Connection;
-  readonly #names: ReadonlyMap<number, string>;
-  readonly #wanted: ReadonlySet<number> | undefined;
-  readonly #ids = new ListParser<number>();
-  #shape: StatsShape | undefined;
+  readonly #decoder: StatsDecoder;
+  readonly #wantsNone: boolean;
 
-  /** `wanted` are the ids of the columns whose statistics are asked for; all when absent. */
-  constructor(connection: Connection, names: ReadonlyMap<number, string>, wanted?: ReadonlySet<number>) {
+  /** `columns` are all of the table; `wanted` those whose statistics are asked for, all when absent. */
+  constructor(connection: Connection, columns: readonly ColumnRecord[], wanted?: readonly ColumnRecord[]) {
     this.#connection = connection;
-    this.#names = names;
-    this.#wanted = wanted;
+    this.#decoder = new StatsDecoder(columns, wanted);
+    this.#wantsNone = wanted?.length === 0;
   }
 
   read({ seq, summary }: FoundExtent): RawExtent {
-    if (this.#wanted?.size === 0) return { summary, ...NO_STATS };
-    const { shape, values } = this.#rowOf(seq);
-    const picked = this.#wanted === undefined ? values : pickStats(values, shape.positions);
-    return { summary, names: shape.encodedNames, values: picked };
+    if (this.#wantsNone) return { summary, ...NO_STATS };
+    return { summary, ...this.#decoder.encodedIn(...this.#textsOf(seq)) };
   }
 
   /** The same, read on this thread. */
   statsOf(seq: number): ColumnStats[] {
-    const { shape, values } = this.#rowOf(seq);
-    return decodeStatsAt(shape.names, shape.positions, values);
+    return this.#decoder.statsIn(...this.#textsOf(seq));
   }
 
-  #rowOf(seq: number): { shape: StatsShape; values: string } {
+  #textsOf(seq: number): [columnIds: string, values: string] {
     const row = this.#connection.get("SELECT column_ids, stats FROM extent_stats WHERE seq = ?", seq);
     if (row === undefined) throw new Error(`extent number ${seq} has no statistics in the catalog`);
-    return { shape: this.#shapeOf(String(row["column_ids"])), values: String(row["stats"]) };
-  }
-
-  // Extents in a row mostly have the same columns, and then the same names go to the other thread as one string.
-  #shapeOf(text: string): StatsShape {
-    const ids = this.#ids.parse(text);
-    if (this.#shape?.ids === ids) return this.#shape;
-    const positions = [...ids.keys()].filter((i) => this.#wanted?.has(ids[i] ?? 0) ?? true);
-    const names = positions.map((i) => nameOf(ids[i], this.#names));
-    this.#shape = { ids, positions, names, encodedNames: JSON.stringify(names) };
-    return this.#shape;
+    return [String(row["column_ids"]), String(row["stats"])];
   }
 }
-
-/** The columns of an extent's statistics, and which of them are wanted. */
-type StatsShape = { ids: readonly number[]; positions: number[]; names: string[]; encodedNames: string };
 
 const NO_STATS = { names: "[]", values: "[[],[],[]]" };
 

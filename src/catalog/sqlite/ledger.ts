@@ -1,27 +1,21 @@
 import type { LedgerEntry, NewLedgerEntry, Snapshot } from "../catalog.ts";
 import { LIMITS } from "../../core/limits.ts";
+import { toLedgerEntry } from "../rows.ts";
 import type { Connection } from "./connection.ts";
 
 const FIND =
   "SELECT snapshot_id, extent_count, row_count, size_bytes FROM ledger " +
   "WHERE table_id = ? AND key = ? AND created_at_ms > ?";
 
-/** The entry of a key, unless it is past its time to live. */
+/** The entry of a key, unless it was past its time to live then. */
 export function findLedgerEntry(
   connection: Connection,
   tableId: number,
   key: string,
-  nowMs: number,
+  asOfMs: number,
 ): LedgerEntry | undefined {
-  const row = connection.get(FIND, tableId, key, nowMs - LIMITS.idempotencyTtlMs);
-  if (row === undefined) return undefined;
-  return {
-    key,
-    extentCount: Number(row["extent_count"]),
-    rows: Number(row["row_count"]),
-    sizeBytes: Number(row["size_bytes"]),
-    snapshotId: Number(row["snapshot_id"]),
-  };
+  const row = connection.get(FIND, tableId, key, asOfMs - LIMITS.idempotencyTtlMs);
+  return row === undefined ? undefined : toLedgerEntry(key, row);
 }
 
 // An entry of the same key that is still there is past its time to live, or the commit would have found it.
@@ -42,7 +36,7 @@ export function insertLedgerEntry(
 const SWEEP =
   "DELETE FROM ledger WHERE (table_id, key) IN (SELECT table_id, key FROM ledger WHERE created_at_ms <= ? LIMIT ?)";
 
-/** Deletes at most `limit` entries that are past their time to live; returns how many it deleted. */
-export function sweepLedgerEntries(connection: Connection, nowMs: number, limit: number): number {
-  return Number(connection.statement(SWEEP).run(nowMs - LIMITS.idempotencyTtlMs, limit).changes);
+/** Deletes at most `limit` entries that were past their time to live then; returns how many it deleted. */
+export function sweepLedgerEntries(connection: Connection, asOfMs: number, limit: number): number {
+  return Number(connection.statement(SWEEP).run(asOfMs - LIMITS.idempotencyTtlMs, limit).changes);
 }

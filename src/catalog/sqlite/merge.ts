@@ -1,4 +1,5 @@
 import type { ExtentMerge, Snapshot, TableRecord } from "../catalog.ts";
+import { INT64_MIN } from "../int64.ts";
 import { mergesConserveRows } from "../invariants.ts";
 import { insertExtents, type EncodedExtent } from "./commit.ts";
 import { refuseCondemned } from "./condemned.ts";
@@ -44,8 +45,6 @@ export function mergeExtents(
   insertSnapshot(connection, snapshot);
   return snapshot;
 }
-
-const INT64_MIN = -(2n ** 63n);
 
 function tableOf(schema: SchemaReader, { tableId, schemaVersion }: EncodedMerge): TableRecord {
   const table = schema.tableById(tableId);

@@ -1,4 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
+import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 
 /**
@@ -16,6 +17,8 @@ const MIGRATIONS: readonly Migration[] = [
   addFilters,
   addColumnSnapshots,
   addBackgroundDuties,
+  addClusterColumns,
+  addAccessRecords,
 ];
 
 /**
@@ -261,3 +264,16 @@ CREATE TABLE staged (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX staged_by_age ON staged (committed_at_ms);
 `;
+
+function addClusterColumns(connection: Connection): void {
+  connection.db.exec(SCHEMA_6);
+}
+
+/** Names of columns as a JSON array: columns are never renamed or dropped. */
+const SCHEMA_6 = `
+ALTER TABLE tables ADD COLUMN cluster_by TEXT NOT NULL DEFAULT '[]';
+`;
+
+function addAccessRecords(connection: Connection): void {
+  connection.db.exec(ACCESS_RECORDS);
+}

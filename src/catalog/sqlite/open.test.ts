@@ -7,6 +7,7 @@ import { StartupError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, anExtent, column } from "../contract-fixtures.ts";
+import { ACCESS_RECORDS } from "../records-schema.ts";
 import { Connection } from "./connection.ts";
 import { migrate, type Migration } from "./migrations.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
@@ -115,6 +116,8 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("DROP TABLE extent_filters; DROP INDEX snapshots_by_time; DROP INDEX extents_by_table");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
+    db.exec("ALTER TABLE tables DROP COLUMN cluster_by");
+    for (const [, name] of ACCESS_RECORDS.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
     db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");
   });
@@ -128,6 +131,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
   const newestMs = Math.min((await catalog.head()).committedAtMs, Number((extents[0]?.maxAtNs ?? 0n) / 1_000_000n));
   expect(await catalog.expiredExtents(1, newestMs, 999)).toEqual([]);
   expect(await catalog.expiredExtents(1, newestMs + 1, 999)).toHaveLength(200);
+  expect((await catalog.table("d", "t"))?.clusterBy).toEqual([]);
   await catalog.verify();
   await catalog.close();
 });

@@ -9,7 +9,7 @@ import type {
   TableRecord,
   TimeRange,
 } from "../catalog.ts";
-import { foldName } from "../../core/names.ts";
+import { columnsNamed } from "../stats-decoder.ts";
 import type { Connection } from "./connection.ts";
 import { findCrowdedDays } from "./crowded.ts";
 import { findDeadExtents, findExpiredExtents, findExtents, StatsReader, type RawExtent } from "./extents.ts";
@@ -102,11 +102,8 @@ export class Reader {
 
   #statsReader(tableId: number, statsOf: readonly string[] | undefined): StatsReader {
     const columns = this.#schema.tableById(tableId)?.columns ?? [];
-    const names = new Map(columns.map(({ id, name }) => [id, name]));
-    if (statsOf === undefined) return new StatsReader(this.#connection, names);
-    const wantedNames = new Set(statsOf.map(foldName));
-    const wanted = columns.filter(({ name }) => wantedNames.has(foldName(name)));
-    return new StatsReader(this.#connection, names, new Set(wanted.map(({ id }) => id)));
+    const wanted = statsOf === undefined ? undefined : columnsNamed(columns, statsOf);
+    return new StatsReader(this.#connection, columns, wanted);
   }
 }
 

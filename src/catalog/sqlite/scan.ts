@@ -18,10 +18,6 @@ type Indexed = {
   forgotten: number;
 };
 
-function namesOf(columns: readonly ColumnRecord[]): Map<number, string> {
-  return new Map(columns.map(({ id, name }) => [id, name]));
-}
-
 /** Plans scans with an index per table, brought up to date before each: what is committed is seen at once. */
 export class ScanPlanner {
   readonly #connection: Connection;
@@ -47,14 +43,14 @@ export class ScanPlanner {
       (wanted) => this.#loader(columns, wanted),
     );
     this.#evict();
-    return { extents: extentsBySeq(this.#connection, seqs, namesOf(columns)), ...pruning };
+    return { extents: extentsBySeq(this.#connection, seqs, columns), ...pruning };
   }
 
   #loader(
     columns: readonly ColumnRecord[],
     wanted: readonly ColumnRecord[],
   ): (seq: number) => ReturnType<StatsReader["statsOf"]> {
-    const reader = new StatsReader(this.#connection, namesOf(columns), new Set(wanted.map(({ id }) => id)));
+    const reader = new StatsReader(this.#connection, columns, wanted);
     return (seq) => reader.statsOf(seq);
   }
 

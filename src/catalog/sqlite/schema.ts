@@ -1,7 +1,8 @@
 import type { ColumnRecord, DatabaseRecord, TableRecord } from "../catalog.ts";
+import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { foldName } from "../../core/names.ts";
-import { parseColumnType } from "../../format/types.ts";
+import { toColumn } from "../rows.ts";
 import type { Connection, Row } from "./connection.ts";
 
 /** Reads databases, tables and columns on one connection. */
@@ -60,6 +61,7 @@ export class SchemaReader {
       name: String(row["name"]),
       schemaVersion,
       columns: this.#columnsOf(id, schemaVersion),
+      clusterBy: decodeClusterBy(row["cluster_by"]),
     };
     if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
     return table;
@@ -79,17 +81,9 @@ export class SchemaReader {
 }
 
 const TABLE =
-  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days " +
+  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by " +
   "FROM databases d JOIN tables t ON t.database_id = d.id";
 
 function toDatabase(row: Row): DatabaseRecord {
   return { id: Number(row["id"]), name: String(row["name"]) };
-}
-
-export function toColumn(row: Row): ColumnRecord {
-  const type = parseColumnType(String(row["type"]));
-  if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
-  const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
-  const sinceSnapshot = Number(row["since_snapshot"]);
-  return sinceSnapshot === 0 ? column : { ...column, sinceSnapshot };
 }

@@ -1,6 +1,7 @@
 import type { Snapshot } from "../catalog.ts";
 import { headStrictlyIncreases, snapshotTimesNeverDecrease } from "../invariants.ts";
-import type { Connection, Row } from "./connection.ts";
+import { toSnapshot } from "../rows.ts";
+import type { Connection } from "./connection.ts";
 
 export function readHead(connection: Connection): Snapshot {
   const row = connection.get("SELECT id, committed_at_ms FROM snapshots ORDER BY id DESC LIMIT 1");
@@ -11,10 +12,6 @@ export function readHead(connection: Connection): Snapshot {
 /** Newest first. */
 export function readSnapshots(connection: Connection, limit: number): Snapshot[] {
   return connection.all("SELECT id, committed_at_ms FROM snapshots ORDER BY id DESC LIMIT ?", limit).map(toSnapshot);
-}
-
-export function toSnapshot(row: Row): Snapshot {
-  return { id: Number(row["id"]), committedAtMs: Number(row["committed_at_ms"]) };
 }
 
 /** The snapshot that would follow the head. A clock that went back repeats the head's time. */
@@ -28,6 +25,16 @@ export function nextSnapshot(connection: Connection, nowMs: number): Snapshot {
 
 export function insertSnapshot(connection: Connection, { id, committedAtMs }: Snapshot): void {
   connection.run("INSERT INTO snapshots (id, committed_at_ms) VALUES (?, ?)", id, committedAtMs);
+}
+
+// Number 0 stays.
+const SWEEP =
+  "DELETE FROM snapshots WHERE id IN " +
+  "(SELECT id FROM snapshots WHERE id > 0 AND id < (SELECT oldest_snapshot FROM meta) ORDER BY id LIMIT ?)";
+
+/** Forgets at most `limit` snapshots of which no table can be read; returns how many it forgot. */
+export function sweepUnreadableSnapshots(connection: Connection, limit: number): number {
+  return Number(connection.statement(SWEEP).run(limit).changes);
 }
 
 /** The newest snapshot committed at or before the time. */

@@ -1,5 +1,4 @@
 import type {
-  Catalog,
   ColumnProbe,
   CreateTable,
   CrowdedDay,
@@ -12,6 +11,7 @@ import type {
   Lease,
   LedgerEntry,
   NewExtent,
+  Resolution,
   ScanPlan,
   ScanRequest,
   Snapshot,
@@ -20,6 +20,7 @@ import type {
 } from "../catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
+import { startOfIds } from "../../core/ids.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type { EncodedExtent, EncodedFlush } from "./commit.ts";
 import type { Connection } from "./connection.ts";
@@ -29,10 +30,12 @@ import { findLedgerEntry } from "./ledger.ts";
 import type { ServerLock } from "./lock.ts";
 import type { OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
+import { readRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
+import type { CatalogDatabase, RecordStore } from "../records.ts";
 import { encodeStats } from "../stats-encoding.ts";
-import { ThreadClient } from "./thread-client.ts";
+import type { PartClient } from "./thread-client.ts";
 import { readTotals } from "./totals.ts";
 import type { Writer } from "./writer.ts";
 
@@ -46,17 +49,20 @@ const EXTENTS_PER_PROBING = 500;
 /** How every part of one catalog is opened. */
 export type OpenShared = Omit<OpenOptions, "part">;
 
-/** The connection of the caller's thread, and the threads. */
+/** The connection of the caller's thread, and the parts that have threads of their own. */
 export type Parts = {
   open: OpenShared;
   lock: ServerLock | undefined;
-  writer: ThreadClient<Writer>;
-  reader: ThreadClient<Reader>;
+  writer: PartClient<Writer>;
+  reader: PartClient<Reader>;
   local: Connection;
+  /** One more reader, for what takes long. Its death is its caller's alone: the catalog itself is well. */
+  openVerifier: () => Promise<PartClient<Reader>>;
 };
 
 /** The catalog over its parts, which `sqlite.ts` opens. Times are those of `clock`. */
-export class SqliteCatalog implements Catalog {
+export class SqliteCatalog implements CatalogDatabase {
+  readonly records: RecordStore;
   readonly #parts: Parts;
   readonly #clock: Clock;
   readonly #schema: SchemaReader;
@@ -68,6 +74,10 @@ export class SqliteCatalog implements Catalog {
     this.#parts = parts;
     this.#clock = clock;
     this.#schema = new SchemaReader(parts.local);
+    this.records = {
+      rows: (sql, values) => this.#lookUp(() => readRecords(parts.local, clock.nowMs(), { sql, values: values ?? [] })),
+      transact: (statements) => this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements)),
+    };
   }
 
   createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
@@ -90,6 +100,18 @@ export class SqliteCatalog implements Catalog {
     return this.#lookUp(() => this.#schema.table(database, name));
   }
 
+  resolve(database: string, tables: readonly string[]): Promise<Resolution | undefined> {
+    const { local } = this.#parts;
+    return this.#lookUp(() =>
+      local.read(() => {
+        const known = this.#schema.database(database);
+        if (known === undefined) return undefined;
+        const found = tables.map((name) => this.#schema.table(database, name));
+        return { database: known, head: readHead(local), tables: found };
+      }),
+    );
+  }
+
   tables(database: string): Promise<TableRecord[]> {
     return this.#run(() => this.#parts.reader.call("tables", database));
   }
@@ -100,6 +122,10 @@ export class SqliteCatalog implements Catalog {
 
   setRetention(tableId: number, days: number | undefined): Promise<TableRecord> {
     return this.#run(() => this.#parts.writer.call("setRetention", tableId, days));
+  }
+
+  setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord> {
+    return this.#run(() => this.#parts.writer.call("setClusterBy", tableId, columns));
   }
 
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord> {
@@ -267,17 +293,24 @@ export class SqliteCatalog implements Catalog {
     return this.#lookUp(() => this.#clock.nowMs());
   }
 
-  sweepLedger(): Promise<number> {
-    const nowMs = this.#clock.nowMs();
-    return this.#sweep((limit) => this.#parts.writer.call("sweepLedger", nowMs, limit));
+  sweepLedger(asOfMs = Infinity): Promise<number> {
+    const endedByMs = Math.min(this.#clock.nowMs(), asOfMs);
+    return this.#sweep((limit) => this.#parts.writer.call("sweepLedger", endedByMs, limit));
+  }
+
+  sweepSnapshots(most: number): Promise<number> {
+    return this.#sweep((limit) => this.#parts.writer.call("sweepSnapshots", limit), most);
+  }
+
+  sweepCondemned(madeBeforeMs: number, most: number): Promise<number> {
+    const before = startOfIds(madeBeforeMs);
+    return this.#sweep((limit) => this.#parts.writer.call("sweepCondemned", before, limit), most);
   }
 
   verify(): Promise<void> {
     return this.#run(async () => {
-      // If this thread dies, its one call is rejected; the catalog itself is well.
-      const verifier = new ThreadClient<Reader>("catalog-verifier", () => undefined);
+      const verifier = await this.#parts.openVerifier();
       try {
-        await verifier.open({ ...this.#parts.open, part: "reader" });
         await verifier.call("verify");
         await verifier.close();
       } finally {
@@ -312,13 +345,14 @@ export class SqliteCatalog implements Catalog {
     }
   }
 
-  /** Deletes in transactions of bounded size until one finds less than it may delete. */
-  #sweep(deleteSome: (limit: number) => Promise<number>): Promise<number> {
+  /** Deletes at most so many, in transactions of bounded size, until one finds less than it may delete. */
+  #sweep(deleteSome: (limit: number) => Promise<number>, most = Infinity): Promise<number> {
     return this.#run(async () => {
       for (let swept = 0; ;) {
-        const count = await deleteSome(DELETIONS_PER_TRANSACTION);
+        const limit = Math.min(DELETIONS_PER_TRANSACTION, most - swept);
+        const count = await deleteSome(limit);
         swept += count;
-        if (count < DELETIONS_PER_TRANSACTION) return swept;
+        if (count < limit || swept >= most) return swept;
       }
     });
   }

@@ -11,7 +11,6 @@ import { catalogContract } from "../contract.ts";
 import { Connection } from "./connection.ts";
 import { CROWDED } from "./crowded.ts";
 import { ADDED_SINCE, DEAD, EXPIRED, OVERLAPPING, spanClassOf } from "./extents.ts";
-import type { Parts } from "./sqlite-catalog.ts";
 import { openSqliteCatalog, openSqliteParts } from "./sqlite.ts";
 
 catalogContract("sqlite", async () => {
@@ -32,7 +31,7 @@ describe("the sqlite catalog", () => {
   let folder: string;
   let path: string;
   let catalog: Catalog;
-  let parts: Parts;
+  let parts: Awaited<ReturnType<typeof openSqliteParts>>["parts"];
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { Catalog } from "../catalog.ts";
+import type { CatalogDatabase } from "../records.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { toStartupError } from "./errors.ts";
@@ -38,12 +38,16 @@ const BUSY_TIMEOUT_MS = 15_000;
 /** What a look-up on the caller's thread waits at most; in WAL mode it waits only while another process recovers the log. */
 const LOOKUP_BUSY_TIMEOUT_MS = 1_000;
 /** Opens the catalog, creating it where there is none. Rejects with `StartupError`. */
-export async function openSqliteCatalog(options: SqliteCatalogOptions): Promise<Catalog> {
+export async function openSqliteCatalog(options: SqliteCatalogOptions): Promise<CatalogDatabase> {
   return (await openSqliteParts(options)).catalog;
 }
 
+type ThreadParts = Parts & { writer: ThreadClient<Writer>; reader: ThreadClient<Reader> };
+
 /** The catalog with its parts, for tests that break one. */
-export async function openSqliteParts(options: SqliteCatalogOptions): Promise<{ catalog: Catalog; parts: Parts }> {
+export async function openSqliteParts(
+  options: SqliteCatalogOptions,
+): Promise<{ catalog: CatalogDatabase; parts: ThreadParts }> {
   let path = resolve(options.path);
   let lock: ServerLock | undefined;
   let catalog: SqliteCatalog | undefined;
@@ -75,16 +79,27 @@ async function openParts(
   open: OpenShared,
   lock: ServerLock | undefined,
   onDeath: (reason: Error) => void,
-): Promise<Parts> {
+): Promise<ThreadParts> {
   const writer = new ThreadClient<Writer>("catalog-writer", onDeath);
   const reader = new ThreadClient<Reader>("catalog-reader", onDeath);
   try {
     await writer.open({ ...open, part: "writer" });
     await reader.open({ ...open, part: "reader" });
     const local = openConnection({ ...open, part: "reader", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
-    return { open, lock, writer, reader, local };
+    return { open, lock, writer, reader, local, openVerifier: () => openVerifier(open) };
   } catch (error) {
     await Promise.all([reader.terminate(), writer.terminate()]);
+    throw error;
+  }
+}
+
+async function openVerifier(open: OpenShared): Promise<ThreadClient<Reader>> {
+  const verifier = new ThreadClient<Reader>("catalog-verifier", () => undefined);
+  try {
+    await verifier.open({ ...open, part: "reader" });
+    return verifier;
+  } catch (error) {
+    await verifier.terminate();
     throw error;
   }
 }

@@ -1,10 +1,10 @@
 import type { Snapshot } from "../catalog.ts";
-import { isStorableText } from "../invariants.ts";
+import { checkStagedId } from "../flush-checks.ts";
 import type { Connection } from "./connection.ts";
 
 /** The snapshot that a staged object was committed with. Throws for an id that no object may have. */
 export function findStaged(connection: Connection, id: string): number | undefined {
-  if (!isStorableText(id)) throw new Error(`the staged object id ${JSON.stringify(id)} cannot be stored`);
+  checkStagedId(id);
   const snapshotId = connection.get("SELECT snapshot_id FROM staged WHERE id = ?", id)?.["snapshot_id"];
   return snapshotId === undefined ? undefined : Number(snapshotId);
 }

@@ -13,6 +13,23 @@ type PartOf<M> = Result<M> extends Generator<infer P> ? P : never;
 /** Calls waiting for one thread; past it the thread is so far behind that a caller is better told so. */
 const MAX_PENDING_CALLS = 4_096;
 
+/** The caller's side of one part of the catalog, wherever that runs. Calls are answered in order. */
+export interface PartClient<Api> {
+  call<K extends MethodOf<Api>>(method: K, ...args: Arguments<Api[K]>): Promise<Result<Api[K]>>;
+  /** Calls a method that answers in parts; resolves after the last. */
+  stream<K extends MethodOf<Api>>(
+    method: K,
+    args: Arguments<Api[K]>,
+    onPart: (part: PartOf<Api[K]>) => void,
+  ): Promise<void>;
+  /** Closes the part's connection after all calls made before; resolves when the part has ended. */
+  close(): Promise<void>;
+  /** Ends the part at once: for a catalog that has failed, or was never opened. */
+  terminate(): Promise<void>;
+  /** Rejects everything that waits and everything to come. */
+  fail(reason: Error): void;
+}
+
 type Pending = { settle: PromiseWithResolvers<unknown>; onPart: ((part: unknown) => void) | undefined };
 
 /**
@@ -20,7 +37,7 @@ type Pending = { settle: PromiseWithResolvers<unknown>; onPart: ((part: unknown)
  * waits is rejected with the reason, and so is every later one; a thread is not started again, because what it was
  * doing when it died is not known.
  */
-export class ThreadClient<Api> {
+export class ThreadClient<Api> implements PartClient<Api> {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
   readonly #onDeath: (reason: Error) => void;
@@ -56,7 +73,6 @@ export class ThreadClient<Api> {
     return this.#send(method, args) as Promise<Result<Api[K]>>;
   }
 
-  /** Calls a method that answers in parts; resolves after the last. */
   async stream<K extends MethodOf<Api>>(
     method: K,
     args: Arguments<Api[K]>,
@@ -65,7 +81,6 @@ export class ThreadClient<Api> {
     await this.#send(method, args, onPart as (part: unknown) => void);
   }
 
-  /** Closes the thread's connection after all calls made before; resolves when the thread has ended. */
   async close(): Promise<void> {
     if (this.#death !== undefined) return;
     const ended = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
@@ -75,7 +90,6 @@ export class ThreadClient<Api> {
     await ended;
   }
 
-  /** Ends the thread at once: for a catalog that has failed, or was never opened. */
   async terminate(): Promise<void> {
     this.#closing = true;
     await this.#worker.terminate();
@@ -86,7 +100,6 @@ export class ThreadClient<Api> {
     void this.#worker.terminate();
   }
 
-  /** Rejects everything that waits and everything to come. */
   fail(reason: Error): void {
     if (this.#death !== undefined) return;
     this.#death = reason;

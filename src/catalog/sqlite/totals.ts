@@ -1,15 +1,11 @@
 import type { TableTotals } from "../invariants.ts";
+import { toTotals } from "../rows.ts";
 import type { Connection } from "./connection.ts";
 
 /** Rows, live extents and bytes of a table at the head. */
 export function readTotals(connection: Connection, tableId: number): TableTotals {
   const sql = "SELECT row_count, extent_count, size_bytes FROM table_totals WHERE table_id = ?";
-  const row = connection.get(sql, tableId);
-  return {
-    rows: Number(row?.["row_count"] ?? 0),
-    extents: Number(row?.["extent_count"] ?? 0),
-    sizeBytes: Number(row?.["size_bytes"] ?? 0),
-  };
+  return toTotals(connection.get(sql, tableId));
 }
 
 const ADD =

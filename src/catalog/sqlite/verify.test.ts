@@ -77,6 +77,7 @@ describe("verify", () => {
     ["totalsMatchLiveExtents", "UPDATE table_totals SET row_count = row_count + 1"],
     ["totalsMatchLiveExtents", "UPDATE extents SET end_snapshot = NULL, deleted_at_ms = NULL"],
     ["ledgerPointsToSnapshot", "UPDATE ledger SET snapshot_id = 9"],
+    ["ledgerPointsToSnapshot", "DELETE FROM snapshots WHERE id = 1"],
     ["columnIdsAreNeverReused", "UPDATE tables SET next_column_id = 2"],
     ["columnNamesAreUnique", "UPDATE columns SET name = 'AT', folded_name = 'at' || char(0) WHERE id = 2"],
     ["columnsComeByTheSchemaVersion", "UPDATE columns SET since_version = 2 WHERE id = 2"],

@@ -1,27 +1,10 @@
-import type { ColumnRecord, Snapshot } from "../catalog.ts";
-import { foldName } from "../../core/names.ts";
-import {
-  columnIdsAreNeverReused,
-  columnNamesAreUnique,
-  condemnedExtentsAreUnknown,
-  extentBeginsByHead,
-  extentEndsAfterItBegins,
-  extentIsWellFormed,
-  filtersAreOneToAColumn,
-  headStrictlyIncreases,
-  InvariantViolation,
-  ledgerPointsToSnapshot,
-  nullCountFitsRows,
-  snapshotTimesNeverDecrease,
-  statisticsNameKnownColumns,
-  totalsMatchLiveExtents,
-  type TableTotals,
-} from "../invariants.ts";
-import type { Connection } from "./connection.ts";
+import type { Snapshot } from "../catalog.ts";
+import { condemnedExtentsAreUnknown, InvariantViolation, ledgerPointsToSnapshot } from "../invariants.ts";
+import { toBigint } from "../rows.ts";
+import { ExtentVerifier, SnapshotVerifier, verifyTable, type ExtentParts, type KnownColumns } from "../verification.ts";
+import type { Connection, Row } from "./connection.ts";
 import { everyExtent, spanClassOf } from "./extents.ts";
-import { toColumn } from "./schema.ts";
-import { readHead, toSnapshot } from "./snapshots.ts";
-import { decodeStats, ListParser } from "../stats-encoding.ts";
+import { readHead } from "./snapshots.ts";
 import { readTotals } from "./totals.ts";
 
 /** Checks the file and then every invariant, in one read transaction. Throws at the first that does not hold. */
@@ -44,110 +27,67 @@ function verifyFile(connection: Connection): void {
 }
 
 function verifySnapshots(connection: Connection): void {
-  let previous: Snapshot | undefined;
-  for (const row of connection.statement("SELECT id, committed_at_ms FROM snapshots ORDER BY id").iterate()) {
-    const snapshot = toSnapshot(row);
-    if (previous !== undefined) {
-      headStrictlyIncreases(previous, snapshot);
-      snapshotTimesNeverDecrease(previous, snapshot);
-    }
-    previous = snapshot;
-  }
+  const verifier = new SnapshotVerifier();
+  const rows = connection.statement("SELECT id, committed_at_ms FROM snapshots ORDER BY id").iterate();
+  for (const row of rows) verifier.add(row);
   oldestSnapshotExists(connection);
 }
 
+/** Of all tables, and of those whose own is later: an earlier one says nothing, and may have been forgotten. */
+const FLOORS =
+  "SELECT oldest_snapshot AS id FROM meta UNION " +
+  "SELECT max(t.oldest_snapshot, m.oldest_snapshot) FROM tables t, meta m";
+
 function oldestSnapshotExists(connection: Connection): void {
-  const floors = "SELECT oldest_snapshot AS id FROM meta UNION SELECT oldest_snapshot FROM tables";
-  const [missing] = connection.all(`${floors} EXCEPT SELECT id FROM snapshots`);
+  const [missing] = connection.all(`${FLOORS} EXCEPT SELECT id FROM snapshots`);
   if (missing === undefined) return;
   const text = `the oldest readable snapshot ${String(missing["id"])} does not exist`;
   throw new InvariantViolation("oldestSnapshotExists", text);
 }
 
-/** Column names by id, by table id. */
-type KnownColumns = Map<number, Map<number, string>>;
-
 function verifyTables(connection: Connection): KnownColumns {
-  const known: KnownColumns = new Map();
-  for (const row of connection.all("SELECT id, name, folded_name, next_column_id, schema_version FROM tables")) {
-    const id = Number(row["id"]);
-    namesAreFolded(`table ${id}`, row["name"], row["folded_name"]);
-    const columns = verifyColumns(connection, id, Number(row["schema_version"]));
-    columnIdsAreNeverReused(id, columns, Number(row["next_column_id"]));
-    columnNamesAreUnique(id, columns);
-    known.set(id, new Map(columns.map((column) => [column.id, column.name])));
-  }
-  return known;
-}
-
-function verifyColumns(connection: Connection, tableId: number, schemaVersion: number): ColumnRecord[] {
   const sql = "SELECT * FROM columns WHERE table_id = ? ORDER BY id";
-  return connection.all(sql, tableId).map((row) => {
-    const column = toColumn(row);
-    namesAreFolded(`column ${column.id} of table ${tableId}`, row["name"], row["folded_name"]);
-    const since = Number(row["since_version"]);
-    if (since >= 1 && since <= schemaVersion) return column;
-    const text = `column ${column.id} of table ${tableId} is of version ${since}, the table of ${schemaVersion}`;
-    throw new InvariantViolation("columnsComeByTheSchemaVersion", text);
-  });
-}
-
-function namesAreFolded(what: string, name: unknown, folded: unknown): void {
-  if (foldName(String(name)) === folded) return;
-  throw new InvariantViolation("namesAreFolded", `${what} is stored as ${String(name)} and ${String(folded)}`);
+  const tables = connection.all("SELECT * FROM tables");
+  return new Map(
+    tables.map((table) => {
+      const id = Number(table["id"]);
+      return [id, verifyTable(table, connection.all(sql, id))];
+    }),
+  );
 }
 
 function verifyExtents(connection: Connection, head: Snapshot, columns: KnownColumns): void {
-  const totals = new Map<number, TableTotals>([...columns.keys()].map((id) => [id, NO_EXTENTS]));
-  const verifyStats = statsVerifier(connection, columns);
-  for (const { seq, spanClass, newestNs, summary } of everyExtent(connection)) {
-    extentIsWellFormed(summary);
-    extentBeginsByHead(summary, head);
-    extentEndsAfterItBegins(summary, head);
-    if (spanClass !== spanClassOf(summary.minAtNs, summary.maxAtNs)) {
-      throw new InvariantViolation("spanClassMatchesSpan", `extent ${summary.id} has the class ${spanClass}`);
-    }
-    if (newestNs > summary.maxAtNs) {
-      throw new InvariantViolation("extentsAreNoNewerThanTheirRows", `extent ${summary.id} is as new as ${newestNs}`);
-    }
-    verifyStats(seq, summary);
-    if (summary.endSnapshot !== undefined) continue;
-    const sum = totals.get(summary.tableId) ?? NO_EXTENTS;
-    totals.set(summary.tableId, {
-      rows: sum.rows + summary.rows,
-      extents: sum.extents + 1,
-      sizeBytes: sum.sizeBytes + summary.sizeBytes,
-    });
+  const verifier = new ExtentVerifier(head, columns);
+  for (const row of everyExtent(connection)) {
+    verifier.add(row, partsOf(connection, Number(row["seq"])));
+    verifySpanClass(row);
   }
-  for (const [tableId, counted] of totals) totalsMatchLiveExtents(tableId, readTotals(connection, tableId), counted);
+  verifier.verifyTotals((tableId) => readTotals(connection, tableId));
 }
 
-const NO_EXTENTS: TableTotals = { rows: 0, extents: 0, sizeBytes: 0 };
+function verifySpanClass(row: Row): void {
+  const spanClass = Number(row["span_class"]);
+  if (spanClass === spanClassOf(toBigint(row["min_at_ns"]), toBigint(row["max_at_ns"]))) return;
+  throw new InvariantViolation("spanClassMatchesSpan", `extent ${String(row["id"])} has the class ${spanClass}`);
+}
 
-type StatsVerifier = (seq: number, extent: { id: string; tableId: number; rows: number }) => void;
-
-function statsVerifier(connection: Connection, columns: KnownColumns): StatsVerifier {
-  const parser = new ListParser<number>();
-  const idsOf = new Map([...columns].map(([tableId, names]) => [tableId, new Set(names.keys())]));
-  return (seq, { id, tableId, rows }) => {
-    const row = connection.get("SELECT column_ids, stats FROM extent_stats WHERE seq = ?", seq);
-    if (row === undefined) throw new InvariantViolation("extentsHaveStatistics", `extent ${id} has none`);
-    const ids = parser.parse(String(row["column_ids"]));
-    statisticsNameKnownColumns(id, ids, idsOf.get(tableId) ?? new Set());
-    const names = ids.map((columnId) => columns.get(tableId)?.get(columnId) ?? "");
-    for (const { name, nullCount } of decodeStats(names, String(row["stats"]))) {
-      nullCountFitsRows(id, name, nullCount, rows);
-    }
-    const filters = connection.all("SELECT column_id, kind FROM extent_filters WHERE seq = ?", seq);
-    const keys = filters.map((filter) => ({ columnId: Number(filter["column_id"]), kind: String(filter["kind"]) }));
-    filtersAreOneToAColumn(id, keys, idsOf.get(tableId) ?? new Set());
+function partsOf(connection: Connection, seq: number): ExtentParts {
+  const stats = connection.get("SELECT column_ids, stats FROM extent_stats WHERE seq = ?", seq);
+  const filters = connection.all("SELECT column_id, kind FROM extent_filters WHERE seq = ?", seq);
+  return {
+    columnIds: stats?.["column_ids"],
+    stats: stats?.["stats"],
+    filters: filters.map((filter) => ({ columnId: Number(filter["column_id"]), kind: String(filter["kind"]) })),
   };
 }
 
+// Snapshots before the oldest readable one may have been forgotten.
+const DANGLING_ENTRY =
+  "SELECT table_id, snapshot_id FROM ledger WHERE snapshot_id >= (SELECT oldest_snapshot FROM meta) " +
+  "AND snapshot_id NOT IN (SELECT id FROM snapshots) LIMIT 1";
+
 function verifyLedger(connection: Connection): void {
-  const sql =
-    "SELECT l.table_id, l.snapshot_id FROM ledger l LEFT JOIN snapshots s ON s.id = l.snapshot_id WHERE s.id IS NULL";
-  const [row] = connection.all(`${sql} LIMIT 1`);
+  const row = connection.get(DANGLING_ENTRY);
   if (row !== undefined) ledgerPointsToSnapshot(Number(row["table_id"]), Number(row["snapshot_id"]), false);
 }
 

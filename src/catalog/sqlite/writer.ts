@@ -10,19 +10,22 @@ import type {
 import { EngineError } from "../../core/errors.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
+import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
 import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
+import type { Statement, TransactOutcome } from "../records.ts";
 import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
-import { condemnExtents } from "./condemned.ts";
+import { condemnExtents, sweepCondemnedIds } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
 import { endExtent } from "./extents.ts";
 import { expireSnapshots, expireTable, holdSnapshots, releaseSnapshots } from "./holds.ts";
 import { acquireLease, checkLease, releaseLease } from "./leases.ts";
 import { sweepLedgerEntries } from "./ledger.ts";
 import { mergeExtents, type EncodedMerge } from "./merge.ts";
+import { outcomeOf, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
-import { insertSnapshot, nextSnapshot, readOldestSnapshot } from "./snapshots.ts";
+import { insertSnapshot, nextSnapshot, readOldestSnapshot, sweepUnreadableSnapshots } from "./snapshots.ts";
 import { sweepStagedEntries } from "./staged.ts";
 import { addToTotals } from "./totals.ts";
 
@@ -52,8 +55,9 @@ export class Writer {
       const existing = this.#schema.table(request.database, request.name);
       if (existing !== undefined) return { table: existing, created: false };
       const columns = columnsToCreate(request.columns);
+      const clusterBy = clusterColumns(columns, request.clusterBy ?? []);
       const { database } = this.#ensureDatabase(request.database);
-      return { table: this.#insertTable(database.id, request, columns), created: true };
+      return { table: this.#insertTable(database.id, { ...request, columns, clusterBy }), created: true };
     });
   }
 
@@ -75,6 +79,17 @@ export class Writer {
       const table = this.#schema.tableById(tableId);
       if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
       return table;
+    });
+  }
+
+  setClusterBy(tableId: number, columns: readonly string[]): TableRecord {
+    return this.#write(() => {
+      const table = this.#schema.tableById(tableId);
+      if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+      const clusterBy = clusterColumns(table.columns, columns);
+      this.#connection.run("UPDATE tables SET cluster_by = ? WHERE id = ?", encodeClusterBy(clusterBy), tableId);
+      bumpGeneration(this.#connection);
+      return { ...table, clusterBy };
     });
   }
 
@@ -149,12 +164,24 @@ export class Writer {
     return true;
   }
 
-  sweepLedger(nowMs: number, limit: number): number {
-    return this.#write(() => sweepLedgerEntries(this.#connection, nowMs, limit));
+  sweepLedger(asOfMs: number, limit: number): number {
+    return this.#write(() => sweepLedgerEntries(this.#connection, asOfMs, limit));
+  }
+
+  sweepSnapshots(limit: number): number {
+    return this.#write(() => sweepUnreadableSnapshots(this.#connection, limit));
+  }
+
+  sweepCondemned(before: string, limit: number): number {
+    return this.#write(() => sweepCondemnedIds(this.#connection, before, limit));
   }
 
   sweepStaged(beforeMs: number, limit: number): number {
     return this.#write(() => sweepStagedEntries(this.#connection, beforeMs, limit));
+  }
+
+  transactRecords(nowMs: number, statements: readonly Statement[]): TransactOutcome {
+    return outcomeOf(() => this.#connection.write(() => runRecords(this.#connection, nowMs, statements)));
   }
 
   #forgettableExtent(id: string): number | undefined {
@@ -177,12 +204,13 @@ export class Writer {
     return { database: { id: Number(lastInsertRowid), name }, created: true };
   }
 
-  #insertTable(databaseId: number, request: CreateTable, columns: readonly ColumnSpec[]): TableRecord {
+  #insertTable(databaseId: number, request: Required<Pick<CreateTable, "clusterBy">> & CreateTable): TableRecord {
     const sql =
-      "INSERT INTO tables (database_id, name, folded_name, schema_version, next_column_id, retention_days) " +
-      "VALUES (?, ?, ?, 1, 1, ?)";
-    const { name, retentionDays } = request;
-    const inserted = this.#connection.statement(sql).run(databaseId, name, foldName(name), retentionDays ?? null);
+      "INSERT INTO tables (database_id, name, folded_name, schema_version, next_column_id, retention_days, cluster_by) " +
+      "VALUES (?, ?, ?, 1, 1, ?, ?)";
+    const { name, columns, retentionDays, clusterBy } = request;
+    const settings = [retentionDays ?? null, encodeClusterBy(clusterBy)];
+    const inserted = this.#connection.statement(sql).run(databaseId, name, foldName(name), ...settings);
     const tableId = Number(inserted.lastInsertRowid);
     this.#connection.run("INSERT INTO table_totals VALUES (?, 0, 0, 0)", tableId);
     insertColumns(this.#connection, tableId, columns, 0);

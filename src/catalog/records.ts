@@ -1,0 +1,47 @@
+import type { Catalog } from "./catalog.ts";
+
+/**
+ * Records: what the program keeps in rows and what is no extent: users, tokens, credentials, jobs, and so on. They live
+ * in the database of the catalog, so a cluster has them once, and a backup of the catalog is a backup of them.
+ *
+ * Modules above the catalog own their tables and statements (the tables are made by its migrations, `records-schema.ts`)
+ * and write them in the vocabulary that SQLite and PostgreSQL share: `?` for a value, `ON CONFLICT`, `RETURNING`, common
+ * table expressions that read. Integers are times in ms, counts and flags (0 or 1), all within 2^53; everything else is
+ * text.
+ */
+export interface RecordStore {
+  /** One statement that only reads, as of now; bounded by its own LIMIT, for SQLite answers on the caller's thread. */
+  rows(sql: string, values?: readonly RecordValue[]): Promise<RecordRow[]>;
+  /**
+   * All statements in one serializable transaction, or none. A statement that says how many rows it must return, and
+   * returns another number, undoes the transaction: that is how a change makes sure of what it rests on. Conflicts are
+   * repeated. Errors are those of `Catalog`: one that is no `EngineError` leaves open whether the change happened.
+   */
+  transact(statements: readonly Statement[]): Promise<TransactOutcome>;
+}
+
+/** A catalog with the records that lie beside it. */
+export type CatalogDatabase = Catalog & { readonly records: RecordStore };
+
+/** `{ nowPlusMs }` is the time of the database, in ms since 1970, plus so many ms: nodes' clocks may differ. */
+export type RecordValue = string | number | null | { readonly nowPlusMs: number };
+
+export const NOW: RecordValue = { nowPlusMs: 0 };
+
+/** A row by column name. Read numbers with `Number(…)`: PostgreSQL gives them as text. */
+export type RecordRow = Record<string, unknown>;
+
+export type Statement = {
+  sql: string;
+  values?: readonly RecordValue[];
+  /** How many rows it must return (a statement that changes returns rows by `RETURNING`). */
+  mustReturn?: number;
+};
+
+/** What each statement returned; or which one did not return what it must, and then nothing has happened. */
+export type TransactOutcome = { done: true; rows: RecordRow[][] } | { done: false; failed: number };
+
+/** Where the guard of a transaction fails. */
+export function isUnmet({ mustReturn }: Statement, rows: readonly RecordRow[] | undefined): boolean {
+  return mustReturn !== undefined && rows?.length !== mustReturn;
+}

@@ -1,0 +1,85 @@
+import { parseColumnType, type ExtentFormat } from "../format/types.ts";
+import type { ColumnRecord, ExtentSummary, LedgerEntry, Snapshot } from "./catalog.ts";
+import type { TableTotals } from "./invariants.ts";
+
+/**
+ * Rows of the database as records. Both drivers call their columns the same; an integer is a number, a bigint or text,
+ * as the driver reads it.
+ */
+type Row = Readonly<Record<string, unknown>>;
+
+/** The columns of `extents` that `toSummary` reads. */
+export const EXTENT_FIELDS = [
+  "id",
+  "table_id",
+  "schema_version",
+  "object_key",
+  "format",
+  "format_version",
+  "row_count",
+  "size_bytes",
+  "checksum",
+  "min_at_ns",
+  "max_at_ns",
+  "begin_snapshot",
+  "end_snapshot",
+  "deleted_at_ms",
+] as const;
+
+/** Times in nanoseconds must have been read exactly. */
+export function toSummary(row: Row): ExtentSummary {
+  const summary: ExtentSummary = {
+    id: String(row["id"]),
+    key: String(row["object_key"]),
+    format: row["format"] as ExtentFormat,
+    formatVersion: Number(row["format_version"]),
+    rows: Number(row["row_count"]),
+    sizeBytes: Number(row["size_bytes"]),
+    checksum: String(row["checksum"]),
+    minAtNs: toBigint(row["min_at_ns"]),
+    maxAtNs: toBigint(row["max_at_ns"]),
+    tableId: Number(row["table_id"]),
+    schemaVersion: Number(row["schema_version"]),
+    beginSnapshot: Number(row["begin_snapshot"]),
+  };
+  if (row["end_snapshot"] !== null) summary.endSnapshot = Number(row["end_snapshot"]);
+  if (row["deleted_at_ms"] !== null) summary.deletedAtMs = Number(row["deleted_at_ms"]);
+  return summary;
+}
+
+/** An integer that was read exactly. */
+export function toBigint(value: unknown): bigint {
+  return typeof value === "bigint" ? value : BigInt(String(value));
+}
+
+export function toSnapshot(row: Row): Snapshot {
+  return { id: Number(row["id"]), committedAtMs: Number(row["committed_at_ms"]) };
+}
+
+/** Throws for a type that this program does not know. */
+export function toColumn(row: Row): ColumnRecord {
+  const type = parseColumnType(String(row["type"]));
+  if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
+  const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
+  const sinceSnapshot = Number(row["since_snapshot"]);
+  return sinceSnapshot === 0 ? column : { ...column, sinceSnapshot };
+}
+
+/** Of a table that has none yet: zeros. */
+export function toTotals(row: Row | undefined): TableTotals {
+  return {
+    rows: Number(row?.["row_count"] ?? 0),
+    extents: Number(row?.["extent_count"] ?? 0),
+    sizeBytes: Number(row?.["size_bytes"] ?? 0),
+  };
+}
+
+export function toLedgerEntry(key: string, row: Row): LedgerEntry {
+  return {
+    key,
+    extentCount: Number(row["extent_count"]),
+    rows: Number(row["row_count"]),
+    sizeBytes: Number(row["size_bytes"]),
+    snapshotId: Number(row["snapshot_id"]),
+  };
+}

@@ -1,0 +1,74 @@
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import { Connection } from "./connection.ts";
+import { toCatalogError } from "./errors.ts";
+import { migrate } from "./migrations.ts";
+import { Reader } from "./reader.ts";
+import { SqliteCatalog } from "./sqlite-catalog.ts";
+import type { PartClient } from "./thread-client.ts";
+import { Writer } from "./writer.ts";
+
+/**
+ * The catalog in memory, all of it on the caller's thread: every call is done when it returns, and its promise settles
+ * without anything real to wait for. For simulations, which also look at the one connection that there is.
+ */
+export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; connection: Connection } {
+  const path = ":memory:";
+  const open = { path, busyTimeoutMs: 0, nowMs: clock.nowMs(), mayUpgrade: true };
+  const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 0 });
+  connection.db.exec("PRAGMA foreign_keys = ON");
+  migrate(connection, open);
+  const parts = {
+    open,
+    lock: undefined,
+    local: connection,
+    writer: new InlinePart(new Writer(connection)),
+    reader: new InlinePart(new Reader(connection)),
+    openVerifier: async () => new InlinePart(new Reader(connection)),
+  };
+  return { catalog: new SqliteCatalog(parts, clock), connection };
+}
+
+type Call = (...args: readonly unknown[]) => unknown;
+
+/** What a thread does, without one. */
+class InlinePart<Api extends object> implements PartClient<Api> {
+  readonly #api: Api;
+  #failure: Error | undefined;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  readonly call: PartClient<Api>["call"] = async (method, ...args) => {
+    return this.#do(() => this.#method(method).apply(this.#api, args)) as never;
+  };
+
+  readonly stream: PartClient<Api>["stream"] = async (method, args, onPart) => {
+    this.#do(() => {
+      for (const part of this.#method(method).apply(this.#api, args) as Iterable<never>) onPart(part);
+    });
+  };
+
+  // The connection is not its own.
+  async close(): Promise<void> {}
+
+  async terminate(): Promise<void> {}
+
+  fail(reason: Error): void {
+    this.#failure ??= reason;
+  }
+
+  #method(name: string): Call {
+    return Reflect.get(this.#api, name) as Call;
+  }
+
+  #do(work: () => unknown): unknown {
+    if (this.#failure !== undefined) throw new EngineError("unavailable", this.#failure.message);
+    try {
+      return work();
+    } catch (error) {
+      throw toCatalogError(error, ":memory:");
+    }
+  }
+}
