@@ -223,7 +223,7 @@ describe("a merge", () => {
     expect((await bench.live(table)).map((extent) => extent.rows)).toEqual([400]);
   });
 
-  it("shares files among days that follow each other when there are more than 400", async () => {
+  it("shares files among days that follow each other when there are more than 400", { timeout: 120_000 }, async () => {
     // Two extents, each with a row of every other day.
     const dayRows = (from: number) =>
       Array.from({ length: 450 }, (_, i) => row(from + i * 2, START_NS + BigInt(from + i * 2) * DAY_NS));

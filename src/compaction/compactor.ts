@@ -1,19 +1,21 @@
-import { mkdir, rm } from "node:fs/promises";
 import type { Catalog, CrowdedDay, ExtentSummary, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { sleep } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Duty, DutyTurn } from "./lease-loop.ts";
+import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs } from "./merge.ts";
 import { DAY_MS, FINISHED_BYTES, dayOf, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
-import { mergeAndPublish, type PublishPorts } from "./publish.ts";
+import { mergeAndPublish, type Merger, type PublishPorts } from "./publish.ts";
 
 /**
  * Compaction of one node: finds the day of a table that has most to gain (`pick.ts`), merges (`merge.ts`), publishes
  * (`publish.ts`), and again; one merge at a time. It keeps nothing that matters: stopped or killed at any point, the
  * next run finds in the catalog what is left to do, and several nodes only waste work if they do the same.
  */
-export type CompactorPorts = PublishPorts & {
+export type CompactorPorts = Omit<PublishPorts, "merger"> & {
+  /** By default merges are done on this machine's disk, in `tempDir`. */
+  merger?: Merger;
   catalog: Pick<Catalog, "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents">;
   metrics: Metrics;
   /** Whether this process has more important work right now; merging then goes on at a fifth of its pace. */
@@ -63,6 +65,7 @@ type Job = { key: string; table: TableRecord; inputs: ExtentSummary[] };
 class Compactor {
   readonly #ports: CompactorPorts;
   readonly #options: CompactorOptions;
+  readonly #merger: Merger;
   /** Days in which there was nothing to do, and until when there will not be unless extents come. */
   readonly #idle = new Map<string, { day: CrowdedDay; untilMs: number }>();
   /** Days whose last merges have failed. */
@@ -75,11 +78,12 @@ class Compactor {
   constructor(ports: CompactorPorts, options: CompactorOptions) {
     this.#ports = ports;
     this.#options = options;
+    this.#merger = ports.merger ?? mergeOnDisk(options.tempDir, ports.clock);
   }
 
   async run(turn: DutyTurn): Promise<void> {
     const { signal } = turn;
-    if (!this.#isClean) await rm(this.#options.tempDir, { recursive: true, force: true });
+    if (!this.#isClean) await this.#merger.prepare();
     this.#isClean = true;
     for (;;) {
       signal.throwIfAborted();
@@ -107,12 +111,11 @@ class Compactor {
 
   async #merge({ table, inputs }: Job, { signal, lease }: DutyTurn): Promise<"published" | "lost"> {
     const { log, metrics, isBusy } = this.#ports;
-    const { tempDir, keyPrefix, memoryBytes, threads, cpuShare } = this.#options;
-    await mkdir(tempDir, { recursive: true });
-    const published = await mergeAndPublish(this.#ports, {
+    const { keyPrefix, memoryBytes, threads, cpuShare } = this.#options;
+    const ports = { ...this.#ports, merger: this.#merger };
+    const published = await mergeAndPublish(ports, {
       table,
       inputs,
-      tempDir,
       keyPrefix,
       limits: { memoryBytes, spillBytes: SPILL_BYTES, threads },
       share: () => (isBusy() ? cpuShare * BUSY_SHARE : cpuShare),
@@ -159,18 +162,32 @@ class Compactor {
     for (const day of days) {
       signal.throwIfAborted();
       const job = this.#isIdle(day) ? undefined : await this.#look(day);
-      if (job !== undefined) return job;
+      if (job === undefined) continue;
+      this.#tellBacklog(days);
+      return job;
     }
+    this.#tellBacklog(days);
     if (isSettling) this.#settleAtMs = clock.nowMs() + SETTLE_POLL_MS;
     return undefined;
   }
 
+  /** Crowded days in which there is something to do, or may be: not yet looked at, or failed. */
+  #tellBacklog(days: readonly CrowdedDay[]): void {
+    const { metrics } = this.#ports;
+    const left = days.filter((day) => day.extents >= this.#options.minExtents && !this.#isDone(day));
+    metrics.backlogDays.set(left.length);
+    metrics.backlogExtents.set(left.reduce((sum, { extents }) => sum + extents, 0));
+    metrics.backlogBytes.set(left.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+  }
+
   #isIdle(day: CrowdedDay): boolean {
-    const key = keyOf(day);
-    const nowMs = this.#ports.clock.nowMs();
-    if (nowMs < (this.#failed.get(key)?.untilMs ?? 0)) return true;
-    const idle = this.#idle.get(key);
-    if (idle === undefined || nowMs >= idle.untilMs) return false;
+    return this.#ports.clock.nowMs() < (this.#failed.get(keyOf(day))?.untilMs ?? 0) || this.#isDone(day);
+  }
+
+  /** Whether there was nothing to do when the day was looked at as it is. */
+  #isDone(day: CrowdedDay): boolean {
+    const idle = this.#idle.get(keyOf(day));
+    if (idle === undefined || this.#ports.clock.nowMs() >= idle.untilMs) return false;
     return idle.day.extents === day.extents && idle.day.rows === day.rows && idle.day.sizeBytes === day.sizeBytes;
   }
 

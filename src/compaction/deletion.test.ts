@@ -82,6 +82,20 @@ test("what was deleted a grace ago goes, and the snapshots that saw it become un
   expect((await world.metrics.deletedBytes.get()).values).toMatchObject([{ value: 2_000 }]);
 });
 
+test("snapshots that became unreadable are forgotten", async () => {
+  const table = await aTable();
+  for (let i = 0; i < 4; i++) await committed(table, 1);
+  world.clock.advance(GRACE_MS);
+  await committed(table, 1);
+  const ids = async () => (await world.catalog.snapshots(100)).map(({ id }) => id);
+  await world.catalog.holdSnapshots("node", 2, GRACE_MS);
+  await run();
+  expect(await ids()).toEqual([5, 4, 3, 2, 0]);
+  await world.catalog.releaseSnapshots("node");
+  await run();
+  expect(await ids()).toEqual([5, 4, 0]);
+});
+
 test("what a reader holds stays until it is given back", async () => {
   const table = await aTable();
   const extents = await committed(table, 2);
@@ -106,6 +120,7 @@ test("a crash between the bytes and the records is finished by the next run", as
     nowMs: () => catalog.nowMs(),
     snapshotAt: (ms) => catalog.snapshotAt(ms),
     expireSnapshots: (...args) => catalog.expireSnapshots(...args),
+    sweepSnapshots: (limit) => catalog.sweepSnapshots(limit),
     oldestSnapshot: (id) => catalog.oldestSnapshot(id),
     deadExtents: (...args) => catalog.deadExtents(...args),
     forgetExtents: () => Promise.reject(new Error("the power went")),

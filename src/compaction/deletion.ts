@@ -12,12 +12,20 @@ import type { Duty, DutyTurn } from "./lease-loop.ts";
  *
  * The order makes every interruption harmless. First the oldest readable snapshot advances, past nothing that a reader
  * holds: from here on nobody plans with what goes. Then the bytes go, then the records: a crash in between leaves
- * records that the next run finds again, and never bytes that nothing points to.
+ * records that the next run finds again, and never bytes that nothing points to. Snapshots that are unreadable need no
+ * record either.
  */
 export type DeletionPorts = {
   catalog: Pick<
     Catalog,
-    "allTables" | "nowMs" | "snapshotAt" | "expireSnapshots" | "oldestSnapshot" | "deadExtents" | "forgetExtents"
+    | "allTables"
+    | "nowMs"
+    | "snapshotAt"
+    | "expireSnapshots"
+    | "sweepSnapshots"
+    | "oldestSnapshot"
+    | "deadExtents"
+    | "forgetExtents"
   >;
   store: Pick<ObjectStore, "delete">;
   log: Log;
@@ -26,12 +34,20 @@ export type DeletionPorts = {
 
 export type Freed = { extents: number; rows: number; sizeBytes: number };
 
+/** Snapshots forgotten at a time. */
+const BATCH_SNAPSHOTS = 10_000;
+
 /** A snapshot stays readable for `graceMs` after the next one came. */
 export function createDeletion(ports: DeletionPorts, { graceMs }: { graceMs: number }): Duty {
   return async (turn) => {
-    const { catalog } = ports;
+    const { catalog, metrics } = ports;
     const newest = await catalog.snapshotAt((await catalog.nowMs()) - graceMs);
-    if (newest !== undefined) await catalog.expireSnapshots(newest.id, turn.lease);
+    if (newest !== undefined) {
+      const oldest = await catalog.expireSnapshots(newest.id, turn.lease);
+      metrics.oldestSnapshot.set(oldest.id);
+      metrics.heldSnapshots.set(Math.max(0, newest.id - oldest.id));
+    }
+    while ((await catalog.sweepSnapshots(BATCH_SNAPSHOTS)) === BATCH_SNAPSHOTS) turn.signal.throwIfAborted();
     const failures: unknown[] = [];
     for (const table of await catalog.allTables()) {
       turn.signal.throwIfAborted();
@@ -39,6 +55,8 @@ export function createDeletion(ports: DeletionPorts, { graceMs }: { graceMs: num
       await deleteUnreadable(ports, table, turn).catch((error: unknown) => {
         if (turn.signal.aborted || error instanceof LeaseLost) throw error;
         failures.push(error);
+        // What `deleteDead` throws for bytes that stayed.
+        if (error instanceof AggregateError) metrics.deletionFailures.inc(error.errors.length);
       });
     }
     if (failures.length > 0) throw new AggregateError(failures, `some tables: ${messageOf(failures[0])}`);

@@ -83,7 +83,9 @@ test("of two nodes one does the duty, again and again, under one fence", async (
   expect(new Set(first.turns.map(({ lease }) => lease.fence))).toEqual(new Set([1]));
   expect(second.turns).toEqual([]);
   expect((await first.metrics.dutyHeld.get()).values).toMatchObject([{ value: 1 }]);
-  expect((await second.metrics.dutyHeld.get()).values).toEqual([]);
+  expect((await second.metrics.dutyHeld.get()).values).toMatchObject([{ value: 0 }]);
+  expect((await first.metrics.dutyFence.get()).values).toMatchObject([{ value: first.turns[0]?.lease.fence }]);
+  expect((await first.metrics.dutySucceededAt.get()).values).toMatchObject([{ value: expect.any(Number) }]);
 });
 
 test("a node that stops in order gives the lease back, and the other takes over", async () => {

@@ -85,6 +85,7 @@ class LeaseLoop implements Service {
   async #work(): Promise<void> {
     const { clock, random, ttlMs } = this.#options;
     const { signal } = this.#stop;
+    this.#options.metrics.dutyHeld.set({ duty: this.name }, 0);
     while (!signal.aborted) {
       const tenure = await this.#acquire();
       if (tenure !== undefined) await this.#serve(tenure);
@@ -110,6 +111,7 @@ class LeaseLoop implements Service {
   async #serve(tenure: Tenure): Promise<void> {
     const { catalog, clock, name, pollMs, log, metrics } = this.#options;
     metrics.dutyHeld.set({ duty: name }, 1);
+    metrics.dutyFence.set({ duty: name }, tenure.lease.fence);
     while (!tenure.signal.aborted) {
       await this.#runOnce(tenure);
       await pause(clock, pollMs, tenure.signal);
@@ -123,8 +125,9 @@ class LeaseLoop implements Service {
   }
 
   async #runOnce(tenure: Tenure): Promise<void> {
-    const { name, duty, log, metrics } = this.#options;
+    const { name, duty, log, metrics, clock } = this.#options;
     const { lease, signal } = tenure;
+    const startedMs = clock.monotonicMs();
     let outcome = "ok";
     try {
       await duty({ lease, signal });
@@ -133,7 +136,10 @@ class LeaseLoop implements Service {
       if (error instanceof LeaseLost) tenure.lose(error.message);
       if (!signal.aborted) log.error({ err: error, duty: name }, "a background duty failed; it will be tried again");
     }
-    metrics.dutyRuns.inc({ duty: name, outcome: signal.aborted ? "stopped" : outcome });
+    if (signal.aborted) outcome = "stopped";
+    metrics.dutyRuns.inc({ duty: name, outcome });
+    metrics.dutyDuration.observe({ duty: name }, (clock.monotonicMs() - startedMs) / 1000);
+    if (outcome === "ok") metrics.dutySucceededAt.set({ duty: name }, clock.nowMs() / 1000);
   }
 }
 

@@ -5,22 +5,33 @@ import { TIME_COLUMN, type ColumnSpec, type ColumnStats } from "../format/types.
 import { quoteIdentifier, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
 import { buildFilters, type TextProfile } from "./merge-filters.ts";
 import { checksumOfFile } from "./merge-input.ts";
+import { readFooter, type FooterColumn } from "./merge-footer.ts";
+import type { ColumnProfile } from "./merge-profile.ts";
 import type { MergedFile } from "./merge.ts";
 
-/** Statistics and filters of a finished file: what sealing makes of a fresh extent, by reading the file again. */
+/**
+ * Statistics and filters of a finished file: what sealing makes of a fresh extent. What the rows held is taken from the
+ * profile of those who saw them go by, where there is one, and what the file says of itself from its footer; the rest is
+ * read from the file again.
+ */
 export async function describeFile(
   duckdb: DuckDb,
   connection: Connection,
   path: string,
-  columns: readonly ColumnSpec[],
+  { columns, profile }: { columns: readonly ColumnSpec[]; profile?: readonly ColumnProfile[] },
 ): Promise<MergedFile> {
   const { checksum, sizeBytes } = checksumOfFile(path);
   const from = `read_parquet(${quoteText(path)})`;
   const ask = (sql: string): Promise<(string | null)[]> => firstRow(duckdb, connection, `SELECT ${sql} FROM ${from}`);
   const rows = Number((await ask("count(*)"))[0]);
   const facts: ColumnFacts[] = [];
-  for (let i = 0; i < columns.length; i += COLUMNS_AT_ONCE) {
-    facts.push(...(await factsOf(ask, columns.slice(i, i + COLUMNS_AT_ONCE), rows)));
+  if (profile === undefined) {
+    for (let i = 0; i < columns.length; i += COLUMNS_AT_ONCE) {
+      facts.push(...(await factsOf(ask, columns.slice(i, i + COLUMNS_AT_ONCE), rows)));
+    }
+  } else {
+    const footer = await readFooter(duckdb, connection, path, columns);
+    facts.push(...(await knownFacts(ask, { rows, footer, profile })));
   }
   const time = facts.find(({ stats }) => foldName(stats.name) === TIME_COLUMN)?.stats;
   if (time?.min === undefined || time.max === undefined) throw new Error("a merged file has no times");
@@ -57,22 +68,57 @@ const ITEMS = 6;
 function aggregatesOf({ name, type }: ColumnSpec): string {
   const column = quoteIdentifier(name);
   const counts = `count(${column}), approx_count_distinct(${column})`;
+  const spaced = `count(*) FILTER (contains(${column}, ' '))`;
+  const texts = `CAST(sum(strlen(${column})) AS BIGINT), ${spaced}`;
+  return `${counts}, ${boundsSql(column, type)}, ${type.kind === "string" ? texts : "NULL::BIGINT, NULL::BIGINT"}`;
+}
+
+/** Minimum and maximum of a column. */
+function boundsSql(column: string, type: ColumnSpec["type"]): string {
   switch (type.kind) {
     case "bool":
     case "int":
     case "long":
     case "real":
-      return `${counts}, CAST(min(${column}) AS VARCHAR), CAST(max(${column}) AS VARCHAR), NULL::BIGINT, NULL::BIGINT`;
+      return `CAST(min(${column}) AS VARCHAR), CAST(max(${column}) AS VARCHAR)`;
     case "timestamp":
-      return `${counts}, epoch_ns(min(${column})), epoch_ns(max(${column})), NULL::BIGINT, NULL::BIGINT`;
-    case "string": {
-      const spaced = `count(*) FILTER (contains(${column}, ' '))`;
-      return `${counts}, min(${column}), max(${column}), CAST(sum(strlen(${column})) AS BIGINT), ${spaced}`;
-    }
+      return `epoch_ns(min(${column})), epoch_ns(max(${column}))`;
+    case "string":
+      return `min(${column}), max(${column})`;
     case "dynamic":
     case "vector":
-      return `${counts}, NULL::BIGINT, NULL::BIGINT, NULL::BIGINT, NULL::BIGINT`;
+      return "NULL::BIGINT, NULL::BIGINT";
   }
+}
+
+type Known = { rows: number; footer: readonly FooterColumn[]; profile: readonly ColumnProfile[] };
+
+/** The facts of all columns, of which only those are asked for that the footer leaves out. */
+async function knownFacts(ask: Ask, { rows, footer, profile }: Known): Promise<ColumnFacts[]> {
+  const facts: ColumnFacts[] = [];
+  for (const [i, { spec, nullCount, bounds }] of footer.entries()) {
+    const { name, type } = spec;
+    const column = quoteIdentifier(name);
+    const nulls = nullCount ?? rows - Number((await ask(`count(${column})`))[0]);
+    const stats: ColumnStats = { name, nullCount: nulls };
+    const values = rows - nulls;
+    const seen = profile[i];
+    if (values > 0) {
+      stats.distinct = Math.min(Math.max(seen?.distinct ?? 1, 1), values);
+      const isOrdered = type.kind !== "dynamic" && type.kind !== "vector";
+      const [min, max] = bounds ?? (isOrdered ? await ask(boundsSql(column, type)) : []);
+      Object.assign(stats, boundsOf(type.kind, min ?? undefined, max ?? undefined));
+    }
+    facts.push({ stats, text: values > 0 && seen?.text !== undefined ? shareOf(seen.text, values) : undefined });
+  }
+  return facts;
+}
+
+/** The profile of as many values as the file has, if extents had rows in other files too. */
+function shareOf(text: TextProfile, values: number): TextProfile {
+  const share = values / Math.max(text.values, 1);
+  const [textBytes, spaced] = [text.textBytes * share, text.spaced * share];
+  return { ...text, values, distinct: Math.min(text.distinct, values), textBytes, spaced };
 }
 
 function readFacts({ name, type }: ColumnSpec, answers: readonly (string | null)[], rows: number): ColumnFacts {

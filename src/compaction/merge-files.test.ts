@@ -59,32 +59,36 @@ async function ask(sql: string): Promise<(string | null)[]> {
 
 const IS_SORTED = `count(*) FILTER ("at" < before) FROM (SELECT "at", lag("at") OVER () AS before`;
 
-it("sorts what is larger than its memory, and ends files where they are large enough", async () => {
-  const inputs: MergeInput[] = [];
-  for (let i = 0; i < 4; i++) inputs.push(await input(i, 60_000, 1_000));
-  const memoryBytes = 256 * MIB;
-  const files = await merge({
-    inputs,
-    targetBytes: 50 * MIB,
-    limits: { memoryBytes, spillBytes: 4_096 * MIB, threads: 1 },
-  });
-  expect(files.reduce((sum, { rows }) => sum + rows, 0)).toBe(240_000);
-  const ordered = files.toSorted((a, b) => Number(a.minAtNs - b.minAtNs));
-  expect(ordered.length).toBeGreaterThanOrEqual(2);
-  for (const [i, file] of ordered.entries()) {
-    expect(file.minAtNs).toBeGreaterThanOrEqual(ordered[i - 1]?.maxAtNs ?? 0n);
-    const from = `read_parquet(${quoteText(file.path)})`;
-    expect(await ask(`SELECT ${IS_SORTED} FROM ${from})`)).toEqual(["0"]);
-    expect(file.sizeBytes).toBeLessThan(100 * MIB);
-  }
-  // Without room to spill it would not have gone.
-  const cramped = merge({
-    inputs,
-    limits: { memoryBytes, spillBytes: 16 * MIB, threads: 1 },
-    folder: await mkdtemp(join(folder, "cramped-")),
-  });
-  await expect(cramped).rejects.toThrow("merging failed");
-});
+it(
+  "sorts what is larger than its memory, and ends files where they are large enough",
+  { timeout: 120_000 },
+  async () => {
+    const inputs: MergeInput[] = [];
+    for (let i = 0; i < 4; i++) inputs.push(await input(i, 60_000, 1_000));
+    const memoryBytes = 256 * MIB;
+    const files = await merge({
+      inputs,
+      targetBytes: 50 * MIB,
+      limits: { memoryBytes, spillBytes: 4_096 * MIB, threads: 1 },
+    });
+    expect(files.reduce((sum, { rows }) => sum + rows, 0)).toBe(240_000);
+    const ordered = files.toSorted((a, b) => Number(a.minAtNs - b.minAtNs));
+    expect(ordered.length).toBeGreaterThanOrEqual(2);
+    for (const [i, file] of ordered.entries()) {
+      expect(file.minAtNs).toBeGreaterThanOrEqual(ordered[i - 1]?.maxAtNs ?? 0n);
+      const from = `read_parquet(${quoteText(file.path)})`;
+      expect(await ask(`SELECT ${IS_SORTED} FROM ${from})`)).toEqual(["0"]);
+      expect(file.sizeBytes).toBeLessThan(100 * MIB);
+    }
+    // Without room to spill it would not have gone.
+    const cramped = merge({
+      inputs,
+      limits: { memoryBytes, spillBytes: 16 * MIB, threads: 1 },
+      folder: await mkdtemp(join(folder, "cramped-")),
+    });
+    await expect(cramped).rejects.toThrow("merging failed");
+  },
+);
 
 it("orders rows of one time by the cluster columns", async () => {
   const one = await input(1, 3_000, 10, 40);

@@ -22,6 +22,10 @@ export type TextProfile = {
   textBytes: number;
   /** Values with a space in them. */
   spaced: number;
+  /** The hashes of all values, where they have been kept (`hashRange`). */
+  hashes?: readonly Int32Array[] | undefined;
+  /** All grams, where they have been gathered; "too many" for a filter. */
+  grams?: GramFilterBuilder | "too many" | undefined;
 };
 
 type FilterSource = { duckdb: DuckDb; connection: Connection; from: string; sizeBytes: number };
@@ -33,7 +37,7 @@ const MIN_BUDGET_BYTES = 1024 * 1024;
 const MIN_BITS_PER_VALUE = 4.8;
 /** What the estimate of different values may be short by. */
 const MARGIN = 1.2;
-const GRAM_LIMIT = 1 << 20;
+export const GRAM_LIMIT = 1 << 20;
 const MIN_TEXT_DISTINCT = 64;
 const LONG_TEXT_BYTES = 64;
 
@@ -58,12 +62,20 @@ function isWorthValues(profile: TextProfile, leftBytes: number): boolean {
 }
 
 /** Words rather than ids, or long: something that is searched in. */
-function isText({ values, distinct, textBytes, spaced }: TextProfile): boolean {
-  return distinct >= MIN_TEXT_DISTINCT && (textBytes > values * LONG_TEXT_BYTES || spaced * 2 >= values);
+function isText(profile: TextProfile): boolean {
+  return profile.distinct >= MIN_TEXT_DISTINCT && looksLikeText(profile);
 }
 
-async function valueFilter(source: FilterSource, { name, distinct }: TextProfile): Promise<ColumnFilter> {
+export function looksLikeText({ values, textBytes, spaced }: Omit<TextProfile, "name" | "distinct">): boolean {
+  return textBytes > values * LONG_TEXT_BYTES || spaced * 2 >= values;
+}
+
+async function valueFilter(source: FilterSource, { name, distinct, hashes }: TextProfile): Promise<ColumnFilter> {
   const builder = new ValueFilterBuilder(Math.ceil(distinct * MARGIN));
+  if (hashes !== undefined) {
+    for (const some of hashes) for (let i = 0; i < some.length; i++) builder.addHash(some[i] as number);
+    return { name, kind: "values", bytes: builder.finish() };
+  }
   await eachText(source, name, (view, start, length) => {
     builder.add(view, start, length);
     return true;
@@ -71,7 +83,9 @@ async function valueFilter(source: FilterSource, { name, distinct }: TextProfile
   return { name, kind: "values", bytes: builder.finish() };
 }
 
-async function gramFilter(source: FilterSource, { name }: TextProfile): Promise<ColumnFilter | undefined> {
+async function gramFilter(source: FilterSource, { name, grams }: TextProfile): Promise<ColumnFilter | undefined> {
+  if (grams === "too many") return undefined;
+  if (grams !== undefined) return { name, kind: "grams", bytes: grams.finish() };
   const builder = new GramFilterBuilder(GRAM_LIMIT);
   const isWhole = await eachText(source, name, (view, start, length) => builder.add(view, start, start + length));
   return isWhole ? { name, kind: "grams", bytes: builder.finish() } : undefined;

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { foldName } from "../core/names.ts";
 import { RunningChecksum } from "../format/checksum.ts";
 import type { ColumnType } from "../format/types.ts";
@@ -13,8 +13,11 @@ export type MergeSource = {
   columns: readonly MergeColumn[];
   /** Yields their rows in the order of arrival, as far as it is known: merged ones before fresh ones. */
   sql: string;
+  rows: number;
   /** About as many bytes as the rows take in memory. */
   sizeBytes: number;
+  /** The same of each input. */
+  inputBytes: readonly number[];
 };
 
 const PIECE_BYTES = 1024 * 1024;
@@ -62,16 +65,18 @@ export async function openInputs(
     located.filter(({ format }) => format === "parquet"),
   );
   if (tlm.length > 0) {
-    const rows = tlm.reduce((sum, input) => sum + input.rows, 0);
-    const scan = scans.add({ columns, sources: tlm.map(({ path }) => ({ path })), rows });
+    const tlmRows = tlm.reduce((sum, input) => sum + input.rows, 0);
+    const scan = scans.add({ columns, sources: tlm.map(({ path }) => ({ path })), rows: tlmRows });
     const items = columns.map(({ name, type }) => {
       const column = quoteIdentifier(name);
       return type.kind === "vector" ? `CAST(${column} AS ${typeInFile(type)}) AS ${column}` : column;
     });
     parts.push(`SELECT ${items.join(", ")} FROM ${TLM_SCAN}(${scan})`);
   }
-  const sizeBytes = located.reduce((sum, input) => sum + input.sizeBytes, 0);
-  return { columns, sql: parts.join(" UNION ALL "), sizeBytes };
+  const rows = task.inputs.reduce((sum, input) => sum + input.rows, 0);
+  const inputBytes = located.map((input) => input.sizeBytes);
+  const sizeBytes = inputBytes.reduce((sum, size) => sum + size, 0);
+  return { columns, sql: parts.join(" UNION ALL "), rows, sizeBytes, inputBytes };
 }
 
 /** The folded names of a file's columns, and how large it is when nothing is compressed. */
@@ -82,7 +87,7 @@ async function layoutOf(
 ): Promise<{ columns: ReadonlySet<string>; sizeBytes: number }> {
   if (format === "tlm") {
     const names = columnsOfTlm({ path }).map(({ name }) => foldName(name));
-    return { columns: new Set(names), sizeBytes: checksumOfFile(path).sizeBytes };
+    return { columns: new Set(names), sizeBytes: statSync(path).size };
   }
   const file = quoteText(path);
   const described = await runSql(duckdb, connection, `SELECT column_name FROM (DESCRIBE FROM read_parquet(${file}))`);
@@ -111,6 +116,6 @@ function parquetParts(columns: readonly MergeColumn[], inputs: readonly Located[
 }
 
 /** Parquet has no fixed-size list, and DuckDB takes no field ids for the items of one. */
-function typeInFile(type: ColumnType): string {
+export function typeInFile(type: ColumnType): string {
   return type.kind === "vector" ? "FLOAT[]" : sqlTypeOf(type);
 }

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
-import { isolateFile } from "../core/isolate.ts";
+import { isolateEnv, isolateFile } from "../core/isolate.ts";
 import { DamagedInputs, type MergedFile, type MergeMessage, type MergeTask } from "./merge.ts";
 
 /**
@@ -159,7 +159,7 @@ class MergeProcess {
 function startChild({ folder, limits }: MergeTask): ChildProcess {
   const node = [process.execPath, isolateFile(new URL("./merge-child.ts", import.meta.url)), "--isolate", "merge"];
   // Many arenas would keep memory that nobody uses, and count against the limit.
-  const env = { ...process.env, MALLOC_ARENA_MAX: "4", NODE_OPTIONS: "" };
+  const env = { ...isolateEnv(), MALLOC_ARENA_MAX: "4", NODE_OPTIONS: "" };
   const [file, ...args] = process.platform === "win32" ? node : [...underLimits(limits.memoryBytes), ...node];
   if (file === undefined) throw new Error("no command");
   return spawn(file, args, { env, stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", cwd: folder });

@@ -6,13 +6,13 @@ import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
  * (`merge-process.ts`), because DuckDB's memory cannot be bounded inside ours, and does this:
  *
  *     check     the bytes of every input against its checksum: what has decayed must not get a new, valid one
- *     sort      all rows by `at`, then by the table's cluster columns, then by arrival: one COPY, which spills what does
- *               not fit into its memory, into files of about the size aimed for
- *     cut       files that span midnight, with one more COPY for each day
+ *     sort      all rows by `at`, then by the table's cluster columns, then by arrival
+ *     write     files of about the size aimed for, none of which spans midnight
  *     describe  each file: statistics of all its columns, then filters of those that are worth one
  *
- * Describing reads the output again instead of watching the rows go by, column by column: that takes about
- * half of the time, and what it says is about the bytes that were written.
+ * Fresh extents, which are most of what is merged, are sorted by us, and described while they go by (`merge-fed.ts`).
+ * Everything else is sorted by one COPY of DuckDB's, which spills what does not fit into its memory, cut at midnight by
+ * one more for each day, and described by reading the files again (`merge-files.ts`).
  *
  * Inputs may be of different formats and schema versions. A column that some of them lack is NULL in their rows; one
  * that all of them lack is not in the output.

@@ -76,11 +76,32 @@ test("deletes old objects that no extent has, and nothing else", async () => {
   expect((await world.metrics.orphansDeleted.get()).values).toMatchObject([{ value: 2 }]);
 });
 
+/** An id as it is made at the time. */
+function idAt(ms: number): string {
+  const hex = ms.toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000001`;
+}
+
+test("what is condemned stays so for months, and where an id is older than it can be, until the next run", async () => {
+  const old = await storedExtent(world, { id: idAt(machineMs - 1_000 * DAY_MS) });
+  const lost = await storedExtent(world, { id: idAt(machineMs) });
+  world.clock.advance(3 * DAY_MS);
+  await sweep();
+  expect(await Promise.all([old, lost].map(isStored))).toEqual([false, false]);
+  await expect(commit(old)).rejects.toBeInstanceOf(CondemnedExtent);
+  await sweep();
+  expect(await commit(old)).toMatchObject([{ kind: "committed" }]);
+  world.clock.advance(87 * DAY_MS);
+  await sweep();
+  await expect(commit(lost)).rejects.toBeInstanceOf(CondemnedExtent);
+  world.clock.advance(1);
+  await sweep();
+  expect(await commit(lost)).toMatchObject([{ kind: "committed" }]);
+});
+
 test("an id from the time to come is no orphan, whatever the store says of its object", async () => {
   world.clock.advance(10 * DAY_MS);
-  const hex = (world.clock.nowMs() - DAY_MS).toString(16).padStart(12, "0");
-  const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000001`;
-  const young = await storedExtent(world, { id });
+  const young = await storedExtent(world, { id: idAt(world.clock.nowMs() - DAY_MS) });
   await sweep();
   expect(await isStored(young)).toBe(true);
   world.clock.advance(2 * DAY_MS);
@@ -98,6 +119,7 @@ test("an upload that commits after its id was condemned is refused; one that cam
       ...world.ports,
       catalog: {
         nowMs: () => catalog.nowMs(),
+        sweepCondemned: (...args) => catalog.sweepCondemned(...args),
         condemnExtents: async (ids) => {
           await commit(early);
           const condemned = await catalog.condemnExtents(ids);

@@ -1,4 +1,5 @@
 import type { Catalog } from "../catalog/catalog.ts";
+import { timeOfId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectInfo, ObjectStore } from "../io/objectstore/objectstore.ts";
@@ -16,7 +17,7 @@ import type { Duty, DutyTurn } from "./lease-loop.ts";
  * others: staged writes are acknowledged and live for as long as it takes.
  */
 export type OrphanPorts = {
-  catalog: Pick<Catalog, "nowMs" | "condemnExtents">;
+  catalog: Pick<Catalog, "nowMs" | "condemnExtents" | "sweepCondemned">;
   store: Pick<ObjectStore, "list" | "delete">;
   log: Log;
   metrics: Metrics;
@@ -27,12 +28,23 @@ export type OrphanPorts = {
  * it is. It only keeps uploads under way from being refused; what is committed is safe at any age.
  */
 const MIN_AGE_MS = 2 * 86_400_000;
+/**
+ * How long condemned ids are remembered, from when they were made. Who makes an id uploads at once, within the deadline
+ * of the store (minutes), and then commits: only a process that slept in between comes late, or one whose clock was
+ * wrong when it made the id. Months are far beyond both, and cost a line in the catalog for each orphan.
+ */
+const CONDEMNED_KEPT_MS = 90 * 86_400_000;
+/** Ids forgotten at a time. */
+const BATCH_FORGOTTEN = 10_000;
 /** Ids per question to the catalog. */
 const BATCH_OBJECTS = 1_000;
 
 export function createOrphanSweep(ports: OrphanPorts, { keyPrefix }: { keyPrefix: string }): Duty {
   return async (turn) => {
-    const writtenBeforeMs = (await ports.catalog.nowMs()) - MIN_AGE_MS;
+    const nowMs = await ports.catalog.nowMs();
+    // First, so that an id of a clock that was wrong stays condemned until the next run at least.
+    await forgetCondemned(ports.catalog, nowMs - CONDEMNED_KEPT_MS, turn);
+    const writtenBeforeMs = nowMs - MIN_AGE_MS;
     let orphans = 0;
     let old = new Map<string, ObjectInfo[]>();
     const sweep = async (): Promise<void> => {
@@ -42,13 +54,21 @@ export function createOrphanSweep(ports: OrphanPorts, { keyPrefix }: { keyPrefix
     for await (const info of ports.store.list(`${keyPrefix}/`)) {
       turn.signal.throwIfAborted();
       const id = extentIdOf(info.key.slice(keyPrefix.length + 1));
-      if (id === undefined || Math.max(info.modifiedAtMs, timeOf(id)) >= writtenBeforeMs) continue;
+      if (id === undefined || Math.max(info.modifiedAtMs, timeOfId(id)) >= writtenBeforeMs) continue;
       old.set(id, [...(old.get(id) ?? []), info]);
       if (old.size === BATCH_OBJECTS) await sweep();
     }
     await sweep();
     if (orphans > 0) ports.log.info({ orphans }, "objects of uploads that never committed are deleted");
   };
+}
+
+async function forgetCondemned(
+  catalog: OrphanPorts["catalog"],
+  madeBeforeMs: number,
+  { signal }: DutyTurn,
+): Promise<void> {
+  while ((await catalog.sweepCondemned(madeBeforeMs, BATCH_FORGOTTEN)) === BATCH_FORGOTTEN) signal.throwIfAborted();
 }
 
 /** Deletes those of the objects, by extent id, that no extent has; resolves to how many. */
@@ -73,9 +93,4 @@ const EXTENT_KEY =
 
 function extentIdOf(key: string): string | undefined {
   return EXTENT_KEY.exec(key)?.[1];
-}
-
-/** When the id was made, by the clock of its node. */
-function timeOf(id: string): number {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }

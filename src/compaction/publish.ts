@@ -1,5 +1,3 @@
-import { mkdtemp, open, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Catalog, ExtentSummary, Lease, NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { InvariantViolation } from "../catalog/invariants.ts";
 import { CondemnedExtent, LeaseLost } from "../catalog/refusals.ts";
@@ -9,14 +7,14 @@ import type { IdSource } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { FORMAT_VERSION } from "../format/types.ts";
 import { objectKeys, type ObjectStore } from "../io/objectstore/objectstore.ts";
-import { mergeInProcess } from "./merge-process.ts";
-import type { MergedFile, MergeInput, MergeLimits, MergeTask } from "./merge.ts";
-import { dayOf, TARGET_BYTES } from "./pick.ts";
+import type { MergedFile, MergeLimits } from "./merge.ts";
+import { dayOf } from "./pick.ts";
 
-/** One merge from end to end: inputs to this machine, the merging process, outputs to the store, one snapshot. */
+/** One merge from end to end: inputs to this machine, the merge, outputs to the store, one snapshot. */
 export type PublishPorts = {
   catalog: Pick<Catalog, "mergeExtents">;
   store: ObjectStore;
+  merger: Merger;
   clock: Clock;
   newId: IdSource;
   log: Log;
@@ -27,14 +25,28 @@ export type MergeJob = {
   table: TableRecord;
   /** Live extents of the table. */
   inputs: readonly ExtentSummary[];
-  /** A folder of this server's own; the merge works in one inside, which is gone afterwards. */
-  tempDir: string;
   keyPrefix: string;
   limits: MergeLimits;
   /** See `MergeProcessOptions`. */
   share: () => number;
   lease: Lease;
   signal: AbortSignal;
+};
+
+/** Where merges are done: in a process of its own over local files (`merge-on-disk.ts`). */
+export interface Merger {
+  /** To be called before the first merge: removes what an earlier process has left. */
+  prepare(): Promise<void>;
+  /** Merges the inputs of the job, which it reads from the store. Rejects with the signal's reason. */
+  merge(store: ObjectStore, job: MergeJob): Promise<Merged>;
+}
+
+/** What came of a merge, until it is disposed of. */
+export type Merged = {
+  files: readonly Omit<MergedFile, "path">[];
+  /** Writes the file of that index to the store, under this key. */
+  put(index: number, key: string): Promise<void>;
+  dispose(): Promise<void>;
 };
 
 export type Published = { outputs: number; sizeBytes: number };
@@ -46,65 +58,21 @@ export type Published = { outputs: number; sizeBytes: number };
  * orphans).
  */
 export async function mergeAndPublish(ports: PublishPorts, job: MergeJob): Promise<Published | undefined> {
-  const folder = await mkdtemp(join(job.tempDir, "merge-"));
+  const merged = await ports.merger.merge(ports.store, job);
   try {
-    const inputs = await bringInputs(ports.store, folder, job);
-    const files = await mergeInProcess(taskOf(folder, inputs, job), { ...job, clock: ports.clock });
-    return await publish(ports, job, files);
+    return await publish(ports, job, merged);
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await merged.dispose();
   }
 }
 
-function taskOf(folder: string, inputs: readonly MergeInput[], { table, limits }: MergeJob): MergeTask {
-  const columns = table.columns.map(({ id, name, type }) => ({ id, name, type }));
-  return { columns, inputs, clusterBy: [], folder, targetBytes: TARGET_BYTES, limits };
-}
-
-/** Where the store's objects are local files they are read in place. */
-async function bringInputs(store: ObjectStore, folder: string, job: MergeJob): Promise<MergeInput[]> {
-  const inputs: MergeInput[] = [];
-  for (const extent of inCommitOrder(job.inputs)) {
-    const { id, key, format, rows, checksum } = extent;
-    const path = store.localPath?.(key) ?? (await download(store, extent, join(folder, id), job.signal));
-    inputs.push({ id, path, format, rows, checksum });
-  }
-  return inputs;
-}
-
-function inCommitOrder(extents: readonly ExtentSummary[]): ExtentSummary[] {
-  return extents.toSorted((a, b) => a.beginSnapshot - b.beginSnapshot || (a.id < b.id ? -1 : 1));
-}
-
-const PIECE_BYTES = 8 * 1024 * 1024;
-
-async function download(
-  store: ObjectStore,
-  { key, sizeBytes }: ExtentSummary,
-  path: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const file = await open(path, "wx");
-  try {
-    for (let offset = 0; offset < sizeBytes; offset += PIECE_BYTES) {
-      await file.writeFile(await store.get(key, { offset, length: Math.min(PIECE_BYTES, sizeBytes - offset), signal }));
-    }
-    return path;
-  } finally {
-    await file.close();
-  }
-}
-
-async function publish(
-  ports: PublishPorts,
-  job: MergeJob,
-  files: readonly MergedFile[],
-): Promise<Published | undefined> {
+async function publish(ports: PublishPorts, job: MergeJob, merged: Merged): Promise<Published | undefined> {
   const { table, lease } = job;
+  const { files } = merged;
   const outputs = files.map((file) => extentOf(ports, job, file));
   let isUnknown = false;
   try {
-    for (const [i, { key }] of outputs.entries()) await upload(ports.store, key, files[i], job.signal);
+    for (const [i, { key }] of outputs.entries()) await merged.put(i, key);
     isUnknown = true;
     const snapshot = await ports.catalog.mergeExtents({
       tableId: table.id,
@@ -126,24 +94,12 @@ async function publish(
   return undefined;
 }
 
-function extentOf({ newId }: PublishPorts, { table, keyPrefix }: MergeJob, file: MergedFile): NewExtent {
-  const { path: _path, ...described } = file;
+function extentOf({ newId }: PublishPorts, { table, keyPrefix }: MergeJob, file: Omit<MergedFile, "path">): NewExtent {
   const id = newId();
   const day = new Date(dayOf(file.minAtNs)).toISOString().slice(0, 10);
   const place = { prefix: keyPrefix, database: table.database, table: table.name, day, id, format: "parquet" };
   const formatVersion = FORMAT_VERSION.parquet;
-  return { ...described, id, key: objectKeys.extent(place), format: "parquet", formatVersion };
-}
-
-/** One whole file is in memory at a time, because a store takes whole objects. */
-async function upload(
-  store: ObjectStore,
-  key: string,
-  file: MergedFile | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  if (file === undefined) throw new Error("an output without a file");
-  await store.put(key, await readFile(file.path, { signal }), { signal });
+  return { ...file, id, key: objectKeys.extent(place), format: "parquet", formatVersion };
 }
 
 function saysNothingStored(error: unknown): boolean {

@@ -9,6 +9,7 @@ import { seededRandom, systemRandom } from "../../src/core/random.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { Chooser } from "../../src/format/ndjson/generate-values.test-kit.ts";
 import { FORMAT_VERSION, type ColumnSpec } from "../../src/format/types.ts";
+import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm-fixture.ts";
 import { compareRows, parseLines, type Exact } from "../../src/query/differential/compare.test-kit.ts";
@@ -74,6 +75,69 @@ test(`${QUERIES} random queries have the same answers before and after compactio
     await bench.close();
   }
 });
+
+test("rows of a compacted file are sorted by time, then by the table's cluster columns, then by arrival", async () => {
+  const bench = await openBench();
+  try {
+    const columns: ColumnSpec[] = [
+      { name: "at", type: { kind: "timestamp" } },
+      { name: "Host", type: { kind: "string" } },
+      { name: "level", type: { kind: "int" } },
+      { name: "n", type: { kind: "long" } },
+    ];
+    const clusterBy = ["level", "HOST"];
+    const { table } = await bench.catalog.createTable({ database: "default", name: "events", columns, clusterBy });
+    const random = seededRandom(SEED);
+    const hosts = ["a", "b", "Ä", "z", null];
+    const rows = Array.from({ length: 600 }, (_, n): Clustered => ({
+      // Two days; in the second no row has a level, so that no extent of it has the column.
+      at: 1_704_067_200_000_000_000n + BigInt(n % 2) * DAY_NS + BigInt(Math.floor(random.next() * 5)) * 1_000n,
+      Host: hosts[Math.floor(random.next() * hosts.length)] ?? null,
+      level: n % 2 === 1 || random.next() < 0.1 ? null : Math.floor(random.next() * 3),
+      n: BigInt(n),
+    }));
+    for (const day of [0, 1]) {
+      const own = rows.filter((_, n) => n % 2 === day);
+      const extents = Array.from({ length: 6 }, (_, i) => ({ columns, rows: own.slice(i * 50, i * 50 + 50) }));
+      await bench.add(table, extents);
+    }
+    bench.clock.aheadMs = 400 * 86_400_000;
+    await bench.compactor({ minExtents: 2 })({ lease: bench.lease, signal: new AbortController().signal });
+    expect(bench.failures).toEqual([]);
+    const merged = await bench.live(table);
+    expect(merged.map(({ format, rows: count }) => [format, count])).toEqual([
+      ["parquet", 300],
+      ["parquet", 300],
+    ]);
+    for (const [day, { key }] of merged.toSorted((a, b) => Number(a.minAtNs - b.minAtNs)).entries()) {
+      const own = rows.filter((_, n) => n % 2 === day).toSorted(byTimeLevelAndHost);
+      expect(await numbersIn(bench.store.localPath?.(key) ?? "")).toEqual(own.map(({ n }) => String(n)));
+    }
+  } finally {
+    await bench.close();
+  }
+});
+
+const DAY_NS = 86_400_000_000_000n;
+
+type Clustered = FixtureRow & { at: bigint; level: number | null; Host: string | null };
+
+/** NULL comes last. The sort is stable, and so keeps the order of arrival. */
+function byTimeLevelAndHost(a: Clustered, b: Clustered): number {
+  if (a.at !== b.at) return a.at < b.at ? -1 : 1;
+  if (a.level !== b.level) return (a.level ?? Infinity) - (b.level ?? Infinity);
+  if (a.Host === null || b.Host === null) return Number(a.Host === null) - Number(b.Host === null);
+  return Buffer.compare(Buffer.from(a.Host), Buffer.from(b.Host));
+}
+
+/** The column `n` of a Parquet file, in the order of its rows. */
+async function numbersIn(path: string): Promise<(string | null)[]> {
+  const duckdb = await loadDuckDb();
+  const connection = await duckdb.connect(await duckdb.open(":memory:"));
+  await duckdb.query(connection, "SET threads = 1");
+  const rows = await runSql(duckdb, connection, `SELECT CAST(n AS VARCHAR) FROM read_parquet(${quoteText(path)})`);
+  return rows.map(([n]) => n ?? null);
+}
 
 type Answer = { rows: Map<string, Exact>[] } | { error: string };
 

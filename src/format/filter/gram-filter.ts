@@ -14,6 +14,8 @@ export const GRAM_BYTES = 4;
 const BITS_PER_GRAM = 8;
 /** Text of more different grams gets no filter, which would take more than 256 KiB. */
 const MAX_GRAMS = 1 << 18;
+/** 64 KiB: a text of a few thousand different words finds nearly all of its grams there. */
+const RECENT_BITS = 14;
 
 /** Builds the filter; undefined when there are too many different grams. */
 export function buildGramFilter({ offsets, bytes }: Texts): Uint8Array | undefined {
@@ -35,6 +37,8 @@ export class GramFilterBuilder {
   readonly #slots: Int32Array;
   readonly #shift: number;
   readonly #grams: Int32Array;
+  /** The last gram of each of as many kinds: most grams were seen a moment ago, and finding that out needs no hash. */
+  readonly #recent = new Int32Array(1 << RECENT_BITS);
   #count = 1;
 
   /** `maxGrams` is a power of two; a filter of as many takes as many bytes. */
@@ -48,18 +52,28 @@ export class GramFilterBuilder {
 
   /** Adds all grams of `view[start, end)`; false when there are too many by now, and the filter is not to be had. */
   add(view: DataView, start: number, end: number): boolean {
-    const slots = this.#slots;
-    const shift = this.#shift;
-    const mask = slots.length - 1;
-    for (const last = end - GRAM_BYTES; start <= last; start++) {
-      const gram = mixed(view.getInt32(start, true));
-      let slot = gram >>> shift;
-      while (slots[slot] !== gram && slots[slot] !== 0) slot = (slot + 1) & mask;
-      if (slots[slot] === gram) continue;
-      if (this.#count === this.#maxGrams) return false;
-      slots[slot] = gram;
-      this.#grams[this.#count++] = gram;
+    if (end - start < GRAM_BYTES) return true;
+    const recent = this.#recent;
+    let word = view.getInt32(start, true) << 8;
+    for (let at = start + GRAM_BYTES - 1; at < end; at++) {
+      word = (word >>> 8) | (view.getUint8(at) << 24);
+      const kind = Math.imul(word, 0x9e3779b1) >>> (32 - RECENT_BITS);
+      if (recent[kind] === word) continue;
+      recent[kind] = word;
+      if (!this.#addGram(mixed(word))) return false;
     }
+    return true;
+  }
+
+  #addGram(gram: number): boolean {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let slot = gram >>> this.#shift;
+    while (slots[slot] !== gram && slots[slot] !== 0) slot = (slot + 1) & mask;
+    if (slots[slot] === gram) return true;
+    if (this.#count === this.#maxGrams) return false;
+    slots[slot] = gram;
+    this.#grams[this.#count++] = gram;
     return true;
   }
 

@@ -55,7 +55,12 @@ export class ValueFilterBuilder {
 
   /** Adds the text `view[start, start + length)`. */
   add(view: DataView, start: number, length: number): void {
-    addHash(this.#filter.words, this.#blocks, hashRange(view, start, length));
+    this.addHash(hashRange(view, start, length));
+  }
+
+  /** Adds a text by its hash (`hashRange`). */
+  addHash(hash: number): void {
+    addHash(this.#filter.words, this.#blocks, hash);
   }
 
   finish(): Uint8Array {

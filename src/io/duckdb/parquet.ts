@@ -30,12 +30,15 @@ export type ParquetOptions = {
   fieldIds?: readonly (ColumnSpec & { id: number })[];
   /** The target is a folder, of files that each end with the row group that reaches the size. */
   fileSizeBytes?: number;
+  /** Of zstd; DuckDB's own choice is 3. */
+  compressionLevel?: number;
 };
 
 /** The options of a COPY that writes an extent. */
 export function parquetOptions({ rowGroupRows = ROW_GROUP_ROWS, ...options }: ParquetOptions = {}): string {
-  const { fieldIds, fileSizeBytes } = options;
+  const { fieldIds, fileSizeBytes, compressionLevel } = options;
   const parts = ["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE ${rowGroupRows}`];
+  if (compressionLevel !== undefined) parts.push(`COMPRESSION_LEVEL ${compressionLevel}`);
   if (fieldIds !== undefined) parts.push(`FIELD_IDS {${fieldIds.map(fieldIdOf).join(", ")}}`);
   if (fileSizeBytes !== undefined) parts.push(`FILE_SIZE_BYTES ${fileSizeBytes}`);
   return parts.join(", ");

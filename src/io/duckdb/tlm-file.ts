@@ -37,7 +37,7 @@ export type TlmColumn = {
 /** Readable bytes behind the values of a column, whatever they hold. */
 export const TEXT_SLACK_BYTES = 16;
 
-/** Opens one source after the other, and reads each into the memory of the one before. */
+/** Opens one source after the other, and reads each into the memory of the one before. Of bytes in memory little is copied. */
 export class TlmReader {
   readonly #wanted: readonly ColumnSpec[];
   #memory = Buffer.alloc(0);
@@ -48,7 +48,7 @@ export class TlmReader {
   }
 
   /**
-   * The batches that have rows. They are views of memory that the next call uses again. Throws when the source is no
+   * The batches that have rows. They are views of the source's bytes, or of memory that the next call uses again. Throws when the source is no
    * Arrow file, lacks a part, or has a column of another type than asked for, naming what is wrong.
    */
   read(source: TlmSource): TlmBatch[] {
@@ -78,10 +78,12 @@ export class TlmReader {
     const sizeBytes = batches.reduce((sum, { header }) => sum + neededBytes(header, picked), 0);
     // Sizes are only claims so far; memory is taken for what the file can hold.
     if (sizeBytes > 2 * file.sizeBytes) throw new NotAnArrowFile("it claims more than it has");
-    const memory = this.#room(sizeBytes + TEXT_SLACK_BYTES);
     let used = 0;
     const take = (place: BatchPlace, buffer: BufferPlace): Uint8Array => {
       if (buffer.offset + buffer.sizeBytes > place.bodyBytes) throw new NotAnArrowFile("a buffer lies outside");
+      const own = file.view?.(place.offset + place.headerBytes + buffer.offset, buffer.sizeBytes);
+      if (own !== undefined) return own;
+      const memory = this.#room(sizeBytes + TEXT_SLACK_BYTES);
       const target = memory.subarray(used, used + buffer.sizeBytes);
       file.readInto(target, place.offset + place.headerBytes + buffer.offset);
       used += padded(buffer.sizeBytes);
@@ -266,6 +268,8 @@ type ByteFile = {
   /** Exactly these bytes; throws when they are not there. */
   read(offset: number, sizeBytes: number): Uint8Array;
   readInto(target: Uint8Array, offset: number): void;
+  /** The same without a copy; undefined where values could not be read from there. */
+  view?(offset: number, sizeBytes: number): Uint8Array | undefined;
   close(): void;
 };
 
@@ -289,8 +293,16 @@ function openPath(path: string): ByteFile {
 function ofMemory(bytes: Uint8Array): ByteFile {
   const readInto = (target: Uint8Array, offset: number): void =>
     target.set(bytes.subarray(offset, offset + target.byteLength));
-  return withReads(bytes.byteLength, readInto, () => {});
+  const view = (offset: number, length: number): Uint8Array | undefined => {
+    const isAligned = (bytes.byteOffset + offset) % MAX_ALIGNMENT === 0;
+    const hasSlack = offset >= 0 && offset + length + TEXT_SLACK_BYTES <= bytes.byteLength;
+    return isAligned && hasSlack ? bytes.subarray(offset, offset + length) : undefined;
+  };
+  return { ...withReads(bytes.byteLength, readInto, () => {}), view };
 }
+
+/** Of the widest values. */
+const MAX_ALIGNMENT = 8;
 
 function withReads(sizeBytes: number, readInto: ByteFile["readInto"], close: () => void): ByteFile {
   const read = (offset: number, length: number): Uint8Array => {

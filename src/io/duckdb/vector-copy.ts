@@ -117,33 +117,51 @@ function copyStrings(duckdb: DuckDb, vector: Vector, data: TlmColumn, start: num
   const last = offsets[start + rows] ?? first;
   // With all bytes of the run in place there is no copy to point into, and no row can be longer.
   const base = last - first > INLINE_BYTES ? ownedCopy(duckdb, vector, bytes.subarray(first, last)) : 0;
+  writeStructs(structWords, 0, { offsets, bytes, base }, start, rows);
+  duckdb.copy_data_to_vector(vector, 0, structs, 0, rows * STRUCT_BYTES);
+}
+
+/** Texts of a column; `base` is the address at which DuckDB has the bytes from that of row `start` on. */
+export type PlacedTexts = { offsets: Int32Array; bytes: Uint8Array; base: number };
+
+/**
+ * Writes the structs of texts `start` to `start + rows` to `words` from index `word` on, four for each. There are
+ * `TEXT_SLACK_BYTES` readable bytes behind `bytes`.
+ */
+export function writeStructs(
+  words: Uint32Array,
+  word: number,
+  { offsets, bytes, base }: PlacedTexts,
+  start: number,
+  rows: number,
+): void {
   // User-space addresses have at most 52 bits here, so a double carries them exactly.
   const baseHigh = Math.floor(base / WORD);
   const baseLow = base - baseHigh * WORD;
   // Three words are read wherever a text begins: the memory goes on behind the last.
   const source = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength + TEXT_SLACK_BYTES);
+  const first = offsets[start] ?? 0;
   let from = first;
-  for (let row = 0, word = 0; row < rows; row++, word += 4) {
+  for (let row = 0; row < rows; row++, word += 4) {
     const to = offsets[start + row + 1] as number;
     const length = to - from;
-    structWords[word] = length;
+    words[word] = length;
     if (length > INLINE_BYTES) {
       const low = baseLow + (from - first);
-      structWords[word + 1] = source.getInt32(from, true);
-      structWords[word + 2] = low;
-      structWords[word + 3] = low < WORD ? baseHigh : baseHigh + 1;
+      words[word + 1] = source.getInt32(from, true);
+      words[word + 2] = low;
+      words[word + 3] = low < WORD ? baseHigh : baseHigh + 1;
     } else {
-      structWords[word + 1] = source.getInt32(from, true) & (keptOfFirst[length] as number);
-      structWords[word + 2] = source.getInt32(from + 4, true) & (keptOfSecond[length] as number);
-      structWords[word + 3] = source.getInt32(from + 8, true) & (keptOfThird[length] as number);
+      words[word + 1] = source.getInt32(from, true) & (keptOfFirst[length] as number);
+      words[word + 2] = source.getInt32(from + 4, true) & (keptOfSecond[length] as number);
+      words[word + 3] = source.getInt32(from + 8, true) & (keptOfThird[length] as number);
     }
     from = to;
   }
-  duckdb.copy_data_to_vector(vector, 0, structs, 0, rows * STRUCT_BYTES);
 }
 
-/** Has DuckDB copy the bytes into memory of the vector; returns their address. */
-function ownedCopy(duckdb: DuckDb, vector: Vector, bytes: Uint8Array): number {
+/** Has DuckDB copy the bytes into memory of the vector; returns their address. Earlier copies stay until it is reset. */
+export function ownedCopy(duckdb: DuckDb, vector: Vector, bytes: Uint8Array): number {
   duckdb.vector_assign_string_element_len(vector, 0, bytes);
   const struct = duckdb.vector_get_data(vector, STRUCT_BYTES);
   const view = new DataView(struct.buffer, struct.byteOffset, STRUCT_BYTES);

@@ -1,3 +1,6 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
@@ -24,6 +27,60 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       await store.put("p/db/t/2026-01-01/x.tlm", bytes);
       expect(Buffer.compare(await store.get("p/db/t/2026-01-01/x.tlm"), bytes)).toBe(0);
       expect(await store.head("p/db/t/2026-01-01/x.tlm")).toMatchObject({ key: "p/db/t/2026-01-01/x.tlm", sizeBytes });
+    });
+
+    describe("from a file", () => {
+      let folder: string;
+      beforeEach(async () => {
+        folder = await mkdtemp(join(tmpdir(), "engine-put-file-"));
+      });
+      afterEach(() => rm(folder, { recursive: true }));
+
+      /** A file of random bytes. */
+      async function file(name: string, sizeBytes: number): Promise<{ path: string; bytes: Uint8Array }> {
+        const bytes = seededRandom(sizeBytes).fill(new Uint8Array(sizeBytes));
+        const path = join(folder, name);
+        await writeFile(path, bytes);
+        return { path, bytes };
+      }
+
+      it.each([0, 1, 1_000_000, 20_000_001])(
+        "stores %i bytes, and leaves the file to the caller",
+        async (sizeBytes) => {
+          const { path, bytes } = await file("x", sizeBytes);
+          await store.putFile("p/db/t/2026-01-01/x.parquet", path);
+          expect(Buffer.compare(await readFile(path), bytes)).toBe(0);
+          await rm(path);
+          expect(Buffer.compare(await store.get("p/db/t/2026-01-01/x.parquet"), bytes)).toBe(0);
+          expect(await keysOf(store, "")).toEqual(["p/db/t/2026-01-01/x.parquet"]);
+        },
+      );
+
+      it("replaces an object whole, also by itself", async () => {
+        const [long, short] = [await file("long", 100_000), await file("short", 10)];
+        for (const { path } of [long, short, short]) await store.putFile("a", path);
+        await store.put("b", text("old"));
+        await store.putFile("b", long.path);
+        expect(Buffer.compare(await store.get("a"), short.bytes)).toBe(0);
+        expect(Buffer.compare(await store.get("b"), long.bytes)).toBe(0);
+        // What one object becomes is nothing to another that came from the same file.
+        await store.putFile("c", long.path);
+        await store.put("b", text("new"));
+        expect(Buffer.compare(await store.get("c"), long.bytes)).toBe(0);
+      });
+
+      it("stores nothing of a file that is not there, under a bad key, or for a caller who has left", async () => {
+        const { path } = await file("x", 20_000_000);
+        await expect(store.putFile("a", join(folder, "none"))).rejects.toThrow("ENOENT");
+        await expect((async () => store.putFile("a//b", path))()).rejects.toThrow(InvalidObjectKey);
+        const left = AbortSignal.abort(new Error("client left"));
+        await expect(store.putFile("a", path, { signal: left })).rejects.toThrow("client left");
+        const controller = new AbortController();
+        const put = store.putFile("a", path, { signal: controller.signal });
+        controller.abort(new Error("client left too"));
+        await expect(put).rejects.toThrow("client left too");
+        expect(await keysOf(store, "")).toEqual([]);
+      });
     });
 
     it("stores a view's own bytes, not its whole buffer", async () => {

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { link, open, realpath, rm } from "node:fs/promises";
 import { isPageAligned } from "../../core/buffer-pool.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 
@@ -37,6 +37,17 @@ export class DurableWriter {
     await writeAll(path, { flags: CREATE, bytes, sizeBytes: bytes.byteLength, signal });
   }
 
+  /**
+   * Creates the file with the bytes of another one and syncs it: as a further name of that one where there can be one,
+   * else as a copy, a piece at a time.
+   */
+  async adopt(path: string, from: string, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    const source = await realpath(from);
+    if (await linked(source, path)) await sync(path);
+    else await copyAll(source, path, signal);
+  }
+
   /** False when the file system takes no direct writes; there is no such file then. */
   async #writeDirect(path: string, bytes: Uint8Array, signal: AbortSignal | undefined): Promise<boolean> {
     const blocks = Math.ceil(bytes.byteLength / BLOCK_BYTES);
@@ -50,6 +61,53 @@ export class DurableWriter {
       await rm(path, { force: true });
       return false;
     }
+  }
+}
+
+/** What is said where the two cannot be one: another file system, none with such links, too many, or not allowed. */
+const NO_LINK: ReadonlySet<string> = new Set(["EXDEV", "EPERM", "EMLINK", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EACCES"]);
+
+/** Whether the file could be given the further name. */
+async function linked(source: string, path: string): Promise<boolean> {
+  try {
+    await link(source, path);
+    return true;
+  } catch (error) {
+    if (NO_LINK.has(systemCodeOf(error) ?? "")) return false;
+    throw error;
+  }
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+const COPY_BYTES = 1024 * 1024;
+
+async function copyAll(source: string, path: string, signal: AbortSignal | undefined): Promise<void> {
+  const input = await open(source, "r");
+  try {
+    const output = await open(path, CREATE, 0o666);
+    try {
+      const piece = Buffer.allocUnsafeSlow(COPY_BYTES);
+      for (let got = 1; got > 0;) {
+        signal?.throwIfAborted();
+        got = (await input.read(piece, 0, piece.length)).bytesRead;
+        for (let written = 0; written < got;) {
+          written += (await output.write(piece, written, got - written)).bytesWritten;
+        }
+      }
+      await output.sync();
+    } finally {
+      await output.close();
+    }
+  } finally {
+    await input.close();
   }
 }
 

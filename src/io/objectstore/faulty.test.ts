@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -50,6 +50,28 @@ describe("faulty store", () => {
     expect(store.calls).toEqual({ put: 3, get: 0, head: 0, list: 0, delete: 0 });
     for (const key of ["before", "after", "torn"]) await store.put(key, hello);
     expect(await size("torn")).toBe(hello.length);
+  });
+
+  it("treats a file as it does bytes", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "engine-faulty-"));
+    const path = join(folder, "file");
+    await writeFile(path, hello);
+    store.script(
+      { operation: "put", keyHolds: "after", fault: { kind: "fail_after" } },
+      { operation: "put", keyHolds: "torn", fault: { kind: "tear" } },
+    );
+    for (const key of ["after", "torn"]) await expect(store.putFile(key, path)).rejects.toThrow(InjectedFault);
+    expect(await size("after")).toBe(hello.length);
+    expect(await size("torn")).toBeLessThan(hello.length);
+    await store.putFile("torn", path);
+    expect(await size("torn")).toBe(hello.length);
+    expect(store.calls.put).toBe(3);
+    store.script({ operation: "put", fault: { kind: "delay", afterMs: 10 } });
+    const put = Promise.allSettled([store.putFile("crashed", path)]);
+    await until(async () => (await size("crashed")) !== undefined);
+    await store.crash();
+    expect((await put).map(({ status }) => status)).toEqual(["rejected"]);
+    await rm(folder, { recursive: true });
   });
 
   it("strikes the nth call, as often as told, with the error given", async () => {

@@ -1,8 +1,9 @@
+import { readFile } from "node:fs/promises";
 import type { Clock } from "../../core/clock.ts";
 import { sleep } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import { checkObjectKey } from "./objectstore.ts";
-import type { GetOptions, ObjectInfo, ObjectStore } from "./objectstore.ts";
+import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
 
 /**
  * The faulty twin of an object store, for tests: it does everything that the contract allows a store to do and that a
@@ -98,12 +99,22 @@ export class FaultyStore implements ObjectStore {
     this.#life = new AbortController();
   }
 
-  async put(key: string, bytes: Uint8Array, options?: { signal?: AbortSignal }): Promise<void> {
+  async put(key: string, bytes: Uint8Array, options?: PutOptions): Promise<void> {
+    await this.#put(key, bytes, () => this.#inner.put(key, bytes, options));
+  }
+
+  /** A put like any other. What a tear or a crash leaves is made of the bytes that the file had at first. */
+  async putFile(key: string, path: string, options?: PutOptions): Promise<void> {
+    checkObjectKey(key);
+    await this.#put(key, await readFile(path), () => this.#inner.putFile(key, path, options));
+  }
+
+  async #put(key: string, bytes: Uint8Array, put: () => Promise<void>): Promise<void> {
     checkObjectKey(key);
     const write: Write = { key, bytes, reached: false };
     const effect = async () => {
       write.reached = true;
-      await this.#inner.put(key, bytes, options);
+      await put();
     };
     const torn = () => {
       write.reached = true;

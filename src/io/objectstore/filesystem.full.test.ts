@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -44,6 +44,20 @@ function onSmallFileSystem(): void {
     await store.delete(["p/1"]);
     await store.put("p/4", Buffer.alloc(600 * KIB, 4));
     expect(await keysOf(store)).toEqual(["p/3", "p/4"]);
+  });
+
+  it("copies a file of another file system, as far as there is room", async () => {
+    mountTmpfs(root, "size=1m");
+    const store = await open(root);
+    const folder = await mkdtemp(join(tmpdir(), "engine-other-"));
+    const path = join(folder, "file");
+    await writeFile(path, Buffer.alloc(600 * KIB, 7));
+    await store.putFile("p/1", path);
+    await expect(store.putFile("p/2", path)).rejects.toMatchObject({ code: "insufficient_storage" });
+    await rm(folder, { recursive: true });
+    expect(await readdir(join(root, ".tmp"))).toEqual([]);
+    expect(await keysOf(store)).toEqual(["p/1"]);
+    expect((await store.get("p/1")).every((byte) => byte === 7)).toBe(true);
   });
 
   it("says so when there is no room for one more file or folder", async () => {

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -49,6 +49,21 @@ describe("filesystem store", () => {
     await expect(aborted).rejects.toThrow("client left");
     expect(await readdir(join(root, ".tmp"))).toEqual([]);
     expect(await readdir(join(root, "a"))).toEqual(["b"]);
+  });
+
+  it("takes a file of its own file system without a copy, and leaves no temporary name behind", async () => {
+    const store = await open(root);
+    const path = join(folder, "file");
+    await writeFile(path, "here");
+    for (const key of ["a", "a", "b"]) await store.putFile(key, path);
+    expect((await stat(join(root, "a"))).ino).toBe((await stat(path)).ino);
+    await symlink(path, join(folder, "symlink"));
+    await store.putFile("c", join(folder, "symlink"));
+    await rm(path);
+    expect(await readFile(join(root, "c"), "utf8")).toBe("here");
+    await expect(store.putFile("a", join(folder, "symlink"))).rejects.toThrow("ENOENT");
+    expect(await readdir(join(root, ".tmp"))).toEqual([]);
+    expect(await readFile(join(root, "a"), "utf8")).toBe("here");
   });
 
   it("sweeps temporary files of dead processes and its own earlier ones, and nothing else", async () => {

@@ -9,13 +9,15 @@ import type { Random } from "../../core/random.ts";
 import { DurableWriter, IO_CALL_BYTES } from "./durable-write.ts";
 import { DurableFolders, exists, makeFolderChain } from "./folders.ts";
 import { ObjectNotFound, checkObjectKey, rangeOf } from "./objectstore.ts";
-import type { GetOptions, ObjectInfo, ObjectStore } from "./objectstore.ts";
+import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
 import { infoOf, isAbsence, walkObjects } from "./walk.ts";
 
 /**
  * Objects as files of one local file system, key `a/b` at `<root>/a/b`.
  *
  *     put       open <root>/.tmp/<pid>-<random>.tmp, write, fsync, rename to its place, fsync the folder
+ *     putFile   the same with a second name for the file (a hard link) instead of a new one, where they share a file
+ *               system that has them, else with a copy
  *     delete    unlink, fsync the folder
  *
  * Large objects go past the page cache where they can (`durable-write.ts`).
@@ -83,14 +85,31 @@ class FilesystemStore implements ObjectStore {
     return join(this.#root, checkObjectKey(key));
   }
 
-  async put(key: string, bytes: Uint8Array, options?: { signal?: AbortSignal }): Promise<void> {
+  async put(key: string, bytes: Uint8Array, options?: PutOptions): Promise<void> {
+    await this.#put(key, options, (temporary) => this.#writer.write(temporary, bytes, options?.signal));
+  }
+
+  async putFile(key: string, path: string, options?: PutOptions): Promise<void> {
+    const write = (temporary: string): Promise<void> => this.#writer.adopt(temporary, path, options?.signal);
+    const temporary = await this.#put(key, options, write);
+    // To rename one name of a file to another of its names does nothing, and says that all is well.
+    await this.#discard(temporary);
+  }
+
+  /** Publishes the file that `write` makes, complete and synced, at the path it is given. Resolves to that path. */
+  async #put(
+    key: string,
+    options: PutOptions | undefined,
+    write: (temporary: string) => Promise<void>,
+  ): Promise<string> {
     const target = this.localPath(key);
-    await this.#writes.run(async () => {
+    return this.#writes.run(async () => {
       const temporary = join(this.#temporaries, this.#temporaryName());
       try {
-        await this.#writer.write(temporary, bytes, options?.signal);
+        await write(temporary);
         options?.signal?.throwIfAborted();
         await this.#publish(temporary, target);
+        return temporary;
       } catch (error) {
         await this.#discard(temporary);
         throw await this.#explain(error, target);

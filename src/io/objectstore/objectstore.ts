@@ -12,7 +12,12 @@
  */
 export interface ObjectStore {
   /** Writes an object durably. A full or read-only store is an `EngineError` `insufficient_storage`. */
-  put(key: string, bytes: Uint8Array, options?: { signal?: AbortSignal }): Promise<void>;
+  put(key: string, bytes: Uint8Array, options?: PutOptions): Promise<void>;
+  /**
+   * Writes the bytes of a local file as an object, in every other way like `put`, with a bounded part of them in memory
+   * whatever its size. Nobody may change the file from now on; it may be deleted once this has settled.
+   */
+  putFile(key: string, path: string, options?: PutOptions): Promise<void>;
   /**
    * Reads an object, or `length` bytes of it from `offset`; throws `ObjectNotFound`. A range that reaches past the end
    * is cut short there, and one that starts past it is empty. The bytes have a buffer of their own (transferable).
@@ -27,6 +32,8 @@ export interface ObjectStore {
   /** Where the object can be opened as a local file, for drivers that have such a place. */
   localPath?(key: string): string;
 }
+
+export type PutOptions = { signal?: AbortSignal };
 
 export type GetOptions = { offset?: number; length?: number; signal?: AbortSignal };
 

@@ -93,6 +93,12 @@ describe.skipIf(program === undefined)("s3 store behind a bad network", () => {
     // Some died on a connection that had just been cut, and were never seen.
     expect(proxy.seen.length).toBeGreaterThanOrEqual(attempts - (await counted(metrics, { outcome: "network" })));
     expect(await counted(metrics, { outcome: "throttled" })).toBeGreaterThan(20);
+    const repeated = (await metrics.objstoreRetries.get()).values.reduce((sum, { value }) => sum + value, 0);
+    expect(repeated).toBe(
+      attempts - (await counted(metrics, { outcome: "ok" })) - (await counted(metrics, { outcome: "not_found" })),
+    );
+    expect((await metrics.objstoreInFlight.get()).values).toMatchObject([{ value: 0 }]);
+    expect((await metrics.objstoreGivenUp.get()).values).toEqual([]);
   });
 
   it("is done by its deadline when nothing answers, and says what it waited for", async () => {

@@ -9,6 +9,8 @@ export type Meddling =
   | { kind: "answer"; status: number; body?: string; headers?: Record<string, string> }
   /** Waits, then goes on as usual. */
   | { kind: "delay"; delayMs: number }
+  /** Waits until that is settled, then goes on as usual. */
+  | { kind: "wait"; until: Promise<unknown> }
   /** Never answers. */
   | { kind: "hang" }
   /** Cuts the connection before the store sees anything. */
@@ -93,6 +95,7 @@ async function handle(
     return;
   }
   if (meddling?.kind === "delay") await delay(meddling.delayMs);
+  if (meddling?.kind === "wait") await meddling.until;
   forward(target, request, response, meddling);
 }
 
@@ -109,6 +112,11 @@ function forward(
   const onward = forwardRequest({ hostname, port, method, path, headers: passed, agent: false }, (answer) => {
     answer.on("error", () => response.destroy());
     const { statusCode = 502, headers: answerHeaders } = answer;
+    if (meddling === undefined || meddling.kind === "delay" || meddling.kind === "wait") {
+      response.writeHead(statusCode, withoutFraming(answerHeaders));
+      answer.pipe(response);
+      return;
+    }
     void answer.toArray().then(
       (chunks: Buffer[]) => {
         const body = Buffer.concat(chunks);

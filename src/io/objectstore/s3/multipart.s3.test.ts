@@ -1,4 +1,6 @@
-import { readdir } from "node:fs/promises";
+import { truncateSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -60,6 +62,26 @@ describe.skipIf(program === undefined)("objects in parts", () => {
     expect(Buffer.compare(await store.get("a"), bytes)).toBe(0);
     const range = await store.get("a", { offset: 30 * MIB - 5, length: 1_000 });
     expect(Buffer.compare(range, bytes.subarray(30 * MIB - 5, 30 * MIB + 995))).toBe(0);
+  });
+
+  it("are read from a file, and nothing is left of one that was cut short meanwhile", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "engine-multipart-"));
+    const path = join(folder, "file");
+    await writeFile(path, bytes);
+    let lost = 0;
+    const { store, bucket } = await openBehind((request) => {
+      if (request.url.startsWith(`/${bucket}/b?uploads`)) truncateSync(path, 20 * MIB);
+      return isEnd(request) && lost++ === 0 ? { kind: "lose_answer" } : undefined;
+    });
+    await store.putFile("a", path);
+    expect(proxy.seen.filter(isEnd).length).toBe(2);
+    expect(Buffer.compare(await store.get("a"), bytes)).toBe(0);
+    await store.delete(["a"]);
+
+    // One that was cut short meanwhile is no object.
+    await expect(store.putFile("b", path)).rejects.toThrow("the file became shorter while it was uploaded");
+    await expectNothing(bucket);
+    await rm(folder, { recursive: true });
   });
 
   it("go up although each part fails at first", async () => {

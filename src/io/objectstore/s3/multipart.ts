@@ -1,3 +1,5 @@
+import type { FileHandle } from "node:fs/promises";
+import { crc32 } from "node:zlib";
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -13,12 +15,40 @@ import type { Log } from "../../../core/log.ts";
 import { RequestFailure } from "./failure.ts";
 import { factsOf } from "./facts.ts";
 import type { S3Limits } from "./limits.ts";
-import { compositeChecksum } from "./read-body.ts";
+import { compositeOf } from "./read-body.ts";
 import type { Attempt, Requests } from "./requests.ts";
 
 export type MultipartContext = { client: S3Client; requests: Requests; bucket: string; limits: S3Limits; log: Log };
 
-type Upload = { key: string; bytes: Uint8Array; uploadId: string };
+/** Where the bytes of an object come from; every part of it is in memory only while it is on its way. */
+export type PartSource = {
+  sizeBytes: number;
+  /** The bytes of `[start, end)`; rejects when they are not there. */
+  read(start: number, end: number): Promise<Uint8Array>;
+};
+
+export function partsOfBytes(bytes: Uint8Array): PartSource {
+  return { sizeBytes: bytes.length, read: async (start, end) => bytes.subarray(start, end) };
+}
+
+/** Of a file that stays open meanwhile. */
+export function partsOfFile(file: FileHandle, sizeBytes: number): PartSource {
+  return {
+    sizeBytes,
+    read: async (start, end) => {
+      const bytes = Buffer.allocUnsafeSlow(end - start);
+      for (let filled = 0; filled < bytes.length;) {
+        const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, start + filled);
+        if (bytesRead === 0) throw new Error("the file became shorter while it was uploaded");
+        filled += bytesRead;
+      }
+      return bytes;
+    },
+  };
+}
+
+/** `sums` are the CRC-32s of the parts, as far as they have been read. */
+type Upload = { key: string; source: PartSource; uploadId: string; sums: number[] };
 
 /**
  * Uploads an object in parts. It exists whole once this resolves; when it fails, the parts are removed, or a warning
@@ -28,7 +58,7 @@ type Upload = { key: string; bytes: Uint8Array; uploadId: string };
 export async function putInParts(
   context: MultipartContext,
   key: string,
-  bytes: Uint8Array,
+  source: PartSource,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { client, requests, bucket } = context;
@@ -39,7 +69,7 @@ export async function putInParts(
     if (UploadId === undefined) throw new RequestFailure("UnusableAnswer", "began an upload without an id");
     return UploadId;
   });
-  const upload = { key, bytes, uploadId };
+  const upload: Upload = { key, source, uploadId, sums: [] };
   try {
     const parts = await uploadParts(context, upload, signal);
     await requests.run({ kind: "multipart", what, signal }, (attempt) => complete(context, upload, parts, attempt));
@@ -60,7 +90,7 @@ async function uploadParts(
   // The first failure ends the others.
   const failed = new AbortController();
   const until = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
-  const uploads = Array.from({ length: Math.ceil(upload.bytes.length / partBytes) }, (_, index) =>
+  const uploads = Array.from({ length: Math.ceil(upload.source.sizeBytes / partBytes) }, (_, index) =>
     slots.run(async () => {
       try {
         return await uploadPart(context, upload, index, until);
@@ -77,11 +107,13 @@ async function uploadParts(
 
 async function uploadPart(
   { client, requests, bucket, limits: { partBytes } }: MultipartContext,
-  { key, bytes, uploadId }: Upload,
+  { key, source, uploadId, sums }: Upload,
   index: number,
   signal: AbortSignal,
 ): Promise<CompletedPart> {
-  const part = bytes.subarray(index * partBytes, (index + 1) * partBytes);
+  signal.throwIfAborted();
+  const part = await source.read(index * partBytes, Math.min((index + 1) * partBytes, source.sizeBytes));
+  sums[index] = crc32(part);
   const operation = { kind: "multipart", what: `put ${key}`, sizeBytes: part.length, signal } as const;
   return requests.run(operation, async (attempt) => {
     const place = { Bucket: bucket, Key: key, UploadId: uploadId, PartNumber: index + 1 };
@@ -93,8 +125,8 @@ async function uploadPart(
 }
 
 async function complete(
-  { client, bucket, limits }: MultipartContext,
-  { key, bytes, uploadId }: Upload,
+  { client, bucket }: MultipartContext,
+  { key, uploadId, sums }: Upload,
   Parts: CompletedPart[],
   attempt: Attempt,
 ): Promise<void> {
@@ -107,7 +139,7 @@ async function complete(
     // The answer to an earlier attempt may have been lost after it had its effect.
     const head = new HeadObjectCommand({ ...place, ChecksumMode: "ENABLED" });
     const { ChecksumCRC32 } = await client.send(head, { abortSignal: attempt.signal });
-    if (ChecksumCRC32 !== compositeChecksum(bytes, limits.partBytes)) throw error;
+    if (ChecksumCRC32 !== compositeOf(sums)) throw error;
   }
 }
 

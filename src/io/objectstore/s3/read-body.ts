@@ -54,14 +54,18 @@ export function verifyComposite(bytes: Uint8Array, partBytes: number, checksum: 
   }
 }
 
-/** `base64(crc32(crc32(part 1) … crc32(part n)))-n`, as S3 forms it. */
-export function compositeChecksum(bytes: Uint8Array, partBytes: number): string {
-  const parts = Math.ceil(bytes.length / partBytes);
-  const sums = Buffer.alloc(4 * parts);
-  for (let part = 0; part < parts; part++) {
-    sums.writeUInt32BE(crc32(bytes.subarray(part * partBytes, (part + 1) * partBytes)), 4 * part);
-  }
-  const sum = Buffer.alloc(4);
-  sum.writeUInt32BE(crc32(sums));
-  return `${sum.toString("base64")}-${parts}`;
+function compositeChecksum(bytes: Uint8Array, partBytes: number): string {
+  const parts = Array.from({ length: Math.ceil(bytes.length / partBytes) }, (_, part) =>
+    bytes.subarray(part * partBytes, (part + 1) * partBytes),
+  );
+  return compositeOf(parts.map((part) => crc32(part)));
+}
+
+/** `base64(crc32(crc32(part 1) … crc32(part n)))-n`, as S3 forms it from the CRC-32s of the parts. */
+export function compositeOf(sums: readonly number[]): string {
+  const bytes = Buffer.alloc(4 * sums.length);
+  for (const [part, sum] of sums.entries()) bytes.writeUInt32BE(sum, 4 * part);
+  const whole = Buffer.alloc(4);
+  whole.writeUInt32BE(crc32(bytes));
+  return `${whole.toString("base64")}-${sums.length}`;
 }

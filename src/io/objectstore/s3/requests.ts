@@ -97,6 +97,7 @@ export class Requests {
           throw this.#giveUp(operation, withEarlier(failure, earlier), error, number);
         }
         earlier = failure;
+        this.#options.metrics.objstoreRetries.inc({ kind: operation.kind });
         log.debug({ attempt: number, pauseMs, problem: failure.problem }, `trying again to ${operation.what}`);
         await sleep(clock, pauseMs, operation.signal);
       }
@@ -114,7 +115,9 @@ export class Requests {
     const failed = new ObjectStoreError(operation.what, failure, error, attempts);
     // To ask for something absent is no failure; everything else is for the operator, whom the message alone does not
     // tell which store and which setting it is about.
-    if (failure.outcome !== "not_found") this.#options.log.warn({ problem: failure.problem }, failed.message);
+    if (failure.outcome === "not_found") return failed;
+    this.#options.metrics.objstoreGivenUp.inc({ kind: operation.kind });
+    this.#options.log.warn({ problem: failure.problem }, failed.message);
     return failed;
   }
 
@@ -141,6 +144,7 @@ export class Requests {
       timeout.extendTo(limits.attemptTimeoutMs + transferMs(limits, incomingBytes));
     };
     const startedMs = clock.monotonicMs();
+    metrics.objstoreInFlight.inc();
     let outcome: RequestOutcome = "ok";
     try {
       const result = await untilAborted(attempt({ signal: timeout.signal, number, expect }), timeout.signal);
@@ -151,6 +155,7 @@ export class Requests {
       throw error;
     } finally {
       timeout.dispose();
+      metrics.objstoreInFlight.dec();
       metrics.objstoreRequests.inc({ kind, outcome });
       metrics.objstoreDuration.observe({ kind }, (clock.monotonicMs() - startedMs) / 1_000);
     }

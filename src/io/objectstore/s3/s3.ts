@@ -1,3 +1,4 @@
+import { open } from "node:fs/promises";
 import {
   GetObjectCommand,
   type GetObjectCommandOutput,
@@ -14,13 +15,13 @@ import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Random } from "../../../core/random.ts";
 import { InvalidObjectKey, ObjectNotFound, checkObjectKey, rangeOf } from "../objectstore.ts";
-import type { GetOptions, ObjectInfo, ObjectStore } from "../objectstore.ts";
+import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "../objectstore.ts";
 import { BulkDelete } from "./bulk-delete.ts";
 import { type S3Connection, makeS3Client } from "./client.ts";
 import { factsOf } from "./facts.ts";
 import { RequestFailure, type StorePlace } from "./failure.ts";
 import { S3_LIMITS, type S3Limits } from "./limits.ts";
-import { putInParts } from "./multipart.ts";
+import { partsOfBytes, partsOfFile, putInParts, type PartSource } from "./multipart.ts";
 import { readBody, verifyComposite } from "./read-body.ts";
 import { type Attempt, ObjectStoreError, Requests } from "./requests.ts";
 
@@ -77,10 +78,28 @@ class BucketStore implements S3Store {
     this.#bulkDelete = new BulkDelete(client, this.#requests, this.#place);
   }
 
-  async put(key: string, bytes: Uint8Array, options?: { signal?: AbortSignal }): Promise<void> {
+  async put(key: string, bytes: Uint8Array, options?: PutOptions): Promise<void> {
     checkObjectKey(key);
     const signal = options?.signal;
-    if (bytes.length >= this.#limits.multipartBytes) return this.#putInParts(key, bytes, signal);
+    if (bytes.length >= this.#limits.multipartBytes) return this.#putInParts(key, partsOfBytes(bytes), signal);
+    await this.#putWhole(key, bytes, signal);
+  }
+
+  async putFile(key: string, path: string, options?: PutOptions): Promise<void> {
+    checkObjectKey(key);
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const file = await open(path, "r");
+    try {
+      const { size } = await file.stat();
+      if (size >= this.#limits.multipartBytes) return await this.#putInParts(key, partsOfFile(file, size), signal);
+      await this.#putWhole(key, await partsOfFile(file, size).read(0, size), signal);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #putWhole(key: string, bytes: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
     const operation = { kind: "put", what: `put ${key}`, sizeBytes: bytes.length, signal } as const;
     await this.#requests.run(operation, async (attempt) => {
       const command = new PutObjectCommand({ Bucket: this.#place.bucket, Key: key, Body: bytes });
@@ -147,7 +166,7 @@ class BucketStore implements S3Store {
     this.#client.destroy();
   }
 
-  #putInParts(key: string, bytes: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
+  #putInParts(key: string, source: PartSource, signal: AbortSignal | undefined): Promise<void> {
     const context = {
       client: this.#client,
       requests: this.#requests,
@@ -155,7 +174,7 @@ class BucketStore implements S3Store {
       limits: this.#limits,
       log: this.#log,
     };
-    return putInParts(context, key, bytes, signal);
+    return putInParts(context, key, source, signal);
   }
 
   /** No request can ask for no bytes; the object must be there all the same. */
