@@ -11,7 +11,8 @@ import { VERSION } from "../src/core/version.ts";
  * package moves to the top and is loaded at each start, `engine --version` included; so these are turned into
  * `require` calls where they are used, which run when the module around them first does.
  */
-const OUTSIDE = /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|piscina|postgres|@aws-sdk\/client-s3)$/;
+const OUTSIDE =
+  /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|@node-rs\/argon2|piscina|postgres|@aws-sdk\/client-s3)$/;
 
 const requireOutside: Plugin = {
   name: "require-outside",
@@ -21,11 +22,22 @@ const requireOutside: Plugin = {
       kind === "require-call" || namespace === "outside" ? { path, external: true } : { path, namespace: "outside" },
     );
     builder.onLoad({ filter: /.*/, namespace: "outside" }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(path)});`,
+      contents: requireOrExplain(path),
       loader: "js",
     }));
   },
 };
+
+/** One that is not installed ends what needs it, in a sentence that says what to do. */
+function requireOrExplain(path: string): string {
+  const name = JSON.stringify(path);
+  const problem = `the package ${path} is not installed: install what package.json lists beside this program (npm install --omit=dev)`;
+  return (
+    `try { module.exports = require(${name}); } catch (error) {` +
+    ` if (error.code === "MODULE_NOT_FOUND" && error.message.includes("'" + ${name} + "'")) error.message = ${JSON.stringify(problem)};` +
+    ` throw error; }`
+  );
+}
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const output = `${repository}dist/engine.js`;

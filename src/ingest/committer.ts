@@ -88,7 +88,9 @@ export class Committer {
         const outcome = outcomes[i];
         if (outcome === undefined) settle.reject(new Error("the catalog gave no outcome for a flush"));
         else settle.resolve(outcome);
-        if (outcome?.kind === "committed") metrics.extentsCommitted.inc(flush.extents.length);
+        if (outcome?.kind !== "committed") return;
+        metrics.extentsCommitted.inc(flush.extents.length);
+        metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
       });
     } catch (error) {
       for (const { settle } of batch) settle.reject(error);

@@ -65,6 +65,7 @@ export async function runFlush(
   try {
     for (let attempt = 0; left.length > 0; attempt++) {
       if (attempt >= LIMITS.commitAttempts) {
+        ports.metrics.commitsGivenUp.inc();
         throw new EngineError("ingest_failed", `the commit met a conflict ${attempt} times; nothing was stored`);
       }
       if (attempt > 0) await sleep(ports.clock, backoffMs(attempt, ports.random));
@@ -112,7 +113,7 @@ async function attemptFlush(
     onSealed();
     const survivors = rejectFailed(bodies, sealed);
     if (survivors.length === 0) return [];
-    const extents = await Promise.all(sealed.extents.map((extent) => uploadExtent(ports, table, extent)));
+    const extents = await uploadAll(ports, table, sealed);
     const commit = describeCommit(table, sealed.newColumns, extents, survivors);
     committing = true;
     const outcome = ports.committer.commit(commit);
@@ -135,6 +136,13 @@ async function sealBodies(ports: FlushPorts, table: TableRecord, bodies: FlushBo
   });
   ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   return sealed;
+}
+
+async function uploadAll(ports: FlushPorts, table: TableRecord, { extents }: SealedFlush): Promise<NewExtent[]> {
+  const startedMs = ports.clock.monotonicMs();
+  const uploaded = await Promise.all(extents.map((extent) => uploadExtent(ports, table, extent)));
+  ports.metrics.uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  return uploaded;
 }
 
 function rejectFailed(bodies: FlushBody[], sealed: SealedFlush): Survivor[] {

@@ -1,3 +1,5 @@
+import type { Caller } from "../auth/caller.ts";
+
 /**
  * Ingest, as its inputs (HTTP now) see it.
  *
@@ -19,6 +21,8 @@ export interface IngestService {
 }
 
 export type IngestRequest = {
+  /** Who sends it; has the role, and is checked for the database here, whatever the input. */
+  caller: Pick<Caller, "databases">;
   database: string;
   table: string;
   /** Scoped to (database, table); 1–255 visible ASCII characters. */

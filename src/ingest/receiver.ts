@@ -1,3 +1,4 @@
+import { checkMayUse } from "../auth/caller.ts";
 import type { TableRecord } from "../catalog/catalog.ts";
 import { releaseShared } from "../core/buffer-pool.ts";
 import { nowNs, type Clock } from "../core/clock.ts";
@@ -54,6 +55,7 @@ export class Receiver implements IngestService {
     this.#options = options;
     this.#path = path;
     const { clock, metrics } = options;
+    metrics.ingestQueuedLimit.watch({}, () => options.maxInflightBytes);
     this.#budget = new ByteBudget({
       maxBytes: options.maxInflightBytes,
       clock,
@@ -94,7 +96,9 @@ export class Receiver implements IngestService {
 
   async #ingest(request: IngestRequest): Promise<IngestAck> {
     // Names are checked first: buckets are kept by them.
-    this.#rate.take(foldName(checkName("database", request.database)));
+    const database = checkName("database", request.database);
+    checkMayUse(request.caller, database);
+    this.#rate.take(foldName(database));
     const table = await this.#path.table(request);
     const key = request.idempotencyKey;
     if (key === undefined) return this.#receive(request, table, undefined);
@@ -113,8 +117,9 @@ export class Receiver implements IngestService {
       reservation.settle(bytes.byteLength);
       const ack = await this.#stage(table, bytes, request, key);
       const { metrics } = this.#options;
-      metrics.ingestRows.inc({ database: table.database }, ack.rows);
-      metrics.ingestBytes.inc({ database: table.database }, bytes.byteLength);
+      const labels = { database: metrics.databaseLabel.of(table.database) };
+      metrics.ingestRows.inc(labels, ack.rows);
+      metrics.ingestBytes.inc(labels, bytes.byteLength);
       return ack;
     } finally {
       // The flush has answered, so no thread reads the body any more.
@@ -138,6 +143,13 @@ export class Receiver implements IngestService {
     return answer.promise;
   }
 
+  async #flush(target: Target, items: FlushBody[], sealed: () => void): Promise<void> {
+    const { clock, metrics } = this.#options;
+    const startedMs = clock.monotonicMs();
+    await this.#path.flush(target, items, sealed);
+    metrics.flushDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+  }
+
   #stager(table: TableRecord): Stager<GatheredBody> {
     const known = this.#stagers.get(table.id);
     if (known !== undefined) return known;
@@ -146,7 +158,7 @@ export class Receiver implements IngestService {
     const stager = new Stager<GatheredBody>({
       clock,
       limits: staging,
-      flush: (items, sealed) => this.#path.flush(target, items, sealed),
+      flush: (items, sealed) => this.#flush(target, items, sealed),
     });
     this.#stagers.set(table.id, stager);
     return stager;

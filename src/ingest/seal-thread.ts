@@ -1,3 +1,4 @@
+import "../core/reports.ts";
 import "../core/warnings.ts";
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { EngineError, toErrorRecord } from "../core/errors.ts";

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,6 +68,7 @@ function service(overrides: { catalog?: Catalog; seal?: Sealer; maxInflightBytes
 function send(to: IngestService, body: string, more: Partial<IngestRequest> = {}) {
   const bytes = new TextEncoder().encode(body);
   return to.ingest({
+    caller: ANONYMOUS,
     database: "default",
     table: "t",
     autoCreate: true,

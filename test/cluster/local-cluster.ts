@@ -1,10 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { connect } from "node:net";
 import { once } from "node:events";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { CreateBucketCommand, HeadBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { makePostgresFolder, postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import type { S3Connection } from "../../src/io/objectstore/s3/client.ts";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { answers, freePort, Program } from "./program.ts";
 
@@ -21,6 +23,10 @@ export type LocalCluster = {
   urls: ReadonlyMap<string, string>;
   /** Folder of the logs, `<name>.log`. */
   logs: string;
+  /** Address of the catalog. */
+  catalogUrl: string;
+  /** The bucket and how to reach it, directly. */
+  store: S3Connection;
   /** Ends everything, clients' servers first; the folder stays. */
   stop(): Promise<void>;
 };
@@ -30,14 +36,16 @@ export type LocalClusterOptions = {
   folder: string;
   /** Settings of every engine process on top of the usual ones. */
   env?: Readonly<Record<string, string>>;
-  /** Where the engine processes find the S3 server, if not directly. */
-  storeEndpoint?: (endpoint: string) => Promise<string>;
+  /** Where the processes of a role find the S3 server, if not directly; asked once for each. */
+  storeEndpoint?: (endpoint: string, role: Role) => Promise<string>;
+  /** Words of the S3 server's command line on top of the usual ones. */
+  storeFlags?: readonly string[];
   /** How many of each role. */
   counts?: Partial<typeof COUNTS>;
 };
 
 const COUNTS = { query: 2, ingest: 2, committer: 1, compaction: 1, worker: 1, edge: 2 };
-type Role = keyof typeof COUNTS;
+export type Role = keyof typeof COUNTS;
 
 const REGION = "us-east-1";
 const BUCKET = "engine";
@@ -57,22 +65,31 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
   try {
     const postgres = await postgresProgram(join(folder, "postgres"), logs);
     programs.set("postgres", postgres.program);
-    const s3 = await s3Program(join(folder, "s3"), logs);
+    const s3 = await s3Program(join(folder, "s3"), logs, options.storeFlags);
     programs.set("s3", s3.program);
     await Promise.all([postgres.program.start(), s3.program.start()]);
     await makeBucket(s3.endpoint);
     const common = {
       ...options.env,
       ENGINE_CATALOG_URL: postgres.url,
-      ENGINE_OBJSTORE_ENDPOINT: (await options.storeEndpoint?.(s3.endpoint)) ?? s3.endpoint,
       ENGINE_OBJSTORE_REGION: REGION,
       ENGINE_OBJSTORE_BUCKET: BUCKET,
       ENGINE_OBJSTORE_ACCESS_KEY_ID: KEYS.accessKeyId,
       ENGINE_OBJSTORE_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
     };
-    const urls = await startRoles({ folder, logs, common, counts: { ...COUNTS, ...options.counts }, programs });
+    const storeEndpoint = async (role: Role) => (await options.storeEndpoint?.(s3.endpoint, role)) ?? s3.endpoint;
+    const counts = { ...COUNTS, ...options.counts };
+    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs });
     const edges = [...urls].filter(([name]) => name.startsWith("edge-")).map(([, url]) => url);
-    return { edges, programs, urls, logs, stop };
+    const store = {
+      endpoint: s3.endpoint,
+      region: REGION,
+      bucket: BUCKET,
+      credentials: KEYS,
+      pathStyle: true,
+      allowHttp: true,
+    };
+    return { edges, programs, urls, logs, catalogUrl: postgres.url, store, stop };
   } catch (error) {
     await Promise.all([...programs.values()].map((program) => program.kill()));
     throw error;
@@ -83,16 +100,19 @@ type RolesOptions = {
   folder: string;
   logs: string;
   common: Readonly<Record<string, string>>;
+  storeEndpoint: (role: Role) => Promise<string>;
   counts: Readonly<Record<Role, number>>;
   /** Taken up here, in the order of their start. */
   programs: Map<string, Program>;
 };
 
 /** Those that hold on their own first, together; then the edges, which forward to them. */
-async function startRoles({ folder, logs, common, counts, programs }: RolesOptions): Promise<Map<string, string>> {
+async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
+  const { folder, logs, common, counts, programs } = options;
   const urls = new Map<string, string>();
   const make = async (role: Role, env: Readonly<Record<string, string>>): Promise<Program[]> => {
     const made: Program[] = [];
+    const store = { ENGINE_OBJSTORE_ENDPOINT: await options.storeEndpoint(role) };
     for (let n = 1; n <= counts[role]; n++) {
       const name = `${role}-${n}`;
       const address = `127.0.0.1:${await freePort()}`;
@@ -102,7 +122,15 @@ async function startRoles({ folder, logs, common, counts, programs }: RolesOptio
       const program = new Program({
         name,
         command: [process.execPath, ENTRY, "server"],
-        env: { ...inherited(), ...common, ...env, ENGINE_ROLES: role, ENGINE_HTTP_ADDR: address, ENGINE_HOME: home },
+        env: {
+          ...inherited(),
+          ...common,
+          ...store,
+          ...env,
+          ENGINE_ROLES: role,
+          ENGINE_HTTP_ADDR: address,
+          ENGINE_HOME: home,
+        },
         logFile: join(logs, `${name}.log`),
         isReady: () => answers(`http://${address}/health`),
       });
@@ -132,67 +160,25 @@ function inherited(): Record<string, string> {
   return { PATH, HOME, ...(TMPDIR === undefined ? {} : { TMPDIR }), ...(TZ === undefined ? {} : { TZ }) };
 }
 
-/** Debian's place for the programs of PostgreSQL. */
-const POSTGRES_FOLDER = "/usr/lib/postgresql";
-
-function postgresPrograms(): string {
-  const versions = existsSync(POSTGRES_FOLDER) ? readdirSync(POSTGRES_FOLDER).map(Number) : [];
-  const newest = Math.max(...versions.filter((version) => version > 0));
-  const programs = join(POSTGRES_FOLDER, String(newest), "bin");
-  if (existsSync(join(programs, "initdb"))) return programs;
-  throw new Error("there is no PostgreSQL here: install it (Debian: apt-get install postgresql)");
-}
-
-/** PostgreSQL refuses to run as root; Debian's package makes a user for it. */
-function asPostgres(command: readonly [string, ...string[]]): [string, ...string[]] {
-  if (process.getuid?.() !== 0) return [...command];
-  return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", ...command];
-}
-
-async function postgresProgram(folder: string, logs: string): Promise<{ program: Program; url: string }> {
+async function postgresProgram(path: string, logs: string): Promise<{ program: Program; url: string }> {
   const programs = postgresPrograms();
-  const data = join(folder, "data");
-  if (!existsSync(data)) {
-    mkdirSync(data, { recursive: true });
-    chmodSync(data, 0o700);
-    if (process.getuid?.() === 0) {
-      const [uid, gid] = ["-u", "-g"].map((flag) =>
-        Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" })),
-      );
-      for (const path of [folder, data]) chownSync(path, uid ?? 0, gid ?? 0);
-      // That user has to come through a folder that was made for this one alone.
-      chmodSync(dirname(folder), 0o711);
-    }
-    const [file, ...args] = asPostgres([
-      join(programs, "initdb"),
-      "-D",
-      data,
-      "-U",
-      "engine",
-      "-A",
-      "trust",
-      "-E",
-      "UTF8",
-    ]);
-    execFileSync(file, args, { stdio: "pipe", cwd: "/" });
-  }
+  if (programs === undefined)
+    throw new Error("there is no PostgreSQL here: install it (Debian: apt-get install postgresql)");
+  const folder = makePostgresFolder(programs, path);
+  folder.initialize("engine");
   const port = await freePort();
-  const settings = [
-    `port=${port}`,
-    "listen_addresses=127.0.0.1",
-    `unix_socket_directories=${data}`,
-    "max_connections=300",
-  ];
   return {
     url: `postgres://engine@127.0.0.1:${port}/postgres`,
     program: new Program({
       name: "postgres",
-      command: asPostgres([join(programs, "postgres"), "-D", data, ...settings.flatMap((setting) => ["-c", setting])]),
+      command: folder.server(port, { max_connections: "300" }),
       env: inherited(),
       logFile: join(logs, "postgres.log"),
       isReady: () => accepts(join(programs, "pg_isready"), port),
       // Ends now, in order: sessions are cut, what was committed is safe.
       stopSignal: "SIGINT",
+      // A session that outlived the server would keep the next one from starting.
+      crashesWhole: true,
     }),
   };
 }
@@ -214,13 +200,17 @@ async function accepts(pgIsReady: string, port: number): Promise<boolean> {
   }
 }
 
-async function s3Program(folder: string, logs: string): Promise<{ program: Program; endpoint: string }> {
+async function s3Program(
+  folder: string,
+  logs: string,
+  moreFlags: readonly string[] = [],
+): Promise<{ program: Program; endpoint: string }> {
   const binary = await findVersitygw();
   if (binary === undefined) throw new Error("there is no S3 server here: install Go, of which it is built");
   const [data, iam] = [join(folder, "data"), join(folder, "iam")];
   for (const path of [data, iam]) mkdirSync(path, { recursive: true });
   const endpoint = `http://127.0.0.1:${await freePort()}`;
-  const flags = ["--port", new URL(endpoint).host, "--quiet", "--health", "/health", "--region", REGION];
+  const flags = ["--port", new URL(endpoint).host, "--quiet", "--health", "/health", "--region", REGION, ...moreFlags];
   return {
     endpoint,
     program: new Program({

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -15,6 +15,8 @@ export type ProgramOptions = {
   isReady: () => Promise<boolean>;
   /** How it is told to end; `SIGTERM` unless given. */
   stopSignal?: NodeJS.Signals;
+  /** A crash takes what it started along; unless given, those have to notice by themselves. */
+  crashesWhole?: boolean;
 };
 
 const START_TIMEOUT_MS = 60_000;
@@ -25,6 +27,7 @@ const SHOWN_LOG_CHARS = 4_000;
 export class Program {
   readonly name: string;
   readonly #options: ProgramOptions;
+  readonly #pids: number[] = [];
   #child: ChildProcess | undefined;
 
   constructor(options: ProgramOptions) {
@@ -44,6 +47,7 @@ export class Program {
     // In a group of its own: a terminal's Ctrl-C is for whoever started it, who knows the order in which to end things.
     this.#child = spawn(file, args, { env, stdio: ["ignore", log, log], detached: true });
     closeSync(log);
+    if (this.#child.pid !== undefined) this.#pids.push(this.#child.pid);
     await this.ready();
   }
 
@@ -51,42 +55,107 @@ export class Program {
   async ready(): Promise<void> {
     const { name, isReady } = this.#options;
     for (let waitedMs = 0; waitedMs < START_TIMEOUT_MS; waitedMs += POLL_MS) {
-      if (!this.isRunning) throw new Error(`${name} ended while it started:\n${this.#logEnd()}`);
+      if (!this.isRunning) throw new Error(`${name} ended while it started:\n${this.logEnd()}`);
       if (await isReady()) return;
       await delay(POLL_MS);
     }
-    throw new Error(`${name} did not serve within ${START_TIMEOUT_MS} ms:\n${this.#logEnd()}`);
+    throw new Error(`${name} did not serve within ${START_TIMEOUT_MS} ms:\n${this.logEnd()}`);
   }
 
-  signal(signal: NodeJS.Signals): void {
-    if (this.isRunning) this.#child?.kill(signal);
+  /** Takes it and what it started off the processor, as a machine does that is frozen; what is sent to it waits. */
+  pause(): void {
+    this.#freeze();
+  }
+
+  /** Goes on after `pause`. */
+  resume(): void {
+    signalAll(this.#tree(), "SIGCONT");
   }
 
   /** Ends it at once, as a crash does. */
   async kill(): Promise<void> {
     const ended = this.#ended();
-    this.signal("SIGKILL");
+    // Its children are found by it: not after it.
+    if (this.#options.crashesWhole === true) signalAll(this.#freeze(), "SIGKILL");
+    else this.#signal("SIGKILL");
     await ended;
   }
 
-  /** Ends it in order; one that does not end in time is killed, and that is an error. */
-  async stop(): Promise<void> {
+  /** Ends it in order, and resolves to its exit code; one that does not end in time is killed, and that is an error. */
+  async stop(): Promise<number | null> {
+    const child = this.#child;
     const ended = this.#ended();
-    // One that was stopped hears of nothing else.
-    this.signal("SIGCONT");
-    this.signal(this.#options.stopSignal ?? "SIGTERM");
+    // One that is paused hears of nothing else.
+    this.resume();
+    this.#signal(this.#options.stopSignal ?? "SIGTERM");
     const inTime = await Promise.race([ended.then(() => true), delay(STOP_TIMEOUT_MS, false, { ref: false })]);
-    if (inTime) return;
+    if (inTime) return child?.exitCode ?? null;
     await this.kill();
-    throw new Error(`${this.name} did not end within ${STOP_TIMEOUT_MS} ms:\n${this.#logEnd()}`);
+    throw new Error(`${this.name} did not end within ${STOP_TIMEOUT_MS} ms:\n${this.logEnd()}`);
+  }
+
+  /** What its log says last. */
+  logEnd(): string {
+    return readFileSync(this.#options.logFile, "utf8").slice(-SHOWN_LOG_CHARS);
+  }
+
+  /** Processes that are left of those that it started in any of its lives, itself included. */
+  survivors(): number[] {
+    return processes().flatMap(({ pid, group }) => (this.#pids.includes(group) ? [pid] : []));
   }
 
   async #ended(): Promise<void> {
     if (this.isRunning && this.#child !== undefined) await once(this.#child, "exit");
   }
 
-  #logEnd(): string {
-    return readFileSync(this.#options.logFile, "utf8").slice(-SHOWN_LOG_CHARS);
+  #signal(signal: NodeJS.Signals): void {
+    if (this.isRunning) this.#child?.kill(signal);
+  }
+
+  /** It first, so that it starts nothing meanwhile. */
+  #freeze(): number[] {
+    this.#signal("SIGSTOP");
+    const tree = this.#tree();
+    signalAll(tree, "SIGSTOP");
+    return tree;
+  }
+
+  /** It and all that it started. A process group would not do: each child of PostgreSQL leads one of its own. */
+  #tree(): number[] {
+    const pid = this.isRunning ? this.#child?.pid : undefined;
+    return pid === undefined ? [] : treeOf(pid);
+  }
+}
+
+type Process = { pid: number; parent: number; group: number };
+
+function processes(): Process[] {
+  const text = execFileSync("ps", ["-A", "-o", "pid=,ppid=,pgid="], { encoding: "utf8" });
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const [pid = 0, parent = 0, group = 0] = line.trim().split(/\s+/).map(Number);
+      return { pid, parent, group };
+    });
+}
+
+function treeOf(root: number): number[] {
+  const all = processes();
+  const tree = [root];
+  // Grows while it is walked.
+  for (const one of tree) tree.push(...all.flatMap(({ pid, parent }) => (parent === one ? [pid] : [])));
+  return tree;
+}
+
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      // It has ended since it was listed.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
   }
 }
 

@@ -142,6 +142,7 @@ class CommitRun {
     const seconds = Math.max(0, (clock.nowMs() - acknowledgedAtMs) / 1000);
     for (const _ of requests) metrics.stagedFreshness.observe(seconds);
     metrics.extentsCommitted.inc(flush.extents.length);
+    metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
   }
 
   #sendBack(draft: Draft, outcome: FlushOutcome & { kind: "schema_conflict" | "key_conflict" }): void {

@@ -52,6 +52,7 @@ class Mortal {
     const call = <T>(effect: () => Promise<T>) => this.call(effect);
     return {
       put: (key, bytes) => call(() => inner.put(key, bytes)),
+      putFile: (key, path) => call(() => inner.putFile(key, path)),
       get: (key) => call(() => inner.get(key)),
       head: (key) => call(() => inner.head(key)),
       delete: (keys) => call(() => inner.delete(keys)),

@@ -1,4 +1,5 @@
 import { messageOf } from "../../core/errors.ts";
+import { timeOfId } from "../../core/ids.ts";
 import { objectKeys, ObjectNotFound, type ObjectInfo, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 
 /** What is staged, and what was set aside, as the store tells it. */
@@ -39,8 +40,7 @@ export async function listPending(store: ObjectStore, keyPrefix: string, most: n
   const foreign: ObjectInfo[] = [];
   const totals: Pending["totals"] = { objects: 0, sizeBytes: 0 };
   for await (const info of store.list(prefix)) {
-    // The marker of an empty folder, which some tools make.
-    if (info.key.endsWith("/")) continue;
+    if (isFolderMarker(info)) continue;
     const place = placeOf(info.key.slice(prefix.length));
     totals.objects++;
     totals.sizeBytes += info.sizeBytes;
@@ -66,20 +66,23 @@ function placeOf(rest: string): { node: string; id: string } | undefined {
   return node !== undefined && id !== undefined && more.length === 0 && ID.test(id) ? { node, id } : undefined;
 }
 
-function timeOfId(id: string): number {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
-}
-
 /** All staged writes that are not committed, damaged ones first. */
 export async function* listStaged(store: ObjectStore, keyPrefix: string): AsyncGenerator<StagedRow> {
   const damagedPrefix = objectKeys.allDamaged(keyPrefix);
   for await (const info of store.list(damagedPrefix)) {
-    if (info.key.endsWith(REASON_SUFFIX)) continue;
+    if (info.key.endsWith(REASON_SUFFIX) || isFolderMarker(info)) continue;
     const reason = await readReason(store, info.key);
     yield { ...rowOf(info, damagedPrefix), state: "damaged", reason };
   }
   const stagedPrefix = objectKeys.allStaged(keyPrefix);
-  for await (const info of store.list(stagedPrefix)) yield { ...rowOf(info, stagedPrefix), state: "pending" };
+  for await (const info of store.list(stagedPrefix)) {
+    if (!isFolderMarker(info)) yield { ...rowOf(info, stagedPrefix), state: "pending" };
+  }
+}
+
+/** What some tools make of an empty folder. */
+function isFolderMarker({ key }: ObjectInfo): boolean {
+  return key.endsWith("/");
 }
 
 function rowOf({ key, sizeBytes, modifiedAtMs }: ObjectInfo, prefix: string): Omit<StagedRow, "state"> {
@@ -94,6 +97,20 @@ function rowOf({ key, sizeBytes, modifiedAtMs }: ObjectInfo, prefix: string): Om
     sizeBytes,
     stagedAtMs: modifiedAtMs,
   };
+}
+
+/** When the oldest staged write was staged that is not committed; undefined when there is none. */
+export async function oldestStagedAtMs(
+  store: Pick<ObjectStore, "list">,
+  keyPrefix: string,
+): Promise<number | undefined> {
+  const prefix = objectKeys.allStaged(keyPrefix);
+  let oldestMs: number | undefined;
+  for await (const { key } of store.list(prefix)) {
+    const place = placeOf(key.slice(prefix.length));
+    if (place !== undefined) oldestMs = Math.min(oldestMs ?? Infinity, timeOfId(place.id));
+  }
+  return oldestMs;
 }
 
 /** How many objects were set aside and are still there. */

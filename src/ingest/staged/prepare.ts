@@ -8,6 +8,7 @@ import type { Sealer, SealedExtent } from "../seal.ts";
 import { discardExtents, shareOf, uploadExtent, type UploadPorts } from "../upload.ts";
 import { contentOf, requestsOf, type Draft } from "./draft.ts";
 import { sealAcknowledged } from "./seal-staged.ts";
+import { CLOCK_TOLERANCE_MS } from "./sweep.ts";
 
 export type PreparePorts = UploadPorts & {
   seal: Sealer;
@@ -138,6 +139,8 @@ async function upload(
     newColumns: isCast ? added : [],
     extents: kept,
     ledger: ledgerOf(draft, kept),
+    // Keys count as they did when the write was accepted: it may have waited for longer than an entry lives.
+    acceptedAtMs: draft.object.acknowledgedAtMs - CLOCK_TOLERANCE_MS,
   };
   return { draft, flush, maybeLive: false };
 }

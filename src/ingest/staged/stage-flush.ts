@@ -105,6 +105,7 @@ async function settle(ports: StagePorts, target: Target, bodies: FlushBody[]): P
     }
     release(extents);
   }
+  ports.metrics.commitsGivenUp.inc();
   throw new EngineError(
     "ingest_failed",
     `the table's columns changed ${LIMITS.commitAttempts} times; nothing was stored`,
@@ -176,7 +177,11 @@ async function write(ports: StagePorts, { table, survivors, extents }: Plan): Pr
     extents,
   });
   release(extents);
+  const startedMs = ports.clock.monotonicMs();
   await put(ports, objectKeys.staged({ prefix: ports.keyPrefix, node: ports.node, id }), bytes);
+  ports.metrics.uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  ports.metrics.stagedWrittenObjects.inc();
+  ports.metrics.stagedWrittenBytes.inc(bytes.byteLength);
   const allRows = survivors.reduce((sum, { rows }) => sum + rows, 0);
   for (const { body, rows } of survivors) {
     const sizeBytes = Math.round((bytes.byteLength * rows) / allRows);

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Lease } from "../../catalog/catalog.ts";
-import { InvariantViolation } from "../../catalog/invariants.ts";
 import { LeaseLost } from "../../catalog/refusals.ts";
 import { ManualClock, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
@@ -207,20 +206,6 @@ describe("idempotency keys", () => {
     await world.commit();
     expect(await send(world.sync(), body("sync"), { idempotencyKey: "k" })).toMatchObject({ replayed: true, rows: 2 });
     expect(await world.values("body")).toEqual(["staged", "staged"]);
-  });
-
-  test("no ledger entry ends while something older is staged", async () => {
-    const sweeps: string[] = [];
-    const catalog = withCalls(world.catalog, { sweepLedger: async () => sweeps.push("ledger") });
-    await send(world.staged(), "{}");
-    const stuck = withCalls(catalog, {
-      commit: () => Promise.reject(new InvariantViolation("extentIsWellFormed", "no")),
-    });
-    const later = new ManualClock(systemClock.nowMs() + 120_000);
-    await world.commit({ catalog: stuck, clock: later });
-    expect(sweeps).toEqual([]);
-    await world.commit({ catalog, clock: later });
-    expect(sweeps).toEqual(["ledger"]);
   });
 });
 

@@ -22,11 +22,7 @@ const MAX_LISTED = 20_000;
 const MAX_READS = 16;
 const IDS_PER_QUESTION = 1_000;
 const NOTHING: Pending = { objects: [], foreign: [], totals: { objects: 0, sizeBytes: 0 } };
-const SWEEP_MS = 60_000;
-/** Committed ids are kept for this long: longer than any write can be retried, or any clock can be wrong. */
-const REMEMBER_MS = 8 * 24 * 3_600_000;
-/** While something staged is older than this, no ledger entry ends: it may be what tells a retry among the staged. */
-const LEDGER_SWEEP_MAX_AGE_MS = 60_000;
+const COUNT_DAMAGED_MS = 60_000;
 
 export function createStagedCommitter(options: StagedCommitterOptions): StagedCommitService {
   return new StagedCommitter(options);
@@ -38,13 +34,13 @@ class StagedCommitter implements StagedCommitService {
   readonly #reads = new Semaphore(MAX_READS);
   /** When the objects were staged that are not committed, by their keys; the oldest first. */
   #waiting = new Map<string, number>();
-  #nextSweepMs = 0;
+  #nextCountMs = 0;
   #watched: AbortSignal | undefined;
 
   constructor(options: StagedCommitterOptions) {
     this.#options = options;
     this.#postponed = new Postponed(options.clock);
-    options.metrics.watchStagedAge(() => this.#oldestAgeMs() / 1000);
+    options.metrics.stagedOldestAge.watch({}, () => this.#oldestAgeMs() / 1000);
   }
 
   async commitRound(lease: Lease | undefined, signal: AbortSignal): Promise<void> {
@@ -59,7 +55,7 @@ class StagedCommitter implements StagedCommitService {
       if (signal.aborted) return;
       await this.#commitBatch(await this.#read(batch), lease, signal);
     }
-    if (!signal.aborted) await this.#sweep();
+    if (!signal.aborted) await this.#countDamaged();
   }
 
   #tell({ objects, foreign, totals }: Pending): void {
@@ -254,12 +250,11 @@ class StagedCommitter implements StagedCommitService {
     this.#tellGone([object]);
   }
 
-  async #sweep(): Promise<void> {
-    const { catalog, clock, store, keyPrefix, metrics } = this.#options;
-    if (clock.monotonicMs() < this.#nextSweepMs) return;
-    this.#nextSweepMs = clock.monotonicMs() + SWEEP_MS;
+  /** Now and then, for an operator may have taken some away. */
+  async #countDamaged(): Promise<void> {
+    const { clock, store, keyPrefix, metrics } = this.#options;
+    if (clock.monotonicMs() < this.#nextCountMs) return;
+    this.#nextCountMs = clock.monotonicMs() + COUNT_DAMAGED_MS;
     metrics.stagedDamagedObjects.set(await countDamaged(store, keyPrefix));
-    await catalog.sweepStaged(clock.nowMs() - REMEMBER_MS);
-    if (this.#oldestAgeMs() <= LEDGER_SWEEP_MAX_AGE_MS) await catalog.sweepLedger();
   }
 }

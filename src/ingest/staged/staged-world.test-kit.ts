@@ -1,10 +1,11 @@
+import { ANONYMOUS } from "../../auth/caller.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../catalog/catalog.ts";
 import { openSqliteCatalog } from "../../catalog/sqlite/sqlite.ts";
 import { ManualClock, systemClock, type Clock } from "../../core/clock.ts";
-import { uuidV7Source } from "../../core/ids.ts";
+import { uuidV7Source, type IdSource } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { seededRandom, systemRandom } from "../../core/random.ts";
@@ -28,6 +29,7 @@ export type NodeOptions = {
   seal?: Sealer;
   node?: string;
   clock?: Clock;
+  newId?: IdSource;
   metrics?: Metrics;
   format?: "tlm" | "parquet";
 };
@@ -74,7 +76,7 @@ export class StagedWorld {
       sealThreads: 2,
       clock: options.clock ?? systemClock,
       random: systemRandom,
-      newId: this.#newId,
+      newId: options.newId ?? this.#newId,
       log: silentLog,
       metrics: options.metrics ?? createMetrics(),
       format: options.format ?? "tlm",
@@ -145,6 +147,7 @@ const ADMISSION = {
 export function send(to: IngestService, body: string | Uint8Array, more: Partial<IngestRequest> = {}) {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   return to.ingest({
+    caller: ANONYMOUS,
     database: "default",
     table: "t",
     autoCreate: true,

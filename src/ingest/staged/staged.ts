@@ -23,7 +23,8 @@ import type { PreparePorts } from "./prepare.ts";
  * **Each exactly once.** The commit records the object's id in its transaction; an object whose id is recorded is only
  * deleted. Ids are remembered for longer than a write can be retried, so one that comes back after its deletion changes
  * nothing. Idempotency keys are in the ledger by the same transaction, whichever mode they came by; a request whose key
- * is there already is left out, and the rest of its object committed.
+ * is there already is left out, and the rest of its object committed. That counts which keys were there when the write
+ * was accepted, however late it is committed (`sweep.ts`).
  *
  * **In order, and never past one.** Every round lists from the start, where only uncommitted objects are. One that
  * cannot be read or committed is passed over for a while and stays; one whose bytes are damaged is moved aside.

@@ -1,0 +1,3 @@
+import { testSeeds } from "./seeds.test-kit.ts";
+
+testSeeds(151, 75);

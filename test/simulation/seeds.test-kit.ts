@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { simulate } from "./simulate.ts";
+
+/** A test over seeds: every one passes, and enough happens in them. `first` names the file that failed. */
+export function testSeeds(first: number, count: number): void {
+  test(`seeds ${first} to ${first + count - 1}`, { timeout: 300_000 }, async () => {
+    const sum = new Map<string, number>();
+    for (let seed = first; seed < first + count; seed++) {
+      const { failure, tally } = await simulate({ seed });
+      // As one value, so that a failure names what to do: `node scripts/simulate.ts 1 <seed>` shows how it came.
+      expect({ seed, failure: failure?.message }).toEqual({ seed, failure: undefined });
+      for (const [what, times] of Object.entries(tally)) sum.set(what, (sum.get(what) ?? 0) + times);
+    }
+    const scarce = LEAST.filter(([what, leastPerSeed]) => (sum.get(what) ?? 0) <= leastPerSeed * count);
+    expect(scarce).toEqual([]);
+  });
+}
+
+/** A simulation in which nothing happens finds nothing. */
+const LEAST = [
+  ["acknowledged", 3],
+  ["replayed", 0.3],
+  ["committed", 3],
+  ["merged", 1],
+  ["expired", 1],
+  ["deleted", 3],
+  ["condemned", 0.1],
+  ["read", 1],
+] as const;
