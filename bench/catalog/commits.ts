@@ -28,9 +28,9 @@ const OPTIONS = {
   writers: { type: "string", default: "1,8,32" },
 } as const;
 
-const EXTENTS_PER_COMMIT = 1_000;
+export const EXTENTS_PER_COMMIT = 1_000;
 const PLANNINGS = 21;
-const SECOND_NS = 1_000_000_000n;
+export const SECOND_NS = 1_000_000_000n;
 const COLUMNS: readonly ColumnSpec[] = [
   { name: "at", type: { kind: "timestamp" } },
   ...Array.from({ length: 11 }, (_, i): ColumnSpec => ({ name: `c${i}`, type: { kind: "long" } })),
@@ -156,13 +156,15 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
   return systemClock.monotonicMs() - startedMs;
 }
 
-async function aTable(nodes: readonly Catalog[], name: string): Promise<TableRecord> {
+/** A table with a time and eleven numbers. */
+export async function aTable(nodes: readonly Catalog[], name: string): Promise<TableRecord> {
   const made = await nodes[0]?.createTable({ database: "bench", name, columns: COLUMNS });
   if (made === undefined) throw new Error("there is no node");
   return made.table;
 }
 
-async function commit(catalog: Catalog, table: TableRecord, extents: readonly NewExtent[]): Promise<void> {
+/** Commits the extents, with one key. */
+export async function commit(catalog: Catalog, table: TableRecord, extents: readonly NewExtent[]): Promise<void> {
   const ledger = [{ key: newId(), extentCount: extents.length, rows: 10, sizeBytes: 1_000 }];
   const { id: tableId, schemaVersion } = table;
   const [outcome] = await catalog.commit([{ tableId, schemaVersion, newColumns: [], extents, ledger }]);
@@ -170,7 +172,7 @@ async function commit(catalog: Catalog, table: TableRecord, extents: readonly Ne
 }
 
 /** An extent of one second with statistics of all columns. */
-function anExtent(minAtNs: bigint): NewExtent {
+export function anExtent(minAtNs: bigint): NewExtent {
   const id = newId();
   return {
     id,

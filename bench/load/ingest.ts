@@ -5,7 +5,7 @@ import { readArguments, type Arguments } from "../support/arguments.ts";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import type { IngestRun } from "../support/ingest-run.ts";
 import type { Cut } from "../support/load-plan.ts";
-import { summarizeProfiles } from "../support/profile.ts";
+import { printProfile, summarizeProfiles } from "../support/profile.ts";
 import { machine, median, MIB, printTable, shown } from "../support/report.ts";
 import { PRESETS, type LoadCase } from "./cases.ts";
 import { runOverload } from "./overload.ts";
@@ -192,13 +192,7 @@ async function profile(cases: readonly LoadCase[], options: Arguments): Promise<
   await withSides(cases.slice(0, 1), rounds, ["--cpu-prof", `--cpu-prof-dir=${folder}`], async (sides) => {
     for (const round of rounds) for (const side of sides) await side.run(round);
   });
-  const { totalMs, stages, functions } = summarizeProfiles(folder, stageOf);
-  const line = ([name, ms]: [string, number]) =>
-    `  ${((100 * ms) / totalMs).toFixed(1).padStart(5)} %  ${(ms / 1000).toFixed(2)} s  ${name}`;
-  console.log(`${(totalMs / 1000).toFixed(1)} CPU-s in JavaScript threads\nby stage`);
-  for (const entry of stages) console.log(line(entry));
-  console.log("top functions (self)");
-  for (const entry of functions.slice(0, 12)) console.log(line(entry));
+  printProfile(summarizeProfiles(folder, stageOf));
   await rm(folder, { recursive: true });
 }
 

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
-import { expectedAnswers, mustAgree, type Answers } from "../support/answers.ts";
-import { cutByRows, cutBySize } from "../support/bodies.ts";
+import { mustAgree } from "../support/answers.ts";
+import { answersByBody } from "../support/body-answers.ts";
 import { addAnswers, answersOfTables, runIngest } from "../support/ingest-run.ts";
 import { MIB, shown } from "../support/report.ts";
 import { tableNames, type Side } from "./side.ts";
@@ -50,20 +49,9 @@ export async function runOverload(side: Side, { seconds, factor }: OverloadOptio
   console.log(
     `memory    idle ${mib(side.idleBytes)}, peak ${mib(run.peakBytes)}; most in the second quarter ${mib(early)}, in the last ${mib(late)}`,
   );
-  addAnswers(before, acknowledged(side, run.acceptedByBody));
+  addAnswers(before, answersByBody(side.data, side.case.cut)(run.acceptedByBody));
   mustAgree("the server", await answersOfTables(side.server, tables, side.data.checks), before);
   console.log("kept      every acknowledged row, and no other");
-}
-
-/** What the acknowledged bodies hold. */
-function acknowledged({ data, case: { cut } }: Side, acceptedByBody: readonly number[]): Answers {
-  const file = readFileSync(data.path);
-  const bodies = "rows" in cut ? cutByRows(file, cut.rows) : cutBySize(file, cut.sizeBytes);
-  const total: Answers = { rows: 0, sum: 0, hash: 0 };
-  bodies.forEach((ndjson, body) => {
-    addAnswers(total, expectedAnswers({ ndjson, checks: data.checks }), acceptedByBody[body] ?? 0);
-  });
-  return total;
 }
 
 function mostOf(samples: readonly number[], from: number, to: number): number {

@@ -1,8 +1,8 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
-import { quoteText } from "../../src/io/duckdb/duckdb.ts";
-import { duckdbAnswersSql } from "../support/answers.ts";
+import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api";
+import { quoteIdentifier, quoteText } from "../../src/io/duckdb/duckdb.ts";
+import { duckdbAnswersSql, type Answers } from "../support/answers.ts";
 import { duckdbReadJson } from "../support/dialects.ts";
 import type { Library, PeerJob } from "./peer.ts";
 
@@ -21,16 +21,37 @@ export async function openDuckDb(folder: string): Promise<Library> {
       // DuckDB leaves that to the kernel.
       for (const path of [fileOf(job), folder]) await sync(path);
     },
-    answers: async (job) => {
-      const sql = duckdbAnswersSql(job.file.checks, `read_parquet(${quoteText(fileOf(job))})`);
-      const [row] = (await connection.runAndReadAll(sql)).getRows();
-      return { rows: Number(row?.[0]), sum: Number(row?.[1]), hash: Number(row?.[2]) };
-    },
+    answers: (job) => answersOf(connection, job.file, `read_parquet(${quoteText(fileOf(job))})`),
     close: async () => {
       connection.closeSync();
       instance.closeSync();
     },
   };
+}
+
+/** `read_json` with declared columns into a table of a database file, checkpointed; all cores, DuckDB's own settings. */
+export async function openDuckDbTable(folder: string): Promise<Library> {
+  const instance = await DuckDBInstance.create(join(folder, "tables.duckdb"));
+  const connection = await instance.connect();
+  return {
+    prepare: async () => {},
+    load: async ({ file, table }) => {
+      const from = duckdbReadJson(file.path, file.columns);
+      await connection.run(`CREATE TABLE ${quoteIdentifier(table)} AS SELECT * FROM ${from}`);
+      // The rows leave the log for the file, which is synced.
+      await connection.run("CHECKPOINT");
+    },
+    answers: ({ file, table }) => answersOf(connection, file, quoteIdentifier(table)),
+    close: async () => {
+      connection.closeSync();
+      instance.closeSync();
+    },
+  };
+}
+
+async function answersOf(connection: DuckDBConnection, { checks }: PeerJob["file"], from: string): Promise<Answers> {
+  const [row] = (await connection.runAndReadAll(duckdbAnswersSql(checks, from))).getRows();
+  return { rows: Number(row?.[0]), sum: Number(row?.[1]), hash: Number(row?.[2]) };
 }
 
 async function sync(path: string): Promise<void> {

@@ -2,8 +2,8 @@ import { sleep, systemClock } from "../../src/core/clock.ts";
 import { messageOf } from "../../src/core/errors.ts";
 import { diskBytesOf } from "../support/process-stats.ts";
 import { openChdb } from "./chdb.ts";
-import { openDuckDb } from "./duckdb.ts";
-import type { Library, PeerJob, PeerReply, PeerRun } from "./peer.ts";
+import { openDuckDb, openDuckDbTable } from "./duckdb.ts";
+import type { Library, PeerJob, PeerName, PeerReply, PeerRun } from "./peer.ts";
 
 /** The process of a peer that is a library: `peer-child.ts NAME FOLDER`; see `peer.ts`. */
 
@@ -27,7 +27,12 @@ async function run(library: Library, folder: string, job: PeerJob): Promise<Peer
 }
 
 const [name, folder = ""] = process.argv.slice(2);
-const library = name === "duckdb" ? await openDuckDb(folder) : await openChdb(folder);
+const OPENERS: Readonly<Record<PeerName, (folder: string) => Promise<Library>>> = {
+  duckdb: openDuckDb,
+  "duckdb-table": openDuckDbTable,
+  chdb: openChdb,
+};
+const library = await OPENERS[name as PeerName](folder);
 
 process.on("message", (job: PeerJob) => {
   run(library, folder, job)

@@ -40,8 +40,11 @@ export type Library = {
 
 const CHILD = fileURLToPath(new URL("./peer-child.ts", import.meta.url));
 
+/** DuckDB into a Parquet file, DuckDB into a table of its own, ClickHouse. */
+export type PeerName = "duckdb" | "duckdb-table" | "chdb";
+
 /** A peer that is a library, in a process of its own: its CPU is what the kernel counts for that process. */
-export function startInProcessPeer(name: "duckdb" | "chdb", folder: string, settleMs: number): Peer {
+export function startInProcessPeer(name: PeerName, folder: string, settleMs: number): Peer {
   const child = fork(CHILD, [name, folder], { execArgv: [], stdio: ["ignore", "inherit", "inherit", "ipc"] });
   const ended = once(child, "exit");
   return {

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
@@ -158,12 +159,16 @@ async function planTimes(catalog: Catalog, minNs: bigint, times: number): Promis
   const ms = new Float64Array(Math.ceil(times));
   for (let i = -WARM_UPS; i < ms.length; i++) {
     const startedMs = systemClock.monotonicMs();
-    const plan = await planQuery(catalog, "default", {
-      kind: "needs",
-      tables: [{ name: MANY, mentions: [{ range: { minNs }, predicates: [] }] }],
-      listsTables: false,
-      system: [],
-    });
+    const plan = await planQuery(
+      catalog,
+      { caller: ANONYMOUS, database: "default" },
+      {
+        kind: "needs",
+        tables: [{ name: MANY, mentions: [{ range: { minNs }, predicates: [] }] }],
+        listsTables: false,
+        system: [],
+      },
+    );
     const tookMs = systemClock.monotonicMs() - startedMs;
     const planned = plan.tables[0]?.extents.length;
     if (planned !== TOUCHED) throw new Error(`the plan has ${planned} extents, not ${TOUCHED}`);

@@ -14,9 +14,11 @@ export type Answered = {
 export class QueryClient {
   readonly #url: string;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(serverUrl: string) {
+  constructor(serverUrl: string, database = "default") {
     this.#url = `${serverUrl}/v1/query`;
+    this.#headers = { "X-Database": database };
   }
 
   /** Rejects unless the answer is 200. */
@@ -32,7 +34,7 @@ export class QueryClient {
   #send(sql: string, { keep = false }: { keep?: boolean }): Promise<Answered> {
     return new Promise((resolve, reject) => {
       const startedMs = systemClock.monotonicMs();
-      const sent = request(this.#url, { method: "POST", agent: this.#agent }, (answer) => {
+      const sent = request(this.#url, { method: "POST", agent: this.#agent, headers: this.#headers }, (answer) => {
         const failed = answer.statusCode !== 200;
         const chunks: Buffer[] = [];
         let sizeBytes = 0;

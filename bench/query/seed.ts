@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../../src/auth/caller.ts";
 import { createReadStream, existsSync, readdirSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
@@ -134,7 +135,7 @@ async function sendAll(ingest: IngestService, table: string, bodies: AsyncIterab
   const pending = new Set<Promise<void>>();
   for await (const body of bodies) {
     const sending = turns.run(async () => {
-      const request = { database: "default", table, autoCreate: false, evolve: false };
+      const request = { caller: ANONYMOUS, database: "default", table, autoCreate: false, evolve: false };
       await ingest.ingest({ ...request, expectedBytes: body.length, readBody: async () => body });
     });
     const settled = sending.then(

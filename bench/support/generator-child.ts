@@ -42,6 +42,7 @@ class Load {
       bytesAcknowledged: 0,
       bytesAccepted: 0,
       acceptedByBody: this.#bodies.map(() => 0),
+      ...(plan.keepsTimes === true ? { sentAtMs: {} } : {}),
     };
   }
 
@@ -71,7 +72,11 @@ class Load {
 
   async #sendInTurn(first: HttpConnection): Promise<void> {
     let connection = first;
-    for (let index = this.#sent++; index < this.#bodies.length; index = this.#sent++) {
+    const { repeatForMs } = this.#plan;
+    const endMs = clock.monotonicMs() + (repeatForMs ?? 0);
+    const isWanted = (index: number) =>
+      repeatForMs === undefined ? index < this.#bodies.length : clock.monotonicMs() < endMs;
+    for (let index = this.#sent++; isWanted(index); index = this.#sent++) {
       let status = await this.#send(connection, index);
       while (status === 429) {
         await sleep(clock, RETRY_MS);
@@ -120,10 +125,13 @@ class Load {
   async #send(connection: HttpConnection, index: number): Promise<number> {
     const which = index % this.#bodies.length;
     const body = this.#bodies[which] ?? Buffer.alloc(0);
+    const sentAtMs = clock.nowMs();
     const startedMs = clock.monotonicMs();
     const answer = await connection.send(this.#headOf(index, body.length), body);
-    if (answer.status === 200) this.#accept(answer, which, body, clock.monotonicMs() - startedMs);
-    else if (answer.status === 429) this.#result.refused++;
+    if (answer.status === 200) {
+      this.#accept(answer, which, body, clock.monotonicMs() - startedMs);
+      if (this.#result.sentAtMs !== undefined) this.#result.sentAtMs[this.#keyOf(index)] = sentAtMs;
+    } else if (answer.status === 429) this.#result.refused++;
     else this.#fail(`${answer.status}: ${answer.body}`);
     return answer.status;
   }
@@ -131,8 +139,12 @@ class Load {
   #headOf(index: number, bodyBytes: number): string {
     const { tables, keyPrefix } = this.#plan;
     const table = tables.length === 0 ? "" : `X-Table: ${tables[index % tables.length]}\r\n`;
-    const key = keyPrefix === undefined ? "" : `X-Idempotency-Key: ${keyPrefix}-${index}\r\n`;
+    const key = keyPrefix === undefined ? "" : `X-Idempotency-Key: ${this.#keyOf(index)}\r\n`;
     return `${this.#commonHead}${table}${key}Content-Length: ${bodyBytes}\r\n\r\n`;
+  }
+
+  #keyOf(index: number): string {
+    return `${this.#plan.keyPrefix}-${index}`;
   }
 
   #accept(answer: HttpAnswer, which: number, body: Buffer, latencyMs: number): void {

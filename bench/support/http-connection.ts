@@ -6,8 +6,8 @@ export type HttpAnswer = { status: number; body: string };
 const HEAD_END = Buffer.from("\r\n\r\n");
 
 /**
- * The leanest client of HTTP/1.1: one connection, one request at a time, answers with a Content-Length. A load generator
- * that shares its machine with the server it measures must cost next to nothing.
+ * The leanest client of HTTP/1.1: one connection, one request at a time, answers with a Content-Length or in chunks (as
+ * an edge sends them). A load generator that shares its machine with the server it measures must cost next to nothing.
  */
 export class HttpConnection {
   readonly #socket: Socket;
@@ -60,11 +60,10 @@ export class HttpConnection {
     if (headEnd === -1) return;
     const head = this.#received.toString("latin1", 0, headEnd);
     const status = Number(head.slice(9, 12));
-    const bodyStart = headEnd + HEAD_END.length;
-    const bodyEnd = bodyStart + contentLength(head, status);
-    if (this.#received.length < bodyEnd) return;
-    const body = this.#received.toString("utf8", bodyStart, bodyEnd);
-    this.#received = this.#received.subarray(bodyEnd);
+    const read = bodyOf(this.#received.subarray(headEnd + HEAD_END.length), head, status);
+    if (read === undefined) return;
+    const body = read.bytes.toString("utf8");
+    this.#received = read.rest;
     if (/\r\nconnection: close/i.test(head)) this.close();
     const answer = this.#answer;
     this.#answer = undefined;
@@ -78,9 +77,28 @@ export class HttpConnection {
   }
 }
 
-function contentLength(head: string, status: number): number {
+/** The body at the start of what was received, and what follows it; undefined while it is not all there. */
+function bodyOf(received: Buffer, head: string, status: number): { bytes: Buffer; rest: Buffer } | undefined {
+  if (/\r\ntransfer-encoding: *chunked/i.test(head)) return chunkedBody(received);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-  if (length !== undefined) return Number(length);
-  if (status === 204) return 0;
-  throw new Error(`this client reads only answers with a Content-Length:\n${head}`);
+  if (length === undefined && status !== 204) throw new Error(`this client cannot read such an answer:\n${head}`);
+  const end = Number(length ?? 0);
+  return received.length < end ? undefined : { bytes: received.subarray(0, end), rest: received.subarray(end) };
+}
+
+const LINE_END = "\r\n";
+
+/** Chunks with neither extensions nor trailers. */
+function chunkedBody(received: Buffer): { bytes: Buffer; rest: Buffer } | undefined {
+  const chunks: Buffer[] = [];
+  for (let at = 0; ;) {
+    const lineEnd = received.indexOf(LINE_END, at);
+    if (lineEnd === -1) return undefined;
+    const sizeBytes = Number.parseInt(received.toString("latin1", at, lineEnd), 16);
+    const start = lineEnd + LINE_END.length;
+    at = start + sizeBytes + LINE_END.length;
+    if (received.length < at) return undefined;
+    if (sizeBytes === 0) return { bytes: Buffer.concat(chunks), rest: received.subarray(at) };
+    chunks.push(received.subarray(start, start + sizeBytes));
+  }
 }

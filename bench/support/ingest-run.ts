@@ -23,25 +23,15 @@ export type IngestJob = {
   tables: readonly string[];
   keyPrefix: string;
   pace?: NonNullable<LoadPlan["pace"]>;
+  repeatForMs?: number;
+  keepsTimes?: boolean;
   /** How long background work of the server is watched after the last acknowledgement. */
   settleMs?: number;
 };
 
 /** Runs one load against a server. */
 export async function runIngest(server: BenchServer, job: IngestJob): Promise<IngestRun> {
-  const { hostname, port } = new URL(server.url);
-  const generator = await prepareLoad({
-    host: hostname,
-    port: Number(port),
-    path: "/v1/ingest",
-    headers: { "Content-Type": "application/x-ndjson" },
-    tables: job.tables,
-    keyPrefix: job.keyPrefix,
-    file: job.file,
-    cut: job.cut,
-    connections: job.connections,
-    ...(job.pace === undefined ? {} : { pace: job.pace }),
-  });
+  const generator = await prepareLoad(planOf(server.url, job));
   const diskBefore = await server.diskBytes();
   await server.loopP99Ms(); // starts its window
   server.resetPeak();
@@ -54,6 +44,13 @@ export async function runIngest(server: BenchServer, job: IngestJob): Promise<In
   const settledCpuSeconds = server.cpuSeconds() - cpuBefore;
   const diskBytes = (await server.diskBytes()) - diskBefore;
   return { ...result, serverCpuSeconds, settledCpuSeconds, peakBytes, loopP99Ms, diskBytes };
+}
+
+/** The plan of a load on the server at that address. */
+export function planOf(url: string, job: Omit<IngestJob, "settleMs">): LoadPlan {
+  const { hostname, port } = new URL(url);
+  const headers = { "Content-Type": "application/x-ndjson" };
+  return { host: hostname, port: Number(port), path: "/v1/ingest", headers, ...job };
 }
 
 /** What the tables hold together. */
@@ -74,6 +71,12 @@ export function addAnswers(total: Answers, answers: Answers, times = 1): void {
   total.hash += answers.hash * times;
 }
 
+/** What a load is checked by: what its data holds, or what bodies of it hold that were accepted so often. */
+export type IngestChecks = { checks: Checks } & (
+  | { expected: Answers }
+  | { answersOf: (acceptedByBody: readonly number[]) => Answers }
+);
+
 /**
  * Runs a load that must be accepted whole, and checks that the tables then hold what they held before and the data.
  * Tables that do not exist yet held nothing.
@@ -81,13 +84,13 @@ export function addAnswers(total: Answers, answers: Answers, times = 1): void {
 export async function runCheckedIngest(
   server: BenchServer,
   job: IngestJob,
-  data: { checks: Checks; expected: Answers },
+  data: IngestChecks,
   tablesExist: boolean,
 ): Promise<IngestRun> {
   const expected = tablesExist ? await answersOfTables(server, job.tables, data.checks) : { rows: 0, sum: 0, hash: 0 };
   const run = await runIngest(server, job);
   if (run.failed > 0) throw new Error(`requests failed: ${run.firstFailure ?? ""}`);
-  addAnswers(expected, data.expected);
+  addAnswers(expected, "expected" in data ? data.expected : data.answersOf(run.acceptedByBody));
   mustAgree("the server", await answersOfTables(server, job.tables, data.checks), expected);
   return run;
 }

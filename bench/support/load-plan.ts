@@ -22,6 +22,10 @@ export type LoadPlan = {
    * whatever the server does; bodies are repeated; any answer is counted.
    */
   pace?: { perSecond: number; durationMs: number };
+  /** Without a pace: repeats the bodies, each time under other keys, and begins no request after so long. */
+  repeatForMs?: number;
+  /** Whether the result is to tell of every accepted request when it was sent. */
+  keepsTimes?: boolean;
 };
 
 export type Cut = { sizeBytes: number } | { rows: number };
@@ -48,6 +52,8 @@ export type LoadResult = {
   bytesAccepted: number;
   /** By body: how often it was accepted. */
   acceptedByBody: number[];
+  /** By key, of every accepted request: when its first byte was sent, milliseconds since the epoch. */
+  sentAtMs?: Record<string, number>;
 };
 
 /** Messages between a benchmark and its generator, in this order. */

@@ -9,12 +9,21 @@ type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] };
 
 const IDLE = new Set(["(idle)", "(program)", "(root)", "atomicsWaitLoop"]);
 
-/** `stageOf` names the stage of a source file, or undefined to let the caller's stage count. */
-export function summarizeProfiles(folder: string, stageOf: (url: string) => string | undefined): ProfileSummary {
+/**
+ * `stageOf` names the stage of a source file, or undefined to let the caller's stage count. With `pid` only the threads
+ * of that process count.
+ */
+export function summarizeProfiles(
+  folder: string,
+  stageOf: (url: string) => string | undefined,
+  pid?: number,
+): ProfileSummary {
   const stages = new Map<string, number>();
   const functions = new Map<string, number>();
   let totalMs = 0;
-  for (const file of readdirSync(folder).filter((name) => name.endsWith(".cpuprofile"))) {
+  const isWanted = (name: string) =>
+    name.endsWith(".cpuprofile") && (pid === undefined || name.split(".")[3] === String(pid));
+  for (const file of readdirSync(folder).filter(isWanted)) {
     const profile = JSON.parse(readFileSync(join(folder, file), "utf8")) as Profile;
     for (const { node, selfMs, stage } of selfTimes(profile, stageOf)) {
       if (IDLE.has(node.callFrame.functionName)) continue;
@@ -24,6 +33,19 @@ export function summarizeProfiles(folder: string, stageOf: (url: string) => stri
     }
   }
   return { totalMs, stages: ranked(stages), functions: ranked(functions) };
+}
+
+/** How many functions are shown. */
+const TOP = 12;
+
+/** Where the time went, the most first. */
+export function printProfile({ totalMs, stages, functions }: ProfileSummary): void {
+  const line = ([name, ms]: [string, number]) =>
+    `  ${((100 * ms) / totalMs).toFixed(1).padStart(5)} %  ${(ms / 1000).toFixed(2)} s  ${name}`;
+  console.log(`${(totalMs / 1000).toFixed(1)} CPU-s in JavaScript threads\nby stage`);
+  for (const entry of stages) console.log(line(entry));
+  console.log("top functions (self)");
+  for (const entry of functions.slice(0, TOP)) console.log(line(entry));
 }
 
 function selfTimes(profile: Profile, stageOf: (url: string) => string | undefined) {

@@ -100,7 +100,8 @@ async function loopP99Ms(url: string): Promise<number> {
   return Number(seconds ?? Number.NaN) * 1000;
 }
 
-async function answersOf(url: string, table: string, checks: Checks): Promise<Answers> {
+/** What the table holds, asked of the server at that address. */
+export async function answersOf(url: string, table: string, checks: Checks): Promise<Answers> {
   const response = await fetch(`${url}/v1/query`, { method: "POST", body: duckdbAnswersSql(checks, table) });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`the query answered ${response.status}: ${text}`);

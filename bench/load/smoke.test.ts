@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { keepPrinted } from "../support/printed.test-kit.ts";
+import { main as runCluster } from "./cluster.ts";
+import { main as runUntilParquet } from "./until-parquet.ts";
+
+/** The benchmarks of whole write paths in their smallest form: that they run and that their sides agree. */
+const printed = keepPrinted();
+const canRunCluster = (await findVersitygw()) !== undefined;
+
+test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 120_000 }, async () => {
+  await runUntilParquet(["duckdb", "duckdb-table", "--rows", "2000", "--rounds", "1", "--warm-up-ms", "100"]);
+  const text = printed.join("\n");
+  expect(text).toMatch(/^engine( +[0-9.]+){6}$/m);
+  expect(text).toMatch(/^duckdb-table \/ engine: [0-9.]+× the CPU-s$/m);
+});
+
+test("a peer that does not exist is refused by name", async () => {
+  await expect(runUntilParquet(["duckdbb"])).rejects.toThrow("duckdbb is no peer");
+});
+
+test("a mode that does not exist is refused by name", async () => {
+  await expect(runCluster(["--mode", "async"])).rejects.toThrow("async is no mode");
+});
+
+test.runIf(canRunCluster)(
+  "a staged cluster is measured through its edge and past it",
+  { timeout: 120_000 },
+  async () => {
+    const small = ["--rows", "1000", "--seconds", "1", "--rounds", "1", "--body-kib", "64"];
+    await runCluster(["--mode", "staged", "--no-single", ...small]);
+    const text = printed.join("\n");
+    expect(text).toMatch(/^staged, edge( +[0-9.]+){11}$/m);
+    expect(text).toMatch(/^staged, direct( +[0-9.]+){11}$/m);
+    expect(text).toMatch(/^staged, edge: the edge takes [0-9.]+× the CPU of the ingest node/m);
+  },
+);
