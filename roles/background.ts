@@ -1,16 +1,14 @@
 import { join } from "node:path";
 
-import type { Catalog } from "../src/catalog/catalog.ts";
 import { createCompactor } from "../src/compaction/compactor.ts";
 import { createDeletion } from "../src/compaction/deletion.ts";
 import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
 import { createOrphanSweep } from "../src/compaction/orphans.ts";
 import { createRetention } from "../src/compaction/retention.ts";
-import type { Clock, TimerHandle } from "../src/core/clock.ts";
 import type { Service } from "../src/core/lifecycle.ts";
-import type { Log } from "../src/core/log.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import { createStagedCommitter } from "../src/ingest/staged/staged-committer.ts";
+import { sweepKeys } from "../src/ingest/staged/sweep.ts";
 import type { Parts } from "./parts.ts";
 import type { Plan } from "./plan.ts";
 import type { Storage } from "./storage.ts";
@@ -73,18 +71,16 @@ function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool
 /** What goes: keys, extents past their retention, bytes that nobody reads. */
 function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Service[] {
   const { config, log, metrics } = parts;
+  const { pathPrefix: keyPrefix } = config;
   const ports = { ...storage, log, metrics };
-  const services: Service[] = [];
-  // While writes are staged the committer does it: an entry may be what tells a retry among them.
-  if (config.ingestMode === "sync") services.push(ledgerSweeper(storage.catalog, parts));
   const graceMs = config.physicalGcGraceSecs * 1000;
-  const orphans = createOrphanSweep(ports, { keyPrefix: config.pathPrefix });
-  services.push(
+  const orphans = createOrphanSweep(ports, { keyPrefix });
+  return [
+    loop({ name: "ledger sweep", pollMs: LEDGER_SWEEP_MS, duty: () => sweepKeys({ ...ports, keyPrefix }) }),
     loop({ name: "retention", pollMs: config.retentionPollSecs * 1000, duty: createRetention(ports) }),
     loop({ name: "deletion", pollMs: config.physicalGcPollSecs * 1000, duty: createDeletion(ports, { graceMs }) }),
     loop({ name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans }),
-  );
-  return services;
+  ];
 }
 
 function compaction(parts: Parts, ports: BackgroundPorts, cpuShare: number, loop: AddLoop): Service {
@@ -102,19 +98,4 @@ function compaction(parts: Parts, ports: BackgroundPorts, cpuShare: number, loop
     },
   );
   return loop({ name: "compaction", pollMs: config.compactionPollSecs * 1000, ttlMs: COMPACTION_LEASE_MS, duty });
-}
-
-/** Expired idempotency keys leave the catalog once a minute. */
-function ledgerSweeper(catalog: Catalog, { clock, log }: { clock: Clock; log: Log }): Service {
-  let timer: TimerHandle | undefined;
-  return {
-    name: "ledger sweep",
-    run: async () => {
-      timer = clock.every(LEDGER_SWEEP_MS, () => {
-        catalog.sweepLedger().catch((error: unknown) => log.error({ err: error }, "ledger sweep failed"));
-      });
-    },
-    drain: async () => {},
-    stop: async () => timer?.cancel(),
-  };
 }

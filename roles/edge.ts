@@ -1,4 +1,5 @@
 import { createForwardCall } from "../src/api/edge/forward-call.ts";
+import { newEdgeId } from "../src/api/edge/forward-headers.ts";
 import type { ForwardCall } from "../src/api/edge/forwarded-route.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { PEER_TIMES } from "../src/io/http/client/peer.ts";
@@ -15,7 +16,7 @@ export type Edge = { query?: ForwardCall; ingest?: ForwardCall; services: readon
 
 export function createEdge(parts: Parts, plan: Plan): Edge {
   const budget = new ReplayBudget(REPLAY_BYTES);
-  const edgeId = `engine-${parts.newId()}`;
+  const edgeId = newEdgeId(parts.newId);
   const services: Service[] = [];
   const forwardTo = (upstream: "query" | "ingest", urls: readonly string[] | undefined): ForwardCall | undefined => {
     if (plan[upstream] !== "peers" || urls === undefined) return undefined;

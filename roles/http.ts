@@ -1,14 +1,22 @@
-import { createApp, type App } from "../src/api/app.ts";
+import { hostname } from "node:os";
+import { createApp, type App, type BrowserAccess } from "../src/api/app.ts";
 import { asEngineError, errorResponse } from "../src/api/error-response.ts";
 import { requestIdOf } from "../src/api/request-id.ts";
 import type { Route } from "../src/api/route.ts";
-import type { Address } from "../src/config/kinds.ts";
+import { securityHeaders } from "../src/api/security-headers.ts";
+import type { Authenticator } from "../src/auth/authenticator.ts";
+import { formatAddress, type Address } from "../src/config/kinds.ts";
+import { addressSet } from "../src/config/transport-kinds.ts";
 import type { Clock } from "../src/core/clock.ts";
 import { StartupError, systemCodeOf } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { createHttpServer } from "../src/io/http/create.ts";
 import type { HttpServer } from "../src/io/http/http.ts";
+import type { TlsPair } from "../src/io/http/tls.ts";
+import type { TlsWatch } from "../src/io/http/tls-watch.ts";
+import { warnOf, type Exposure } from "./exposure.ts";
 import type { Parts } from "./parts.ts";
+import { tlsPairOf, watchTls } from "./tls.ts";
 
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -20,6 +28,9 @@ export type DrainState = { announced: boolean; refusing: boolean };
 export type HttpOptions = {
   parts: Parts;
   routes: readonly Route[];
+  authenticator: Authenticator;
+  /** What to warn of once the server listens. */
+  exposure: Exposure;
   listen: Address;
   draining: DrainState;
   /** How long new work is still taken after others were told. */
@@ -29,17 +40,36 @@ export type HttpOptions = {
 };
 
 /** The HTTP server as a service. */
-export function httpService({ parts, routes, listen, draining, noticeMs, announce }: HttpOptions): Service {
+export function httpService({
+  parts,
+  routes,
+  authenticator,
+  exposure,
+  listen,
+  draining,
+  noticeMs,
+  announce,
+}: HttpOptions): Service {
   const { config, log, clock } = parts;
-  const cors = { origins: config.corsAllowedOrigins };
-  const app = createApp({ ...parts, routes, cors, isDraining: () => draining.refusing });
-  const server = createServer(parts, app);
+  const app = createApp({
+    ...parts,
+    routes,
+    authenticator,
+    browsers: browserAccess(parts, listen),
+    isTrustedProxy: addressSet(config.trustedProxies),
+    isDraining: () => draining.refusing,
+  });
+  const tls = tlsPairOf(parts);
+  const server = createServer(parts, app, tls);
+  let tlsWatch: TlsWatch | undefined;
   return {
     name: "http",
     run: async () => {
-      const { host, port } = await bind(server, listen);
-      const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+      const address = await bind(server, listen);
+      const url = `${tls === undefined ? "http" : "https"}://${formatAddress(address)}`;
       log.info({ url, driver: server.driver, ...announce }, "listening");
+      if (tls !== undefined) tlsWatch = watchTls(parts, server, tls);
+      warnOf(exposure, address, { log, write: (text) => process.stderr.write(text) });
     },
     drain: async () => {
       // Whoever balances sees it on /health and sends new work elsewhere; then new work is refused, and what was
@@ -50,7 +80,21 @@ export function httpService({ parts, routes, listen, draining, noticeMs, announc
       await app.idle();
       await server.drain(config.drainTimeoutSecs * 1000);
     },
-    stop: () => server.close(),
+    stop: async () => {
+      await tlsWatch?.stop();
+      await server.close();
+    },
+  };
+}
+
+/** By which names this server goes, and which pages may call it. */
+function browserAccess({ config, origins }: Parts, listen: Address): BrowserAccess {
+  const redirectBase = config.oauthRedirectBase;
+  return {
+    origins: config.corsAllowedOrigins,
+    // The default is an origin of this machine, which something else may serve.
+    ownOrigins: origins.oauthRedirectBase === "default" ? [] : [new URL(redirectBase).origin],
+    hosts: [hostname(), listen.host, ...config.httpAllowedHosts],
   };
 }
 
@@ -62,14 +106,15 @@ function quietly(clock: Clock, delayMs: number): Promise<void> {
   });
 }
 
-function createServer({ config, newId, log, clock }: Parts, app: App): HttpServer {
+function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPair | undefined): HttpServer {
+  const headers = securityHeaders(tls === undefined ? "http" : "https");
   return createHttpServer({
     driver: config.httpDriver,
     handler: app.handler,
     renderError: (error, request) => {
       const requestId = requestIdOf(request.header("x-request-id"), newId);
       const response = errorResponse(asEngineError(error, requestId), requestId);
-      response.headers["X-Request-ID"] = requestId;
+      response.headers = { ...headers, ...response.headers, "X-Request-ID": requestId };
       return response;
     },
     reportFailure: (error) => log.error({ err: error }, "a response could not be completed"),
@@ -77,6 +122,7 @@ function createServer({ config, newId, log, clock }: Parts, app: App): HttpServe
     maxHeaderBytes: MAX_HEADER_BYTES,
     headersTimeoutMs: HEADERS_TIMEOUT_MS,
     idleTimeoutMs: IDLE_TIMEOUT_MS,
+    ...(tls === undefined ? {} : { tls }),
   });
 }
 

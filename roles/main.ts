@@ -1,3 +1,4 @@
+import "../src/core/reports.ts";
 import "../src/core/warnings.ts";
 import { isMainThread, workerData } from "node:worker_threads";
 

@@ -6,8 +6,13 @@ import type { Log } from "../src/core/log.ts";
 import { createMetrics, type Metrics } from "../src/core/metrics.ts";
 import { systemRandom, type Random } from "../src/core/random.ts";
 
+export type PartsOptions = Pick<LoadedConfig, "config" | "origins"> & {
+  /** Whether it is the engine of this machine (`engine serve`) and no deployment. */
+  isLocal: boolean;
+};
+
 /** What every role builds with. What is opened is closed with `cleanup`, the last first. */
-export type Parts = Pick<LoadedConfig, "config" | "origins"> & {
+export type Parts = PartsOptions & {
   log: Log;
   metrics: Metrics;
   clock: Clock;
@@ -16,8 +21,8 @@ export type Parts = Pick<LoadedConfig, "config" | "origins"> & {
   cleanup: Cleanup;
 };
 
-export function createParts({ config, origins }: LoadedConfig, log: Log, cleanup: Cleanup): Parts {
+export function createParts({ config, origins, isLocal }: PartsOptions, log: Log, cleanup: Cleanup): Parts {
   const [clock, random] = [systemClock, systemRandom];
   const metrics = createMetrics({ process: true });
-  return { config, origins, log, metrics, clock, random, newId: uuidV7Source(clock, random), cleanup };
+  return { config, origins, isLocal, log, metrics, clock, random, newId: uuidV7Source(clock, random), cleanup };
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 
+import { listStaged } from "../src/ingest/staged/listing.ts";
 import { queryCapacity, type QueryCapacity } from "../src/query/capacity.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
 import { availableMemoryBytes } from "../src/query/memory-limit.ts";
@@ -17,6 +18,7 @@ export function createQuery(parts: Parts, storage: Storage): QueryService {
     ...storage,
     ...common,
     metrics,
+    listStaged: () => listStaged(storage.store, config.pathPrefix),
     pool: createChildPool({
       ...common,
       children: config.queryWorkers,

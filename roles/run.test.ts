@@ -4,11 +4,8 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { ask, startPeer, stopAll } from "../src/api/edge/edge.test-kit.ts";
 import { loadConfig } from "../src/config/load.ts";
-import { Cleanup } from "../src/core/lifecycle.ts";
-import { createLog } from "../src/core/log.ts";
-import { createParts } from "./parts.ts";
-import { planOf } from "./plan.ts";
-import { buildServices } from "./run.ts";
+import { startServices } from "./run.test-kit.ts";
+import { placesOf } from "./run.ts";
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -17,28 +14,12 @@ afterEach(async () => {
   await stopAll();
 });
 
-/**
- * The services of a process with these roles, running in this one. They are planned for a cluster and then put on a
- * catalog of this machine, which serves one process as well.
- */
 async function run(env: Record<string, string>): Promise<{ url: string; names: string[] }> {
   const home = await mkdtemp(join(tmpdir(), "engine-roles-"));
   closers.push(() => rm(home, { recursive: true, force: true, maxRetries: 3 }));
-  const local = loadConfig({ env: { ...env, ENGINE_HOME: home } });
-  const clustered = loadConfig({ env: { ...env, ENGINE_HOME: home, ENGINE_CATALOG_URL: "postgres://db/engine" } });
-  const lines: string[] = [];
-  const log = createLog("info", { write: (line: string) => void lines.push(line) });
-  const cleanup = new Cleanup();
-  closers.push(() => cleanup.run());
-  const listen = { host: "127.0.0.1", port: 0 };
-  const services = await buildServices(planOf(clustered), createParts(local, log, cleanup), listen);
-  for (const service of services) {
-    await service.run();
-    closers.push(() => service.stop());
-  }
-  const url = /"url":"(http:[^"]+)"/.exec(lines.join(""))?.[1];
-  if (url === undefined) throw new Error(`no address in ${lines.join("")}`);
-  return { url, names: services.map(({ name }) => name) };
+  const services = await startServices({ ...env, ENGINE_HOME: home });
+  closers.push(() => services.stop());
+  return services;
 }
 
 const QUERY = { body: "SELECT 40 + 2 AS n" };
@@ -85,4 +66,14 @@ test.each([
   expect(await statusOf(url, "/v1/ingest", INGEST)).toBe(ingests ? 200 : 404);
   expect(await statusOf(url, "/health", { method: "GET" })).toBe(200);
   expect((await ask(`${url}/metrics`, { method: "GET" })).body.toString()).toContain("engine_process_cpu");
+});
+
+test("the log says where the data is, and what is not used is not named", () => {
+  const places = (env: Record<string, string>) => placesOf(loadConfig({ env: { ENGINE_HOME: "/h", ...env } }));
+  const s3 = { ENGINE_OBJSTORE_BUCKET: "events", ENGINE_PATH_PREFIX: "prod/eu" };
+  expect(places({})).toEqual({ catalog: "/h/catalog.db", data: "/h/data" });
+  expect(places(s3)).toEqual({ catalog: "/h/catalog.db", data: "s3://events/prod/eu" });
+  expect(places({ ...s3, ENGINE_LOCAL_MODE: "true", ENGINE_LOCAL_DATA: "/d" }).data).toBe("/d");
+  const secret = "postgres://user:hunter2@db/engine";
+  expect(places({ ENGINE_CATALOG_URL: secret }).catalog).toBe("postgres");
 });

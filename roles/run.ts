@@ -1,4 +1,5 @@
 import { engineRoutes, type EngineRoutes } from "../src/api/engine/routes.ts";
+import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
 import type { Config } from "../src/config/options.ts";
 import type { LoadedConfig } from "../src/config/load.ts";
@@ -6,15 +7,18 @@ import { Cleanup, type Service } from "../src/core/lifecycle.ts";
 import { assertLimits } from "../src/core/limits.ts";
 import { createLog } from "../src/core/log.ts";
 import { VERSION } from "../src/core/version.ts";
+import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
+import { watchDisks } from "./disks.ts";
+import { answersOf } from "./exposure.ts";
 import { httpService, type DrainState } from "./http.ts";
-import { createParts, type Parts } from "./parts.ts";
+import { createParts, type Parts, type PartsOptions } from "./parts.ts";
 import { needsStorage, planOf, type Plan } from "./plan.ts";
 import { runUntilStopped } from "./serve.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import type { Storage } from "./storage.ts";
 
-export type RunOptions = LoadedConfig & { listen: Address };
+export type RunOptions = LoadedConfig & PartsOptions & { listen: Address };
 
 const DEFAULT_NOTICE_SECS = 5;
 
@@ -37,9 +41,12 @@ export async function runRoles(options: RunOptions): Promise<number> {
 /** Every service of the process, in the order in which they start. Modules of roles that it has not are not loaded. */
 export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
   const { config } = parts;
+  parts.metrics.buildInfo.set({ version: VERSION, roles: plan.roles.join(",") }, 1);
+  watchDisks(parts, plan);
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
   const seals = plan.ingest === "here" || plan.background.committer;
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
+  const auth = await createAuth(parts, storage);
   const draining: DrainState = { announced: false, refusing: false };
   const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
   const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
@@ -47,12 +54,25 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     parts,
     listen,
     draining,
-    routes: engineRoutes({ service, query, ingest }),
+    routes: engineRoutes({ service, query, ingest, access: accessOf(plan, query, auth) }),
+    authenticator: auth.authenticator,
+    exposure: { tokensAreAsked: auth.authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
-    announce: { roles: plan.roles, version: VERSION, node: process.version, ...placesOf(config, storage) },
+    announce: {
+      roles: plan.roles,
+      version: VERSION,
+      node: process.version,
+      ...(storage === undefined ? {} : placesOf(parts)),
+    },
   });
   const background = storage === undefined ? [] : await buildBackground(plan, parts, { ...storage, sealPool, isBusy });
   return [...services, ...background, http];
+}
+
+/** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
+function accessOf(plan: Plan, query: EngineRoutes["query"], { access }: Auth): EngineRoutes["access"] {
+  if (query !== undefined && "forward" in query) return query;
+  return plan.query === "here" && access !== undefined ? { here: access } : undefined;
 }
 
 async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {
@@ -95,10 +115,11 @@ async function buildAnswers(
 }
 
 /** Where the data is, for the log. */
-function placesOf(config: Config, storage: Storage | undefined): Record<string, string> {
-  if (storage === undefined) return {};
-  const catalog = config.catalogUrl.kind === "sqlite" ? config.catalogUrl.path : "postgres";
-  return { catalog, data: config.localData };
+export function placesOf(loaded: Pick<LoadedConfig, "config" | "origins">): { catalog: string; data: string } {
+  const { catalogUrl, pathPrefix } = loaded.config;
+  const catalog = catalogUrl.kind === "sqlite" ? catalogUrl.path : "postgres";
+  const store = objectStoreSettings(loaded);
+  return { catalog, data: store.kind === "local" ? store.root : `s3://${store.bucket}/${pathPrefix}` };
 }
 
 /** A server that nobody sends to, or that is alone, stops at once; one among others gives them time to notice. */

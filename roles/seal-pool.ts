@@ -6,7 +6,7 @@ import type { Parts } from "./parts.ts";
 export async function openSealPool({ config, log, metrics, cleanup }: Parts): Promise<SealPool> {
   const sealPool = createSealPool({ threads: config.sealThreads, log });
   cleanup.defer(() => sealPool.close());
-  metrics.watchSealQueue(() => sealPool.queueDepth());
+  metrics.sealQueue.watch({}, () => sealPool.queueDepth());
   await warmUp(sealPool);
   return sealPool;
 }

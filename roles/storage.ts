@@ -1,4 +1,5 @@
 import type { Catalog } from "../src/catalog/catalog.ts";
+import type { CatalogDatabase, RecordStore } from "../src/catalog/records.ts";
 import { openSqliteCatalog } from "../src/catalog/sqlite/sqlite.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
@@ -6,16 +7,16 @@ import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
 import type { Parts } from "./parts.ts";
 
 /** Where the data is: what an edge that only forwards does without. */
-export type Storage = { catalog: Catalog; store: ObjectStore };
+export type Storage = { catalog: Catalog; records: RecordStore; store: ObjectStore };
 
 export async function openStorage(parts: Parts): Promise<Storage> {
   const catalog = await openCatalog(parts);
   parts.cleanup.defer(() => catalog.close());
-  return { catalog, store: await openStore(parts) };
+  return { catalog, records: catalog.records, store: await openStore(parts) };
 }
 
 /** The catalog that the configuration names. */
-async function openCatalog({ config, clock, random, log }: Parts): Promise<Catalog> {
+async function openCatalog({ config, clock, random, log, metrics }: Parts): Promise<CatalogDatabase> {
   if (config.catalogUrl.kind === "postgres") {
     const { openPostgresCatalog } = await import("../src/catalog/postgres/postgres.ts");
     return openPostgresCatalog({
@@ -25,6 +26,7 @@ async function openCatalog({ config, clock, random, log }: Parts): Promise<Catal
       mode: "server",
       maxConnections: config.catalogMaxConns,
       acquireTimeoutMs: config.catalogAcquireTimeoutSecs * 1000,
+      metrics,
     });
   }
   return openSqliteCatalog({

@@ -1,4 +1,6 @@
 import type { z } from "zod";
+import type { Authenticator } from "../auth/authenticator.ts";
+import { ANONYMOUS, roleIncludes, type Caller } from "../auth/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -6,23 +8,39 @@ import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { DRAINING_HEADER } from "../io/http/client/draining.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
-import { corsHeaders, preflightHeaders, type CorsPolicy } from "./cors.ts";
+import { clientAddress, type IsTrustedProxy } from "./client-address.ts";
+import { allowedOrigins, corsHeaders, preflightHeaders, type AllowedOrigins } from "./cors.ts";
 import { asEngineError, errorResponse } from "./error-response.ts";
 import { bodyTypeOf, checkAccept } from "./negotiate.ts";
+import { createOriginGuard, type OriginGuard } from "./origin-guard.ts";
 import { requestIdOf } from "./request-id.ts";
+import { readJson } from "./json-body.ts";
 import type { Route } from "./route.ts";
 import { Router } from "./router.ts";
+import { securityHeaders } from "./security-headers.ts";
 
 /** A route table as an HTTP handler: matching, input checks, error shape, request ids, CORS, metrics, access log. */
 export type AppOptions = {
   routes: readonly Route[];
-  cors: CorsPolicy;
+  browsers: BrowserAccess;
+  /** See `clientAddress`. */
+  isTrustedProxy: IsTrustedProxy;
   clock: Clock;
   newId: IdSource;
   log: Log;
   metrics: Metrics;
+  authenticator: Authenticator;
   /** Whether the server refuses new work because it is about to stop; routes about the process itself go on. */
   isDraining: () => boolean;
+};
+
+/** What decides whether a page may call. */
+export type BrowserAccess = {
+  /** As configured: see `allowedOrigins`. */
+  origins: readonly string[] | undefined;
+  /** See `OriginGuardOptions`. */
+  ownOrigins: readonly string[];
+  hosts: readonly string[];
 };
 
 export type App = {
@@ -39,22 +57,36 @@ type Exchange = { request: HttpRequest; requestId: string; startedMs: number; ro
 export function createApp(options: AppOptions): App {
   const router = new Router(options.routes);
   const work = new WorkCount();
+  const { browsers, authenticator } = options;
+  const allowed = allowedOrigins(browsers.origins, authenticator.isOn);
+  const guard: OriginGuard = authenticator.isOn ? () => undefined : createOriginGuard({ ...browsers, allowed });
+  const parts: AppParts = { ...options, router, work, allowed, guard };
   const handler: HttpHandler = async (request) => {
     const requestId = requestIdOf(request.header("x-request-id"), options.newId);
     const exchange: Exchange = { request, requestId, startedMs: options.clock.monotonicMs(), route: undefined };
     let response: HttpResponse;
     try {
-      response = await respond(options, router, exchange, work);
+      response = await respond(parts, exchange);
     } catch (error) {
       const failure = asEngineError(error, requestId);
-      if (failure.status >= 500) options.log.error({ err: error, requestId, path: request.path }, "request failed");
+      if (failure.status >= 500) {
+        // What is away for a moment, this server while it drains among it, is told to the client to come back.
+        const level = failure.code === "unavailable" ? "info" : "error";
+        options.log[level]({ err: error, requestId, path: request.path }, "request failed");
+      }
       response = errorResponse(failure, requestId);
     }
-    Object.assign(response.headers, corsHeaders(options.cors, request.header("origin")));
-    response.headers["X-Request-ID"] = requestId;
+    response.headers = {
+      ...securityHeaders(request.scheme),
+      ...response.headers,
+      ...corsHeaders(allowed, request.header("origin")),
+      "X-Request-ID": requestId,
+    };
     onFinished(response, () => {
       observe(options, exchange, response.status);
-      if (counts(exchange.route)) work.end();
+      if (!counts(exchange.route)) return;
+      work.end();
+      options.metrics.httpInFlight.dec();
     });
     return response;
   };
@@ -84,35 +116,69 @@ class WorkCount {
   }
 }
 
-async function respond(
-  options: AppOptions,
-  router: Router,
-  exchange: Exchange,
-  work: WorkCount,
-): Promise<HttpResponse> {
+type AppParts = AppOptions & { router: Router; work: WorkCount; allowed: AllowedOrigins; guard: OriginGuard };
+
+async function respond(parts: AppParts, exchange: Exchange): Promise<HttpResponse> {
+  const { router, work, guard } = parts;
   const { request, requestId } = exchange;
-  if (request.method === "OPTIONS") return preflight(router, request.path);
+  if (request.method === "OPTIONS") return preflight(parts, request);
   const { route, params } = router.match(request.method, request.path);
   exchange.route = route;
   if (counts(route)) {
     work.begin();
-    if (options.isDraining()) throw draining();
+    parts.metrics.httpInFlight.inc();
+    if (parts.isDraining()) throw draining();
   }
+  guard(request, route);
   if (route.passThrough === true) {
-    return route.handle({ request, requestId, bodyType: "", params: {}, query: {}, headers: {} });
+    return route.handle({
+      request,
+      requestId,
+      caller: ANONYMOUS,
+      clientAddress: "",
+      bodyType: "",
+      params: {},
+      query: {},
+      headers: {},
+      json: {},
+    });
   }
+  const address = clientAddress(request, parts.isTrustedProxy);
+  const caller = await callerOf(parts.authenticator, route, { request, address, requestId });
   checkAccept(route, request.header("accept"));
   const bodyType = bodyTypeOf(route, request.header("content-type"));
   return route.handle({
     request,
     requestId,
+    caller,
+    clientAddress: address,
     bodyType,
     params: route.params === undefined ? {} : check(route.params, params, "invalid_parameter", "path parameter"),
     query:
       route.query === undefined ? {} : check(route.query, queryOf(request), "invalid_parameter", "query parameter"),
     headers:
       route.headers === undefined ? {} : check(route.headers, headersOf(route, request), "invalid_header", "header"),
+    json: route.json === undefined ? {} : await readJson(request, route.json),
   });
+}
+
+/** Before anything is said about the request itself. */
+async function callerOf(
+  authenticator: Authenticator,
+  route: Route,
+  { request, address, requestId }: { request: HttpRequest; address: string; requestId: string },
+): Promise<Caller> {
+  const { role, unscoped } = route;
+  if (role === "none") return ANONYMOUS;
+  const authorization = request.header("authorization");
+  const caller = await authenticator.authenticate({ authorization, address, requestId });
+  if (!roleIncludes(caller.role, role)) {
+    throw new EngineError("forbidden", `this needs the role ${role}; the token has ${caller.role}`);
+  }
+  if (unscoped === true && caller.databases !== undefined) {
+    throw new EngineError("forbidden", "a token that is limited to databases may not do this");
+  }
+  return caller;
 }
 
 function draining(): EngineError {
@@ -120,10 +186,12 @@ function draining(): EngineError {
   return new EngineError("unavailable", "the server is shutting down; retry elsewhere", { headers });
 }
 
-function preflight(router: Router, path: string): HttpResponse {
-  const methods = router.methods(path);
-  if (methods.length === 0) throw new EngineError("not_found", `there is no route ${path}`);
-  return { status: 204, headers: { Allow: methods.join(", "), ...preflightHeaders(methods) } };
+function preflight({ router, guard, allowed }: AppParts, request: HttpRequest): HttpResponse {
+  guard(request, undefined);
+  const methods = router.methods(request.path);
+  if (methods.length === 0) throw new EngineError("not_found", `there is no route ${request.path}`);
+  const grants = preflightHeaders(allowed, request.header("origin"), methods);
+  return { status: 204, headers: { Allow: methods.join(", "), ...grants } };
 }
 
 function queryOf(request: HttpRequest): Record<string, string> {
@@ -166,7 +234,9 @@ function displayName(name: string, what: string): string {
 function observe(options: AppOptions, exchange: Exchange, status: number): void {
   const { request, requestId, startedMs, route } = exchange;
   const durationMs = options.clock.monotonicMs() - startedMs;
-  const labels = { method: request.method, route: route?.path ?? "unmatched", status };
+  // A client may make up any number of methods, and each label is kept for as long as the process runs.
+  const method = route === undefined ? "any" : request.method;
+  const labels = { method, route: route?.path ?? "unmatched", status };
   options.metrics.httpDuration.observe(labels, durationMs / 1000);
   options.log.debug({ requestId, method: request.method, path: request.path, status, durationMs }, "answered");
 }

@@ -1,27 +1,49 @@
 /**
- * Cross-origin requests (Fetch standard, HTTP extensions). Unset origins mean that every origin is allowed, which the
- * specification calls "development only"; a list allows exactly those, and the answer then varies by `Origin`.
+ * Cross-origin requests (Fetch standard, HTTP extensions). `Access-Control-Allow-Credentials` is never sent: no cookie
+ * and no password that a browser keeps says who a caller is, so no page can have its visitor's browser act for it.
  */
-export type CorsPolicy = { origins: readonly string[] | undefined };
 
-const EXPOSED = "X-Request-ID, X-Engine-Rows, X-Engine-Budget-Limit, Retry-After";
+/** The origins whose pages may call. */
+export type AllowedOrigins = "all" | ReadonlySet<string>;
+
+/**
+ * What the option means; `*` among the origins is all of them. Unset, it depends: a caller who must show a token can be
+ * called from any page, since a page has no token but those that it was given; while authentication is off, whoever
+ * reaches the server may do everything, and a page that its user happens to visit is not meant by that.
+ */
+export function allowedOrigins(configured: readonly string[] | undefined, tokensAreAsked: boolean): AllowedOrigins {
+  if (configured === undefined) return tokensAreAsked ? "all" : new Set();
+  return configured.includes("*") ? "all" : new Set(configured);
+}
+
+const EXPOSED = "X-Request-ID, X-Engine-Rows, X-Engine-Budget-Limit, Retry-After, WWW-Authenticate";
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, Content-Encoding, X-Database, X-Table, X-Idempotency-Key, X-Auto-Create, " +
   "X-Schema-Evolve, X-Request-ID, X-Engine-Max-Wall-Clock-Ms, X-Engine-Max-Memory-Bytes, X-Engine-Max-Object-Store-Bytes";
 const PREFLIGHT_SECONDS = "600";
 
-/** Headers for a response to a request from `origin`; empty when the origin is absent or not allowed. */
-export function corsHeaders(policy: CorsPolicy, origin: string | undefined): Record<string, string> {
-  if (policy.origins === undefined) {
-    if (origin === undefined) return {};
+const NOTHING: Readonly<Record<string, string>> = {};
+const VARIES: Readonly<Record<string, string>> = { Vary: "Origin" };
+
+/** Headers for a response to a request from `origin`; without a grant when the origin is absent or not allowed. */
+export function corsHeaders(allowed: AllowedOrigins, origin: string | undefined): Readonly<Record<string, string>> {
+  if (allowed === "all") {
+    if (origin === undefined) return NOTHING;
     return { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": EXPOSED };
   }
-  if (origin === undefined || !policy.origins.includes(origin)) return { Vary: "Origin" };
-  return { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED, Vary: "Origin" };
+  // The answer is the same for everybody.
+  if (allowed.size === 0) return NOTHING;
+  if (origin === undefined || !allowed.has(origin)) return VARIES;
+  return { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED, ...VARIES };
 }
 
-/** Further headers for a preflight (`OPTIONS`) of a path that takes `methods`. */
-export function preflightHeaders(methods: readonly string[]): Record<string, string> {
+/** Further headers for a preflight (`OPTIONS`) of a path that takes `methods`; none for an origin that is not allowed. */
+export function preflightHeaders(
+  allowed: AllowedOrigins,
+  origin: string | undefined,
+  methods: readonly string[],
+): Readonly<Record<string, string>> {
+  if (origin === undefined || (allowed !== "all" && !allowed.has(origin))) return NOTHING;
   return {
     "Access-Control-Allow-Methods": methods.join(", "),
     "Access-Control-Allow-Headers": ALLOWED_HEADERS,

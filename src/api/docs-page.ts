@@ -1,5 +1,13 @@
+import { createHash } from "node:crypto";
 import { ERROR_CODES } from "../core/errors.ts";
 import type { Route } from "./route.ts";
+
+/** What the page may load: its own style, and nothing else. */
+export function docsPagePolicy(): string {
+  const style = createHash("sha256").update(STYLE).digest("base64");
+  const rest = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  return `default-src 'none'; style-src 'sha256-${style}'; ${rest}`;
+}
 
 /** The reference as one page of HTML: no script, no asset from elsewhere, readable on a phone and without a network. */
 export function renderDocsPage(routes: readonly Route[], info: { title: string; version: string }): string {
@@ -55,7 +63,8 @@ function prose(text: string): string {
   return escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 
-function escape(text: string): string {
+/** Text for HTML, between tags or in a quoted attribute. */
+export function escape(text: string): string {
   const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
   return text.replace(/[&<>"']/g, (char) => entities[char] ?? char);
 }

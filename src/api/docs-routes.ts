@@ -1,10 +1,10 @@
-import { renderDocsPage } from "./docs-page.ts";
+import { docsPagePolicy, renderDocsPage } from "./docs-page.ts";
 import { openApiOf } from "./openapi.ts";
 import { defineRoute, jsonResponse, type Route } from "./route.ts";
 
 /** The reference of the given routes and of these two themselves; rendered once. */
 export function apiDocsRoutes(routes: readonly Route[], info: { title: string; version: string }): Route[] {
-  const page = { html: "" };
+  const page = { html: "", policy: docsPagePolicy() };
   const document: { json: unknown } = { json: {} };
   const own = [
     defineRoute({
@@ -29,7 +29,7 @@ export function apiDocsRoutes(routes: readonly Route[], info: { title: string; v
         status: 200,
         headers: {
           "Content-Type": "text/html; charset=utf-8",
-          "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+          "Content-Security-Policy": page.policy,
         },
         body: page.html,
       }),

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { corsHeaders } from "./cors.ts";
 import { bodyTypeOf, checkAccept } from "./negotiate.ts";
 import { requestIdOf } from "./request-id.ts";
 import { defineRoute } from "./route.ts";
@@ -56,18 +55,5 @@ describe("request id", () => {
     expect(requestIdOf("a".repeat(128), newId)).toBe("a".repeat(128));
     for (const bad of [undefined, "", "a b", "a".repeat(129), "ä", "a\u0007"])
       expect(requestIdOf(bad, newId)).toBe("new");
-  });
-});
-
-describe("CORS", () => {
-  test("unset: every origin; a list: exactly those, varying by origin", () => {
-    expect(corsHeaders({ origins: undefined }, "http://a")["Access-Control-Allow-Origin"]).toBe("*");
-    expect(corsHeaders({ origins: undefined }, undefined)).toEqual({});
-    const policy = { origins: ["http://a"] };
-    expect(corsHeaders(policy, "http://a")).toMatchObject({
-      "Access-Control-Allow-Origin": "http://a",
-      Vary: "Origin",
-    });
-    expect(corsHeaders(policy, "http://b")).toEqual({ Vary: "Origin" });
   });
 });

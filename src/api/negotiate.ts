@@ -6,7 +6,7 @@ const CURL_DEFAULT = "application/x-www-form-urlencoded";
 
 /** The media type of the request's body, one of the row's; throws `unsupported_media_type`. */
 export function bodyTypeOf(route: Route, contentType: string | undefined): string {
-  const types = route.body?.types ?? [];
+  const types = route.json === undefined ? (route.body?.types ?? []) : ["application/json"];
   const stated = mediaType(contentType ?? "");
   if (stated === "" || stated === CURL_DEFAULT) return types[0] ?? "";
   if (types.length === 0 || types.includes(stated)) return stated;

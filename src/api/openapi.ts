@@ -11,6 +11,17 @@ type Json = Record<string, unknown>;
 
 /** Errors that any route may answer with, from the layers around the handlers. */
 const COMMON_ERRORS: readonly ErrorCode[] = ["bad_request", "internal"];
+/** Errors that a route with a JSON body may answer with besides. */
+const JSON_ERRORS: readonly ErrorCode[] = [
+  "bad_request_body",
+  "body_too_large",
+  "unsupported_media_type",
+  "request_timeout",
+];
+/** Errors that a route may answer a page in a browser with: see `origin-guard.ts`. */
+const ORIGIN_ERRORS: readonly ErrorCode[] = ["forbidden"];
+/** Errors that a route with a role may answer with besides. */
+const ACCESS_ERRORS: readonly ErrorCode[] = ["unauthorized", "forbidden", "too_many_requests", "unavailable"];
 
 export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
   const paths: Record<string, Json> = {};
@@ -21,7 +32,10 @@ export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
     openapi: "3.1.0",
     info: { ...info, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
     paths,
-    components: { schemas: { Error: schemaOf(errorBody) } },
+    components: {
+      schemas: { Error: schemaOf(errorBody) },
+      securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
+    },
   };
 }
 
@@ -34,13 +48,16 @@ function operationOf(route: Route): Json {
       .filter((part) => part !== "")
       .join(" "),
     "x-role": route.role,
+    // While authentication is off no token is needed.
+    security: route.role === "none" ? [] : [{ bearer: [] }, {}],
     parameters: [
       ...parametersOf("path", route.params),
       ...parametersOf("query", route.query),
       ...parametersOf("header", route.headers),
     ],
     ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body) }),
-    responses: { ...successesOf(route.responses), ...errorsOf(route) },
+    ...(route.json === undefined ? {} : { requestBody: jsonBodyOf(route.json) }),
+    responses: responsesOf(route),
   };
 }
 
@@ -69,6 +86,11 @@ function requestBodyOf(body: NonNullable<Route["body"]>): Json {
   };
 }
 
+function jsonBodyOf(schema: z.ZodType): Json {
+  const required = !schema.safeParse(undefined).success;
+  return { required, content: { "application/json": { schema: schemaOf(schema) } } };
+}
+
 /** By status; answers that share one differ in their media type. */
 function successesOf(responses: readonly RouteResponse[]): Json {
   const entries = responses.map(({ status, headers }) => {
@@ -90,7 +112,7 @@ function successesOf(responses: readonly RouteResponse[]): Json {
 /** Error responses, grouped by status. */
 function errorsOf(route: Route): Json {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set([...route.errors, ...COMMON_ERRORS])) {
+  for (const code of new Set([...route.errors, ...COMMON_ERRORS, ...errorsAround(route)])) {
     const { status } = ERROR_CODES[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
@@ -101,10 +123,29 @@ function errorsOf(route: Route): Json {
       content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
     },
   ]);
-  const responses = Object.fromEntries(entries) as Json;
-  // A status that the row lists as an answer of its own keeps that description.
-  for (const { status } of route.responses) delete responses[String(status)];
-  return responses;
+  return Object.fromEntries(entries) as Json;
+}
+
+/** By status; one that is an answer of the route's own and an error besides differs in the media type. */
+function responsesOf(route: Route): Json {
+  const errors = errorsOf(route);
+  const own = Object.entries(successesOf(route.responses)).map(([status, response]) => {
+    const error = errors[status];
+    return [status, error === undefined ? response : bothOf(response as Answer, error as Answer)];
+  });
+  return { ...errors, ...(Object.fromEntries(own) as Json) };
+}
+
+type Answer = { description: string; content?: Json };
+
+function bothOf(own: Answer, error: Answer): Json {
+  const description = `${own.description} Or: ${error.description}`;
+  return { ...own, description, content: { ...error.content, ...own.content } };
+}
+
+function errorsAround({ role, anyOrigin, json }: Route): readonly ErrorCode[] {
+  const access = role === "none" ? ORIGIN_ERRORS : ACCESS_ERRORS;
+  return [...(anyOrigin === true ? [] : access), ...(json === undefined ? [] : JSON_ERRORS)];
 }
 
 function schemaOf(schema: z.ZodType): Json {

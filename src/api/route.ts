@@ -1,4 +1,6 @@
 import type { z } from "zod";
+import type { Caller } from "../auth/caller.ts";
+import type { CallerRole } from "../config/kinds.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../io/http/http.ts";
 
@@ -12,6 +14,10 @@ export type Route = {
   path: string;
   /** The least role a caller needs; `none` for routes that are always open. */
   role: Role;
+  /** Not for tokens that are limited to databases. */
+  unscoped?: true;
+  /** Answered whatever `Origin` and `Host` say, for those who ask about the process by addresses of their own. */
+  anyOrigin?: true;
   tag: string;
   summary: string;
   description?: string;
@@ -19,7 +25,10 @@ export type Route = {
   query?: z.ZodObject;
   /** Keys are lower-case header names. */
   headers?: z.ZodObject;
+  /** A body that the handler reads itself. */
   body?: RouteBody;
+  /** A JSON body, which is read and checked before the handler runs; `optional()` lets it be empty. */
+  json?: z.ZodType;
   responses: readonly RouteResponse[];
   /** Errors beyond those that every route can give. */
   errors: readonly ErrorCode[];
@@ -28,8 +37,7 @@ export type Route = {
   handle: (call: Call) => Promise<HttpResponse>;
 };
 
-/** `read` ⊆ `write` ⊆ `admin`. */
-export type Role = "none" | "read" | "write" | "admin";
+export type Role = "none" | CallerRole;
 
 export type RouteBody = {
   /** Media types that are accepted; the first is assumed when the request names none. */
@@ -49,40 +57,53 @@ export type RouteResponse = {
 };
 
 /** What a handler gets: inputs checked and typed by the row's schemas. */
-export type Call<P = unknown, Q = unknown, H = unknown> = {
+export type Call<P = unknown, Q = unknown, H = unknown, J = unknown> = {
+  /** Who asks; has the route's role. */
+  caller: Caller;
   request: HttpRequest;
   requestId: string;
+  /** Where the request was sent from, past the proxies that are trusted; empty where somebody else answers it. */
+  clientAddress: string;
   params: P;
   query: Q;
   headers: H;
+  json: J;
   /** The media type of the body, without parameters, lower case; one of the row's. */
   bodyType: string;
 };
 
-type Output<T extends z.ZodObject | undefined> = T extends z.ZodObject ? z.output<T> : unknown;
+type Output<T extends z.ZodType | undefined> = T extends z.ZodType ? z.output<T> : unknown;
+type Fields = z.ZodObject | undefined;
 
 /** A row without its handler: what is said about a route, whoever answers it. */
 export type RouteRow<
-  P extends z.ZodObject | undefined = z.ZodObject | undefined,
-  Q extends z.ZodObject | undefined = z.ZodObject | undefined,
-  H extends z.ZodObject | undefined = z.ZodObject | undefined,
-> = Omit<Route, "params" | "query" | "headers" | "handle"> & { params?: P; query?: Q; headers?: H };
+  P extends Fields = Fields,
+  Q extends Fields = Fields,
+  H extends Fields = Fields,
+  J extends z.ZodType | undefined = z.ZodType | undefined,
+> = Omit<Route, "params" | "query" | "headers" | "json" | "handle"> & { params?: P; query?: Q; headers?: H; json?: J };
 
 /** Keeps the row's own schemas in its type, for `defineRoute`. */
 export function describeRoute<
-  P extends z.ZodObject | undefined = undefined,
-  Q extends z.ZodObject | undefined = undefined,
-  H extends z.ZodObject | undefined = undefined,
->(row: RouteRow<P, Q, H>): RouteRow<P, Q, H> {
+  P extends Fields = undefined,
+  Q extends Fields = undefined,
+  H extends Fields = undefined,
+  J extends z.ZodType | undefined = undefined,
+>(row: RouteRow<P, Q, H, J>): RouteRow<P, Q, H, J> {
   return row;
 }
 
 /** Types the handler by the row's own schemas. */
 export function defineRoute<
-  P extends z.ZodObject | undefined = undefined,
-  Q extends z.ZodObject | undefined = undefined,
-  H extends z.ZodObject | undefined = undefined,
->(row: RouteRow<P, Q, H> & { handle: (call: Call<Output<P>, Output<Q>, Output<H>>) => Promise<HttpResponse> }): Route {
+  P extends Fields = undefined,
+  Q extends Fields = undefined,
+  H extends Fields = undefined,
+  J extends z.ZodType | undefined = undefined,
+>(
+  row: RouteRow<P, Q, H, J> & {
+    handle: (call: Call<Output<P>, Output<Q>, Output<H>, Output<J>>) => Promise<HttpResponse>;
+  },
+): Route {
   return row as unknown as Route;
 }
 

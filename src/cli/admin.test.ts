@@ -59,6 +59,7 @@ describe("databases and tables", () => {
           { name: "b", type: "bool" },
         ],
         retention_days: null,
+        cluster_by: [],
         rows: 0,
         extents: 0,
         size_bytes: 0,
@@ -66,7 +67,7 @@ describe("databases and tables", () => {
     ]);
     const listed = await run("list-tables", "--db", "logs");
     expect(listed.stdout).toMatch(
-      /^TABLE +ROWS +EXTENTS +BYTES +COLUMNS +RETENTION\n.+\nlines +0 +0 +0 +5 +forever\n$/,
+      /^TABLE +ROWS +EXTENTS +BYTES +COLUMNS +RETENTION +CLUSTER BY\n.+\nlines +0 +0 +0 +5 +forever *\n$/,
     );
   });
 
@@ -93,6 +94,33 @@ describe("databases and tables", () => {
     expect(await json("list-tables")).toMatchObject([{ retention_days: null }]);
     expect((await alter("--retention-days", "8", "--json")).stdout).toContain('"retention_days": 8');
     expect(await json("list-tables")).toMatchObject([{ retention_days: 8 }]);
+  });
+
+  test("the cluster columns of a table are set, changed and lifted", async () => {
+    const schema = 'host:string, "my col":string, none:int, props:dynamic';
+    expect((await createT(schema, "--cluster-by", 'HOST,"my col"')).code).toBe(0);
+    expect(await json("list-tables")).toMatchObject([{ cluster_by: ["host", "my col"] }]);
+    expect((await run("list-tables")).stdout).toContain('forever    host, "my col"\n');
+    expect((await createT(schema, "--cluster-by", "host, my col")).code).toBe(0);
+    const other = await createT(schema, "--cluster-by", "host");
+    expect([other.code, other.stderr]).toEqual([
+      1,
+      'error: table default.t exists already and is clustered by host, "my col"; `engine alter-table --cluster-by` changes that\n',
+    ]);
+    const alter = (...args: string[]) => run("alter-table", "--table", "t", ...args);
+    const both = await alter("--add-column", "late:int", "--cluster-by", 'late, "none"');
+    expect(both.stdout).toMatch(/, late:int; is clustered by late, none\n$/);
+    const lifted = await alter("--cluster-by", "none", "--retention-days", "3");
+    expect(lifted.stdout).toMatch(/; keeps its rows 3 days; is not clustered\n$/);
+    expect(await json("list-tables")).toMatchObject([{ cluster_by: [], retention_days: 3 }]);
+    const typo = await alter("--cluster-by", "hots");
+    expect([typo.code, typo.stderr]).toEqual([
+      1,
+      'error: cluster column "hots" is no column of the table; did you mean "host"?\n',
+    ]);
+    expect((await alter("--cluster-by", "props")).stderr).toContain("dynamic, whose values have no order");
+    const created = await run("create-table", "--name", "u", "--schema", "a:int", "--cluster-by", "zone");
+    expect([created.code, created.stderr]).toEqual([1, 'error: cluster column "zone" is no column of the table\n']);
   });
 
   test("a column that is there with another type is a conflict", async () => {
@@ -193,7 +221,10 @@ test.for([
     ["alter-table", "--table", "t", "--add-column", "a:int", "--add-column", "a:int"],
     'error: --add-column: column "a" is there twice',
   ],
-  [["alter-table", "--table", "t"], "error: nothing to change: give --add-column or --retention-days"],
+  [["alter-table", "--table", "t"], "error: nothing to change: give --add-column, --retention-days or --cluster-by"],
+  [["alter-table", "--table", "t", "--cluster-by", "a,"], 'error: --cluster-by: expected a column\'s name at ""'],
+  [["alter-table", "--table", "t", "--cluster-by", '"a'], "error: --cluster-by: expected a column's name at "],
+  [["create-table", "--name", "t", "--schema", "a:int", "--cluster-by", ""], "error: --cluster-by: expected"],
   [
     ["alter-table", "--table", "t", "--retention-days", "0"],
     'error: --retention-days is "0"; expected an integer from 1 to 36500 or `forever`',

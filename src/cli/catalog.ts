@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Catalog, DatabaseRecord, TableRecord } from "../catalog/catalog.ts";
+import type { CatalogDatabase } from "../catalog/records.ts";
 import type { Config } from "../config/options.ts";
 import type { Clock } from "../core/clock.ts";
 import { createLog, type Log } from "../core/log.ts";
@@ -20,7 +21,7 @@ export async function withCatalog<T>(
   context: CliContext,
   flags: CatalogFlags,
   access: "read" | "write",
-  task: (catalog: Catalog) => Promise<T>,
+  task: (catalog: CatalogDatabase) => Promise<T>,
 ): Promise<T> {
   const { config, origins } = await context.loadConfig({ catalogUrl: flags.catalogUrl });
   // A command tells by its exit and its message how it went; who wants the log as well asks for it.
@@ -33,7 +34,7 @@ export async function withCatalog<T>(
   }
 }
 
-async function openCatalog(config: Config, clock: Clock, log: Log, access: "read" | "write"): Promise<Catalog> {
+async function openCatalog(config: Config, clock: Clock, log: Log, access: "read" | "write"): Promise<CatalogDatabase> {
   const { catalogUrl } = config;
   if (catalogUrl.kind === "postgres") {
     const { openPostgresCatalog } = await import("../catalog/postgres/postgres.ts");

@@ -1,8 +1,16 @@
 import type { Agent } from "undici";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
 import { CliError, EXIT } from "./failure.ts";
-import type { Target } from "./target.ts";
 import { visible } from "./text.ts";
+
+/** The server that a command talks to, where its address came from, and the token it is given. */
+export type Target = {
+  url: string;
+  token?: string;
+  origin: string;
+  /** Of a token that can be renewed: the token as it is now. */
+  freshToken?: () => Promise<string>;
+};
 
 /** Requests to an engine. `close` must be called for the process to end. */
 export type EngineClient = {
@@ -11,7 +19,7 @@ export type EngineClient = {
 };
 
 export type ClientRequest = {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH" | "DELETE";
   path: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | Uint8Array;
@@ -32,12 +40,13 @@ export async function openClient(target: Target, userAgent: string): Promise<Eng
   const agent: Agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
   return {
     async send({ method, path, headers, body, timeoutMs }) {
+      const token = (await target.freshToken?.()) ?? target.token;
       const reply = await request(`${target.url}${path}`, {
         dispatcher: agent,
         method,
         headers: {
           "user-agent": userAgent,
-          ...(target.token === undefined ? {} : { authorization: `Bearer ${target.token}` }),
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
           ...headers,
         },
         body: body ?? null,
@@ -119,7 +128,7 @@ function errorFields(text: string): Record<string, unknown> | undefined {
 export function apiFailure(error: ApiError, target: Target, detail?: string): CliError {
   const options = detail === undefined ? {} : { detail };
   if (error.status === 401 || error.status === 403) {
-    const next = "set ENGINE_TOKEN, or run `engine connect URL --token TOKEN`";
+    const next = "set ENGINE_TOKEN, or run `engine login` or `engine connect URL --token TOKEN`";
     const what = target.token === undefined ? "the server wants a token" : "the server refuses this token";
     return new CliError(`${what} (${error.message}); ${next}`, EXIT.auth, options);
   }

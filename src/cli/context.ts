@@ -8,13 +8,15 @@ import type { Random } from "../core/random.ts";
 import { CliError, EXIT } from "./failure.ts";
 import { styleFor, type Style } from "./text.ts";
 
-export type CliInput = Readable & { isTTY?: boolean };
+export type CliInput = Readable & { isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
 export type CliOutput = Writable & { isTTY?: boolean; columns?: number };
 
 /** What `serve` and `server` hand to the role that serves. */
 export type ServeOptions = LoadedConfig & {
   /** Where to listen: `localHttpAddr` for `engine serve`, `httpAddr` for `engine server`. */
   listen: Address;
+  /** Whether it is the engine of this machine (`engine serve`) and no deployment. */
+  isLocal: boolean;
 };
 
 /** What the command line needs of the world around it. */

@@ -1,7 +1,6 @@
-import { apiFailure, connectionFailure, openClient, readApiError, readText } from "./client.ts";
+import { apiFailure, connectionFailure, openClient, readApiError, readText, type Target } from "./client.ts";
 import type { CliContext } from "./context.ts";
 import { CliError } from "./failure.ts";
-import type { Target } from "./target.ts";
 import { visible } from "./text.ts";
 
 const TIMEOUT_MS = 10_000;

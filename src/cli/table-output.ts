@@ -9,15 +9,17 @@ export function tableJson(table: TableRecord) {
     table: table.name,
     columns: table.columns.map(({ name, type }) => ({ name, type: formatColumnType(type) })),
     retention_days: table.retentionDays ?? null,
+    cluster_by: table.clusterBy,
   };
 }
 
 /** Columns as `--schema` reads them. */
 export function columnsText(table: TableRecord): string {
-  return table.columns
-    .map(({ name, type }) => {
-      const bare = /^[^\s",:]+$/.test(name);
-      return `${visible(bare ? name : `"${name.replaceAll('"', '""')}"`)}:${formatColumnType(type)}`;
-    })
-    .join(", ");
+  return table.columns.map(({ name, type }) => `${nameText(name)}:${formatColumnType(type)}`).join(", ");
+}
+
+/** A column's name as flags read it: in double quotes unless it is plain. */
+export function nameText(name: string): string {
+  const bare = /^[^\s",:]+$/.test(name);
+  return visible(bare ? name : `"${name.replaceAll('"', '""')}"`);
 }

@@ -1,6 +1,7 @@
 import { HIDDEN } from "./kinds.ts";
 import type { LoadedConfig } from "./load.ts";
-import { OPTION_NAMES, optionOf, type Option, type OptionName } from "./options.ts";
+import type { Option } from "./option.ts";
+import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
 
 /** One option as it is shown to people: never with a secret in it. */
 export type DescribedOption = {
@@ -25,7 +26,7 @@ export function describeConfig({ config, origins }: Pick<LoadedConfig, "config" 
 function shownValue(option: Option<unknown>, value: unknown): DescribedOption["value"] {
   if (value === undefined) return null;
   if (typeof value === "number" || typeof value === "boolean") return value;
-  if (Array.isArray(value)) return value as string[];
+  if (Array.isArray(value) && option.secret !== true) return value as string[];
   const text = option.kind.format(value);
   return option.kind.hide?.(text) ?? (option.secret === true ? HIDDEN : text);
 }

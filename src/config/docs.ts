@@ -1,4 +1,5 @@
-import { OPTION_NAMES, optionOf, type Option } from "./options.ts";
+import type { Option } from "./option.ts";
+import { OPTION_NAMES, optionOf } from "./options.ts";
 
 const INTRODUCTION = `# Configuration
 
@@ -30,6 +31,9 @@ const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
   ["objstore", "Object store (S3)"],
   ["catalog", "Catalog"],
   ["server", "Server"],
+  ["auth", "Authentication"],
+  ["credentials", "Credentials"],
+  ["oauth", "Connecting accounts (OAuth)"],
   ["ingest", "Ingest"],
   ["query", "Queries"],
   ["compaction", "Compaction"],

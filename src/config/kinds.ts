@@ -181,6 +181,52 @@ export const bearerToken: Kind<string> = {
   hide: () => HIDDEN,
 };
 
+/** A user's name, as `Users` takes it. */
+export const userName: Kind<string> = {
+  accepts: "1 to 255 characters of an e-mail address, the first a letter or digit",
+  label: "user name",
+  parse: (text) => (USER_NAME.test(text) ? text : undefined),
+  format: String,
+};
+
+/** What login names and e-mail addresses are made of (RFC 5322 `atext`, `.` and `@`). */
+export const USER_NAME = /^[A-Za-z0-9][A-Za-z0-9.@!#$%&'*+/=?^_`{|}~-]{0,254}$/;
+
+const PASSWORD_BYTES = 1_024;
+
+export const password: Kind<string> = {
+  accepts: `1 to ${PASSWORD_BYTES} bytes of text`,
+  label: "password",
+  parse: (text) => (text !== "" && Buffer.byteLength(text) <= PASSWORD_BYTES ? text : undefined),
+  format: String,
+  hide: () => HIDDEN,
+};
+
+const SECRET_KEY_CHARS = 1_024;
+
+/** A key of the operator's for sealing. */
+export const secretKey: Kind<string> = {
+  accepts: `1 to ${SECRET_KEY_CHARS} visible ASCII characters without commas`,
+  label: "secret key",
+  parse: (text) => (text.length <= SECRET_KEY_CHARS && /^[\x21-\x2b\x2d-\x7e]+$/.test(text) ? text : undefined),
+  format: String,
+  hide: () => HIDDEN,
+};
+
+export const secretKeys: Kind<readonly string[]> = {
+  accepts: `secret keys separated by commas, each of ${secretKey.accepts}`,
+  label: "list of secret keys",
+  parse: (text, context) => keysIn(text.split(","), context),
+  parseNative: (value) => keysIn(textsIn(value) ?? [""], { baseDir: "", userHome: "" }),
+  format: (value) => value.join(","),
+  hide: () => HIDDEN,
+};
+
+function keysIn(items: readonly string[], context: ReadContext): readonly string[] | undefined {
+  const keys = items.map((item) => secretKey.parse(item.trim(), context));
+  return keys.every((key) => key !== undefined) ? keys : undefined;
+}
+
 /** The secret half of a key pair. */
 export const secretAccessKey: Kind<string> = { ...bearerToken, label: "secret key" };
 
@@ -206,6 +252,32 @@ function checkOrigins(items: readonly string[]): readonly string[] | undefined {
     return bare ? url.origin : undefined;
   });
   return found.every((item) => item !== undefined) ? found : undefined;
+}
+
+/** What a caller may do; each role may do what those before it may. */
+export const CALLER_ROLES = ["read", "write", "admin"] as const;
+export type CallerRole = (typeof CALLER_ROLES)[number];
+
+/** A token of the configuration, and what its bearer may do. */
+export type StaticToken = { readonly token: string; readonly role: CallerRole };
+
+/** `TOKEN:ROLE` pairs, separated by commas. A token may hold colons, and no commas. */
+export const staticTokens: Kind<readonly StaticToken[]> = {
+  accepts: `TOKEN:ROLE pairs separated by commas, with tokens of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
+  label: "list of `token:role`",
+  parse: (text) => tokensIn(text.split(",")),
+  parseNative: (value) => tokensIn(textsIn(value) ?? [""]),
+  format: (value) => value.map(({ role }) => `${HIDDEN}:${role}`).join(","),
+  hide: () => HIDDEN,
+};
+
+function tokensIn(items: readonly string[]): readonly StaticToken[] | undefined {
+  const tokens = items.map((item) => {
+    const [, token, name] = /^([\x21-\x7e]+):([a-z]+)$/i.exec(item.trim()) ?? [];
+    const role = CALLER_ROLES.find((one) => one === name?.toLowerCase());
+    return token === undefined || role === undefined ? undefined : { token, role };
+  });
+  return tokens.every((token) => token !== undefined) ? tokens : undefined;
 }
 
 /** What a node may be. `all_in_one` is the sum of the others. */
@@ -257,7 +329,7 @@ function urlsIn(items: readonly string[], context: ReadContext): readonly string
 }
 
 /** The items of an array of text. */
-function textsIn(value: unknown): string[] | undefined {
+export function textsIn(value: unknown): string[] | undefined {
   return Array.isArray(value) && value.every((item) => typeof item === "string") ? value : undefined;
 }
 

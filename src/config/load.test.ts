@@ -120,11 +120,129 @@ const SAMPLES: Record<OptionName, Sample> = {
     badToml: ["true"],
   },
   drainNoticeSecs: integer(0, 30, 0, 3_600),
+  authBackend: { one: ["session", "session"], two: ["OIDC", "oidc"], bad: ["none"], badToml: ["1"] },
+  adminUser: {
+    one: ["ann", "ann"],
+    two: ["o'b+1@x.example", "o'b+1@x.example"],
+    bad: ["a b", "@x"],
+    badToml: ["1"],
+  },
+  adminPassword: { one: ["correct horse", "correct horse"], two: ["é", "é"], bad: ["x".repeat(1025)], badToml: ["1"] },
+  localUser: { one: ["ann", "ann"], two: ["bob", "bob"], bad: ["a b"], badToml: ["1"] },
+  localPassword: { one: ["hunter2", "hunter2"], two: ["é", "é"], bad: ["x".repeat(1025)], badToml: ["1"] },
+  accessTtlSecs: integer(60, 3_600, 1, 31_536_000),
+  refreshTtlSecs: integer(60, 3_600, 1, 31_536_000),
+  authTokens: {
+    one: ["s3cret:read", [{ token: "s3cret", role: "read" }], '["s3cret:read"]'],
+    two: [
+      "a:b:WRITE, c:admin",
+      [
+        { token: "a:b", role: "write" },
+        { token: "c", role: "admin" },
+      ],
+    ],
+    bad: ["s3cret", "s3cret:root", ":read", "a b:read", "a:read,,b:read"],
+    badToml: ["1", "[1]"],
+  },
+  idpUrl: {
+    one: ["https://p.example.com/", "https://p.example.com"],
+    two: ["http://127.0.0.1:54321", "http://127.0.0.1:54321"],
+    bad: ["p.example.com", "http://p.example.com", "https://u:hunter2@p.example.com", "https://p.example.com?a=1"],
+    badToml: ["1"],
+  },
+  idpAnonKey: { one: ["eyJ.a.b", "eyJ.a.b"], two: ["k", "k"], bad: ["a b"], badToml: ["1"] },
+  idpJwtSecret: {
+    one: ["hunter2-".repeat(4), "hunter2-".repeat(4)],
+    two: ["é".repeat(16), "é".repeat(16)],
+    bad: ["hunter2", "x".repeat(1_025)],
+    badToml: ["1"],
+  },
+  idpJwtAud: { one: ["engine", "engine"], two: ["a:b", "a:b"], bad: ["a b", "x".repeat(256)], badToml: ["1"] },
+  idpProviders: {
+    one: ["google, github", ["google", "github"], '["google", "github"]'],
+    two: ["custom:a", ["custom:a"]],
+    bad: ["google,,github", "a b"],
+    badToml: ["1", "[1]", "[]"],
+  },
+  adminEmails: {
+    one: ["Ann@X.example", ["ann@x.example"], '["ann@x.example"]'],
+    two: ["a@x.example,b+c@y.example", ["a@x.example", "b+c@y.example"]],
+    bad: ["ann", "a@b@c", "a@x.example,", "@x.example"],
+    badToml: ["1", "[]"],
+  },
+  allowedEmailDomains: {
+    one: ["X.example, y.example", ["x.example", "y.example"], '["x.example", "y.example"]'],
+    two: ["x.example", ["x.example"]],
+    bad: ["@x.example", "*.x.example", ","],
+    badToml: ["1", "[]"],
+  },
+  idpDefaultRole: { one: ["write", "write"], two: ["ADMIN", "admin"], bad: ["root"], badToml: ["1"] },
+  oidcIssuers: {
+    one: [
+      "https://a.example/realms/x, https://b.example/",
+      ["https://a.example/realms/x", "https://b.example/"],
+      '["https://a.example/realms/x", "https://b.example/"]',
+    ],
+    two: ["http://localhost:8000,http://[::1]:1", ["http://localhost:8000", "http://[::1]:1"]],
+    bad: ["a.example", "http://a.example", "https://u:hunter2@a.example", "https://a.example#x", "https://a.example,"],
+    badToml: ["1", "[]", '["nonsense"]'],
+  },
+  oidcAudience: { one: ["api", "api"], two: ["https://api/", "https://api/"], bad: ["a b"], badToml: ["1"] },
+  oidcRoleClaim: { one: ["roles", "roles"], two: ["https://x/role", "https://x/role"], bad: ["a b"], badToml: ["1"] },
+  oidcSubjectClaim: { one: ["email", "email"], two: ["client_id", "client_id"], bad: ["a b"], badToml: ["1"] },
+  oidcDatabasesClaim: { one: ["dbs", "dbs"], two: ["tenant", "tenant"], bad: ["a b"], badToml: ["1"] },
+  secretKey: { one: ["a+b/c=", "a+b/c="], two: ["development", "development"], bad: ["a b", "a,b"], badToml: ["1"] },
+  secretKeysFormer: {
+    one: ["a", ["a"], '["a"]'],
+    two: ["a, b", ["a", "b"]],
+    bad: ["a,,b", "a b"],
+    badToml: ["1", "[1]"],
+  },
+  oauthRedirectBase: {
+    one: ["https://engine.example/", "https://engine.example"],
+    two: ["http://[::1]:7777", "http://[::1]:7777"],
+    bad: [
+      "engine.example",
+      "https://engine.example/path",
+      "https://u:hunter2@a.example",
+      "https://a.example?",
+      "ftp://a",
+    ],
+    badToml: ["1"],
+  },
+  oauthUiReturnBase: {
+    one: ["https://ui.example/app/", "https://ui.example/app"],
+    two: ["http://localhost:5173", "http://localhost:5173"],
+    bad: ["ui.example", "https://ui.example#x", "javascript:alert(1)", "http://u:hunter2@h"],
+    badToml: ["1"],
+  },
+  oauthGoogleClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
+  oauthGoogleClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
+  oauthNotionClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
+  oauthNotionClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
+  oauthAtlassianClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
+  oauthAtlassianClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
+  oauthSlackClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
+  oauthSlackClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
   corsAllowedOrigins: {
     one: ["https://a.example", ["https://a.example"], '["https://a.example"]'],
     two: ["http://localhost:3000, *", ["http://localhost:3000", "*"]],
     bad: ["a.example", "https://a.example/path", "https://a,,https://b", "ftp://a"],
     badToml: ["1", "[1]", '["nonsense"]', "[]"],
+  },
+  tlsCert: path("server.crt"),
+  tlsKey: path("server.key"),
+  httpAllowedHosts: {
+    one: ["engine.example", ["engine.example"], '["engine.example"]'],
+    two: ["Engine, db_1.internal", ["engine", "db_1.internal"]],
+    bad: ["a:80", "https://a", "a..b", "-a", "a b", "*", "a,,b", "[::1]"],
+    badToml: ["1", "[1]", "[]"],
+  },
+  trustedProxies: {
+    one: ["10.0.0.0/8", ["10.0.0.0/8"], '["10.0.0.0/8"]'],
+    two: ["192.0.2.7, fd00::/8, ::1", ["192.0.2.7", "fd00::/8", "::1"]],
+    bad: ["10.0.0.0/33", "fd00::/129", "10.0.0", "proxy.internal", "10.0.0.0/", "1.2.3.4,,", "fe80::1%eth0"],
+    badToml: ["1", "[1]", "[]"],
   },
   logLevel: { one: ["debug", "debug"], two: ["SILENT", "silent"], bad: ["verbose"], badToml: ["3"] },
   pathPrefix: {
@@ -301,7 +419,44 @@ test("the defaults are those of the specification", () => {
     queryPeers: undefined,
     ingestPeers: undefined,
     drainNoticeSecs: undefined,
+    authBackend: "env",
+    adminUser: undefined,
+    adminPassword: undefined,
+    localUser: "admin",
+    localPassword: "admin",
+    accessTtlSecs: 3_600,
+    refreshTtlSecs: 2_592_000,
+    authTokens: [],
+    idpUrl: undefined,
+    idpAnonKey: undefined,
+    idpJwtSecret: undefined,
+    idpJwtAud: "authenticated",
+    idpProviders: [],
+    adminEmails: [],
+    allowedEmailDomains: undefined,
+    idpDefaultRole: "read",
+    oidcIssuers: [],
+    oidcAudience: "engine",
+    oidcRoleClaim: "engine_role",
+    oidcSubjectClaim: "sub",
+    oidcDatabasesClaim: "engine_databases",
+    secretKey: undefined,
+    secretKeysFormer: [],
+    oauthRedirectBase: "http://localhost:8080",
+    oauthUiReturnBase: undefined,
+    oauthGoogleClientId: undefined,
+    oauthGoogleClientSecret: undefined,
+    oauthNotionClientId: undefined,
+    oauthNotionClientSecret: undefined,
+    oauthAtlassianClientId: undefined,
+    oauthAtlassianClientSecret: undefined,
+    oauthSlackClientId: undefined,
+    oauthSlackClientSecret: undefined,
     corsAllowedOrigins: undefined,
+    tlsCert: undefined,
+    tlsKey: undefined,
+    httpAllowedHosts: [],
+    trustedProxies: [],
     logLevel: "info",
     pathPrefix: "engine",
     localMode: false,
@@ -388,11 +543,11 @@ describe("warnings", () => {
 
   test("an unknown key of the file is named, with the nearest known one", () => {
     const { warnings, config } = loadToml(
-      "[ingest]\nflush_max_row = 5\n[[oauth.providers]]\nname = 1\n[x.__proto__]\ny = 1\n",
+      "[ingest]\nflush_max_row = 5\n[[unheard.things]]\nname = 1\n[x.__proto__]\ny = 1\n",
     );
     expect(warnings).toEqual([
       "ingest.flush_max_row in /etc/engine/engine.toml is no option of this version and has no effect; did you mean ingest.flush_max_rows?",
-      "oauth.providers in /etc/engine/engine.toml is no option of this version and has no effect",
+      "unheard.things in /etc/engine/engine.toml is no option of this version and has no effect",
       "x.__proto__.y in /etc/engine/engine.toml is no option of this version and has no effect",
     ]);
     expect(config.flushMaxRows).toBe(8_000);
@@ -454,6 +609,11 @@ describe("relations", () => {
     expect(load({ env: { ...env, ENGINE_FLUSH_MAX_BYTES: "64MiB" } }).config.flushMaxBytes).toBe(67_108_864);
   });
 
+  test("the identity provider has an address", () => {
+    const error = failure(() => load({ env: { ENGINE_AUTH_BACKEND: "idp" } }));
+    expect(error.message).toBe("ENGINE_AUTH_BACKEND (idp, ENGINE_AUTH_BACKEND) needs ENGINE_IDP_URL");
+  });
+
   test("catalog and data are two places", () => {
     expect(failure(() => load({ env: { ENGINE_LOCAL_DB: "/d", ENGINE_LOCAL_DATA: "/d" } })).message).toContain(
       "same path",
@@ -465,6 +625,8 @@ describe("secrets", () => {
   test("never stand in what is printed", () => {
     const env = {
       ENGINE_TOKEN: "hunter2",
+      ENGINE_AUTH_TOKENS: "hunter2:admin",
+      ENGINE_IDP_JWT_SECRET: "hunter2-".repeat(4),
       ENGINE_CATALOG_URL: "postgres://user:hun%2Ft%40er2@db/engine?password=hunter2&x=1",
     };
     const described = describeConfig(load({ env }));

@@ -4,7 +4,8 @@ import { dirname, resolve } from "node:path";
 import { StartupError, messageOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { HIDDEN, type ReadContext } from "./kinds.ts";
-import { OPTION_NAMES, optionOf, type Config, type DefaultContext, type Option, type OptionName } from "./options.ts";
+import type { DefaultContext, Option } from "./option.ts";
+import { OPTION_NAMES, optionOf, type Config, type OptionName } from "./options.ts";
 import { relationProblem, uselessSettings } from "./relations.ts";
 import { parseConfigFile } from "./toml.ts";
 

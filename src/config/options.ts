@@ -1,7 +1,17 @@
 import { join } from "node:path";
 import { LIMITS } from "../core/limits.ts";
+import { AUTH_OPTIONS } from "./auth-options.ts";
 import * as kinds from "./kinds.ts";
-import type { Kind } from "./kinds.ts";
+import { OAUTH_OPTIONS } from "./oauth-options.ts";
+import { derived, option, optional, type Option } from "./option.ts";
+import { TRANSPORT_OPTIONS } from "./transport-options.ts";
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+const TIB = 2 ** 40;
+const DAY_MS = 86_400_000;
+/** Most threads or processes of one kind; past this the machine, not the number, is the limit. */
+const MAX_WORKERS = 64;
 
 /**
  * Every option of the program, in one table.
@@ -12,62 +22,6 @@ import type { Kind } from "./kinds.ts";
  *
  * Rows are resolved in order, so a default may depend on options above it.
  */
-export interface Option<T> {
-  /** The environment variable; some options live in the file only. */
-  readonly env?: string;
-  /** The key in the TOML file, with its tables. */
-  readonly toml?: string;
-  /** The flag of the command line that sets it. */
-  readonly flag?: string;
-  readonly kind: Kind<T>;
-  /** The value when nothing sets it. */
-  defaultOf(context: DefaultContext): T;
-  /** The default as the reference prints it. */
-  readonly defaultShown: string;
-  /** The option that the default is derived from, so that its origin can be told. */
-  readonly derivedFrom?: string;
-  /** Who reads it: the server, the client (command line), or both. */
-  readonly side: "S" | "C" | "SC";
-  /** Holds something that must not be printed; `kind.hide` knows which part. */
-  readonly secret?: true;
-  readonly doc: string;
-}
-
-/** What defaults may depend on. */
-export interface DefaultContext {
-  readonly userHome: string;
-  /** Processor cores that this process may use. */
-  readonly cores: number;
-  readonly home: string;
-  readonly localDb: string;
-  readonly serverPort: number;
-  readonly ingestRateRps: number;
-}
-
-type Row<T> = Omit<Option<T>, "defaultOf" | "defaultShown" | "derivedFrom">;
-
-function option<T>(row: Row<T> & { default: NoInfer<T> }): Option<T> {
-  return { ...row, defaultOf: () => row.default, defaultShown: row.kind.format(row.default) };
-}
-
-type Derivation<T> = { defaultShown: string; derivedFrom?: string; defaultOf: (context: DefaultContext) => NoInfer<T> };
-
-function derived<T>(row: Row<T> & Derivation<T>): Option<T> {
-  return row;
-}
-
-/** An option that may stay unset; `whenUnset` says what happens then. */
-function optional<T>(row: Row<T> & { whenUnset: string }): Option<T | undefined> {
-  return { ...row, kind: row.kind, defaultOf: () => undefined, defaultShown: row.whenUnset };
-}
-
-const MIB = 2 ** 20;
-const GIB = 2 ** 30;
-const TIB = 2 ** 40;
-const DAY_MS = 86_400_000;
-/** Most threads or processes of one kind; past this the machine, not the number, is the limit. */
-const MAX_WORKERS = 64;
-
 export const OPTIONS = {
   configFile: optional({
     env: "ENGINE_CONFIG",
@@ -215,14 +169,27 @@ export const OPTIONS = {
       "Seconds that a stopping server goes on taking requests while `/health` says `draining`, so that edges and load " +
       "balancers send theirs elsewhere before any is refused. Part of ENGINE_DRAIN_TIMEOUT_SECS.",
   }),
-  corsAllowedOrigins: optional({
-    env: "ENGINE_CORS_ALLOWED_ORIGINS",
-    toml: "server.cors_allowed_origins",
-    kind: kinds.origins,
-    whenUnset: "every origin (for development)",
+  ...AUTH_OPTIONS,
+  secretKey: optional({
+    env: "ENGINE_SECRET_KEY",
+    toml: "credentials.secret_key",
+    kind: kinds.secretKey,
+    whenUnset: "credentials cannot be stored",
     side: "S",
-    doc: "Origins whose pages may call the API; an array in TOML, separated by commas elsewhere.",
+    secret: true,
+    doc: "Key that seals credentials: 32 random bytes in base64 (`openssl rand -base64 32`), the same on all nodes. Anything shorter is hashed, with a warning: for development only.",
   }),
+  secretKeysFormer: option({
+    env: "ENGINE_SECRET_KEYS_FORMER",
+    toml: "credentials.secret_keys_former",
+    kind: kinds.secretKeys,
+    default: [],
+    side: "S",
+    secret: true,
+    doc: "Keys that credentials may still be sealed with, until `engine credentials rotate` has sealed them for ENGINE_SECRET_KEY.",
+  }),
+  ...OAUTH_OPTIONS,
+  ...TRANSPORT_OPTIONS,
   logLevel: option({
     env: "ENGINE_LOG_LEVEL",
     toml: "log.level",
@@ -482,7 +449,7 @@ export const OPTIONS = {
     kind: kinds.integer({ min: 0, max: 10_000 }),
     default: 0,
     side: "S",
-    doc: "Queries in flight per tenant, which is the database; excess answers 429; 0 sets no limit.",
+    doc: "Queries in flight per tenant, which is a caller in a database; excess answers 429; 0 sets no limit.",
   }),
   queryRetryAfterSecs: option({
     env: "ENGINE_QUERY_RETRY_AFTER_SECS",

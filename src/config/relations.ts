@@ -17,6 +17,9 @@ export function relationProblem({ config, origins }: Loaded): string | undefined
   if (config.drainNoticeSecs !== undefined && config.drainNoticeSecs > config.drainTimeoutSecs) {
     return `${named("drainNoticeSecs")} must not pass ${named("drainTimeoutSecs")}`;
   }
+  if (config.authBackend === "idp" && config.idpUrl === undefined) {
+    return `${named("authBackend")} needs ${optionOf("idpUrl").env}`;
+  }
   if (config.localDb === config.localData) {
     return `${named("localDb")} is a file and ${named("localData")} a folder: they cannot be the same path`;
   }

@@ -24,6 +24,8 @@ export const ERROR_CODES = {
   invalid_name: { status: 400, doc: "A database, table or column name is outside the accepted alphabet, or reserved." },
   invalid_parameter: { status: 400, doc: "A path or query parameter is missing or malformed." },
   bad_request: { status: 400, doc: "The HTTP request itself is malformed." },
+  unauthorized: { status: 401, doc: "No token, or one that is not valid; `WWW-Authenticate` says what is asked for." },
+  forbidden: { status: 403, doc: "The caller's role or databases do not allow this, or a web page asks that may not." },
   not_found: { status: 404, doc: "No route, or no such resource." },
   database_not_found: { status: 404, doc: "The database does not exist." },
   table_not_found: { status: 404, doc: "The table does not exist and may not be created by this request." },
@@ -46,6 +48,7 @@ export const ERROR_CODES = {
     doc: "The commit failed. Nothing was stored, unless the message says that the outcome is not known.",
   },
   internal: { status: 500, doc: "An unexpected failure; the log has the request id." },
+  not_configured: { status: 501, doc: "The operator has not configured what this route needs; the message names it." },
   unavailable: { status: 503, doc: "The server is draining or a component is not available." },
   insufficient_storage: { status: 507, doc: "The disk is full or read-only; nothing of this request was stored." },
 } as const satisfies Record<string, { status: number; doc: string }>;

@@ -4,6 +4,20 @@ import type { Random } from "./random.ts";
 /** Makes ids: UUIDs of version 7 (RFC 9562 §5.7), so that ids sort by the time they were made. */
 export type IdSource = () => string;
 
+/** When an id was made, in ms since 1970, by the clock of its maker. `id` must be a UUID of version 7. */
+export function timeOfId(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
+const LAST_MS = 2 ** 48 - 1;
+
+/** Sorts after all UUIDs of version 7 that were made before the time, and before those of then and later. */
+export function startOfIds(atMs: number): string {
+  const ms = Math.min(Math.max(0, Math.ceil(atMs)), LAST_MS);
+  const hex = ms.toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
+
 export function uuidV7Source(clock: Clock, random: Random): IdSource {
   let lastMs = 0;
   let counter = 0;

@@ -12,3 +12,11 @@ export function isolateFile(source: URL): string {
   const bundled = typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
   return fileURLToPath(bundled ? import.meta.url : source);
 }
+
+/**
+ * The environment for a child process: this one's without the options of the program and the keys of its object store,
+ * some of which are secrets. A child runs what clients send, and is told all that it needs by whoever starts it.
+ */
+export function isolateEnv(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(ENGINE_|AWS_|PG)/i.test(name)));
+}

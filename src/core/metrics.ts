@@ -1,9 +1,21 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { catalogMetrics } from "./catalog-metrics.ts";
+import { LATENCY_SECONDS } from "./metric-buckets.ts";
+import {
+  backgroundMetrics,
+  BoundedLabel,
+  nodeMetrics,
+  objectStoreEffortMetrics,
+  writePathMetrics,
+} from "./node-metrics.ts";
+import { queryMetrics } from "./query-metrics.ts";
+import { WatchedGauge } from "./watched-gauge.ts";
 
 /** The metrics of one process, made once by the role and passed down. Names and labels are part of the contract. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+/** Databases that have a label of their own. */
+const MOST_DATABASES = 200;
 
 export function createMetrics(options: { process: boolean } = { process: false }) {
   const registry = new Registry();
@@ -11,6 +23,8 @@ export function createMetrics(options: { process: boolean } = { process: false }
   const registers = [registry];
   return {
     registry,
+    /** The label `database`. */
+    databaseLabel: new BoundedLabel(MOST_DATABASES),
     httpDuration: new Histogram({
       name: "engine_http_request_duration_seconds",
       help: "Time from the request's headers to the end of the response.",
@@ -20,13 +34,13 @@ export function createMetrics(options: { process: boolean } = { process: false }
     }),
     ingestRows: new Counter({
       name: "engine_ingest_rows_total",
-      help: "Rows committed.",
+      help: "Rows acknowledged, those of replayed requests left out. From the 200th database on it is `_other`.",
       labelNames: ["database"],
       registers,
     }),
     ingestBytes: new Counter({
       name: "engine_ingest_bytes_total",
-      help: "Decoded NDJSON bytes of committed requests.",
+      help: "Decoded NDJSON bytes of acknowledged requests, those of replayed ones left out.",
       labelNames: ["database"],
       registers,
     }),
@@ -94,21 +108,23 @@ export function createMetrics(options: { process: boolean } = { process: false }
       labelNames: ["budget"],
       registers,
     }),
-    /** The depth of the sealing queue, asked for when metrics are read. */
-    watchSealQueue(depth: () => number): void {
-      const gauge: Gauge = new Gauge({
-        name: "engine_seal_queue_depth",
-        help: "Flushes that wait for a sealing thread.",
-        registers,
-        collect: (): void => gauge.set(depth()),
-      });
-    },
+    sealQueue: new WatchedGauge({
+      name: "engine_seal_queue_depth",
+      help: "Flushes that wait for a sealing thread.",
+      registers,
+    }),
     ...stagedMetrics(registers),
     ...queryCacheMetrics(registers),
     ...dutyMetrics(registers),
     ...objectStoreMetrics(registers),
     ...edgeMetrics(registers),
     ...compactionMetrics(registers),
+    ...nodeMetrics(registers),
+    ...writePathMetrics(registers),
+    ...catalogMetrics(registers),
+    ...queryMetrics(registers),
+    ...backgroundMetrics(registers),
+    ...objectStoreEffortMetrics(registers),
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   };
 }
@@ -141,6 +157,12 @@ function edgeMetrics(registers: Registry[]) {
       name: "engine_edge_ejections_total",
       help: "Times that a peer was taken out because it could not be reached or was not healthy.",
       labelNames,
+      registers,
+    }),
+    edgeBytes: new Counter({
+      name: "engine_edge_bytes_total",
+      help: "Bytes of bodies sent to peers (`out`, those sent again included) and of their answers (`in`).",
+      labelNames: ["upstream", "direction"],
       registers,
     }),
     edgeInFlight: new Gauge({
@@ -210,7 +232,7 @@ function compactionMetrics(registers: Registry[]) {
     }),
     compactionOutputBytes: new Counter({
       name: "engine_compaction_output_bytes_total",
-      help: "Bytes of the extents that published merges have written; over the bytes of live ones, the write amplification.",
+      help: "Bytes of the extents that published merges have written.",
       registers,
     }),
   };
@@ -263,15 +285,11 @@ function stagedMetrics(registers: Registry[]) {
       registers,
     }),
     stagedBytes: new Gauge({ name: "engine_staged_bytes", help: "Bytes of those objects.", registers }),
-    /** The age of the oldest of them in seconds, asked for when metrics are read. */
-    watchStagedAge(ageSeconds: () => number): void {
-      const gauge: Gauge = new Gauge({
-        name: "engine_staged_oldest_age_seconds",
-        help: "Age of the oldest staged object that is not committed yet; 0 without any.",
-        registers,
-        collect: (): void => gauge.set(ageSeconds()),
-      });
-    },
+    stagedOldestAge: new WatchedGauge({
+      name: "engine_staged_oldest_age_seconds",
+      help: "Age of the oldest staged object that is not committed yet; 0 without any.",
+      registers,
+    }),
     stagedFreshness: new Histogram({
       name: "engine_staged_freshness_seconds",
       help: "Time from the acknowledgement of a staged request until its rows were visible.",

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleep, systemClock } from "../core/clock.ts";
@@ -100,7 +101,7 @@ function leaves(sql: string): Act {
 /** Reads a little of the answer, then gives it up, or just goes. */
 async function leavesWhileReading({ service }: QueryHarness, random: Random): Promise<string> {
   const client = new AbortController();
-  const request = { database: "default", text: STREAMS, requestId: "abuse", signal: client.signal };
+  const request = { caller: ANONYMOUS, database: "default", text: STREAMS, requestId: "abuse", signal: client.signal };
   const body = (await service.run(request)).body[Symbol.asyncIterator]();
   if (random.next() < 0.7) await body.next();
   if (random.next() < 0.5) client.abort(new Error("gone"));
@@ -113,7 +114,13 @@ async function runsOut(harness: QueryHarness, random: Random): Promise<string> {
 }
 
 async function runOn({ service }: QueryHarness, text: string, wallMs: number): Promise<string> {
-  const request = { database: "default", text, requestId: "abuse", signal: new AbortController().signal };
+  const request = {
+    caller: ANONYMOUS,
+    database: "default",
+    text,
+    requestId: "abuse",
+    signal: new AbortController().signal,
+  };
   return service.run({ ...request, budget: { wallMs } }).then(
     () => "answered",
     (error: unknown) => (error instanceof EngineError ? error.code : `failed: ${messageOf(error)}`),

@@ -6,7 +6,7 @@ import { WaitingLine } from "../core/waiting-line.ts";
 /**
  * Who may run now.
  *
- * - At most `maxConcurrent` queries are in flight, and `maxPerTenant` of one tenant (the database, for now); those that
+ * - At most `maxConcurrent` queries are in flight, and `maxPerTenant` of one tenant (a caller in a database); those that
  *   wait count. The excess is refused at once.
  * - A query reserves its memory budget before it runs. The reservations never pass `totalMemoryBytes`; a query that
  *   finds no room waits in line.
@@ -94,7 +94,7 @@ export class Admission {
       throw this.#refusal("concurrent", `${maxConcurrent} queries are running already`);
     }
     if (maxPerTenant > 0 && ofTenant >= maxPerTenant) {
-      throw this.#refusal("tenant", `${maxPerTenant} queries of this database are running already`);
+      throw this.#refusal("tenant", `${maxPerTenant} queries of yours in this database are running already`);
     }
     this.#inFlight++;
     this.#tenants.set(tenant, ofTenant + 1);

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,7 +15,14 @@ let harness: QueryHarness;
 afterEach(() => harness.close());
 
 async function run(text: string, budget: AskedBudget = {}, signal = new AbortController().signal): Promise<string> {
-  const { body } = await harness.service.run({ database: "default", text, requestId: "test", budget, signal });
+  const { body } = await harness.service.run({
+    caller: ANONYMOUS,
+    database: "default",
+    text,
+    requestId: "test",
+    budget,
+    signal,
+  });
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
@@ -178,6 +186,7 @@ describe("a client that leaves", () => {
       const timer = setTimeout(() => client.abort(), (i * 37) % 400);
       const format = (["ndjson", "arrow", "csv", "parquet"] as const)[i % 4];
       const request = {
+        caller: ANONYMOUS,
         database: "default",
         text: texts[i % texts.length] ?? "",
         requestId: "r",

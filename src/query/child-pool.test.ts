@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdtemp, mkdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -182,7 +183,7 @@ describe("a client that leaves", () => {
   test("while it reads, or before: the file is closed and gone, the process serves on", async () => {
     harness = createQueryHarness();
     const run = (signal: AbortSignal) =>
-      harness.service.run({ database: "default", text: LARGE, requestId: "r", signal });
+      harness.service.run({ caller: ANONYMOUS, database: "default", text: LARGE, requestId: "r", signal });
     const client = new AbortController();
     const result = await run(client.signal);
     expect(result.rows).toBe(50_000);

@@ -39,6 +39,8 @@ export type ChildPool = {
   expectLarge(count: number): void;
   /** Process ids, for tests and diagnostics. */
   pids(): number[];
+  /** Processes with a query or starting, those without, and queries that wait for one. */
+  state(): { busy: number; idle: number; waiting: number };
   close(): Promise<void>;
 };
 
@@ -92,6 +94,11 @@ class Pool implements ChildPool {
 
   pids(): number[] {
     return [...this.#all].flatMap((child) => child.pid ?? []);
+  }
+
+  state(): { busy: number; idle: number; waiting: number } {
+    const idle = this.#idle.length;
+    return { busy: this.#all.size - idle, idle, waiting: this.#waiters.size };
   }
 
   expectLarge(count: number): void {

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -217,6 +218,7 @@ describe("a query", () => {
     const { signal } = new AbortController();
     const budget = objectStoreBytes === undefined ? {} : { budget: { objectStoreBytes } };
     const { rows: count, body } = await harness.service.run({
+      caller: ANONYMOUS,
       database: "default",
       text,
       requestId: "r",

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +23,14 @@ afterAll(async () => {
 
 async function answer(text: string, format: ResultFormat): Promise<{ rows: number; bytes: Buffer }> {
   const { signal } = new AbortController();
-  const { rows, body } = await harness.service.run({ database: "default", text, format, requestId: "test", signal });
+  const { rows, body } = await harness.service.run({
+    caller: ANONYMOUS,
+    database: "default",
+    text,
+    format,
+    requestId: "test",
+    signal,
+  });
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return { rows, bytes: Buffer.concat(chunks) };
@@ -345,7 +353,7 @@ test.each(["ndjson", "arrow", "csv", "parquet"] as const)(
       const { signal } = new AbortController();
       const text = "SELECT uuid()::VARCHAR AS a, uuid()::VARCHAR AS b FROM range(400_000)";
       const error = await small.service
-        .run({ database: "default", text, format, requestId: "test", signal })
+        .run({ caller: ANONYMOUS, database: "default", text, format, requestId: "test", signal })
         .catch((failure: EngineError) => failure);
       expect(error).toMatchObject({
         code: "budget_exceeded",

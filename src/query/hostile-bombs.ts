@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { systemClock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { QueryService } from "./query.ts";
@@ -208,15 +209,17 @@ export async function detonate(service: QueryService, bomb: string | (() => stri
   const text = typeof bomb === "string" ? bomb : bomb();
   const startedMs = systemClock.monotonicMs();
   const signal = new AbortController().signal;
-  const ended = await service.run({ database: "default", text, requestId: "bomb", signal, budget: { wallMs } }).then(
-    async ({ body }) => {
-      for await (const _ of body);
-      return { code: "answered", message: "" };
-    },
-    (thrown: unknown) => {
-      if (!(thrown instanceof EngineError)) throw thrown;
-      return { code: thrown.code, message: thrown.message };
-    },
-  );
+  const ended = await service
+    .run({ caller: ANONYMOUS, database: "default", text, requestId: "bomb", signal, budget: { wallMs } })
+    .then(
+      async ({ body }) => {
+        for await (const _ of body);
+        return { code: "answered", message: "" };
+      },
+      (thrown: unknown) => {
+        if (!(thrown instanceof EngineError)) throw thrown;
+        return { code: thrown.code, message: thrown.message };
+      },
+    );
   return { ...ended, tookMs: systemClock.monotonicMs() - startedMs };
 }

@@ -1,3 +1,4 @@
+import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { snapshotExpired } from "../catalog/refusals.ts";
 import { EngineError } from "../core/errors.ts";
@@ -5,6 +6,7 @@ import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
+import type { QueryRequest } from "./query.ts";
 import type { Reading } from "./snapshot-holds.ts";
 
 /**
@@ -43,18 +45,21 @@ export type PlanOptions = {
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
 export async function planQuery(
   catalog: Catalog,
-  database: string,
+  request: Pick<QueryRequest, "caller" | "database">,
   needs: Needs,
   { prune = true, reading }: PlanOptions = {},
 ): Promise<QueryPlan> {
-  const known = await catalog.database(database);
-  if (known === undefined) throw await databaseNotFound(catalog, database);
-  // Read once: all tables of a query are seen at the same snapshot.
-  const head = await catalog.head();
+  // Asked once: all tables of a query are seen at the same snapshot, and each question is a way to the database.
+  const resolution = await catalog.resolve(
+    request.database,
+    needs.tables.map(({ name }) => name),
+  );
+  if (resolution === undefined) throw await databaseNotFound(catalog, request);
+  const { database: known, head } = resolution;
   reading?.reads(head.id);
   const tables: TablePlan[] = [];
-  for (const need of needs.tables) {
-    const table = await catalog.table(known.name, need.name);
+  for (const [i, need] of needs.tables.entries()) {
+    const table = resolution.tables[i];
     if (table === undefined) throw await tableNotFound(catalog, known.name, need);
     const snapshot = await snapshotOf(catalog, table, need, head);
     // Before the plan, which may be of extents that are about to go.
@@ -114,12 +119,14 @@ async function latestBy(catalog: Catalog, atNs: bigint, need: NeededTable, head:
 
 const NS_PER_MS = 1_000_000n;
 
-async function databaseNotFound(catalog: Catalog, name: string): Promise<EngineError> {
-  const databases = await catalog.databases();
-  const suggestion = nearest(
-    name,
-    databases.map((database) => database.name),
-  );
+/** Suggests a name of those that the caller may see. */
+export async function databaseNotFound(
+  catalog: Pick<Catalog, "databases">,
+  { caller, database: name }: Pick<QueryRequest, "caller" | "database">,
+): Promise<EngineError> {
+  const names = (await catalog.databases()).map((database) => database.name);
+  const seen = names.filter((other) => mayUseDatabase(caller, other));
+  const suggestion = nearest(name, seen);
   return notFound("database_not_found", "database", name, suggestion, {});
 }
 

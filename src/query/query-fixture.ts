@@ -1,7 +1,8 @@
+import { ANONYMOUS } from "../auth/caller.ts";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { Catalog, ExtentRecord, ScanPlan, ScanRequest, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, ExtentRecord, Resolution, ScanPlan, ScanRequest, TableRecord } from "../catalog/catalog.ts";
 import { ExtentIndex } from "../catalog/extent-index.ts";
 import { systemClock } from "../core/clock.ts";
 import { createLog, silentLog } from "../core/log.ts";
@@ -72,6 +73,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     log,
     metrics: createMetrics(),
     tempDir,
+    async *listStaged() {},
     node: "test",
     wallMs: 30_000,
     memoryBytes,
@@ -96,7 +98,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
       fake.oldest = before;
     },
     async text(sql, { database = "default", signal = new AbortController().signal } = {}) {
-      const result = await service.run({ database, text: sql, requestId: "test", signal });
+      const result = await service.run({ caller: ANONYMOUS, database, text: sql, requestId: "test", signal });
       const chunks: Uint8Array[] = [];
       for await (const chunk of result.body) chunks.push(chunk);
       const text = Buffer.concat(chunks).toString("utf8");
@@ -147,7 +149,7 @@ class FakeCatalog {
   ): Promise<void> {
     const id = this.#tables.length + 1;
     const ids = columns.map((column, i) => ({ ...column, id: i }));
-    this.#tables.push({ id, databaseId: 1, database, name, schemaVersion: 1, columns: ids });
+    this.#tables.push({ id, databaseId: 1, database, name, schemaVersion: 1, columns: ids, clusterBy: [] });
     for (const [i, { format, columns: own, rows, snapshot }] of extents.entries()) {
       const tlm = tlmFixture(own, rows, 3000);
       const bytes = format === "tlm" ? tlm : await tlmToParquet(tlm);
@@ -184,6 +186,13 @@ class FakeCatalog {
   async table(database: string, name: string): Promise<TableRecord | undefined> {
     const tables = await this.tables(database);
     return tables.find((table) => foldName(table.name) === foldName(name));
+  }
+
+  async resolve(database: string, names: readonly string[]): Promise<Resolution | undefined> {
+    const known = await this.database(database);
+    if (known === undefined) return undefined;
+    const tables = await Promise.all(names.map((name) => this.table(database, name)));
+    return { database: known, head: await this.head(), tables };
   }
 
   async tables(database: string): Promise<TableRecord[]> {

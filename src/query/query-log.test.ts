@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
+import { createMetrics } from "../core/metrics.ts";
 import { createLog } from "../core/log.ts";
 import { QUERY_LOG_RECORDS, QueryLog } from "./query-log.ts";
 
@@ -10,7 +11,7 @@ function harness(slowMs = 0) {
   const clock = new ManualClock();
   const lines: Line[] = [];
   const log = createLog("info", { write: (line: string) => void lines.push(JSON.parse(line) as Line) });
-  const queries = new QueryLog({ clock, log, slowMs });
+  const queries = new QueryLog({ clock, log, slowMs, metrics: createMetrics() });
   const run = (options: { database?: string; text?: string; error?: unknown; exists?: boolean } = {}) => {
     const { database = "default", text = "SELECT 1", error, exists = true } = options;
     const trace = queries.start({ requestId: "r1", database, text });

@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
 import { foldName } from "../core/names.ts";
 
 /**
@@ -62,6 +63,7 @@ export type QueryLogOptions = {
   log: Log;
   /** Queries that take at least this long are logged; 0 for none. */
   slowMs: number;
+  metrics: Metrics;
 };
 
 /** Records kept per database. */
@@ -193,7 +195,11 @@ class Trace implements QueryTrace {
   #leave(): number {
     const nowMs = this.#options.clock.monotonicMs();
     const { stagesMs } = this.#record;
-    if (this.#stage !== undefined) stagesMs[this.#stage] = (stagesMs[this.#stage] ?? 0) + nowMs - this.#stageMs;
+    if (this.#stage !== undefined) {
+      const stageMs = nowMs - this.#stageMs;
+      stagesMs[this.#stage] = (stagesMs[this.#stage] ?? 0) + stageMs;
+      this.#options.metrics.queryStageDuration.observe({ stage: this.#stage }, stageMs / 1000);
+    }
     this.#stage = undefined;
     this.#stageMs = nowMs;
     return nowMs;

@@ -5,7 +5,7 @@ import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { EngineError, fromErrorRecord, systemCodeOf } from "../core/errors.ts";
-import { isolateFile } from "../core/isolate.ts";
+import { isolateEnv, isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
 import { budgetError } from "./budget.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
@@ -188,7 +188,7 @@ function unreachable(cause: Error): EngineError {
 function startChild(options: ProcessOptions, folder: string): ChildProcess {
   const node = [process.execPath, isolateFile(new URL("./query-child.ts", import.meta.url)), "--isolate", "query"];
   const env = {
-    ...process.env,
+    ...isolateEnv(),
     ENGINE_QUERY_CHILD_FOLDER: folder,
     ENGINE_QUERY_CHILD_MEMORY_BYTES: String(options.memoryBytes),
     ENGINE_QUERY_CHILD_SPILL_BYTES: String(options.spillBytes),

@@ -1,3 +1,4 @@
+import type { Caller } from "../auth/caller.ts";
 import type { AskedBudget } from "./budget.ts";
 import type { ResultFormat } from "./formats.ts";
 
@@ -16,6 +17,8 @@ export interface QueryService {
 }
 
 export type QueryRequest = {
+  /** Who asks; has the role, and is checked for the database here, whatever the protocol. */
+  caller: Pick<Caller, "subject" | "databases">;
   database: string;
   text: string;
   /** Of the answer; NDJSON when not given. */

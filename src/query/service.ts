@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
@@ -11,14 +12,14 @@ import { budgetError, budgetOf, loweredBudget, type QueryBudget } from "./budget
 import type { ChildPool } from "./child-pool.ts";
 import { createExtentFetcher, type ExtentFetcher, type Fetched } from "./fetch.ts";
 import { LargeTexts } from "./large-texts.ts";
-import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
+import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import type { QueryProcess } from "./query-process.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
 import { bodyOf } from "./result-body.ts";
 import { SnapshotHolds, type Reading } from "./snapshot-holds.ts";
 import { Outgrown, supervise } from "./supervision.ts";
-import { writeSystemTables } from "./system-rows.ts";
+import { writeSystemTables, type StagedWrite } from "./system-rows.ts";
 import type { SystemTableFile } from "./system-tables.ts";
 import { watchedBody } from "./watched-body.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -33,6 +34,8 @@ export type QueryServiceOptions = {
   log: Log;
   metrics: Metrics;
   tempDir: string;
+  /** What is staged and not committed, for `system.staged`; called when a query names it. */
+  listStaged: () => AsyncIterable<StagedWrite>;
   /** Whether extents without a row of interest are left out; `false` only to compare. */
   prune?: boolean;
   wallMs: number;
@@ -78,6 +81,13 @@ type RunContext = {
   budget: QueryBudget;
 };
 
+async function* none(): AsyncGenerator<never> {}
+
+/** Callers do not wait for each other, nor for themselves in another database. */
+function tenantOf({ caller, database }: QueryRequest): string {
+  return `${caller.subject}\0${database}`;
+}
+
 /** A query that has so much to read is large from the start. */
 const LARGE_READ_BYTES = 64 * 1024 * 1024;
 
@@ -97,9 +107,21 @@ class Queries {
     this.#admission = createAdmission(options);
     this.#watchdog = new Watchdog(options);
     const { node, holdTtlMs } = options;
+    this.#watch(options);
     if (node !== undefined) {
       this.#holds = new SnapshotHolds({ ...options, node, ...(holdTtlMs !== undefined && { ttlMs: holdTtlMs }) });
     }
+  }
+
+  #watch({ metrics, pool, totalMemoryBytes }: QueryServiceOptions): void {
+    const admission = this.#admission;
+    metrics.queriesWaiting.watch({ for: "memory" }, () => admission.state.waiting);
+    metrics.queriesWaiting.watch({ for: "process" }, () => pool.state().waiting);
+    metrics.queryMemoryReserved.watch({}, () => admission.state.reservedBytes);
+    metrics.queryMemoryLimit.watch({}, () => totalMemoryBytes);
+    metrics.queryProcesses.watch({ state: "busy" }, () => pool.state().busy);
+    metrics.queryProcesses.watch({ state: "idle" }, () => pool.state().idle);
+    metrics.queryHeldSnapshot.watch({}, () => this.#holds?.oldestHeld);
   }
 
   async close(): Promise<void> {
@@ -113,7 +135,10 @@ class Queries {
   async run(request: QueryRequest): Promise<QueryResult> {
     const { clock, metrics } = this.#options;
     const budget = loweredBudget(this.#options, request.budget);
-    const permit = this.#admission.enter({ tenant: request.database, memoryBytes: budget.memoryBytes });
+    const { catalog } = this.#options;
+    // To a caller who is limited to others a database does not exist, whether it does or not.
+    if (!mayUseDatabase(request.caller, request.database)) throw await databaseNotFound(catalog, request);
+    const permit = this.#admission.enter({ tenant: tenantOf(request), memoryBytes: budget.memoryBytes });
     const startedMs = clock.monotonicMs();
     const trace = this.#queryLog.start(request);
     let outcome = "ok";
@@ -121,6 +146,7 @@ class Queries {
     try {
       const { rows, body } = await this.#runBounded(request, { trace, permit, budget });
       trace.end();
+      metrics.queryRows.inc(rows);
       return { rows, body: watchedBody(body, () => trace.streamed()) };
     } catch (error) {
       trace.end(error);
@@ -146,9 +172,13 @@ class Queries {
     const onGone = (): void => stop.abort(new EngineError("unavailable", "the client left"));
     request.signal.addEventListener("abort", onGone, { once: true });
     if (request.signal.aborted) onGone();
-    const reading = this.#holds?.open((reason) => stop.abort(reason));
+    const reading = this.#holds?.open((reason) => {
+      this.#options.metrics.queryHoldLapses.inc();
+      stop.abort(reason);
+    });
     try {
-      if ((await catalog.database(request.database)) !== undefined) trace.databaseExists();
+      const isKnown = this.#queryLog.of(request.database).length > 0;
+      if (isKnown || (await catalog.database(request.database)) !== undefined) trace.databaseExists();
       return await this.#runAdmitted(request, { ...context, stop: stop.signal, reading });
     } finally {
       reading?.close();
@@ -167,6 +197,7 @@ class Queries {
       } catch (error) {
         if (!(error instanceof Outgrown)) throw error;
         permit.outgrow();
+        this.#options.metrics.queryRestarts.inc({ reason: "outgrown" });
         context.trace.enter("queue");
       }
     }
@@ -179,6 +210,7 @@ class Queries {
     } catch (error) {
       if (!(error instanceof Unlucky)) throw error;
       this.#options.log.warn({ requestId: request.requestId, err: error.cause }, "a query is run again");
+      this.#options.metrics.queryRestarts.inc({ reason: "unlucky" });
       context.trace.enter("queue");
     }
     try {
@@ -210,15 +242,17 @@ class Queries {
       travels = needs.tables.some(({ travel }) => travel !== undefined);
       try {
         trace.enter("plan");
-        plan = await planQuery(this.#options.catalog, database, needs, { ...this.#options, reading });
-        trace.add(figuresOf(plan));
+        plan = await planQuery(this.#options.catalog, request, needs, { ...this.#options, reading });
+        trace.add(this.#counted(figuresOf(plan)));
         if (bytesToRead(plan) > LARGE_READ_BYTES && !permit.grow()) throw new Outgrown();
         trace.enter("fetch");
         fetched = await this.#fetcher.fetch(plan.tables, { signal: stop, budget });
         trace.add({ bytesRead: budget.usedBytes, cacheHits: fetched.cacheHits });
         const { catalog } = this.#options;
+        // Of which database a staged write is only its bytes say: who may not see all sees none.
+        const listStaged = request.caller.databases === undefined ? this.#options.listStaged : none;
         const target = { database, head: plan.head, folder: child.folder, signal: stop };
-        system = await writeSystemTables(needs.system, { catalog, queryLog: this.#queryLog, ...target });
+        system = await writeSystemTables(needs.system, { catalog, listStaged, queryLog: this.#queryLog, ...target });
       } catch (error) {
         // The child forgets the query and stays good for the next one.
         if (child.alive) await child.ask({ kind: "drop" });
@@ -249,11 +283,20 @@ class Queries {
       throw await this.#explained(plan, reason);
     } finally {
       supervision.end();
+      if (child.isLost) this.#options.metrics.queryProcessesLost.inc();
       if (supervision.isLong()) this.#largeTexts.add(request);
       fetched?.release();
       await Promise.all(system.map(({ path }) => rm(path, { force: true })));
       this.#options.pool.release(child, rssBytes);
     }
+  }
+
+  #counted(figures: QueryFigures): QueryFigures {
+    const { extentsTotal = 0, extentsRead = 0 } = figures;
+    const { queryExtents } = this.#options.metrics;
+    queryExtents.inc({ result: "read" }, extentsRead);
+    queryExtents.inc({ result: "pruned" }, extentsTotal - extentsRead);
+    return figures;
   }
 
   /** A query whose snapshot was made unreadable under it plans again: at the head, or to hear that it is too late. */

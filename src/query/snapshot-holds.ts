@@ -98,6 +98,11 @@ export class SnapshotHolds {
     };
   }
 
+  /** The oldest snapshot that the catalog keeps for this node. */
+  get oldestHeld(): number | undefined {
+    return this.#held?.oldest;
+  }
+
   /** Gives back what is held. */
   async close(): Promise<void> {
     this.#isClosed = true;

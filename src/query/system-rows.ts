@@ -1,15 +1,31 @@
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/catalog.ts";
-import { EngineError } from "../core/errors.ts";
+import { EngineError, messageOf } from "../core/errors.ts";
 import { formatColumnType } from "../format/types.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
 import { NULL_MARK, SYSTEM_TABLES, type SystemTableFile, type SystemTableName } from "./system-tables.ts";
 
-/** Writes the rows of system tables for one query: its own database's and nobody else's. */
+/**
+ * A staged write that is not committed, as ingest lists them; damaged ones are those that were set aside. Which database
+ * it is for only its bytes say.
+ */
+export type StagedWrite = {
+  state: "pending" | "damaged";
+  node: string;
+  id: string;
+  key: string;
+  sizeBytes: number;
+  stagedAtMs: number;
+  reason?: string;
+};
+
+/** Writes the rows of system tables for one query: what is its own database's, and what is everybody's. */
 export type SystemRowsContext = {
   catalog: Catalog;
   queryLog: QueryLog;
+  /** Lists staged writes, damaged ones first. */
+  listStaged: () => AsyncIterable<StagedWrite>;
   /** A database that exists. */
   database: string;
   head: Snapshot;
@@ -20,6 +36,9 @@ export type SystemRowsContext = {
 
 /** The newest ones; an older one is still found by its time, with `AT (TIMESTAMP => …)`. */
 export const MAX_SNAPSHOTS = 10_000;
+/** Each page of the list is a request to the object store, and each damaged write another. */
+export const MAX_STAGED = 10_000;
+const MAX_REASON_CHARS = 4_000;
 /** More than that is no list that anybody reads, and would have to be held and written for every mention. */
 const MAX_ROWS = 1_000_000;
 /** Per write: small enough that other requests get their turn in between. */
@@ -96,6 +115,7 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
         bytes: sizeBytes,
         schema_version: table.schemaVersion,
         retention_days: table.retentionDays,
+        cluster_by: table.clusterBy.length === 0 ? undefined : JSON.stringify(table.clusterBy),
       };
     }
   },
@@ -120,7 +140,25 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
   queries: async function* ({ queryLog, database }) {
     for (const record of queryLog.of(database).slice()) yield queryRow(record);
   },
+  staged: async function* ({ listStaged, signal }) {
+    try {
+      let rows = 0;
+      for await (const write of listStaged()) {
+        signal.throwIfAborted();
+        if (rows++ === MAX_STAGED) return;
+        yield stagedRow(write);
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new EngineError("query_failed", `staged writes cannot be listed: ${messageOf(error)}`, { cause: error });
+    }
+  },
 };
+
+function stagedRow({ state, node, id, key, sizeBytes, stagedAtMs, reason }: StagedWrite): Row {
+  const staged = { state, node, id, key, size_bytes: sizeBytes, staged_at: nsOfMs(stagedAtMs) };
+  return { ...staged, reason: reason?.slice(0, MAX_REASON_CHARS) };
+}
 
 function extentRow(table: TableRecord, extent: ExtentRecord): Row {
   return {

@@ -14,6 +14,7 @@ import { quoteIdentifier, quoteText } from "../io/duckdb/duckdb.ts";
  * | extents | extent that is alive at the head |
  * | snapshots | snapshot, the newest `MAX_SNAPSHOTS` of those that can still be read; numbers are the whole catalog's |
  * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
+ * | staged | staged write that is not committed, of all databases: the first `MAX_STAGED` that the store lists |
  *
  * A query process never reaches the catalog: the server writes the rows of the tables that a query names as CSV into
  * the process's folder (`system-rows.ts`), and the process reads them through a view. Not as JSON, because DuckDB's
@@ -36,6 +37,8 @@ export const SYSTEM_TABLES = {
     ...longs("columns", "rows", "extents", "bytes", "schema_version"),
     // Days that rows are kept; NULL for ever.
     ...longs("retention_days"),
+    // Names as a JSON array; NULL without.
+    ...texts("cluster_by"),
   ],
   columns: [...texts("table_name"), ...longs("position"), ...texts("name", "type")],
   extents: [
@@ -54,6 +57,14 @@ export const SYSTEM_TABLES = {
     ...longs("rows", "result_bytes", "extents_total", "extents_pruned", "extents_read", "rows_read", "bytes_read"),
     ...longs("cache_hits", "spill_bytes"),
     ...reals("cpu_ms", "total_ms", "queue_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms", "stream_ms"),
+  ],
+  staged: [
+    // `pending` or `damaged`.
+    ...texts("state", "node", "id", "key"),
+    ...longs("size_bytes"),
+    ...times("staged_at"),
+    // Why it was set aside; NULL while it is pending.
+    ...texts("reason"),
   ],
 } as const satisfies Record<string, readonly ColumnSpec[]>;
 

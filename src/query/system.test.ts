@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EngineError } from "../core/errors.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
+import { MAX_STAGED, type StagedWrite } from "./system-rows.ts";
 
 const COLUMNS: ColumnSpec[] = [
   { name: "at", type: { kind: "timestamp" } },
@@ -102,8 +103,8 @@ describe("system tables", () => {
   });
 
   test("in every statement that a table can be in", async () => {
-    expect(await rows("DESCRIBE system.tables")).toHaveLength(7);
-    expect(await rows("SUMMARIZE system.tables")).toHaveLength(7);
+    expect(await rows("DESCRIBE system.tables")).toHaveLength(8);
+    expect(await rows("SUMMARIZE system.tables")).toHaveLength(8);
     expect(await rows("EXPLAIN SELECT * FROM system.tables")).not.toEqual([]);
     expect(await rows("PIVOT system.tables ON name USING any_value(rows) GROUP BY schema_version")).toEqual([
       { schema_version: 1, logs: 3, tables: 1 },
@@ -202,5 +203,69 @@ describe("system.queries", () => {
     await failure("SELECT * FROM system.queries, nowhere");
     const files = readdirSync(join(harness.folder, "tmp"), { recursive: true, encoding: "utf8" });
     expect(files.filter((name) => name.includes("system"))).toEqual([]);
+  });
+});
+
+describe("system.staged", () => {
+  type Listing = () => AsyncIterable<StagedWrite>;
+  const write = (n: number): StagedWrite => {
+    const id = String(n).padStart(6, "0");
+    return { state: "pending", node: "n", id, key: `p/_staged/n/${id}`, sizeBytes: n, stagedAtMs: 1_704_067_200_123 };
+  };
+  async function over<T>(listStaged: Listing, work: (own: QueryHarness) => Promise<T>): Promise<T> {
+    const own = createQueryHarness({ service: { listStaged } });
+    try {
+      return await work(own);
+    } finally {
+      await own.close();
+    }
+  }
+
+  test("holds what is listed, and lists it only when it is named", async () => {
+    let listings = 0;
+    await over(
+      async function* () {
+        listings++;
+        yield { ...write(7), state: "damaged" as const, reason: `it is "cut",\nshort ${"x".repeat(100_000)}` };
+        yield write(8);
+      },
+      async (own) => {
+        await own.rows("FROM system.tables, system.queries");
+        expect(listings).toBe(0);
+        const [damaged, pending] = await own.rows("FROM system.staged");
+        expect(listings).toBe(1);
+        const shown = { node: "n", staged_at: "2024-01-01T00:00:00.123Z" };
+        const reason = expect.stringMatching(/^it is "cut",\nshort x{3981}$/) as string;
+        const key = "p/_staged/n/000007";
+        expect(damaged).toEqual({ ...shown, state: "damaged", id: "000007", key, size_bytes: 7, reason });
+        expect(pending).toMatchObject({ ...shown, state: "pending", id: "000008", reason: null });
+      },
+    );
+  });
+
+  test("ends after so many, and lists no further", async () => {
+    let listed = 0;
+    await over(
+      async function* () {
+        for (;;) yield write(listed++);
+      },
+      async (own) => {
+        const counted = "SELECT count(*) AS n, max(size_bytes) AS last FROM system.staged";
+        expect(await own.rows(counted)).toEqual([{ n: MAX_STAGED, last: MAX_STAGED - 1 }]);
+      },
+    );
+    expect(listed).toBe(MAX_STAGED + 1);
+  });
+
+  test("fails with the reason when the store cannot be listed", async () => {
+    const listing: Listing = async function* () {
+      yield write(1);
+      throw new Error("the bucket does not exist");
+    };
+    const failed = over(listing, (own) => own.text("FROM system.staged"));
+    await expect(failed).rejects.toMatchObject({
+      code: "query_failed",
+      message: "staged writes cannot be listed: the bucket does not exist",
+    });
   });
 });

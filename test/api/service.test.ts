@@ -44,6 +44,18 @@ describe("service routes", () => {
     }
   });
 
+  test("/metrics does not grow with methods that clients make up", async () => {
+    for (let i = 0; i < 5; i++) await fetch(`${engine.url}/nowhere`, { method: `MADEUP${i}` });
+    const text = await (await fetch(`${engine.url}/metrics`)).text();
+    expect(text).not.toContain("MADEUP");
+    expect(text).toMatch(
+      /^engine_http_request_duration_seconds_count\{method="any",route="unmatched",status="404"\} [5-9]/m,
+    );
+    expect(text).toMatch(/^engine_build_info\{version="[^"]+",roles="all_in_one"\} 1$/m);
+    expect(text).toMatch(/^engine_disk_free_bytes\{folder="data"\} [1-9]/m);
+    expect(text).toMatch(/^engine_http_requests_in_flight 0$/m);
+  });
+
   test("OpenAPI 3.1 covers every route and the page needs nothing from elsewhere", async () => {
     const document = (await (await fetch(`${engine.url}/v1/openapi.json`)).json()) as Record<string, never>;
     expect(document).toMatchObject({ openapi: "3.1.0", info: { title: "engine" } });
@@ -55,6 +67,22 @@ describe("service routes", () => {
       "/v1/ingest",
       "/v1/admin/databases/{database}/tables/{table}",
       "/v1/database/{db}/table/{table}/cleanup",
+      "/v1/auth/login",
+      "/v1/auth/refresh",
+      "/v1/auth/logout",
+      "/v1/auth/config",
+      "/v1/auth/me",
+      "/v1/auth/tokens",
+      "/v1/auth/tokens/{id}",
+      "/v1/admin/users",
+      "/v1/admin/users/{username}",
+      "/v1/admin/users/{username}/password",
+      "/v1/admin/audit",
+      "/v1/credentials",
+      "/v1/credentials/{id}",
+      "/v1/oauth/{provider}/start",
+      "/v1/oauth/{provider}/callback",
+      "/v1/oauth/flows/{state}",
       "/v1/openapi.json",
       "/docs",
     ]);
@@ -123,6 +151,34 @@ describe("tables", () => {
     expect(await (await fetch(path("provisioned"))).json()).toMatchObject({ table: "provisioned", row_count: 2 });
     expect((await fetch(path("missing"))).status).toBe(404);
     expect((await fetch(path("a%2Fb"), { method: "POST" })).status).toBe(400);
+  });
+
+  test("cluster columns are declared with the table, and shown wherever it is described", async () => {
+    const provision = (body: string) =>
+      fetch(path("clustered"), { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    const refused = await provision('{"cluster_by":["label","props"]}');
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { code: "bad_request_body", message: expect.stringContaining('cluster_by: cluster column "props"') } },
+    ]);
+    expect((await provision('{"clusterBy":[]}')).status).toBe(400);
+    const created = await (await provision('{"cluster_by":["LABEL","body"]}')).json();
+    expect(created).toMatchObject({ created: true, cluster_by: ["label", "body"] });
+    const again = await provision('{"cluster_by":["label","body"]}');
+    expect(await again.json()).toMatchObject({ created: false, cluster_by: ["label", "body"] });
+    const bare = await fetch(path("clustered"), { method: "POST" });
+    expect(await bare.json()).toMatchObject({ created: false, cluster_by: ["label", "body"] });
+    const other = await provision('{"cluster_by":[]}');
+    expect([other.status, await other.json()]).toMatchObject([409, { error: { code: "conflict" } }]);
+    expect(await (await fetch(path("clustered"))).json()).toMatchObject({ cluster_by: ["label", "body"] });
+    const tree = JSON.stringify(await (await fetch(`${engine.url}/v1/catalog/schema`)).json());
+    expect(tree).toContain('"cluster_by":["label","body"]');
+    const tables = "SELECT name, cluster_by FROM system.tables WHERE name IN ('clustered', 'plain') ORDER BY name";
+    await fetch(path("plain"), { method: "POST" });
+    expect(await rowsOf(engine.url, tables)).toEqual([
+      { name: "clustered", cluster_by: '["label","body"]' },
+      { name: "plain", cluster_by: null },
+    ]);
   });
 
   test("the schema tree shows a client its own write at once", async () => {

@@ -21,6 +21,9 @@ export type ErrorBody = {
   };
 };
 
+/** Longer than any answer takes: the limit is for tests that ask servers that may have stopped. */
+const DEFAULT_TIMEOUT_MS = 600_000;
+
 type Body = string | Uint8Array<ArrayBuffer>;
 
 export async function ingest(
@@ -28,19 +31,23 @@ export async function ingest(
   table: string,
   body: Body,
   headers: Record<string, string> = {},
+  timeoutMs = DEFAULT_TIMEOUT_MS,
 ): Promise<Answer<Ack & ErrorBody>> {
   const all = { "Content-Type": "application/x-ndjson", "X-Table": table, ...headers };
-  return answerOf(await fetch(`${url}/v1/ingest`, { method: "POST", headers: all, body }));
+  const signal = AbortSignal.timeout(timeoutMs);
+  return answerOf(await fetch(`${url}/v1/ingest`, { method: "POST", headers: all, body, signal }));
 }
 
 export async function query(
   url: string,
   text: string,
   headers: Record<string, string> = {},
+  timeoutMs = DEFAULT_TIMEOUT_MS,
 ): Promise<Answer<ErrorBody> & { rows: Record<string, unknown>[] }> {
   const all = { "Content-Type": "application/sql", ...headers };
+  const signal = AbortSignal.timeout(timeoutMs);
   const answer = await answerOf<ErrorBody>(
-    await fetch(`${url}/v1/query`, { method: "POST", headers: all, body: text }),
+    await fetch(`${url}/v1/query`, { method: "POST", headers: all, body: text, signal }),
   );
   const rows = answer.status === 200 ? parseLines(answer.text) : [];
   return { ...answer, rows };

@@ -21,6 +21,8 @@ export type EngineOptions = {
   /** Words before the program, e.g. `["strace", "-f", "-o", file]`. */
   prefix?: readonly string[];
   port?: number;
+  /** Where it listens; 127.0.0.1 unless given. */
+  host?: string;
   /** What to run instead of the checkout. */
   entry?: string;
 };
@@ -41,7 +43,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     options.entry ?? ENTRY,
     "serve",
     "--addr",
-    `127.0.0.1:${options.port ?? 0}`,
+    `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,
   ];
   const child = spawn(command, args, {
     env: { ...cleanEnv(), ENGINE_HOME: options.home, ...options.env },
@@ -84,7 +86,7 @@ function listening(child: ChildProcess, log: () => string): Promise<string> {
     };
     const timer = setTimeout(() => fail("did not listen in time"), START_TIMEOUT_MS);
     const poll = setInterval(() => {
-      const url = /"url":"(http:[^"]+)"/.exec(log())?.[1];
+      const url = /"url":"(https?:[^"]+)"/.exec(log())?.[1];
       if (url === undefined) return;
       clearTimeout(timer);
       clearInterval(poll);

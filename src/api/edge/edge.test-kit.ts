@@ -1,4 +1,6 @@
 /** For the tests of forwarding: an edge in this process, and peers that do as they are told. */
+import { createAuthenticator } from "../../auth/authenticator.ts";
+import { FailureLimit } from "../../auth/failure-limit.ts";
 import {
   createServer,
   request as httpRequest,
@@ -20,6 +22,7 @@ import { createApp } from "../app.ts";
 import { engineRoutes } from "../engine/routes.ts";
 import { asEngineError, errorResponse } from "../error-response.ts";
 import { createForwardCall } from "./forward-call.ts";
+import { newEdgeId } from "./forward-headers.ts";
 
 export const MIB = 1024 * 1024;
 
@@ -64,17 +67,20 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
     const peers = new Peers({ ...ports, upstream, urls, lookup, times: { ...PEER_TIMES, ...options.times } });
     await peers.start();
     closers.push(() => peers.stop());
-    return { forward: createForwardCall({ peers, upstream, metrics, budget, edgeId: `edge-${newId()}` }) };
+    return { forward: createForwardCall({ peers, upstream, metrics, budget, edgeId: newEdgeId(newId) }) };
   };
   const app = createApp({
     ...ports,
     newId,
-    cors: { origins: options.origins },
+    browsers: { origins: options.origins, ownOrigins: [], hosts: [] },
+    isTrustedProxy: () => false,
+    authenticator: createAuthenticator({ isOn: false, backends: [], failures: new FailureLimit(ports) }),
     isDraining: () => false,
     routes: engineRoutes({
       service: { metrics, version: "1.2.3", isDraining: () => false },
       query: await forwardTo("query", options.query),
       ingest: await forwardTo("ingest", options.ingest),
+      access: undefined,
     }),
   });
   const server = createHttpServer({

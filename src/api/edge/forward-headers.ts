@@ -1,4 +1,6 @@
+import type { IdSource } from "../../core/ids.ts";
 import type { HttpRequest } from "../../io/http/http.ts";
+import { isSecurityHeader } from "../security-headers.ts";
 
 /**
  * Headers between a client and a peer. They pass as they are, but for those that are about one connection (RFC 9110
@@ -40,11 +42,21 @@ export function requestHeaders(request: HttpRequest, requestId: string, edgeId: 
   };
   add("via", `${before("via")}1.1 ${edgeId}`);
   add("x-forwarded-for", before("x-forwarded-for") + request.remoteAddress);
-  // The first intermediary knows what the client asked for; this server itself speaks plain HTTP.
+  // The first intermediary knows what the client asked for.
   add("x-forwarded-host", request.header("x-forwarded-host") ?? request.header("host") ?? "");
-  add("x-forwarded-proto", request.header("x-forwarded-proto") ?? "http");
+  add("x-forwarded-proto", request.header("x-forwarded-proto") ?? request.scheme);
   add("x-request-id", requestId);
   return headers;
+}
+
+/** What an edge calls itself in `Via`; one word, another for each process. */
+export function newEdgeId(newId: IdSource): string {
+  return `engine-${newId()}`;
+}
+
+/** Whether an edge, and nobody else, handed the request on to here. No page can make a browser say so. */
+export function cameFromEdge(request: HttpRequest): boolean {
+  return /(?:^|,)\s*1\.1 engine-[0-9a-f-]{36}\s*$/.test(request.header("via") ?? "");
 }
 
 /** Whether the request has been here before. */
@@ -69,9 +81,9 @@ export function responseHeaders(pairs: readonly string[]): Record<string, string
   return headers;
 }
 
-/** What this server says itself, whatever the peer says: who may read the answer, and whose request it was. */
+/** What this server says itself, whatever the peer says: what browsers may do, and whose request it was. */
 function isEdges(name: string): boolean {
-  return name === "x-request-id" || name === "date" || name.startsWith("access-control-");
+  return name === "x-request-id" || name === "date" || name.startsWith("access-control-") || isSecurityHeader(name);
 }
 
 function valueOf(pairs: readonly string[], name: string): string | undefined {

@@ -90,7 +90,7 @@ describe.each(DRIVERS)("an edge on %s", (driver) => {
     await ask(`${edge.url}/v1/ingest`, { headers: { "x-table": "t", expect: "100-continue" }, body: "{}" });
     for (const name of ["te", "x-real-ip"]) expect(headers[name]).toBeUndefined();
     expect(peer.seen[1]?.headers["expect"]).toBeUndefined();
-    expect(headers["via"]).toMatch(/^1\.1 edge-[0-9a-f-]+$/);
+    expect(headers["via"]).toMatch(/^1\.1 engine-[0-9a-f-]{36}$/);
   });
 
   test("X-Request-ID is the client's, else made here, and the same on both sides", async () => {
@@ -153,7 +153,7 @@ describe.each(DRIVERS)("an edge on %s", (driver) => {
     const edge = await startEdge({ driver, query: [peer.url], times: QUIET });
     await ask(`${edge.url}/v1/query`, { headers: { via: "1.0 other" }, body: "q" });
     const via = peer.seen[0]?.headers["via"] ?? "";
-    expect(via).toMatch(/^1\.0 other, 1\.1 edge-/);
+    expect(via).toMatch(/^1\.0 other, 1\.1 engine-/);
     const again = await ask(`${edge.url}/v1/query`, { headers: { via: `${via}, 1.1 further` }, body: "q" });
     expect([again.status, again.body.toString()]).toEqual([503, expect.stringContaining("came back to this edge")]);
     expect(peer.begun).toBe(1);

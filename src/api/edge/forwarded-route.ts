@@ -9,12 +9,13 @@ export type ForwardCall = (call: { request: HttpRequest; requestId: string }) =>
  * more of them.
  */
 export function forwardedRoute(row: RouteRow, forward: ForwardCall): Route {
-  const { params, query, headers, ...rest } = row;
+  const { params, query, headers, json, ...rest } = row;
   return {
     ...rest,
     ...(params === undefined ? {} : { params }),
     ...(query === undefined ? {} : { query }),
     ...(headers === undefined ? {} : { headers }),
+    ...(json === undefined ? {} : { json }),
     passThrough: true,
     handle: ({ request, requestId }) => forward({ request, requestId }),
   };

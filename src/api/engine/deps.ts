@@ -1,9 +1,18 @@
+import type { ApiTokens } from "../../auth/api-tokens.ts";
+import type { AuditLog } from "../../auth/audit.ts";
+import type { Sessions } from "../../auth/sessions.ts";
+import type { SignIn } from "../../auth/sign-in.ts";
+import type { Users } from "../../auth/users.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../core/metrics.ts";
+import type { Random } from "../../core/random.ts";
 import type { IngestService } from "../../ingest/ingest.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
+import type { Credentials } from "../../knowledge/credentials/credentials.ts";
+import type { OAuthFlows } from "../../knowledge/oauth/flows.ts";
 import type { QueryService } from "../../query/query.ts";
+import type { AuthConfig } from "./schemas.ts";
 
 /** What the routes about the process itself work with. */
 export type ServiceDeps = {
@@ -26,4 +35,27 @@ export type IngestDeps = {
   ingest: IngestService;
   catalog: Catalog;
   store: ObjectStore;
+};
+
+/** What signing in, and the administration of users and tokens, work with. */
+export type AccessDeps = CredentialDeps &
+  OAuthDeps & {
+    signIn: SignIn;
+    sessions: Sessions;
+    users: Users;
+    apiTokens: ApiTokens;
+    audit: AuditLog;
+    authConfig: AuthConfig;
+    clock: Clock;
+  };
+
+/** What credentials work with. */
+export type CredentialDeps = { credentials: Credentials };
+
+/** What connecting accounts works with. */
+export type OAuthDeps = {
+  oauth: OAuthFlows;
+  /** Where the page at the end leads back to; its window, and no other, is told of the result. */
+  oauthReturnBase: string;
+  random: Random;
 };

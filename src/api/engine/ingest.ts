@@ -55,11 +55,12 @@ export const ingestRow = describeRoute({
 export function ingestRoute(deps: IngestDeps): Route {
   return defineRoute({
     ...ingestRow,
-    handle: async ({ request, headers }) => {
+    handle: async ({ request, caller, headers }) => {
       const key = headers["x-idempotency-key"];
       const expectedBytes = announcedBytes(request.header("content-length"));
       let bodyRead = false;
       const ack = await deps.ingest.ingest({
+        caller,
         database: headers["x-database"],
         table: headers["x-table"],
         autoCreate: headers["x-auto-create"],

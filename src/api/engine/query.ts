@@ -84,13 +84,14 @@ export const queryRow = describeRoute({
 export function queryRoute(deps: QueryDeps): Route {
   return defineRoute({
     ...queryRow,
-    handle: async ({ request, requestId, headers }) => {
+    handle: async ({ request, requestId, caller, headers }) => {
       const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
       if (!isUtf8(bytes)) throw new EngineError("parse_error", "the query text is not valid UTF-8");
       const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
       if (text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
       const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
       const { rows, body } = await deps.query.run({
+        caller,
         database: headers["x-database"],
         text,
         format,

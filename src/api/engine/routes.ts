@@ -1,8 +1,12 @@
 import { apiDocsRoutes } from "../docs-routes.ts";
 import { forwardedRoute, type ForwardCall } from "../edge/forwarded-route.ts";
 import type { Route } from "../route.ts";
-import type { IngestDeps, QueryDeps, ServiceDeps } from "./deps.ts";
+import * as tokens from "./api-tokens.ts";
+import * as auth from "./auth.ts";
+import * as credentials from "./credentials.ts";
+import type { AccessDeps, IngestDeps, QueryDeps, ServiceDeps } from "./deps.ts";
 import { ingestRoute, ingestRow } from "./ingest.ts";
+import * as oauth from "./oauth.ts";
 import { queryRoute, queryRow } from "./query.ts";
 import { schemaRoute, schemaRow } from "./schema.ts";
 import { healthRoute, metricsRoute } from "./service.ts";
@@ -14,6 +18,7 @@ import {
   provisionTableRoute,
   provisionTableRow,
 } from "./tables.ts";
+import * as users from "./users.ts";
 
 /** Who answers a group of routes: this process, a peer, or (undefined) nobody, and then they are not there. */
 type Answers<Deps> = { here: Deps } | { forward: ForwardCall } | undefined;
@@ -22,11 +27,13 @@ export type EngineRoutes = {
   service: ServiceDeps;
   query: Answers<QueryDeps>;
   ingest: Answers<IngestDeps>;
+  access: Answers<AccessDeps>;
 };
 
 /** The routes of the context engine that a process has, in the order of the specification. */
-export function engineRoutes({ service, query, ingest }: EngineRoutes): Route[] {
-  const routes = [healthRoute(service), metricsRoute(service), ...queryRoutes(query), ...ingestRoutes(ingest)];
+export function engineRoutes({ service, query, ingest, access }: EngineRoutes): Route[] {
+  const answered = [...queryRoutes(query), ...ingestRoutes(ingest), ...accessRoutes(access)];
+  const routes = [healthRoute(service), metricsRoute(service), ...answered];
   if (query === undefined && ingest === undefined) return routes;
   return [...routes, ...apiDocsRoutes(routes, { title: "engine", version: service.version })];
 }
@@ -46,3 +53,58 @@ function ingestRoutes(ingest: EngineRoutes["ingest"]): Route[] {
   const rows = [ingestRow, provisionTableRow, describeTableRow, cleanupTableRow];
   return rows.map((row) => forwardedRoute(row, ingest.forward));
 }
+
+function accessRoutes(access: EngineRoutes["access"]): Route[] {
+  if (access === undefined) return [];
+  if ("forward" in access) return ACCESS_ROWS.map((row) => forwardedRoute(row, access.forward));
+  const deps = access.here;
+  return [
+    auth.loginRoute(deps),
+    auth.refreshRoute(deps),
+    auth.logoutRoute(deps),
+    auth.authConfigRoute(deps),
+    auth.selfRoute(),
+    tokens.createTokenRoute(deps),
+    tokens.listTokensRoute(deps),
+    tokens.revokeTokenRoute(deps),
+    users.listUsersRoute(deps),
+    users.createUserRoute(deps),
+    users.changeRoleRoute(deps),
+    users.resetPasswordRoute(deps),
+    users.deleteUserRoute(deps),
+    users.auditRoute(deps),
+    credentials.createCredentialRoute(deps),
+    credentials.listCredentialsRoute(deps),
+    credentials.getCredentialRoute(deps),
+    credentials.deleteCredentialRoute(deps),
+    oauth.startOAuthRoute(deps),
+    oauth.oauthCallbackRoute(deps),
+    oauth.confirmOAuthRoute(deps),
+    oauth.oauthFlowRoute(deps),
+  ];
+}
+
+const ACCESS_ROWS = [
+  auth.loginRow,
+  auth.refreshRow,
+  auth.logoutRow,
+  auth.authConfigRow,
+  auth.selfRow,
+  tokens.createTokenRow,
+  tokens.listTokensRow,
+  tokens.revokeTokenRow,
+  users.listUsersRow,
+  users.createUserRow,
+  users.changeRoleRow,
+  users.resetPasswordRow,
+  users.deleteUserRow,
+  users.auditRow,
+  credentials.createCredentialRow,
+  credentials.listCredentialsRow,
+  credentials.getCredentialRow,
+  credentials.deleteCredentialRow,
+  oauth.startOAuthRow,
+  oauth.oauthCallbackRow,
+  oauth.confirmOAuthRow,
+  oauth.oauthFlowRow,
+];

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 
+import { mayUseDatabase } from "../../auth/caller.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { QueryDeps } from "./deps.ts";
 import { schemaTree } from "./schemas.ts";
@@ -30,7 +31,13 @@ export function schemaRoute(deps: QueryDeps): Route {
     if (cached === undefined || !fresh) cached = { tree: await readTree(deps), generation, readAtMs: nowMs };
     return cached.tree;
   };
-  return defineRoute({ ...schemaRow, handle: async () => jsonResponse(200, await read()) });
+  return defineRoute({
+    ...schemaRow,
+    handle: async ({ caller }) => {
+      const { databases } = await read();
+      return jsonResponse(200, { databases: databases.filter(({ name }) => mayUseDatabase(caller, name)) });
+    },
+  });
 }
 
 async function readTree(deps: QueryDeps): Promise<Tree> {
@@ -39,7 +46,11 @@ async function readTree(deps: QueryDeps): Promise<Tree> {
     databases: await Promise.all(
       databases.map(async ({ name }) => ({
         name,
-        tables: (await deps.catalog.tables(name)).map((table) => ({ name: table.name, columns: columnsOf(table) })),
+        tables: (await deps.catalog.tables(name)).map((table) => ({
+          name: table.name,
+          columns: columnsOf(table),
+          cluster_by: [...table.clusterBy],
+        })),
       })),
     ),
   };

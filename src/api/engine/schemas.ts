@@ -1,5 +1,10 @@
 import { z } from "zod";
 
+import { clusterProblem } from "../../catalog/cluster-columns.ts";
+import { DEFAULT_SHAPE } from "../../format/types.ts";
+import type { HttpResponse } from "../../io/http/http.ts";
+import { jsonResponse, type RouteResponse } from "../route.ts";
+
 /** Bodies and headers that several routes share. */
 
 export const errorBody = z
@@ -43,11 +48,29 @@ export const ingestAck = z.object({
 });
 
 const column = z.object({ name: z.string(), type: z.string() });
+const clusterBy = z.array(z.string()).describe("Columns by which compaction orders rows of one time.");
+
+/** The body may be empty. */
+export const tableToProvision = z
+  .strictObject({
+    cluster_by: z
+      .array(z.string())
+      .superRefine((names, context) => {
+        const problem = clusterProblem(DEFAULT_SHAPE, names);
+        if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
+      })
+      .optional()
+      .describe(
+        "Columns of the default shape by which compaction orders rows of one time; none by default, at most four.",
+      ),
+  })
+  .default({});
 
 export const tableDescription = z.object({
   database: z.string(),
   table: z.string(),
   columns: z.array(column),
+  cluster_by: clusterBy,
   row_count: z.int(),
 });
 
@@ -56,11 +79,15 @@ export const provisionedTable = z.object({
   table: z.string(),
   created: z.boolean(),
   columns: z.array(column),
+  cluster_by: clusterBy,
 });
 
 export const schemaTree = z.object({
   databases: z.array(
-    z.object({ name: z.string(), tables: z.array(z.object({ name: z.string(), columns: z.array(column) })) }),
+    z.object({
+      name: z.string(),
+      tables: z.array(z.object({ name: z.string(), columns: z.array(column), cluster_by: clusterBy })),
+    }),
   ),
 });
 
@@ -71,3 +98,28 @@ export const cleanupResult = z.object({
 });
 
 export const health = z.object({ status: z.enum(["ok", "draining"]), version: z.string() });
+
+/** Of a route that deletes one thing. */
+export const deletedResponse: RouteResponse = {
+  status: 200,
+  description: "Deleted.",
+  type: "application/json",
+  schema: z.object({ deleted: z.literal(true) }),
+};
+
+export function deleted(): HttpResponse {
+  return jsonResponse(200, { deleted: true });
+}
+
+/** What a page needs to offer signing in. */
+export const authConfig = z.object({
+  backend: z.enum(["env", "session", "idp", "oidc"]),
+  enabled: z.boolean().describe("Whether callers must show a token."),
+  password_login: z.boolean().describe("Whether `/v1/auth/login` signs anyone in."),
+  identity_provider: z
+    .object({ url: z.string(), public_key: z.string().nullable(), providers: z.array(z.string()) })
+    .nullable(),
+  issuers: z.array(z.string()),
+});
+
+export type AuthConfig = z.output<typeof authConfig>;

@@ -1,6 +1,8 @@
 import { z } from "zod";
 
+import { checkMayUse, type Caller } from "../../auth/caller.ts";
 import type { Catalog, TableRecord } from "../../catalog/catalog.ts";
+import { isClusteredBy } from "../../catalog/cluster-columns.ts";
 import { cleanup } from "../../compaction/cleanup.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checkName } from "../../core/names.ts";
@@ -8,7 +10,7 @@ import { rfc3339ToNs } from "../../format/time-text.ts";
 import { DEFAULT_SHAPE, formatColumnType } from "../../format/types.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { IngestDeps } from "./deps.ts";
-import { cleanupResult, provisionedTable, tableDescription, tablePath } from "./schemas.ts";
+import { cleanupResult, provisionedTable, tableDescription, tablePath, tableToProvision } from "./schemas.ts";
 
 const ADMIN_PATH = "/v1/admin/databases/{database}/tables/{table}";
 
@@ -19,20 +21,25 @@ export const provisionTableRow = describeRoute({
   tag: "Tables",
   summary: "Create a table with the default shape, unless it exists",
   params: tablePath,
+  json: tableToProvision,
   responses: [{ status: 200, description: "It exists.", type: "application/json", schema: provisionedTable }],
-  errors: ["invalid_name", "insufficient_storage"],
+  errors: ["invalid_name", "conflict", "insufficient_storage"],
 });
 
 export function provisionTableRoute(deps: IngestDeps): Route {
   return defineRoute({
     ...provisionTableRow,
-    handle: async ({ params }) => {
+    handle: async ({ params, json, caller }) => {
+      checkMayUse(caller, params.database);
+      const clusterBy = json.cluster_by;
       const { table, created } = await deps.catalog.createTable({
         database: checkName("database", params.database),
         name: checkName("table", params.table),
         columns: DEFAULT_SHAPE,
+        ...(clusterBy === undefined ? {} : { clusterBy }),
       });
-      return jsonResponse(200, { database: table.database, table: table.name, created, columns: columnsOf(table) });
+      if (clusterBy !== undefined && !isClusteredBy(table, clusterBy)) throw clusteredOtherwise(table);
+      return jsonResponse(200, { created, ...describe(table) });
     },
   });
 }
@@ -51,11 +58,10 @@ export const describeTableRow = describeRoute({
 export function describeTableRoute(deps: IngestDeps): Route {
   return defineRoute({
     ...describeTableRow,
-    handle: async ({ params }) => {
-      const table = await existingTable(deps.catalog, params.database, params.table);
+    handle: async ({ params, caller }) => {
+      const table = await existingTable(deps.catalog, caller, params.database, params.table);
       const { rows } = await deps.catalog.tableStats(table.id);
-      const body = { database: table.database, table: table.name, columns: columnsOf(table), row_count: rows };
-      return jsonResponse(200, body);
+      return jsonResponse(200, { ...describe(table), row_count: rows });
     },
   });
 }
@@ -81,8 +87,8 @@ export const cleanupTableRow = describeRoute({
 export function cleanupTableRoute(deps: IngestDeps): Route {
   return defineRoute({
     ...cleanupTableRow,
-    handle: async ({ params, query }) => {
-      const table = await existingTable(deps.catalog, params.db, params.table);
+    handle: async ({ params, query, caller }) => {
+      const table = await existingTable(deps.catalog, caller, params.db, params.table);
       const beforeNs = rfc3339ToNs(query.before) ?? 0n;
       // The catalog keeps milliseconds: an instant is strictly before T if it is before T rounded up.
       const beforeMs = Number((beforeNs + 999_999n) / 1_000_000n);
@@ -96,10 +102,22 @@ export function cleanupTableRoute(deps: IngestDeps): Route {
   });
 }
 
-async function existingTable(catalog: Catalog, database: string, name: string): Promise<TableRecord> {
+async function existingTable(catalog: Catalog, caller: Caller, database: string, name: string): Promise<TableRecord> {
+  checkMayUse(caller, database);
   const table = await catalog.table(database, name);
   if (table !== undefined) return table;
   throw new EngineError("table_not_found", `table ${JSON.stringify(`${database}.${name}`)} does not exist`);
+}
+
+function describe(table: TableRecord) {
+  const { database, name, clusterBy } = table;
+  return { database, table: name, columns: columnsOf(table), cluster_by: clusterBy };
+}
+
+function clusteredOtherwise({ database, name, clusterBy }: TableRecord): EngineError {
+  const how = clusterBy.length === 0 ? "is not clustered" : `is clustered by ${JSON.stringify(clusterBy)}`;
+  const message = `table ${JSON.stringify(`${database}.${name}`)} exists and ${how}; \`engine alter-table\` changes that`;
+  return new EngineError("conflict", message);
 }
 
 export function columnsOf(table: TableRecord): { name: string; type: string }[] {

@@ -2,6 +2,7 @@ import type { TableRecord } from "../../catalog/catalog.ts";
 import { checkName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { CATALOG_FLAG, requireTable, withCatalog, type CatalogFlags } from "../catalog.ts";
+import { clusterByText, NO_COLUMNS, parseClusterBy } from "../cluster-by.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
@@ -15,6 +16,7 @@ type Options = CatalogFlags & {
   table: string;
   addColumn?: readonly string[];
   retentionDays?: string;
+  clusterBy?: string;
   json?: true;
 };
 
@@ -25,19 +27,24 @@ export const register: RegisterCommand = (program, context) => {
   const command = program
     .command("alter-table")
     .description(
-      "Add columns to a table, or change how long it keeps its rows (talks to the catalog directly). Columns are never " +
-        "dropped, renamed or narrowed.",
+      "Add columns to a table, or change how long it keeps its rows or in which order (talks to the catalog directly). " +
+        "Columns are never dropped, renamed or narrowed.",
     )
     .option("--db <name>", "database", "default")
     .requiredOption("--table <name>", "table")
     .option("--add-column <name:type>", "column to add; may be given several times", collect)
     .option("--retention-days <days>", `delete rows after so many days; \`${FOREVER}\` keeps them`)
+    .option(
+      "--cluster-by <columns>",
+      `columns, as 'a, b', by which compaction orders rows of one time; at most 4, \`${NO_COLUMNS}\` for none`,
+    )
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, [
     "engine alter-table --table requests --add-column 'user:string'",
     "engine alter-table --table requests --add-column 'took_ms:real' --add-column 'embedding:vector(384)'",
     "engine alter-table --table requests --retention-days 30",
+    "engine alter-table --table requests --cluster-by 'path, status'",
   ]).action(context.action((options: Options) => alterTable(context, options)));
 };
 
@@ -52,16 +59,18 @@ async function alterTable(context: CliContext, options: Options): Promise<number
   const columns: ColumnSpec[] =
     options.addColumn === undefined ? [] : parseColumns("--add-column", options.addColumn.join(","));
   const retention = parseRetention(options.retentionDays);
-  if (columns.length === 0 && retention === undefined) {
-    throw new CliError("nothing to change: give --add-column or --retention-days", EXIT.usage);
+  const clusterBy = parseClustering(options.clusterBy);
+  if (columns.length === 0 && retention === undefined && clusterBy === undefined) {
+    throw new CliError("nothing to change: give --add-column, --retention-days or --cluster-by", EXIT.usage);
   }
   const table = await withCatalog(context, options, "read", async (catalog) => {
     const existing = await requireTable(catalog, database, name);
-    const widened = columns.length === 0 ? existing : await catalog.addColumns(existing.id, columns);
-    return retention === undefined ? widened : await catalog.setRetention(existing.id, retention.days);
+    let changed = columns.length === 0 ? existing : await catalog.addColumns(existing.id, columns);
+    if (retention !== undefined) changed = await catalog.setRetention(existing.id, retention.days);
+    return clusterBy === undefined ? changed : await catalog.setClusterBy(existing.id, clusterBy);
   });
   if (options.json) await context.writeJson(tableJson(table));
-  else await context.writeLine(describe(table, retention !== undefined));
+  else await context.writeLine(describe(table, { retention, clusterBy }));
   return EXIT.ok;
 }
 
@@ -71,8 +80,20 @@ function parseRetention(text: string | undefined): { days: number | undefined } 
   return { days: text === FOREVER ? undefined : parseRetentionDays(text, ` or \`${FOREVER}\``) };
 }
 
-function describe(table: TableRecord, withRetention: boolean): string {
-  const text = `table ${table.database}.${table.name}: ${columnsText(table)}`;
-  if (!withRetention) return text;
-  return `${text}; keeps its rows ${table.retentionDays === undefined ? FOREVER : `${table.retentionDays} days`}`;
+/** What `--cluster-by` asks for, if it is given. */
+function parseClustering(text: string | undefined): readonly string[] | undefined {
+  if (text === undefined) return undefined;
+  return text.trim() === NO_COLUMNS ? [] : parseClusterBy(text);
+}
+
+/** The table's columns, and of its settings those that were changed. */
+function describe(table: TableRecord, changed: { retention?: unknown; clusterBy?: unknown }): string {
+  const parts = [`table ${table.database}.${table.name}: ${columnsText(table)}`];
+  if (changed.retention !== undefined) {
+    parts.push(`keeps its rows ${table.retentionDays === undefined ? FOREVER : `${table.retentionDays} days`}`);
+  }
+  if (changed.clusterBy !== undefined) {
+    parts.push(table.clusterBy.length === 0 ? "is not clustered" : `is clustered by ${clusterByText(table)}`);
+  }
+  return parts.join("; ");
 }

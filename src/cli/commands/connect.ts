@@ -1,11 +1,12 @@
 import { baseUrl } from "../../config/kinds.ts";
 import { messageOf } from "../../core/errors.ts";
+import type { Target } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { readHealth } from "../health.ts";
 import type { RegisterCommand } from "../program.ts";
-import { saveClient, type Target } from "../target.ts";
+import { saveClient } from "../saved-client.ts";
 
 type Options = { token?: string; json?: true };
 

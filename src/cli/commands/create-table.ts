@@ -1,16 +1,25 @@
 import type { Catalog, CreateTable, TableRecord } from "../../catalog/catalog.ts";
+import { isClusteredBy } from "../../catalog/cluster-columns.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import { sameColumnType } from "../../format/types.ts";
 import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../catalog.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
+import { clusterByText, parseClusterBy } from "../cluster-by.ts";
 import type { RegisterCommand } from "../program.ts";
 import { parseRetentionDays } from "../retention.ts";
 import { parseColumns, withTimeColumn } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";
 
-type Options = CatalogFlags & { db: string; name: string; schema: string; retentionDays?: string; json?: true };
+type Options = CatalogFlags & {
+  db: string;
+  name: string;
+  schema: string;
+  retentionDays?: string;
+  clusterBy?: string;
+  json?: true;
+};
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
@@ -23,11 +32,13 @@ export const register: RegisterCommand = (program, context) => {
     .requiredOption("--name <name>", "name of the table")
     .requiredOption("--schema <columns>", "columns as 'name:type, …'; quote names that need it: '\"my col\":string'")
     .option("--retention-days <days>", "delete rows after so many days (default: keep them)")
+    .option("--cluster-by <columns>", "columns, as 'a, b', by which compaction orders rows of one time; at most 4")
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, [
     "engine create-table --name requests --schema 'path:string, status:int, props:dynamic'",
     "engine create-table --db logs --name lines --schema 'level:string, body:string' --retention-days 30",
+    "engine create-table --name metrics --schema 'host:string, name:string, value:real' --cluster-by 'name, host'",
   ]).action(context.action((options: Options) => createTable(context, options)));
 };
 
@@ -37,6 +48,7 @@ async function createTable(context: CliContext, options: Options): Promise<numbe
     name: checkName("table", options.name),
     columns: withTimeColumn(parseColumns("--schema", options.schema)),
     ...(options.retentionDays === undefined ? {} : { retentionDays: parseRetentionDays(options.retentionDays) }),
+    ...(options.clusterBy === undefined ? {} : { clusterBy: parseClusterBy(options.clusterBy) }),
   };
   const { table, created } = await withCatalog(context, options, "write", (catalog) => create(catalog, request));
   if (options.json) await context.writeJson({ ...tableJson(table), created });
@@ -59,6 +71,10 @@ async function create(catalog: Catalog, request: CreateTable): Promise<{ table: 
   if (request.retentionDays !== undefined && request.retentionDays !== table.retentionDays) {
     const kept = table.retentionDays === undefined ? "keeps its rows" : `keeps its rows ${table.retentionDays} days`;
     throw new CliError(`${named} and ${kept}; \`engine alter-table --retention-days\` changes that`);
+  }
+  if (request.clusterBy !== undefined && !isClusteredBy(table, request.clusterBy)) {
+    const kept = table.clusterBy.length === 0 ? "is not clustered" : `is clustered by ${clusterByText(table)}`;
+    throw new CliError(`${named} and ${kept}; \`engine alter-table --cluster-by\` changes that`);
   }
   return result;
 }

@@ -58,7 +58,10 @@ async function ingestPush(context: CliContext, options: Options): Promise<number
   const database = checkName("database", options.db);
   const table = checkName("table", options.table);
   const keyPrefix = options.idempotencyKey === undefined ? newRunId(context) : checkKey(options.idempotencyKey);
-  const target = await resolveTarget(await context.loadConfig({ serverUrl: options.server, token: options.token }));
+  const target = await resolveTarget(
+    context,
+    await context.loadConfig({ serverUrl: options.server, token: options.token }),
+  );
   if (context.deps.stdin.isTTY === true) context.note("reading NDJSON from the terminal; end it with Ctrl-D");
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {

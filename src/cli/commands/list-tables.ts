@@ -1,6 +1,7 @@
 import type { Catalog, TableRecord } from "../../catalog/catalog.ts";
 import { checkName } from "../../core/names.ts";
 import { CATALOG_FLAG, requireDatabase, withCatalog, type CatalogFlags } from "../catalog.ts";
+import { clusterByText } from "../cluster-by.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
@@ -30,7 +31,7 @@ async function listTables(context: CliContext, options: Options): Promise<number
   if (options.json) await context.writeJson(listed.map(listedJson));
   else if (listed.length === 0) await context.writeLine(`database ${database} has no tables`);
   else {
-    const header = ["TABLE", "ROWS", "EXTENTS", "BYTES", "COLUMNS", "RETENTION"];
+    const header = ["TABLE", "ROWS", "EXTENTS", "BYTES", "COLUMNS", "RETENTION", "CLUSTER BY"];
     await context.writeLine(renderTable(header, listed.map(listedRow), context.style));
   }
   return EXIT.ok;
@@ -56,6 +57,7 @@ function listedRow({ table, stats }: Listed): Cell[] {
     count(stats.sizeBytes),
     count(table.columns.length),
     textCell(retention),
+    textCell(clusterByText(table)),
   ];
 }
 

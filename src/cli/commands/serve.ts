@@ -14,7 +14,7 @@ export const register: RegisterCommand = (program, context) => {
   ]).action(
     context.action(async (options: { addr?: string; config?: string }) => {
       const loaded = await context.loadConfigQuietly({ localHttpAddr: options.addr, configFile: options.config });
-      return context.deps.serve({ ...loaded, listen: loaded.config.localHttpAddr });
+      return context.deps.serve({ ...loaded, listen: loaded.config.localHttpAddr, isLocal: true });
     }),
   );
 };

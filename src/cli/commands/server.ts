@@ -10,7 +10,7 @@ export const register: RegisterCommand = (program, context) => {
   withExamples(command, ["engine server", "engine server --addr 0.0.0.0:80 --config /etc/engine.toml"]).action(
     context.action(async (options: { addr?: string; config?: string }) => {
       const loaded = await context.loadConfigQuietly({ httpAddr: options.addr, configFile: options.config });
-      return context.deps.serve({ ...loaded, listen: loaded.config.httpAddr });
+      return context.deps.serve({ ...loaded, listen: loaded.config.httpAddr, isLocal: false });
     }),
   );
 };

@@ -1,7 +1,7 @@
 import { Option } from "commander";
 import { LIMITS } from "../../core/limits.ts";
 import { checkName } from "../../core/names.ts";
-import { apiFailure, connectionFailure, openClient, readApiError, type ClientReply } from "../client.ts";
+import { apiFailure, connectionFailure, openClient, readApiError, type ClientReply, type Target } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
@@ -9,7 +9,7 @@ import { linesOf } from "../lines.ts";
 import type { RegisterCommand } from "../program.ts";
 import { showPlace } from "../query-place.ts";
 import { createRowWriter, FORMATS, type Format } from "../row-writers.ts";
-import { resolveTarget, type Target } from "../target.ts";
+import { resolveTarget } from "../target.ts";
 
 type Options = { db: string; format?: Format; json?: true; server?: string; token?: string };
 
@@ -36,7 +36,10 @@ export const register: RegisterCommand = (program, context) => {
 };
 
 async function sql(context: CliContext, argument: string, options: Options): Promise<number> {
-  const target = await resolveTarget(await context.loadConfig({ serverUrl: options.server, token: options.token }));
+  const target = await resolveTarget(
+    context,
+    await context.loadConfig({ serverUrl: options.server, token: options.token }),
+  );
   const database = checkName("database", options.db);
   const text = argument === "-" ? await readQuery(context) : argument;
   const format = options.format ?? (options.json ? "json" : context.deps.stdout.isTTY === true ? "table" : "ndjson");

@@ -19,7 +19,7 @@ export const register: RegisterCommand = (program, context) => {
 };
 
 async function status(context: CliContext, options: Options): Promise<number> {
-  const target = await resolveTarget(await context.loadConfig({ serverUrl: options.server }));
+  const target = await resolveTarget(context, await context.loadConfig({ serverUrl: options.server }));
   const known = { url: target.url, origin: target.origin, token_set: target.token !== undefined };
   if (!options.json) {
     await context.writeLine(`server   ${known.url} (${known.origin})`);

@@ -8,9 +8,9 @@ import {
   readText,
   type ClientReply,
   type EngineClient,
+  type Target,
 } from "../client.ts";
 import { CliError } from "../failure.ts";
-import type { Target } from "../target.ts";
 import type { Batch } from "./batcher.ts";
 
 export type PushTarget = Target & { database: string; table: string };

@@ -49,6 +49,10 @@ export class RemoteStore implements ObjectStore {
     return this.#inner.put(key, bytes);
   }
 
+  putFile(key: string, path: string): Promise<void> {
+    return this.#inner.putFile(key, path);
+  }
+
   head(key: string): Promise<ObjectInfo | undefined> {
     return this.#inner.head(key);
   }

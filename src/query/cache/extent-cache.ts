@@ -73,6 +73,7 @@ export class ExtentCache {
     this.#options = options;
     this.#folder = new CacheFolder(options.folder, options.clock);
     this.#jobs = new SharedJobs((entry) => this.#release(entry));
+    options.metrics.queryCacheLimit.watch({}, () => options.capacityBytes);
   }
 
   /** Takes over what is in the folder; to be awaited before anything else. Repeated after a failure. */

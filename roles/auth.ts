@@ -1,0 +1,155 @@
+import { ApiTokens } from "../src/auth/api-tokens.ts";
+import { AuditLog, type Origin } from "../src/auth/audit.ts";
+import { createAuthenticator, type Authenticator, type TokenBackend } from "../src/auth/authenticator.ts";
+import { FailureLimit } from "../src/auth/failure-limit.ts";
+import { Passwords } from "../src/auth/passwords.ts";
+import { Sessions } from "../src/auth/sessions.ts";
+import { SignIn } from "../src/auth/sign-in.ts";
+import { staticTokens } from "../src/auth/static-tokens.ts";
+import { TokenCache } from "../src/auth/token-cache.ts";
+import { Users, type NewUser } from "../src/auth/users.ts";
+import type { AccessDeps, OAuthDeps } from "../src/api/engine/deps.ts";
+import { Credentials } from "../src/knowledge/credentials/credentials.ts";
+import { isFullKey, keyringOf, type Keyring } from "../src/knowledge/credentials/keyring.ts";
+import { OAuthFlows, type OAuthFlowsOptions } from "../src/knowledge/oauth/flows.ts";
+import type { OAuthApps } from "../src/knowledge/oauth/grant.ts";
+import { PROVIDERS } from "../src/knowledge/oauth/providers.ts";
+import { weakUserOf } from "./exposure.ts";
+import type { Issuers, IssuersOptions } from "./issuers.ts";
+import type { Parts } from "./parts.ts";
+import type { Storage } from "./storage.ts";
+
+export type Auth = {
+  authenticator: Authenticator;
+  /** See `Exposure`. */
+  weakUser: string | undefined;
+  /** Undefined where there is no catalog. */
+  access: AccessDeps | undefined;
+};
+
+/** Who may call this process, as the configuration says. */
+export async function createAuth(parts: Parts, storage: Storage | undefined): Promise<Auth> {
+  const { config, clock, log } = parts;
+  const configured = staticTokens(config.authTokens);
+  const isOn = config.authBackend !== "env" || config.authTokens.length > 0;
+  const failures = new FailureLimit({ clock });
+  if (storage === undefined) {
+    const authenticator = createAuthenticator({ isOn, backends: [configured], failures });
+    return { authenticator, weakUser: undefined, access: undefined };
+  }
+  const { records } = storage;
+  // In a file of this machine a look-up takes microseconds, and a revocation holds at once.
+  const freshMs = config.catalogUrl.kind === "sqlite" ? 0 : undefined;
+  const cache = new TokenCache({ clock, ...(freshMs !== undefined && { freshMs }) });
+  const onRevoked = () => cache.clear();
+  const audit = new AuditLog(records, parts.newId);
+  const passwords = new Passwords();
+  const users = new Users({ ...parts, records, passwords, audit, onRevoked });
+  const sessions = new Sessions({
+    ...parts,
+    records,
+    audit,
+    onRevoked,
+    accessTtlMs: config.accessTtlSecs * 1_000,
+    refreshTtlMs: config.refreshTtlSecs * 1_000,
+  });
+  const apiTokens = new ApiTokens({
+    ...parts,
+    records,
+    audit,
+    onRevoked,
+    isOn,
+    staticCallers: configured.callers,
+  });
+  const seeded = seedOf(parts);
+  if (seeded !== undefined && (await users.seed(seeded, AT_START))) {
+    log.info({ user: seeded.name }, "the first user was made: an admin");
+  }
+  const keyring = keyringIn(parts);
+  const credentials = new Credentials({ ...parts, records, audit, keyring });
+  const backends: TokenBackend[] = [cache.before(apiTokens), cache.before(sessions)];
+  if (config.authBackend === "env") backends.push(configured);
+  const issuers = await issuersOf(parts, { records, audit, cache });
+  if (issuers !== undefined) backends.push(...issuers.backends);
+  return {
+    authenticator: createAuthenticator({ isOn, backends, failures }),
+    // While no token is asked for, no password keeps anybody out.
+    weakUser: isOn ? await weakUserOf(seeded, { users, passwords }) : undefined,
+    access: {
+      users,
+      sessions,
+      apiTokens,
+      audit,
+      clock,
+      ...oauthOf(parts, {
+        records,
+        audit,
+        credentials,
+        keyring,
+      }),
+      credentials,
+      signIn: new SignIn({
+        users,
+        sessions,
+        passwords,
+        audit,
+        clock,
+      }),
+      authConfig: {
+        backend: config.authBackend,
+        enabled: isOn,
+        password_login: true,
+        identity_provider: issuers?.identity_provider ?? null,
+        issuers: issuers?.issuers ?? [],
+      },
+    },
+  };
+}
+
+/** What it takes to check their tokens is loaded where somebody may send some. */
+async function issuersOf(parts: Parts, options: IssuersOptions): Promise<Issuers | undefined> {
+  const { authBackend } = parts.config;
+  if (authBackend !== "idp" && authBackend !== "oidc") return undefined;
+  return (await import("./issuers.ts")).createIssuers(parts, options);
+}
+
+const AT_START: Origin = { caller: { subject: "engine", kind: "internal" }, address: "", requestId: "" };
+
+/** The admin of a catalog without users: the operator's, or that of the local engine. */
+function seedOf({ config, isLocal: forThisMachine }: Parts): NewUser | undefined {
+  const { adminUser, adminPassword, localUser, localPassword } = config;
+  if (adminUser !== undefined && adminPassword !== undefined) {
+    return { name: adminUser, password: adminPassword, role: "admin" };
+  }
+  const isLocal = forThisMachine && config.catalogUrl.kind === "sqlite";
+  return isLocal ? { name: localUser, password: localPassword, role: "admin" } : undefined;
+}
+
+type OAuthParts = Pick<OAuthFlowsOptions, "records" | "audit" | "credentials" | "keyring">;
+
+function oauthOf(parts: Parts, options: OAuthParts): OAuthDeps {
+  const { config, random } = parts;
+  const { oauthRedirectBase: redirectBase, oauthUiReturnBase: oauthReturnBase = redirectBase } = config;
+  const oauth = new OAuthFlows({ ...parts, ...options, redirectBase, providers: PROVIDERS, apps: appsIn(parts) });
+  return { oauth, oauthReturnBase, random };
+}
+
+function appsIn({ config }: Parts): OAuthApps {
+  return {
+    google: { clientId: config.oauthGoogleClientId, clientSecret: config.oauthGoogleClientSecret },
+    notion: { clientId: config.oauthNotionClientId, clientSecret: config.oauthNotionClientSecret },
+    atlassian: { clientId: config.oauthAtlassianClientId, clientSecret: config.oauthAtlassianClientSecret },
+    slack: { clientId: config.oauthSlackClientId, clientSecret: config.oauthSlackClientSecret },
+  };
+}
+
+function keyringIn({ config, log }: Parts): Keyring | undefined {
+  const { secretKey, secretKeysFormer } = config;
+  if (secretKey === undefined) return undefined;
+  if (!isFullKey(secretKey)) {
+    log.warn(
+      "ENGINE_SECRET_KEY is not 32 bytes in base64 and is hashed: for development only (openssl rand -base64 32)",
+    );
+  }
+  return keyringOf(secretKey, secretKeysFormer);
+}

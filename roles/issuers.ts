@@ -1,0 +1,43 @@
+import type { AuthConfig } from "../src/api/engine/schemas.ts";
+import type { AuditLog } from "../src/auth/audit.ts";
+import type { TokenBackend } from "../src/auth/authenticator.ts";
+import { IdpUsers } from "../src/auth/jwt/idp-users.ts";
+import { idpTokens } from "../src/auth/jwt/idp.ts";
+import { oidcTokens } from "../src/auth/jwt/oidc.ts";
+import type { TokenCache } from "../src/auth/token-cache.ts";
+import type { RecordStore } from "../src/catalog/records.ts";
+import type { Parts } from "./parts.ts";
+
+export type Issuers = { backends: TokenBackend[] } & Pick<AuthConfig, "identity_provider" | "issuers">;
+
+export type IssuersOptions = { records: RecordStore; audit: AuditLog; cache: TokenCache };
+
+/** Those outside of this program whose tokens are good here, by the backend of the configuration. */
+export function createIssuers(parts: Parts, { records, audit, cache }: IssuersOptions): Issuers {
+  const { config, clock, log } = parts;
+  if (config.authBackend === "idp" && config.idpUrl !== undefined) {
+    const { idpUrl: url, idpAnonKey, idpProviders, adminEmails, allowedEmailDomains, idpDefaultRole } = config;
+    const idp = idpTokens({
+      url,
+      cache,
+      clock,
+      log,
+      audience: config.idpJwtAud,
+      jwtSecret: config.idpJwtSecret,
+      rules: { adminEmails, allowedEmailDomains, defaultRole: idpDefaultRole },
+      users: new IdpUsers({ ...parts, records, audit }),
+    });
+    const shown = { url, public_key: idpAnonKey ?? null, providers: [...idpProviders] };
+    return { backends: [idp], identity_provider: shown, issuers: [] };
+  }
+  const { oidcIssuers: issuers, oidcRoleClaim, oidcSubjectClaim, oidcDatabasesClaim } = config;
+  if (issuers.length === 0) log.warn("ENGINE_OIDC_ISSUERS names no issuer: no token of any issuer is good");
+  const oidc = oidcTokens({
+    issuers,
+    clock,
+    log,
+    audience: config.oidcAudience,
+    claims: { role: oidcRoleClaim, subject: oidcSubjectClaim, databases: oidcDatabasesClaim },
+  });
+  return { backends: [oidc], identity_provider: null, issuers: [...issuers] };
+}

@@ -1,0 +1,137 @@
+import { z } from "zod";
+
+import type { Credential } from "../../knowledge/credentials/credentials.ts";
+import { credentialValue } from "../../knowledge/credentials/kinds.ts";
+import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
+import { originOf } from "./auth.ts";
+import { deleted, deletedResponse } from "./schemas.ts";
+import type { CredentialDeps } from "./deps.ts";
+
+/** Typed secrets: stored by these routes, and given back by none. */
+
+const MAX_LABEL_CHARS = 200;
+const MAX_METADATA_BYTES = 16 * 1024;
+
+const metadata = z
+  .record(z.string(), z.unknown())
+  .refine((value) => JSON.stringify(value).length <= MAX_METADATA_BYTES, `has more than ${MAX_METADATA_BYTES} bytes`);
+
+const credential = z.object({
+  id: z.string(),
+  label: z.string(),
+  kind: z.string(),
+  preview: z.string().describe("Enough to know it again, and no secret."),
+  metadata: z.record(z.string(), z.unknown()),
+  databases: z.array(z.string()).nullable().describe("Those of the caller who made it; null for all."),
+  status: z
+    .enum(["ok", "refresh_failed"])
+    .describe("`refresh_failed`: the provider would not renew it; connect again."),
+  status_detail: z.string().nullable(),
+  created_by: z.string(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  expires_at: z.string().nullable(),
+});
+
+const common = { role: "write", tag: "Credentials" } as const;
+const idPath = z.object({ id: z.string() });
+
+export const createCredentialRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/credentials",
+  summary: "Store a credential, sealed with the operator's key",
+  description: "The fields of `value` depend on its `kind`. `metadata` is shown as it is: no secrets there.",
+  json: z.strictObject({
+    label: z.string().min(1).max(MAX_LABEL_CHARS),
+    value: credentialValue,
+    metadata: metadata.optional(),
+  }),
+  responses: [{ status: 200, description: "Stored.", type: "application/json", schema: credential }],
+  errors: ["not_configured", "insufficient_storage"],
+});
+
+export function createCredentialRoute({ credentials }: CredentialDeps): Route {
+  return defineRoute({
+    ...createCredentialRow,
+    handle: async (call) => jsonResponse(200, bodyOf(await credentials.create(call.json, originOf(call)))),
+  });
+}
+
+export const listCredentialsRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: "/v1/credentials",
+  summary: "The credentials that the caller may use",
+  responses: [
+    {
+      status: 200,
+      description: "Newest first.",
+      type: "application/json",
+      schema: z.object({ credentials: z.array(credential) }),
+    },
+  ],
+  errors: ["not_configured"],
+});
+
+export function listCredentialsRoute({ credentials }: CredentialDeps): Route {
+  return defineRoute({
+    ...listCredentialsRow,
+    handle: async ({ caller }) => jsonResponse(200, { credentials: (await credentials.list(caller)).map(bodyOf) }),
+  });
+}
+
+export const getCredentialRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: "/v1/credentials/{id}",
+  summary: "One credential, without its secret",
+  params: idPath,
+  responses: [{ status: 200, description: "As it is now.", type: "application/json", schema: credential }],
+  errors: ["not_found", "not_configured"],
+});
+
+export function getCredentialRoute({ credentials }: CredentialDeps): Route {
+  return defineRoute({
+    ...getCredentialRow,
+    handle: async ({ caller, params }) => jsonResponse(200, bodyOf(await credentials.get(params.id, caller))),
+  });
+}
+
+export const deleteCredentialRow = describeRoute({
+  ...common,
+  method: "DELETE",
+  path: "/v1/credentials/{id}",
+  summary: "Delete a credential",
+  params: idPath,
+  responses: [deletedResponse],
+  errors: ["not_found", "not_configured", "insufficient_storage"],
+});
+
+export function deleteCredentialRoute({ credentials }: CredentialDeps): Route {
+  return defineRoute({
+    ...deleteCredentialRow,
+    handle: async (call) => {
+      await credentials.remove(call.params.id, originOf(call));
+      return deleted();
+    },
+  });
+}
+
+function bodyOf(found: Credential): z.output<typeof credential> {
+  const { id, label, kind, preview, status, databases, expiresAtMs } = found;
+  return {
+    id,
+    label,
+    kind,
+    preview,
+    status,
+    metadata: { ...found.metadata },
+    databases: databases === undefined ? null : [...databases],
+    status_detail: found.statusDetail ?? null,
+    created_by: found.createdBy,
+    created_at: new Date(found.createdAtMs).toISOString(),
+    updated_at: new Date(found.updatedAtMs).toISOString(),
+    expires_at: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
+  };
+}

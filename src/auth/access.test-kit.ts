@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import type { RecordStore } from "../catalog/records.ts";
+import { ManualClock } from "../core/clock.ts";
+import { uuidV7Source } from "../core/ids.ts";
+import { silentLog } from "../core/log.ts";
+import { seededRandom } from "../core/random.ts";
+import { ApiTokens } from "./api-tokens.ts";
+import { AuditLog, type Origin } from "./audit.ts";
+import type { Caller } from "./caller.ts";
+import { Passwords } from "./passwords.ts";
+import { Sessions } from "./sessions.ts";
+import { SignIn } from "./sign-in.ts";
+import { Users } from "./users.ts";
+
+/** Users, sessions and tokens over a catalog of its own, with a clock that stands still. */
+export type Access = {
+  records: RecordStore;
+  clock: ManualClock;
+  audit: AuditLog;
+  users: Users;
+  sessions: Sessions;
+  signIn: SignIn;
+  apiTokens: ApiTokens;
+  /** How often tokens were said to have lost what they granted. */
+  revocations: () => number;
+  close: () => Promise<void>;
+};
+
+export const ACCESS_TTL_MS = 60_000;
+export const REFRESH_TTL_MS = 600_000;
+
+export const ADMIN: Caller = { subject: "root", kind: "static", role: "admin", databases: undefined };
+
+export function by(caller: Caller): Origin & { caller: Caller } {
+  return { caller, address: "10.0.0.1", requestId: "r-1" };
+}
+
+export async function openAccess(options: { staticCallers?: readonly Caller[] } = {}): Promise<Access> {
+  const folder = mkdtempSync(join(tmpdir(), "engine-access-"));
+  const clock = new ManualClock();
+  const random = seededRandom(1);
+  const newId = uuidV7Source(clock, random);
+  const catalog = await openSqliteCatalog({ path: join(folder, "catalog.db"), clock, log: silentLog, mode: "server" });
+  const { records } = catalog;
+  let revocations = 0;
+  const onRevoked = () => void revocations++;
+  const audit = new AuditLog(records, newId);
+  const passwords = new Passwords();
+  const common = { records, clock, random, newId, audit, onRevoked, log: silentLog };
+  const users = new Users({ ...common, passwords });
+  const sessions = new Sessions({ ...common, accessTtlMs: ACCESS_TTL_MS, refreshTtlMs: REFRESH_TTL_MS });
+  return {
+    records,
+    clock,
+    audit,
+    users,
+    sessions,
+    signIn: new SignIn({
+      users,
+      sessions,
+      passwords,
+      audit,
+      clock,
+    }),
+    apiTokens: new ApiTokens({
+      ...common,
+      isOn: true,
+      staticCallers: options.staticCallers ?? [],
+    }),
+    revocations: () => revocations,
+    close: async () => {
+      await catalog.close();
+      rmSync(folder, {
+        recursive: true,
+        force: true,
+      });
+    },
+  };
+}

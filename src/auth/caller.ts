@@ -1,0 +1,66 @@
+import { CALLER_ROLES, type CallerRole } from "../config/kinds.ts";
+import { EngineError } from "../core/errors.ts";
+import { foldName } from "../core/names.ts";
+
+/** Who sends a request, and what they may do. Every protocol turns what it got into one of these before anything else. */
+export type Caller = {
+  /** The user's name, or what stands for one: the name of a token, the subject of an issuer. For logs and admission. */
+  readonly subject: string;
+  readonly kind: CallerKind;
+  readonly role: CallerRole;
+  /** The databases that the caller may see, by folded name; undefined is all of them. */
+  readonly databases: Scope;
+  /** Of a user of the catalog. */
+  readonly userId?: string;
+  /** Of one who signed in: what signing out ends. */
+  readonly sessionId?: string;
+};
+
+/**
+ * - `anonymous`: authentication is off.
+ * - `static`: a token of the configuration.
+ * - `session`: signed in with a password, or with an identity provider's token that was exchanged.
+ * - `api_token`: a long-lived token that a caller made.
+ * - `idp`, `oidc`: a token that an issuer signed.
+ * - `internal`: this program, calling itself.
+ */
+export type CallerKind = "anonymous" | "static" | "session" | "api_token" | "idp" | "oidc" | "internal";
+
+export type Scope = readonly string[] | undefined;
+
+/** Everyone, while authentication is off. */
+export const ANONYMOUS: Caller = { subject: "anonymous", kind: "anonymous", role: "admin", databases: undefined };
+
+export function isCallerRole(text: unknown): text is CallerRole {
+  return CALLER_ROLES.some((role) => role === text);
+}
+
+export function roleIncludes(role: CallerRole, needed: CallerRole): boolean {
+  return CALLER_ROLES.indexOf(role) >= CALLER_ROLES.indexOf(needed);
+}
+
+/** The lower of two roles. */
+export function lowerRole(a: CallerRole, b: CallerRole): CallerRole {
+  return roleIncludes(a, b) ? b : a;
+}
+
+export function mayUseDatabase({ databases }: Pick<Caller, "databases">, name: string): boolean {
+  return databases === undefined || databases.includes(foldName(name));
+}
+
+/** Throws `forbidden` for a database outside the caller's scope, and the same whether there is such a database or not. */
+export function checkMayUse(caller: Pick<Caller, "databases">, database: string): void {
+  if (mayUseDatabase(caller, database)) return;
+  throw new EngineError("forbidden", `the token is limited to other databases than ${JSON.stringify(database)}`);
+}
+
+/** Whether everything that `inner` allows `outer` allows too. */
+export function scopeIncludes(outer: Scope, inner: Scope): boolean {
+  if (outer === undefined) return true;
+  return inner !== undefined && inner.every((name) => outer.includes(name));
+}
+
+/** Folded, each name once. */
+export function scopeOf(names: readonly string[]): Scope {
+  return [...new Set(names.map(foldName))];
+}

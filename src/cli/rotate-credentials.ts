@@ -1,0 +1,33 @@
+import type { CliContext } from "./context.ts";
+import { withCatalog, type CatalogFlags } from "./catalog.ts";
+import { CliError, EXIT } from "./failure.ts";
+
+/** Seals all credentials of a catalog with the current key. @throws CliError without a key. */
+export async function rotateCredentials(
+  context: CliContext,
+  flags: CatalogFlags,
+): Promise<{ rotated: number; failed: string[] }> {
+  const { config } = await context.loadConfigQuietly({ catalogUrl: flags.catalogUrl });
+  const { secretKey, secretKeysFormer } = config;
+  if (secretKey === undefined) {
+    throw new CliError("ENGINE_SECRET_KEY is not set: it is the key to seal with", EXIT.usage);
+  }
+  const [{ AuditLog }, { Credentials }, { keyringOf }, { uuidV7Source }] = await Promise.all([
+    import("../auth/audit.ts"),
+    import("../knowledge/credentials/credentials.ts"),
+    import("../knowledge/credentials/keyring.ts"),
+    import("../core/ids.ts"),
+  ]);
+  const { clock, random } = context.deps;
+  const newId = uuidV7Source(clock, random);
+  const keyring = keyringOf(secretKey, secretKeysFormer);
+  return await withCatalog(context, flags, "read", async ({ records }) => {
+    const credentials = new Credentials({ records, newId, random, keyring, audit: new AuditLog(records, newId) });
+    // Whoever may open the catalog is its operator.
+    return await credentials.rotate({
+      caller: { subject: "engine", kind: "internal" },
+      address: "",
+      requestId: newId(),
+    });
+  });
+}

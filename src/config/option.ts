@@ -1,0 +1,51 @@
+import type { Kind } from "./kinds.ts";
+
+/** One row of the table of options: see `options.ts`. */
+export interface Option<T> {
+  /** The environment variable; some options live in the file only. */
+  readonly env?: string;
+  /** The key in the TOML file, with its tables. */
+  readonly toml?: string;
+  /** The flag of the command line that sets it. */
+  readonly flag?: string;
+  readonly kind: Kind<T>;
+  /** The value when nothing sets it. */
+  defaultOf(context: DefaultContext): T;
+  /** The default as the reference prints it. */
+  readonly defaultShown: string;
+  /** The option that the default is derived from, so that its origin can be told. */
+  readonly derivedFrom?: string;
+  /** Who reads it: the server, the client (command line), or both. */
+  readonly side: "S" | "C" | "SC";
+  /** Holds something that must not be printed; `kind.hide` knows which part. */
+  readonly secret?: true;
+  readonly doc: string;
+}
+
+/** What defaults may depend on. */
+export interface DefaultContext {
+  readonly userHome: string;
+  /** Processor cores that this process may use. */
+  readonly cores: number;
+  readonly home: string;
+  readonly localDb: string;
+  readonly serverPort: number;
+  readonly ingestRateRps: number;
+}
+
+type Row<T> = Omit<Option<T>, "defaultOf" | "defaultShown" | "derivedFrom">;
+
+export function option<T>(row: Row<T> & { default: NoInfer<T> }): Option<T> {
+  return { ...row, defaultOf: () => row.default, defaultShown: row.kind.format(row.default) };
+}
+
+type Derivation<T> = { defaultShown: string; derivedFrom?: string; defaultOf: (context: DefaultContext) => NoInfer<T> };
+
+export function derived<T>(row: Row<T> & Derivation<T>): Option<T> {
+  return row;
+}
+
+/** An option that may stay unset; `whenUnset` says what happens then. */
+export function optional<T>(row: Row<T> & { whenUnset: string }): Option<T | undefined> {
+  return { ...row, kind: row.kind, defaultOf: () => undefined, defaultShown: row.whenUnset };
+}

@@ -1,0 +1,60 @@
+import { createMetrics } from "./metrics.ts";
+
+/** Headings of the reference, with the beginnings of the names below each. */
+const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
+  { title: "Every node", prefixes: ["build", "http", "tls", "disk"] },
+  { title: "Ingest", prefixes: ["ingest", "seal", "extents"] },
+  { title: "Staged ingest", prefixes: ["staged"] },
+  { title: "Catalog", prefixes: ["catalog", "ledger"] },
+  { title: "Object store (S3)", prefixes: ["objstore"] },
+  { title: "Queries", prefixes: ["query", "queries"] },
+  { title: "Background duties", prefixes: ["duty"] },
+  { title: "Compaction, retention, deletion", prefixes: ["compaction", "retention", "deletion", "deleted", "orphans"] },
+  { title: "Edge", prefixes: ["edge"] },
+];
+
+const INTRODUCTION = `# Metrics
+
+<!-- Printed from the definitions by \`npm run docs\`; edit \`src/core/metrics.ts\` and the files that it imports instead. -->
+
+Every server answers \`GET /metrics\` in the Prometheus text format. Counters start at 0 with the process. A server knows
+all of these names; what its roles do not do stays at 0 or has no sample. The buckets of all histograms are the same, from
+1 ms to 5 minutes. Which of them to watch, and what to do then: [operations](operations.md#monitoring).
+
+Besides these there are those of the process and of Node (\`engine_process_…\`, \`engine_nodejs_…\`), as the library
+prom-client names them: \`engine_process_resident_memory_bytes\`, \`engine_process_cpu_seconds_total\`,
+\`engine_process_open_fds\`, \`engine_nodejs_eventloop_lag_p99_seconds\` (since it was last read), and others.
+`;
+
+type Described = { name: string; type: string; help: string; labels: readonly string[] };
+
+/** The text of \`docs/metrics.md\`. Throws for a metric that belongs to no group. */
+export function renderMetricsDoc(): string {
+  const metrics = createMetrics()
+    .registry.getMetricsAsArray()
+    .map(describe)
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const homeless = metrics.filter(({ name }) => !GROUPS.some(({ prefixes }) => belongs(name, prefixes)));
+  if (homeless.length > 0) throw new Error(`no group of the reference has ${homeless.map(({ name }) => name).join()}`);
+  const sections = GROUPS.map(({ title, prefixes }) => {
+    const rows = metrics.filter(({ name }) => belongs(name, prefixes)).map(rowOf);
+    return [`## ${title}\n`, "| metric | type | labels | what it tells |", "|---|---|---|---|", ...rows, ""].join("\n");
+  });
+  return [INTRODUCTION, ...sections].join("\n");
+}
+
+function belongs(name: string, prefixes: readonly string[]): boolean {
+  return prefixes.some((prefix) => name.startsWith(`engine_${prefix}_`));
+}
+
+function rowOf({ name, type, labels, help }: Described): string {
+  return `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
+}
+
+/** The library keeps the type and the labels of a metric, but does not declare them. */
+function describe(metric: { name: string; help: string }): Described {
+  const labels: unknown = Reflect.get(metric, "labelNames");
+  const type: unknown = Reflect.get(metric, "type");
+  const own = Array.isArray(labels) ? labels.map(String).filter((label) => label !== "le") : [];
+  return { name: metric.name, help: metric.help, type: String(type), labels: own };
+}

@@ -1,0 +1,302 @@
+import { timingSafeEqual } from "node:crypto";
+import { z } from "zod";
+import type { AuditLog, Origin } from "../../auth/audit.ts";
+import type { Caller } from "../../auth/caller.ts";
+import { hashToken } from "../../auth/tokens.ts";
+import type { RecordStore } from "../../catalog/records.ts";
+import type { Clock } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import type { Log } from "../../core/log.ts";
+import type { Random } from "../../core/random.ts";
+import type { Credentials } from "../credentials/credentials.ts";
+import { open, seal } from "../credentials/envelope.ts";
+import type { Keyring } from "../credentials/keyring.ts";
+import { claim, cleaning, completion, failure, findFlow, insertion, type FlowRow } from "./flow-records.ts";
+import { appOptionsOf, grantOf, wholeApp, type OAuthApps } from "./grant.ts";
+import type { ProviderName, Providers } from "./providers.ts";
+import {
+  authorizationUrl,
+  boundedCode,
+  exchangeCode,
+  type AuthorizationAnswer,
+  type OAuthApp,
+} from "./token-client.ts";
+
+/**
+ * Connects an account of a provider by the authorization code grant (RFC 6749 §4.1, with the practices of RFC 9700):
+ * whoever starts a flow gets the provider's address for a browser; the provider sends the browser back with a code and
+ * the flow's `state`; the code is exchanged for tokens, which become a credential of the one who started.
+ *
+ * A code must not end up with somebody who led its owner to grant it. So a flow also has a mark of the browser that
+ * started it (`browserToken`); an answer that comes without it waits until a person has confirmed whom it is for, which
+ * is up to the caller of `finish`.
+ */
+export type OAuthFlowsOptions = {
+  records: RecordStore;
+  audit: AuditLog;
+  credentials: Credentials;
+  keyring: Keyring | undefined;
+  random: Random;
+  clock: Clock;
+  log: Log;
+  providers: Providers;
+  /** The operator's. */
+  apps: OAuthApps;
+  /** The origin under which browsers reach this server. */
+  redirectBase: string;
+};
+
+export type StartRequest = {
+  provider: ProviderName;
+  /** What will read with the grant: decides on the scopes where none are given. */
+  sourceType: string;
+  scopes: readonly string[] | undefined;
+  label: string | undefined;
+  /** The caller's own app; the operator's by default. */
+  app: OAuthApp | undefined;
+};
+
+export type StartedFlow = { authorizeUrl: string; state: string; browserToken: string };
+
+/** What is known of a flow when an answer for it comes. */
+export type PendingFlow = {
+  provider: ProviderName;
+  providerTitle: string;
+  label: string;
+  /** The name of the one who started it. */
+  startedBy: string;
+  /** Whether the browser with that mark started it. */
+  isOf(browserToken: string | undefined): boolean;
+};
+
+export type FlowStatus = "pending" | "done" | "failed" | "expired";
+
+/** `used`: there was an answer already. `unknown`: there is no such flow of that provider. */
+export type FlowProblem = "unknown" | "used" | "expired";
+
+export type FlowResult =
+  | { status: "done"; credentialId: string }
+  | { status: "failed"; detail: string }
+  | { status: FlowProblem };
+
+/** What the provider sent the browser back with. */
+export type ProviderAnswer = AuthorizationAnswer | { error: string };
+
+const SECRET_BYTES = 32;
+const STATE = /^[A-Za-z0-9_-]{43}$/;
+
+const flowSecrets = z.strictObject({
+  verifier: z.string().optional(),
+  clientId: z.string().optional(),
+  clientSecret: z.string().optional(),
+});
+
+export class OAuthFlows {
+  readonly #options: OAuthFlowsOptions;
+
+  constructor(options: OAuthFlowsOptions) {
+    this.#options = options;
+  }
+
+  /** Where providers send browsers back to. */
+  redirectUri(provider: ProviderName): string {
+    return `${this.redirectOrigin}/v1/oauth/${provider}/callback`;
+  }
+
+  get redirectOrigin(): string {
+    return new URL(this.#options.redirectBase).origin;
+  }
+
+  /** Throws `not_configured` without an app or a key, `bad_request_body` for what the provider does not have. */
+  async start(request: StartRequest, origin: Origin & { caller: Caller }): Promise<StartedFlow> {
+    const { records, audit, random, providers } = this.#options;
+    const { provider: name, sourceType } = request;
+    const provider = providers[name];
+    const keyring = this.#keyring();
+    const app = request.app ?? this.#operatorsApp(name);
+    const scopes = this.#scopesOf(request);
+    const [state, browserToken] = [this.#secret(), this.#secret()];
+    const verifier = provider.pkce ? this.#secret() : undefined;
+    const stateHash = hashToken(state);
+    const label = request.label ?? `${provider.title} ${sourceType}`;
+    const secrets: z.input<typeof flowSecrets> = { ...(verifier !== undefined && { verifier }), ...request.app };
+    const { subject, kind, databases } = origin.caller;
+    const details = { provider: name, data_source_type: sourceType, label };
+    await records.transact([
+      cleaning(),
+      insertion({
+        stateHash,
+        provider: name,
+        sourceType,
+        label,
+        startedBy: {
+          subject,
+          kind,
+          databases,
+        },
+        browserHash: hashToken(browserToken),
+        sealed: seal(keyring, random, subjectOf(stateHash), JSON.stringify(secrets)),
+      }),
+      audit.statement({ origin, action: "oauth.start", target: name, outcome: "ok", details }),
+    ]);
+    const asked = { redirectUri: this.redirectUri(name), state, scopes, verifier };
+    return { authorizeUrl: await authorizationUrl(this.#client(name, app), asked), state, browserToken };
+  }
+
+  /** The flow that an answer is for, if it still waits for one. */
+  async pending(provider: ProviderName, state: string): Promise<PendingFlow | FlowProblem> {
+    const flow = await this.#waiting(provider, state);
+    if (typeof flow === "string") return flow;
+    return {
+      provider,
+      label: flow.label,
+      startedBy: flow.startedBy.subject,
+      providerTitle: this.#options.providers[provider].title,
+      isOf: (token) => token !== undefined && isEqual(hashToken(token), flow.browserHash),
+    };
+  }
+
+  /** Takes the answer of the provider: once for each flow, whatever comes of it. */
+  async finish(
+    provider: ProviderName,
+    state: string,
+    answer: ProviderAnswer,
+    from: Omit<Origin, "caller">,
+  ): Promise<FlowResult> {
+    const flow = await this.#waiting(provider, state);
+    if (typeof flow === "string") return { status: flow };
+    const claimed = await this.#options.records.transact([claim(flow)]);
+    if (!claimed.done) return { status: "used" };
+    if ("error" in answer) return await this.#fail(flow, boundedCode(answer.error), from);
+    try {
+      return await this.#exchange(flow, state, answer, from);
+    } catch (error) {
+      // What was granted is lost; whoever waits for the flow should not wait for nothing.
+      await this.#fail(flow, "internal", from);
+      throw error;
+    }
+  }
+
+  /** What became of a flow, for the one who started it; throws `not_found` for everyone else. */
+  async status(state: string, caller: Caller): Promise<{ status: FlowStatus; credentialId: string | undefined }> {
+    const flow = await this.#find(state);
+    const isTheirs = flow?.startedBy.subject === caller.subject && flow.startedBy.kind === caller.kind;
+    if (flow === undefined || !isTheirs) throw new EngineError("not_found", "there is no such flow");
+    return { status: statusOf(flow), credentialId: flow.credentialId };
+  }
+
+  async #exchange(
+    flow: FlowRow,
+    state: string,
+    answer: AuthorizationAnswer,
+    from: Omit<Origin, "caller">,
+  ): Promise<FlowResult> {
+    const { credentials } = this.#options;
+    const { provider } = flow;
+    const { verifier, ...own } = flowSecrets.parse(
+      JSON.parse(open(this.#keyring(), subjectOf(flow.stateHash), flow.sealed)),
+    );
+    const ownApp = wholeApp(own);
+    const client = this.#client(provider, ownApp ?? this.#operatorsApp(provider));
+    const redirectUri = this.redirectUri(provider);
+    const outcome = await exchangeCode(client, answer, { redirectUri, state, verifier });
+    if (outcome.kind === "refused") return await this.#fail(flow, outcome.error, from);
+    if (outcome.kind === "unreachable") {
+      this.#options.log.warn({ provider, reason: outcome.reason }, "a provider's token endpoint did not answer");
+      return await this.#fail(flow, "provider_unreachable", from);
+    }
+    const value = grantOf(provider, ownApp, outcome.tokens);
+    if (value === undefined) return await this.#fail(flow, "invalid_tokens", from);
+    const caller: Caller = { ...flow.startedBy, role: "write" };
+    const metadata = { provider, data_source_type: flow.sourceType };
+    const { id } = await credentials.create({ label: flow.label, value, metadata }, { ...from, caller }, (id) => [
+      completion(flow, id),
+      this.#entry(flow, "ok", { provider, credential: id }, from),
+    ]);
+    return { status: "done", credentialId: id };
+  }
+
+  async #fail(flow: FlowRow, detail: string, from: Omit<Origin, "caller">): Promise<FlowResult> {
+    const { records, log } = this.#options;
+    const { provider } = flow;
+    log.info({ provider, detail, requestId: from.requestId }, "an OAuth flow failed");
+    await records.transact([failure(flow, detail), this.#entry(flow, "failed", { provider, detail }, from)]);
+    return { status: "failed", detail };
+  }
+
+  #entry(
+    { startedBy, provider }: FlowRow,
+    outcome: "ok" | "failed",
+    details: Readonly<Record<string, string>>,
+    from: Omit<Origin, "caller">,
+  ) {
+    const origin = { ...from, caller: startedBy };
+    return this.#options.audit.statement({ origin, action: "oauth.finish", target: provider, outcome, details });
+  }
+
+  async #find(state: string): Promise<FlowRow | undefined> {
+    return STATE.test(state) ? await findFlow(this.#options.records, hashToken(state)) : undefined;
+  }
+
+  async #waiting(provider: ProviderName, state: string): Promise<FlowRow | FlowProblem> {
+    const flow = await this.#find(state);
+    if (flow === undefined || flow.provider !== provider) return "unknown";
+    if (flow.status !== "pending") return "used";
+    return flow.isOver ? "expired" : flow;
+  }
+
+  #scopesOf({ provider: name, sourceType, scopes: wanted }: StartRequest): readonly string[] {
+    const { title, scopes, constantScopes, scopeStyle } = this.#options.providers[name];
+    const usual = Object.hasOwn(scopes, sourceType) ? scopes[sourceType] : undefined;
+    if (usual === undefined) {
+      const known = Object.keys(scopes).join(", ");
+      throw new EngineError("bad_request_body", `data_source_type: with ${title} it is one of: ${known}`);
+    }
+    if (wanted !== undefined && wanted.length > 0 && scopeStyle === undefined) {
+      throw new EngineError("bad_request_body", `scopes: ${title} has none`);
+    }
+    return [...new Set([...(wanted ?? usual), ...constantScopes])];
+  }
+
+  #client(name: ProviderName, app: OAuthApp) {
+    const { providers, clock } = this.#options;
+    return { provider: providers[name], app, clock };
+  }
+
+  #operatorsApp(name: ProviderName): OAuthApp {
+    const app = wholeApp(this.#options.apps[name]);
+    if (app !== undefined) return app;
+    const { title } = this.#options.providers[name];
+    throw new EngineError(
+      "not_configured",
+      `there is no app for ${title}: send client_id and client_secret, or set ${appOptionsOf(name)}`,
+    );
+  }
+
+  #keyring(): Keyring {
+    const { keyring } = this.#options;
+    if (keyring !== undefined) return keyring;
+    throw new EngineError("not_configured", "credentials need ENGINE_SECRET_KEY: 32 random bytes in base64");
+  }
+
+  /** 256 random bits in characters that a PKCE verifier may have too. */
+  #secret(): string {
+    return Buffer.from(this.#options.random.fill(new Uint8Array(SECRET_BYTES))).toString("base64url");
+  }
+}
+
+function statusOf({ status, isOver }: FlowRow): FlowStatus {
+  if (status === "pending") return isOver ? "expired" : "pending";
+  // The process that claimed it is gone.
+  if (status === "claimed") return isOver ? "failed" : "pending";
+  return status;
+}
+
+/** What the sealed secrets of a flow belong to. */
+function subjectOf(stateHash: string): string {
+  return `oauth flow ${stateHash}`;
+}
+
+function isEqual(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+}

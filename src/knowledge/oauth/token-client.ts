@@ -1,0 +1,182 @@
+import { z } from "zod";
+import type { ClientAuth, Configuration, CustomFetchOptions, TokenEndpointResponse } from "openid-client";
+import { reasonOf, textOf } from "../../auth/jwt/fetch-json.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Provider, TokenAnswer } from "./providers.ts";
+
+/**
+ * What is said to a provider, by the protocol as openid-client has it. What a provider answers holds secrets, and so may
+ * its words about an error: of a failure only a code gets out of here, or a sentence of this program.
+ */
+export type TokenClientOptions = { provider: Provider; app: OAuthApp; clock: Clock };
+
+/** An app that is registered with a provider. */
+export type OAuthApp = { readonly clientId: string; readonly clientSecret: string };
+
+export type Tokens = {
+  accessToken: string;
+  refreshToken: string | undefined;
+  scope: string | undefined;
+  /** From the moment when the request was sent, by this machine's clock. */
+  expiresAtMs: number | undefined;
+};
+
+/**
+ * - `refused`: the provider answered, with an error code of RFC 6749 §5.2 or one of its own.
+ * - `unreachable`: there was no answer, or none that means anything; asking again may help.
+ */
+export type TokenOutcome =
+  | { kind: "tokens"; tokens: Tokens }
+  | { kind: "refused"; error: string }
+  | { kind: "unreachable"; reason: string };
+
+const TIMEOUT_MS = 10_000;
+/** Ten years: a token that lasts longer is a mistake, and no date that can be written. */
+const MOST_MS = 10 * 365 * 86_400_000;
+
+export type AuthorizationRequest = {
+  redirectUri: string;
+  state: string;
+  scopes: readonly string[];
+  /** PKCE's; undefined where the provider does not know it. */
+  verifier: string | undefined;
+};
+
+/** The address at the provider to which the browser goes. */
+export async function authorizationUrl(
+  options: TokenClientOptions,
+  { redirectUri, state, scopes, verifier }: AuthorizationRequest,
+): Promise<string> {
+  const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
+  const { parameters, scopeStyle } = options.provider;
+  const challenge =
+    verifier === undefined
+      ? {}
+      : { code_challenge: await calculatePKCECodeChallenge(verifier), code_challenge_method: "S256" };
+  const asked =
+    scopeStyle === undefined || scopes.length === 0
+      ? {}
+      : { [scopeStyle.parameter]: scopes.join(scopeStyle.separator) };
+  const request = { ...parameters, ...asked, ...challenge, redirect_uri: redirectUri, state };
+  return buildAuthorizationUrl(await configurationOf(options), request).href;
+}
+
+/** What the provider sent the browser back with. */
+export type AuthorizationAnswer = { code: string; issuer: string | undefined };
+
+/** Exchanges a code for tokens. */
+export async function exchangeCode(
+  options: TokenClientOptions,
+  { code, issuer }: AuthorizationAnswer,
+  { redirectUri, state, verifier }: Omit<AuthorizationRequest, "scopes">,
+): Promise<TokenOutcome> {
+  const { authorizationCodeGrant } = await import("openid-client");
+  const answered = new URL(redirectUri);
+  answered.search = new URLSearchParams({ code, state, ...(issuer !== undefined && { iss: issuer }) }).toString();
+  const checks = { expectedState: state, ...(verifier !== undefined && { pkceCodeVerifier: verifier }) };
+  return await outcomeOf(options, (configuration) => authorizationCodeGrant(configuration, answered, checks));
+}
+
+/** Exchanges a refresh token for an access token, and maybe for another refresh token. */
+export async function refreshTokens(options: TokenClientOptions, refreshToken: string): Promise<TokenOutcome> {
+  const { refreshTokenGrant } = await import("openid-client");
+  return await outcomeOf(options, (configuration) => refreshTokenGrant(configuration, refreshToken));
+}
+
+async function outcomeOf(
+  options: TokenClientOptions,
+  ask: (configuration: Configuration) => Promise<TokenEndpointResponse>,
+): Promise<TokenOutcome> {
+  const { ClientError, ResponseBodyError } = await import("openid-client");
+  const askedAtMs = options.clock.nowMs();
+  try {
+    return { kind: "tokens", tokens: toTokens(await ask(await configurationOf(options)), askedAtMs) };
+  } catch (error) {
+    if (error instanceof ResponseBodyError) return { kind: "refused", error: boundedCode(error.error) };
+    if (!(error instanceof ClientError)) throw error;
+    const { cause } = error;
+    return { kind: "unreachable", reason: cause instanceof NoAnswer ? cause.message : error.message };
+  }
+}
+
+/** Messages hold nothing that the provider sent. */
+class NoAnswer extends Error {}
+
+/** What may be shown of an error code that came from outside. */
+export function boundedCode(code: string): string {
+  return /^[A-Za-z0-9_.-]{1,64}$/.test(code) ? code : "unknown_error";
+}
+
+function toTokens(body: TokenEndpointResponse, askedAtMs: number): Tokens {
+  const { expires_in: expiresInSecs } = body;
+  return {
+    accessToken: body.access_token,
+    refreshToken: body.refresh_token,
+    scope: body.scope,
+    expiresAtMs: expiresInSecs === undefined ? undefined : askedAtMs + Math.min(expiresInSecs * 1_000, MOST_MS),
+  };
+}
+
+async function configurationOf({ provider, app, clock }: TokenClientOptions): Promise<Configuration> {
+  const openid = await import("openid-client");
+  const { issuer, authorizationEndpoint, tokenEndpoint, clientAuthentication } = provider;
+  const server = { issuer, authorization_endpoint: authorizationEndpoint, token_endpoint: tokenEndpoint };
+  const authentication =
+    clientAuthentication === "post" ? openid.ClientSecretPost(app.clientSecret) : plainBasic(app.clientSecret);
+  const configuration = new openid.Configuration(server, app.clientId, {}, authentication);
+  configuration[openid.customFetch] = (url, request) => fetchTokens(provider, clock, url, request);
+  // `fetchTokens` has a limit by the clock that is passed in.
+  configuration.timeout = 0;
+  // A provider on this machine, of a test; all others are https.
+  if (tokenEndpoint.startsWith("http://")) openid.allowInsecureRequests(configuration);
+  return configuration;
+}
+
+/** As RFC 7617 has it. RFC 6749 §2.3.1 encodes both parts first, which providers take for a part of the name. */
+function plainBasic(clientSecret: string): ClientAuth {
+  return (_server, { client_id: clientId }, _body, headers) => {
+    headers.set("authorization", `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`);
+  };
+}
+
+async function fetchTokens(provider: Provider, clock: Clock, url: string, request: CustomFetchOptions) {
+  const abort = new AbortController();
+  const late = () => abort.abort(new Error(`no answer within ${TIMEOUT_MS} ms`));
+  const timer = clock.after(TIMEOUT_MS, late, { background: true });
+  try {
+    const { method, redirect } = request;
+    const response = await fetch(url, { method, redirect, signal: abort.signal, ...encoded(provider, request) });
+    const answer = { status: response.status, body: bodyIn(await textOf(response)) };
+    return responseOf(provider.standardized?.(answer) ?? answer);
+  } catch (error) {
+    if (error instanceof NoAnswer) throw error;
+    throw new NoAnswer(reasonOf(error));
+  } finally {
+    timer.cancel();
+  }
+}
+
+function encoded({ requestBody }: Provider, { headers, body }: CustomFetchOptions): { headers: Headers; body: string } {
+  const sent = new Headers(headers);
+  if (!(body instanceof URLSearchParams)) throw new Error("a token request is a form");
+  if (requestBody === "json") sent.set("content-type", "application/json");
+  return { headers: sent, body: requestBody === "json" ? JSON.stringify(Object.fromEntries(body)) : body.toString() };
+}
+
+function bodyIn(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
+  } catch {
+    // What the parsers say quotes the text.
+    throw new NoAnswer("the answer is not a JSON object");
+  }
+}
+
+/** Only members that are asked for here: an ID token, say, would have to be verified first. */
+function responseOf({ status, body }: TokenAnswer): Response {
+  const { access_token, refresh_token, token_type, scope, expires_in, error } = body;
+  const granted = { access_token, refresh_token: refresh_token ?? undefined, token_type: token_type ?? "bearer" };
+  const limits = { scope: scope ?? undefined, expires_in: expires_in ?? undefined };
+  const known = error === undefined ? { ...granted, ...limits } : { error };
+  return new Response(JSON.stringify(known), { status, headers: { "content-type": "application/json" } });
+}
