@@ -3,6 +3,8 @@ import { seededRandom } from "../../core/random.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ClientGoneError, type HttpRequest, type HttpResponse } from "./http.ts";
 import {
+  driverOf,
+  TRANSPORTS,
   bodyWithin,
   delay,
   eventually,
@@ -36,13 +38,16 @@ function endless() {
   return { seen, body };
 }
 
-describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (driver) => {
+describe.each(TRANSPORTS)("clients that leave or linger: %s", (transport) => {
+  const driver = driverOf(transport);
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
   it("aborts when the client leaves in the middle of its body", async () => {
     const results: unknown[] = [];
-    const { port, server } = await start(driver, async (request) => {
+    let begun = 0;
+    const { port, server } = await start(transport, async (request) => {
       const { signal } = request;
+      begun++;
       try {
         if (request.path === "/") await request.body(MIB);
         else for await (const piece of request.stream(MIB)) results.push(piece.length);
@@ -53,9 +58,11 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
     });
     for (const path of ["/", "/stream"]) {
       results.length = 0;
+      begun = 0;
       const raw = new RawClient(port);
       raw.send(post(1000).replace("/", path));
       raw.send("some");
+      await eventually(() => begun === 1);
       await delay(50);
       raw.socket.destroy();
       await eventually(() => results.length >= 2);
@@ -69,7 +76,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
     const { seen, body } = endless();
     let request: HttpRequest | undefined;
     let answer: ((response: HttpResponse) => void) | undefined;
-    const { port, server, failures } = await start(driver, (given) => {
+    const { port, server, failures } = await start(transport, (given) => {
       request = given;
       return new Promise((resolve) => {
         answer = resolve;
@@ -93,7 +100,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   it("pulls no more than a slow reader takes, and returns the iterator when it leaves", async () => {
     const { seen, body } = endless();
     let signal: AbortSignal | undefined;
-    const { port, failures } = await start(driver, async (request) => {
+    const { port, failures } = await start(transport, async (request) => {
       signal = request.signal;
       return { status: 200, headers: {}, body };
     });
@@ -119,7 +126,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   it("delivers every byte of a stream to a reader that stops and starts", { timeout: 30_000 }, async () => {
     const chunkBytes = 50_000;
     const chunks = 400;
-    const { port } = await start(driver, async () => ({
+    const { port } = await start(transport, async () => ({
       status: 200,
       headers: {},
       body: (async function* () {
@@ -148,7 +155,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   });
 
   it("delivers a large body to a reader that begins late", async () => {
-    const { port } = await start(driver, async () => ({ status: 200, headers: {}, body: new Uint8Array(30 * MIB) }));
+    const { port } = await start(transport, async () => ({ status: 200, headers: {}, body: new Uint8Array(30 * MIB) }));
     const raw = new RawClient(port, { reading: false });
     raw.send(GET);
     await delay(300);
@@ -159,7 +166,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   });
 
   it("tears the connection when a stream fails midway, and answers when it fails at first", async () => {
-    const { url, port, failures } = await start(driver, async (request) => ({
+    const { url, port, failures } = await start(transport, async (request) => ({
       status: 200,
       headers: {},
       body: (async function* () {
@@ -188,7 +195,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
     const gate = new Promise<void>((resolve) => {
       proceed = resolve;
     });
-    const { port } = await start(driver, async (request) => {
+    const { port } = await start(transport, async (request) => {
       for await (const piece of request.stream(128 * MIB)) {
         received += piece.length;
         await gate;
@@ -207,7 +214,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   });
 
   it("drops what a handler leaves of a streamed body", async () => {
-    const { port } = await start(driver, async (request) => {
+    const { port } = await start(transport, async (request) => {
       for await (const piece of request.stream(MIB)) return text(`first ${piece.length > 0}`);
       return text("empty");
     });
@@ -221,7 +228,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   });
 
   it("answers 408 to a body that stops or trickles", async () => {
-    const { port, server } = await start(driver, bodyWithin(MIB), { idleTimeoutMs: 400 });
+    const { port, server } = await start(transport, bodyWithin(MIB), { idleTimeoutMs: 400 });
     const silent = new RawClient(port);
     silent.send(post(1000));
     silent.send("begun");
@@ -244,7 +251,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
 
   it("does not hurry a handler that takes its time", async () => {
     const { url } = await start(
-      driver,
+      transport,
       async (request) => {
         await request.body(MIB);
         await delay(900);
@@ -258,7 +265,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   it("ends a connection whose client takes nothing of its response", async () => {
     const { seen, body } = endless();
     const { port, server } = await start(
-      driver,
+      transport,
       async (request) => ({ status: 200, headers: {}, body: request.path === "/" ? body : new Uint8Array(60 * MIB) }),
       { idleTimeoutMs: 400 },
     );
@@ -276,7 +283,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
     const random = seededRandom(7);
     const upTo = (n: number) => Math.floor(random.next() * n);
     const closed = { opened: 0, ended: 0 };
-    const { port, server, failures } = await start(driver, async (request) => {
+    const { port, server, failures } = await start(transport, async (request) => {
       if (request.path.endsWith("1")) await delay(upTo(10));
       let length = 0;
       if (request.path.startsWith("/stream")) for await (const piece of request.stream(MIB)) length += piece.length;
@@ -306,7 +313,7 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
         if (upTo(4) === 0) await delay(upTo(4));
       }
       await delay(upTo(30));
-      if (i % 5 === 0) raw.socket.resetAndDestroy();
+      if (i % 5 === 0) raw.reset();
       else raw.socket.destroy();
       await raw.closed;
     };
@@ -320,12 +327,13 @@ describe.each(["node", "uws"] as const)("clients that leave or linger: %s", (dri
   });
 });
 
-describe.each(["node", "uws"] as const)("drain: %s", (driver) => {
+describe.each(TRANSPORTS)("drain: %s", (transport) => {
+  const driver = driverOf(transport);
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
   it("finishes what is in flight, sends clients away and takes no new ones", async () => {
     let finish: (() => void) | undefined;
-    const { port, server } = await start(driver, async (request) => {
+    const { port, server } = await start(transport, async (request) => {
       if (request.path === "/slow") await new Promise<void>((resolve) => (finish = resolve));
       return text(`from ${request.path}`);
     });
@@ -353,7 +361,7 @@ describe.each(["node", "uws"] as const)("drain: %s", (driver) => {
   });
 
   it("gives up after its time", async () => {
-    const { port, server } = await start(driver, () => new Promise<HttpResponse>(() => undefined));
+    const { port, server } = await start(transport, () => new Promise<HttpResponse>(() => undefined));
     const raw = new RawClient(port);
     raw.send(GET);
     await delay(30);

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpRequest } from "./http.ts";
 import {
+  driverOf,
+  TRANSPORTS,
   bodyWithin,
   CHUNKED,
   delay,
@@ -19,11 +21,12 @@ afterEach(stopAll);
 
 const head = (bytes: number) => `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${"b".repeat(bytes)}\r\n\r\n`;
 
-describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
+describe.each(TRANSPORTS)("limits: %s", (transport) => {
+  const driver = driverOf(transport);
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
   it("answers 413 to an announced body at once, and keeps answering while it still comes", async () => {
-    const { port, server } = await start(driver, bodyWithin(1000));
+    const { port, server } = await start(transport, bodyWithin(1000));
     const raw = new RawClient(port);
     raw.send(post(64 * MIB));
     const received = await raw.until("body_too_large");
@@ -40,7 +43,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   });
 
   it("lets a client that first sends everything read the 413", async () => {
-    const { port } = await start(driver, bodyWithin(MIB));
+    const { port } = await start(transport, bodyWithin(MIB));
     const raw = new RawClient(port, { reading: false });
     raw.send(post(8 * MIB));
     raw.send(new Uint8Array(8 * MIB));
@@ -54,7 +57,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   });
 
   it("accepts the limit and refuses one byte more, announced or chunked", async () => {
-    const { port, url } = await start(driver, bodyWithin(300_000));
+    const { port, url } = await start(transport, bodyWithin(300_000));
     const send = (size: number) => fetch(url, { method: "POST", body: Buffer.alloc(size) });
     expect(await (await send(300_000)).text()).toBe("300000 bytes");
     expect((await send(300_001)).status).toBe(413);
@@ -71,7 +74,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
 
   it("tells how a chunked body grows before it takes the memory, and nothing of an announced one", async () => {
     const told: number[] = [];
-    const { port, url } = await start(driver, async (request) => {
+    const { port, url } = await start(transport, async (request) => {
       const body = await request.body(MIB, { onGrow: (sizeBytes) => told.push(sizeBytes) });
       return text(`${body.length} bytes`);
     });
@@ -89,7 +92,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   });
 
   it("stops reading a body that may not grow, answers, and says why", async () => {
-    const { port, url, server } = await start(driver, async (request) => {
+    const { port, url, server } = await start(transport, async (request) => {
       try {
         const body = await request.body(64 * MIB, {
           onGrow: (sizeBytes) => {
@@ -112,7 +115,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   });
 
   it("keeps a connection whose small body nobody wanted, and ends one that would have to take much", async () => {
-    const { port } = await start(driver, async (request) => text(`at ${request.path}`, 401));
+    const { port } = await start(transport, async (request) => text(`at ${request.path}`, 401));
     const raw = new RawClient(port);
     raw.send(post(1000));
     await raw.until("at /");
@@ -130,7 +133,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   });
 
   it("asks for the body with 100 Continue", async () => {
-    const { port } = await start(driver, async (request) => {
+    const { port } = await start(transport, async (request) => {
       if (request.path === "/unread") return text("unread", 401);
       return bodyWithin(1000)(request);
     });
@@ -152,7 +155,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
   });
 
   it("answers 431 to a head that is too large", async () => {
-    const { port } = await start(driver, async () => text("ok"), { maxHeaderBytes: 8_000 });
+    const { port } = await start(transport, async () => text("ok"), { maxHeaderBytes: 8_000 });
     const fits = new RawClient(port);
     fits.send(head(7_000));
     await fits.until("ok");
@@ -187,7 +190,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
     ["garbage", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n"],
   ])("refuses framing that can be read in two ways: %s", async (_what, request) => {
     const served: string[] = [];
-    const { port } = await start(driver, async (request: HttpRequest) => {
+    const { port } = await start(transport, async (request: HttpRequest) => {
       served.push(request.path);
       return bodyWithin(1000)(request);
     });
@@ -205,7 +208,7 @@ describe.each(["node", "uws"] as const)("limits: %s", (driver) => {
 
   it("serves nothing behind a CR that is not a line break", async () => {
     const served: string[] = [];
-    const { port } = await start(driver, async (request) => text(`${served.push(request.path)}`));
+    const { port } = await start(transport, async (request) => text(`${served.push(request.path)}`));
     const raw = new RawClient(port);
     raw.send(
       "GET / HTTP/1.1\r\nHost: a\r\nX-A: b\rGET /smuggled HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n",

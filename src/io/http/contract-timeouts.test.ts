@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import {
+  driverOf,
+  TRANSPORTS,
   bodyWithin,
   CHUNKED,
   delay,
@@ -17,11 +19,12 @@ import {
 // These wait for seconds, so they do it at the same time.
 afterAll(stopAll);
 
-describe.concurrent.each(["node", "uws"] as const)("time limits: %s", (driver) => {
+describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
+  const driver = driverOf(transport);
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
   it("ends a connection that goes on sending after its last answer", { timeout: 20_000 }, async () => {
-    const { port } = await start(driver, bodyWithin(1000));
+    const { port } = await start(transport, bodyWithin(1000));
     const raw = new RawClient(port);
     raw.send(CHUNKED);
     const startedMs = performance.now();
@@ -36,7 +39,7 @@ describe.concurrent.each(["node", "uws"] as const)("time limits: %s", (driver) =
   });
 
   it("ends connections that send their head too slowly, or nothing", { timeout: 30_000 }, async () => {
-    const { port } = await start(driver, async () => text("ok"), { headersTimeoutMs: 400, idleTimeoutMs: 400 });
+    const { port } = await start(transport, async () => text("ok"), { headersTimeoutMs: 400, idleTimeoutMs: 400 });
     const slow = new RawClient(port);
     const nothing = new RawClient(port);
     const kept = new RawClient(port);
@@ -57,7 +60,7 @@ describe.concurrent.each(["node", "uws"] as const)("time limits: %s", (driver) =
     // Longer than uWebSockets.js waits of its own accord.
     const longMs = 14_000;
     const { port } = await start(
-      driver,
+      transport,
       async (request) => {
         if (request.path === "/late") await delay(100);
         const taken = (await request.body(MIB)).length;

@@ -3,7 +3,18 @@ import { Agent, request as undiciRequest } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HttpRequest, HttpResponse } from "./http.ts";
 import { createHttpServer } from "./create.ts";
-import { MIB, RawClient, renderError, start, stopAll, text, uwsProblem } from "./test-kit.ts";
+import {
+  driverOf,
+  eventually,
+  TRANSPORTS,
+  MIB,
+  RawClient,
+  renderError,
+  start,
+  stopAll,
+  text,
+  uwsProblem,
+} from "./test-kit.ts";
 
 afterEach(stopAll);
 
@@ -12,12 +23,13 @@ if (uwsProblem !== undefined) process.stderr.write(`tests of the uws driver are 
 const digest = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 const echoDigest = async (request: HttpRequest) => text(digest(await request.body(80 * MIB)));
 
-describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) => {
+describe.each(TRANSPORTS)("requests and responses: %s", (transport) => {
+  const driver = driverOf(transport);
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
   it("gives the request as it was sent", async () => {
     let seen: unknown;
-    const { url, port } = await start(driver, async (request) => {
+    const { url, port } = await start(transport, async (request) => {
       const { method, path, query, remoteAddress } = request;
       seen = { method, path, query, remoteAddress, a: request.header("x-a"), none: request.header("x-none") };
       return text("ok");
@@ -47,7 +59,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
       "/nocontent": { status: 204, headers: { Allow: "GET" } },
       "/odd": text("odd", 299),
     };
-    const { url, port } = await start(driver, async (request) => bodies[request.path] ?? text("?"));
+    const { url, port } = await start(transport, async (request) => bodies[request.path] ?? text("?"));
     const created = await fetch(`${url}/text`);
     expect([created.status, created.statusText, await created.text()]).toEqual([201, "Created", "größer"]);
     expect(created.headers.get("content-length")).toBe("8");
@@ -73,7 +85,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
         return: async () => ({ done: true as const, value: returned++ }),
       }),
     };
-    const { port } = await start(driver, async (request) => {
+    const { port } = await start(transport, async (request) => {
       if (request.path === "/given") return { status: 200, headers: { "Content-Length": "1234" } };
       return request.path === "/stream" ? { status: 200, headers: {}, body: stream } : text("hello");
     });
@@ -92,7 +104,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("refuses to send a header with a line break, or none of the handler's answers", async () => {
-    const { url } = await start(driver, async (request) => {
+    const { url } = await start(transport, async (request) => {
       if (request.path === "/name") return { status: 200, headers: { "X A": "b" }, body: "x" };
       if (request.path === "/value") return { status: 200, headers: { "X-A": "b\r\nSet-Cookie: evil" }, body: "x" };
       throw new Error("handler failed");
@@ -105,14 +117,14 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it.each([0, 1, MIB, 64 * MIB])("takes a body of %i bytes whole", async (sizeBytes) => {
-    const { url } = await start(driver, echoDigest);
+    const { url } = await start(transport, echoDigest);
     const body = Buffer.alloc(sizeBytes, randomBytes(9973));
     const response = await fetch(url, { method: "POST", body });
     expect(await response.text()).toBe(digest(body));
   });
 
   it("takes a body that the handler asks for late", async () => {
-    const { url } = await start(driver, async (request) => {
+    const { url } = await start(transport, async (request) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       const body = await request.body(20 * MIB);
       expect(body.byteOffset).toBe(0);
@@ -126,7 +138,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("takes chunked bodies, whole and in pieces", async () => {
-    const { url, port } = await start(driver, async (request) => {
+    const { url, port } = await start(transport, async (request) => {
       if (request.path === "/whole") return echoDigest(request);
       const hash = createHash("sha256");
       for await (const piece of request.stream(20 * MIB)) hash.update(piece);
@@ -150,7 +162,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("lets a body be taken once, and a GET have none", async () => {
-    const { url } = await start(driver, async (request) => {
+    const { url } = await start(transport, async (request) => {
       const first = await request.body(10);
       await expect(request.body(10)).rejects.toThrow("already taken");
       return text(`${first.length}`);
@@ -160,7 +172,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("streams a response, and survives one that is empty", async () => {
-    const { url, port } = await start(driver, async (request) => ({
+    const { url, port } = await start(transport, async (request) => ({
       status: 200,
       headers: { "Content-Type": "application/x-ndjson" },
       body: (async function* () {
@@ -182,7 +194,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
 
   it("sends large bodies intact", async () => {
     const body = randomBytes(20 * MIB);
-    const { url } = await start(driver, async () => ({ status: 200, headers: {}, body }));
+    const { url } = await start(transport, async () => ({ status: 200, headers: {}, body }));
     const response = await fetch(url);
     expect(response.headers.get("content-length")).toBe(`${body.length}`);
     expect(digest(new Uint8Array(await response.arrayBuffer()))).toBe(digest(body));
@@ -191,10 +203,10 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   it("serves 200 requests at once, and many on one connection", async () => {
     let most = 0;
     let now = 0;
-    const { url } = await start(driver, async (request) => {
+    const { url } = await start(transport, async (request) => {
       most = Math.max(most, ++now);
       const body = await request.body(MIB);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await eventually(() => most === 200);
       now--;
       return text(`${request.query}:${body.length}`);
     });
@@ -216,7 +228,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("answers pipelined requests in order when nothing has to be waited for", async () => {
-    const { port } = await start(driver, async (request) => text(`<${request.path}>`));
+    const { port } = await start(transport, async (request) => text(`<${request.path}>`));
     const raw = new RawClient(port);
     raw.send(Array.from({ length: 50 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: a\r\n\r\n`).join(""));
     const received = await raw.until("</49>");
@@ -224,7 +236,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("never mixes up pipelined requests that wait", async () => {
-    const { port } = await start(driver, async (request) => {
+    const { port } = await start(transport, async (request) => {
       await new Promise((resolve) => setTimeout(resolve, request.path === "/0" ? 60 : 10));
       return text(`<${request.path}>`);
     });
@@ -241,7 +253,7 @@ describe.each(["node", "uws"] as const)("requests and responses: %s", (driver) =
   });
 
   it("says why it can't listen", async () => {
-    const { port } = await start(driver, async () => text("ok"));
+    const { port } = await start(transport, async () => text("ok"));
     const options = { handler: async () => text("ok"), renderError, maxHeaderBytes: 16_384 };
     const second = createHttpServer({ ...options, driver, headersTimeoutMs: 1_000, idleTimeoutMs: 1_000 });
     await expect(second.listen({ host: "127.0.0.1", port })).rejects.toMatchObject({ code: "EADDRINUSE" });

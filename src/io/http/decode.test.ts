@@ -11,6 +11,7 @@ const ROWS = Buffer.from(Array.from({ length: 20_000 }, (_, i) => `{"n":${i},"s"
 /** A request with that body; what a driver does with limits is the contract's to test. */
 function request(coding: string | undefined, encoded: Uint8Array): HttpRequest {
   return {
+    scheme: "http",
     method: "POST",
     path: "/",
     query: "",

@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
+import type { TlsPair } from "./tls.ts";
 
 /**
  * HTTP, as the rest of the program sees it. Two drivers serve this port: `uws.ts` (uWebSockets.js, where its binary
@@ -15,8 +16,10 @@ import type { Clock } from "../../core/clock.ts";
  * the answer. What the body's sender may do: be silent for `idleTimeoutMs`, or slower than
  * `MIN_BODY_BYTES_PER_SEC` on average after that time; then reading it rejects with `request_timeout`.
  *
+ * Over TLS a client that ends its direction of the connection has left.
+ *
  * Where uWebSockets.js leaves no choice, the `uws` driver differs from `node`:
- * - The time for the request head, and between requests, is 10 s (±2 s), whatever the options say.
+ * - The time for a TLS handshake, for the request head, and between requests, is 10 s (±2 s), whatever the options say.
  * - A malformed request, HTTP/1.0 and more than 100 headers are answered in uWebSockets' own words, without
  *   `renderError`; a head that isn't complete in time ends the connection without an answer.
  * - `100 Continue` goes out as soon as the head is read, so a body that is too large gets its 413 after it.
@@ -35,9 +38,16 @@ export interface HttpServer {
   drain(timeoutMs: number): Promise<void>;
   /** Closes everything at once. */
   close(): Promise<void>;
+  /**
+   * Of a server with TLS: connections that are opened from here on get that certificate, those that are open keep theirs.
+   * Throws, and changes nothing, when it cannot be used.
+   */
+  useTlsPair(pair: TlsPair): void;
 }
 
 export interface HttpRequest {
+  /** `https` where this server itself speaks TLS. */
+  readonly scheme: "http" | "https";
   /** Upper case. */
   readonly method: string;
   /** The path as sent (not percent-decoded), without the query string. */
@@ -109,6 +119,8 @@ export type HttpServerOptions = {
   idleTimeoutMs: number;
   /** Told of what nobody else can be told: a response body that failed when part of it was sent. */
   reportFailure?: (error: unknown) => void;
+  /** The server speaks TLS with it, and nothing else. */
+  tls?: TlsPair;
   /** The system's unless given. */
   clock?: Clock;
 };

@@ -32,6 +32,7 @@ export type NodeServerState = {
 
 /** One request and its answer. */
 export class NodeExchange implements HttpRequest, BodySource, Watched {
+  readonly scheme: "http" | "https";
   readonly method: string;
   readonly path: string;
   readonly query: string;
@@ -53,6 +54,7 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     this.#awaitsContinue = awaitsContinue;
     const url = utf8Header(message.url ?? "/");
     const question = url.indexOf("?");
+    this.scheme = state.options.tls === undefined ? "http" : "https";
     this.method = message.method ?? "GET";
     this.path = question < 0 ? url : url.slice(0, question);
     this.query = question < 0 ? "" : url.slice(question + 1);

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { systemClock, type Clock } from "../../core/clock.ts";
@@ -7,6 +8,7 @@ import { LINGER_MS, type HttpResponse, type HttpServer, type HttpServerOptions }
 import { InFlight } from "./in-flight.ts";
 import { NodeExchange, type NodeServerState } from "./node-exchange.ts";
 import { prepareResponse } from "./response.ts";
+import { MIN_TLS_VERSION, TLS_CIPHERS, type TlsPair } from "./tls.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** The driver on `node:http`: for every platform, and the one whose behaviour the other is measured by. */
@@ -14,7 +16,9 @@ export class NodeHttpServer implements HttpServer {
   readonly driver = "node";
   readonly #options: HttpServerOptions;
   readonly #clock: Clock;
-  readonly #server: Server;
+  readonly #server: Server | TlsServer;
+  /** Connections whose handshake is done. */
+  readonly #secured = new WeakSet<Duplex>();
   readonly #state: NodeServerState;
 
   constructor(options: HttpServerOptions) {
@@ -60,9 +64,36 @@ export class NodeHttpServer implements HttpServer {
     if (wasOpen) await closed;
   }
 
-  #create(): Server {
+  useTlsPair(pair: TlsPair): void {
+    if (!("setSecureContext" in this.#server)) throw new Error("the server was made without TLS");
+    this.#server.setSecureContext(secureContextOf(pair));
+  }
+
+  #create(): Server | TlsServer {
+    const { idleTimeoutMs, tls } = this.#options;
+    const server = tls === undefined ? createServer(this.#settings()) : this.#createTls(tls);
+    server.timeout = idleTimeoutMs;
+    server.on("request", (message, response) => this.#accept(message, response, false));
+    server.on("checkContinue", (message, response) => this.#accept(message, response, true));
+    server.on("clientError", (error, socket) => this.#clientError(error, socket));
+    server.on("timeout", (socket: Socket) => this.#timeout(socket));
+    return server;
+  }
+
+  #createTls(pair: TlsPair): TlsServer {
+    const { headersTimeoutMs } = this.#options;
+    const server = createTlsServer({
+      ...this.#settings(),
+      ...secureContextOf(pair),
+      handshakeTimeout: headersTimeoutMs,
+    });
+    server.on("secureConnection", (socket) => this.#secured.add(socket));
+    return server;
+  }
+
+  #settings(): ServerOptions {
     const { maxHeaderBytes, headersTimeoutMs, idleTimeoutMs } = this.#options;
-    const server = createServer({
+    return {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: headersTimeoutMs,
       // The body's time is kept by RequestBody, which knows whether anybody waits for it.
@@ -72,13 +103,7 @@ export class NodeHttpServer implements HttpServer {
       keepAliveTimeout: idleTimeoutMs,
       connectionsCheckingInterval: Math.max(10, Math.min(1_000, headersTimeoutMs / 4)),
       highWaterMark: 256 * 1024,
-    });
-    server.timeout = idleTimeoutMs;
-    server.on("request", (message, response) => this.#accept(message, response, false));
-    server.on("checkContinue", (message, response) => this.#accept(message, response, true));
-    server.on("clientError", (error, socket) => this.#clientError(error, socket));
-    server.on("timeout", (socket: Socket) => this.#timeout(socket));
-    return server;
+    };
   }
 
   #accept(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
@@ -97,6 +122,11 @@ export class NodeHttpServer implements HttpServer {
   /** A request that node's parser refused, before or in its body. */
   #clientError(error: Error, socket: Duplex): void {
     const code = systemCodeOf(error);
+    if (this.#options.tls !== undefined && !this.#secured.has(socket)) {
+      // No handshake: there is no way to say anything that its other side could read.
+      socket.destroy();
+      return;
+    }
     if (code === "ECONNRESET" || code === "HPE_INVALID_EOF_STATE") {
       // Not malformed: the client left before it was done.
       socket.destroy();
@@ -122,6 +152,10 @@ export class NodeHttpServer implements HttpServer {
     const timer = this.#clock.after(LINGER_MS, () => socket.destroy(), { background: true });
     socket.once("close", () => timer.cancel());
   }
+}
+
+function secureContextOf({ cert, key }: TlsPair) {
+  return { cert, key, minVersion: MIN_TLS_VERSION, ciphers: TLS_CIPHERS } as const;
 }
 
 function asEngineError(error: Error, maxHeaderBytes: number): EngineError {

@@ -1,9 +1,12 @@
 /** For the tests of this folder: servers on a free port, and a client that sends bytes as they are. */
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { createHttpServer } from "./create.ts";
 import type { HttpHandler, HttpResponse, HttpServer, HttpServerOptions } from "./http.ts";
+import { certificateFolder, makeCertificate, trustCertificate } from "./tls.test-kit.ts";
+import { readTlsPair, type TlsPair } from "./tls.ts";
 import { loadUws } from "./uws-library.ts";
 
 export const MIB = 1024 * 1024;
@@ -20,14 +23,37 @@ export const uwsProblem = ((): string | undefined => {
   }
 })();
 
+/** Each driver, without and with TLS. */
+export const TRANSPORTS = ["node", "uws", "node over TLS", "uws over TLS"] as const;
+export type Transport = (typeof TRANSPORTS)[number];
+
+export function driverOf(transport: Transport): "node" | "uws" {
+  return transport.startsWith("node") ? "node" : "uws";
+}
+
+let tlsPair: TlsPair | undefined;
+
+/** One for all tests of a file, which its clients take. */
+function testTlsPair(): TlsPair {
+  if (tlsPair === undefined) {
+    tlsPair = readTlsPair(makeCertificate(certificateFolder(), "server"));
+    trustCertificate(tlsPair.cert);
+  }
+  return tlsPair;
+}
+
 const running = new Set<HttpServer>();
+/** Those of servers with TLS. */
+const tlsPorts = new Set<number>();
 
 export async function start(
-  driver: "uws" | "node",
+  transport: Transport,
   handler: HttpHandler,
   options: Partial<HttpServerOptions> = {},
 ): Promise<TestServer> {
+  const driver = driverOf(transport);
   const failures: unknown[] = [];
+  const tls = options.tls ?? (transport.endsWith("TLS") ? testTlsPair() : undefined);
   const server = createHttpServer({
     driver,
     handler,
@@ -37,10 +63,13 @@ export async function start(
     headersTimeoutMs: 5_000,
     idleTimeoutMs: 5_000,
     ...options,
+    ...(tls === undefined ? {} : { tls }),
   });
   running.add(server);
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
-  return { server, port, url: `http://127.0.0.1:${port}`, failures };
+  if (tls === undefined) tlsPorts.delete(port);
+  else tlsPorts.add(port);
+  return { server, port, url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`, failures };
 }
 
 export async function stopAll(): Promise<void> {
@@ -79,6 +108,8 @@ export function bodyWithin(limitBytes: number): HttpHandler {
 /** A connection that sends and shows bytes as they are. */
 export class RawClient {
   readonly socket: Socket;
+  /** What lies under the socket; the same without TLS. */
+  readonly #connection: Socket;
   readonly closed: Promise<void>;
   received = "";
   receivedBytes = 0;
@@ -86,7 +117,8 @@ export class RawClient {
   #changed: (() => void)[] = [];
 
   constructor(port: number, options: { reading: boolean } = { reading: true }) {
-    this.socket = connect({ port, host: "127.0.0.1" });
+    this.#connection = connect({ port, host: "127.0.0.1" });
+    this.socket = tlsPorts.has(port) ? connectTls({ socket: this.#connection }) : this.#connection;
     // Resets are part of what is tested.
     this.socket.on("error", () => undefined);
     this.closed = new Promise((resolve) => {
@@ -111,6 +143,12 @@ export class RawClient {
 
   send(data: string | Uint8Array): void {
     this.socket.write(data);
+  }
+
+  /** Leaves as a process does that is killed with bytes unread. */
+  reset(): void {
+    this.#connection.resetAndDestroy();
+    this.socket.destroy();
   }
 
   /** Resolves when what was received contains `needle`; rejects when the connection closed without it. */

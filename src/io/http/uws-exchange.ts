@@ -37,6 +37,7 @@ const REARM_MS = 3_000;
  * answer is complete or the connection closed.
  */
 export class UwsExchange implements HttpRequest, BodySource, Watched {
+  readonly scheme: "http" | "https";
   readonly method: string;
   readonly path: string;
   readonly query: string;
@@ -61,6 +62,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   constructor(state: UwsServerState, native: UwsResponse, request: UwsRequest) {
     this.#state = state;
     this.#native = native;
+    this.scheme = state.options.tls === undefined ? "http" : "https";
     this.method = request.getCaseSensitiveMethod();
     this.path = request.getUrl();
     this.query = request.getQuery() ?? "";

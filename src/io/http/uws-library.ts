@@ -4,6 +4,8 @@ import { messageOf } from "../../core/errors.ts";
 /** The part of uWebSockets.js (20.51 and later) that this driver uses. */
 export interface UwsLibrary {
   App(): UwsApp;
+  /** Reads the files; throws "App construction failed", whatever the reason. At least TLS 1.2. */
+  SSLApp(options: { cert_file_name: string; key_file_name: string; ssl_ciphers: string }): UwsApp;
   us_listen_socket_close(socket: UwsListenSocket): void;
   us_socket_local_port(socket: UwsListenSocket): number;
   /** `silent` leaves out the `uWebSockets` response header. */
@@ -13,11 +15,20 @@ export interface UwsLibrary {
 
 export type UwsListenSocket = { readonly nativeListenSocket: unique symbol };
 
+export type UwsAppDescriptor = { readonly nativeApp: unique symbol };
+
 export interface UwsApp {
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp;
   listen(host: string, port: number, options: number, callback: (socket: UwsListenSocket | false) => void): UwsApp;
   /** Closes the listening socket and every connection at once. */
   close(): UwsApp;
+  /**
+   * What this app accepts from here on is handed to the other one, which must be of the same kind; to each in turn when
+   * there are several.
+   */
+  addChildAppDescriptor(app: UwsAppDescriptor): UwsApp;
+  removeChildAppDescriptor(app: UwsAppDescriptor): UwsApp;
+  getDescriptor(): UwsAppDescriptor;
 }
 
 /** Valid only until the route handler returns. */

@@ -3,6 +3,7 @@ import { systemClock, type Clock } from "../../core/clock.ts";
 import type { HttpServer, HttpServerOptions } from "./http.ts";
 import { InFlight } from "./in-flight.ts";
 import { UwsExchange, type UwsServerState } from "./uws-exchange.ts";
+import { isStillThere, TLS_1_2_CIPHERS, type TlsPair } from "./tls.ts";
 import type { UwsApp, UwsLibrary, UwsListenSocket, UwsRequest, UwsResponse } from "./uws-library.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -11,7 +12,10 @@ export class UwsHttpServer implements HttpServer {
   readonly driver = "uws";
   readonly #clock: Clock;
   readonly #library: UwsLibrary;
+  /** Listens. With TLS it answers nothing: see `useTlsPair`. */
   readonly #app: UwsApp;
+  /** With TLS, one for each certificate that was served; the last gets new connections. */
+  readonly #tlsApps: UwsApp[] = [];
   readonly #state: UwsServerState;
   #listenSocket: UwsListenSocket | undefined;
   #closed = false;
@@ -27,7 +31,11 @@ export class UwsHttpServer implements HttpServer {
       draining: false,
       primed: false,
     };
-    this.#app = library.App().any("/*", (response, request) => this.#accept(response, request));
+    if (options.tls === undefined) this.#app = this.#answering(library.App());
+    else {
+      this.#app = secureApp(library, options.tls);
+      this.useTlsPair(options.tls);
+    }
   }
 
   async listen(address: { host: string; port: number }): Promise<{ host: string; port: number }> {
@@ -52,9 +60,27 @@ export class UwsHttpServer implements HttpServer {
       this.#state.draining = true;
       this.#state.watchdog.stop();
       this.#stopListening();
-      this.#app.close();
+      for (const app of [this.#app, ...this.#tlsApps]) app.close();
     }
     return Promise.resolve();
+  }
+
+  /**
+   * An app has one certificate for good. So one app listens, as long as the server does, and hands each connection that
+   * it has accepted to another one, which makes the handshake and answers; that is the one which is changed. Those before
+   * stay for the connections that they have. No connection is lost, not even one that waits to be accepted.
+   */
+  useTlsPair(pair: TlsPair): void {
+    if (this.#state.options.tls === undefined) throw new Error("the server was made without TLS");
+    const former = this.#tlsApps.at(-1);
+    const next = this.#answering(secureApp(this.#library, pair));
+    if (former !== undefined) this.#app.removeChildAppDescriptor(former.getDescriptor());
+    this.#app.addChildAppDescriptor(next.getDescriptor());
+    this.#tlsApps.push(next);
+  }
+
+  #answering(app: UwsApp): UwsApp {
+    return app.any("/*", (response, request) => this.#accept(response, request));
   }
 
   #stopListening(): void {
@@ -66,6 +92,18 @@ export class UwsHttpServer implements HttpServer {
   #accept(response: UwsResponse, request: UwsRequest): void {
     new UwsExchange(this.#state, response, request).run();
   }
+}
+
+/** The library reads the files itself: what it has read must be what was checked. */
+function secureApp(library: UwsLibrary, pair: TlsPair): UwsApp {
+  const { certPath, keyPath } = pair.files;
+  const app = library.SSLApp({
+    cert_file_name: certPath,
+    key_file_name: keyPath,
+    ssl_ciphers: TLS_1_2_CIPHERS,
+  });
+  if (!isStillThere(pair)) throw new Error("the TLS certificate or its key changed while it was read");
+  return app;
 }
 
 /** uWebSockets.js doesn't say why it can't bind; node does when asked to do the same. */

@@ -31,13 +31,18 @@ export const ENDINGS = ["answered", "cut", "unreachable", "broken", "cancelled"]
 
 export type Ending = (typeof ENDINGS)[number];
 
+/** Bytes of the bodies of one try. */
+export type Passed = { outBytes: number; inBytes: number };
+
+type OnEnd = (ending: Ending, passed: Passed) => void;
+
 /**
  * Sends a request over a connection of the pool, which takes as much of the body as the peer does. `onEnd` is called
  * once, when the peer is done with it.
  * @returns as soon as the answer begins, or it is certain that it will not. Rejects with the reason of the signal, and with
  * `bad_request` for a request that HTTP has no room for.
  */
-export function send(pool: Dispatcher, outgoing: Outgoing, onEnd: (ending: Ending) => void): Promise<Try> {
+export function send(pool: Dispatcher, outgoing: Outgoing, onEnd: OnEnd): Promise<Try> {
   const exchange = new Exchange(outgoing, onEnd);
   exchange.start(pool);
   return exchange.result;
@@ -45,14 +50,15 @@ export function send(pool: Dispatcher, outgoing: Outgoing, onEnd: (ending: Endin
 
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #outgoing: Outgoing;
-  readonly #onEnd: (ending: Ending) => void;
+  readonly #onEnd: OnEnd;
   readonly #sending: BodyAttempt | undefined;
   readonly #outcome = Promise.withResolvers<Try>();
   #controller: Dispatcher.DispatchController | undefined;
   #received: ReceivedBody | undefined;
+  #receivedBytes = 0;
   #ended = false;
 
-  constructor(outgoing: Outgoing, onEnd: (ending: Ending) => void) {
+  constructor(outgoing: Outgoing, onEnd: OnEnd) {
     this.#outgoing = outgoing;
     this.#onEnd = onEnd;
     this.#sending = outgoing.body?.attempt();
@@ -95,6 +101,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.#receivedBytes += piece.length;
     this.#received?.push(piece);
   }
 
@@ -136,7 +143,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#ended = true;
     this.#outgoing.signal.removeEventListener("abort", this.#cancel);
     this.#sending?.stop();
-    this.#onEnd(ending);
+    this.#onEnd(ending, { outBytes: this.#sending?.sentBytes ?? 0, inBytes: this.#receivedBytes });
   }
 }
 

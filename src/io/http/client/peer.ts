@@ -5,7 +5,7 @@ import { messageOf } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Random } from "../../../core/random.ts";
-import { ENDINGS, send, type Ending, type Outgoing, type Try } from "./exchange.ts";
+import { ENDINGS, send, type Ending, type Outgoing, type Passed, type Try } from "./exchange.ts";
 
 /** How often, how long and how many times. */
 export type PeerTimes = {
@@ -108,7 +108,12 @@ export class Peer {
   /** See `send` of `exchange.ts`. The path is below the peer's own. */
   async send(outgoing: Outgoing): Promise<Try> {
     this.#count(1);
-    const onEnd = (ending: Ending): void => this.#count(-1, ending);
+    const onEnd = (ending: Ending, { outBytes, inBytes }: Passed): void => {
+      this.#count(-1, ending);
+      const { metrics, upstream } = this.#ports;
+      metrics.edgeBytes.inc({ upstream, direction: "out" }, outBytes);
+      metrics.edgeBytes.inc({ upstream, direction: "in" }, inBytes);
+    };
     const result = await send(this.#pool, { ...outgoing, path: this.#basePath + outgoing.path }, onEnd);
     if (result.kind === "answered") this.#failures = 0;
     else if (result.kind === "unreachable") this.#failed(messageOf(result.error));

@@ -27,6 +27,8 @@ export class ReplayBudget {
 
 /** A body as one try sends it. */
 export type BodyAttempt = AsyncIterable<Uint8Array> & {
+  /** What was given to the other side so far. */
+  readonly sentBytes: number;
   /** Nothing more is sent, nor is the body ended: an answer has begun, and the other side wants no more of it. */
   hold(): void;
   /** Ends the try; whoever waits for more of the body gets an error. */
@@ -73,6 +75,7 @@ export class ReplayableBody {
 
   attempt(): BodyAttempt {
     let at = 0;
+    let sentBytes = 0;
     let held = false;
     let stopped: Error | undefined;
     let wake: ((reason: Error) => void) | undefined;
@@ -81,6 +84,7 @@ export class ReplayableBody {
       const kept = held ? undefined : this.#kept[at];
       if (kept !== undefined) {
         at++;
+        sentBytes += kept.length;
         return { done: false, value: kept };
       }
       const step = await new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
@@ -92,6 +96,7 @@ export class ReplayableBody {
         if (!held) this.#pull().then(deliver, reject);
       });
       at++;
+      sentBytes += step.value?.length ?? 0;
       return step;
     };
     const stop = (): void => {
@@ -99,6 +104,9 @@ export class ReplayableBody {
       wake?.(stopped);
     };
     return {
+      get sentBytes() {
+        return sentBytes;
+      },
       hold: () => {
         held = true;
       },

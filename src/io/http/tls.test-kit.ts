@@ -1,0 +1,29 @@
+/** For tests with TLS: certificates that are made when they are wanted. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import type { TlsFiles } from "./tls.ts";
+
+/** A folder for certificates, gone when the process ends. */
+export function certificateFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "engine-tls-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A certificate for `localhost` and 127.0.0.1 that has signed itself; `name` is its subject and names its files. */
+export function makeCertificate(folder: string, name: string, more: readonly string[] = []): TlsFiles {
+  const files = { certPath: join(folder, `${name}.crt`), keyPath: join(folder, `${name}.key`) };
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", files.keyPath];
+  const names = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const args = ["req", "-x509", ...key, "-out", files.certPath, ...names, "-days", "2", ...more];
+  execFileSync("openssl", args, { stdio: "pipe" });
+  return files;
+}
+
+/** Has the clients of this process take a certificate that nobody else has signed. */
+export function trustCertificate(cert: string): void {
+  setDefaultCACertificates([...getCACertificates("default"), cert]);
+}

@@ -1,0 +1,171 @@
+import { jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
+
+/** A request that a route takes, and what it answers to those who may send it. */
+export type Sample = {
+  /** Made anew after each call that was let in: it may have used up what the request is about. */
+  request: (world: World) => TestRequest | Promise<TestRequest>;
+  /** Undefined stands for anyone, of routes that ask for no role. */
+  answer: (caller: TestCaller | undefined) => number;
+  /** Whoever was let in must sign in again. */
+  endsSession?: true;
+};
+
+const ok = () => 200;
+/** Of a route of one database, which is `a` here. */
+const inDatabaseA = (outside: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? outside : 200);
+const isFullAdmin = (caller: TestCaller | undefined) => caller?.role === "admin" && caller.limit === "none";
+/** Of things that an admin made for all databases. */
+const forUnlimited = (caller: TestCaller | undefined) => (caller?.limit === "none" ? 200 : 404);
+
+const TABLE = "/v1/admin/databases/a/tables/events";
+const CREDENTIAL = { label: "it", value: { kind: "pat", token: "a token of the test" } };
+const OWN_APP = { client_id: "an-app", client_secret: "a-secret" };
+
+function get(path: string): () => TestRequest {
+  return () => ({ method: "GET", path });
+}
+
+let made = 0;
+/** A name that nothing has yet. */
+function newName(): string {
+  return `made-${++made}`;
+}
+
+async function newUser(world: World): Promise<string> {
+  const username = newName();
+  await world.admin("POST", "/v1/admin/users", { username, password: "a password", role: "read" });
+  return username;
+}
+
+async function newId(world: World, path: string, body: unknown): Promise<string> {
+  return String((await world.admin("POST", path, body))["id"]);
+}
+
+/** By method and path of the row. */
+export const SAMPLES: Readonly<Record<string, Sample>> = {
+  "GET /health": { request: get("/health"), answer: ok },
+  "GET /metrics": { request: get("/metrics"), answer: ok },
+  "GET /docs": { request: get("/docs"), answer: ok },
+  "GET /v1/openapi.json": { request: get("/v1/openapi.json"), answer: ok },
+
+  "POST /v1/query": {
+    request: () => ({
+      method: "POST",
+      path: "/v1/query",
+      headers: { "x-database": "a" },
+      body: "SELECT * FROM events",
+    }),
+    answer: inDatabaseA(404),
+  },
+  "GET /v1/catalog/schema": { request: get("/v1/catalog/schema"), answer: ok },
+  "POST /v1/ingest": {
+    request: () => {
+      const headers = { "x-database": "a", "x-table": "events" };
+      return { method: "POST", path: "/v1/ingest", headers, body: '{"body":"x"}\n' };
+    },
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/admin/databases/{database}/tables/{table}": {
+    request: () => ({ method: "POST", path: TABLE }),
+    answer: inDatabaseA(403),
+  },
+  "GET /v1/admin/databases/{database}/tables/{table}": { request: get(TABLE), answer: inDatabaseA(403) },
+  "POST /v1/database/{db}/table/{table}/cleanup": {
+    request: () => ({ method: "POST", path: "/v1/database/a/table/events/cleanup?before=2020-01-01T00:00:00Z" }),
+    answer: inDatabaseA(403),
+  },
+
+  "POST /v1/auth/login": { request: () => jsonRequest("POST", "/v1/auth/login", ROOT), answer: ok },
+  "POST /v1/auth/refresh": {
+    request: async (world) => {
+      const { refresh_token } = await world.admin("POST", "/v1/auth/login", ROOT);
+      return jsonRequest("POST", "/v1/auth/refresh", { refresh_token });
+    },
+    answer: ok,
+  },
+  "POST /v1/auth/logout": {
+    request: () => ({ method: "POST", path: "/v1/auth/logout" }),
+    // The others have no session that could end.
+    answer: (caller) => (caller?.kind === "session" ? 200 : 409),
+    endsSession: true,
+  },
+  "GET /v1/auth/config": { request: get("/v1/auth/config"), answer: ok },
+  "GET /v1/auth/me": { request: get("/v1/auth/me"), answer: ok },
+  "POST /v1/auth/tokens": {
+    request: () => {
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      return jsonRequest("POST", "/v1/auth/tokens", { name: newName(), expires_at });
+    },
+    // A token that leaked must not make others.
+    answer: (caller) => (caller?.kind === "api_token" ? 403 : 200),
+  },
+  "GET /v1/auth/tokens": { request: get("/v1/auth/tokens"), answer: ok },
+  "DELETE /v1/auth/tokens/{id}": {
+    request: async (world) => {
+      const id = await newId(world, "/v1/auth/tokens", { name: newName() });
+      return { method: "DELETE", path: `/v1/auth/tokens/${id}` };
+    },
+    answer: (caller) => (isFullAdmin(caller) ? 200 : 404),
+  },
+
+  "GET /v1/admin/users": { request: get("/v1/admin/users"), answer: ok },
+  "POST /v1/admin/users": {
+    request: () => jsonRequest("POST", "/v1/admin/users", { username: newName(), password: "a password" }),
+    answer: ok,
+  },
+  "PATCH /v1/admin/users/{username}": {
+    request: async (world) => jsonRequest("PATCH", `/v1/admin/users/${await newUser(world)}`, { role: "write" }),
+    answer: ok,
+  },
+  "POST /v1/admin/users/{username}/password": {
+    request: async (world) => {
+      return jsonRequest("POST", `/v1/admin/users/${await newUser(world)}/password`, { password: "another password" });
+    },
+    answer: ok,
+  },
+  "DELETE /v1/admin/users/{username}": {
+    request: async (world) => ({ method: "DELETE", path: `/v1/admin/users/${await newUser(world)}` }),
+    answer: ok,
+  },
+  "GET /v1/admin/audit": { request: get("/v1/admin/audit"), answer: ok },
+
+  "POST /v1/credentials": { request: () => jsonRequest("POST", "/v1/credentials", CREDENTIAL), answer: ok },
+  "GET /v1/credentials": { request: get("/v1/credentials"), answer: ok },
+  "GET /v1/credentials/{id}": {
+    request: async (world) => {
+      return { method: "GET", path: `/v1/credentials/${await newId(world, "/v1/credentials", CREDENTIAL)}` };
+    },
+    answer: forUnlimited,
+  },
+  "DELETE /v1/credentials/{id}": {
+    request: async (world) => {
+      return { method: "DELETE", path: `/v1/credentials/${await newId(world, "/v1/credentials", CREDENTIAL)}` };
+    },
+    answer: forUnlimited,
+  },
+
+  "POST /v1/oauth/{provider}/start": {
+    request: () => jsonRequest("POST", "/v1/oauth/google/start", { data_source_type: "drive", ...OWN_APP }),
+    answer: ok,
+  },
+  // Whoever comes without the state of a flow has no part in one.
+  "GET /v1/oauth/{provider}/callback": { request: get("/v1/oauth/google/callback"), answer: () => 400 },
+  "POST /v1/oauth/{provider}/callback": {
+    request: () => ({
+      method: "POST",
+      path: "/v1/oauth/google/callback",
+      body: "decision=connect",
+      headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
+    }),
+    answer: () => 400,
+  },
+  "GET /v1/oauth/flows/{state}": {
+    request: async (world) => {
+      const body = { data_source_type: "drive", ...OWN_APP };
+      const { state } = await world.admin("POST", "/v1/oauth/google/start", body);
+      return { method: "GET", path: `/v1/oauth/flows/${String(state)}` };
+    },
+    // It is of the one who started it.
+    answer: () => 404,
+  },
+};

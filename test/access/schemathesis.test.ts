@@ -1,0 +1,62 @@
+import { spawn, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+
+/**
+ * Sends a real server what its OpenAPI document allows, and much that it does not, with each role: no answer may be an
+ * unexpected failure, of a status or media type that the document does not have, or of another shape than it says.
+ */
+const INSTALL = fileURLToPath(new URL("../../.ci/install-schemathesis", import.meta.url));
+const HOOKS = fileURLToPath(new URL("fuzz-hooks.py", import.meta.url));
+const CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+const EXAMPLES_PER_ROUTE = "8";
+const PROVIDERS = ["GOOGLE", "NOTION", "ATLASSIAN", "SLACK"];
+
+const installed = spawnSync(INSTALL, { encoding: "utf8", timeout: 600_000 });
+const program = installed.stdout.trim();
+if (installed.status !== 0) process.stderr.write(`schemathesis is not run: ${installed.stderr}\n`);
+
+let engine: Engine;
+let removeHome: () => Promise<void>;
+beforeAll(async () => {
+  const { home, remove } = await temporaryHome();
+  removeHome = remove;
+  const apps = PROVIDERS.flatMap((name) => [
+    [`ENGINE_OAUTH_${name}_CLIENT_ID`, "an-app"],
+    [`ENGINE_OAUTH_${name}_CLIENT_SECRET`, "a-secret"],
+  ]);
+  const tokens = "token-read:read,token-write:write,token-admin:admin";
+  // What is not configured is answered with 501, which would count as a failure.
+  const env = { ENGINE_AUTH_TOKENS: tokens, ENGINE_SECRET_KEY: Buffer.alloc(32, 5).toString("base64") };
+  engine = await startEngine({ home, env: { ...env, ...Object.fromEntries(apps) } });
+}, 60_000);
+afterAll(async () => {
+  await engine.stop();
+  await removeHome();
+});
+
+function fuzz(role: string): Promise<{ code: number | null; output: string }> {
+  const argv = [
+    ...["run", `${engine.url}/v1/openapi.json`, "--header", `Authorization: Bearer token-${role}`],
+    ...["--checks", CHECKS, "--phases", "coverage,fuzzing", "--max-examples", EXAMPLES_PER_ROUTE],
+    ...["--generation-deterministic", "--no-color"],
+  ];
+  const child = spawn(program, argv, { env: { ...cleanEnv(), SCHEMATHESIS_HOOKS: HOOKS }, cwd: engine.home });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  }
+  return new Promise((resolve) => {
+    child.on("close", (code) => resolve({ code, output }));
+  });
+}
+
+describe.skipIf(installed.status !== 0)("what the OpenAPI document says", { timeout: 120_000 }, () => {
+  test.each(["read", "write", "admin"])("holds for the role %s", async (role) => {
+    const { code, output } = await fuzz(role);
+    // Its report names each request that was answered otherwise.
+    expect(output).toMatch(/\d+ generated/);
+    expect(code === 0 ? "" : output).toBe("");
+  });
+});
