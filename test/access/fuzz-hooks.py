@@ -4,6 +4,5 @@ import schemathesis
 
 
 @schemathesis.serializer("application/x-ndjson", "application/ndjson", "application/jsonl", "application/sql")
-class TextSerializer:
-    def serialize(self, ctx, value):
-        return value.encode("utf-8", "replace") if isinstance(value, str) else str(value).encode()
+def as_text(ctx, value):
+    return str(value).encode("utf-8", "replace")

@@ -10,7 +10,7 @@ import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/en
 const INSTALL = fileURLToPath(new URL("../../.ci/install-schemathesis", import.meta.url));
 const HOOKS = fileURLToPath(new URL("fuzz-hooks.py", import.meta.url));
 const CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
-const EXAMPLES_PER_ROUTE = "8";
+const EXAMPLES_PER_ROUTE = "4";
 const PROVIDERS = ["GOOGLE", "NOTION", "ATLASSIAN", "SLACK"];
 
 const installed = spawnSync(INSTALL, { encoding: "utf8", timeout: 600_000 });
@@ -38,9 +38,18 @@ afterAll(async () => {
 
 function fuzz(role: string): Promise<{ code: number | null; output: string }> {
   const argv = [
-    ...["run", `${engine.url}/v1/openapi.json`, "--header", `Authorization: Bearer token-${role}`],
-    ...["--checks", CHECKS, "--phases", "coverage,fuzzing", "--max-examples", EXAMPLES_PER_ROUTE],
-    ...["--generation-deterministic", "--no-color"],
+    "run",
+    `${engine.url}/v1/openapi.json`,
+    "--header",
+    `Authorization: Bearer token-${role}`,
+    "--checks",
+    CHECKS,
+    "--phases",
+    "coverage,fuzzing",
+    "--max-examples",
+    EXAMPLES_PER_ROUTE,
+    "--generation-deterministic",
+    "--no-color",
   ];
   const child = spawn(program, argv, { env: { ...cleanEnv(), SCHEMATHESIS_HOOKS: HOOKS }, cwd: engine.home });
   let output = "";
