@@ -4,12 +4,19 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { afterAll } from "vitest";
 import type { TlsFiles } from "./tls.ts";
 
-/** A folder for certificates, gone when the process ends. */
+const folders: string[] = [];
+
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder for certificates, gone when the tests of the file are over. */
 export function certificateFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "engine-tls-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  folders.push(folder);
   return folder;
 }
 

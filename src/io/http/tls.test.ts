@@ -81,10 +81,18 @@ describe("files that cannot be used", () => {
     expect(refusal({ ...first, keyPath: written("sealed.key", sealed) })).toContain("protected by a passphrase");
   });
 
-  test.skipIf(process.getuid?.() === 0)("a key that may not be read is named as such", () => {
+  test("a key that may not be read is named as such", () => {
     const copy = copyOf(first);
     chmodSync(copy.keyPath, 0);
-    expect(refusal(copy)).toMatch(/TLS key .*: permission denied/);
+    const outcome = () => {
+      try {
+        return readTlsPair(copy).cert === "" ? "empty" : "taken";
+      } catch (error) {
+        return String(error);
+      }
+    };
+    // Nothing is forbidden to root.
+    expect(outcome()).toMatch(process.getuid?.() === 0 ? /^taken$/ : /TLS key .*: permission denied/);
   });
 
   test("a chain is taken, and files by way of links", () => {
