@@ -68,6 +68,9 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   const keyring = keyringIn(parts);
   const credentials = new Credentials({ ...parts, records, audit, keyring });
   const backends: TokenBackend[] = [cache.before(apiTokens), cache.before(sessions)];
+  if (config.internalBearer !== undefined) {
+    backends.unshift(staticTokens([{ token: config.internalBearer, role: "admin" }], "internal"));
+  }
   if (config.authBackend === "env") backends.push(configured);
   const issuers = await issuersOf(parts, { records, audit, cache });
   if (issuers !== undefined) backends.push(...issuers.backends);

@@ -62,6 +62,15 @@ export const AUTH_OPTIONS = {
     side: "S",
     doc: "How long a session lasts that is not refreshed.",
   }),
+  internalBearer: optional({
+    env: "ENGINE_INTERNAL_BEARER",
+    toml: "auth.internal_bearer",
+    kind: kinds.bearerToken,
+    whenUnset: "an admin token of ENGINE_AUTH_TOKENS serves",
+    side: "S",
+    secret: true,
+    doc: "Token by which the engine is known where it calls itself; it may do everything, and the audit log names it `engine`.",
+  }),
   authTokens: option({
     env: "ENGINE_AUTH_TOKENS",
     toml: "auth.tokens",

@@ -132,6 +132,7 @@ const SAMPLES: Record<OptionName, Sample> = {
   localPassword: { one: ["hunter2", "hunter2"], two: ["é", "é"], bad: ["x".repeat(1025)], badToml: ["1"] },
   accessTtlSecs: integer(60, 3_600, 1, 31_536_000),
   refreshTtlSecs: integer(60, 3_600, 1, 31_536_000),
+  internalBearer: { one: ["t-1", "t-1"], two: ["a:b", "a:b"], bad: ["a b"], badToml: ["1"] },
   authTokens: {
     one: ["s3cret:read", [{ token: "s3cret", role: "read" }], '["s3cret:read"]'],
     two: [
@@ -426,6 +427,7 @@ test("the defaults are those of the specification", () => {
     localPassword: "admin",
     accessTtlSecs: 3_600,
     refreshTtlSecs: 2_592_000,
+    internalBearer: undefined,
     authTokens: [],
     idpUrl: undefined,
     idpAnonKey: undefined,

@@ -9,6 +9,7 @@ const ENV = {
   ENGINE_AUTH_BACKEND: "session",
   ENGINE_ADMIN_USER: "root",
   ENGINE_ADMIN_PASSWORD: "correct horse",
+  ENGINE_INTERNAL_BEARER: "of-the-engine",
 };
 
 beforeAll(async () => {
@@ -64,6 +65,12 @@ describe("a server that asks for tokens", () => {
     const over = await call("GET", "/v1/auth/me", access);
     expect(over.status).toBe(401);
     expect(over.headers.get("www-authenticate")).toContain('error="invalid_token"');
+  });
+
+  test("knows itself by its own token", async () => {
+    const me = await call("GET", "/v1/auth/me", "of-the-engine");
+    expect(me.json).toMatchObject({ subject: "engine", kind: "internal", role: "admin" });
+    expect(await call("GET", "/v1/auth/me", "of-the-engin")).toMatchObject({ status: 401 });
   });
 
   test("refuses wrong passwords and malformed bodies without repeating them", async () => {
