@@ -6,7 +6,8 @@ import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { AuditLog, Origin } from "./audit.ts";
 import type { TokenBackend } from "./authenticator.ts";
-import { isCallerRole, lowerRole, roleIncludes, scopeIncludes, scopeOf, type Caller, type Scope } from "./caller.ts";
+import { lowerRole, roleIncludes, scopeIncludes, scopeOf, type Caller, type Scope } from "./caller.ts";
+import { scopeOfColumn, scopeToColumn, storedRole } from "./stored-caller.ts";
 import type { OnRevoked } from "./token-cache.ts";
 import { STATIC_PREFIX } from "./static-tokens.ts";
 import { hashToken, isToken, newToken, previewOf } from "./tokens.ts";
@@ -77,9 +78,8 @@ export class ApiTokens implements TokenBackend {
     const insert =
       "INSERT INTO api_tokens (id, hash, name, preview, owner, user_id, role, databases, created_at_ms, expires_at_ms) " +
       "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE (SELECT count(*) FROM api_tokens WHERE owner = ?) < ? RETURNING id";
-    const scope = databases === undefined ? null : JSON.stringify(databases);
     const owner = caller.subject;
-    const shown = [name, previewOf(token), owner, caller.userId ?? null, role, scope];
+    const shown = [name, previewOf(token), owner, caller.userId ?? null, role, scopeToColumn(databases)];
     const values = [id, hashToken(token), ...shown, NOW, expiresAtMs ?? null, owner, MAX_PER_OWNER];
     const details = { name, role, databases: databases ?? null };
     const outcome = await records.transact([
@@ -136,19 +136,19 @@ export class ApiTokens implements TokenBackend {
     return {
       subject: String(row["owner"]),
       kind: "api_token",
-      role: lowerRole(ownerRole, roleIn(row["role"])),
-      databases: scopeIn(row["databases"]),
+      role: lowerRole(ownerRole, storedRole(row["role"])),
+      databases: scopeOfColumn(row["databases"]),
       ...(typeof userId === "string" && { userId }),
     };
   }
 
   /** What the owner may do now; undefined for one who is no more. */
   #ownerRole(row: RecordRow): CallerRole | undefined {
-    if (row["user_id"] !== null) return roleIn(row["user_role"]);
+    if (row["user_id"] !== null) return storedRole(row["user_role"]);
     const owner = String(row["owner"]);
     const configured = this.#options.staticCallers.find(({ subject }) => subject === owner);
     if (configured !== undefined) return configured.role;
-    return owner.startsWith(STATIC_PREFIX) ? undefined : roleIn(row["role"]);
+    return owner.startsWith(STATIC_PREFIX) ? undefined : storedRole(row["role"]);
   }
 
   #check({ role, name, expiresAtMs }: NewApiToken, caller: Caller, databases: Scope): void {
@@ -200,19 +200,10 @@ function toApiToken(row: RecordRow): ApiToken {
     name: String(row["name"]),
     preview: String(row["preview"]),
     owner: String(row["owner"]),
-    role: roleIn(row["role"]),
-    databases: scopeIn(row["databases"]),
+    role: storedRole(row["role"]),
+    databases: scopeOfColumn(row["databases"]),
     createdAtMs: Number(row["created_at_ms"]),
     expiresAtMs: optional("expires_at_ms"),
     lastUsedAtMs: optional("last_used_at_ms"),
   };
-}
-
-function roleIn(value: unknown): CallerRole {
-  if (isCallerRole(value)) return value;
-  throw new Error(`a stored role is ${String(value)}`);
-}
-
-function scopeIn(value: unknown): Scope {
-  return typeof value === "string" ? (JSON.parse(value) as string[]) : undefined;
 }

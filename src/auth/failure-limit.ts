@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
+import { dropOldest } from "./oldest.ts";
 
 /**
  * Wrong tokens and passwords by address: after a burst of them an address must wait, however right its next one is.
@@ -46,11 +47,7 @@ export class FailureLimit {
     const failures = this.#failuresOf(address) + 1;
     this.#buckets.delete(address);
     this.#buckets.set(address, { failures, atMs: this.#clock.monotonicMs() });
-    if (this.#buckets.size <= this.#maxAddresses) return;
-    for (const oldest of this.#buckets.keys()) {
-      this.#buckets.delete(oldest);
-      break;
-    }
+    dropOldest(this.#buckets, this.#maxAddresses);
   }
 
   #failuresOf(address: string): number {

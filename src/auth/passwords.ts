@@ -1,4 +1,5 @@
 import { hash, verify } from "@node-rs/argon2";
+import { Semaphore } from "../core/concurrency.ts";
 import { EngineError } from "../core/errors.ts";
 
 /**
@@ -26,8 +27,7 @@ export function checkNewPassword(password: string): void {
 }
 
 export class Passwords {
-  #running = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #places = new Semaphore(MAX_AT_ONCE);
   /** Of no password: what is compared when there is no such user, so that the time does not tell. */
   #nobody: Promise<string> | undefined;
 
@@ -46,20 +46,10 @@ export class Passwords {
   }
 
   async #bounded<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= MAX_AT_ONCE) {
-      if (this.#waiting.length >= MAX_WAITING) {
-        const headers = { "Retry-After": "2" };
-        throw new EngineError("too_many_requests", "too many sign-ins at once; wait", { headers });
-      }
-      // Whoever ends hands its place over.
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else this.#running++;
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running--;
-      else next();
+    if (this.#places.waiting >= MAX_WAITING) {
+      const headers = { "Retry-After": "2" };
+      throw new EngineError("too_many_requests", "too many sign-ins at once; wait", { headers });
     }
+    return await this.#places.run(work);
   }
 }

@@ -3,7 +3,8 @@ import type { IdSource } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
 import type { AuditLog, Origin } from "./audit.ts";
 import { unauthorized, type TokenBackend } from "./authenticator.ts";
-import { isCallerRole, type Caller } from "./caller.ts";
+import type { Caller } from "./caller.ts";
+import { storedRole } from "./stored-caller.ts";
 import { hashToken, isToken, newToken } from "./tokens.ts";
 import type { OnRevoked } from "./token-cache.ts";
 import type { User } from "./users.ts";
@@ -160,12 +161,10 @@ function deleteExpired(table: string, key: string): Statement {
 }
 
 function toCaller(row: RecordRow): Caller {
-  const role = row["role"];
-  if (!isCallerRole(role)) throw new Error(`the role of a user is ${String(role)}`);
   return {
     subject: String(row["name"]),
     kind: "session",
-    role,
+    role: storedRole(row["role"]),
     databases: undefined,
     userId: String(row["id"]),
     sessionId: String(row["session_id"]),

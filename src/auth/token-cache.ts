@@ -1,8 +1,9 @@
-import { createHash } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { TokenBackend } from "./authenticator.ts";
 import type { Caller } from "./caller.ts";
+import { dropOldest } from "./oldest.ts";
+import { hashToken } from "./tokens.ts";
 
 /** Called when tokens may have lost what they granted. */
 export type OnRevoked = () => void;
@@ -46,7 +47,7 @@ export class TokenCache {
 
   /** What `ask` says of the bearer, remembered by a token or by whatever else nobody but that bearer can show. */
   async through(secret: string, ask: () => Promise<Caller | undefined>): Promise<Caller | undefined> {
-    const key = createHash("sha256").update(secret).digest("base64");
+    const key = hashToken(secret);
     const known = this.#entries.get(key);
     const ageMs = known === undefined ? Infinity : this.#clock.monotonicMs() - known.atMs;
     if (known !== undefined && ageMs < this.#freshMs) return known.caller;
@@ -64,10 +65,6 @@ export class TokenCache {
 
   #remember(key: string, caller: Caller): void {
     this.#entries.set(key, { caller, atMs: this.#clock.monotonicMs() });
-    if (this.#entries.size <= this.#maxTokens) return;
-    for (const oldest of this.#entries.keys()) {
-      this.#entries.delete(oldest);
-      break;
-    }
+    dropOldest(this.#entries, this.#maxTokens);
   }
 }

@@ -4,7 +4,7 @@ import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { foldName } from "../core/names.ts";
 import type { AuditAction, AuditLog, Origin } from "./audit.ts";
-import { isCallerRole } from "./caller.ts";
+import { storedRole } from "./stored-caller.ts";
 import type { OnRevoked } from "./token-cache.ts";
 import { checkNewPassword, type Passwords } from "./passwords.ts";
 
@@ -165,12 +165,10 @@ function endSessionsOf(name: string): Statement {
 }
 
 function toUser(row: RecordRow): User {
-  const role = row["role"];
-  if (!isCallerRole(role)) throw new Error(`the role of a user is ${String(role)}`);
   return {
     id: String(row["id"]),
     name: String(row["name"]),
-    role,
+    role: storedRole(row["role"]),
     source: row["source"] === "idp" ? "idp" : "local",
     createdAtMs: Number(row["created_at_ms"]),
     updatedAtMs: Number(row["updated_at_ms"]),

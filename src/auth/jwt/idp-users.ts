@@ -4,7 +4,8 @@ import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import { foldName } from "../../core/names.ts";
 import type { AuditAction, AuditLog, Origin } from "../audit.ts";
-import { isCallerRole, type Caller } from "../caller.ts";
+import type { Caller } from "../caller.ts";
+import { storedRole } from "../stored-caller.ts";
 import type { Vouched } from "./idp-rules.ts";
 
 export type IdpUsersOptions = { records: RecordStore; newId: IdSource; audit: AuditLog; log: Log };
@@ -51,9 +52,8 @@ export class IdpUsers {
     const sql = "SELECT id, name, role, vouched_at_ms FROM users WHERE source = 'idp' AND subject = ?";
     const [row] = await this.#options.records.rows(sql, [subject]);
     if (row === undefined) return undefined;
-    const role = row["role"];
-    if (!isCallerRole(role)) throw new Error(`the role of a user is ${String(role)}`);
-    return { id: String(row["id"]), name: String(row["name"]), role, vouchedAtMs: Number(row["vouched_at_ms"]) };
+    const { id, name, role, vouched_at_ms: vouchedAtMs } = row;
+    return { id: String(id), name: String(name), role: storedRole(role), vouchedAtMs: Number(vouchedAtMs) };
   }
 
   /** Makes the user, unless another request has just done so. */

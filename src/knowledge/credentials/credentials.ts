@@ -1,5 +1,6 @@
 import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
 import type { AuditAction, AuditLog, Origin } from "../../auth/audit.ts";
+import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
 import { scopeIncludes, type Caller, type Scope } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
@@ -81,8 +82,7 @@ export class Credentials {
       "INSERT INTO credentials (id, label, kind, preview, metadata, databases, status, version, key_id, sealed_key, " +
       "sealed_value, created_by, created_at_ms, updated_at_ms, expires_at_ms) " +
       "VALUES (?, ?, ?, ?, ?, ?, 'ok', 1, ?, ?, ?, ?, ?, ?, ?)";
-    const scope = databases === undefined ? null : JSON.stringify(databases);
-    const shown = [id, label, value.kind, previewOf(value), JSON.stringify(metadata), scope];
+    const shown = [id, label, value.kind, previewOf(value), JSON.stringify(metadata), scopeToColumn(databases)];
     const values = [...shown, ...columnsOf(envelope), subject, NOW, NOW, expiryOf(value)];
     const outcome = await records.transact([
       { sql, values },
@@ -243,14 +243,14 @@ function expiryOf(value: CredentialValue): RecordValue {
 }
 
 function toCredential(row: RecordRow): Credential {
-  const [databases, detail, expires] = [row["databases"], row["status_detail"], row["expires_at_ms"]];
+  const [detail, expires] = [row["status_detail"], row["expires_at_ms"]];
   return {
     id: String(row["id"]),
     label: String(row["label"]),
     kind: String(row["kind"]) as CredentialKind,
     preview: String(row["preview"]),
     metadata: JSON.parse(String(row["metadata"])) as Record<string, unknown>,
-    databases: typeof databases === "string" ? (JSON.parse(databases) as string[]) : undefined,
+    databases: scopeOfColumn(row["databases"]),
     status: row["status"] === "refresh_failed" ? "refresh_failed" : "ok",
     statusDetail: typeof detail === "string" ? detail : undefined,
     createdBy: String(row["created_by"]),

@@ -1,5 +1,6 @@
 import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
 import type { CallerKind, Scope } from "../../auth/caller.ts";
+import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
 import type { Envelope } from "../credentials/envelope.ts";
 import { PROVIDER_NAMES, type ProviderName } from "./providers.ts";
 
@@ -36,8 +37,7 @@ export function insertion(flow: NewFlow): Statement {
   const columns =
     "state_hash, browser_hash, provider, source_type, label, started_by, started_kind, databases, " +
     "key_id, sealed_key, sealed_value, created_at_ms, expires_at_ms, status";
-  const scope = databases === undefined ? null : JSON.stringify(databases);
-  const owner = [stateHash, browserHash, provider, sourceType, label, subject, kind, scope];
+  const owner = [stateHash, browserHash, provider, sourceType, label, subject, kind, scopeToColumn(databases)];
   const { keyId, sealedKey, sealedValue } = sealed;
   const values: RecordValue[] = [...owner, keyId, sealedKey, sealedValue, NOW, { nowPlusMs: FLOW_TTL_MS }];
   return {
@@ -81,7 +81,7 @@ export async function findFlow(records: RecordStore, stateHash: string): Promise
 }
 
 function toFlow(row: RecordRow): FlowRow {
-  const [databases, credentialId, provider] = [row["databases"], row["credential_id"], String(row["provider"])];
+  const [credentialId, provider] = [row["credential_id"], String(row["provider"])];
   const known = PROVIDER_NAMES.find((name) => name === provider);
   if (known === undefined) throw new Error(`a flow has the provider ${provider}`);
   return {
@@ -93,7 +93,7 @@ function toFlow(row: RecordRow): FlowRow {
     startedBy: {
       subject: String(row["started_by"]),
       kind: String(row["started_kind"]) as CallerKind,
-      databases: typeof databases === "string" ? (JSON.parse(databases) as string[]) : undefined,
+      databases: scopeOfColumn(row["databases"]),
     },
     status: String(row["status"]) as FlowRow["status"],
     isOver: Number(row["is_over"]) === 1,
