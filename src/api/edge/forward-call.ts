@@ -55,5 +55,5 @@ function bodyOf(request: HttpRequest, budget: ReplayBudget): ReplayableBody | un
   if (length === undefined && request.header("transfer-encoding") === undefined) return undefined;
   const announcedBytes = length === undefined ? undefined : Number(length);
   if (announcedBytes === 0) return undefined;
-  return new ReplayableBody(request.stream(Number.POSITIVE_INFINITY), budget, announcedBytes);
+  return new ReplayableBody(request.stream(Number.POSITIVE_INFINITY, { shared: true }), budget, announcedBytes);
 }

@@ -23,6 +23,8 @@ const HOP_BY_HOP = new Set([
   "upgrade",
 ]);
 
+const NOT_ASCII = /[^\x20-\x7e\t]/;
+
 /** Those that are made anew for the peer. */
 const MADE_HERE = new Set(["via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"]);
 
@@ -30,7 +32,7 @@ const MADE_HERE = new Set(["via", "x-forwarded-for", "x-forwarded-host", "x-forw
 export function requestHeaders(request: HttpRequest, requestId: string, edgeId: string): string[] {
   const named = namedByConnection(request.header("connection"));
   const headers: string[] = [];
-  const add = (name: string, value: string) => headers.push(name, Buffer.from(value, "utf8").toString("latin1"));
+  const add = (name: string, value: string) => headers.push(name, latin1Of(value));
   for (const name of request.headerNames()) {
     const value = request.header(name);
     if (value === undefined || HOP_BY_HOP.has(name) || MADE_HERE.has(name) || named.has(name)) continue;
@@ -47,6 +49,11 @@ export function requestHeaders(request: HttpRequest, requestId: string, edgeId: 
   add("x-forwarded-proto", request.header("x-forwarded-proto") ?? request.scheme);
   add("x-request-id", requestId);
   return headers;
+}
+
+/** UTF-8 as the Latin-1 of its bytes, which is what goes on the wire. */
+function latin1Of(value: string): string {
+  return NOT_ASCII.test(value) ? Buffer.from(value, "utf8").toString("latin1") : value;
 }
 
 /** What an edge calls itself in `Via`; one word, another for each process. */

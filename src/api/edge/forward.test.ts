@@ -140,6 +140,21 @@ describe.each(DRIVERS)("an edge on %s", (driver) => {
     expect(other.headers["access-control-allow-origin"]).toBeUndefined();
   });
 
+  test("an answer has the length that the peer says, or is in chunks as the peer's", async () => {
+    const peer = await startPeer((seen, response) => {
+      if (seen.url === "/v1/query") response.setHeader("content-length", "6");
+      response.write("abc");
+      response.end("def");
+    });
+    const edge = await startEdge({ driver, query: [peer.url], ingest: [peer.url], times: QUIET });
+    const known = await ask(`${edge.url}/v1/query`, { body: "q" });
+    expect([known.body.toString(), known.headers["content-length"]]).toEqual(["abcdef", "6"]);
+    expect(known.headers["transfer-encoding"]).toBeUndefined();
+    const unknown = await ask(`${edge.url}/v1/ingest`, { body: "{}" });
+    expect([unknown.body.toString(), unknown.headers["content-length"]]).toEqual(["abcdef", undefined]);
+    expect(unknown.headers["transfer-encoding"]).toBe("chunked");
+  });
+
   test("HEAD is forwarded as such", async () => {
     const peer = await startPeer((_seen, response) => void response.writeHead(200, { "content-length": "11" }).end());
     const edge = await startEdge({ driver, query: [peer.url], times: QUIET });

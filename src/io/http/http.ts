@@ -73,7 +73,7 @@ export interface HttpRequest {
    * The body as sent, in pieces, with back-pressure: while a piece is being handled no more are read than what was
    * already under way. Fails as `body` does.
    */
-  stream(limitBytes: number): AsyncIterable<Uint8Array>;
+  stream(limitBytes: number, options?: StreamOptions): AsyncIterable<Uint8Array>;
 }
 
 export type BodyOptions = {
@@ -89,11 +89,20 @@ export type BodyOptions = {
   shared?: boolean;
 };
 
+export type StreamOptions = {
+  /**
+   * A large piece may lie in a buffer of `core/buffer-pool.ts` of its own, which whoever takes the piece gives back; any
+   * piece may be handed to `releaseShared`.
+   */
+  shared?: boolean;
+};
+
 export type HttpResponse = {
   status: number;
   /**
    * Names in their canonical spelling (`Content-Type`). `Content-Length`, `Transfer-Encoding`, `Connection` and `Date`
-   * are the driver's and left out here, but for the `Content-Length` of an answer to HEAD without a body.
+   * are the driver's and left out here, but for the `Content-Length` of an answer to HEAD without a body, and of a
+   * streamed body whose length is known; one that turns out to be of another length tears the connection.
    */
   headers: Record<string, string>;
   /**

@@ -10,6 +10,7 @@ import {
   type HttpResponse,
   type HttpServerOptions,
   type BodyOptions,
+  type StreamOptions,
 } from "./http.ts";
 import { textAddress, utf8Header } from "./request-text.ts";
 import type { InFlight } from "./in-flight.ts";
@@ -81,8 +82,8 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     return this.#body.whole(limitBytes, options);
   }
 
-  stream(limitBytes: number): AsyncIterable<Uint8Array> {
-    return this.#body.stream(limitBytes);
+  stream(limitBytes: number, options?: StreamOptions): AsyncIterable<Uint8Array> {
+    return this.#body.stream(limitBytes, options);
   }
 
   run(): void {

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
-import { copyBytes, MIN_SHARED_BYTES, takeShared } from "../../core/buffer-pool.ts";
+import { copyBytes, MIN_SHARED_BYTES, releaseShared, takeShared } from "../../core/buffer-pool.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
-import { MIN_BODY_BYTES_PER_SEC, type BodyOptions } from "./http.ts";
+import { MIN_BODY_BYTES_PER_SEC, type BodyOptions, type StreamOptions } from "./http.ts";
 
 /** Where a body comes from: one connection of one driver. */
 export interface BodySource {
@@ -14,6 +14,8 @@ export interface BodySource {
 }
 
 const FIRST_BUFFER_BYTES = 64 * 1024;
+/** A piece of a stream below this is no reason to take a whole buffer of the pool. */
+const MIN_SHARED_PIECE_BYTES = 16 * 1024;
 
 /**
  * The body of one request between a driver, which pushes pieces as they arrive, and a handler, which takes them whole
@@ -31,6 +33,7 @@ export class RequestBody {
   #onGrow: ((sizeBytes: number) => void) | undefined;
   #receivedBytes = 0;
   #pieces: Uint8Array[] = [];
+  #sharesPieces = false;
   #buffer: Uint8Array = new Uint8Array(0);
   #whole: PromiseWithResolvers<Uint8Array> | undefined;
   #wake: (() => void) | undefined;
@@ -75,7 +78,8 @@ export class RequestBody {
   }
 
   /** See `HttpRequest.stream`. */
-  stream(limitBytes: number): AsyncIterable<Uint8Array> {
+  stream(limitBytes: number, { shared = false }: StreamOptions = {}): AsyncIterable<Uint8Array> {
+    this.#sharesPieces = shared;
     this.#claim("pieces", limitBytes);
     const iterator: AsyncIterator<Uint8Array> = {
       next: () => this.#next(),
@@ -113,7 +117,7 @@ export class RequestBody {
   /** Drops what was not read and what still arrives. */
   discard(): void {
     this.#mode = "unwanted";
-    this.#pieces = [];
+    for (const piece of this.#pieces.splice(0)) releaseShared(piece);
     this.#buffer = new Uint8Array(0);
     this.#whole = undefined;
     this.#stopWaiting();
@@ -166,9 +170,16 @@ export class RequestBody {
 
   #keep(piece: Uint8Array, stable: boolean): void {
     this.#receivedBytes += piece.length;
-    if (piece.length > 0) this.#pieces.push(stable ? piece : new Uint8Array(piece));
+    if (piece.length > 0) this.#pieces.push(stable ? piece : this.#copyOf(piece));
     if (!this.#complete) this.#source.pause();
     this.#stopWaiting();
+  }
+
+  #copyOf(piece: Uint8Array): Uint8Array {
+    if (!this.#sharesPieces || piece.length < MIN_SHARED_PIECE_BYTES) return new Uint8Array(piece);
+    const copy = new Uint8Array(takeShared(piece.length), 0, piece.length);
+    copyBytes(piece, copy, 0);
+    return copy;
   }
 
   #append(piece: Uint8Array): void {

@@ -39,9 +39,14 @@ export function prepareResponse(method: string, response: HttpResponse): Prepare
   const statusLine = STATUS_LINES.get(status) ?? `${status} Unknown`;
   // RFC 9110 §6.4.1: these have no body, and §8.6: no Content-Length (a 304 may, but needs none).
   if (status === 204 || status === 304) return { status, statusLine, headers, body: undefined, lengthBytes: undefined };
-  const lengthBytes = lengthOf(response.body);
-  if (method !== "HEAD") return { status, statusLine, headers, body: response.body ?? "", lengthBytes };
-  const shownBytes = response.body === undefined ? (announced ?? 0) : lengthBytes;
+  const { body } = response;
+  const streamedBytes = isStreamed(body) && Number.isSafeInteger(announced) ? announced : undefined;
+  const lengthBytes = streamedBytes ?? lengthOf(body);
+  if (method !== "HEAD") {
+    const sent = isStreamed(body) && streamedBytes !== undefined ? ofLength(body, streamedBytes) : (body ?? "");
+    return { status, statusLine, headers, body: sent, lengthBytes };
+  }
+  const shownBytes = body === undefined ? (announced ?? 0) : lengthBytes;
   return { status, statusLine, headers, body: undefined, lengthBytes: shownBytes };
 }
 
@@ -49,6 +54,26 @@ function lengthOf(body: HttpResponse["body"]): number | undefined {
   if (body === undefined) return 0;
   if (typeof body === "string") return Buffer.byteLength(body);
   return body instanceof Uint8Array ? body.length : undefined;
+}
+
+/** The same body; it fails instead of ending early, and before a byte that is too much. */
+function ofLength(body: AsyncIterable<Uint8Array>, lengthBytes: number): AsyncIterable<Uint8Array> {
+  const inner = body[Symbol.asyncIterator]();
+  let missingBytes = lengthBytes;
+  const iterator: AsyncIterator<Uint8Array> = {
+    next: async () => {
+      const step = await inner.next();
+      if (step.done !== true) missingBytes -= step.value.length;
+      if (step.done === true ? missingBytes === 0 : missingBytes >= 0) return step;
+      await inner.return?.();
+      throw new Error(`a response's body has another length than the ${lengthBytes} bytes it was announced with`);
+    },
+    return: async () => {
+      await inner.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 export function isStreamed(body: PreparedResponse["body"]): body is AsyncIterable<Uint8Array> {

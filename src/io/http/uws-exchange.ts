@@ -9,6 +9,7 @@ import {
   type HttpResponse,
   type HttpServerOptions,
   type BodyOptions,
+  type StreamOptions,
 } from "./http.ts";
 import type { InFlight } from "./in-flight.ts";
 import { RequestBody, type BodySource } from "./request-body.ts";
@@ -105,8 +106,8 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     return this.#body.whole(limitBytes, options);
   }
 
-  stream(limitBytes: number): AsyncIterable<Uint8Array> {
-    return this.#body.stream(limitBytes);
+  stream(limitBytes: number, options?: StreamOptions): AsyncIterable<Uint8Array> {
+    return this.#body.stream(limitBytes, options);
   }
 
   run(): void {

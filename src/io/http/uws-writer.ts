@@ -27,6 +27,9 @@ export class UwsWriter {
   readonly #events: WriterEvents;
   #native: UwsResponse | undefined;
   #headSent = false;
+  #complete = false;
+  /** Whether the kernel has all of the part that is being sent. */
+  #isTaken = false;
   #clogged = false;
   #takenAtMs = 0;
   #onWritable: (() => void) | undefined;
@@ -80,7 +83,7 @@ export class UwsWriter {
       if (native === undefined) return;
       this.#writeHead(native);
       const [, complete] = native.tryEnd(body.subarray(native.getWriteOffset()), body.length);
-      if (complete) this.#complete();
+      if (complete) this.#completed();
     };
     this.push();
     if (this.#native !== undefined) this.#clog();
@@ -88,6 +91,7 @@ export class UwsWriter {
 
   /** Sends a piece of a streamed body and waits until there is room for more; false when the client is gone. */
   async write(chunk: Uint8Array): Promise<boolean> {
+    if (this.#prepared.lengthBytes !== undefined) return this.#writePart(chunk, this.#prepared.lengthBytes);
     let atBytes = 0;
     while (atBytes < chunk.length && this.#native !== undefined) {
       const piece = chunk.subarray(atBytes, atBytes + (this.#clogged ? PROBE_BYTES : MAX_CORKED_BYTES));
@@ -98,10 +102,29 @@ export class UwsWriter {
     return this.#native !== undefined;
   }
 
+  /** The same for a body of known length, with whose last byte the response is complete. */
+  async #writePart(chunk: Uint8Array, lengthBytes: number): Promise<boolean> {
+    const startBytes = this.#native?.getWriteOffset() ?? 0;
+    this.#isTaken = false;
+    this.#step = () => {
+      const native = this.#native;
+      if (native === undefined || this.#isTaken) return;
+      this.#writeHead(native);
+      const [taken, complete] = native.tryEnd(chunk.subarray(native.getWriteOffset() - startBytes), lengthBytes);
+      this.#isTaken = taken;
+      if (complete) this.#completed();
+    };
+    this.push();
+    while (!this.#isTaken && this.#native !== undefined) await this.#writable();
+    this.#step = undefined;
+    this.#flow();
+    return this.#complete || this.#native !== undefined;
+  }
+
   endStream(): void {
     const native = this.#native;
     if (native === undefined) return;
-    this.#complete();
+    this.#completed();
     native.cork(() => {
       this.#writeHead(native);
       // Not told to close the connection: having sent chunks, the library would write that header into the body.
@@ -142,7 +165,8 @@ export class UwsWriter {
     this.#events.flowing();
   }
 
-  #complete(): void {
+  #completed(): void {
+    this.#complete = true;
     this.#native = undefined;
     this.#clogged = false;
     this.#events.complete();

@@ -48,6 +48,13 @@ export type PeerPorts = {
 
 /** Most requests in flight at one peer; beyond them it counts as not available. */
 const MAX_IN_FLIGHT = 1_000;
+/**
+ * A socket says that it has room only when the kernel has taken all that was written, so that a piece of a body is
+ * asked for when nobody reads the one before any more; see `replayable-body.ts`. Reading keeps its room, except over
+ * TLS, where node has one setting for both.
+ */
+const UNBUFFERED = { highWaterMark: undefined, writableHighWaterMark: 1 };
+const UNBUFFERED_TLS = { highWaterMark: 1 };
 /** Shorter than the idle times of servers, so that a connection is rarely closed while a request is sent on it. */
 const KEEP_ALIVE_MS = 4_000;
 
@@ -85,7 +92,11 @@ export class Peer {
     this.#labels = { upstream: ports.upstream, peer: this.name };
     this.#pool = new Pool(url.origin, {
       pipelining: 1,
-      connect: { lookup: always(address), timeout: ports.times.connectTimeoutMs },
+      connect: {
+        ...(url.protocol === "https:" ? UNBUFFERED_TLS : UNBUFFERED),
+        lookup: always(address),
+        timeout: ports.times.connectTimeoutMs,
+      },
       allowH2: false,
       clientTtl: ports.times.connectionLifetimeMs,
       keepAliveTimeout: KEEP_ALIVE_MS,

@@ -1,8 +1,14 @@
+import { releaseShared } from "../../../core/buffer-pool.ts";
+
 /**
  * The body of a request that is passed on while it arrives, and that can be sent once more as long as little of it was
  * sent: what has been is kept, up to `MAX_KEPT_BYTES` of one body and the budget of all.
  *
  * One try reads at a time: `attempt` begins at the start again, and takes the place of the one before.
+ *
+ * Pieces may lie in buffers of `core/buffer-pool.ts`. A piece is given back when it is not kept any more and every try
+ * that sent it has asked for the next one, which says that it is done with it. A try that ends without asking may have
+ * left the piece to a socket that still reads it: such a piece is forgotten instead.
  */
 export const MAX_KEPT_BYTES = 1024 * 1024;
 
@@ -25,7 +31,7 @@ export class ReplayBudget {
   }
 }
 
-/** A body as one try sends it. */
+/** A body as one try sends it. Whoever iterates over it asks for a piece when the one before is read to its end. */
 export type BodyAttempt = AsyncIterable<Uint8Array> & {
   /** What was given to the other side so far. */
   readonly sentBytes: number;
@@ -35,17 +41,25 @@ export type BodyAttempt = AsyncIterable<Uint8Array> & {
   stop(): void;
 };
 
+/** Gets the next piece, or learns why there is none. */
+type Waiter = { resolve(piece: Uint8Array | undefined): void; reject(error: unknown): void };
+
 export class ReplayableBody {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #budget: ReplayBudget;
   /** From Content-Length; undefined for a chunked body. */
   readonly #announcedBytes: number | undefined;
+  /** How many need a piece: what is kept is one, each try that has it another. */
+  readonly #users = new Map<Uint8Array, number>();
   #kept: Uint8Array[] = [];
-  #keptBytes = 0;
+  /** Of the budget. */
+  #takenBytes = 0;
   #keeping = true;
+  #pulledPieces = 0;
   #pulledBytes = 0;
   #ended: boolean;
-  #pending: Promise<IteratorResult<Uint8Array>> | undefined;
+  #reading = false;
+  #waiter: Waiter | undefined;
   #failure: { error: unknown } | undefined;
 
   constructor(source: AsyncIterable<Uint8Array>, budget: ReplayBudget, announcedBytes: number | undefined) {
@@ -68,90 +82,173 @@ export class ReplayableBody {
   /** Gives up what is kept; there will be no other try. */
   settle(): void {
     this.#keeping = false;
-    this.#kept = [];
-    this.#budget.give(this.#keptBytes);
-    this.#keptBytes = 0;
+    for (const piece of this.#kept.splice(0)) this.#letGo(piece);
+    this.#budget.give(this.#takenBytes);
+    this.#takenBytes = 0;
   }
 
   attempt(): BodyAttempt {
-    let at = 0;
-    let sentBytes = 0;
-    let held = false;
-    let stopped: Error | undefined;
-    let wake: ((reason: Error) => void) | undefined;
-    const next = async (): Promise<IteratorResult<Uint8Array>> => {
-      if (stopped !== undefined) throw stopped;
-      const kept = held ? undefined : this.#kept[at];
-      if (kept !== undefined) {
-        at++;
-        sentBytes += kept.length;
-        return { done: false, value: kept };
-      }
-      const step = await new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
-        wake = reject;
-        // A try that is held waits until it is stopped.
-        const deliver = (step: IteratorResult<Uint8Array>): void => {
-          if (!held) resolve(step);
-        };
-        if (!held) this.#pull().then(deliver, reject);
-      });
-      at++;
-      sentBytes += step.value?.length ?? 0;
-      return step;
-    };
-    const stop = (): void => {
-      stopped ??= new Error("this try to send the body is over");
-      wake?.(stopped);
-    };
-    return {
-      get sentBytes() {
-        return sentBytes;
-      },
-      hold: () => {
-        held = true;
-      },
-      stop,
-      [Symbol.asyncIterator]: () => ({
-        next,
-        return: async () => {
-          stop();
-          return { done: true, value: undefined };
-        },
-      }),
-    };
+    return new Attempt({
+      take: (at, waiter) => this.#take(at, waiter),
+      use: (piece) => this.#use(piece),
+      letGo: (piece) => this.#letGo(piece),
+    });
   }
 
-  /** The next piece of the source, once for all who ask before it is there. */
-  #pull(): Promise<IteratorResult<Uint8Array>> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
-    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
-    this.#pending ??= this.#read();
-    return this.#pending;
+  /** The piece of that index, for whoever asked last. */
+  #take(at: number, waiter: Waiter): void {
+    this.#waiter = undefined;
+    const kept = this.#kept[at];
+    if (kept !== undefined) waiter.resolve(kept);
+    else if (at < this.#pulledPieces) waiter.reject(new Error("the beginning of the body is not kept any more"));
+    else if (this.#failure !== undefined) waiter.reject(this.#failure.error);
+    else if (this.#ended) waiter.resolve(undefined);
+    else {
+      this.#waiter = waiter;
+      if (!this.#reading) void this.#read();
+    }
   }
 
-  async #read(): Promise<IteratorResult<Uint8Array>> {
+  async #read(): Promise<void> {
+    this.#reading = true;
     try {
       const step = await this.#source.next();
+      this.#reading = false;
       if (step.done === true) this.#ended = true;
-      else this.#keep(step.value);
-      return step;
+      this.#arrived(step.done === true ? undefined : step.value);
     } catch (error) {
+      this.#reading = false;
       this.#failure = { error };
-      throw error;
-    } finally {
-      this.#pending = undefined;
+      this.#waiter?.reject(error);
     }
+  }
+
+  #arrived(piece: Uint8Array | undefined): void {
+    const waiter = this.#waiter;
+    this.#waiter = undefined;
+    if (piece === undefined) {
+      waiter?.resolve(undefined);
+      return;
+    }
+    this.#use(piece);
+    this.#keep(piece);
+    waiter?.resolve(piece);
+    this.#letGo(piece);
   }
 
   #keep(piece: Uint8Array): void {
+    this.#pulledPieces++;
     this.#pulledBytes += piece.length;
     if (this.#announcedBytes !== undefined && this.#pulledBytes >= this.#announcedBytes) this.#ended = true;
     if (!this.#keeping) return;
-    if (this.#keptBytes + piece.length > MAX_KEPT_BYTES || !this.#budget.take(piece.length)) {
+    const sizeBytes = memoryOf(piece);
+    if (this.#pulledBytes > MAX_KEPT_BYTES || !this.#budget.take(sizeBytes)) {
       this.settle();
       return;
     }
+    this.#takenBytes += sizeBytes;
+    this.#use(piece);
     this.#kept.push(piece);
-    this.#keptBytes += piece.length;
   }
+
+  #use(piece: Uint8Array): void {
+    this.#users.set(piece, (this.#users.get(piece) ?? 0) + 1);
+  }
+
+  #letGo(piece: Uint8Array): void {
+    const others = (this.#users.get(piece) ?? 0) - 1;
+    if (others > 0) {
+      this.#users.set(piece, others);
+      return;
+    }
+    this.#users.delete(piece);
+    releaseShared(piece);
+  }
+}
+
+/** What a try needs of its body. */
+type AttemptPorts = {
+  take(at: number, waiter: Waiter): void;
+  use(piece: Uint8Array): void;
+  letGo(piece: Uint8Array): void;
+};
+
+class Attempt implements BodyAttempt {
+  readonly #body: AttemptPorts;
+  #at = 0;
+  #sentBytes = 0;
+  #held = false;
+  #isStopped = false;
+  #waiting: ((reason: Error) => void) | undefined;
+  /** With whoever iterates, who may still read it. */
+  #handedOut: Uint8Array | undefined;
+
+  constructor(body: AttemptPorts) {
+    this.#body = body;
+  }
+
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
+  hold(): void {
+    this.#held = true;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#waiting?.(overError());
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    return {
+      next: () => this.#next(),
+      return: async () => {
+        this.stop();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  #next(): Promise<IteratorResult<Uint8Array>> {
+    const done = this.#handedOut;
+    this.#handedOut = undefined;
+    if (done !== undefined) this.#body.letGo(done);
+    return new Promise((resolve, reject) => {
+      if (this.#isStopped) {
+        reject(overError());
+        return;
+      }
+      this.#waiting = reject;
+      // A try that is held waits until it is stopped.
+      if (this.#held) return;
+      this.#body.take(this.#at, {
+        reject,
+        resolve: (piece) => {
+          if (this.#held || this.#isStopped) return;
+          this.#waiting = undefined;
+          resolve(
+            piece === undefined ? { done: true, value: undefined } : { done: false, value: this.#handOut(piece) },
+          );
+        },
+      });
+    });
+  }
+
+  #handOut(piece: Uint8Array): Uint8Array {
+    this.#body.use(piece);
+    this.#handedOut = piece;
+    this.#at++;
+    this.#sentBytes += piece.length;
+    return piece;
+  }
+}
+
+function overError(): Error {
+  return new Error("this try to send the body is over");
+}
+
+/** What a kept piece takes; one in a buffer of the pool has all of that buffer. */
+function memoryOf(piece: Uint8Array): number {
+  return piece.buffer instanceof SharedArrayBuffer ? piece.buffer.byteLength : piece.length;
 }
