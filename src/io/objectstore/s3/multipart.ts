@@ -79,7 +79,10 @@ export async function putInParts(
   }
 }
 
-/** Settles only when no part is under way any more: one that arrived after the end of the upload would stay. */
+/**
+ * Settles only when no part is under way any more: one that arrived after the end of the upload would stay. For the same
+ * reason a part that is under way is not cut when another fails: the store may have all of it, and be writing.
+ */
 async function uploadParts(
   context: MultipartContext,
   upload: Upload,
@@ -87,13 +90,13 @@ async function uploadParts(
 ): Promise<CompletedPart[]> {
   const { partBytes, concurrentParts } = context.limits;
   const slots = new Semaphore(concurrentParts);
-  // The first failure ends the others.
+  // After the first failure no other part begins.
   const failed = new AbortController();
-  const until = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
   const uploads = Array.from({ length: Math.ceil(upload.source.sizeBytes / partBytes) }, (_, index) =>
     slots.run(async () => {
+      failed.signal.throwIfAborted();
       try {
-        return await uploadPart(context, upload, index, until);
+        return await uploadPart(context, upload, index, signal);
       } catch (error) {
         failed.abort(error);
         throw error;
@@ -109,9 +112,9 @@ async function uploadPart(
   { client, requests, bucket, limits: { partBytes } }: MultipartContext,
   { key, source, uploadId, sums }: Upload,
   index: number,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<CompletedPart> {
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
   const part = await source.read(index * partBytes, Math.min((index + 1) * partBytes, source.sizeBytes));
   sums[index] = crc32(part);
   const operation = { kind: "multipart", what: `put ${key}`, sizeBytes: part.length, signal } as const;
