@@ -119,8 +119,8 @@ export interface Catalog {
    * when one is condemned.
    */
   commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]>;
-  /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours. */
-  ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined>;
+  /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours, and when that was so. */
+  lookUpKey(tableId: number, key: string): Promise<KeyLookUp>;
   /** Which of these staged objects have been committed. */
   committedStaged(ids: readonly string[]): Promise<string[]>;
   /** Forgets staged objects committed strictly before the time; resolves to how many. */
@@ -329,6 +329,13 @@ export type NewLedgerEntry = { key: string; extentCount: number; rows: number; s
 
 export type LedgerEntry = NewLedgerEntry & { snapshotId: number };
 
+export type KeyLookUp = {
+  /** Undefined when the key is free. */
+  entry: LedgerEntry | undefined;
+  /** By the catalog's time, and not after the look-up. */
+  atMs: number;
+};
+
 export type FlushCommit = {
   /** The id of the staged object that the flush comes from. The commit records it. */
   staged?: string;
@@ -345,6 +352,11 @@ export type FlushCommit = {
    * since. By the catalog's time; who knows it by another clock gives the earliest that it may have been.
    */
   acceptedAtMs?: number;
+  /**
+   * When the keys were looked up and were free (`lookUpKey`), the earliest of them. A flush that was held up for so long
+   * that a key may have been taken and forgotten since is refused: `too_late`. Without it none is.
+   */
+  keysFreeAtMs?: number;
 };
 
 export type FlushOutcome =
@@ -357,6 +369,11 @@ export type FlushOutcome =
   | { kind: "schema_conflict" }
   /** These keys are in the ledger already; the flush must give up their rows and come back. */
   | { kind: "key_conflict"; entries: readonly LedgerEntry[] }
+  /**
+   * Nothing is stored. Of keys that were looked up at `lookedUpByMs` (the catalog's time) or before, the ledger cannot
+   * tell any more whether they were taken since. This is looked at before anything else.
+   */
+  | { kind: "too_late"; lookedUpByMs: number }
   /** The staged object that the flush comes from was committed before, with that snapshot; nothing is stored. */
   | { kind: "replayed"; snapshotId: number };
 

@@ -52,7 +52,7 @@ export function commitContract({ catalog, clock, table }: Subject): void {
     await expect(again).rejects.toThrow(extent.id);
     expect((await catalog().head()).id).toBe(1);
     expect(await catalog().table("default", "events")).toEqual(events);
-    expect(await catalog().ledgerEntry(events.id, "k")).toBeUndefined();
+    expect((await catalog().lookUpKey(events.id, "k")).entry).toBeUndefined();
     expect(await catalog().extents(events.id, 9)).toHaveLength(1);
     // What was read inside the failed transaction must not linger in a cache.
     const [next] = await catalog().commit([aFlush(events, { newColumns: [column("other")] })]);
@@ -151,7 +151,7 @@ export function schemaConflictContract({ catalog, table }: Subject): void {
     expect(outcomes[0]).toEqual({ kind: "schema_conflict" });
     expect(committed(outcomes[1]).snapshot.id).toBe(1);
     expect((await catalog().table("default", "events"))?.columns.map(({ name }) => name)).not.toContain("fresh");
-    expect(await catalog().ledgerEntry(events.id, "k")).toBeUndefined();
+    expect((await catalog().lookUpKey(events.id, "k")).entry).toBeUndefined();
     expect(await catalog().extents(events.id, 1)).toHaveLength(1);
   });
 

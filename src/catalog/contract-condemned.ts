@@ -33,7 +33,7 @@ export function condemnedContract({ catalog, clock, table }: Subject): void {
     await expect(committing).rejects.toBeInstanceOf(CondemnedExtent);
     await expect(committing).rejects.toMatchObject({ extentIds: [lost.id, other.id] });
     expect((await catalog().head()).id).toBe(0);
-    expect(await catalog().ledgerEntry(events.id, "k")).toBeUndefined();
+    expect((await catalog().lookUpKey(events.id, "k")).entry).toBeUndefined();
     expect(await catalog().committedStaged(["s"])).toEqual([]);
     expect(await catalog().table("default", "events")).toEqual(events);
     // Without them it goes through.

@@ -275,7 +275,7 @@ export function timeTravelContract({ catalog, clock, table }: Subject): void {
     expect(await failureOf(catalog().extents(other.id, 3))).toBe("snapshot_expired");
     const idAt = async (ms: number) => (await catalog().snapshotAt(startMs + ms))?.id;
     expect(await Promise.all([-1, 0, 39, 40, 49, 90].map(idAt))).toEqual([undefined, 0, 0, 4, 4, 9]);
-    expect(await catalog().ledgerEntry(events.id, "k0")).toEqual(entryOf("k0", 1));
+    expect((await catalog().lookUpKey(events.id, "k0")).entry).toEqual(entryOf("k0", 1));
     expect(await catalog().commit([aFlush(events, { staged: "s0" })])).toEqual([{ kind: "replayed", snapshotId: 1 }]);
     expect((await catalog().expireSnapshots(99)).id).toBe(9);
     expect(await catalog().sweepSnapshots(100)).toBe(5);

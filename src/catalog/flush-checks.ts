@@ -1,5 +1,26 @@
-import type { NewLedgerEntry } from "./catalog.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { FlushCommit, FlushOutcome, NewLedgerEntry } from "./catalog.ts";
 import { isStorableText } from "./invariants.ts";
+
+/**
+ * For how long it holds that a key was free when it was looked up.
+ *
+ * A process can stand still (stopped, its machine suspended) between the look-up and the commit, for days, while its
+ * client sends the request again elsewhere. That other commit came after the look-up, so its entry lives at least until
+ * `idempotencyTtlMs` after it: a commit that comes sooner finds the entry, a later one may not, and would store the rows
+ * twice. No clock of the process can tell, for some stand still with it and some do not. So both times are the catalog's:
+ * the look-up brings one, and the commit compares it with its own, the same by which it judges the keys.
+ *
+ * Half of an entry's life, for what comes on top: a commit has its time before others see it, the embedded catalog takes
+ * the time just before it begins to write, and clocks of servers are corrected. No request is under way for hours.
+ */
+export const KEYS_FREE_FOR_MS = LIMITS.idempotencyTtlMs / 2;
+
+/** Flushes before they are committed: one may come too late. */
+export function tooLate({ keysFreeAtMs }: Pick<FlushCommit, "keysFreeAtMs">, nowMs: number): FlushOutcome | undefined {
+  const lookedUpByMs = nowMs - KEYS_FREE_FOR_MS;
+  return keysFreeAtMs !== undefined && keysFreeAtMs <= lookedUpByMs ? { kind: "too_late", lookedUpByMs } : undefined;
+}
 
 /** What a caller of `Catalog.commit` must have seen to: each throws an `Error` for a mistake of the program. */
 

@@ -44,6 +44,8 @@ export type FlushBody = {
   autoCreate: boolean;
   arrivedAtNs: bigint;
   key?: string;
+  /** When the key was last known to be free; of bodies with a key. The clock is the catalog's, in staged mode the node's. */
+  keyFreeAtMs?: number;
   answer: PromiseWithResolvers<IngestAck>;
 };
 
@@ -88,6 +90,17 @@ function asIngestError(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
   const advice = "whether it took effect is not known; retry with the same X-Idempotency-Key";
   return new EngineError("ingest_failed", `${messageOf(error)}: ${advice}`, { cause: error });
+}
+
+/** What a request gets that waited in this process for so long that its key may have been used and forgotten since. */
+export function heldUp(): EngineError {
+  return new EngineError(
+    "unavailable",
+    "this server was held up for hours; nothing was stored; send the request again",
+    {
+      headers: { "Retry-After": "1" },
+    },
+  );
 }
 
 /** One round; resolves to the bodies that must come back. */
@@ -166,7 +179,9 @@ function describeCommit(
   for (const { body, rows } of survivors) {
     if (body.key !== undefined) ledger.push({ key: body.key, ...shareOf(extents, rows) });
   }
-  return { tableId: table.id, schemaVersion: table.schemaVersion, newColumns, extents, ledger };
+  const freeAtMs = survivors.flatMap(({ body }) => body.keyFreeAtMs ?? []);
+  const keysFreeAtMs = freeAtMs.length === 0 ? {} : { keysFreeAtMs: Math.min(...freeAtMs) };
+  return { tableId: table.id, schemaVersion: table.schemaVersion, newColumns, extents, ledger, ...keysFreeAtMs };
 }
 
 async function concludeCommit(
@@ -181,10 +196,15 @@ async function concludeCommit(
     }
     return [];
   }
-  ports.metrics.commitConflicts.inc({ reason: outcome.kind === "key_conflict" ? "idempotency" : "schema" });
+  ports.metrics.commitConflicts.inc({ reason: outcome.kind === "schema_conflict" ? "schema" : "idempotency" });
   await discardExtents(ports, commit.extents);
   const applied = new Map(outcome.kind === "key_conflict" ? outcome.entries.map((entry) => [entry.key, entry]) : []);
+  const lookedUpByMs = outcome.kind === "too_late" ? outcome.lookedUpByMs : -Infinity;
   return survivors.flatMap(({ body }) => {
+    if (body.keyFreeAtMs !== undefined && body.keyFreeAtMs <= lookedUpByMs) {
+      body.answer.reject(heldUp());
+      return [];
+    }
     const entry = body.key === undefined ? undefined : applied.get(body.key);
     if (entry === undefined) return [body];
     body.answer.resolve(asReplay(entry));

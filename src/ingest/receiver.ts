@@ -6,11 +6,12 @@ import { EngineError } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { checkName, foldName } from "../core/names.ts";
 import { ByteBudget } from "./byte-budget.ts";
-import type { FlushBody, Target } from "./flush.ts";
+import { heldUp, type FlushBody, type Target } from "./flush.ts";
 import type { IngestAck, IngestRequest, IngestService } from "./ingest.ts";
 import { KeysUnderWay } from "./keys-under-way.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { Stager, type StagerLimits } from "./stager.ts";
+import type { KeyState } from "./tables.ts";
 
 /** What both modes of ingest share: admission, keys under way, and bodies that gather for flushes. */
 export type ReceiverOptions = {
@@ -27,17 +28,20 @@ export type ReceiverOptions = {
 export type WritePath = {
   /** The table that the request names; creates it where it may. */
   table(request: IngestRequest): Promise<TableRecord>;
-  /** The acknowledgement of a key that was applied before. */
-  replay(table: TableRecord, key: string): Promise<IngestAck | undefined>;
+  /** The acknowledgement of a key that was applied before, or when it was free. The request came at `receivedAtMs`. */
+  keyState(table: TableRecord, key: string, receivedAtMs: number): Promise<KeyState>;
   /** Runs a flush to its end, and says when it is sealed. Never rejects: failures go to the bodies. */
   flush(target: Target, bodies: FlushBody[], onSealed: () => void): Promise<void>;
 };
 
+type FreeKey = Pick<FlushBody, "key" | "keyFreeAtMs">;
 type GatheredBody = FlushBody & { rows: number; sizeBytes: number };
 
 /** Reserved for a body whose length the client does not announce; the reservation grows as the body arrives. */
 const UNKNOWN_BODY_BYTES = 64 * 1024;
 const NEWLINE = 10;
+/** Far longer than it ever takes, and far shorter than a key lives. */
+const LOOKED_UP_WITHIN_MS = 30 * 60_000;
 
 export class Receiver implements IngestService {
   readonly #options: ReceiverOptions;
@@ -95,21 +99,31 @@ export class Receiver implements IngestService {
   }
 
   async #ingest(request: IngestRequest): Promise<IngestAck> {
+    const { clock } = this.#options;
+    const received = { atMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
     // Names are checked first: buckets are kept by them.
     const database = checkName("database", request.database);
     checkMayUse(request.caller, database);
     this.#rate.take(foldName(database));
     const table = await this.#path.table(request);
     const key = request.idempotencyKey;
-    if (key === undefined) return this.#receive(request, table, undefined);
+    if (key === undefined) return this.#receive(request, table, {});
     return this.#keys.run(
       `${table.id} ${key}`,
-      async () => (await this.#path.replay(table, key)) ?? this.#receive(request, table, key),
+      async () => {
+        const state = await this.#path.keyState(table, key, received.atMs);
+        if ("ack" in state) return state.ack;
+        // A key that was looked up hours after its request came may have been used and forgotten in between. From here
+        // on the commit sees to that.
+        const tookMs = Math.max(clock.nowMs() - received.atMs, clock.monotonicMs() - received.monotonicMs);
+        if (tookMs > LOOKED_UP_WITHIN_MS) throw heldUp();
+        return this.#receive(request, table, { key, keyFreeAtMs: state.freeAtMs });
+      },
       (first) => ({ ...first, replayed: true }),
     );
   }
 
-  async #receive(request: IngestRequest, table: TableRecord, key: string | undefined): Promise<IngestAck> {
+  async #receive(request: IngestRequest, table: TableRecord, key: FreeKey): Promise<IngestAck> {
     const reservation = this.#budget.reserve(foldName(table.database), request.expectedBytes ?? UNKNOWN_BODY_BYTES);
     let bytes: Uint8Array | undefined;
     try {
@@ -128,14 +142,14 @@ export class Receiver implements IngestService {
     }
   }
 
-  #stage(table: TableRecord, bytes: Uint8Array, request: IngestRequest, key: string | undefined): Promise<IngestAck> {
+  #stage(table: TableRecord, bytes: Uint8Array, request: IngestRequest, key: FreeKey): Promise<IngestAck> {
     const answer = Promise.withResolvers<IngestAck>();
     this.#stager(table).add({
       bytes,
       evolve: request.evolve,
       autoCreate: request.autoCreate,
       arrivedAtNs: nowNs(this.#options.clock),
-      ...(key === undefined ? {} : { key }),
+      ...key,
       answer,
       rows: estimateLines(bytes),
       sizeBytes: bytes.byteLength,

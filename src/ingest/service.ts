@@ -2,7 +2,7 @@ import type { TableRecord } from "../catalog/catalog.ts";
 import { runFlush, type FlushPorts } from "./flush.ts";
 import type { IngestRequest, IngestService } from "./ingest.ts";
 import { Receiver, type ReceiverOptions } from "./receiver.ts";
-import { findOrCreateTable, replayFromLedger } from "./tables.ts";
+import { findOrCreateTable, keyInLedger } from "./tables.ts";
 
 export type IngestServiceOptions = FlushPorts & ReceiverOptions;
 
@@ -26,7 +26,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
       tables.set(spelling, table);
       return table;
     },
-    replay: (table, key) => replayFromLedger(catalog, table, key),
+    keyState: (table, key) => keyInLedger(catalog, table, key),
     flush: (target, bodies, onSealed) => runFlush(options, target, bodies, onSealed),
   });
 }

@@ -18,14 +18,13 @@ export async function findOrCreateTable(catalog: Catalog, request: Named): Promi
   return (await catalog.createTable({ database, name, columns: DEFAULT_SHAPE })).table;
 }
 
-/** The acknowledgement that the ledger has for the key. */
-export async function replayFromLedger(
-  catalog: Catalog,
-  table: TableRecord,
-  key: string,
-): Promise<IngestAck | undefined> {
-  const entry = await catalog.ledgerEntry(table.id, key);
-  return entry && asReplay(entry);
+/** A key before its request is taken: it was applied before, or it was free then, by the clock of the write path. */
+export type KeyState = { ack: IngestAck } | { freeAtMs: number };
+
+/** What the ledger has for the key; the time is the catalog's. */
+export async function keyInLedger(catalog: Catalog, table: TableRecord, key: string): Promise<KeyState> {
+  const { entry, atMs } = await catalog.lookUpKey(table.id, key);
+  return entry === undefined ? { freeAtMs: atMs } : { ack: asReplay(entry) };
 }
 
 /** The acknowledgement of a request whose key was committed before. */

@@ -8,8 +8,8 @@ import type { Network } from "./network.ts";
 import { makeRequest, type SimulatedRequest } from "./requests.ts";
 import type { Lane, Scheduler } from "./scheduler.ts";
 
-/** A node that takes requests; `inHand` counts those that it has not answered, and of these the ones with a key. */
-export type IngestNode = { machine: Machine; service: IngestService; inHand: { all: number; keyed: number } };
+/** A node that takes requests, and how many of them it has not answered. */
+export type IngestNode = { machine: Machine; service: IngestService; inHand: number };
 
 export type ClientPorts = {
   scheduler: Scheduler;
@@ -83,7 +83,7 @@ async function send(ports: ClientPorts, request: SimulatedRequest): Promise<bool
 /** What the node does with it; `tell` hears whether the client knows what became of it. */
 async function take(
   ports: ClientPorts,
-  { service, inHand }: IngestNode,
+  node: IngestNode,
   request: SimulatedRequest,
   tell: (isKnown: boolean) => void,
 ): Promise<void> {
@@ -93,19 +93,16 @@ async function take(
     const isHeard = !scheduler.chance(network.rates.unheard);
     later(ports, `${request.id} ${text}${isHeard ? "" : " (unheard)"}`, () => tell(isFinal && isHeard));
   };
-  const keyed = request.key === undefined ? 0 : 1;
-  inHand.all++;
-  inHand.keyed += keyed;
+  node.inHand++;
   try {
-    const ack = await ingest(service, request);
+    const ack = await ingest(node.service, request);
     model.acknowledges(request, ack);
     answer(ack.replayed ? "replayed" : "acknowledged", true);
   } catch (error) {
     const code = error instanceof EngineError ? error.code : "internal";
     answer(`${code}: ${messageOf(error)}`, code === "bad_request_body");
   } finally {
-    inHand.all--;
-    inHand.keyed -= keyed;
+    node.inHand--;
   }
 }
 

@@ -75,7 +75,7 @@ export class Model {
     this.#ports = ports;
     this.#state = readCatalog(ports.connection);
     ports.objects.watcher = {
-      put: (key, bytes, existed) => this.#guard(() => this.#onPut(key, bytes, existed)),
+      put: (key, bytes, before) => this.#guard(() => this.#onPut(key, bytes, before)),
       deleted: (key) => this.#guard(() => this.#onDelete(key)),
     };
   }
@@ -265,12 +265,14 @@ export class Model {
     must(!isNeeded(extent, this.#state), "no needed object is deleted", `extent ${extent.id}`);
   }
 
-  #onPut(key: string, bytes: Uint8Array<ArrayBuffer>, existed: boolean): void {
+  #onPut(key: string, bytes: Uint8Array<ArrayBuffer>, before: Uint8Array<ArrayBuffer> | undefined): void {
     if (key.startsWith(DAMAGED)) {
       this.tally.damaged++;
       return;
     }
-    must(!existed, "no key is written twice", key);
+    const length = Math.min(bytes.length, before?.length ?? 0);
+    const isSame = before === undefined || Buffer.compare(bytes.subarray(0, length), before.subarray(0, length)) === 0;
+    must(isSame, "no key is written with other bytes", key);
     if (!key.startsWith(STAGED)) return;
     const requests = requestsOf(key.slice(STAGED.length), bytes);
     this.#staged.set(key, requests);

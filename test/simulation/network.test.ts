@@ -57,6 +57,20 @@ describe("a call", () => {
     expect(objects.get("a") !== undefined).toBe(isDone);
   });
 
+  it("that writes is sent again by its driver, on waking when its process stood still", async () => {
+    const writtenAtMs: number[] = [];
+    objects.watcher = { put: () => void writtenAtMs.push(scheduler.nowMs), deleted: () => {} };
+    network.rates = { ...NO_FAULTS, refused: 1 };
+    const puts = Array.from({ length: 8 }, (_, i) => store.put(`${i}`, BYTES).catch(() => {}));
+    network.rates = NO_FAULTS;
+    machine.lane.frozenUntilMs = 1_000_000;
+    await runAll();
+    await Promise.all(puts);
+    expect(writtenAtMs.length).toBeGreaterThan(0);
+    expect(writtenAtMs.length).toBeLessThan(8);
+    expect(Math.min(...writtenAtMs)).toBeGreaterThan(1_000_000);
+  });
+
   it("may be done long after its failure, also after the object was deleted", async () => {
     let late = 0;
     for (let i = 0; i < 20; i++) {

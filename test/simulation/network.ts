@@ -24,6 +24,11 @@ export type RemoteCall<T> = {
   effect: () => Promise<T>;
   /** Does a part of it, where it can be done in part. */
   tear?: () => Promise<unknown>;
+  /**
+   * Whether the driver sends it again once when it hears of a failure: late, if the process stood still meanwhile. What
+   * was torn is not sent again, for the part might come after the whole.
+   */
+  repeats?: boolean;
   /** Whether it can be done without anybody waiting for it, as writes can. */
   isWrite: boolean;
   /** What a caller hears that knows that nothing was done; by default it does not know. */
@@ -61,7 +66,10 @@ export class Network {
     if (from.lane.isCut) return answer.promise;
     const fault = this.#faultOf(call);
     const fail = (what: string, error: Error = new InjectedFault(`${call.label} (${what})`)): void =>
-      this.#answer(from, `${call.label} ${what}`, () => answer.reject(error));
+      this.#answer(from, `${call.label} ${what}`, () => {
+        if (what === "torn" || call.repeats !== true || this.#scheduler.chance(0.5)) answer.reject(error);
+        else answer.resolve(this.call(from, { ...call, repeats: false }));
+      });
     if (fault === "refused") {
       fail("refused", call.refusal?.());
       return answer.promise;
@@ -100,7 +108,8 @@ export class Network {
   }
 
   #send(from: Machine, call: RemoteCall<unknown>, fault: keyof FaultRates | undefined, run: () => Promise<void>): void {
-    const { label, tear } = call;
+    const { label } = call;
+    const tear = fault === "late" && call.repeats === true ? undefined : call.tear;
     const torn = fault === "torn" && tear !== undefined ? async () => void (await tear()) : run;
     const flight: Flight = { from, label, done: false, run: torn, tear };
     this.#flights.add(flight);

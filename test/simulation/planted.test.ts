@@ -9,6 +9,12 @@ const SEEDS = 60;
 type Name = keyof typeof PLANTED;
 const CASES: readonly [name: Name, rules: readonly string[], given?: Given][] = [
   ["the ledger is not asked", ["nothing is doubled"], { keyedShare: 0.9 }],
+  ["a commit that was held up is let in", ["nothing is doubled"], { mode: "sync", keyedShare: 0.9, stallRate: 0.3 }],
+  [
+    "a staged write that was held up is let in",
+    ["nothing is doubled"],
+    { mode: "staged", keyedShare: 0.9, stallRate: 0.3, refusedRate: 0.3 },
+  ],
   ["staged objects are not recorded", ["nothing is doubled"], { mode: "staged", keyedShare: 0 }],
   [
     "orphans are deleted by age",

@@ -1,6 +1,6 @@
 import type { Catalog, FlushCommit } from "../../src/catalog/catalog.ts";
 import { EngineError } from "../../src/core/errors.ts";
-import type { ObjectStore } from "../../src/io/objectstore/objectstore.ts";
+import type { ObjectInfo, ObjectStore } from "../../src/io/objectstore/objectstore.ts";
 import type { Planted } from "./world.ts";
 
 /** Mistakes as a program could have them, each put where a correct one would hear or say the truth. */
@@ -9,9 +9,14 @@ export const PLANTED = {
   "the ledger is not asked": {
     catalog: (catalog) =>
       withCalls(catalog, {
-        ledgerEntry: async () => undefined,
+        lookUpKey: async (tableId, key) => ({ ...(await catalog.lookUpKey(tableId, key)), entry: undefined }),
         commit: (flushes, lease) => catalog.commit(flushes.map(withoutKeys), lease),
       }),
+  },
+  /** A commit does not hear when its keys were looked up. */
+  "a commit that was held up is let in": {
+    catalog: (catalog) =>
+      withCalls(catalog, { commit: (flushes, lease) => catalog.commit(flushes.map(withoutLookUp), lease) }),
   },
   /** A staged object leaves no trace in the commit that brings it in. */
   "staged objects are not recorded": {
@@ -58,6 +63,16 @@ export const PLANTED = {
           return outcome?.kind === "committed" ? outcome.snapshot : undefined;
         },
       }),
+  },
+  /** Nobody asks the store when a staged write reached it. */
+  "a staged write that was held up is let in": {
+    store: (store) => ({
+      ...withWrites(store, (key, bytes) => store.put(key, bytes)),
+      head: async (key) => atOnce(await store.head(key)),
+      async *list(prefix, options) {
+        for await (const info of store.list(prefix, options)) yield prefix.includes("_staged") ? atOnce(info) : info;
+      },
+    }),
   },
   /** An answer that got lost is taken for a refusal. */
   "what is not known is taken for nothing stored": {
@@ -109,8 +124,16 @@ function withWrites(store: ObjectStore, put: ObjectStore["put"]): ObjectStore {
   };
 }
 
+function atOnce<T extends ObjectInfo | undefined>(info: T): T {
+  return info && { ...info, modifiedAtMs: 0 };
+}
+
 function withoutKeys(flush: FlushCommit): FlushCommit {
   return { ...flush, ledger: [] };
+}
+
+function withoutLookUp({ keysFreeAtMs: _keysFreeAtMs, ...flush }: FlushCommit): FlushCommit {
+  return flush;
 }
 
 function withoutId({ staged: _staged, ...flush }: FlushCommit): FlushCommit {

@@ -3,7 +3,7 @@ import { sleep } from "../../src/core/clock.ts";
 import { EngineError } from "../../src/core/errors.ts";
 import { InjectedFault } from "../../src/io/objectstore/faulty.ts";
 import { ObjectNotFound } from "../../src/io/objectstore/objectstore.ts";
-import { SnapshotHolds } from "../../src/query/snapshot-holds.ts";
+import { SnapshotHolds } from "../../src/catalog/snapshot-holds.ts";
 import type { Parts } from "./machine.ts";
 import { Broken, type Model } from "./model.ts";
 import { decodeRows, type StoredRow } from "./rows.ts";

@@ -15,7 +15,7 @@ const READS: ReadonlySet<string> = new Set<keyof Catalog>([
   "snapshots",
   "snapshotAt",
   "oldestSnapshot",
-  "ledgerEntry",
+  "lookUpKey",
   "committedStaged",
   "extents",
   "extentsWithout",

@@ -116,9 +116,9 @@ function startClients(world: World): () => boolean {
   return () => running > 0;
 }
 
-function drawRates({ scheduler }: World): typeof NO_FAULTS {
+function drawRates({ scheduler, given }: World): typeof NO_FAULTS {
   const rate = (most: number): number => (scheduler.chance(0.3) ? 0 : scheduler.random.next() * most);
-  return { refused: rate(0.06), unheard: rate(0.06), late: rate(0.04), torn: rate(0.15) };
+  return { refused: given.refusedRate ?? rate(0.06), unheard: rate(0.06), late: rate(0.04), torn: rate(0.15) };
 }
 
 /** Steps as long as it is so, and nothing is wrong. */
@@ -137,7 +137,7 @@ async function runWhile(
 
 /** Whether a node has a request that it has not answered. */
 function isInHand({ ingest }: World): boolean {
-  return [...ingest.values()].some(({ inHand }) => inHand.all > 0);
+  return [...ingest.values()].some(({ inHand }) => inHand > 0);
 }
 
 /** Whether every duty was done by some machine. */

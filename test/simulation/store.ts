@@ -7,14 +7,14 @@ import {
   type ObjectStore,
 } from "../../src/io/objectstore/objectstore.ts";
 import type { Machine } from "./machine.ts";
-import type { Network } from "./network.ts";
+import type { Network, RemoteCall } from "./network.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 type StoredObject = { bytes: Uint8Array<ArrayBuffer>; modifiedAtMs: number };
 
 /** Hears of every change at the moment when it happens. */
 export type StoreWatcher = {
-  put(key: string, bytes: Uint8Array<ArrayBuffer>, existed: boolean): void;
+  put(key: string, bytes: Uint8Array<ArrayBuffer>, before: Uint8Array<ArrayBuffer> | undefined): void;
   deleted(key: string): void;
 };
 
@@ -33,9 +33,9 @@ export class StoredObjects {
   }
 
   put(key: string, bytes: Uint8Array<ArrayBuffer>): void {
-    const existed = this.#objects.has(key);
+    const before = this.get(key);
     this.#objects.set(key, { bytes, modifiedAtMs: this.#scheduler.nowMs });
-    this.watcher?.put(key, bytes, existed);
+    this.watcher?.put(key, bytes, before);
   }
 
   delete(keys: readonly string[]): void {
@@ -84,6 +84,7 @@ export class RemoteStore implements ObjectStore {
     const length = scheduler.below(bytes.length);
     return this.#call("put", key, {
       isWrite: true,
+      repeats: true,
       effect: async () => objects.put(key, bytes),
       tear: async () => objects.put(key, bytes.slice(0, length)),
     });
@@ -140,7 +141,7 @@ export class RemoteStore implements ObjectStore {
   #call<T>(
     operation: string,
     about: string,
-    call: { isWrite: boolean; effect: () => Promise<T>; tear?: () => Promise<unknown> },
+    call: Pick<RemoteCall<T>, "isWrite" | "repeats" | "effect" | "tear">,
   ): Promise<T> {
     return this.#ports.network.call(this.#machine, { label: `${operation} ${about}`, ...call });
   }

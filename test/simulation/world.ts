@@ -29,6 +29,8 @@ export type Given = {
   keyedShare?: number;
   /** How often a process stands still for days just when it has written an extent. */
   stallRate?: number;
+  /** How many calls are refused. */
+  refusedRate?: number;
 };
 
 export type WorldOptions = { seed: number; keepTrace?: boolean; planted?: Planted; given?: Given };
@@ -121,7 +123,7 @@ export class World {
     const slot: Slot = { name, start: async (machine) => start(machine), machine: undefined, stop: [] };
     const start = (machine: Machine): void => {
       const service = ingestService(this.parts(machine), mode);
-      this.ingest.set(slot, { machine, service, inHand: { all: 0, keyed: 0 } });
+      this.ingest.set(slot, { machine, service, inHand: 0 });
     };
     this.slots.push(slot);
   }

@@ -1,6 +1,6 @@
 import type { ColumnSpec } from "../../format/types.ts";
 import type { FlushCommit, FlushOutcome, LedgerEntry } from "../catalog.ts";
-import { checkKeys, checkStagedId } from "../flush-checks.ts";
+import { checkKeys, checkStagedId, KEYS_FREE_FOR_MS, tooLate } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
 import { hashOf } from "./ledger.ts";
 import { NewExtents } from "./new-extents.ts";
@@ -60,6 +60,12 @@ export class CommitPlan {
     const entries = this.#judged.flatMap(({ kind }, i) => (kind === "settled" ? [] : this.#entryRows(i)));
     const parts = [flushes, [...this.#versions.values()], this.#columns].map((part) => JSON.stringify(part));
     return [...parts, this.#extents.extents, this.#extents.filters, JSON.stringify(entries)];
+  }
+
+  /** The time of the database from which on one of the flushes comes too late; null when none ever does. */
+  get lateFromMs(): number | null {
+    const freeAtMs = this.#flushes.flatMap(({ keysFreeAtMs }, i) => (this.#settled.has(i) ? [] : (keysFreeAtMs ?? [])));
+    return freeAtMs.length === 0 ? null : Math.ceil(Math.min(...freeAtMs) + KEYS_FREE_FOR_MS);
   }
 
   /** What became of the flushes when the database has done what it was asked. */
@@ -192,6 +198,19 @@ export type CommitAnswer = {
   replayed?: readonly Replayed[] | null;
   versions?: Readonly<Record<number, number>> | null;
 };
+
+/** What the database answers instead when a flush comes too late; nothing was done. */
+export type LateAnswer = { kind: "late"; nowMs: number };
+
+/** The flushes that come too late at that time of the database. */
+export function lateFlushes(flushes: readonly FlushCommit[], nowMs: number): Map<number, FlushOutcome> {
+  return new Map(
+    flushes.flatMap((flush, i) => {
+      const outcome = tooLate(flush, nowMs);
+      return outcome === undefined ? [] : [[i, outcome]];
+    }),
+  );
+}
 
 /** The flushes that the database sent back, with their outcomes. */
 export function refusedFlushes(flushes: readonly FlushCommit[], answer: CommitAnswer): Map<number, FlushOutcome> {

@@ -3,7 +3,7 @@ import { LIMITS } from "../../core/limits.ts";
 import type { ExtentMerge, ExtentSummary, FlushCommit, FlushOutcome, Lease, NewExtent, Snapshot } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
 import { toSummary } from "../rows.ts";
-import { CommitPlan, refusedFlushes, type CommitAnswer } from "./commit-plan.ts";
+import { CommitPlan, lateFlushes, refusedFlushes, type CommitAnswer, type LateAnswer } from "./commit-plan.ts";
 import type { Connection } from "./connection.ts";
 import type { Answer, Database } from "./database.ts";
 import { isTakenExtent } from "./errors.ts";
@@ -13,9 +13,14 @@ import { takenAtAcceptance } from "./ledger.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
 
+// The time is taken once the head is locked, and is the one that the commit goes by: no waiting is left between the
+// comparison with `$11` (no key was looked up so long ago that it may be forgotten) and what is judged by it.
 const COMMIT =
-  "SELECT engine.commit_flushes($1::bigint, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
-  "$7::text::json, $8::text::json, $9::text::json, $10::text::json) AS answer";
+  "WITH head AS MATERIALIZED (SELECT 1 FROM engine.head FOR UPDATE), " +
+  "clock AS MATERIALIZED (SELECT engine.now_ms($1::bigint) AS now_ms FROM head) " +
+  "SELECT CASE WHEN now_ms >= $11::bigint THEN json_build_object('kind', 'late', 'nowMs', now_ms) ELSE " +
+  "engine.commit_flushes(now_ms, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
+  "$7::text::json, $8::text::json, $9::text::json, $10::text::json) END AS answer FROM clock";
 
 const MERGE =
   "SELECT engine.merge_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json, $6::text::json, " +
@@ -44,12 +49,16 @@ export class SnapshotWriter {
         lease,
         flushes.flatMap(({ extents }) => extents),
         () =>
-          this.#database.makeSnapshot(
+          this.#database.makeSnapshot<CommitAnswer | LateAnswer>(
             (connection, commitId) => this.#send(connection, plan, { commitId, lease }),
             async (_, recalled) => recalled as CommitAnswer,
           ),
       );
       if (answer.kind === "done") return plan.outcomes(answer);
+      if (answer.kind === "late") {
+        for (const [flush, outcome] of lateFlushes(flushes, answer.nowMs)) settled.set(flush, outcome);
+        continue;
+      }
       if (answer.kind === "stale") tables = await this.#freshTables(flushes);
       for (const [flush, outcome] of refusedFlushes(flushes, answer)) settled.set(flush, outcome);
     }
@@ -100,11 +109,11 @@ export class SnapshotWriter {
     connection: Connection,
     plan: CommitPlan,
     { commitId, lease }: { commitId: string; lease: Lease | undefined },
-  ): Promise<CommitAnswer> {
+  ): Promise<CommitAnswer | LateAnswer> {
     const fixed = [this.#database.now, LIMITS.idempotencyTtlMs, commitId, leaseParameter(lease)];
-    const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters]);
+    const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters, plan.lateFromMs]);
     if (row === undefined) throw new Error("the catalog gave no answer to a commit");
-    return row["answer"] as CommitAnswer;
+    return row["answer"] as CommitAnswer | LateAnswer;
   }
 
   /** Judges the flushes by the tables as they were last seen; what is wrong by these may be right by now. */

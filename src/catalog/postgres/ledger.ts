@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { LIMITS } from "../../core/limits.ts";
-import type { FlushCommit, FlushOutcome, LedgerEntry } from "../catalog.ts";
+import type { FlushCommit, FlushOutcome, KeyLookUp } from "../catalog.ts";
 import { checkStagedId } from "../flush-checks.ts";
 import { isStorableText } from "../invariants.ts";
 import { toLedgerEntry } from "../rows.ts";
@@ -11,21 +11,21 @@ export function hashOf(text: string): string {
   return hash("sha256", text);
 }
 
-const FIND =
-  "SELECT snapshot_id, extent_count, row_count, size_bytes FROM engine.ledger " +
-  "WHERE table_id = $1 AND key_hash = decode($2, 'hex') AND key = $3 " +
-  "AND created_at_ms > engine.now_ms($4::bigint) - $5::bigint";
+// The statement's own time is from before it sees anything.
+const LOOK_UP =
+  "SELECT t.at_ms, l.snapshot_id, l.extent_count, l.row_count, l.size_bytes FROM " +
+  "(SELECT coalesce($4::bigint, floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint) AS at_ms) t " +
+  "LEFT JOIN engine.ledger l ON l.table_id = $1 AND l.key_hash = decode($2, 'hex') AND l.key = $3 " +
+  "AND l.created_at_ms > t.at_ms - $5::bigint";
 
 /** The entry of a key, unless it is past its time to live. */
-export async function findLedgerEntry(
-  database: Database,
-  tableId: number,
-  key: string,
-): Promise<LedgerEntry | undefined> {
-  if (!isStorableText(key)) return undefined;
-  const parameters = [tableId, hashOf(key), key, database.now, LIMITS.idempotencyTtlMs];
-  const [row] = await database.rows(FIND, parameters);
-  return row === undefined ? undefined : toLedgerEntry(key, row);
+export async function lookUpKey(database: Database, tableId: number, key: string): Promise<KeyLookUp> {
+  // No commit takes a key that cannot be stored, so no row has this one.
+  const asked = isStorableText(key) ? key : "";
+  const parameters = [tableId, hashOf(asked), asked, database.now, LIMITS.idempotencyTtlMs];
+  const [row] = await database.rows(LOOK_UP, parameters);
+  if (row === undefined) throw new Error("the catalog gave no answer about a key");
+  return { entry: row["snapshot_id"] === null ? undefined : toLedgerEntry(key, row), atMs: Number(row["at_ms"]) };
 }
 
 // A staged object that was committed is told of by the commit itself: its keys are its own.

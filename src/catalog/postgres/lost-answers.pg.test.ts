@@ -59,7 +59,7 @@ describe.skipIf(programs === undefined)("a connection that breaks", () => {
     expect(committed(outcomes[1])).toEqual({ snapshot: await witness.head(), schemaVersion: 2 });
     expect((await witness.head()).id).toBe(2);
     expect((await liveIds()).filter((id) => id === extent.id)).toHaveLength(1);
-    expect(await witness.ledgerEntry(events.id, "k")).toMatchObject({ snapshotId: 2 });
+    expect((await witness.lookUpKey(events.id, "k")).entry).toMatchObject({ snapshotId: 2 });
     expect((await witness.table("d", "t"))?.columns.map(({ name }) => name)).toEqual(["at", "body", "fresh"]);
   });
 

@@ -11,7 +11,7 @@ import type {
   FlushCommit,
   FlushOutcome,
   Lease,
-  LedgerEntry,
+  KeyLookUp,
   Resolution,
   ScanPlan,
   ScanRequest,
@@ -28,7 +28,7 @@ import { toTotals } from "../rows.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
 import { acquireLease, releaseLease } from "./leases.ts";
-import { committedStaged, findLedgerEntry } from "./ledger.ts";
+import { committedStaged, lookUpKey } from "./ledger.ts";
 import { PostgresRecords } from "./records.ts";
 import { ScanPlanner } from "./scan.ts";
 import { SchemaWriter } from "./schema-writer.ts";
@@ -156,8 +156,8 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(async () => (flushes.length === 0 ? [] : await this.#snapshots.commit(flushes, lease)));
   }
 
-  ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined> {
-    return this.#run(() => findLedgerEntry(this.#database, tableId, key));
+  lookUpKey(tableId: number, key: string): Promise<KeyLookUp> {
+    return this.#run(() => lookUpKey(this.#database, tableId, key));
   }
 
   committedStaged(ids: readonly string[]): Promise<string[]> {

@@ -1,7 +1,7 @@
 import type { FlushCommit, FlushOutcome, LedgerEntry, NewExtent, Snapshot, TableRecord } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
 import { extentBeginsByHead, extentIsWellFormed, InvariantViolation } from "../invariants.ts";
-import { checkKeys } from "../flush-checks.ts";
+import { checkKeys, tooLate } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
 import { addNewColumns } from "./columns.ts";
 import { refuseCondemned } from "./condemned.ts";
@@ -45,12 +45,14 @@ export function commitFlushes(
 type FlushContext = { flush: EncodedFlush; snapshot: Snapshot; nowMs: number };
 
 function commitFlush(connection: Connection, schema: SchemaReader, context: FlushContext): FlushOutcome {
-  const { flush, snapshot } = context;
+  const { flush, snapshot, nowMs } = context;
   const table = schema.tableById(flush.tableId);
   if (table === undefined) throw new Error(`a flush names table id ${flush.tableId}, which does not exist`);
   if (flush.schemaVersion > table.schemaVersion) {
     throw new Error(`a flush of table ${table.name} has schema version ${flush.schemaVersion}, which is to come`);
   }
+  const refused = tooLate(flush, nowMs);
+  if (refused !== undefined) return refused;
   const replayOf = flush.staged === undefined ? undefined : findStaged(connection, flush.staged);
   if (replayOf !== undefined) return { kind: "replayed", snapshotId: replayOf };
   const entries = takenKeys(connection, context);

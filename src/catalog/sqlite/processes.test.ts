@@ -107,11 +107,11 @@ async function expectWhole(acknowledged: ReadonlyMap<number, number>): Promise<v
     expect(extents).toHaveLength(6);
     for (const { id } of extents) {
       const key = id.replace(/^extent-(\d+)-[ab]$/, "key-$1");
-      expect(await catalog.ledgerEntry(tableId, key)).toMatchObject({ snapshotId });
+      expect((await catalog.lookUpKey(tableId, key)).entry).toMatchObject({ snapshotId });
     }
   }
   for (const [key, snapshotId] of acknowledged) {
-    expect(await catalog.ledgerEntry(tableId, `key-${key}`)).toMatchObject({ snapshotId });
+    expect((await catalog.lookUpKey(tableId, `key-${key}`)).entry).toMatchObject({ snapshotId });
   }
   await catalog.close();
 }

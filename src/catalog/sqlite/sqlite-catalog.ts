@@ -9,7 +9,7 @@ import type {
   FlushCommit,
   FlushOutcome,
   Lease,
-  LedgerEntry,
+  KeyLookUp,
   NewExtent,
   Resolution,
   ScanPlan,
@@ -175,8 +175,11 @@ export class SqliteCatalog implements CatalogDatabase {
     });
   }
 
-  ledgerEntry(tableId: number, key: string): Promise<LedgerEntry | undefined> {
-    return this.#lookUp(() => findLedgerEntry(this.#parts.local, tableId, key, this.#clock.nowMs()));
+  lookUpKey(tableId: number, key: string): Promise<KeyLookUp> {
+    return this.#lookUp(() => {
+      const atMs = this.#clock.nowMs();
+      return { entry: findLedgerEntry(this.#parts.local, tableId, key, atMs), atMs };
+    });
   }
 
   committedStaged(ids: readonly string[]): Promise<string[]> {

@@ -145,8 +145,8 @@ class CommitRun {
     metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
   }
 
-  #sendBack(draft: Draft, outcome: FlushOutcome & { kind: "schema_conflict" | "key_conflict" }): void {
-    this.#ports.metrics.commitConflicts.inc({ reason: outcome.kind === "key_conflict" ? "idempotency" : "schema" });
+  #sendBack(draft: Draft, outcome: Exclude<FlushOutcome, { kind: "committed" | "replayed" }>): void {
+    this.#ports.metrics.commitConflicts.inc({ reason: outcome.kind === "schema_conflict" ? "schema" : "idempotency" });
     const keys = outcome.kind === "key_conflict" ? outcome.entries.map(({ key }) => key) : [];
     this.sentBack.push({ ...draft, taken: new Set([...draft.taken, ...keys]) });
   }

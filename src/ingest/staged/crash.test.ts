@@ -69,7 +69,7 @@ async function stage(name: string): Promise<string[]> {
   // Without a wait for the ledger its requests share a flush.
   const later = world.staged({
     node: "node-2",
-    catalog: withCalls(world.catalog, { ledgerEntry: async () => undefined }),
+    catalog: withCalls(world.catalog, { lookUpKey: async () => ({ entry: undefined, atMs: 0 }) }),
   });
   await send(node, `{"body":"${name} sealed"}`, { table: "t" });
   await send(node, `{"body":"${name} raw","${name}":1}`, { table: "t", idempotencyKey: `${name} raw` });

@@ -4,7 +4,16 @@ import { objectKeys, ObjectNotFound, type ObjectInfo, type ObjectStore } from ".
 
 /** What is staged, and what was set aside, as the store tells it. */
 
-export type ListedObject = { key: string; node: string; id: string; sizeBytes: number; stagedAtMs: number };
+export type ListedObject = {
+  key: string;
+  node: string;
+  id: string;
+  sizeBytes: number;
+  /** By the clock of its node. */
+  stagedAtMs: number;
+  /** When it reached the store, by the store's clock. */
+  modifiedAtMs: number;
+};
 
 /** A staged write that is not committed: for `system.staged`. */
 export type StagedRow = {
@@ -48,8 +57,8 @@ export async function listPending(store: ObjectStore, keyPrefix: string, most: n
       foreign.push(info);
       continue;
     }
-    const { key, sizeBytes } = info;
-    objects.push({ key, ...place, sizeBytes, stagedAtMs: timeOfId(place.id) });
+    const { key, sizeBytes, modifiedAtMs } = info;
+    objects.push({ key, ...place, sizeBytes, stagedAtMs: timeOfId(place.id), modifiedAtMs });
     if (objects.length >= 2 * most) objects = objects.sort(byId).slice(0, most);
   }
   return { objects: objects.sort(byId).slice(0, most), foreign, totals };

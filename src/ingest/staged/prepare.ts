@@ -7,6 +7,8 @@ import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
 import type { Sealer, SealedExtent } from "../seal.ts";
 import { discardExtents, shareOf, uploadExtent, type UploadPorts } from "../upload.ts";
 import { contentOf, requestsOf, type Draft } from "./draft.ts";
+import { firstKeyedAtMs } from "./lateness.ts";
+import type { StagedObject } from "./object.ts";
 import { sealAcknowledged } from "./seal-staged.ts";
 import { CLOCK_TOLERANCE_MS } from "./sweep.ts";
 
@@ -140,9 +142,14 @@ async function upload(
     extents: kept,
     ledger: ledgerOf(draft, kept),
     // Keys count as they did when the write was accepted: it may have waited for longer than an entry lives.
-    acceptedAtMs: draft.object.acknowledgedAtMs - CLOCK_TOLERANCE_MS,
+    acceptedAtMs: acceptedAtMs(draft.object) - CLOCK_TOLERANCE_MS,
   };
   return { draft, flush, maybeLive: false };
+}
+
+/** When the first of its keyed requests came, by the clock of its node. */
+function acceptedAtMs({ acknowledgedAtMs, requests }: StagedObject): number {
+  return Math.min(acknowledgedAtMs, firstKeyedAtMs(requests) ?? Infinity);
 }
 
 function ledgerOf(draft: Draft, extents: readonly NewExtent[]): NewLedgerEntry[] {

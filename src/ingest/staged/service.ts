@@ -2,7 +2,7 @@ import type { Catalog } from "../../catalog/catalog.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IngestService } from "../ingest.ts";
 import { Receiver, type ReceiverOptions } from "../receiver.ts";
-import { replayFromLedger } from "../tables.ts";
+import { keyInLedger } from "../tables.ts";
 import { CatalogReach } from "./catalog-reach.ts";
 import { SchemaCache } from "./schema-cache.ts";
 import { stageFlush, type StagePorts } from "./stage-flush.ts";
@@ -22,14 +22,17 @@ export function createStagedIngestService(options: StagedIngestOptions): IngestS
   const ports: StagePorts = { ...options, reach, schemas, keys };
   return new Receiver(options, {
     table: (request) => schemas.table(request),
-    async replay(table, key) {
+    async keyState(table, key, receivedAtMs) {
+      // By the node's own clock, for the catalog may be away.
+      const free = { freeAtMs: receivedAtMs };
       const staged = keys.replay(table.id, key);
-      if (staged !== undefined) return staged;
+      if (staged !== undefined) return { ack: staged };
       try {
-        return await reach.ask((catalog) => replayFromLedger(catalog, table, key));
+        const state = await reach.ask((catalog) => keyInLedger(catalog, table, key));
+        return "ack" in state ? state : free;
       } catch (error) {
         // Without the catalog the commit tells: a key that is in the ledger then is left out.
-        if (error instanceof EngineError && error.code === "unavailable") return undefined;
+        if (error instanceof EngineError && error.code === "unavailable") return free;
         throw error;
       }
     },

@@ -9,12 +9,13 @@ import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
 import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
-import type { FlushBody, Target } from "../flush.ts";
+import { heldUp, type FlushBody, type Target } from "../flush.ts";
 import type { IngestAck } from "../ingest.ts";
 import type { BodyOutcome, SealedExtent, Sealer } from "../seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "../seal-cuts.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import type { CatalogReach } from "./catalog-reach.ts";
+import { checkInTime, isHeldUp } from "./lateness.ts";
 import { compressBody, encodeStaged, type StagedExtent, type StagedRequest } from "./object.ts";
 import type { SchemaCache } from "./schema-cache.ts";
 import type { StagedKeys } from "./staged-keys.ts";
@@ -167,18 +168,20 @@ function release(extents: readonly SealedExtent[]): void {
 
 async function write(ports: StagePorts, { table, survivors, extents }: Plan): Promise<void> {
   const id = ports.newId();
+  const requests = await describeRequests(survivors);
   const bytes = encodeStaged({
     id,
     node: ports.node,
     acknowledgedAtMs: ports.clock.nowMs(),
     database: table.database,
     table: table.name,
-    requests: await describeRequests(survivors),
+    requests,
     extents,
   });
   release(extents);
   const startedMs = ports.clock.monotonicMs();
-  await put(ports, objectKeys.staged({ prefix: ports.keyPrefix, node: ports.node, id }), bytes);
+  if (survivors.some(({ body }) => isHeldUp(body, ports.clock.nowMs()))) throw heldUp();
+  await put(ports, id, bytes, requests);
   ports.metrics.uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   ports.metrics.stagedWrittenObjects.inc();
   ports.metrics.stagedWrittenBytes.inc(bytes.byteLength);
@@ -206,12 +209,15 @@ function describeRequests(survivors: readonly Survivor[]): Promise<StagedRequest
 }
 
 /**
- * Writes the object. After a failure it is deleted, in case that it is there; but a write that the store has not finished
- * may still come out of it, so the outcome is not known.
+ * Writes the object, and sees to it that it came in time. After a failure it is deleted, in case that it is there; but a
+ * write that the store has not finished may still come out of it, so the outcome is not known.
  */
-async function put(ports: StagePorts, key: string, bytes: Uint8Array): Promise<void> {
+async function put(ports: StagePorts, id: string, bytes: Uint8Array, requests: StagedRequest[]): Promise<void> {
+  const place = { prefix: ports.keyPrefix, node: ports.node, id };
+  const key = objectKeys.staged(place);
   try {
     await ports.store.put(key, bytes);
+    await checkInTime(ports.store, place, requests);
   } catch (error) {
     await ports.store.delete([key]).catch((reason: unknown) => {
       ports.log.warn({ err: reason, key }, "could not delete a staged object whose write failed");

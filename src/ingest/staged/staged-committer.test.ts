@@ -164,7 +164,9 @@ describe("idempotency keys", () => {
     ["a body as it came", ',"new":1'],
   ])("of a request that somebody else committed: %s are left out, and only those", async (_, more) => {
     // Without a wait for the ledger they share a flush.
-    const node = world.staged({ catalog: withCalls(world.catalog, { ledgerEntry: async () => undefined }) });
+    const node = world.staged({
+      catalog: withCalls(world.catalog, { lookUpKey: async () => ({ entry: undefined, atMs: 0 }) }),
+    });
     await send(node, "{}");
     await world.commit();
     await Promise.all([
@@ -182,8 +184,8 @@ describe("idempotency keys", () => {
       ...twice("winner"),
     ]);
     const table = await world.catalog.table("default", "t");
-    expect(await world.catalog.ledgerEntry(table?.id ?? 0, "k")).toMatchObject({ snapshotId: winner.snapshotId });
-    expect(await world.catalog.ledgerEntry(table?.id ?? 0, "other")).toMatchObject({ rows: 2, extentCount: 1 });
+    expect((await world.catalog.lookUpKey(table?.id ?? 0, "k")).entry).toMatchObject({ snapshotId: winner.snapshotId });
+    expect((await world.catalog.lookUpKey(table?.id ?? 0, "other")).entry).toMatchObject({ rows: 2, extentCount: 1 });
     expect(await stagedKeys()).toEqual([]);
     expect(await extentKeys()).toHaveLength(3);
   });

@@ -10,6 +10,7 @@ import { hasCatchAll } from "./catch-all.ts";
 import { commitPrepared } from "./commit-prepared.ts";
 import { DamagedObject } from "./container.ts";
 import type { Draft } from "./draft.ts";
+import { lateByMs } from "./lateness.ts";
 import { countDamaged, listPending, setAside, type ListedObject, type Pending } from "./listing.ts";
 import { decodeStaged } from "./object.ts";
 import { Postponed } from "./postponed.ts";
@@ -43,7 +44,7 @@ class StagedCommitter implements StagedCommitService {
     options.metrics.stagedOldestAge.watch({}, () => this.#oldestAgeMs() / 1000);
   }
 
-  async commitRound(lease: Lease | undefined, signal: AbortSignal): Promise<void> {
+  async commitRound(lease: Lease | undefined, signal: AbortSignal): Promise<{ isIdle: boolean }> {
     const { store, keyPrefix } = this.#options;
     this.#forgetWhenAborted(signal);
     const pending = await listPending(store, keyPrefix, MAX_LISTED);
@@ -52,10 +53,11 @@ class StagedCommitter implements StagedCommitService {
     const isDue = this.#postponed.due([...pending.foreign, ...uncommitted]);
     for (const info of pending.foreign.filter(isDue)) await this.#setAsideForeign(info);
     for (const batch of this.#batches(uncommitted.filter(isDue))) {
-      if (signal.aborted) return;
+      if (signal.aborted) return { isIdle: false };
       await this.#commitBatch(await this.#read(batch), lease, signal);
     }
     if (!signal.aborted) await this.#countDamaged();
+    return { isIdle: pending.objects.length === 0 && pending.foreign.length === 0 };
   }
 
   #tell({ objects, foreign, totals }: Pending): void {
@@ -133,7 +135,16 @@ class StagedCommitter implements StagedCommitService {
     const bytes = await this.#get(listed);
     if (bytes === undefined) return undefined;
     try {
-      return { listed, bytes, object: decodeStaged(bytes, listed), taken: new Set() };
+      const object = decodeStaged(bytes, listed);
+      const lateMs = lateByMs(object.requests, listed.modifiedAtMs);
+      if (lateMs === undefined) return { listed, bytes, object, taken: new Set() };
+      const hours = Math.floor(lateMs / 3_600_000);
+      await this.#setAside(
+        listed,
+        bytes,
+        `it reached the store ${hours} hours after its requests came: none was acknowledged`,
+      );
+      return undefined;
     } catch (error) {
       if (!(error instanceof DamagedObject)) throw error;
       await this.#setAside(listed, bytes, error.message);
@@ -244,7 +255,7 @@ class StagedCommitter implements StagedCommitService {
       this.#passOver(object, error);
       return;
     }
-    log.error({ key, reason }, "a staged object is damaged and was set aside; its rows are not visible");
+    log.error({ key, reason }, "a staged object was set aside; its rows are not visible");
     metrics.stagedDamaged.inc();
     metrics.stagedDamagedObjects.inc();
     this.#tellGone([object]);

@@ -44,5 +44,5 @@ export interface StagedCommitService {
    * Commits all that is staged. Returns early when the signal is aborted. Rejects when the catalog or the store fails,
    * and with `LeaseLost`; it may always be called again, by any process.
    */
-  commitRound(lease: Lease | undefined, signal: AbortSignal): Promise<void>;
+  commitRound(lease: Lease | undefined, signal: AbortSignal): Promise<{ isIdle: boolean }>;
 }

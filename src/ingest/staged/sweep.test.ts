@@ -31,7 +31,7 @@ function timed(aheadMs = 0): Pick<NodeOptions, "clock" | "newId"> {
 /** A staged node that cannot ask the catalog for keys: it must accept what comes. */
 function cutOff(node: string, aheadMs = 0) {
   const away = () => Promise.reject(new EngineError("unavailable", "the catalog is away"));
-  return world.staged({ node, ...timed(aheadMs), catalog: withCalls(world.catalog, { ledgerEntry: away }) });
+  return world.staged({ node, ...timed(aheadMs), catalog: withCalls(world.catalog, { lookUpKey: away }) });
 }
 
 async function sweep(ports: Partial<SweepPorts> = {}): Promise<void> {

@@ -22,8 +22,13 @@ import { oldestStagedAtMs } from "./listing.ts";
 export const CLOCK_TOLERANCE_MS = 5 * 60_000;
 
 /**
- * What was accepted before the listing and is staged after it was accepted less than so long before. Writing an object
- * ends within minutes, by the deadlines of the store; the tolerance of clocks comes on top.
+ * What was accepted before the listing and is staged after it was accepted less than so long before. A node begins no
+ * write of what came half an hour ago, and the write ends within minutes, by the deadlines of the store; the tolerance of
+ * clocks comes on top.
+ *
+ * A node can stand still in the midst of it all the same. Then the entries that count are those that came after its look at
+ * the ledger, while it stood still: they live for a day, and the object is late long before that (`lateness.ts`). What is
+ * not covered is a node that could not look at the ledger and stood still as well.
  */
 const UNSEEN_MS = 3_600_000;
 

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -115,6 +115,19 @@ describe("filesystem store", () => {
     await rename(`${root}.away`, root);
     await store.put("a/c", Buffer.from("x"));
     expect((await Array.fromAsync(store.list(""))).map((info) => info.key)).toEqual(["a/b", "a/c"]);
+  });
+
+  it("dates an object by when it came to its place, not by when its bytes were written", async () => {
+    const store = await open(root);
+    const source = join(folder, "source");
+    await writeFile(source, "x");
+    await utimes(source, 0, 0);
+    const beforeMs = (await stat(source)).ctimeMs;
+    await mkdir(join(root, "a"));
+    await rename(source, join(root, "a/b"));
+    const [info] = await Array.fromAsync(store.list("a/"));
+    expect(info).toEqual(await store.head("a/b"));
+    expect(info?.modifiedAtMs).toBeGreaterThanOrEqual(Math.floor(beforeMs));
   });
 
   it("makes a folder inside again when somebody removed it", async () => {

@@ -30,7 +30,8 @@ export async function infoOf(root: string, key: string): Promise<ObjectInfo | un
   try {
     const stats = await stat(join(root, key));
     if (!stats.isFile()) return undefined;
-    return { key, sizeBytes: stats.size, modifiedAtMs: Math.floor(stats.mtimeMs) };
+    // An object is there from when it was renamed to its place, which may be long after its bytes were written.
+    return { key, sizeBytes: stats.size, modifiedAtMs: Math.floor(Math.max(stats.mtimeMs, stats.ctimeMs)) };
   } catch (error) {
     if (isAbsence(error)) return undefined;
     throw error;
