@@ -7,7 +7,7 @@ import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
 import type { QueryRequest } from "./query.ts";
-import type { Reading } from "./snapshot-holds.ts";
+import type { Reading } from "../catalog/snapshot-holds.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents

@@ -17,7 +17,7 @@ import type { QueryProcess } from "./query-process.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
 import { bodyOf } from "./result-body.ts";
-import { SnapshotHolds, type Reading } from "./snapshot-holds.ts";
+import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
 import { Outgrown, supervise } from "./supervision.ts";
 import { writeSystemTables, type StagedWrite } from "./system-rows.ts";
 import type { SystemTableFile } from "./system-tables.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { snapshotExpired } from "../catalog/refusals.ts";
 import { ManualClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
+import { snapshotExpired } from "./refusals.ts";
 import { SnapshotHolds, type Reading } from "./snapshot-holds.ts";
 
 const TTL_MS = 60_000;

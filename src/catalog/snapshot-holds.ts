@@ -1,8 +1,8 @@
-import type { Catalog } from "../catalog/catalog.ts";
-import { snapshotExpired } from "../catalog/refusals.ts";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import type { Catalog } from "./catalog.ts";
+import { snapshotExpired } from "./refusals.ts";
 
 /**
  * What the queries of this node read, said to the catalog, so that nothing is deleted under them.
