@@ -22,8 +22,12 @@ export type AuditAction =
   | "credential.delete"
   | "credential.refresh"
   | "credential.rotate"
+  | "credential.reveal"
   | "oauth.start"
-  | "oauth.finish";
+  | "oauth.finish"
+  | "worker.create"
+  | "worker.revoke"
+  | "worker.drain";
 
 export type AuditEvent = {
   origin: Origin;

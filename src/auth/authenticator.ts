@@ -1,7 +1,8 @@
 import { EngineError } from "../core/errors.ts";
 import type { Origin } from "./audit.ts";
-import { ANONYMOUS, type Caller } from "./caller.ts";
+import { ANONYMOUS, type Caller, type WorkerIdentity } from "./caller.ts";
 import type { FailureLimit } from "./failure-limit.ts";
+import { isToken } from "./tokens.ts";
 
 /**
  * Turns what a request shows into a caller. Which tokens there are is the configuration's choice; each kind is a
@@ -16,6 +17,11 @@ export interface Authenticator {
    * came, `unavailable` when the token cannot be checked just now, `forbidden` for a valid one without any right here.
    */
   authenticate(credentials: Credentials): Promise<Caller>;
+  /**
+   * The worker whose token it is. Workers must show theirs also where nobody else needs one: it says who holds the jobs.
+   * Rejects as `authenticate` does.
+   */
+  authenticateWorker(credentials: Credentials): Promise<WorkerIdentity>;
 }
 
 export type Credentials = {
@@ -36,13 +42,21 @@ export interface TokenBackend {
   authenticate(token: string, from: Omit<Origin, "caller">): Promise<Caller | undefined>;
 }
 
+/** Who knows the tokens of workers. */
+export interface WorkerBackend {
+  /** The worker, or undefined for a token that is not, or no longer, valid. Rejects with `unavailable`. */
+  authenticate(token: string): Promise<WorkerIdentity | undefined>;
+}
+
 export type AuthenticatorOptions = {
   isOn: boolean;
   backends: readonly TokenBackend[];
+  /** Undefined where no routes for workers are. */
+  workers?: WorkerBackend | undefined;
   failures: FailureLimit;
 };
 
-export function createAuthenticator({ isOn, backends, failures }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({ isOn, backends, workers, failures }: AuthenticatorOptions): Authenticator {
   const judge = async (token: string, from: Omit<Origin, "caller">) => {
     return await backends.find((backend) => backend.recognizes(token))?.authenticate(token, from);
   };
@@ -51,20 +65,37 @@ export function createAuthenticator({ isOn, backends, failures }: AuthenticatorO
     async authenticate({ authorization, address, requestId }) {
       const from = { address, requestId };
       const token = bearerOf(authorization);
+      if (token !== undefined && isToken("worker", token)) throw unauthorized(OF_A_WORKER, "invalid_token");
       if (!isOn) return (token === undefined ? undefined : await judge(token, from)) ?? ANONYMOUS;
-      if (token === undefined) {
-        throw unauthorized(authorization === undefined ? "send Authorization: Bearer <TOKEN>" : NOT_BEARER);
-      }
+      if (token === undefined) throw tokenMissing(authorization, "<TOKEN>");
       failures.check(address);
       const caller = await judge(token, from);
       if (caller !== undefined) return caller;
       failures.count(address);
-      throw unauthorized("the token is not valid: it is unknown, expired or revoked", "invalid_token");
+      throw unauthorized(NOT_VALID, "invalid_token");
+    },
+    async authenticateWorker({ authorization, address }) {
+      const token = bearerOf(authorization);
+      if (token === undefined) throw tokenMissing(authorization, "<WORKER_TOKEN>");
+      // Nobody looks up a token of another form, so nothing can be guessed with one.
+      if (workers === undefined || !isToken("worker", token)) throw unauthorized(NOT_A_WORKERS, "invalid_token");
+      failures.check(address);
+      const worker = await workers.authenticate(token);
+      if (worker !== undefined) return worker;
+      failures.count(address);
+      throw unauthorized(NOT_VALID, "invalid_token");
     },
   };
 }
 
-const NOT_BEARER = "the Authorization header is not of the form: Bearer <TOKEN>";
+const NOT_VALID = "the token is not valid: it is unknown, expired or revoked";
+const OF_A_WORKER = "a worker's token is for the routes of workers";
+const NOT_A_WORKERS = "this route needs the token of a worker";
+
+function tokenMissing(authorization: string | undefined, what: string): EngineError {
+  if (authorization === undefined) return unauthorized(`send Authorization: Bearer ${what}`);
+  return unauthorized(`the Authorization header is not of the form: Bearer ${what}`);
+}
 
 /** The token of a header; undefined where there is none, or a malformed one. RFC 6750 §2.1; schemes have no case. */
 export function bearerOf(authorization: string | undefined): string | undefined {

@@ -23,13 +23,30 @@ export type Caller = {
  * - `api_token`: a long-lived token that a caller made.
  * - `idp`, `oidc`: a token that an issuer signed.
  * - `internal`: this program, calling itself.
+ * - `worker`: a node with a worker's token, which opens the routes for workers and no other.
  */
-export type CallerKind = "anonymous" | "static" | "session" | "api_token" | "idp" | "oidc" | "internal";
+export type CallerKind = "anonymous" | "static" | "session" | "api_token" | "idp" | "oidc" | "internal" | "worker";
 
 export type Scope = readonly string[] | undefined;
 
 /** Everyone, while authentication is off. */
 export const ANONYMOUS: Caller = { subject: "anonymous", kind: "anonymous", role: "admin", databases: undefined };
+
+/** A node that claims jobs, as the operator who made its token described it. */
+export type WorkerIdentity = {
+  readonly id: string;
+  readonly name: string;
+  /** Kinds of jobs that it may claim; undefined for all that workers may. */
+  readonly capabilities: readonly string[] | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** It is to take no further jobs. */
+  readonly drain: boolean;
+};
+
+/** A worker as one who acts: in the audit log, and as the owner of jobs that it enqueues for itself. */
+export function callerOfWorker({ name }: Pick<WorkerIdentity, "name">): Caller {
+  return { subject: `worker:${name}`, kind: "worker", role: "read", databases: undefined };
+}
 
 export function isCallerRole(text: unknown): text is CallerRole {
   return CALLER_ROLES.some((role) => role === text);

@@ -1,4 +1,5 @@
 import type { Catalog } from "./catalog.ts";
+import type { Signals } from "./signals.ts";
 
 /**
  * Records: what the program keeps in rows and what is no extent: users, tokens, credentials, jobs, and so on. They live
@@ -13,6 +14,13 @@ export interface RecordStore {
   /** One statement that only reads, as of now; bounded by its own LIMIT, for SQLite answers on the caller's thread. */
   rows(sql: string, values?: readonly RecordValue[]): Promise<RecordRow[]>;
   /**
+   * One statement that changes rows, in a transaction of its own. It sees what was committed when it began, and what it
+   * changes as it is by then; ` FOR UPDATE SKIP LOCKED` at the end of a SELECT passes over rows that another statement
+   * is changing. It is repeated when its answer was lost, so twice must do what once does. Errors are those of
+   * `Catalog`.
+   */
+  write(statement: Omit<Statement, "mustReturn">): Promise<RecordRow[]>;
+  /**
    * All statements in one serializable transaction, or none. A statement that says how many rows it must return, and
    * returns another number, undoes the transaction: that is how a change makes sure of what it rests on. Conflicts are
    * repeated. Errors are those of `Catalog`: one that is no `EngineError` leaves open whether the change happened.
@@ -20,8 +28,8 @@ export interface RecordStore {
   transact(statements: readonly Statement[]): Promise<TransactOutcome>;
 }
 
-/** A catalog with the records that lie beside it. */
-export type CatalogDatabase = Catalog & { readonly records: RecordStore };
+/** A catalog with the records that lie beside it, and the signals of the nodes that share it. */
+export type CatalogDatabase = Catalog & { readonly records: RecordStore; readonly signals: Signals };
 
 /** `{ nowPlusMs }` is the time of the database, in ms since 1970, plus so many ms: nodes' clocks may differ. */
 export type RecordValue = string | number | null | { readonly nowPlusMs: number };

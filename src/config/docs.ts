@@ -38,6 +38,7 @@ const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
   ["query", "Queries"],
   ["compaction", "Compaction"],
   ["retention", "Retention and deletion"],
+  ["fabric", "Jobs and the nodes that run them"],
   ["client", "Client commands"],
   ["log", "Logging"],
 ];

@@ -311,9 +311,23 @@ const SAMPLES: Record<OptionName, Sample> = {
   compactionMinExtents: integer(2, 12, 2, 1_000),
   compactionPollSecs: integer(1, 30, 0, 86_400),
   compactionIdleSleepMs: integer(0, 500, 0, 3_600_000),
+  compactionIoBytesPerSec: bytes(0, ["64MiB", 2 ** 26], 0, 2 ** 40),
   retentionPollSecs: integer(1, 60, 1, 86_400),
   physicalGcPollSecs: integer(1, 60, 1, 86_400),
   physicalGcGraceSecs: integer(0, 3_600, 0, 315_360_000),
+  dataSourceWorkers: integer(1, 8, 1, 256),
+  fabricWorkers: integer(1, 8, 1, 256),
+  fabricLeaseSecs: integer(10, 60, 10, 3_600),
+  fabricSweepSecs: integer(1, 60, 1, 3_600),
+  fabricOfflineSecs: integer(1, 60, 1, 86_400),
+  fabricRetentionSecs: integer(3_600, 86_400, 3_600, 315_360_000),
+  workerToken: {
+    one: ["abc.DEF-1", "abc.DEF-1"],
+    two: ["t", "t"],
+    bad: ["hunter2 hunter2", "hunter2é"],
+    badToml: ["7"],
+  },
+  workerInsecure: { one: ["1", true, "true"], two: ["no", false], bad: ["2"], badToml: ["1"] },
   serverUrl: {
     one: ["https://engine.example.com/base/", "https://engine.example.com/base"],
     two: ["http://127.0.0.1:7777", "http://127.0.0.1:7777"],
@@ -495,9 +509,18 @@ test("the defaults are those of the specification", () => {
     compactionMinExtents: 24,
     compactionPollSecs: 10,
     compactionIdleSleepMs: 250,
+    compactionIoBytesPerSec: undefined,
     retentionPollSecs: 300,
     physicalGcPollSecs: 300,
     physicalGcGraceSecs: 86_400,
+    dataSourceWorkers: 4,
+    fabricWorkers: 4,
+    fabricLeaseSecs: 300,
+    fabricSweepSecs: 30,
+    fabricOfflineSecs: 90,
+    fabricRetentionSecs: 604_800,
+    workerToken: undefined,
+    workerInsecure: false,
     serverUrl: undefined,
     token: undefined,
   });
@@ -513,6 +536,13 @@ test("the burst is twice the rate unless it is set", () => {
     "default (from ENGINE_INGEST_RATE_RPS)",
   ]);
   expect(load({ env: { ENGINE_INGEST_RATE_RPS: "25", ENGINE_INGEST_RATE_BURST: "1" } }).config.ingestRateBurst).toBe(1);
+});
+
+test("a server runs as many jobs as data sources were given workers, unless it is told", () => {
+  const { config, origins } = load({ env: { ENGINE_DATA_SOURCE_WORKERS: "9" } });
+  expect([config.fabricWorkers, origins.fabricWorkers]).toEqual([9, "default (from ENGINE_DATA_SOURCE_WORKERS)"]);
+  const env = { ENGINE_DATA_SOURCE_WORKERS: "9", ENGINE_FABRIC_WORKERS: "2" };
+  expect(load({ env }).config.fabricWorkers).toBe(2);
 });
 
 test("defaults follow the options that they are derived from, and say so", () => {

@@ -110,6 +110,9 @@ function defaultContext(values: Partial<Record<OptionName, unknown>>, userHome: 
     get ingestRateRps() {
       return values.ingestRateRps as number;
     },
+    get dataSourceWorkers() {
+      return values.dataSourceWorkers as number;
+    },
   };
 }
 

@@ -31,6 +31,7 @@ export interface DefaultContext {
   readonly localDb: string;
   readonly serverPort: number;
   readonly ingestRateRps: number;
+  readonly dataSourceWorkers: number;
 }
 
 type Row<T> = Omit<Option<T>, "defaultOf" | "defaultShown" | "derivedFrom">;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { LIMITS } from "../core/limits.ts";
 import { AUTH_OPTIONS } from "./auth-options.ts";
+import { FABRIC_OPTIONS } from "./fabric-options.ts";
 import * as kinds from "./kinds.ts";
 import { OAUTH_OPTIONS } from "./oauth-options.ts";
 import { derived, option, optional, type Option } from "./option.ts";
@@ -156,8 +157,8 @@ export const OPTIONS = {
     toml: "server.drain_timeout_secs",
     kind: kinds.integer({ min: 0, max: 3_600 }),
     default: 30,
-    side: "S",
-    doc: "Seconds that a stopping server gives to the requests in flight.",
+    side: "SC",
+    doc: "Seconds that a stopping server gives to the requests in flight, and a stopping node to its jobs.",
   }),
   drainNoticeSecs: optional({
     env: "ENGINE_DRAIN_NOTICE_SECS",
@@ -503,6 +504,16 @@ export const OPTIONS = {
     side: "S",
     doc: "Milliseconds that compaction rests after each merge.",
   }),
+  compactionIoBytesPerSec: optional({
+    env: "ENGINE_COMPACTION_IO_BYTES_PER_SEC",
+    toml: "compaction.io_bytes_per_sec",
+    kind: kinds.bytes({ min: 0, max: TIB }),
+    whenUnset: "128 MiB on a server that takes rows or forwards them, else 0",
+    side: "S",
+    doc:
+      "Bytes that merges may read and write in a second, of the object store and of the local disk together; 0 sets " +
+      "no bound.",
+  }),
   retentionPollSecs: option({
     env: "ENGINE_RETENTION_POLL_SECS",
     toml: "retention.poll_secs",
@@ -529,6 +540,7 @@ export const OPTIONS = {
       "Seconds that snapshots stay readable, and so the time until the bytes of soft-deleted extents go. What a running " +
       "query reads stays in any case.",
   }),
+  ...FABRIC_OPTIONS,
   serverUrl: optional({
     env: "ENGINE_SERVER_URL",
     toml: "client.server_url",

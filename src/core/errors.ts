@@ -33,10 +33,12 @@ export const ERROR_CODES = {
   not_acceptable: { status: 406, doc: "None of the media types in `Accept` can be produced." },
   request_timeout: { status: 408, doc: "The request did not arrive in time." },
   conflict: { status: 409, doc: "The change contradicts what is already there." },
+  lease_lost: { status: 409, doc: "The job is not, or no longer, leased to this worker under this fence." },
   snapshot_expired: {
     status: 410,
     doc: "The snapshot asked for can no longer be read: what only it could see may be deleted.",
   },
+  gone: { status: 410, doc: "What was asked for was there, and has been deleted since." },
   body_too_large: { status: 413, doc: "The body is larger than the route allows (decoded bytes are counted)." },
   unsupported_media_type: { status: 415, doc: "The content type or content encoding is not supported here." },
   headers_too_large: { status: 431, doc: "The request's headers are too large." },

@@ -10,6 +10,7 @@ const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
   { title: "Queries", prefixes: ["query", "queries"] },
   { title: "Background duties", prefixes: ["duty"] },
   { title: "Compaction, retention, deletion", prefixes: ["compaction", "retention", "deletion", "deleted", "orphans"] },
+  { title: "Jobs", prefixes: ["jobs", "job"] },
   { title: "Edge", prefixes: ["edge"] },
 ];
 

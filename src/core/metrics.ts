@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import { catalogMetrics } from "./catalog-metrics.ts";
+import { fabricMetrics } from "./fabric-metrics.ts";
 import { LATENCY_SECONDS } from "./metric-buckets.ts";
 import {
   backgroundMetrics,
@@ -124,6 +125,7 @@ export function createMetrics(options: { process: boolean } = { process: false }
     ...catalogMetrics(registers),
     ...queryMetrics(registers),
     ...backgroundMetrics(registers),
+    ...fabricMetrics(registers),
     ...objectStoreEffortMetrics(registers),
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   };
@@ -233,6 +235,17 @@ function compactionMetrics(registers: Registry[]) {
     compactionOutputBytes: new Counter({
       name: "engine_compaction_output_bytes_total",
       help: "Bytes of the extents that published merges have written.",
+      registers,
+    }),
+    compactionIoBytes: new Counter({
+      name: "engine_compaction_io_bytes_total",
+      help: "Bytes that merges have moved: `download` and `upload` from and to the object store, `merge` and `verify` what the process has read and written that merges, or verifies extents (Linux only).",
+      labelNames: ["kind"],
+      registers,
+    }),
+    compactionIoWait: new Counter({
+      name: "engine_compaction_io_wait_seconds_total",
+      help: "Time in which merges stood still for their budget of bytes, `ENGINE_COMPACTION_IO_BYTES_PER_SEC`.",
       registers,
     }),
   };

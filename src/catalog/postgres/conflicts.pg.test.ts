@@ -1,12 +1,36 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sleep, systemClock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
-import { aFlush, anExtent, column, committed, failureOf } from "../contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed, failureOf } from "../contract-fixtures.ts";
+import { KEYS_FREE_FOR_MS } from "../flush-checks.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("conflicts are not tested: PostgreSQL is not installed\n");
+
+describe.skipIf(programs === undefined)("a commit that waits for another one", () => {
+  it("comes too late by the time at which its turn comes, not by that at which it was sent", async () => {
+    const server = await startTestServer(programs ?? "", NO_FSYNC);
+    const url = await server.createDatabase();
+    const catalog = await openTestCatalog(url);
+    const { table } = await catalog.createTable({ database: "d", name: "t", columns: [column("at", "timestamp")] });
+    const { atMs } = await catalog.lookUpKey(table.id, "k");
+    // In time when it is sent, and not any more when the other lets go of the head.
+    const flush = () => aFlush(table, { keysFreeAtMs: atMs - KEYS_FREE_FOR_MS + 1_500, ledger: [aLedgerEntry("k")] });
+    const holding = server.query(url, "SELECT pg_sleep(3) FROM (SELECT 1 FROM engine.head FOR UPDATE) AS head");
+    await sleep(systemClock, 300);
+    const [outcome] = await catalog.commit([flush()]);
+    expect(outcome).toMatchObject({ kind: "too_late" });
+    await holding;
+    expect((await catalog.head()).id).toBe(0);
+    const again = aFlush(table, { keysFreeAtMs: atMs, ledger: [aLedgerEntry("k")] });
+    expect(committed((await catalog.commit([again]))[0]).snapshot.id).toBe(1);
+    await catalog.close();
+    await server.stop();
+  });
+});
 
 describe.skipIf(programs === undefined)("a commit that the server rolls back", () => {
   let server: TestServer;

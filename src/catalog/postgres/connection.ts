@@ -14,7 +14,11 @@ export type SessionOptions = {
   /** What opening may take, and what a statement waits for another's lock. */
   connectTimeoutMs: number;
   lockTimeoutMs: number;
+  /** Called with what NOTIFY sends to a channel that the session listens to. */
+  onNotify?: OnNotify;
 };
+
+export type OnNotify = (payload: string) => void;
 
 /**
  * - An answer means durable, whatever the server's default is.
@@ -50,13 +54,15 @@ export class Connection {
   readonly #socket: Socket;
   /** How to end the calls that wait for an answer. */
   readonly #waiting = new Set<(reason: ConnectionLost) => void>();
+  /** Resolves when the session has ended. */
+  readonly closed: Promise<void>;
   #isLost = false;
 
   private constructor(sql: postgres.Sql, link: Link) {
     this.#sql = sql;
     this.#socket = link.socket;
     // postgres.js forgets calls that it has not sent when the session ends.
-    void link.closed.then((cause) => {
+    this.closed = link.closed.then((cause) => {
       this.#isLost = true;
       for (const reject of this.#waiting) reject(new ConnectionLost(cause));
     });
@@ -157,7 +163,7 @@ function toWire(parameters: readonly Parameter[]): (string | number | null)[] {
 /** A client of postgres.js that can only ever use this socket. */
 function clientOn(
   address: ServerAddress,
-  { connectTimeoutMs, lockTimeoutMs }: SessionOptions,
+  { connectTimeoutMs, lockTimeoutMs, onNotify }: SessionOptions,
   { socket }: Link,
   onClose: () => void,
 ): postgres.Sql {
@@ -179,6 +185,7 @@ function clientOn(
     connect_timeout: connectTimeoutMs / 1_000,
     connection: { ...SESSION, application_name: address.applicationName, lock_timeout: lockTimeoutMs },
     onnotice: () => undefined,
+    onnotify: (_channel: string, payload: string) => onNotify?.(payload),
     onclose: onClose,
     socket: () => {
       if (isTaken || socket.destroyed) throw new Error("the server closed the connection");

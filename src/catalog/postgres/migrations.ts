@@ -1,4 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
+import { JOB_RECORDS } from "../jobs-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 import { CLUSTER_COLUMNS } from "./cluster-columns-schema.ts";
@@ -12,7 +13,19 @@ import { SCHEMA_1 } from "./schema-1.ts";
  */
 export type Migration = string;
 
-export const MIGRATIONS: readonly Migration[] = [SCHEMA_1 + FUNCTIONS_1 + FUNCTIONS_2, CLUSTER_COLUMNS, ACCESS_RECORDS];
+/** Rows of jobs are changed several times within seconds; dead ones slow claims until they are swept. */
+const JOB_TUNING = `
+ALTER TABLE jobs SET (
+  autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0
+);
+`;
+
+export const MIGRATIONS: readonly Migration[] = [
+  SCHEMA_1 + FUNCTIONS_1 + FUNCTIONS_2,
+  CLUSTER_COLUMNS,
+  ACCESS_RECORDS,
+  JOB_RECORDS + JOB_TUNING,
+];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */
 const LOCK = 0x656e67696e65n;

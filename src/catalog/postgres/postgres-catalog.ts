@@ -20,6 +20,7 @@ import type {
   TimeRange,
 } from "../catalog.ts";
 import type { CatalogDatabase, RecordStore } from "../records.ts";
+import type { Signals } from "../signals.ts";
 import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "./database.ts";
@@ -44,6 +45,7 @@ import { verifyCatalog } from "./verify.ts";
  */
 export class PostgresCatalog implements CatalogDatabase {
   readonly records: RecordStore;
+  readonly signals: Signals;
   readonly #release: () => Promise<void>;
   readonly #database: Database;
   readonly #schema: SchemaReader;
@@ -56,7 +58,8 @@ export class PostgresCatalog implements CatalogDatabase {
   #closed: Promise<void> | undefined;
 
   /** `release` ends what the database works with. */
-  constructor(database: Database, release: () => Promise<void>) {
+  constructor(database: Database, signals: Signals, release: () => Promise<void>) {
+    this.signals = signals;
     this.#release = release;
     this.#database = database;
     this.#schema = new SchemaReader(database);
@@ -68,6 +71,7 @@ export class PostgresCatalog implements CatalogDatabase {
     const records = new PostgresRecords(database);
     this.records = {
       rows: (sql, values) => this.#run(() => records.rows(sql, values)),
+      write: (statement) => this.#run(() => records.write(statement)),
       transact: (statements) => this.#run(() => records.transact(statements)),
     };
   }

@@ -3,12 +3,13 @@ import { uuidV7Source } from "../../core/ids.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
 import type { CatalogDatabase } from "../records.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type SessionOptions } from "./connection.ts";
 import { Database } from "./database.ts";
 import { toStartupError } from "./errors.ts";
 import { migrate, type Migration } from "./migrations.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import { PostgresCatalog } from "./postgres-catalog.ts";
+import { PostgresSignals } from "./signals.ts";
 import { parsePostgresUrl, showAddress, type ServerAddress } from "./url.ts";
 
 export type PostgresCatalogOptions = {
@@ -51,16 +52,24 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     throw toStartupError(error, address);
   }
   const newCommitId = uuidV7Source(clock, random);
-  return new PostgresCatalog(new Database({ ...pools, clock, random, newCommitId, nowMs, metrics }), () =>
-    closePools(pools),
-  );
+  const database = new Database({ ...pools, clock, random, newCommitId, nowMs, metrics });
+  const session = sessionOf(options);
+  const signals = new PostgresSignals({
+    database,
+    clock,
+    open: (onNotify) => Connection.open(address, { ...session, onNotify }),
+  });
+  return new PostgresCatalog(database, signals, async () => {
+    await signals.close();
+    await closePools(pools);
+  });
 }
 
 type Pools = { readers: Pool; writers: Pool };
 
 function poolsTo(address: ServerAddress, options: PostgresCatalogOptions): Pools {
   const { clock, random, acquireTimeoutMs, maxConnections, metrics } = options;
-  const session = { clock, connectTimeoutMs: acquireTimeoutMs, lockTimeoutMs: LOCK_TIMEOUT_MS };
+  const session = sessionOf(options);
   const open = () => Connection.open(address, session);
   const common = { open, acquireTimeoutMs, clock, random, metrics };
   const poolOf = (name: PoolOptions["name"], most: number) => new Pool({ ...common, name, maxConnections: most });
@@ -70,6 +79,10 @@ function poolsTo(address: ServerAddress, options: PostgresCatalogOptions): Pools
   }
   const most = Math.min(MAX_WRITERS, Math.floor(maxConnections / 2));
   return { readers: poolOf("read", maxConnections - most), writers: poolOf("write", most) };
+}
+
+function sessionOf({ clock, acquireTimeoutMs }: PostgresCatalogOptions): SessionOptions {
+  return { clock, connectTimeoutMs: acquireTimeoutMs, lockTimeoutMs: LOCK_TIMEOUT_MS };
 }
 
 async function closePools({ readers, writers }: Pools): Promise<void> {

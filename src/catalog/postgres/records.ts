@@ -22,6 +22,11 @@ export class PostgresRecords implements RecordStore {
     return await this.#database.rows(text, parameters);
   }
 
+  async write(statement: Statement): Promise<RecordRow[]> {
+    const { text, parameters } = this.#translate(statement);
+    return await this.#database.write(text, parameters);
+  }
+
   async transact(statements: readonly Statement[]): Promise<TransactOutcome> {
     const translated = statements.map((statement) => this.#translate(statement));
     return await this.#database.transaction<TransactOutcome>(async (connection) => {

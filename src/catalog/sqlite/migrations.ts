@@ -1,4 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
+import { JOB_RECORDS } from "../jobs-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 
@@ -19,6 +20,7 @@ const MIGRATIONS: readonly Migration[] = [
   addBackgroundDuties,
   addClusterColumns,
   addAccessRecords,
+  addJobRecords,
 ];
 
 /**
@@ -276,4 +278,8 @@ ALTER TABLE tables ADD COLUMN cluster_by TEXT NOT NULL DEFAULT '[]';
 
 function addAccessRecords(connection: Connection): void {
   connection.db.exec(ACCESS_RECORDS);
+}
+
+function addJobRecords(connection: Connection): void {
+  connection.db.exec(JOB_RECORDS);
 }

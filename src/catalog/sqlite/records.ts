@@ -9,8 +9,11 @@ export function readRecords(
   nowMs: number,
   { sql, values = [] }: Pick<Statement, "sql" | "values">,
 ): RecordRow[] {
-  return connection.all(sql, ...values.map((value) => toParameter(value, nowMs)));
+  return connection.all(sql.replaceAll(SKIP_LOCKED, ""), ...values.map((value) => toParameter(value, nowMs)));
 }
+
+/** In one file there is one writer, and no row that another statement is changing. */
+const SKIP_LOCKED = " FOR UPDATE SKIP LOCKED";
 
 /** Runs the statements in the caller's transaction; throws `Unmet` for it to be undone. */
 export function runRecords(connection: Connection, nowMs: number, statements: readonly Statement[]): RecordRow[][] {

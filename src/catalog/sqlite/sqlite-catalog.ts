@@ -34,6 +34,7 @@ import { readRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
 import type { CatalogDatabase, RecordStore } from "../records.ts";
+import { localSignals } from "../signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import type { PartClient } from "./thread-client.ts";
 import { readTotals } from "./totals.ts";
@@ -63,6 +64,7 @@ export type Parts = {
 /** The catalog over its parts, which `sqlite.ts` opens. Times are those of `clock`. */
 export class SqliteCatalog implements CatalogDatabase {
   readonly records: RecordStore;
+  readonly signals = localSignals();
   readonly #parts: Parts;
   readonly #clock: Clock;
   readonly #schema: SchemaReader;
@@ -76,6 +78,7 @@ export class SqliteCatalog implements CatalogDatabase {
     this.#schema = new SchemaReader(parts.local);
     this.records = {
       rows: (sql, values) => this.#lookUp(() => readRecords(parts.local, clock.nowMs(), { sql, values: values ?? [] })),
+      write: (statement) => this.#run(() => parts.writer.call("writeRecords", clock.nowMs(), statement)),
       transact: (statements) => this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements)),
     };
   }

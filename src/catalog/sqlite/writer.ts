@@ -13,7 +13,7 @@ import type { ColumnSpec } from "../../format/types.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
 import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
-import type { Statement, TransactOutcome } from "../records.ts";
+import type { RecordRow, Statement, TransactOutcome } from "../records.ts";
 import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
 import { condemnExtents, sweepCondemnedIds } from "./condemned.ts";
@@ -23,7 +23,7 @@ import { expireSnapshots, expireTable, holdSnapshots, releaseSnapshots } from ".
 import { acquireLease, checkLease, releaseLease } from "./leases.ts";
 import { sweepLedgerEntries } from "./ledger.ts";
 import { mergeExtents, type EncodedMerge } from "./merge.ts";
-import { outcomeOf, runRecords } from "./records.ts";
+import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot, readOldestSnapshot, sweepUnreadableSnapshots } from "./snapshots.ts";
 import { sweepStagedEntries } from "./staged.ts";
@@ -178,6 +178,10 @@ export class Writer {
 
   sweepStaged(beforeMs: number, limit: number): number {
     return this.#write(() => sweepStagedEntries(this.#connection, beforeMs, limit));
+  }
+
+  writeRecords(nowMs: number, statement: Statement): RecordRow[] {
+    return this.#connection.write(() => readRecords(this.#connection, nowMs, statement));
   }
 
   transactRecords(nowMs: number, statements: readonly Statement[]): TransactOutcome {

@@ -10,9 +10,9 @@ import type { Keyring } from "./keyring.ts";
 import { credentialValue, previewOf, type CredentialKind, type CredentialValue } from "./kinds.ts";
 
 /**
- * Typed secrets for data sources and agents. The values are sealed (`envelope.ts`) and opened only by `reveal`, which no
- * route calls. A credential belongs to the databases of the caller who made it: a caller sees it whose own databases
- * include all of those.
+ * Typed secrets for data sources and agents. The values are sealed (`envelope.ts`) and opened only by `reveal`, for
+ * whoever runs a job that names the credential, and by no route for callers. A credential belongs to the databases of the
+ * caller who made it: a caller sees it whose own databases include all of those.
  */
 export type Credential = {
   id: string;

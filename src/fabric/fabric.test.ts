@@ -1,0 +1,18 @@
+import { ManualClock } from "../core/clock.ts";
+import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
+import type { OpenedCatalog } from "../catalog/contract.ts";
+import { fabricContract } from "./contract.ts";
+import { jobLogsContract } from "./contract-logs.ts";
+import { schedulesContract } from "./contract-schedules.ts";
+import { workersContract } from "./contract-workers.ts";
+
+fabricContract("sqlite", open);
+jobLogsContract("sqlite", open);
+schedulesContract("sqlite", open);
+workersContract("sqlite", open);
+
+async function open(): Promise<OpenedCatalog> {
+  const clock = new ManualClock();
+  const { catalog } = openMemoryCatalog(clock);
+  return { catalog, clock, close: () => catalog.close() };
+}

@@ -1,0 +1,59 @@
+import { EngineError, messageOf } from "../core/errors.ts";
+import type { Random } from "../core/random.ts";
+import type { Failure } from "./fail.ts";
+import { JobFailure } from "./handler.ts";
+
+/** The fabric does not take this node, whatever it asks for: its token was revoked, or is not for this. */
+export class NodeRefused extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "NodeRefused";
+  }
+}
+
+/** Whether the same call may succeed a little later: the fault is not in what was asked for. */
+export function isPassing(error: unknown): boolean {
+  if (!(error instanceof EngineError)) return !(error instanceof NodeRefused);
+  return error.status >= 500 || error.code === "too_many_requests" || error.code === "request_timeout";
+}
+
+/** How a handler's error fails its job: see `JobHandler`. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof JobFailure) return error.failure;
+  const failure: Failure = { error: messageOf(error), retryable: isPassing(error) };
+  const retryAfterSecs = error instanceof EngineError ? Number(error.details.headers?.["Retry-After"]) : Number.NaN;
+  return Number.isFinite(retryAfterSecs) ? { ...failure, retryAfterMs: retryAfterSecs * 1_000 } : failure;
+}
+
+/** Throws `bad_request_body` for a value that JSON has no room for. */
+export function checkJson(value: unknown, what: string): void {
+  try {
+    JSON.stringify(value);
+  } catch (error) {
+    throw new EngineError("bad_request_body", `${what} is no JSON value: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Longer and longer pauses, not the same on all nodes. */
+export class Backoff {
+  readonly #random: Random;
+  readonly #mostMs: number;
+  readonly #firstMs: number;
+  #failures = 0;
+
+  constructor({ random, firstMs, mostMs }: { random: Random; firstMs: number; mostMs: number }) {
+    this.#random = random;
+    this.#firstMs = firstMs;
+    this.#mostMs = mostMs;
+  }
+
+  /** How long to wait before the next attempt. */
+  next(): number {
+    const ms = Math.min(this.#mostMs, this.#firstMs * 2 ** this.#failures++);
+    return ms * (0.5 + this.#random.next() / 2);
+  }
+
+  reset(): void {
+    this.#failures = 0;
+  }
+}
