@@ -71,7 +71,7 @@ test("several at a time, and the deletion in the background, count each extent o
   const deletion = createDeletion(world.ports, { graceMs: 0 });
   const results = await Promise.all([
     ...Array.from({ length: 5 }, () => run(Number.MAX_SAFE_INTEGER)),
-    deletion(await world.turn()),
+    deletion(await world.turn()).then(() => undefined),
   ]);
   const inBackground = (await world.metrics.deletedExtents.get()).values[0]?.value ?? 0;
   expect(results.reduce((sum, result) => sum + (result?.extents ?? 0), inBackground)).toBe(3);

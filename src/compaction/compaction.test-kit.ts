@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Catalog, ExtentRecord, Lease, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, ExtentRecord, Lease, NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
@@ -19,7 +19,13 @@ import { createCompactor, type CompactorOptions, type CompactorPorts } from "./c
 import type { Duty } from "./lease-loop.ts";
 
 /** A real catalog and a real store, with extents made of plain rows. */
-export type ExtentFixture = { format?: ExtentFormat; columns: readonly ColumnSpec[]; rows: readonly FixtureRow[] };
+export type ExtentFixture = {
+  format?: ExtentFormat;
+  columns: readonly ColumnSpec[];
+  rows: readonly FixtureRow[];
+  /** What the catalog is told that is not so, or not said otherwise. */
+  claims?: Partial<Pick<NewExtent, "rows" | "sizeBytes" | "checksum" | "minAtNs" | "maxAtNs" | "stats">>;
+};
 
 export type Bench = {
   folder: string;
@@ -77,7 +83,7 @@ export async function openBench(): Promise<Bench> {
         const key = `engine/${table.database}/${table.name}/2024-01-01/${id}.${described.format}`;
         await store.put(key, described.bytes);
         const { bytes, ...rest } = described;
-        made.push({ ...rest, id, key, sizeBytes: bytes.byteLength });
+        made.push({ ...rest, id, key, sizeBytes: bytes.byteLength, ...extent.claims });
       }
       for (const extent of made) {
         const flush = { tableId: table.id, schemaVersion: table.schemaVersion, newColumns: [], ledger: [] };
@@ -91,7 +97,7 @@ export async function openBench(): Promise<Bench> {
       for await (const { key } of store.list("")) keys.push(key);
       return keys;
     },
-    leftovers: () => readdir(tempDir),
+    leftovers: async () => (await readdir(tempDir)).filter((name) => name !== "code"),
     compactor: (options, ports) =>
       createCompactor(
         { catalog, store, clock, newId, log, metrics, isBusy: () => false, ...ports },

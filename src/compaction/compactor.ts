@@ -2,6 +2,7 @@ import type { Catalog, CrowdedDay, ExtentSummary, TableRecord } from "../catalog
 import { LeaseLost } from "../catalog/refusals.ts";
 import { sleep } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { IoBudget } from "./io-budget.ts";
 import type { Duty, DutyTurn } from "./lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs } from "./merge.ts";
@@ -35,6 +36,8 @@ export type CompactorOptions = {
   threads: number;
   /** The part of the time in which the merging process may run, up to 1. */
   cpuShare: number;
+  /** What merges may read and write in a second, of the object store and of this machine's disk; by default anything. */
+  ioBytesPerSec?: number;
 };
 
 /** One merge reads no more; what it spills may be several times that. */
@@ -78,19 +81,24 @@ class Compactor {
   constructor(ports: CompactorPorts, options: CompactorOptions) {
     this.#ports = ports;
     this.#options = options;
-    this.#merger = ports.merger ?? mergeOnDisk(options.tempDir, ports.clock);
+    const budget = new IoBudget({ ...ports, bytesPerSec: options.ioBytesPerSec ?? 0 });
+    this.#merger = ports.merger ?? mergeOnDisk(options.tempDir, ports.clock, budget);
   }
 
   async run(turn: DutyTurn): Promise<void> {
     const { signal } = turn;
     if (!this.#isClean) await this.#merger.prepare();
     this.#isClean = true;
-    for (;;) {
-      signal.throwIfAborted();
-      const job = await this.#find(signal);
-      if (job === undefined) return;
-      await this.#do(job, turn);
-      await sleep(this.#ports.clock, this.#options.restMs, signal);
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const job = await this.#find(signal);
+        if (job === undefined) return;
+        await this.#do(job, turn);
+        await sleep(this.#ports.clock, this.#options.restMs, signal);
+      }
+    } finally {
+      await this.#merger.rest();
     }
   }
 

@@ -223,3 +223,45 @@ test("a catalog out of reach is asked again", async () => {
   await pass(2 * TTL_MS);
   expect(node.turns.length).toBeGreaterThan(0);
 });
+
+test("a duty that is idle rests for longer, until there is something to do or a run fails", async () => {
+  let isIdle = false;
+  let fails = false;
+  const idleForMs: number[] = [];
+  const runsAtMs: number[] = [];
+  await startNode("first", {
+    pollMs: 1_000,
+    idlePollMs: (idleMs) => {
+      idleForMs.push(idleMs);
+      return idleMs < 4_000 ? 2_000 : 8_000;
+    },
+    duty: async () => {
+      runsAtMs.push(world.clock.monotonicMs());
+      if (fails) throw new Error("not today");
+      return { isIdle };
+    },
+  });
+  await until(() => expect(runsAtMs).toHaveLength(1));
+  const [startMs = 0] = runsAtMs;
+  const runsIn = async (ms: number) => {
+    runsAtMs.length = 0;
+    await pass(ms);
+    return runsAtMs.map((atMs) => atMs - startMs);
+  };
+  expect(await runsIn(3_000)).toEqual([1_000, 2_000, 3_000]);
+  expect(idleForMs).toEqual([]);
+  isIdle = true;
+  expect(await runsIn(25_000)).toEqual([4_000, 6_000, 8_000, 16_000, 24_000]);
+  expect(idleForMs).toEqual([0, 2_000, 4_000, 12_000, 20_000]);
+  isIdle = false;
+  expect(await runsIn(6_000)).toEqual([32_000, 33_000, 34_000]);
+  isIdle = true;
+  expect(await runsIn(3_000)).toEqual([35_000, 37_000]);
+  // What is not known to be idle is not idle.
+  fails = true;
+  expect(await runsIn(4_000)).toEqual([39_000, 40_000, 41_000]);
+  fails = false;
+  idleForMs.length = 0;
+  expect(await runsIn(1_000)).toEqual([42_000]);
+  expect(idleForMs).toEqual([0]);
+});

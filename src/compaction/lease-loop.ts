@@ -11,11 +11,11 @@ import type { Random } from "../core/random.ts";
 /**
  * A background duty that one node of a cluster does at a time, by a lease in the catalog.
  *
- * Whoever has the lease does the duty every `pollMs` and renews the lease at a third of its time to live. When a
- * renewal says that the lease is gone, or none got through until it must have ended (by this node's clock that never
- * goes back, counted from before the last renewal was asked for), the duty is told to stop. It need not obey in time:
- * its writes carry the lease, and the catalog refuses those of an old one. The next node takes over after the time to
- * live at most, or at once when this one stops in order.
+ * Whoever has the lease does the duty every `pollMs` (less often while it is idle, where that is wished) and renews the
+ * lease at a third of its time to live. When a renewal says that the lease is gone, or none got through until it must
+ * have ended (by this node's clock that never goes back, counted from before the last renewal was asked for), the duty
+ * is told to stop. It need not obey in time: its writes carry the lease, and the catalog refuses those of an old one.
+ * The next node takes over after the time to live at most, or at once when this one stops in order.
  */
 export type LeaseLoopOptions = {
   /** The name of the lease, of the service, and of the duty in logs and metrics. */
@@ -25,6 +25,8 @@ export type LeaseLoopOptions = {
   duty: Duty;
   /** From the end of a run to the start of the next. */
   pollMs: number;
+  /** The same after a run that was idle, when all runs have been for `idleMs`; by default `pollMs`. */
+  idlePollMs?: (idleMs: number) => number;
   /** By default `pollMs`, for a duty that comes seldom can be late by as much; 30 s at least. */
   ttlMs?: number;
   catalog: Pick<Catalog, "acquireLease" | "releaseLease">;
@@ -38,7 +40,10 @@ export type LeaseLoopOptions = {
  * One run of a duty; it may last as long as it likes. What it throws is logged and counted, and it is run again after
  * `pollMs`. Of several runs of this process none overlap.
  */
-export type Duty = (turn: DutyTurn) => Promise<void>;
+export type Duty = (turn: DutyTurn) => Promise<DutyResult | void>;
+
+/** `isIdle`: there was nothing to do. */
+export type DutyResult = { isIdle: boolean };
 
 export type DutyTurn = {
   /** For the writes of the duty. */
@@ -109,12 +114,16 @@ class LeaseLoop implements Service {
   }
 
   async #serve(tenure: Tenure): Promise<void> {
-    const { catalog, clock, name, pollMs, log, metrics } = this.#options;
+    const { catalog, clock, name, pollMs, idlePollMs, log, metrics } = this.#options;
     metrics.dutyHeld.set({ duty: name }, 1);
     metrics.dutyFence.set({ duty: name }, tenure.lease.fence);
+    let idleSinceMs: number | undefined;
     while (!tenure.signal.aborted) {
-      await this.#runOnce(tenure);
-      await pause(clock, pollMs, tenure.signal);
+      const isIdle = await this.#runOnce(tenure);
+      const nowMs = clock.monotonicMs();
+      idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined;
+      const restMs = idleSinceMs === undefined ? pollMs : (idlePollMs?.(nowMs - idleSinceMs) ?? pollMs);
+      await pause(clock, restMs, tenure.signal);
     }
     await tenure.end();
     metrics.dutyHeld.set({ duty: name }, 0);
@@ -124,13 +133,15 @@ class LeaseLoop implements Service {
     });
   }
 
-  async #runOnce(tenure: Tenure): Promise<void> {
+  /** Whether there was nothing to do, and that is certain. */
+  async #runOnce(tenure: Tenure): Promise<boolean> {
     const { name, duty, log, metrics, clock } = this.#options;
     const { lease, signal } = tenure;
     const startedMs = clock.monotonicMs();
     let outcome = "ok";
+    let isIdle = false;
     try {
-      await duty({ lease, signal });
+      isIdle = (await duty({ lease, signal }))?.isIdle ?? false;
     } catch (error) {
       outcome = "error";
       if (error instanceof LeaseLost) tenure.lose(error.message);
@@ -140,6 +151,7 @@ class LeaseLoop implements Service {
     metrics.dutyRuns.inc({ duty: name, outcome });
     metrics.dutyDuration.observe({ duty: name }, (clock.monotonicMs() - startedMs) / 1000);
     if (outcome === "ok") metrics.dutySucceededAt.set({ duty: name }, clock.nowMs() / 1000);
+    return isIdle;
   }
 }
 

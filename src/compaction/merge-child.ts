@@ -1,12 +1,15 @@
 import "../core/warnings.ts";
 import { readdirSync, writeFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { constants, setPriority } from "node:os";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
 import { mergeFiles } from "./merge-files.ts";
-import { DamagedInputs, type MergeMessage, type MergeTask } from "./merge.ts";
+import type { ProcessMessage, ProcessTask } from "./merge-protocol.ts";
+import { DamagedInputs } from "./merge.ts";
+import { verifyFiles } from "./verify-files.ts";
 
-/** A merging process (see `merge-process.ts`): does the one merge that it is sent, and is then ended by the server. */
+/** See `merge-process.ts`: does the tasks that it is sent, one after the other, and is ended by the server. */
 
 /** Everybody else passes it on the processor, and (on Linux, where that follows from it) on the disk. */
 function lowerPriority(): void {
@@ -31,16 +34,18 @@ function volunteerForTheOomKiller(): void {
   }
 }
 
-async function answer(task: MergeTask): Promise<MergeMessage> {
+async function answer(task: ProcessTask): Promise<ProcessMessage> {
   try {
-    return { kind: "merged", files: await mergeFiles(await loadDuckDb(), task) };
+    const duckdb = await loadDuckDb();
+    if (task.kind === "verify") return { kind: "verified", problems: await verifyFiles(duckdb, task) };
+    return { kind: "merged", files: await mergeFiles(duckdb, task) };
   } catch (error) {
     const damaged = error instanceof DamagedInputs ? [...error.extentIds] : [];
     return { kind: "failed", message: messageOf(error), damaged };
   }
 }
 
-function send(message: MergeMessage): void {
+function send(message: ProcessMessage): void {
   process.send?.(message);
 }
 
@@ -50,7 +55,11 @@ lowerPriority();
 process.on("SIGINT", () => {});
 // The server is gone. An ordinary exit would wait for DuckDB's threads.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-process.once("message", (task) => {
-  void answer(task as MergeTask).then(send);
+process.on("message", (task) => {
+  void answer(task as ProcessTask).then((message) => {
+    // Once it has answered it may be killed. With nothing to add, and without a folder for it, this does nothing.
+    flushCompileCache();
+    send(message);
+  });
 });
 send({ kind: "ready" });

@@ -42,7 +42,7 @@ export async function describeFile(
 }
 
 /** Bounds how much text the aggregates of one query hold. */
-const COLUMNS_AT_ONCE = 64;
+export const COLUMNS_AT_ONCE = 64;
 /** Where the estimate says that there are no more, they are counted: it may be off by a fifth. */
 const COUNTED_DISTINCT = 1_000;
 
@@ -73,8 +73,8 @@ function aggregatesOf({ name, type }: ColumnSpec): string {
   return `${counts}, ${boundsSql(column, type)}, ${type.kind === "string" ? texts : "NULL::BIGINT, NULL::BIGINT"}`;
 }
 
-/** Minimum and maximum of a column. */
-function boundsSql(column: string, type: ColumnSpec["type"]): string {
+/** Minimum and maximum of a column, as SQL of two texts or numbers. */
+export function boundsSql(column: string, type: ColumnSpec["type"]): string {
   switch (type.kind) {
     case "bool":
     case "int":
@@ -134,7 +134,8 @@ function readFacts({ name, type }: ColumnSpec, answers: readonly (string | null)
   return { stats, text: { name, values, distinct, textBytes: Number(textBytes), spaced: Number(spaced) } };
 }
 
-function boundsOf(
+/** The statistics that an extent's record has of such a minimum and maximum. */
+export function boundsOf(
   kind: ColumnSpec["type"]["kind"],
   min: string | undefined,
   max: string | undefined,

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { checksumOf } from "../format/checksum.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
 import { encodeTlm } from "../format/tlm.ts";
 import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
-import { mergeInProcess } from "./merge-process.ts";
+import { mergeInProcess, SpareProcess } from "./merge-process.ts";
 import type { MergeColumn, MergedFile, MergeInput, MergeTask } from "./merge.ts";
 
 const COLUMNS: readonly MergeColumn[] = [
@@ -101,3 +102,70 @@ it("orders rows of one time by the cluster columns", async () => {
     ),
   ).toEqual(["0", "1"]);
 });
+
+/** The merging processes that this one has started. */
+function mergingProcesses(): string[] {
+  const lines = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" }).split("\n");
+  return lines.flatMap((line) => {
+    const [, pid = "", ppid, args] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    return Number(ppid) === process.pid && args?.includes("--isolate merge") === true ? [pid] : [];
+  });
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+it("merges share a process where they are given a spare one, until one of them fails", async () => {
+  const spare = new SpareProcess();
+  const inputs = [await input(1, 2_000, 20), await input(2, 3_000, 20)];
+  const share = async (task: Partial<MergeTask>): Promise<MergedFile[]> => {
+    const limits = { memoryBytes: 256 * MIB, spillBytes: 256 * MIB, threads: 1 };
+    const own = await mkdtemp(join(folder, "own-"));
+    return mergeInProcess(
+      { columns: COLUMNS, inputs, clusterBy: [], folder: own, targetBytes: 256 * MIB, limits, ...task },
+      {
+        clock: systemClock,
+        share: () => 1,
+        signal: new AbortController().signal,
+        codeCache: join(folder, "code"),
+        spare,
+      },
+    );
+  };
+  const found = async (task: Partial<MergeTask> = {}) => (await share(task)).map(({ path: _path, ...file }) => file);
+
+  const first = await found();
+  const [kept, ...others] = mergingProcesses();
+  expect(others).toEqual([]);
+  expect(await found()).toEqual(first);
+  expect(await found({ inputs: inputs.slice(1) })).not.toEqual(first);
+  expect(mergingProcesses()).toEqual([kept]);
+
+  // One that would have another limit gets a process of its own.
+  await found({ limits: { memoryBytes: 300 * MIB, spillBytes: 256 * MIB, threads: 1 } });
+  expect(mergingProcesses()).not.toEqual([kept]);
+
+  const damaged = [{ ...(await input(1, 2_000, 20)), checksum: "crc32:00000000" }];
+  await expect(share({ inputs: damaged })).rejects.toThrow("are not those that were committed");
+  expect(mergingProcesses()).toEqual([]);
+
+  // A kept process that dies is found out, and no process has merges without end.
+  await found();
+  const [mortal = ""] = mergingProcesses();
+  process.kill(Number(mortal), "SIGKILL");
+  // Until then it is there, as one that has ended.
+  await expect.poll(() => isThere(Number(mortal)), { timeout: 10_000 }).toBe(false);
+  const seen = new Set<string>();
+  for (let i = 0; i < 9; i++) {
+    expect(await found()).toEqual(first);
+    for (const pid of mergingProcesses()) seen.add(pid);
+  }
+  expect(seen.size).toBe(2);
+  await spare.end();
+  expect(mergingProcesses()).toEqual([]);
+}, 60_000);

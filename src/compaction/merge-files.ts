@@ -61,7 +61,8 @@ async function writeByDuckDb(writer: Writer, scans: TlmScans): Promise<Written[]
   return paths.map((path) => ({ path }));
 }
 
-function settingsFor({ folder, limits }: MergeTask): string[] {
+/** DuckDB's settings for work on extents in a folder. */
+export function settingsFor({ folder, limits }: Pick<MergeTask, "folder" | "limits">): string[] {
   return [
     `memory_limit = '${limits.memoryBytes}B'`,
     `threads = ${limits.threads}`,

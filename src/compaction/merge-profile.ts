@@ -88,7 +88,7 @@ class ColumnFinder {
       hashWords(this.#distinct, column, rows, this.#spec);
       return;
     }
-    const texts = { ...column, offsets: column.offsets, view: viewOf(column), rows };
+    const texts = textsOf(column, column.offsets, rows);
     const isKept = this.#spec.type.kind === "string" && this.#hashes !== undefined && this.#shared.hashesLeft >= values;
     const hashes = isKept ? new Int32Array(values) : undefined;
     hashTexts(this.#distinct, texts, hashes);
@@ -151,19 +151,21 @@ class ColumnFinder {
 
 type Texts = TlmColumn & { offsets: Int32Array; view: DataView; rows: number };
 
-function viewOf({ values }: TlmColumn): DataView {
-  return new DataView(values.buffer, values.byteOffset, values.byteLength + TEXT_SLACK_BYTES);
+/** One shape of object for all columns, with NULLs or without: what is compiled for one must do for the next. */
+function textsOf({ nullCount, validity, values }: TlmColumn, offsets: Int32Array, rows: number): Texts {
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength + TEXT_SLACK_BYTES);
+  return { nullCount, validity, values, offsets, view, rows };
 }
 
-function hasValue({ nullCount, validity }: TlmColumn, row: number): boolean {
-  return nullCount === 0 || (((validity[row >> 3] as number) >> (row & 7)) & 1) === 1;
+function isSet(validity: Uint8Array, row: number): boolean {
+  return (((validity[row >> 3] as number) >> (row & 7)) & 1) === 1;
 }
 
 function hashTexts(distinct: DistinctCounter, texts: Texts, hashes: Int32Array | undefined): void {
-  const { offsets, view, rows } = texts;
+  const { nullCount, validity, offsets, view, rows } = texts;
   let value = 0;
   for (let row = 0; row < rows; row++) {
-    if (!hasValue(texts, row)) continue;
+    if (nullCount > 0 && !isSet(validity, row)) continue;
     const start = offsets[row] as number;
     const hash = hashRange(view, start, (offsets[row + 1] as number) - start);
     distinct.add(hash);
@@ -172,11 +174,11 @@ function hashTexts(distinct: DistinctCounter, texts: Texts, hashes: Int32Array |
 }
 
 function sampleSpaces(texts: Texts): { sampled: number; spaced: number } {
-  const { offsets, values, rows } = texts;
+  const { nullCount, validity, offsets, values, rows } = texts;
   let sampled = 0;
   let spaced = 0;
   for (let row = 0; row < rows; row += SPACE_SAMPLE) {
-    if (!hasValue(texts, row)) continue;
+    if (nullCount > 0 && !isSet(validity, row)) continue;
     sampled++;
     const end = offsets[row + 1] as number;
     for (let at = offsets[row] as number; at < end; at++) {
@@ -192,17 +194,17 @@ function sampleSpaces(texts: Texts): { sampled: number; spaced: number } {
 const MULTIPLIER = 0x9e3779b1;
 
 function hashWords(distinct: DistinctCounter, column: TlmColumn, rows: number, { type }: ColumnSpec): void {
-  const { values } = column;
+  const { nullCount, validity, values } = column;
   if (type.kind === "bool") {
     for (let row = 0; row < rows; row++) {
-      if (hasValue(column, row)) distinct.add(mixed(((values[row >> 3] as number) >> (row & 7)) & 1));
+      if (nullCount === 0 || isSet(validity, row)) distinct.add(mixed(Number(isSet(values, row))));
     }
     return;
   }
   const perRow = type.kind === "int" ? 1 : type.kind === "vector" ? type.dimensions : 2;
   const words = new Int32Array(values.buffer, values.byteOffset, rows * perRow);
   for (let row = 0, word = 0; row < rows; row++, word += perRow) {
-    if (!hasValue(column, row)) continue;
+    if (nullCount > 0 && !isSet(validity, row)) continue;
     let hash = words[word] as number;
     for (let i = 1; i < perRow; i++) hash = mixed(hash) ^ Math.imul(words[word + i] as number, MULTIPLIER);
     distinct.add(mixed(hash));

@@ -56,13 +56,6 @@ export type MergedFile = {
   filters: ColumnFilter[];
 };
 
-/** What the merging process says, once each: that it listens, and what became of its one task. */
-export type MergeMessage =
-  | { kind: "ready" }
-  | { kind: "merged"; files: MergedFile[] }
-  /** `damaged` names inputs whose bytes are not what was committed. */
-  | { kind: "failed"; message: string; damaged: string[] };
-
 /** Inputs whose bytes are not what was committed. */
 export class DamagedInputs extends Error {
   readonly extentIds: readonly string[];

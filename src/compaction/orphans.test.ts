@@ -52,6 +52,8 @@ test("deletes old objects that no extent has, and nothing else", async () => {
     `engine/_staged/node/${id}`,
     `engine/_staged/events/2026-01-01/${id}.tlm`,
     `engine/_check/events/2026-01-01/${id}.tlm`,
+    `engine/_exports/default/${id}/1.parquet`,
+    `engine/_exports/events/2026-01-01/${id}.parquet`,
     `engine/default/events/2026-01-01/${id}.txt`,
     `engine/default/events/2026-01-01/no-id.tlm`,
     `engine/default/events/2026-01-01/more/${id}.tlm`,

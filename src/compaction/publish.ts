@@ -39,6 +39,8 @@ export interface Merger {
   prepare(): Promise<void>;
   /** Merges the inputs of the job, which it reads from the store. Rejects with the signal's reason. */
   merge(store: ObjectStore, job: MergeJob): Promise<Merged>;
+  /** To be called when no merge follows at once: lets go of what is kept from one to the next. */
+  rest(): Promise<void>;
 }
 
 /** What came of a merge, until it is disposed of. */

@@ -1,13 +1,13 @@
 import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { snapshotExpired } from "../catalog/refusals.ts";
+import type { Reading } from "../catalog/snapshot-holds.ts";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
 import type { QueryRequest } from "./query.ts";
-import type { Reading } from "../catalog/snapshot-holds.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents

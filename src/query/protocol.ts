@@ -104,6 +104,8 @@ export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "column
 export type Done = {
   kind: "done";
   rows: number;
+  /** Names. */
+  columns: readonly string[];
   /** In the format asked for. */
   data: Spooled;
   /** Resident memory of the child after the query. */

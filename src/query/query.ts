@@ -27,6 +27,8 @@ export type QueryRequest = {
   budget?: AskedBudget;
   /** For logs. */
   requestId: string;
+  /** A path in the file system of the temporary folder, where nothing is: the answer becomes that file, the caller's. */
+  saveTo?: string;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
   signal: AbortSignal;
 };
@@ -34,6 +36,8 @@ export type QueryRequest = {
 export type QueryResult = {
   /** Rows in the result, known before the first byte. */
   rows: number;
-  /** In the format asked for. */
+  /** Names of its columns. */
+  columns: readonly string[];
+  /** In the format asked for; empty when it is saved. */
   body: AsyncIterable<Uint8Array>;
 };

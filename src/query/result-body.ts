@@ -1,4 +1,4 @@
-import { open, rm, type FileHandle } from "node:fs/promises";
+import { open, rename, rm, writeFile, type FileHandle } from "node:fs/promises";
 import type { Spooled } from "./spool.ts";
 
 const CHUNK_BYTES = 256 * 1024;
@@ -6,6 +6,12 @@ const CHUNK_BYTES = 256 * 1024;
 /** The bytes of an answer, read at the reader's pace, once. */
 export async function bodyOf(data: Spooled, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   return "bytes" in data ? only(data.bytes) : readOnce(data.file, signal);
+}
+
+/** Makes an answer the file at that path. */
+export async function saveResult(data: Spooled, path: string): Promise<void> {
+  if ("bytes" in data) await writeFile(path, data.bytes, { flag: "wx", mode: 0o600 });
+  else await rename(data.file, path);
 }
 
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

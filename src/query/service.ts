@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -16,8 +17,7 @@ import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan }
 import type { QueryProcess } from "./query-process.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
-import { bodyOf } from "./result-body.ts";
-import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
+import { bodyOf, saveResult } from "./result-body.ts";
 import { Outgrown, supervise } from "./supervision.ts";
 import { writeSystemTables, type StagedWrite } from "./system-rows.ts";
 import type { SystemTableFile } from "./system-tables.ts";
@@ -144,10 +144,11 @@ class Queries {
     let outcome = "ok";
     metrics.queriesRunning.set(this.#admission.state.inFlight);
     try {
-      const { rows, body } = await this.#runBounded(request, { trace, permit, budget });
+      const { rows, columns, body } = await this.#runBounded(request, { trace, permit, budget });
       trace.end();
       metrics.queryRows.inc(rows);
-      return { rows, body: watchedBody(body, () => trace.streamed()) };
+      if (request.saveTo !== undefined) trace.streamed();
+      return { rows, columns, body: watchedBody(body, () => trace.streamed()) };
     } catch (error) {
       trace.end(error);
       outcome = error instanceof EngineError ? error.code : "internal";
@@ -273,7 +274,10 @@ class Queries {
       reading?.check();
       rssBytes = done.rssBytes;
       trace.add({ rows: done.rows, ...done.usage });
-      return { rows: done.rows, body: await bodyOf(done.data, request.signal) };
+      const { saveTo, signal } = request;
+      if (saveTo !== undefined) await saveResult(done.data, saveTo);
+      const body = saveTo === undefined ? await bodyOf(done.data, signal) : none();
+      return { rows: done.rows, columns: done.columns, body };
     } catch (error) {
       const reason = supervision.reasonOf(error);
       const isUnlucky = (!isParsed && child.isLost) || fetched?.dropMissing() === true;

@@ -17,10 +17,9 @@ import { textsToRun, travelView } from "./final-text.ts";
 import { REFUSING_MACROS, TIME_MACROS } from "./macros.ts";
 import { neededTables, type Need } from "./needs.ts";
 import type { OutputColumn } from "./projection.ts";
-import type { Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
+import type { Done, Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
 import { quoteAt, type QuotedText } from "./quote-at.ts";
 import { writeResult } from "./result-writer.ts";
-import type { Spooled } from "./spool.ts";
 import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
 import { systemTablesOf, withSystemSchema } from "./system-mentions.ts";
@@ -121,7 +120,7 @@ export class QuerySession {
   }
 
   /** Runs the open query over the tables given, which closes it. Throws `EngineError`. */
-  async run(request: RunRequest): Promise<{ rows: number; data: Spooled }> {
+  async run(request: RunRequest): Promise<Pick<Done, "rows" | "columns" | "data">> {
     const query = this.#query;
     if (query === undefined) throw new Error("run without parse");
     const file = join(this.#options.folder, `${this.#results++}.${request.format}`);
@@ -134,7 +133,8 @@ export class QuerySession {
         explain === undefined
           ? { columns, sql, format }
           : { ...(await this.#explain(query, `${explain} ${sql}`, request.pruning)), format };
-      return await writeResult(this.#duckdb, query.connection, result, file);
+      const written = await writeResult(this.#duckdb, query.connection, result, file);
+      return { ...written, columns: result.columns.map(({ name }) => name) };
     } catch (error) {
       throw missingExtent(request) ?? this.#clientError(error, query.quoted, columnNames(request));
     } finally {

@@ -4,6 +4,7 @@ import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/ca
 import { EngineError, messageOf } from "../core/errors.ts";
 import { formatColumnType } from "../format/types.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
+import { ExtentPages } from "./system-extents.ts";
 import { NULL_MARK, SYSTEM_TABLES, type SystemTableFile, type SystemTableName } from "./system-tables.ts";
 
 /**
@@ -127,8 +128,9 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
     }
   },
   extents: async function* ({ catalog, database, head }) {
+    const pages = new ExtentPages(catalog);
     for (const table of await catalog.tables(database)) {
-      for (const extent of await catalog.extents(table.id, head.id, {}, [])) yield extentRow(table, extent);
+      for await (const extent of pages.of(table.id, head.id)) yield extentRow(table, extent);
     }
   },
   snapshots: async function* ({ catalog }) {

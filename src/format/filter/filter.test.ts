@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../core/random.ts";
-import { MAX_BLOCKS } from "./block-bloom.ts";
+import { addHash, MAX_BLOCKS } from "./block-bloom.ts";
 import { emptyFilter, filterBytes, mayHold, sealFilter } from "./filter.ts";
 import { textsOf } from "./filter-fixture.ts";
-import { buildGramFilter } from "./gram-filter.ts";
-import { hashRange } from "./hash.ts";
+import { buildGramFilter, GRAM_BYTES } from "./gram-filter.ts";
+import { hashRange, mixed } from "./hash.ts";
 import { probeNeedles, probeValues } from "./probes.ts";
 import { buildValueFilter, valueFilterBytes } from "./value-filter.ts";
 
@@ -145,6 +145,23 @@ describe("filters of grams", () => {
     expect(probeNeedles(["abc", "abcd"])?.anyOf[0]).toHaveLength(1);
     expect(probeNeedles(["x".repeat(1_000_000)])?.anyOf[0]).toHaveLength(1);
     expect(probeNeedles([hexIds(3_000, 1).join("")])?.anyOf[0]?.length).toBeLessThanOrEqual(256);
+  });
+
+  it("have exactly the grams of all texts, however they lie in them", () => {
+    // Few letters make the same sequences come again in all places.
+    const letters = fc.string({ unit: fc.constantFrom("a", "b", "\0", "é"), maxLength: 30 });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(letters, text), { minLength: 1, maxLength: 60 }), (values) => {
+        const grams = new Set([0]);
+        for (const bytes of values.map((value) => Buffer.from(value))) {
+          for (let at = 0; at + GRAM_BYTES <= bytes.length; at++) grams.add(mixed(bytes.readInt32LE(at)));
+        }
+        const blocks = Math.ceil((grams.size * 8) / 256);
+        const filter = emptyFilter("grams", blocks);
+        for (const gram of grams) addHash(filter.words, blocks, gram);
+        expect(buildGramFilter(textsOf(values))).toEqual(sealFilter(filter.bytes, blocks));
+      }),
+    );
   });
 
   it("are not made of text with too many different grams", () => {

@@ -14,6 +14,10 @@ export const GRAM_BYTES = 4;
 const BITS_PER_GRAM = 8;
 /** Text of more different grams gets no filter, which would take more than 256 KiB. */
 const MAX_GRAMS = 1 << 18;
+/** Bytes of four grams that follow each other, looked up at once: most text is made of words that were seen before. */
+const WINDOW_BYTES = 2 * GRAM_BYTES - 1;
+/** 256 KiB. */
+const WINDOW_BITS = 15;
 /** 64 KiB: a text of a few thousand different words finds nearly all of its grams there. */
 const RECENT_BITS = 14;
 
@@ -39,6 +43,8 @@ export class GramFilterBuilder {
   readonly #grams: Int32Array;
   /** The last gram of each of as many kinds: most grams were seen a moment ago, and finding that out needs no hash. */
   readonly #recent = new Int32Array(1 << RECENT_BITS);
+  /** The same of windows, as pairs of the first gram and the last. Zeroes are seven NULs, which the filter has too. */
+  readonly #windows = new Int32Array(2 << WINDOW_BITS);
   #count = 1;
 
   /** `maxGrams` is a power of two; a filter of as many takes as many bytes. */
@@ -52,17 +58,37 @@ export class GramFilterBuilder {
 
   /** Adds all grams of `view[start, end)`; false when there are too many by now, and the filter is not to be had. */
   add(view: DataView, start: number, end: number): boolean {
-    if (end - start < GRAM_BYTES) return true;
-    const recent = this.#recent;
-    let word = view.getInt32(start, true) << 8;
-    for (let at = start + GRAM_BYTES - 1; at < end; at++) {
-      word = (word >>> 8) | (view.getUint8(at) << 24);
-      const kind = Math.imul(word, 0x9e3779b1) >>> (32 - RECENT_BITS);
-      if (recent[kind] === word) continue;
-      recent[kind] = word;
-      if (!this.#addGram(mixed(word))) return false;
+    const windows = this.#windows;
+    let at = start;
+    for (const last = end - WINDOW_BYTES; at <= last; at += GRAM_BYTES) {
+      const head = view.getInt32(at, true);
+      const tail = view.getInt32(at + GRAM_BYTES - 1, true);
+      const kind = (Math.imul(head, 0x9e3779b1) ^ Math.imul(tail, 0x85ebca6b)) >>> (32 - WINDOW_BITS);
+      if (windows[kind * 2] === head && windows[kind * 2 + 1] === tail) continue;
+      windows[kind * 2] = head;
+      windows[kind * 2 + 1] = tail;
+      if (!this.#addWindow(head, tail)) return false;
     }
+    for (const last = end - GRAM_BYTES; at <= last; at++) if (!this.#addWord(view.getInt32(at, true))) return false;
     return true;
+  }
+
+  /** The four grams of seven bytes: the first is `head`, the last `tail`, and they share a byte. */
+  #addWindow(head: number, tail: number): boolean {
+    return (
+      this.#addWord(head) &&
+      this.#addWord((head >>> 8) | ((tail << 16) & 0xff000000)) &&
+      this.#addWord((head >>> 16) | ((tail << 8) & 0xffff0000)) &&
+      this.#addWord(tail)
+    );
+  }
+
+  #addWord(word: number): boolean {
+    const recent = this.#recent;
+    const kind = Math.imul(word, 0x9e3779b1) >>> (32 - RECENT_BITS);
+    if (recent[kind] === word) return true;
+    recent[kind] = word;
+    return this.#addGram(mixed(word));
   }
 
   #addGram(gram: number): boolean {

@@ -101,6 +101,12 @@ export const objectKeys = {
   },
   /** What the keys of all staged writes start with. */
   allStaged: (prefix: string): string => `${prefix}/_staged/`,
+  /** The result of an export, written under that fence of its job. */
+  exported(e: { prefix: string; database: string; jobId: string; fence: number }): string {
+    return `${objectKeys.allExports(e.prefix)}${e.database}/${e.jobId}/${e.fence}.parquet`;
+  },
+  /** What the keys of the results of all exports start with. */
+  allExports: (prefix: string): string => `${prefix}/_exports/`,
   /** What the keys of all damaged staged writes start with: they were set aside, each with its `.reason`. */
   allDamaged: (prefix: string): string => `${prefix}/_damaged/`,
 };
