@@ -8,6 +8,7 @@ import { SignIn } from "../src/auth/sign-in.ts";
 import { staticTokens } from "../src/auth/static-tokens.ts";
 import { TokenCache } from "../src/auth/token-cache.ts";
 import { Users, type NewUser } from "../src/auth/users.ts";
+import { Workers } from "../src/fabric/workers.ts";
 import type { AccessDeps, OAuthDeps } from "../src/api/engine/deps.ts";
 import { Credentials } from "../src/knowledge/credentials/credentials.ts";
 import { isFullKey, keyringOf, type Keyring } from "../src/knowledge/credentials/keyring.ts";
@@ -25,6 +26,8 @@ export type Auth = {
   weakUser: string | undefined;
   /** Undefined where there is no catalog. */
   access: AccessDeps | undefined;
+  /** Undefined where there is no catalog. */
+  workers: Workers | undefined;
 };
 
 /** Who may call this process, as the configuration says. */
@@ -35,7 +38,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   const failures = new FailureLimit({ clock });
   if (storage === undefined) {
     const authenticator = createAuthenticator({ isOn, backends: [configured], failures });
-    return { authenticator, weakUser: undefined, access: undefined };
+    return { authenticator, weakUser: undefined, access: undefined, workers: undefined };
   }
   const { records } = storage;
   // In a file of this machine a look-up takes microseconds, and a revocation holds at once.
@@ -43,6 +46,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   const cache = new TokenCache({ clock, ...(freshMs !== undefined && { freshMs }) });
   const onRevoked = () => cache.clear();
   const audit = new AuditLog(records, parts.newId);
+  const workers = new Workers({ ...parts, records, audit, offlineMs: config.fabricOfflineSecs * 1_000 });
   const passwords = new Passwords();
   const users = new Users({ ...parts, records, passwords, audit, onRevoked });
   const sessions = new Sessions({
@@ -75,7 +79,8 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   const issuers = await issuersOf(parts, { records, audit, cache });
   if (issuers !== undefined) backends.push(...issuers.backends);
   return {
-    authenticator: createAuthenticator({ isOn, backends, failures }),
+    authenticator: createAuthenticator({ isOn, backends, workers, failures }),
+    workers,
     // While no token is asked for, no password keeps anybody out.
     weakUser: isOn ? await weakUserOf(seeded, { users, passwords }) : undefined,
     access: {

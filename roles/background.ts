@@ -9,19 +9,23 @@ import type { Service } from "../src/core/lifecycle.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import { createStagedCommitter } from "../src/ingest/staged/staged-committer.ts";
 import { sweepKeys } from "../src/ingest/staged/sweep.ts";
+import { createExportSweep } from "../src/query/export-sweep.ts";
+import { COMMIT_POLL_MS, idleCommitPollMs } from "./commit-poll.ts";
 import type { Parts } from "./parts.ts";
 import type { Plan } from "./plan.ts";
 import type { Storage } from "./storage.ts";
 
 const LEDGER_SWEEP_MS = 60_000;
 const ORPHAN_SWEEP_MS = 86_400_000;
+const EXPORT_SWEEP_MS = 3_600_000;
 const ORPHAN_LEASE_MS = 300_000;
 /** A merge ends early when its lease is lost, so that the next node need not wait for long. */
 const COMPACTION_LEASE_MS = 30_000;
 const MERGE_MEMORY_BYTES = 512 * 1024 * 1024;
 /** Of a core. */
 const SHARE_BESIDE_CLIENTS = 0.5;
-const COMMIT_POLL_MS = 250;
+/** About what a link of 1 Gbit/s carries. */
+const IO_BESIDE_CLIENTS_BYTES_PER_SEC = 128 * 1024 * 1024;
 const SELDOM_COMMIT_POLL_MS = 30_000;
 const COMMIT_LEASE_MS = 10_000;
 /** Of staged objects that one snapshot takes. */
@@ -38,13 +42,13 @@ export function backgroundServices({ background, ingest }: Plan, parts: Parts, p
     ...(background.committer && ports.sealPool !== undefined ? [committer(parts, ports, ports.sealPool, loop)] : []),
     ...(background.compaction ? housekeeping(parts, ports, loop) : []),
     ...(background.compaction && parts.config.compactionPollSecs > 0
-      ? [compaction(parts, ports, ingest === "nobody" ? 1 : SHARE_BESIDE_CLIENTS, loop)]
+      ? [compaction(parts, ports, ingest === "nobody" ? ALONE : BESIDE_CLIENTS, loop)]
       : []),
   ];
 }
 
 export type BackgroundPorts = Storage & { sealPool: SealPool | undefined; isBusy: () => boolean };
-type AddLoop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "ttlMs" | "duty">) => Service;
+type AddLoop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "idlePollMs" | "ttlMs" | "duty">) => Service;
 
 /** Also where ingest is in sync mode: what was staged before that must become visible. It then looks seldom. */
 function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool, loop: AddLoop): Service {
@@ -60,9 +64,11 @@ function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool
     maxExtents: config.commitMaxExtents,
     maxBytes: COMMIT_BYTES,
   });
+  const often = { pollMs: COMMIT_POLL_MS, idlePollMs: idleCommitPollMs };
+  const polls = config.ingestMode === "staged" ? often : { pollMs: SELDOM_COMMIT_POLL_MS };
   return loop({
     name: "committer",
-    pollMs: config.ingestMode === "staged" ? COMMIT_POLL_MS : SELDOM_COMMIT_POLL_MS,
+    ...polls,
     ttlMs: COMMIT_LEASE_MS,
     duty: ({ lease, signal }) => service.commitRound(lease, signal),
   });
@@ -75,15 +81,25 @@ function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Service[] 
   const ports = { ...storage, log, metrics };
   const graceMs = config.physicalGcGraceSecs * 1000;
   const orphans = createOrphanSweep(ports, { keyPrefix });
+  const exportPorts = { ...ports, nowMs: () => storage.catalog.nowMs() };
   return [
     loop({ name: "ledger sweep", pollMs: LEDGER_SWEEP_MS, duty: () => sweepKeys({ ...ports, keyPrefix }) }),
     loop({ name: "retention", pollMs: config.retentionPollSecs * 1000, duty: createRetention(ports) }),
     loop({ name: "deletion", pollMs: config.physicalGcPollSecs * 1000, duty: createDeletion(ports, { graceMs }) }),
+    loop({ name: "export sweep", pollMs: EXPORT_SWEEP_MS, duty: createExportSweep(exportPorts, { keyPrefix }) }),
     loop({ name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans }),
   ];
 }
 
-function compaction(parts: Parts, ports: BackgroundPorts, cpuShare: number, loop: AddLoop): Service {
+/** What merges may take of the machine. */
+type Room = { cpuShare: number; ioBytesPerSec: number };
+const ALONE: Room = { cpuShare: 1, ioBytesPerSec: 0 };
+const BESIDE_CLIENTS: Room = {
+  cpuShare: SHARE_BESIDE_CLIENTS,
+  ioBytesPerSec: IO_BESIDE_CLIENTS_BYTES_PER_SEC,
+};
+
+function compaction(parts: Parts, ports: BackgroundPorts, room: Room, loop: AddLoop): Service {
   const { config } = parts;
   const duty = createCompactor(
     { ...parts, catalog: ports.catalog, store: ports.store, isBusy: ports.isBusy },
@@ -94,7 +110,8 @@ function compaction(parts: Parts, ports: BackgroundPorts, cpuShare: number, loop
       restMs: config.compactionIdleSleepMs,
       memoryBytes: MERGE_MEMORY_BYTES,
       threads: 1,
-      cpuShare,
+      cpuShare: room.cpuShare,
+      ioBytesPerSec: config.compactionIoBytesPerSec ?? room.ioBytesPerSec,
     },
   );
   return loop({ name: "compaction", pollMs: config.compactionPollSecs * 1000, ttlMs: COMPACTION_LEASE_MS, duty });

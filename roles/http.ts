@@ -35,6 +35,8 @@ export type HttpOptions = {
   draining: DrainState;
   /** How long new work is still taken after others were told. */
   noticeMs: number;
+  /** Is told of the steps of stopping. */
+  onDrain?: { announced(): void; refusing(): void } | undefined;
   /** More for the line in the log that says where the server listens. */
   announce: Readonly<Record<string, unknown>>;
 };
@@ -48,6 +50,7 @@ export function httpService({
   listen,
   draining,
   noticeMs,
+  onDrain,
   announce,
 }: HttpOptions): Service {
   const { config, log, clock } = parts;
@@ -75,8 +78,10 @@ export function httpService({
       // Whoever balances sees it on /health and sends new work elsewhere; then new work is refused, and what was
       // accepted is finished; then the door closes.
       draining.announced = true;
+      onDrain?.announced();
       await quietly(clock, noticeMs);
       draining.refusing = true;
+      onDrain?.refusing();
       await app.idle();
       await server.drain(config.drainTimeoutSecs * 1000);
     },

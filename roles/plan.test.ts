@@ -33,7 +33,7 @@ test.each([
   ["ingest", BOTH, "nobody", "here", true],
   ["query,ingest", {}, "here", "here", true],
   ["committer", {}, "nobody", "nobody", true],
-  ["worker", {}, "nobody", "nobody", false],
+  ["worker", {}, "nobody", "nobody", true],
   ["compaction", {}, "nobody", "nobody", true],
   ["edge,compaction", BOTH, "peers", "peers", true],
 ])("%s in a cluster", (roles, env, query, ingest, storage) => {
@@ -57,10 +57,10 @@ test("everything is everything in the background too", () => {
   expect(plan("all_in_one").background).toEqual({ committer: true, worker: true, compaction: true });
 });
 
-test("peers that nobody forwards to, and roles without work, are said to be so", () => {
+test("peers that nobody forwards to are said to be so", () => {
   expect(plan(undefined).notes).toEqual([]);
   expect(plan("edge", BOTH).notes).toEqual([]);
   expect(plan("edge,query", { ...POSTGRES, ...BOTH }).notes).toEqual([expect.stringContaining("ENGINE_QUERY_PEERS")]);
   expect(plan("all_in_one", BOTH).notes).toHaveLength(2);
-  expect(plan("committer,worker", POSTGRES).notes).toEqual([expect.stringContaining("the role worker has no work")]);
+  expect(plan("committer,worker", POSTGRES).notes).toEqual([]);
 });

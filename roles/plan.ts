@@ -14,7 +14,7 @@ export type Plan = {
   ingest: Answerer;
   /** Duties in the background. */
   background: { committer: boolean; worker: boolean; compaction: boolean };
-  /** Sentences for the log: settings without effect, and roles that have nothing to do yet. */
+  /** Sentences for the log: settings without effect. */
   notes: readonly string[];
 };
 
@@ -36,12 +36,12 @@ export function planOf(loaded: Loaded): Plan {
     },
   };
   refuseSharingAlone(plan, loaded);
-  return { ...plan, notes: [...uselessPeers(plan, loaded), ...idleRoles(roles)] };
+  return { ...plan, notes: uselessPeers(plan, loaded) };
 }
 
 /** Whether the process works on the catalog and the store itself. */
 export function needsStorage({ query, ingest, background }: Plan): boolean {
-  return query === "here" || ingest === "here" || background.compaction || background.committer;
+  return query === "here" || ingest === "here" || Object.values(background).some(Boolean);
 }
 
 /** A process that has the role of a route answers itself; an edge does so for what it has no peers for. */
@@ -70,9 +70,4 @@ function uselessPeers({ query, ingest }: Pick<Plan, "query" | "ingest">, { confi
     ...(config.ingestPeers !== undefined && ingest !== "peers" ? [origins.ingestPeers] : []),
   ];
   return useless.map((name) => `${name} has no effect: this server answers such requests itself, or not at all`);
-}
-
-/** Roles whose work is not part of this version. */
-function idleRoles(roles: ReadonlySet<RoleName>): string[] {
-  return roles.has("worker") ? ["the role worker has no work in this version: it serves health and metrics only"] : [];
 }

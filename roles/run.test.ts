@@ -53,13 +53,17 @@ test.each([
   ["ingest", false, true, false],
   ["query,ingest", true, true, false],
   ["compaction", false, false, true],
+  ["worker", false, false, true],
   ["all_in_one", true, true, true],
 ])("%s has its own routes and services, and health and metrics", async (roles, queries, ingests, background) => {
   const { url, names } = await run({ ENGINE_ROLES: roles });
   // The door opens last.
   expect(names.at(-1)).toBe("http");
   expect(names.length > 1).toBe(background);
-  expect(names.includes("ledger sweep")).toBe(background);
+  expect(names.includes("ledger sweep")).toBe(background && roles !== "worker");
+  const isWorker = roles === "worker" || roles === "all_in_one";
+  expect([names.includes("job sweep"), names.includes("schedules")]).toEqual([isWorker, isWorker]);
+  expect(await statusOf(url, "/v1/jobs", { method: "GET" })).toBe(queries ? 200 : 404);
   const queried = (await ask(`${url}/v1/query`, QUERY)).body.toString();
   expect(queried).toContain(queries ? LOOKED : "there is no route");
   expect(await statusOf(url, "/v1/catalog/schema", { method: "GET" })).toBe(queries ? 200 : 404);

@@ -10,6 +10,7 @@ import { VERSION } from "../src/core/version.ts";
 import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
+import type { FabricParts } from "./fabric.ts";
 import { answersOf } from "./exposure.ts";
 import { httpService, type DrainState } from "./http.ts";
 import { createParts, type Parts, type PartsOptions } from "./parts.ts";
@@ -49,15 +50,24 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const auth = await createAuth(parts, storage);
   const draining: DrainState = { announced: false, refusing: false };
   const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
+  const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
   const http = httpService({
     parts,
     listen,
     draining,
-    routes: engineRoutes({ service, query, ingest, access: accessOf(plan, query, auth) }),
+    routes: engineRoutes({
+      service,
+      query,
+      ingest,
+      access: accessOf(plan, query, auth),
+      fabric: fabricAnswers(plan, query, fabric),
+      exports: exportAnswers(fabricAnswers(plan, query, fabric), storage),
+    }),
     authenticator: auth.authenticator,
     exposure: { tokensAreAsked: auth.authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
+    onDrain: fabric?.onDrain,
     announce: {
       roles: plan.roles,
       version: VERSION,
@@ -66,13 +76,57 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     },
   });
   const background = storage === undefined ? [] : await buildBackground(plan, parts, { ...storage, sealPool, isBusy });
-  return [...services, ...background, http];
+  const worker = await buildWorker(plan, parts, { storage, fabric, query });
+  // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
+  return [...services, ...background, ...worker, http];
 }
 
 /** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
 function accessOf(plan: Plan, query: EngineRoutes["query"], { access }: Auth): EngineRoutes["access"] {
   if (query !== undefined && "forward" in query) return query;
   return plan.query === "here" && access !== undefined ? { here: access } : undefined;
+}
+
+/** Where jobs are run, or routes about them answered. */
+async function buildFabric(
+  plan: Plan,
+  parts: Parts,
+  storage: Storage,
+  { access, workers }: Auth,
+): Promise<FabricParts | undefined> {
+  if (access === undefined || (plan.query !== "here" && !plan.background.worker)) return undefined;
+  const { openFabric } = await import("./fabric.ts");
+  return openFabric(parts, storage, { ...access, workers });
+}
+
+async function buildWorker(
+  plan: Plan,
+  parts: Parts,
+  {
+    storage,
+    fabric,
+    query,
+  }: { storage: Storage | undefined; fabric: FabricParts | undefined } & Pick<Answers, "query">,
+): Promise<Service[]> {
+  if (!plan.background.worker || storage === undefined || fabric === undefined) return [];
+  const here = query !== undefined && "here" in query ? query.here.query : undefined;
+  return (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
+}
+
+/** Routes about jobs are where queries are, as those about access are. */
+function fabricAnswers(
+  plan: Plan,
+  query: EngineRoutes["query"],
+  fabric: FabricParts | undefined,
+): EngineRoutes["fabric"] {
+  if (query !== undefined && "forward" in query) return query;
+  return plan.query === "here" && fabric !== undefined ? { here: fabric.deps } : undefined;
+}
+
+/** Exports are jobs, and their results are in the store. */
+function exportAnswers(fabric: EngineRoutes["fabric"], storage: Storage | undefined): EngineRoutes["exports"] {
+  if (fabric === undefined || "forward" in fabric) return fabric;
+  return storage === undefined ? undefined : { here: { ...storage, ...fabric.here } };
 }
 
 async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {

@@ -1,6 +1,7 @@
 import { systemClock } from "../src/core/clock.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import type { Log } from "../src/core/log.ts";
+import { nextStopSignal } from "../src/core/stop-signal.ts";
 
 /**
  * Runs a role's services until the process is told to stop.
@@ -21,9 +22,9 @@ export async function runUntilStopped({ services, log, drainTimeoutMs }: RoleRun
     await stopAll(started, log);
     throw error;
   }
-  const signal = await nextSignal();
+  const signal = await nextStopSignal();
   log.info({ signal }, "draining");
-  const stopNow = nextSignal();
+  const stopNow = nextStopSignal();
   const drained = await Promise.race([
     drainAll(started, log).then(() => "drained" as const),
     stopNow.then(() => "second signal" as const),
@@ -51,14 +52,4 @@ async function attempt(log: Log, what: string, step: () => Promise<void>): Promi
   } catch (error) {
     log.error({ err: error }, `could not ${what}`);
   }
-}
-
-function nextSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const onSignal = (signal: NodeJS.Signals) => {
-      process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
-      resolve(signal);
-    };
-    process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
-  });
 }

@@ -1,5 +1,6 @@
 import type { Catalog } from "../src/catalog/catalog.ts";
 import type { CatalogDatabase, RecordStore } from "../src/catalog/records.ts";
+import type { Signals } from "../src/catalog/signals.ts";
 import { openSqliteCatalog } from "../src/catalog/sqlite/sqlite.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
@@ -7,12 +8,12 @@ import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
 import type { Parts } from "./parts.ts";
 
 /** Where the data is: what an edge that only forwards does without. */
-export type Storage = { catalog: Catalog; records: RecordStore; store: ObjectStore };
+export type Storage = { catalog: Catalog; records: RecordStore; signals: Signals; store: ObjectStore };
 
 export async function openStorage(parts: Parts): Promise<Storage> {
   const catalog = await openCatalog(parts);
   parts.cleanup.defer(() => catalog.close());
-  return { catalog, records: catalog.records, store: await openStore(parts) };
+  return { catalog, records: catalog.records, signals: catalog.signals, store: await openStore(parts) };
 }
 
 /** The catalog that the configuration names. */

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Authenticator } from "../auth/authenticator.ts";
-import { ANONYMOUS, roleIncludes, type Caller } from "../auth/caller.ts";
+import { ANONYMOUS, callerOfWorker, roleIncludes, type Caller, type WorkerIdentity } from "../auth/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -135,6 +135,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
       request,
       requestId,
       caller: ANONYMOUS,
+      worker: undefined,
       clientAddress: "",
       bodyType: "",
       params: {},
@@ -144,13 +145,14 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
     });
   }
   const address = clientAddress(request, parts.isTrustedProxy);
-  const caller = await callerOf(parts.authenticator, route, { request, address, requestId });
+  const { caller, worker } = await askerOf(parts.authenticator, route, { request, address, requestId });
   checkAccept(route, request.header("accept"));
   const bodyType = bodyTypeOf(route, request.header("content-type"));
   return route.handle({
     request,
     requestId,
     caller,
+    worker,
     clientAddress: address,
     bodyType,
     params: route.params === undefined ? {} : check(route.params, params, "invalid_parameter", "path parameter"),
@@ -162,23 +164,29 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
   });
 }
 
+type Asker = { caller: Caller; worker: WorkerIdentity | undefined };
+
 /** Before anything is said about the request itself. */
-async function callerOf(
+async function askerOf(
   authenticator: Authenticator,
   route: Route,
   { request, address, requestId }: { request: HttpRequest; address: string; requestId: string },
-): Promise<Caller> {
+): Promise<Asker> {
   const { role, unscoped } = route;
-  if (role === "none") return ANONYMOUS;
-  const authorization = request.header("authorization");
-  const caller = await authenticator.authenticate({ authorization, address, requestId });
+  if (role === "none") return { caller: ANONYMOUS, worker: undefined };
+  const credentials = { authorization: request.header("authorization"), address, requestId };
+  if (role === "worker") {
+    const worker = await authenticator.authenticateWorker(credentials);
+    return { caller: callerOfWorker(worker), worker };
+  }
+  const caller = await authenticator.authenticate(credentials);
   if (!roleIncludes(caller.role, role)) {
     throw new EngineError("forbidden", `this needs the role ${role}; the token has ${caller.role}`);
   }
   if (unscoped === true && caller.databases !== undefined) {
     throw new EngineError("forbidden", "a token that is limited to databases may not do this");
   }
-  return caller;
+  return { caller, worker: undefined };
 }
 
 function draining(): EngineError {

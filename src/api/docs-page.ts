@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { ERROR_CODES } from "../core/errors.ts";
-import type { Route } from "./route.ts";
+import type { Role, Route } from "./route.ts";
 
 /** What the page may load: its own style, and nothing else. */
 export function docsPagePolicy(): string {
@@ -27,13 +27,21 @@ ${renderErrors()}</main></body></html>
 `;
 }
 
+const WHO_MAY: Readonly<Record<Role, string>> = {
+  none: "open",
+  read: "role read",
+  write: "role write",
+  admin: "role admin",
+  worker: "a worker's token",
+};
+
 function renderRoute(route: Route): string {
   const inputs = [
     ...renderInputs("path", route.params?.shape),
     ...renderInputs("query", route.query?.shape),
     ...renderInputs("header", route.headers?.shape),
   ];
-  const role = route.role === "none" ? "open" : `role ${route.role}`;
+  const role = WHO_MAY[route.role];
   return `<article><h3><code><b>${route.method}</b> ${escape(route.path)}</code> <small>${role}</small></h3>
 <p>${prose(route.summary)}${/[.?!]$/.test(route.summary) ? "" : "."} ${prose(route.description ?? "")}</p>
 ${inputs.length === 0 ? "" : `<table>${inputs.join("")}</table>`}

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 import { ERROR_CODES, type ErrorCode } from "../core/errors.ts";
 import { errorBody } from "./engine/schemas.ts";
-import type { Route, RouteResponse } from "./route.ts";
+import type { Role, Route, RouteResponse } from "./route.ts";
 
 /** OpenAPI 3.1 from the route table: nothing in it is written twice, so nothing can drift. */
 export type OpenApiInfo = { title: string; version: string };
@@ -34,7 +34,10 @@ export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
     paths,
     components: {
       schemas: { Error: schemaOf(errorBody) },
-      securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        worker: { type: "http", scheme: "bearer", description: "The token of a worker, see `POST /v1/workers`." },
+      },
     },
   };
 }
@@ -44,12 +47,9 @@ function operationOf(route: Route): Json {
     operationId: operationIdOf(route),
     tags: [route.tag],
     summary: route.summary,
-    description: [route.description ?? "", route.role === "none" ? "" : `Needs role \`${route.role}\`.`]
-      .filter((part) => part !== "")
-      .join(" "),
+    description: [route.description ?? "", ACCESS[route.role]].filter((part) => part !== "").join(" "),
     "x-role": route.role,
-    // While authentication is off no token is needed.
-    security: route.role === "none" ? [] : [{ bearer: [] }, {}],
+    security: securityOf(route),
     parameters: [
       ...parametersOf("path", route.params),
       ...parametersOf("query", route.query),
@@ -59,6 +59,20 @@ function operationOf(route: Route): Json {
     ...(route.json === undefined ? {} : { requestBody: jsonBodyOf(route.json) }),
     responses: responsesOf(route),
   };
+}
+
+const ACCESS: Readonly<Record<Role, string>> = {
+  none: "",
+  read: "Needs role `read`.",
+  write: "Needs role `write`.",
+  admin: "Needs role `admin`.",
+  worker: "Needs the token of a worker.",
+};
+
+function securityOf({ role }: Route): Json[] {
+  if (role === "none") return [];
+  // While authentication is off no token is needed, but for a worker's.
+  return role === "worker" ? [{ worker: [] }] : [{ bearer: [] }, {}];
 }
 
 /** `POST /v1/ingest` → `post_v1_ingest`. */

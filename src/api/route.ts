@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Caller } from "../auth/caller.ts";
+import type { Caller, WorkerIdentity } from "../auth/caller.ts";
 import type { CallerRole } from "../config/kinds.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../io/http/http.ts";
@@ -12,7 +12,7 @@ export type Route = {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Segments in braces are parameters: `/v1/admin/databases/{database}`. */
   path: string;
-  /** The least role a caller needs; `none` for routes that are always open. */
+  /** The least role a caller needs; `none` for routes that are always open, `worker` for those of workers alone. */
   role: Role;
   /** Not for tokens that are limited to databases. */
   unscoped?: true;
@@ -37,7 +37,7 @@ export type Route = {
   handle: (call: Call) => Promise<HttpResponse>;
 };
 
-export type Role = "none" | CallerRole;
+export type Role = "none" | "worker" | CallerRole;
 
 export type RouteBody = {
   /** Media types that are accepted; the first is assumed when the request names none. */
@@ -60,6 +60,8 @@ export type RouteResponse = {
 export type Call<P = unknown, Q = unknown, H = unknown, J = unknown> = {
   /** Who asks; has the route's role. */
   caller: Caller;
+  /** Of a route for workers: the one that asks. See `workerOf`. */
+  worker: WorkerIdentity | undefined;
   request: HttpRequest;
   requestId: string;
   /** Where the request was sent from, past the proxies that are trusted; empty where somebody else answers it. */
@@ -105,6 +107,12 @@ export function defineRoute<
   },
 ): Route {
   return row as unknown as Route;
+}
+
+/** The worker that asks; the row's role must be `worker`. */
+export function workerOf({ worker }: Pick<Call, "worker">): WorkerIdentity {
+  if (worker === undefined) throw new Error("the route is not one for workers");
+  return worker;
 }
 
 export function jsonResponse(status: number, value: unknown, headers: Record<string, string> = {}): HttpResponse {

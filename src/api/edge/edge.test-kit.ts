@@ -69,6 +69,7 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
     closers.push(() => peers.stop());
     return { forward: createForwardCall({ peers, upstream, metrics, budget, edgeId: newEdgeId(newId) }) };
   };
+  const query = await forwardTo("query", options.query);
   const app = createApp({
     ...ports,
     newId,
@@ -78,9 +79,11 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
     isDraining: () => false,
     routes: engineRoutes({
       service: { metrics, version: "1.2.3", isDraining: () => false },
-      query: await forwardTo("query", options.query),
+      query,
       ingest: await forwardTo("ingest", options.ingest),
       access: undefined,
+      fabric: query,
+      exports: undefined,
     }),
   });
   const server = createHttpServer({

@@ -7,6 +7,11 @@ import type { Catalog } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
+import type { Fabric } from "../../fabric/fabric.ts";
+import type { JobEvents } from "../../fabric/job-events.ts";
+import type { JobLogs } from "../../fabric/job-logs.ts";
+import type { Schedules } from "../../fabric/schedules.ts";
+import type { Workers } from "../../fabric/workers.ts";
 import type { IngestService } from "../../ingest/ingest.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { Credentials } from "../../knowledge/credentials/credentials.ts";
@@ -58,4 +63,18 @@ export type OAuthDeps = {
   /** Where the page at the end leads back to; its window, and no other, is told of the result. */
   oauthReturnBase: string;
   random: Random;
+};
+
+/** What exports work with. */
+export type ExportDeps = Pick<FabricDeps, "fabric" | "clock"> & Pick<IngestDeps, "catalog" | "store">;
+
+/** What workers, jobs and schedules work with. */
+export type FabricDeps = CredentialDeps & {
+  fabric: Fabric;
+  workers: Workers;
+  logs: JobLogs;
+  jobEvents: JobEvents;
+  schedules: Schedules;
+  audit: AuditLog;
+  clock: Clock;
 };

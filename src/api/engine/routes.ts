@@ -4,10 +4,16 @@ import type { Route } from "../route.ts";
 import * as tokens from "./api-tokens.ts";
 import * as auth from "./auth.ts";
 import * as credentials from "./credentials.ts";
-import type { AccessDeps, IngestDeps, QueryDeps, ServiceDeps } from "./deps.ts";
+import type { AccessDeps, ExportDeps, FabricDeps, IngestDeps, QueryDeps, ServiceDeps } from "./deps.ts";
 import { ingestRoute, ingestRow } from "./ingest.ts";
+import * as exported from "./exports.ts";
+import { jobEventsRoute, jobEventsRow } from "./job-events.ts";
+import * as jobs from "./jobs.ts";
+import * as claims from "./jobs-claim.ts";
+import * as held from "./jobs-held.ts";
 import * as oauth from "./oauth.ts";
 import { queryRoute, queryRow } from "./query.ts";
+import * as schedules from "./schedules.ts";
 import { schemaRoute, schemaRow } from "./schema.ts";
 import { healthRoute, metricsRoute } from "./service.ts";
 import {
@@ -19,6 +25,7 @@ import {
   provisionTableRow,
 } from "./tables.ts";
 import * as users from "./users.ts";
+import * as workers from "./workers.ts";
 
 /** Who answers a group of routes: this process, a peer, or (undefined) nobody, and then they are not there. */
 type Answers<Deps> = { here: Deps } | { forward: ForwardCall } | undefined;
@@ -28,11 +35,19 @@ export type EngineRoutes = {
   query: Answers<QueryDeps>;
   ingest: Answers<IngestDeps>;
   access: Answers<AccessDeps>;
+  fabric: Answers<FabricDeps>;
+  exports: Answers<ExportDeps>;
 };
 
 /** The routes of the context engine that a process has, in the order of the specification. */
-export function engineRoutes({ service, query, ingest, access }: EngineRoutes): Route[] {
-  const answered = [...queryRoutes(query), ...ingestRoutes(ingest), ...accessRoutes(access)];
+export function engineRoutes({ service, query, ingest, access, fabric, exports }: EngineRoutes): Route[] {
+  const answered = [
+    ...queryRoutes(query),
+    ...exportRoutes(exports),
+    ...ingestRoutes(ingest),
+    ...accessRoutes(access),
+    ...fabricRoutes(fabric),
+  ];
   const routes = [healthRoute(service), metricsRoute(service), ...answered];
   if (query === undefined && ingest === undefined) return routes;
   return [...routes, ...apiDocsRoutes(routes, { title: "engine", version: service.version })];
@@ -43,6 +58,25 @@ function queryRoutes(query: EngineRoutes["query"]): Route[] {
   if ("here" in query) return [queryRoute(query.here), schemaRoute(query.here)];
   return [queryRow, schemaRow].map((row) => forwardedRoute(row, query.forward));
 }
+
+function exportRoutes(exports: EngineRoutes["exports"]): Route[] {
+  if (exports === undefined) return [];
+  if ("forward" in exports) return EXPORT_ROWS.map((row) => forwardedRoute(row, exports.forward));
+  const deps = exports.here;
+  return [
+    exported.createExportRoute(deps),
+    exported.getExportRoute(deps),
+    exported.cancelExportRoute(deps),
+    exported.downloadExportRoute(deps),
+  ];
+}
+
+const EXPORT_ROWS = [
+  exported.createExportRow,
+  exported.getExportRow,
+  exported.cancelExportRow,
+  exported.downloadExportRow,
+];
 
 function ingestRoutes(ingest: EngineRoutes["ingest"]): Route[] {
   if (ingest === undefined) return [];
@@ -107,4 +141,69 @@ const ACCESS_ROWS = [
   oauth.oauthCallbackRow,
   oauth.confirmOAuthRow,
   oauth.oauthFlowRow,
+];
+
+function fabricRoutes(fabric: EngineRoutes["fabric"]): Route[] {
+  if (fabric === undefined) return [];
+  if ("forward" in fabric) return FABRIC_ROWS.map((row) => forwardedRoute(row, fabric.forward));
+  const deps = fabric.here;
+  return [
+    workers.registerWorkerRoute(deps),
+    workers.heartbeatRoute(deps),
+    claims.claimJobsRoute(deps),
+    jobs.enqueueOwnJobRoute(deps),
+    held.progressRoute(deps),
+    held.completeRoute(deps),
+    held.failRoute(deps),
+    held.leaseRoute(deps),
+    held.releaseRoute(deps),
+    held.jobLogsRoute(deps),
+    held.jobCredentialRoute(deps),
+    workers.createWorkerRoute(deps),
+    workers.listWorkersRoute(deps),
+    workers.revokeWorkerRoute(deps),
+    workers.drainWorkerRoute(deps),
+    jobs.enqueueJobRoute(deps),
+    jobs.listJobsRoute(deps),
+    jobs.getJobRoute(deps),
+    jobs.cancelJobRoute(deps),
+    jobs.retryJobRoute(deps),
+    jobEventsRoute(deps),
+    schedules.createScheduleRoute(deps),
+    schedules.listSchedulesRoute(deps),
+    schedules.getScheduleRoute(deps),
+    schedules.changeScheduleRoute(deps),
+    schedules.deleteScheduleRoute(deps),
+    schedules.runScheduleRoute(deps),
+  ];
+}
+
+const FABRIC_ROWS = [
+  workers.registerWorkerRow,
+  workers.heartbeatRow,
+  claims.claimJobsRow,
+  jobs.enqueueOwnJobRow,
+  held.progressRow,
+  held.completeRow,
+  held.failRow,
+  held.leaseRow,
+  held.releaseRow,
+  held.jobLogsRow,
+  held.jobCredentialRow,
+  workers.createWorkerRow,
+  workers.listWorkersRow,
+  workers.revokeWorkerRow,
+  workers.drainWorkerRow,
+  jobs.enqueueJobRow,
+  jobs.listJobsRow,
+  jobs.getJobRow,
+  jobs.cancelJobRow,
+  jobs.retryJobRow,
+  jobEventsRow,
+  schedules.createScheduleRow,
+  schedules.listSchedulesRow,
+  schedules.getScheduleRow,
+  schedules.changeScheduleRow,
+  schedules.deleteScheduleRow,
+  schedules.runScheduleRow,
 ];

@@ -1,0 +1,67 @@
+import { join } from "node:path";
+
+import { createVerifyExtents, VERIFY_EXTENTS } from "../src/compaction/verify-extents.ts";
+import type { JobHandler } from "../src/fabric/handler.ts";
+import type { JobKind } from "../src/fabric/kinds.ts";
+import { createQueryExport, QUERY_EXPORT } from "../src/query/export.ts";
+import type { QueryService } from "../src/query/query.ts";
+import type { Parts } from "./parts.ts";
+import type { Storage } from "./storage.ts";
+
+/** Every kind of job of the engine: routes know all of them, whichever node runs them. */
+export const ENGINE_KINDS: readonly JobKind[] = [VERIFY_EXTENTS, QUERY_EXPORT];
+
+/** What the handlers of this process work with; `query` is there where this process answers queries. */
+export type HandlerPorts = Storage & { query: QueryService | undefined };
+
+const MIB = 1024 * 1024;
+/** Each job that verifies has a process of its own, as many at once as there are slots. */
+const VERIFY_LIMITS = { memoryBytes: 256 * MIB, spillBytes: 4_096 * MIB, threads: 1 };
+/** As compaction has it; and of the object store and the disk what a link of 1 Gbit/s carries. */
+const BESIDE_CLIENTS = { cpuShare: 0.5, ioBytesPerSec: 128 * MIB };
+const ALONE = { cpuShare: 1, ioBytesPerSec: 0 };
+
+/** What the dispatcher of a server with the role `worker` runs. */
+export function engineHandlers(parts: Parts, ports: HandlerPorts): JobHandler[] {
+  const { config } = parts;
+  const { cpuShare, ioBytesPerSec } = ports.query === undefined ? ALONE : BESIDE_CLIENTS;
+  const folder = (name: string): string => join(config.home, "tmp", name);
+  return [
+    createVerifyExtents(
+      { ...parts, ...ports },
+      {
+        tempDir: folder("verify"),
+        limits: VERIFY_LIMITS,
+        cpuShare,
+        ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec,
+      },
+    ),
+    createQueryExport(
+      { ...parts, ...ports, query: queryServiceOf(parts, ports) },
+      { keyPrefix: config.pathPrefix, tempDir: folder("exports") },
+    ),
+  ];
+}
+
+/**
+ * Exports and clients share one query service, and so its budgets of memory, processes and turns. A process that answers
+ * no queries makes its own with the first export: until then it has neither processes nor memory for it.
+ */
+function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () => Promise<QueryService> {
+  if (query !== undefined) return () => Promise.resolve(query);
+  let made: Promise<QueryService> | undefined;
+  const make = async (): Promise<QueryService> => {
+    const { createQuery } = await import("./query.ts");
+    return createQuery(parts, storage);
+  };
+  return async () => {
+    made ??= make();
+    try {
+      return await made;
+    } catch (error) {
+      // The next export may find what was missing.
+      made = undefined;
+      throw error;
+    }
+  };
+}

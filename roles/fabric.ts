@@ -1,0 +1,159 @@
+import type { FabricDeps } from "../src/api/engine/deps.ts";
+import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
+import type { Service } from "../src/core/lifecycle.ts";
+import { Fabric } from "../src/fabric/fabric.ts";
+import { checkNames } from "../src/fabric/held.ts";
+import type { Hold } from "../src/fabric/job.ts";
+import { JobEvents } from "../src/fabric/job-events.ts";
+import { JobLogs } from "../src/fabric/job-logs.ts";
+import { JobMetrics } from "../src/fabric/job-metrics.ts";
+import { JobKinds } from "../src/fabric/kinds.ts";
+import { LocalPort } from "../src/fabric/local-port.ts";
+import { JobRunner } from "../src/fabric/runner.ts";
+import { Schedules } from "../src/fabric/schedules.ts";
+import type { Auth } from "./auth.ts";
+import { ENGINE_KINDS, engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
+import type { Parts } from "./parts.ts";
+import type { Storage } from "./storage.ts";
+
+const SCHEDULES_POLL_MS = 1_000;
+/** What a dead node held is found soon, also when that node was the one that swept: shorter than the shortest lease. */
+const SWEEP_LEASE_MS = 6_000;
+const FORGOTTEN_AT_ONCE = 10_000;
+/** Of the time that a server has to drain: the rest is for giving jobs back, and for the requests in flight. */
+const DRAIN_SHARE = 0.7;
+
+/** Jobs as one process has them. */
+export type FabricParts = {
+  deps: FabricDeps;
+  metrics: JobMetrics;
+  /** The steps of stopping: see `httpService`. */
+  onDrain: { announced(): void; refusing(): void };
+  draining: Draining;
+};
+
+/** Aborted when the process begins to stop, at `sinceMs` on the monotonic clock. */
+type Draining = { signal: AbortSignal; sinceMs: number | undefined };
+
+type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" | "credentials">;
+
+/** The fabric of this process, for its routes and for its dispatcher. */
+export function openFabric(parts: Parts, storage: Storage, { workers, audit, credentials }: Access): FabricParts {
+  const { config, clock, metrics } = parts;
+  const { records } = storage;
+  if (workers === undefined) throw new Error("a process with a catalog knows the workers");
+  const jobMetrics = new JobMetrics(metrics);
+  const fabric = new Fabric({
+    ...parts,
+    ...storage,
+    kinds: new JobKinds(ENGINE_KINDS),
+    leaseMs: config.fabricLeaseSecs * 1_000,
+    metrics: jobMetrics,
+  });
+  metrics.jobClaimsWaiting.watch({}, () => fabric.claimsWaiting);
+  const logs = new JobLogs(records);
+  const jobEvents = new JobEvents({ ...parts, records, logs });
+  const schedules = new Schedules({ ...parts, records, fabric });
+  const deps = { fabric, workers, logs, jobEvents, schedules, audit, credentials, clock };
+  const stop = new AbortController();
+  const draining: Draining = { signal: stop.signal, sinceMs: undefined };
+  const onDrain = {
+    announced: () => {
+      draining.sinceMs = clock.monotonicMs();
+      stop.abort();
+    },
+    // Else claims that wait, and those who watch jobs, would be waited for.
+    refusing: () => {
+      fabric.close();
+      jobEvents.close();
+    },
+  };
+  return { deps, metrics: jobMetrics, onDrain, draining };
+}
+
+/** What the role `worker` is made of. */
+export function workerServices(parts: Parts, ports: HandlerPorts, fabric: FabricParts): Service[] {
+  const handlers = engineHandlers(parts, ports);
+  return [...duties(parts, ports, fabric), ...(handlers.length === 0 ? [] : [dispatcher(parts, fabric, handlers)])];
+}
+
+function duties(parts: Parts, { catalog }: Storage, { deps, metrics }: FabricParts): Service[] {
+  const { config } = parts;
+  const { fabric, schedules } = deps;
+  const holder = parts.newId();
+  let tenure: AbortSignal | undefined;
+  const loop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "duty" | "ttlMs">) =>
+    createLeaseLoop({ ...parts, holder, catalog, ...options });
+  return [
+    loop({
+      name: "job sweep",
+      pollMs: config.fabricSweepSecs * 1_000,
+      ttlMs: SWEEP_LEASE_MS,
+      duty: async ({ signal }) => {
+        // Once for each lease: it lasts for many turns.
+        if (signal !== tenure) signal.addEventListener("abort", () => metrics.hideQueue(), { once: true });
+        tenure = signal;
+        await fabric.sweep();
+        await fabric.forgetFinished(config.fabricRetentionSecs * 1_000, FORGOTTEN_AT_ONCE);
+        metrics.showQueue(await fabric.countUnfinished(), await fabric.oldestWaiting());
+      },
+    }),
+    loop({
+      name: "schedules",
+      pollMs: SCHEDULES_POLL_MS,
+      duty: async () => void (await schedules.fireDue()),
+    }),
+  ];
+}
+
+type Handlers = ReturnType<typeof engineHandlers>;
+
+function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: Handlers): Service {
+  const { config, log, clock, metrics } = parts;
+  const { fabric, logs } = deps;
+  const port = new LocalPort({
+    ...parts,
+    fabric,
+    logs,
+    credential: (hold, id) => revealFor(deps, hold, id),
+  });
+  const runner = new JobRunner({ ...parts, port, handlers, slots: config.fabricWorkers });
+  draining.signal.addEventListener("abort", () => runner.close(), { once: true });
+  metrics.jobSlots.watch({}, () => config.fabricWorkers);
+  metrics.jobSlotsBusy.watch({}, () => runner.busy);
+  return {
+    name: "jobs",
+    run: async () => {
+      log.info(
+        { holder: port.holder, slots: config.fabricWorkers, kinds: handlers.map(({ kind }) => kind) },
+        "taking jobs",
+      );
+      runner.run().catch((error: unknown) => log.error({ err: error }, "no more jobs are taken"));
+    },
+    drain: () => {
+      const nowMs = clock.monotonicMs();
+      const untilMs = (draining.sinceMs ?? nowMs) + config.drainTimeoutSecs * 1_000 * DRAIN_SHARE;
+      return runner.drain(Math.max(0, untilMs - nowMs));
+    },
+    stop: async () => {
+      runner.stop();
+      fabric.close();
+    },
+  };
+}
+
+/** The secret for a handler of this process, with no more than the rights of the job's owner. */
+async function revealFor({ fabric, credentials, audit }: FabricDeps, hold: Hold, id: string): Promise<unknown> {
+  const job = await fabric.held(hold);
+  checkNames(job, id);
+  const { value } = await credentials.reveal(id, job.owner);
+  const origin = { caller: { subject: hold.holder, kind: "internal" }, address: "", requestId: "" } as const;
+  await audit.record({
+    origin,
+    action: "credential.reveal",
+    target: id,
+    outcome: "ok",
+    details: { job: hold.jobId },
+  });
+  return value;
+}

@@ -1,0 +1,245 @@
+import { z } from "zod";
+
+import type { HoldState } from "../../fabric/extend.ts";
+import { LOG_LEVELS } from "../../fabric/handler.ts";
+import { checkNames } from "../../fabric/held.ts";
+import type { Hold } from "../../fabric/job.ts";
+import { FABRIC_LIMITS } from "../../fabric/limits.ts";
+import { leaseLost } from "../../fabric/refusals.ts";
+import type { HttpResponse } from "../../io/http/http.ts";
+import { defineRoute, describeRoute, jsonResponse, workerOf, type Call, type Route } from "../route.ts";
+import { originOf, secret } from "./auth.ts";
+import type { FabricDeps } from "./deps.ts";
+import { anyJson, timeOf } from "./jobs-body.ts";
+
+/** What the worker that holds a job writes of it, and fetches for it, under its fence. */
+
+const common = { role: "worker", tag: "Jobs" } as const;
+const idPath = z.object({ id: z.string() });
+const JOB_ID = /^[0-9a-f-]{36}$/;
+const fenceHeader = z.object({
+  "x-job-fence": z
+    .string()
+    .regex(/^[0-9]{1,15}$/, "accepted is the `fence` of the claimed job")
+    .transform(Number)
+    .describe("The `fence` of the claimed job."),
+});
+const writeErrors = ["missing_header", "invalid_header", "lease_lost", "insufficient_storage"] as const;
+
+const heldResponse = {
+  status: 200,
+  description: "Written.",
+  type: "application/json",
+  schema: z.object({
+    cancel_requested: z.boolean().describe("Somebody cancelled the job: stop soon."),
+    lease_expires_at: z.string(),
+  }),
+};
+const writtenResponse = { status: 204, description: "Written." };
+
+export const progressRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/jobs/{id}/progress",
+  summary: "Say how far a job is",
+  description: "Any JSON value of at most 64 KiB, in place of the one before.",
+  params: idPath,
+  headers: fenceHeader,
+  json: anyJson.optional(),
+  responses: [heldResponse],
+  errors: writeErrors,
+});
+
+export function progressRoute({ fabric }: FabricDeps): Route {
+  return defineRoute({
+    ...progressRow,
+    handle: async (call) => stateResponse(await fabric.progress(holdIn(call), call.json ?? null)),
+  });
+}
+
+export const completeRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/jobs/{id}/complete",
+  summary: "A job is done",
+  description: "The body is its result: any JSON value of at most 256 KiB, or nothing.",
+  params: idPath,
+  headers: fenceHeader,
+  json: anyJson.optional(),
+  responses: [writtenResponse],
+  errors: writeErrors,
+});
+
+export function completeRoute({ fabric }: FabricDeps): Route {
+  return defineRoute({
+    ...completeRow,
+    handle: async (call) => {
+      await fabric.complete(holdIn(call), call.json ?? null);
+      return written();
+    },
+  });
+}
+
+export const failRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/jobs/{id}/fail",
+  summary: "A job has failed",
+  description: "For good, unless the body says that it is `retryable` and there are attempts left.",
+  params: idPath,
+  headers: fenceHeader,
+  json: z.union([
+    z.string(),
+    z.strictObject({
+      error: z.string(),
+      retryable: z.boolean().optional(),
+      retry_after_ms: z
+        .int()
+        .min(0)
+        .max(FABRIC_LIMITS.backoffMs.max)
+        .optional()
+        .describe("The pause before the next attempt; by default the job's own, longer with each."),
+    }),
+  ]),
+  responses: [writtenResponse],
+  errors: writeErrors,
+});
+
+export function failRoute({ fabric }: FabricDeps): Route {
+  return defineRoute({
+    ...failRow,
+    handle: async (call) => {
+      const { json } = call;
+      const failure =
+        typeof json === "string"
+          ? { error: json }
+          : { error: json.error, retryable: json.retryable, retryAfterMs: json.retry_after_ms };
+      await fabric.fail(holdIn(call), failure);
+      return written();
+    },
+  });
+}
+
+const { min, max } = FABRIC_LIMITS.leaseMs;
+
+export const leaseRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/jobs/{id}/lease",
+  summary: "Keep a job for longer",
+  params: idPath,
+  headers: fenceHeader,
+  json: z.strictObject({
+    lease_secs: z
+      .number()
+      .min(min / 1_000)
+      .max(max / 1_000)
+      .describe("Seconds from now."),
+  }),
+  responses: [heldResponse],
+  errors: writeErrors,
+});
+
+export function leaseRoute({ fabric }: FabricDeps): Route {
+  return defineRoute({
+    ...leaseRow,
+    handle: async (call) => stateResponse(await fabric.extend(holdIn(call), call.json.lease_secs * 1_000)),
+  });
+}
+
+export const releaseRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/jobs/{id}/release",
+  summary: "Give a job back",
+  description: "It goes to the next at once, and the attempt does not count.",
+  params: idPath,
+  headers: fenceHeader,
+  responses: [writtenResponse],
+  errors: writeErrors,
+});
+
+export function releaseRoute({ fabric }: FabricDeps): Route {
+  return defineRoute({
+    ...releaseRow,
+    handle: async (call) => {
+      await fabric.release(holdIn(call));
+      return written();
+    },
+  });
+}
+
+export const jobLogsRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/jobs/{id}/logs",
+  summary: "Add lines to a job's log",
+  params: idPath,
+  headers: fenceHeader,
+  json: z.strictObject({
+    lines: z
+      .array(z.strictObject({ level: z.enum(LOG_LEVELS), message: z.string() }))
+      .max(FABRIC_LIMITS.log.linesAtOnce),
+  }),
+  responses: [writtenResponse],
+  errors: writeErrors,
+});
+
+export function jobLogsRoute({ logs }: FabricDeps): Route {
+  return defineRoute({
+    ...jobLogsRow,
+    handle: async (call) => {
+      await logs.append(holdIn(call), call.json.lines);
+      return written();
+    },
+  });
+}
+
+export const jobCredentialRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: "/v1/jobs/{id}/credentials/{credential_id}",
+  summary: "The secret of a credential that the job names",
+  description: "For the worker that holds the job, as long as it does. It must not be kept.",
+  params: z.object({ id: z.string(), credential_id: z.string() }),
+  headers: fenceHeader,
+  responses: [
+    {
+      status: 200,
+      description: "The value, by the `kind` of the credential.",
+      type: "application/json",
+      schema: z.looseObject({ kind: z.string() }),
+    },
+  ],
+  errors: ["missing_header", "invalid_header", "lease_lost", "not_found", "not_configured", "insufficient_storage"],
+});
+
+export function jobCredentialRoute({ fabric, credentials, audit }: FabricDeps): Route {
+  return defineRoute({
+    ...jobCredentialRow,
+    handle: async (call) => {
+      const { id, credential_id: credentialId } = call.params;
+      const job = await fabric.held(holdIn(call));
+      checkNames(job, credentialId);
+      const { value } = await credentials.reveal(credentialId, job.owner);
+      const entry = { action: "credential.reveal", target: credentialId, outcome: "ok", details: { job: id } } as const;
+      await audit.record({ origin: originOf(call), ...entry });
+      return secret(200, value);
+    },
+  });
+}
+
+/** What the worker shows. No worker holds a job whose id is none. */
+function holdIn(call: Call<{ id: string }, unknown, { "x-job-fence": number }>): Hold {
+  const hold = { jobId: call.params.id, holder: workerOf(call).id, fence: call.headers["x-job-fence"] };
+  if (!JOB_ID.test(hold.jobId)) throw leaseLost(hold);
+  return hold;
+}
+
+function stateResponse({ cancelRequested, leaseExpiresAtMs }: HoldState): HttpResponse {
+  return jsonResponse(200, { cancel_requested: cancelRequested, lease_expires_at: timeOf(leaseExpiresAtMs) });
+}
+
+function written(): HttpResponse {
+  return { status: 204, headers: {} };
+}

@@ -1,0 +1,254 @@
+import { z } from "zod";
+
+import type { WorkerIdentity } from "../../auth/caller.ts";
+import { EngineError } from "../../core/errors.ts";
+import type { JobKinds } from "../../fabric/kinds.ts";
+import { WORKER_STATUSES, type Worker } from "../../fabric/workers.ts";
+import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
+import { originOf, secret } from "./auth.ts";
+import type { FabricDeps } from "./deps.ts";
+import { shortText, timeOf, timeOrNull } from "./jobs-body.ts";
+import { deleted, deletedResponse } from "./schemas.ts";
+
+/** Nodes that run jobs: how operators admit them, and how they report. */
+
+const HEARTBEAT_INTERVAL_SECS = 30;
+const RECOMMENDED_POLL_MS = 1_000;
+const MAX_NAME_CHARS = 200;
+const MAX_KINDS = 100;
+const MAX_LABELS = 32;
+const LABEL_CHARS = 64;
+
+export const kindNames = z.array(z.string().min(1).max(MAX_NAME_CHARS)).min(1).max(MAX_KINDS);
+
+export const labels = z
+  .record(shortText(LABEL_CHARS), shortText(LABEL_CHARS))
+  .refine((all) => Object.keys(all).length <= MAX_LABELS, `accepted are at most ${MAX_LABELS} labels`);
+
+const worker = z.object({
+  id: z.string(),
+  name: z.string(),
+  status: z
+    .enum(WORKER_STATUSES)
+    .describe("`new` has not come yet; `offline` has been silent; the token of `revoked` is not good any more."),
+  drain: z.boolean().describe("Whether it is to take no further jobs."),
+  capabilities: z.array(z.string()).nullable().describe("Kinds of jobs that it may claim; null for all."),
+  labels: z.record(z.string(), z.string()),
+  preview: z.string().describe("The beginning and the end of its token."),
+  host: z.string().nullable(),
+  created_by: z.string(),
+  created_at: z.string(),
+  registered_at: z.string().nullable(),
+  seen_at: z.string().nullable().describe("To about ten seconds."),
+  revoked_at: z.string().nullable(),
+});
+
+const common = { tag: "Workers" } as const;
+const forOperators = { ...common, role: "write", unscoped: true } as const;
+const idPath = z.object({ id: z.string() });
+
+export const createWorkerRow = describeRoute({
+  ...forOperators,
+  method: "POST",
+  path: "/v1/workers",
+  summary: "Admit a worker",
+  description: "Its token is in this answer and in no other.",
+  json: z.strictObject({
+    name: shortText(MAX_NAME_CHARS),
+    capabilities: kindNames.optional().describe("Kinds of jobs that it may claim; all that workers may by default."),
+    labels: labels.optional().describe("What a job's `selector` is compared with."),
+  }),
+  responses: [
+    {
+      status: 200,
+      description: "Admitted.",
+      type: "application/json",
+      schema: z.object({ worker_id: z.string(), token: z.string().describe("Shown this once.") }),
+    },
+  ],
+  errors: ["conflict", "invalid_parameter", "insufficient_storage"],
+});
+
+export function createWorkerRoute({ fabric, workers }: FabricDeps): Route {
+  return defineRoute({
+    ...createWorkerRow,
+    handle: async (call) => {
+      const { name, labels: given, capabilities: kinds } = call.json;
+      const capabilities = kinds === undefined ? undefined : [...fabric.kinds.claimable(kinds, "workers")];
+      const made = await workers.create({ name, capabilities, labels: given }, originOf(call));
+      return secret(200, { worker_id: made.worker.id, token: made.token });
+    },
+  });
+}
+
+export const listWorkersRow = describeRoute({
+  ...forOperators,
+  method: "GET",
+  path: "/v1/workers",
+  summary: "All workers",
+  responses: [
+    {
+      status: 200,
+      description: "Newest first, those that are revoked last.",
+      type: "application/json",
+      schema: z.object({ workers: z.array(worker) }),
+    },
+  ],
+  errors: [],
+});
+
+export function listWorkersRoute({ workers }: FabricDeps): Route {
+  return defineRoute({
+    ...listWorkersRow,
+    handle: async () => jsonResponse(200, { workers: (await workers.list()).map(bodyOf) }),
+  });
+}
+
+export const revokeWorkerRow = describeRoute({
+  ...forOperators,
+  method: "DELETE",
+  path: "/v1/workers/{id}",
+  summary: "Revoke a worker",
+  description:
+    "Its writes are refused at once, and its jobs go to others with the next sweep; those that only it may run fail.",
+  params: idPath,
+  responses: [deletedResponse],
+  errors: ["not_found", "insufficient_storage"],
+});
+
+export function revokeWorkerRoute({ workers }: FabricDeps): Route {
+  return defineRoute({
+    ...revokeWorkerRow,
+    handle: async (call) => {
+      await workers.revoke(call.params.id, originOf(call));
+      return deleted();
+    },
+  });
+}
+
+export const drainWorkerRow = describeRoute({
+  ...forOperators,
+  method: "POST",
+  path: "/v1/workers/{id}/drain",
+  summary: "Say whether a worker is to take no further jobs",
+  params: idPath,
+  json: z.strictObject({ drain: z.boolean() }),
+  responses: [{ status: 200, description: "The worker.", type: "application/json", schema: worker }],
+  errors: ["not_found", "insufficient_storage"],
+});
+
+export function drainWorkerRoute({ workers }: FabricDeps): Route {
+  return defineRoute({
+    ...drainWorkerRow,
+    handle: async (call) =>
+      jsonResponse(200, bodyOf(await workers.drain(call.params.id, call.json.drain, originOf(call)))),
+  });
+}
+
+export const registerWorkerRow = describeRoute({
+  ...common,
+  role: "worker",
+  method: "POST",
+  path: "/v1/workers/register",
+  summary: "A worker has started",
+  json: z
+    .strictObject({
+      name: shortText(MAX_NAME_CHARS).optional(),
+      host: shortText(MAX_NAME_CHARS).optional(),
+      version: shortText(MAX_NAME_CHARS).optional(),
+      kinds: kindNames.optional().describe("Kinds that it is going to claim: refused here if it may not."),
+    })
+    .default({}),
+  responses: [
+    {
+      status: 200,
+      description: "Who it is, and how often to report.",
+      type: "application/json",
+      schema: z.object({
+        worker_id: z.string(),
+        heartbeat_interval_secs: z.int(),
+        lease_secs: z.number().describe("Lease of jobs whose kind does not say otherwise."),
+      }),
+    },
+  ],
+  errors: ["invalid_parameter", "forbidden", "insufficient_storage"],
+});
+
+export function registerWorkerRoute({ fabric, workers }: FabricDeps): Route {
+  return defineRoute({
+    ...registerWorkerRow,
+    handle: async (call) => {
+      const { name, host = name, version, kinds } = call.json;
+      const by = workerOf(call);
+      if (kinds !== undefined) kindsFor(by, kinds, fabric.kinds);
+      await workers.register(by.id, version === undefined ? host : `${host ?? "unknown"} (${version})`);
+      return jsonResponse(200, {
+        worker_id: by.id,
+        heartbeat_interval_secs: HEARTBEAT_INTERVAL_SECS,
+        lease_secs: fabric.leaseMs / 1_000,
+      });
+    },
+  });
+}
+
+export const heartbeatRow = describeRoute({
+  ...common,
+  role: "worker",
+  method: "POST",
+  path: "/v1/workers/heartbeat",
+  summary: "A worker is there",
+  json: z.looseObject({}).default({}).describe("May be empty; what is in it is not looked at."),
+  responses: [
+    {
+      status: 200,
+      description: "How it stands.",
+      type: "application/json",
+      schema: z.object({
+        status: z.enum(WORKER_STATUSES),
+        drain: z.boolean(),
+        recommended_poll_ms: z.int(),
+        cancel: z.array(z.string()).describe("Ids of jobs of this worker that somebody cancelled."),
+      }),
+    },
+  ],
+  errors: ["insufficient_storage"],
+});
+
+export function heartbeatRoute({ workers }: FabricDeps): Route {
+  return defineRoute({
+    ...heartbeatRow,
+    handle: async (call) => {
+      const { worker: seen, cancel } = await workers.heartbeat(workerOf(call).id);
+      const { status, drain } = seen;
+      return jsonResponse(200, { status, drain, recommended_poll_ms: RECOMMENDED_POLL_MS, cancel });
+    },
+  });
+}
+
+/** The names under which jobs of those kinds wait. Throws `invalid_parameter`, and `forbidden` for what it may not have. */
+export function kindsFor({ capabilities }: WorkerIdentity, names: readonly string[], kinds: JobKinds): Set<string> {
+  const claimable = kinds.claimable(names, "workers");
+  if (capabilities === undefined) return claimable;
+  for (const kind of claimable) {
+    if (!capabilities.includes(kind)) throw new EngineError("forbidden", `this worker may not have jobs of ${kind}`);
+  }
+  return claimable;
+}
+
+function bodyOf(found: Worker): z.output<typeof worker> {
+  return {
+    id: found.id,
+    name: found.name,
+    status: found.status,
+    drain: found.drain,
+    capabilities: found.capabilities === undefined ? null : [...found.capabilities],
+    labels: { ...found.labels },
+    preview: found.preview,
+    host: found.host ?? null,
+    created_by: found.createdBy,
+    created_at: timeOf(found.createdAtMs),
+    registered_at: timeOrNull(found.registeredAtMs),
+    seen_at: timeOrNull(found.seenAtMs),
+    revoked_at: timeOrNull(found.revokedAtMs),
+  };
+}

@@ -1,0 +1,104 @@
+import type { Clock } from "../core/clock.ts";
+import type { HttpResponse } from "../io/http/http.ts";
+import type { RouteResponse } from "./route.ts";
+
+/** One event of a stream (WHATWG HTML §9.2): a client that names the `id` of its last one goes on after it. */
+export type ServerSentEvent = { event: string; id?: string; data: unknown };
+
+export type EventStreamOptions = {
+  /** Given up by `return()`, also while a `next()` is under way: then that resolves at once. */
+  events: AsyncIterator<ServerSentEvent>;
+  clock: Clock;
+};
+
+/** Proxies close connections on which nothing comes, mostly after a minute. */
+const KEEP_ALIVE_MS = 15_000;
+/** When a client that lost the connection comes again. */
+const RETRY_MS = 1_000;
+
+/** An answer with an event for each that comes, and a comment where none comes for 15 s. It ends when they end. */
+export function eventStream({ events, clock }: EventStreamOptions): HttpResponse {
+  return {
+    status: 200,
+    headers: {
+      "Content-Type": "text/event-stream; charset=utf-8",
+      "Cache-Control": "no-store",
+      // What nginx would hold back comes at once.
+      "X-Accel-Buffering": "no",
+    },
+    body: new EventBody(events, clock),
+  };
+}
+
+/** What a row says of such an answer. */
+export function eventStreamResponse(description: string): RouteResponse {
+  return { status: 200, description, type: "text/event-stream" };
+}
+
+class EventBody implements AsyncIterableIterator<Uint8Array> {
+  readonly #events: AsyncIterator<ServerSentEvent>;
+  readonly #clock: Clock;
+  #next: Promise<IteratorResult<ServerSentEvent>> | undefined;
+  #hasBegun = false;
+
+  constructor(events: AsyncIterator<ServerSentEvent>, clock: Clock) {
+    this.#events = events;
+    this.#clock = clock;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    if (!this.#hasBegun) {
+      // The client learns at once that it is heard.
+      this.#hasBegun = true;
+      return { done: false, value: Buffer.from(`retry: ${RETRY_MS}\n\n`) };
+    }
+    this.#next ??= this.#events.next();
+    const step = await this.#within(this.#next, KEEP_ALIVE_MS);
+    if (step === undefined) return { done: false, value: Buffer.from(": keep-alive\n\n") };
+    this.#next = undefined;
+    return step.done === true ? { done: true, value: undefined } : { done: false, value: encode(step.value) };
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    await this.#events.return?.();
+    return { done: true, value: undefined };
+  }
+
+  /** Undefined when it takes longer. */
+  async #within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+    const silence = Promise.withResolvers<undefined>();
+    const timer = this.#clock.after(timeoutMs, () => silence.resolve(undefined), { background: true });
+    try {
+      return await Promise.race([promise, silence.promise]);
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+/** JSON has no line breaks, so each field is one line. */
+function encode({ event, id, data }: ServerSentEvent): Buffer {
+  const named = id === undefined ? "" : `id: ${id}\n`;
+  return Buffer.from(`event: ${event}\n${named}data: ${JSON.stringify(data)}\n\n`);
+}
+
+/** The same iterator with each value changed. */
+export function mapEvents<T>(
+  events: AsyncIterator<T>,
+  toEvent: (value: T) => ServerSentEvent,
+): AsyncIterator<ServerSentEvent> {
+  return {
+    next: async () => {
+      const step = await events.next();
+      return step.done === true ? { done: true, value: undefined } : { done: false, value: toEvent(step.value) };
+    },
+    return: async () => {
+      await events.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}

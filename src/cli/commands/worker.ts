@@ -1,0 +1,116 @@
+import { hostname } from "node:os";
+import type { Command } from "commander";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { JobHandler } from "../../fabric/handler.ts";
+import type { CliContext } from "../context.ts";
+import { withExamples } from "../examples.ts";
+import { CliError, EXIT, type ExitCode } from "../failure.ts";
+import type { RegisterCommand } from "../program.ts";
+import type { Programs } from "../worker-exec.ts";
+import { registerAdmin } from "./worker-admin.ts";
+
+type RunFlags = {
+  server?: string;
+  token?: string;
+  accept: string;
+  maxConcurrent: string;
+  name?: string;
+  exec?: string;
+};
+
+const MOST_CONCURRENT = 100;
+
+export const register: RegisterCommand = (program, context) => {
+  const group = program.command("worker").description("Run jobs on this node, and manage the nodes that do.");
+  registerRun(group, context);
+  registerAdmin(group, context);
+};
+
+function registerRun(group: Command, context: CliContext): void {
+  const command = group
+    .command("run")
+    .description("Take jobs of a server and run them on this node, until it is told to stop.")
+    .option("--server <url>", "control plane (ENGINE_SERVER_URL)")
+    .option("--token <token>", "token of this node, from `engine worker create` (ENGINE_WORKER_TOKEN)")
+    .option("--accept <kinds>", "kinds of jobs to take, with commas between", "source_sync")
+    .option("--max-concurrent <n>", "jobs at once", "1")
+    .option("--name <name>", "what this node calls itself; node@<hostname> by default")
+    .option("--exec <program>", "program that runs jobs of your own kinds (x.…): payload in, result out");
+  withExamples(command, [
+    'ENGINE_WORKER_TOKEN="$(engine worker create --name node-1)" engine worker run --server https://engine.example.com --accept x.report --exec ./report.sh',
+    "engine worker run --accept x.render,x.report --exec ./run-job --max-concurrent 4",
+  ]).action(context.action((flags: RunFlags) => run(context, flags)));
+}
+
+async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
+  const loaded = await context.loadConfig({ serverUrl: flags.server, workerToken: flags.token });
+  const { url, token } = await serverOf(loaded);
+  const slots = slotsOf(flags.maxConcurrent);
+  const kinds = kindsIn(flags.accept);
+  const programs = await programsFor(context, kinds, flags.exec);
+  const { name = `node@${hostname()}` } = flags;
+  const [{ runDaemon }, { RemotePort }, { createLog }, { KILL_AFTER_MS }] = await Promise.all([
+    import("../worker-daemon.ts"),
+    import("../../fabric/remote-port.ts"),
+    import("../../core/log.ts"),
+    import("../worker-exec.ts"),
+  ]);
+  const { clock, random, version, stderr } = context.deps;
+  const unwindMs = KILL_AFTER_MS + 2_000;
+  context.note(`${name} takes ${kinds.join(", ")} of ${url}, ${slots} at once`);
+  try {
+    return await runDaemon({
+      port: new RemotePort({ url, token, userAgent: `engine/${version}` }),
+      node: { name, host: hostname(), version, kinds },
+      handlers: kinds.map((kind): JobHandler => programs.handler(kind)),
+      slots,
+      drainMs: Math.max(0, loaded.config.drainTimeoutSecs * 1_000 - unwindMs),
+      unwindMs,
+      clock,
+      random,
+      log: createLog(loaded.config.logLevel, { write: (line: string) => void stderr.write(line) }),
+    });
+  } finally {
+    programs.kill();
+  }
+}
+
+async function serverOf({ config }: LoadedConfig): Promise<{ url: string; token: string }> {
+  const { serverUrl: url, workerToken: token } = config;
+  if (url === undefined) throw usage("which server? set ENGINE_SERVER_URL, or give --server URL");
+  if (token === undefined) {
+    throw usage("a node needs its token: set ENGINE_WORKER_TOKEN to what `engine worker create --name NAME` printed");
+  }
+  const { checkServerUrl } = await import("../../fabric/remote-port-http.ts");
+  checkServerUrl(url, config.workerInsecure);
+  return { url, token };
+}
+
+function slotsOf(text: string): number {
+  const slots = /^\d{1,3}$/.test(text.trim()) ? Number(text) : 0;
+  if (slots >= 1 && slots <= MOST_CONCURRENT) return slots;
+  throw usage(`--max-concurrent is ${JSON.stringify(text)}; expected an integer from 1 to ${MOST_CONCURRENT}`);
+}
+
+function kindsIn(text: string): string[] {
+  const kinds = text.split(",").map((kind) => kind.trim());
+  if (kinds.every((kind) => kind !== "")) return [...new Set(kinds)];
+  throw usage(`--accept is ${JSON.stringify(text)}; expected kinds of jobs, with commas between`);
+}
+
+/** What runs jobs of those kinds. Throws `CliError` for a kind that nothing here runs. */
+async function programsFor(context: CliContext, kinds: readonly string[], exec: string | undefined): Promise<Programs> {
+  const { OWN_KIND_PREFIX } = await import("../../fabric/kinds.ts");
+  const others = kinds.filter((kind) => !kind.startsWith(OWN_KIND_PREFIX));
+  const own = `kinds of your own, ${OWN_KIND_PREFIX}<name>, with --exec PROGRAM`;
+  if (others.length > 0) throw usage(`this program runs no jobs of ${others.join(", ")}; it runs ${own}`);
+  if (exec === undefined) throw usage(`which program runs jobs of ${kinds.join(", ")}? it runs ${own}`);
+  const { findProgram, Programs } = await import("../worker-exec.ts");
+  const program = findProgram(exec, context.deps.env["PATH"] ?? "");
+  if (program === undefined) throw usage(`--exec is ${JSON.stringify(exec)}, which is no program that may be run`);
+  return new Programs(program, context.deps.clock);
+}
+
+function usage(message: string): CliError {
+  return new CliError(message, EXIT.usage);
+}
