@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { mergeInProcess } from "../../src/compaction/merge-process.ts";
+import { pid } from "node:process";
+import { mergeInProcess, SpareProcess } from "../../src/compaction/merge-process.ts";
 import type { MergedFile } from "../../src/compaction/merge.ts";
 import { TARGET_BYTES } from "../../src/compaction/pick.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -19,12 +20,13 @@ import { delayed, writeExtents, type Extents } from "./extents.ts";
  * Question: how many megabytes of `tlm` does a merge take per CPU-second, against DuckDB's own COPY of the same rows?
  *
  *     node bench/compaction/merge.ts [DATA…] [--rows 640000] [--extent-rows 8000] [--late 20000] [--rounds 5]
- *                                    [--against table,parquet,ndjson]
+ *                                    [--against table,parquet,ndjson] [--process own,kept]
  *
  * The engine's side is a whole merge as compaction does it: a process of its own started, checksums of all inputs
  * checked, rows sorted by `at` and those of one time by arrival, Parquet with field ids written, the output read again
  * for statistics of every column and for filters, its checksum taken. What counts is the CPU of that process from its
- * start to its end, and of ours meanwhile.
+ * start to its end, and of ours meanwhile. Merges that follow each other in one turn share a process, up to eight of them:
+ * `own` is the first of a turn, `kept` each of the others.
  *
  * DuckDB's side is one `COPY (SELECT … ORDER BY at) TO 'x.parquet'` with zstd and row groups of as many rows, on one
  * thread like a merge, in a process that has long started. It reads the same rows from
@@ -45,6 +47,7 @@ const OPTIONS = {
   late: { type: "string", default: "20000" },
   rounds: { type: "string", default: "5" },
   against: { type: "string", default: "table,parquet,ndjson" },
+  process: { type: "string", default: "own,kept" },
 } as const;
 
 const LIMITS = { memoryBytes: 512 * MIB, spillBytes: 32 * 1024 * MIB, threads: 1 };
@@ -54,6 +57,7 @@ export async function main(args: readonly string[]): Promise<void> {
   console.log(machine());
   const names = options.positionals.length === 0 ? ["logs"] : options.positionals;
   const against = (options.text("against") ?? "").split(",");
+  const processes = (options.text("process") ?? "").split(",");
   for (const name of names) {
     const sorted = datasetOf(name, options.count("rows"));
     if (sorted === undefined) continue;
@@ -61,24 +65,34 @@ export async function main(args: readonly string[]): Promise<void> {
       const dataset = delayed(sorted, Number(options.text("late")));
       const extents = await writeExtents(dataset, join(folder, "extents"), options.count("extent-rows"));
       const copier = startCopier();
+      const spare = new SpareProcess();
       try {
-        const bench = { folder, dataset, extents, expected: expectedAnswers(dataset), copier };
-        await compare(bench, against, options.count("rounds"));
+        const bench = { folder, dataset, extents, expected: expectedAnswers(dataset), copier, spare };
+        await compare(bench, { against, processes }, options.count("rounds"));
       } finally {
+        await spare.end();
         await copier.stop();
       }
     });
   }
 }
 
-type Bench = { folder: string; dataset: Dataset; extents: Extents; expected: Answers; copier: Copier };
+type Bench = {
+  folder: string;
+  dataset: Dataset;
+  extents: Extents;
+  expected: Answers;
+  copier: Copier;
+  spare: SpareProcess;
+};
+type Sides = { against: readonly string[]; processes: readonly string[] };
 type Run = { seconds: number; cpuSeconds: number; sizeBytes: number };
 type Pair = { merge: Run; copy: Run };
 
-async function compare(bench: Bench, against: readonly string[], rounds: number): Promise<void> {
+async function compare(bench: Bench, { against, processes }: Sides, rounds: number): Promise<void> {
   const { dataset, extents } = bench;
   // The first merge warms up, and says how large the row groups are.
-  const rowGroupRows = await withMerged(bench, async ({ files }) => {
+  const rowGroupRows = await withMerged(bench, "own", async ({ files }) => {
     await mustHaveAll("the merge", bench, files);
     return rowGroupRowsOf(files);
   });
@@ -90,13 +104,16 @@ async function compare(bench: Bench, against: readonly string[], rounds: number)
     const job = { source, columns: extents.columns, target, rowGroupRows };
     await bench.copier.copy(job);
     await mustHaveAll(`COPY from ${kind}`, bench, [{ path: target }]);
-    const pairs: Pair[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const merge = await withMerged(bench, async ({ run }) => run);
-      const copied = await bench.copier.copy(job);
-      pairs.push({ merge, copy: { ...copied, sizeBytes: (await stat(target)).size } });
+    for (const process of processes) {
+      if (process === "kept") await startKept(bench);
+      const pairs: Pair[] = [];
+      for (let round = 0; round < rounds; round++) {
+        const merge = await withMerged(bench, process, async ({ run }) => run);
+        const copied = await bench.copier.copy(job);
+        pairs.push({ merge, copy: { ...copied, sizeBytes: (await stat(target)).size } });
+      }
+      rows.push([kind, process, ...figuresOf(pairs, megabytes)]);
     }
-    rows.push([kind, ...figuresOf(pairs, megabytes)]);
   }
   console.log(
     `\n${dataset.name}: ${dataset.rows} rows, ${extents.inputs.length} extents of ${shown(megabytes)} MB together, ` +
@@ -107,6 +124,7 @@ async function compare(bench: Bench, against: readonly string[], rounds: number)
 
 const HEAD = [
   "COPY from",
+  "process",
   "merge MB/CPU-s",
   "COPY MB/CPU-s",
   "merge s",
@@ -149,23 +167,32 @@ async function sourceOf(kind: string, { folder, dataset, extents }: Bench): Prom
   return { kind, paths };
 }
 
+/** Has a new process, which has done one merge, be kept for the next. */
+async function startKept(bench: Bench): Promise<void> {
+  await bench.spare.end();
+  await withMerged(bench, "kept", async () => {});
+}
+
 /** Merges all extents, shows what came out, and deletes it. */
 async function withMerged<T>(
-  { folder, extents: { columns, inputs } }: Bench,
+  { folder, extents: { columns, inputs }, spare }: Bench,
+  process: string,
   use: (merged: { files: MergedFile[]; run: Run }) => Promise<T>,
 ): Promise<T> {
   const own = await mkdtemp(join(folder, "merge-"));
   try {
     const task = { columns, inputs, clusterBy: [], folder: own, targetBytes: TARGET_BYTES, limits: LIMITS };
-    const cpuBefore = cpuSecondsOf(process.pid);
+    const cpuBefore = cpuSecondsOf(pid);
     const startedMs = systemClock.monotonicMs();
     const files = await mergeInProcess(task, {
       clock: systemClock,
       share: () => 1,
       signal: new AbortController().signal,
+      codeCache: join(folder, "code"),
+      ...(process === "kept" ? { spare } : {}),
     });
     const seconds = (systemClock.monotonicMs() - startedMs) / 1_000;
-    const cpuSeconds = cpuSecondsOf(process.pid) - cpuBefore;
+    const cpuSeconds = cpuSecondsOf(pid) - cpuBefore;
     const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
     return await use({ files, run: { seconds, cpuSeconds, sizeBytes } });
   } finally {

@@ -40,6 +40,8 @@ const ENV = {
   ENGINE_SECRET_KEY: SECRET_KEY,
   ENGINE_OAUTH_GOOGLE_CLIENT_ID: "an-app",
   ENGINE_OAUTH_GOOGLE_CLIENT_SECRET: plant("client secret of the operator"),
+  // Of a client on the same machine: the server neither needs it nor passes it on.
+  ENGINE_WORKER_TOKEN: plant("worker token of a daemon"),
   ENGINE_LOG_LEVEL: "debug",
 };
 
@@ -117,6 +119,7 @@ async function useRightly(): Promise<void> {
     expect([value.kind, stored.status]).toEqual([value.kind, 200]);
     await call("GET", `/v1/credentials/${String(stored.json["id"])}`);
   }
+  await workRightly();
   const app = { client_id: "own", client_secret: plant("client secret of a tenant") };
   const flow = await call("POST", "/v1/oauth/google/start", { body: { data_source_type: "drive", ...app } });
   expect(flow.status).toBe(200);
@@ -125,6 +128,27 @@ async function useRightly(): Promise<void> {
   await fetch(`${engine.url}/v1/oauth/google/callback?code=${plant("code")}&state=${state}`);
   await call("POST", "/v1/ingest", { headers: { "X-Table": "t" }, body: '{"body":"x"}' });
   await call("POST", "/v1/query", { headers: { "Content-Type": "application/sql" }, body: "SELECT * FROM t" });
+}
+
+let workerToken = "";
+
+/** A worker that runs a job with a credential, and shows its token where it does not belong. */
+async function workRightly(): Promise<void> {
+  const body = { label: "of a job", value: { kind: "pat", token: plant("credential of a job") } };
+  const credentialId = String((await call("POST", "/v1/credentials", { body })).json["id"]);
+  workerToken = String((await call("POST", "/v1/workers", { body: { name: "w" } })).json["token"]);
+  const asWorker = (method: string, path: string, more: Call = {}) =>
+    call(method, path, { token: workerToken, ...more });
+  await call("POST", "/v1/jobs", { body: { kind: "x.task", credentials: [credentialId] } });
+  const { json } = await asWorker("POST", "/v1/jobs/claim", { body: { kinds: ["x.task"] } });
+  const [job] = json["jobs"] as { id: string; fence: number }[];
+  const headers = { "X-Job-Fence": String(job?.fence) };
+  const path = `/v1/jobs/${job?.id}`;
+  expect((await asWorker("GET", `${path}/credentials/${credentialId}`, { headers })).status).toBe(200);
+  expect((await asWorker("POST", `${path}/complete`, { headers, body: "null" })).status).toBe(204);
+  expect((await asWorker("POST", `${path}/complete`, { headers: { "X-Job-Fence": "9" } })).status).toBe(409);
+  expect((await asWorker("GET", "/v1/workers")).status).toBe(401);
+  expect((await call("GET", "/v1/workers")).status).toBe(200);
 }
 
 /** Every route, with secrets where they do not belong. */
@@ -143,6 +167,7 @@ async function useWrongly(): Promise<void> {
       const wrong = hasBody ? { body: { username: [secret], password: { secret }, value: { kind: secret } } } : {};
       await call(method.toUpperCase(), path, wrong);
       await call(method.toUpperCase(), path, { token: plant("wrong token") });
+      await call(method.toUpperCase(), path, { token: workerToken, ...wrong });
       const basic = `Basic ${Buffer.from(`root:${plant("basic password")}`).toString("base64")}`;
       await call(method.toUpperCase(), path, { headers: { Authorization: basic } });
     }
@@ -156,7 +181,7 @@ async function useWrongly(): Promise<void> {
 async function breakOften(): Promise<void> {
   const database = new DatabaseSync(join(home, "catalog.db"), { timeout: 10_000 });
   const statuses: number[] = [];
-  for (const table of ["credentials", "users", "api_tokens", "refresh_tokens"]) {
+  for (const table of ["credentials", "users", "api_tokens", "refresh_tokens", "workers"]) {
     database.exec(`ALTER TABLE ${table} RENAME TO away`);
     for (const value of values()) {
       statuses.push((await call("POST", "/v1/credentials", { body: { label: "x", value } })).status);
@@ -165,6 +190,8 @@ async function breakOften(): Promise<void> {
     statuses.push((await call("POST", "/v1/auth/login", { body: login })).status);
     const refresh = { refresh_token: plant("refresh token at a failure") };
     statuses.push((await call("POST", "/v1/auth/refresh", { body: refresh })).status);
+    statuses.push((await call("POST", "/v1/workers/heartbeat", { token: workerToken })).status);
+    statuses.push((await call("POST", "/v1/workers", { body: { name: "at a failure" } })).status);
     database.exec(`ALTER TABLE away RENAME TO ${table}`);
   }
   database.close();

@@ -4,7 +4,7 @@ import { jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from
 export type Sample = {
   /** Made anew after each call that was let in: it may have used up what the request is about. */
   request: (world: World) => TestRequest | Promise<TestRequest>;
-  /** Undefined stands for anyone, of routes that ask for no role. */
+  /** Undefined stands for anyone, of routes that ask for no role, and for the worker, of routes for workers. */
   answer: (caller: TestCaller | undefined) => number;
   /** Whoever was let in must sign in again. */
   endsSession?: true;
@@ -40,6 +40,72 @@ async function newUser(world: World): Promise<string> {
 async function newId(world: World, path: string, body: unknown): Promise<string> {
   return String((await world.admin("POST", path, body))["id"]);
 }
+
+/** A job of the database `a` that nobody claims but who asks for it. */
+async function newJob(world: World, more: Record<string, unknown> = {}): Promise<string> {
+  const job = { kind: "x.untouched", database: "a", ...more };
+  return String((await world.admin("POST", "/v1/jobs", job))["job_id"]);
+}
+
+/** One that is finished: what waits for its end need not. */
+async function cancelledJob(world: World): Promise<string> {
+  const id = await newJob(world);
+  await world.admin("POST", `/v1/jobs/${id}/cancel`);
+  return id;
+}
+
+type HeldJob = { path: string; headers: Record<string, string> };
+
+/** A job that the worker holds. */
+async function heldJob(world: World, more: Record<string, unknown> = {}): Promise<HeldJob> {
+  const kind = `x.held_${++made}`;
+  await newJob(world, { kind, ...more });
+  const { json } = await world.send(jsonRequest("POST", "/v1/jobs/claim", { kinds: [kind] }), world.worker);
+  const [job] = json["jobs"] as { id: string; fence: number }[];
+  if (job === undefined) throw new Error("the worker got no job");
+  return { path: `/v1/jobs/${job.id}`, headers: { "x-job-fence": String(job.fence) } };
+}
+
+/** What the worker that holds a job writes of it. */
+function writeOfHolder(verb: string, body: unknown, status: number): Sample {
+  return {
+    request: async (world) => {
+      const { path, headers } = await heldJob(world);
+      const request = jsonRequest("POST", `${path}/${verb}`, body);
+      return { ...request, headers: { ...request.headers, ...headers } };
+    },
+    answer: () => status,
+  };
+}
+
+async function newWorker(world: World): Promise<string> {
+  return `/v1/workers/${String((await world.admin("POST", "/v1/workers", { name: newName() }))["worker_id"])}`;
+}
+
+const SCHEDULE = { kind: "x.untouched", database: "a", timing: { every_ms: 86_400_000 } };
+
+async function newSchedule(world: World): Promise<string> {
+  return `/v1/schedules/${await newId(world, "/v1/schedules", { ...SCHEDULE, name: newName() })}`;
+}
+
+const EXPORT = { query: "SELECT 1 AS one", database: "a" };
+
+/** One of the admin's that is done. */
+async function doneExport(world: World): Promise<string> {
+  const path = `/v1/exports/${await newId(world, "/v1/exports", EXPORT)}`;
+  for (let i = 0; i < 200; i++) {
+    const { status, error } = await world.admin("GET", path);
+    if (status === "done") return path;
+    if (status === "failed") throw new Error(`the export failed: ${String(error)}`);
+    await new Promise((resolve) => void setTimeout(resolve, 50));
+  }
+  throw new Error("the export is not done");
+}
+
+/** Of a thing of the database `a`: to those who may not see it, it is not there. */
+const aboutDatabaseA = (status: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? 404 : status);
+/** Of an export, which only those with the role write see but its maker. */
+const ofExport = (caller: TestCaller | undefined) => (caller?.role === "read" || caller?.limit === "b" ? 404 : 200);
 
 /** By method and path of the row. */
 export const SAMPLES: Readonly<Record<string, Sample>> = {
@@ -167,5 +233,103 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     },
     // It is of the one who started it.
     answer: () => 404,
+  },
+
+  "POST /v1/workers/register": {
+    request: () => jsonRequest("POST", "/v1/workers/register", { host: "box" }),
+    answer: ok,
+  },
+  "POST /v1/workers/heartbeat": { request: () => jsonRequest("POST", "/v1/workers/heartbeat"), answer: ok },
+  "POST /v1/jobs/claim": {
+    request: () => jsonRequest("POST", "/v1/jobs/claim", { kinds: ["x.nothing"] }),
+    answer: ok,
+  },
+  "POST /v1/jobs/self": {
+    request: () => jsonRequest("POST", "/v1/jobs/self", { kind: "x.untouched" }),
+    answer: () => 202,
+  },
+  "POST /v1/jobs/{id}/progress": writeOfHolder("progress", { done: 1 }, 200),
+  "POST /v1/jobs/{id}/complete": writeOfHolder("complete", null, 204),
+  "POST /v1/jobs/{id}/fail": writeOfHolder("fail", "it failed", 204),
+  "POST /v1/jobs/{id}/lease": writeOfHolder("lease", { lease_secs: 60 }, 200),
+  "POST /v1/jobs/{id}/release": writeOfHolder("release", undefined, 204),
+  "POST /v1/jobs/{id}/logs": writeOfHolder("logs", { lines: [{ level: "info", message: "hello" }] }, 204),
+  "GET /v1/jobs/{id}/credentials/{credential_id}": {
+    request: async (world) => {
+      const id = await newId(world, "/v1/credentials", CREDENTIAL);
+      const { path, headers } = await heldJob(world, { credentials: [id] });
+      return { method: "GET", path: `${path}/credentials/${id}`, headers };
+    },
+    answer: ok,
+  },
+  "POST /v1/workers": { request: () => jsonRequest("POST", "/v1/workers", { name: newName() }), answer: ok },
+  "GET /v1/workers": { request: get("/v1/workers"), answer: ok },
+  "DELETE /v1/workers/{id}": {
+    request: async (world) => ({ method: "DELETE", path: await newWorker(world) }),
+    answer: ok,
+  },
+  "POST /v1/workers/{id}/drain": {
+    request: async (world) => jsonRequest("POST", `${await newWorker(world)}/drain`, { drain: true }),
+    answer: ok,
+  },
+  "POST /v1/jobs": {
+    request: () => jsonRequest("POST", "/v1/jobs", { kind: "x.untouched", database: "a" }),
+    answer: (caller) => (caller?.limit === "b" ? 403 : 202),
+  },
+  "GET /v1/jobs": { request: get("/v1/jobs"), answer: ok },
+  "GET /v1/jobs/{id}": {
+    request: async (world) => ({ method: "GET", path: `/v1/jobs/${await newJob(world)}` }),
+    answer: aboutDatabaseA(200),
+  },
+  "POST /v1/jobs/{id}/cancel": {
+    request: async (world) => ({ method: "POST", path: `/v1/jobs/${await newJob(world)}/cancel` }),
+    answer: aboutDatabaseA(200),
+  },
+  "POST /v1/jobs/{id}/retry": {
+    request: async (world) => ({ method: "POST", path: `/v1/jobs/${await cancelledJob(world)}/retry` }),
+    answer: aboutDatabaseA(200),
+  },
+  "GET /v1/jobs/{id}/events": {
+    request: async (world) => ({ method: "GET", path: `/v1/jobs/${await cancelledJob(world)}/events` }),
+    answer: aboutDatabaseA(200),
+  },
+
+  "POST /v1/schedules": {
+    request: () => jsonRequest("POST", "/v1/schedules", { ...SCHEDULE, name: newName() }),
+    answer: (caller) => (caller?.limit === "b" ? 403 : 200),
+  },
+  "GET /v1/schedules": { request: get("/v1/schedules"), answer: ok },
+  "GET /v1/schedules/{id}": {
+    request: async (world) => ({ method: "GET", path: await newSchedule(world) }),
+    answer: aboutDatabaseA(200),
+  },
+  "PATCH /v1/schedules/{id}": {
+    request: async (world) => jsonRequest("PATCH", await newSchedule(world), { enabled: false }),
+    answer: aboutDatabaseA(200),
+  },
+  "DELETE /v1/schedules/{id}": {
+    request: async (world) => ({ method: "DELETE", path: await newSchedule(world) }),
+    answer: aboutDatabaseA(200),
+  },
+  "POST /v1/schedules/{id}/run": {
+    request: async (world) => ({ method: "POST", path: `${await newSchedule(world)}/run` }),
+    answer: aboutDatabaseA(202),
+  },
+
+  "POST /v1/exports": {
+    request: () => jsonRequest("POST", "/v1/exports", EXPORT),
+    answer: aboutDatabaseA(202),
+  },
+  "GET /v1/exports/{id}": {
+    request: async (world) => ({ method: "GET", path: `/v1/exports/${await newId(world, "/v1/exports", EXPORT)}` }),
+    answer: ofExport,
+  },
+  "DELETE /v1/exports/{id}": {
+    request: async (world) => ({ method: "DELETE", path: `/v1/exports/${await newId(world, "/v1/exports", EXPORT)}` }),
+    answer: ofExport,
+  },
+  "GET /v1/exports/{id}/download": {
+    request: async (world) => ({ method: "GET", path: `${await doneExport(world)}/download` }),
+    answer: ofExport,
   },
 };

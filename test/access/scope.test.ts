@@ -120,6 +120,34 @@ describe.each(LIMITED)("%s", (limited) => {
     expect(await databases()).not.toContain("missing_database");
   });
 
+  test("sees no job of it, and changes none", async () => {
+    const hiddenJob = { kind: "x.hidden", database: HIDDEN_DATABASE };
+    const { job_id: id } = await world.admin("POST", "/v1/jobs", hiddenJob);
+    const { job_id: ofNone } = await world.admin("POST", "/v1/jobs", { kind: "x.hidden" });
+    const { job_id: own } = await world.admin("POST", "/v1/jobs", { kind: "x.own", database: "a" });
+    expect((await ask("session admin", "GET", "/v1/jobs")).text).toContain("hidden");
+    const seen = await ask(limited, "GET", "/v1/jobs");
+    expect(seen.text).toContain(String(own));
+    expect(seen.text).not.toContain("hidden");
+    expect((await ask(limited, "GET", "/v1/jobs?kind=x.hidden")).json).toEqual({ jobs: [] });
+    for (const [method, suffix] of [
+      ["GET", ""],
+      ["GET", "/events"],
+      ["POST", "/cancel"],
+      ["POST", "/retry"],
+    ] as const) {
+      const missing = await ask(limited, method, `/v1/jobs/nothing${suffix}`);
+      for (const hidden of [id, ofNone]) {
+        const reply = await ask(limited, method, `/v1/jobs/${String(hidden)}${suffix}`);
+        expect(reply.status).toBe(404);
+        expect(outlineOf(reply, String(hidden))).toEqual(outlineOf(missing, "nothing"));
+      }
+    }
+    expect(await world.admin("GET", `/v1/jobs/${String(id)}`)).toMatchObject({ status: "queued" });
+    expect((await ask(limited, "POST", "/v1/jobs", hiddenJob)).json["error"]).toMatchObject({ code: "forbidden" });
+    expect((await ask(limited, "GET", "/v1/workers")).status).toBe(403);
+  });
+
   test("sees no token, credential, user or entry of others", async () => {
     const token = { name: "hidden token", role: "read", databases: [HIDDEN_DATABASE] };
     const { id: tokenId } = await world.admin("POST", "/v1/auth/tokens", token);

@@ -12,9 +12,11 @@ export type World = {
   strangers: readonly Stranger[];
   /** Who may come in. */
   callers: readonly TestCaller[];
+  /** One of the strangers, but for routes of workers: its token opens those, and no others. */
+  worker: Stranger & { id: string };
   /** The caller of that name. */
   caller(name: string): TestCaller;
-  /** As the admin who made everything; rejects unless the answer is 200. */
+  /** As the admin who made everything; rejects unless that succeeds. */
   admin(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
   send(call: TestRequest, by?: Stranger): Promise<Reply>;
   /** Signs a caller with a session in again. */
@@ -68,11 +70,13 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
   const admin = await adminOf(engine, send);
   await makeDatabases(admin);
   const callers = [...(await storedCallers(admin, send)), ...(await issuedCallers(issuer))];
-  const strangers = await strangersOf({ admin, issuer, expired });
+  const worker = await newWorker(admin, "a worker's token", "127.0.0.9");
+  const strangers = [...(await strangersOf({ admin, issuer, expired })), worker];
   return {
     engine,
     strangers,
     callers,
+    worker,
     admin,
     send,
     caller(name) {
@@ -133,7 +137,7 @@ async function adminOf(engine: Engine, send: Send): Promise<AsAdmin> {
   const by = { name: "root", authorization, address: HOME_ADDRESS };
   return async (method, path, body) => {
     const reply = await send(jsonRequest(method, path, body), by);
-    if (reply.status !== 200) throw new Error(`${method} ${path} at ${engine.url}: ${reply.status} ${reply.text}`);
+    if (reply.status >= 300) throw new Error(`${method} ${path} at ${engine.url}: ${reply.status} ${reply.text}`);
     return reply.json;
   };
 }
@@ -201,6 +205,8 @@ type StrangerParts = { admin: AsAdmin; issuer: TestIssuer; expired: string };
 async function strangersOf({ admin, issuer, expired }: StrangerParts): Promise<Stranger[]> {
   const revoked = await admin("POST", "/v1/auth/tokens", { name: "revoked", role: "admin" });
   await admin("DELETE", `/v1/auth/tokens/${String(revoked["id"])}`);
+  const gone = await newWorker(admin, "gone", HOME_ADDRESS);
+  await admin("DELETE", `/v1/workers/${gone.id}`);
   const claims = { ...claimsOf(issuer), engine_role: "admin" };
   const headers: [string, string | undefined][] = [
     ["no token", undefined],
@@ -210,9 +216,15 @@ async function strangersOf({ admin, issuer, expired }: StrangerParts): Promise<S
     ["an expired session", expired],
     ["a revoked token", `Bearer ${String(revoked["token"])}`],
     ["a token for another audience", `Bearer ${await issuer.sign({ ...claims, aud: "another" })}`],
-    ["a worker's token", `Bearer ${newToken("worker", systemRandom)}`],
+    ["an unknown token of a worker", `Bearer ${newToken("worker", systemRandom)}`],
+    ["a revoked token of a worker", gone.authorization],
   ];
   return headers.map(([name, authorization], i) => ({ name, authorization, address: `127.0.0.${i + 10}` }));
+}
+
+async function newWorker(admin: AsAdmin, name: string, address: string): Promise<World["worker"]> {
+  const made = await admin("POST", "/v1/workers", { name });
+  return { name, id: String(made["worker_id"]), authorization: `Bearer ${String(made["token"])}`, address };
 }
 
 /** An admin's, of a server whose sessions last a second. */

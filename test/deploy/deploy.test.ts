@@ -116,7 +116,7 @@ test("the scrape configuration loads the alerts, and names the roles", () => {
     })
     .parse(parseYaml(read("deploy/prometheus/prometheus.yml")));
   const roles = config.scrape_configs[0].static_configs.map(({ labels }) => labels.role);
-  expect(roles).toEqual(["edge", "query", "ingest", "committer", "compaction"]);
+  expect(roles).toEqual(["edge", "query", "ingest", "committer", "compaction", "worker"]);
 });
 
 const place = z.object({ h: z.number(), w: z.number(), x: z.number(), y: z.number() });
@@ -182,6 +182,7 @@ const NOT_SHOWN = new Set([
   "engine_build_info",
   "engine_compaction_backlog_bytes",
   "engine_compaction_input_extents_total",
+  "engine_compaction_io_wait_seconds_total",
   "engine_deletion_oldest_snapshot",
   "engine_duty_fence",
   "engine_ingest_queued_requests",

@@ -21,6 +21,7 @@ type Row = { atNs: bigint; values: Map<string, Value> };
  */
 export const inlineMerger = ({ clock, random }: { clock: Clock; random: Random }): Merger => ({
   async prepare() {},
+  async rest() {},
   async merge(store, job) {
     const rows = await readInputs(store, job);
     if (random.next() < LONG_SHARE) await sleep(clock, random.next() * LONGEST_MS, job.signal);

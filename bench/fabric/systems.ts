@@ -1,0 +1,176 @@
+import { z } from "zod";
+import { ANONYMOUS } from "../../src/auth/caller.ts";
+import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { uuidV7Source } from "../../src/core/ids.ts";
+import { silentLog } from "../../src/core/log.ts";
+import { systemRandom } from "../../src/core/random.ts";
+import { Fabric } from "../../src/fabric/fabric.ts";
+import { JobKinds } from "../../src/fabric/kinds.ts";
+import { LocalPort } from "../../src/fabric/local-port.ts";
+import { JobRunner } from "../../src/fabric/runner.ts";
+import { loadPeer } from "../peers/install.ts";
+
+/** A queue of jobs on PostgreSQL, with the workers that take them, in this process. */
+export type JobSystem = {
+  /** Resolves when the job is durable. */
+  enqueue(n: number): Promise<void>;
+  /** Jobs that are stored and not durably finished. */
+  unfinished(): Promise<number>;
+  stop(): Promise<void>;
+};
+
+/** `onRun` is the handler: it is told the number that the job was enqueued with. */
+export type StartSystem = (url: string, workers: number, onRun: (n: number) => void) => Promise<JobSystem>;
+
+/** Sessions that a system may have for its statements. */
+const SESSIONS = 10;
+const KIND = "bench.job";
+const newId = uuidV7Source(systemClock, systemRandom);
+
+async function startFabric(url: string, workers: number, onRun: (n: number) => void): Promise<JobSystem> {
+  const { fabric, close } = await openFabric(url);
+  const nothing = { logs: { append: async () => undefined }, credential: async () => undefined };
+  const runner = new JobRunner({
+    port: new LocalPort({ fabric, newId, ...nothing }),
+    handlers: [{ kind: KIND, run: async ({ payload }) => onRun(Number(payload)) }],
+    slots: workers,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+  });
+  const running = runner.run();
+  return {
+    enqueue: async (n) => void (await fabric.enqueue({ kind: KIND, payload: n }, ANONYMOUS)),
+    unfinished: async () => (await fabric.countUnfinished()).reduce((sum, { count }) => sum + count, 0),
+    async stop() {
+      await runner.drain(1_000);
+      await running;
+      await close();
+    },
+  };
+}
+
+/** The fabric of one node, as a role makes it. */
+export async function openFabric(url: string) {
+  const catalog = await openPostgresCatalog({
+    url,
+    clock: systemClock,
+    random: systemRandom,
+    mode: "server",
+    maxConnections: SESSIONS,
+    acquireTimeoutMs: 30_000,
+  });
+  const fabric = new Fabric({
+    records: catalog.records,
+    signals: catalog.signals,
+    kinds: new JobKinds([{ name: KIND, payload: z.int(), enqueue: "write", claim: "both" }]),
+    clock: systemClock,
+    random: systemRandom,
+    newId,
+    log: silentLog,
+    leaseMs: 300_000,
+  });
+  const close = async () => {
+    fabric.close();
+    await catalog.close();
+  };
+  return { fabric, catalog, close };
+}
+
+/** What is used of graphile-worker 0.18. */
+type Graphile = {
+  run(options: object): Promise<{
+    addJob(task: string, payload: object): Promise<unknown>;
+    stop(): Promise<void>;
+    events: unknown;
+  }>;
+  Logger: new (factory: () => () => void) => unknown;
+};
+
+type Pg = {
+  Pool: new (options: object) => { query(sql: string): Promise<{ rows: { n: string }[] }>; end(): Promise<void> };
+};
+
+/** `isBatching`: with its queue in memory, and completions gathered. */
+function graphileWorker(isBatching: boolean): StartSystem {
+  return async (url, workers, onRun) => {
+    const graphile = loadPeer("graphile-worker") as Graphile;
+    const { Pool } = loadPeer("pg") as Pg;
+    const pgPool = new Pool({ connectionString: url, max: SESSIONS });
+    const batching = { localQueue: { size: 4 * workers }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
+    const runner = await graphile.run({
+      pgPool,
+      logger: new graphile.Logger(() => () => undefined),
+      noHandleSignals: true,
+      taskList: { bench: async ({ n }: { n: number }) => onRun(n) },
+      preset: { worker: { concurrentJobs: workers, pollInterval: 500, ...(isBatching && batching) } },
+    });
+    return {
+      enqueue: async (n) => void (await runner.addJob("bench", { n })),
+      unfinished: () => countBy(pgPool, "SELECT count(*) AS n FROM graphile_worker.jobs"),
+      async stop() {
+        await runner.stop();
+        await pgPool.end();
+      },
+    };
+  };
+}
+
+/** What is used of pg-boss 12. */
+type PgBoss = {
+  PgBoss: new (options: object) => {
+    start(): Promise<unknown>;
+    stop(options: object): Promise<void>;
+    on(event: "error", listener: (error: Error) => void): void;
+    createQueue(name: string, options: object): Promise<void>;
+    send(name: string, data: object): Promise<unknown>;
+    work(name: string, options: object, handler: (jobs: { data: { n: number } }[]) => Promise<void>): Promise<unknown>;
+  };
+};
+
+/** `batchSize`: of jobs that a worker fetches, runs and completes together. */
+function pgBoss(batchSize: number): StartSystem {
+  return async (url, workers, onRun) => {
+    const { PgBoss } = loadPeer("pg-boss") as PgBoss;
+    const { Pool } = loadPeer("pg") as Pg;
+    const pool = new Pool({ connectionString: url, max: 1 });
+    const boss = new PgBoss({ connectionString: url, max: SESSIONS, useListenNotify: true });
+    const failures: Error[] = [];
+    boss.on("error", (error) => failures.push(error));
+    await boss.start();
+    await boss.createQueue("bench", { notify: true });
+    const polling = {
+      pollingIntervalSeconds: 0.5,
+      notifyPollingIntervalSeconds: 0.5,
+      burstWhenBatchFull: batchSize > 1,
+    };
+    await boss.work("bench", { batchSize, localConcurrency: workers, ...polling }, async (jobs) => {
+      for (const { data } of jobs) onRun(data.n);
+    });
+    return {
+      enqueue: async (n) => void (await boss.send("bench", { n })),
+      unfinished: () =>
+        countBy(pool, "SELECT count(*) AS n FROM pgboss.job WHERE name = 'bench' AND state < 'completed'"),
+      async stop() {
+        await boss.stop({ graceful: true, timeout: 5_000 });
+        await pool.end();
+        if (failures[0] !== undefined) throw failures[0];
+      },
+    };
+  };
+}
+
+async function countBy(pool: { query(sql: string): Promise<{ rows: { n: string }[] }> }, sql: string): Promise<number> {
+  const { rows } = await pool.query(sql);
+  return Number(rows[0]?.n);
+}
+
+/** Peers in the settings that their documentation gives for many short jobs, and as they come. */
+export const SYSTEMS: Readonly<Record<string, StartSystem>> = {
+  engine: startFabric,
+  "graphile-worker": graphileWorker(false),
+  "graphile-worker (batches)": graphileWorker(true),
+  "pg-boss": pgBoss(1),
+  "pg-boss (batches)": pgBoss(32),
+};

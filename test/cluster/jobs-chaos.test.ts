@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { describeReport, runJobChaos } from "./jobs-chaos.ts";
+
+test(
+  "jobs are neither lost nor done twice while nodes, the server and its database die",
+  { timeout: 240_000 },
+  async () => {
+    const report = await runJobChaos({
+      daemons: 5,
+      shortJobs: 1_000,
+      longJobs: 20,
+      events: 8,
+      enqueueMs: 15_000,
+      seed: 1,
+      postgres: postgresPrograms(),
+    });
+    // With what happened, so that a failure tells it.
+    expect({ problems: report.problems, ran: describeReport(report) }).toMatchObject({ problems: [] });
+    expect(report.jobs).toBeGreaterThanOrEqual(1_020);
+    // Where nobody took over from anybody nothing was shown.
+    expect(report.takenOver).toBeGreaterThan(0);
+    expect(Object.keys(report.events)).toHaveLength(6);
+  },
+);

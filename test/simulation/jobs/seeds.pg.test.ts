@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { postgresPrograms } from "../../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import {
+  NO_FSYNC,
+  openTestCatalog,
+  startTestServer,
+  type TestServer,
+} from "../../../src/catalog/postgres/postgres.test-kit.ts";
+import type { CatalogDatabase } from "../../../src/catalog/records.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { POSTGRES_MOVES } from "./moves.ts";
+import { testJobSeeds } from "./seeds.test-kit.ts";
+import type { JobDatabase } from "./world.ts";
+
+const programs = postgresPrograms();
+if (programs === undefined)
+  process.stderr.write("the simulation of jobs on PostgreSQL is skipped: it is not installed\n");
+
+/**
+ * The same model on PostgreSQL: here statements do meet, in one database with many connections. What they come to depends
+ * on the real order of things, so that a seed that fails may pass when it is run again.
+ */
+describe.skipIf(programs === undefined)("PostgreSQL", () => {
+  let server: TestServer;
+  let catalog: CatalogDatabase;
+  let clock: Clock | undefined;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+    const url = await server.createDatabase();
+    catalog = await openTestCatalog(url, { nowMs: () => clock?.nowMs() ?? 0 });
+    for (const statement of POSTGRES_MOVES) await server.query(url, statement);
+  });
+  afterAll(async () => {
+    await catalog.close();
+    await server.stop();
+  }, 120_000);
+
+  testJobSeeds(1, 30, async (clockOfSeed): Promise<JobDatabase> => {
+    clock = clockOfSeed;
+    await catalog.records.write({ sql: "TRUNCATE jobs, job_logs, job_moves RESTART IDENTITY" });
+    return { records: catalog.records, isShared: true, close: async () => {} };
+  });
+});
