@@ -13,6 +13,7 @@ import type { Merged, MergeJob, Merger } from "./publish.ts";
 /**
  * Merges in a process of its own, over local files. `tempDir` is a folder for this alone; each merge works in one
  * inside, which is gone once it is disposed of. Whatever is read and written on the way is the budget's.
+ * The process, and its compiled program in the folder `code`, are kept from one merge to the next.
  */
 export function mergeOnDisk(tempDir: string, clock: Clock, budget: IoBudget): Merger {
   const codeCache = join(tempDir, "code");

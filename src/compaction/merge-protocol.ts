@@ -1,10 +1,10 @@
 import type { MergedFile, MergeTask } from "./merge.ts";
 import type { ExtentProblem, VerifyTask } from "./verify.ts";
 
-/** What the process is sent, once. */
+/** What the process is sent, one after the other. */
 export type ProcessTask = ({ kind: "merge" } & MergeTask) | ({ kind: "verify" } & VerifyTask);
 
-/** What the process says, once each: that it listens, and what became of its one task. */
+/** What the process says: that it listens, once, and what became of each task. */
 export type ProcessMessage =
   | { kind: "ready" }
   | { kind: "merged"; files: MergedFile[] }
