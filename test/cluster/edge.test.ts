@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
-import { defer, delay, eventually, metricsOf, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { defer, delay, eventually, start, startEdge, stopAll } from "./edge.test-kit.ts";
 
 const MIB = 1024 * 1024;
 
@@ -122,20 +122,6 @@ test("a name that is no role gets a warning and runs everything", async () => {
   expect((await ingest(engine.url, "t", '{"body":"x"}\n')).status).toBe(200);
   expect(await rowsOf(engine.url, "SELECT body FROM t")).toEqual([{ body: "x" }]);
 });
-
-test.each([["worker", "the role worker has no work in this version"]])(
-  "the role %s serves health and metrics only, and says so",
-  async (role, note) => {
-    // Neither has anything to do with the catalog yet, so none is opened.
-    const engine = await start({ ENGINE_ROLES: role, ENGINE_CATALOG_URL: "postgres://nobody@127.0.0.1:1/engine" });
-    expect(engine.log()).toContain(note);
-    expect((await fetch(`${engine.url}/health`)).status).toBe(200);
-    expect(await metricsOf(engine)).toContain("engine_nodejs_eventloop_lag_p99_seconds");
-    expect((await query(engine.url, "SELECT 1")).status).toBe(404);
-    expect((await ingest(engine.url, "t", "{}")).status).toBe(404);
-    expect((await engine.stop()).code).toBe(0);
-  },
-);
 
 test.each(["query", "ingest", "compaction", "worker", "edge"])(
   "the role %s is refused on a catalog of this machine",

@@ -191,7 +191,8 @@ describe.skipIf(uwsProblem !== undefined)("pieces of bodies in buffers of the po
     ["has begun to answer", "HTTP/1.1 413 Payload Too Large\r\nContent-Length: 100000\r\n\r\ntoo "],
     ["was left by the client", ""],
   ])("stay as they are for a peer that reads on after it %s", async (_when, answer) => {
-    const body = patterned(24 * MIB);
+    // More than the buffers of two connections take.
+    const body = patterned(60 * MIB);
     const peer = await startStubbornPeer(answer);
     const other = await startPeer();
     const edge = await startEdge({ driver: "uws", ingest: [peer.url], query: [other.url], times: QUIET });
