@@ -1,6 +1,7 @@
 import { NOW } from "../catalog/records.ts";
 import { JOB_COLUMNS, toJob, type Job } from "./job.ts";
 import { parseLane } from "./lanes.ts";
+import { FABRIC_LIMITS } from "./limits.ts";
 import type { FabricPorts } from "./ports.ts";
 
 /** The oldest due jobs of one lane, leased to the holder: at most `max`, none that another claim is taking. */
@@ -24,9 +25,6 @@ export async function claimFromLane(
 /** A lane that has jobs, and when the first of them is due: in so many ms, or before now. */
 export type LaneHead = { lane: string; dueInMs: number };
 
-/** Lanes that one look at the queue finds. */
-const MAX_LANES = 10_000;
-
 /** The heads of all lanes: one step of an index for each. */
 export async function laneHeads({ records }: Pick<FabricPorts, "records">): Promise<LaneHead[]> {
   const rows = await records.rows(
@@ -34,7 +32,7 @@ export async function laneHeads({ records }: Pick<FabricPorts, "records">): Prom
       "SELECT (SELECT min(j.lane) FROM jobs j WHERE j.status = 'queued' AND j.lane > heads.lane) FROM heads " +
       "WHERE heads.lane IS NOT NULL) SELECT lane, (SELECT min(j.run_after_ms) FROM jobs j " +
       "WHERE j.status = 'queued' AND j.lane = heads.lane) - ? AS due_in_ms FROM heads WHERE lane IS NOT NULL LIMIT ?",
-    [NOW, MAX_LANES],
+    [NOW, FABRIC_LIMITS.lanes],
   );
   // A lane that was emptied in between has no head any more.
   return rows.flatMap(({ lane, due_in_ms: due }) =>

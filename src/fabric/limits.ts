@@ -17,6 +17,8 @@ export const FABRIC_LIMITS = {
   claimJobs: 100,
   /** What a claim may wait (specification). */
   claimWaitMs: 25_000,
+  /** Lanes that one process knows, and one look at the queue finds. */
+  lanes: 10_000,
   /** Claims that wait in one process. */
   claimsWaiting: 10_000,
   /** Jobs that a schedule makes at once for ticks that were missed. */

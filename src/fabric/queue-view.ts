@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { LaneHead } from "./claim.ts";
+import { FABRIC_LIMITS } from "./limits.ts";
 import { groupOf, mayClaim, parseLane, type Claimant, type Lane } from "./lanes.ts";
 
 type Seen = {
@@ -51,6 +52,11 @@ export class QueueView {
 
   /** Jobs of the lane are due. */
   announce(key: string): void {
+    // Where nobody claims nobody looks, and lanes that were emptied elsewhere would pile up. The next look finds the rest.
+    if (this.#lanes.size >= FABRIC_LIMITS.lanes && !this.#lanes.has(key)) {
+      this.#lanes.clear();
+      this.#served.clear();
+    }
     this.#see(key, this.#clock.monotonicMs(), true);
   }
 
