@@ -16,7 +16,7 @@ import { measureWaiting } from "./waiting.ts";
  * claims cost that wait?
  *
  *     node bench/fabric/jobs.ts [--jobs 5000] [--paced 300] [--workers 8] [--producers 8] [--rounds 3] [--crowd 1000000]
- *         [--waiting 1000] [--systems engine,graphile-worker]
+ *         [--waiting 1000] [--idle 10] [--systems engine,graphile-worker]
  *
  * Each producer enqueues a job when its last one is durable; a job is done when that is durable. All systems have as many
  * workers and sessions, a process of their own, and `fsync=on`; the peers run as they come and in the settings that
@@ -30,6 +30,7 @@ const OPTIONS = {
   producers: { type: "string", default: "8" },
   rounds: { type: "string", default: "3" },
   waiting: { type: "string", default: "1000" },
+  idle: { type: "string", default: "10" },
   crowd: { type: "string", default: "1000000" },
   systems: { type: "string", default: Object.keys(SYSTEMS).join(",") },
 } as const;
@@ -50,7 +51,10 @@ export async function main(args: readonly string[]): Promise<void> {
     const [workers, producers] = [options.count("workers"), options.count("producers")];
     await compare({ server, systems, rounds: options.count("rounds") }, { jobs, paced, workers, producers });
     await measureClaims(await newDatabase(server, "claims"), options.count("crowd"));
-    await measureWaiting(await newDatabase(server, "waiting"), options.count("waiting"));
+    await measureWaiting(await newDatabase(server, "waiting"), {
+      claims: options.count("waiting"),
+      idleMs: options.count("idle") * 1_000,
+    });
   } finally {
     await server.stop();
   }

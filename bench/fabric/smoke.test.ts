@@ -16,6 +16,8 @@ test("jobs and claims are measured", { timeout: 120_000 }, async () => {
     "1000",
     "--waiting",
     "3",
+    "--idle",
+    "1",
     "--systems",
     "engine",
   ]);

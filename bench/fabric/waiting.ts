@@ -5,12 +5,12 @@ import { printTable, quantile, shown } from "../support/report.ts";
 import { openFabric } from "./systems.ts";
 
 const KIND = "bench.job";
-const IDLE_MS = 10_000;
 const WAKES = 100;
 const WAKE_EVERY_MS = 20;
 
 /** What claims that wait cost while nothing is enqueued, and how soon one of them gets a job of another node. */
-export async function measureWaiting(url: string, claims: number): Promise<void> {
+export async function measureWaiting(url: string, plan: { claims: number; idleMs: number }): Promise<void> {
+  const { claims, idleMs } = plan;
   const [node, other] = [await openFabric(url), await openFabric(url)];
   const leaving = new AbortController();
   const wait = async (): Promise<Job | undefined> => {
@@ -19,7 +19,7 @@ export async function measureWaiting(url: string, claims: number): Promise<void>
     return (await node.fabric.claim({ ...claim, signal: leaving.signal }))[0];
   };
   try {
-    const alone = await cpuMsPerSecond();
+    const alone = await cpuMsPerSecond(idleMs);
     const waiting = new Set<Promise<void>>();
     const times: number[] = [];
     let askedMs = 0;
@@ -31,7 +31,7 @@ export async function measureWaiting(url: string, claims: number): Promise<void>
     };
     for (let i = 0; i < claims; i++) waiting.add(take());
     await sleep(systemClock, 1_000);
-    const crowded = await cpuMsPerSecond();
+    const crowded = await cpuMsPerSecond(idleMs);
     for (let i = 0; i < Math.min(WAKES, claims); i++) {
       askedMs = performance.now();
       await other.fabric.enqueue({ kind: KIND, payload: i }, ANONYMOUS);
@@ -53,9 +53,9 @@ export async function measureWaiting(url: string, claims: number): Promise<void>
   }
 }
 
-async function cpuMsPerSecond(): Promise<number> {
+async function cpuMsPerSecond(overMs: number): Promise<number> {
   const before = process.cpuUsage();
-  await sleep(systemClock, IDLE_MS);
+  await sleep(systemClock, overMs);
   const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1_000 / (IDLE_MS / 1_000);
+  return (user + system) / 1_000 / (overMs / 1_000);
 }
