@@ -52,6 +52,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
+  const jobs = fabricAnswers(plan, query, fabric);
   const http = httpService({
     parts,
     listen,
@@ -61,8 +62,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
       query,
       ingest,
       access: accessOf(plan, query, auth),
-      fabric: fabricAnswers(plan, query, fabric),
-      exports: exportAnswers(fabricAnswers(plan, query, fabric), storage),
+      fabric: jobs,
+      exports: exportAnswers(jobs, storage),
     }),
     authenticator: auth.authenticator,
     exposure: { tokensAreAsked: auth.authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },

@@ -1,6 +1,6 @@
 import type { Catalog, Lease } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
-import { sleep, type Clock, type TimerHandle } from "../core/clock.ts";
+import { pause, type Clock, type TimerHandle } from "../core/clock.ts";
 import { untilAborted } from "../core/concurrency.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Service } from "../core/lifecycle.ts";
@@ -226,14 +226,5 @@ class Tenure {
       log.warn({ err: error, duty: name }, "the lease of a background duty could not be renewed");
       this.#renewal = this.#renewAfter(ttlMs / 12);
     }
-  }
-}
-
-/** Ends early, and well, when the signal is aborted. */
-async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(clock, delayMs, signal);
-  } catch (error) {
-    if (!signal.aborted) throw error;
   }
 }

@@ -55,6 +55,13 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
+/** The same, but ends early, and well, when the signal is aborted. */
+export async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  await sleep(clock, delayMs, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+}
+
 /** A clock for tests: time stands still until `advance` moves it, running due timers in order. */
 export class ManualClock implements Clock {
   #nowMs: number;

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from "../core/clock.ts";
+import { pause, type Clock } from "../core/clock.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
@@ -156,11 +156,4 @@ export class JobRunner {
     this.#refused ??= error;
     this.close();
   }
-}
-
-/** Ends early when the signal is aborted. */
-async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  await sleep(clock, delayMs, signal).catch((error: unknown) => {
-    if (!signal.aborted) throw error;
-  });
 }

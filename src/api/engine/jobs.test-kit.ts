@@ -17,11 +17,9 @@ import { JobLogs } from "../../fabric/job-logs.ts";
 import { JobKinds } from "../../fabric/kinds.ts";
 import { Schedules } from "../../fabric/schedules.ts";
 import { Workers } from "../../fabric/workers.ts";
-import { createHttpServer } from "../../io/http/create.ts";
 import { Credentials } from "../../knowledge/credentials/credentials.ts";
 import { keyringOf } from "../../knowledge/credentials/keyring.ts";
-import { createApp } from "../app.ts";
-import { asEngineError, errorResponse } from "../error-response.ts";
+import { serveApp } from "../app.test-kit.ts";
 import type { FabricDeps } from "./deps.ts";
 import { engineRoutes } from "./routes.ts";
 
@@ -115,7 +113,7 @@ export async function startJobsApi({ isOn = true } = {}): Promise<JobsApi> {
   };
 }
 
-type ServeParts = FabricDeps & Pick<Parameters<typeof createApp>[0], "log" | "newId">;
+type ServeParts = FabricDeps & Pick<Parameters<typeof serveApp>[0], "log" | "newId">;
 
 async function serve(deps: ServeParts, isOn: boolean): Promise<{ url: string; close: () => Promise<void> }> {
   const { clock, log, newId, workers } = deps;
@@ -124,27 +122,8 @@ async function serve(deps: ServeParts, isOn: boolean): Promise<{ url: string; cl
   const authenticator = createAuthenticator({ isOn, backends, workers, failures: new FailureLimit({ clock }) });
   const service = { metrics, version: "0", isDraining: () => false };
   const nobody = { query: undefined, ingest: undefined, access: undefined, exports: undefined };
-  const app = createApp({
-    clock,
-    newId,
-    log,
-    metrics,
-    authenticator,
-    routes: engineRoutes({ service, ...nobody, fabric: { here: deps } }),
-    browsers: { origins: undefined, ownOrigins: [], hosts: [] },
-    isTrustedProxy: () => false,
-    isDraining: () => false,
-  });
-  const server = createHttpServer({
-    driver: "node",
-    handler: app.handler,
-    maxHeaderBytes: 65_536,
-    headersTimeoutMs: 15_000,
-    idleTimeoutMs: 60_000,
-    renderError: (error) => errorResponse(asEngineError(error, "none"), "none"),
-  });
-  const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
-  return { url: `http://127.0.0.1:${port}`, close: () => server.close() };
+  const routes = engineRoutes({ service, ...nobody, fabric: { here: deps } });
+  return await serveApp({ clock, newId, log, metrics, authenticator, routes });
 }
 
 /** What routes are meant to hand out, where they are. */

@@ -9,8 +9,6 @@ import { uuidV7Source } from "../../core/ids.ts";
 import { createLog } from "../../core/log.ts";
 import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
-import { createHttpServer } from "../../io/http/create.ts";
-import type { HttpServer } from "../../io/http/http.ts";
 import { Credentials } from "../../knowledge/credentials/credentials.ts";
 import { keyringOf } from "../../knowledge/credentials/keyring.ts";
 import { OAuthFlows } from "../../knowledge/oauth/flows.ts";
@@ -23,8 +21,7 @@ import {
   type TestProvider,
 } from "../../knowledge/oauth/provider.test-kit.ts";
 import { PROVIDERS } from "../../knowledge/oauth/providers.ts";
-import { createApp } from "../app.ts";
-import { asEngineError, errorResponse } from "../error-response.ts";
+import { serveApp } from "../app.test-kit.ts";
 import * as oauth from "./oauth.ts";
 
 /** Where browsers think the server is, and where it is: providers compare the first, tests connect to the second. */
@@ -36,7 +33,7 @@ const CALLBACK = `${BASE}/v1/oauth/google/callback`;
 
 let access: Access;
 let provider: TestProvider;
-const servers: HttpServer[] = [];
+const servers: { close: () => Promise<void> }[] = [];
 let serve: (redirectBase: string, returnBase: string) => Promise<string>;
 let credentials: Credentials;
 let url: string;
@@ -76,24 +73,9 @@ beforeAll(async () => {
   const authenticator = createAuthenticator({ isOn: true, backends, failures: new FailureLimit({ clock }) });
   serve = async (redirectBase, returnBase) => {
     const routes = routesOf(new OAuthFlows({ ...common, redirectBase }), returnBase);
-    const ports = { clock, newId, log, metrics, authenticator };
-    const app = createApp({
-      ...ports,
-      routes,
-      browsers: { origins: undefined, ownOrigins: [], hosts: [] },
-      isTrustedProxy: () => false,
-      isDraining: () => false,
-    });
-    const server = createHttpServer({
-      driver: "node",
-      handler: app.handler,
-      maxHeaderBytes: 65_536,
-      headersTimeoutMs: 15_000,
-      idleTimeoutMs: 60_000,
-      renderError: (error) => errorResponse(asEngineError(error, "none"), "none"),
-    });
+    const server = await serveApp({ clock, newId, log, metrics, authenticator, routes });
     servers.push(server);
-    return `http://127.0.0.1:${(await server.listen({ host: "127.0.0.1", port: 0 })).port}`;
+    return server.url;
   };
   url = await serve(BASE, UI);
 });
