@@ -16,6 +16,15 @@ export const LEASE_MS = 300_000;
 const TEST_KINDS: readonly JobKind[] = [
   { name: "test.task", payload: z.strictObject({ n: z.int() }), enqueue: "write", claim: "both" },
   { name: "test.other", aliases: ["test_other"], payload: z.json(), enqueue: "write", claim: "engine" },
+  {
+    name: "test.brief",
+    payload: z.json(),
+    enqueue: "write",
+    claim: "both",
+    leaseMs: 20_000,
+    maxAttempts: 2,
+    backoffMs: 1_000,
+  },
 ];
 
 type FabricBase = { catalog: Pick<CatalogDatabase, "records" | "signals">; clock: OpenedCatalog["clock"] };
@@ -348,6 +357,15 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
         const { hold } = await claimOne();
         expect(await repeating.fail(hold, { error: "broken" })).toMatchObject({ id, status: "failed" });
         repeating.close();
+      });
+
+      it("has the lease, the attempts and the pauses of the kind", async () => {
+        const job = await add({ kind: "test.brief", payload: null });
+        expect(job).toMatchObject({ leaseMs: 20_000, maxAttempts: 2, backoffMs: 1_000 });
+        const [claimed] = await claim("w1", { kinds: ["test.brief"] });
+        expect(claimed?.leaseExpiresAtMs).toBe(opened.clock.nowMs() + 20_000);
+        opened.clock.advance(20_000);
+        expect(await fabric.sweep()).toMatchObject([{ id: job.id, status: "queued" }]);
       });
 
       it("can do nothing with a stale fence, another's name, or another's job", async () => {
