@@ -1,5 +1,6 @@
 import { StartupError } from "../../core/errors.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
+import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 import { CLUSTER_COLUMNS } from "./cluster-columns-schema.ts";
@@ -25,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   CLUSTER_COLUMNS,
   ACCESS_RECORDS,
   JOB_RECORDS + JOB_TUNING,
+  SANDBOX_RECORDS,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

@@ -1,5 +1,6 @@
 import { StartupError } from "../../core/errors.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
+import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 
@@ -21,6 +22,7 @@ const MIGRATIONS: readonly Migration[] = [
   addClusterColumns,
   addAccessRecords,
   addJobRecords,
+  addSandboxRecords,
 ];
 
 /**
@@ -282,4 +284,8 @@ function addAccessRecords(connection: Connection): void {
 
 function addJobRecords(connection: Connection): void {
   connection.db.exec(JOB_RECORDS);
+}
+
+function addSandboxRecords(connection: Connection): void {
+  connection.db.exec(SANDBOX_RECORDS);
 }

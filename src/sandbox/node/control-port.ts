@@ -1,0 +1,71 @@
+import type { Hold } from "../../fabric/job.ts";
+import type { NewSandboxEvent } from "../events/event.ts";
+import type { SandboxSpec } from "../spec.ts";
+import type { SandboxState, SandboxWant } from "../states.ts";
+
+/**
+ * What a node needs of the control plane, beside the job fabric: the records themselves where it has the catalog, routes
+ * for workers in a node daemon. Writes about a sandbox carry the hold of its job and reject with `lease_lost` (an
+ * `EngineError`) once that is somebody else's.
+ */
+export interface ControlPort {
+  /** The name under which this node holds its jobs. */
+  readonly nodeId: string;
+  /** Says what this node is and has, every few seconds. */
+  report(node: NodeReport): Promise<NodeAnswer>;
+  /** What is to become of a sandbox. */
+  order(hold: Hold): Promise<SandboxOrder>;
+  /**
+   * Writes what happened, all or nothing, and returns the order as it is then. Batches of one hold are numbered from 1;
+   * one that is sent again, for its answer was lost, is not written twice.
+   */
+  record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder>;
+  /** Calls the listener with the id of a sandbox of this node whose order changed; some may be missed. */
+  onOrder(listener: (sandboxId: string) => void): () => void;
+}
+
+export type NodeReport = {
+  name: string;
+  runtime: string;
+  labels: Readonly<Record<string, string>>;
+  images: readonly string[];
+  capacity: NodeCapacity;
+  /** Another one after each start of the machine. */
+  bootId: string;
+};
+
+/** All that a node has for sandboxes, whether taken or not. */
+export type NodeCapacity = { cpuMillis: number; memoryMb: number; diskMb: number; sandboxes: number };
+
+export type NodeAnswer = {
+  /** It is to take no more sandboxes. */
+  drain: boolean;
+  /** Where the processes of the control plane are reached: the node keeps a connection to each. */
+  gateways: readonly string[];
+};
+
+export type SandboxOrder = {
+  sandboxId: string;
+  tenant: string;
+  spec: SandboxSpec;
+  state: SandboxState;
+  wanted: SandboxWant;
+  /** Grows with every change of state or wish. */
+  version: number;
+};
+
+export type SandboxBatch = {
+  number: number;
+  /** In the order in which they happened. A change of state is written as an event by whoever writes the state. */
+  events: readonly NewSandboxEvent[];
+  /** Its new state; `reason` for people. It must be one that a node may move it to. */
+  state?: { to: SandboxState; reason?: string } | undefined;
+  /** Newest figures, as the specification has them. */
+  stats?: Readonly<Record<string, number>> | undefined;
+  /** Everything of it was put away: its record goes. */
+  removed?: true;
+};
+
+/** The payload of the job by which a node has a sandbox. */
+export const SANDBOX_JOB_KIND = "sandbox";
+export type SandboxJobPayload = { sandbox_id: string };

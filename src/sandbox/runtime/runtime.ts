@@ -1,0 +1,179 @@
+import type { Duplex } from "node:stream";
+import type { NetworkSpec, ResourceLimits, VolumeMount } from "../spec.ts";
+
+/**
+ * The runtime port: isolated machines on this computer. Drivers: `bubblewrap` (default) and `runc` (any OCI command
+ * line: `runsc`).
+ *
+ * A machine is a folder of its own (`folder`) with its disk, its root file system, and a supervisor: a small process
+ * that outlives this program. The supervisor starts every command in the machine, holds its output and exit code, and
+ * enforces the deadline and the lease: when the lease is not renewed in time it freezes the machine, and kills it after
+ * a grace. A later process of this program takes the machine up again from its folder (`adopt`).
+ *
+ * Ids inside are those of a user namespace: 65,536 unprivileged ids of the host from `RuntimeOptions.firstHostId` on.
+ * Commands run as `AGENT_UID` without any capability, or as root of the namespace with those that package managers need.
+ */
+export interface Runtime {
+  readonly name: "bubblewrap" | "runc";
+  /** What of a machine's limits it can enforce here, and why not; made once at start-up. */
+  readonly abilities: RuntimeAbilities;
+  /** Names of the images that machines can be made from. */
+  images(): readonly string[];
+  /** Makes a machine and starts it. Rejects with `RuntimeError`; then nothing is left of it. */
+  create(spec: MachineSpec): Promise<Machine>;
+  /**
+   * Takes up a machine whose supervisor still lives. Undefined when there is none: then nothing of it runs, and what
+   * is left (the disk of one that was to be kept) is in its folder.
+   */
+  adopt(id: string): Promise<Machine | undefined>;
+  /** Starts a machine that was stopped, or was lost with its processes, from its disk. */
+  restart(spec: MachineSpec): Promise<Machine>;
+  /** Removes whatever is left of a machine: processes, mounts, loop devices, cgroups, files. Repeatable. */
+  remove(id: string): Promise<void>;
+  /** Machines of which anything is here: ids. */
+  list(): Promise<string[]>;
+  /** Named storage that machines share, one after the other. */
+  volumes: VolumeStore;
+  /** Prepared machines wait for `create` from here on, as many for each image as the options say. */
+  warm(): void;
+  /** Machines go on; this process lets go of them. */
+  close(): Promise<void>;
+}
+
+export type RuntimeAbilities = {
+  cpu: true | string;
+  memory: true | string;
+  processes: true | string;
+  disk: true | string;
+  pause: true | string;
+  network: true | string;
+};
+
+export type MachineSpec = {
+  /** The sandbox's: a UUID. */
+  id: string;
+  /** Undefined: the default image. */
+  image: string | undefined;
+  limits: ResourceLimits;
+  network: Pick<NetworkSpec, "enabled">;
+  volumes: readonly (VolumeMount & { path: string })[];
+  hostname: string;
+  /** Of every command; those of a command come on top. */
+  env: Readonly<Record<string, string>>;
+  /** Whether the disk stays when the machine stops. */
+  keepsDisk: boolean;
+  /** From now on, until the supervisor freezes it. */
+  leaseMs: number;
+  /** From now on, until the supervisor kills it; undefined: never. */
+  deadlineMs: number | undefined;
+};
+
+export interface Machine {
+  readonly id: string;
+  readonly folder: string;
+  /** The host's pid of the machine's first process, in all its namespaces. */
+  readonly initPid: number;
+  /** Whether the machine's processes stand still. */
+  readonly isPaused: boolean;
+  /** Resolves when the machine has ended, by whatever cause. */
+  readonly ended: Promise<MachineEnd>;
+  /**
+   * Resolves when the command has begun, or has turned out not to be runnable (`RuntimeError` `not_runnable`). A
+   * command that was begun goes on when this process ends.
+   */
+  exec(request: ExecRequest): Promise<Exec>;
+  /** A command that was begun earlier, perhaps by an earlier process; undefined when nothing is known of it. */
+  attach(execId: string): Promise<Exec | undefined>;
+  /** Resolves when no process of the machine runs. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends all processes; the disk stays where the spec says so. The machine has ended then. */
+  stop(): Promise<void>;
+  stats(): Promise<MachineStats>;
+  /** The lease lasts so long from now on; one that had run out thaws the machine again if it was frozen for that. */
+  renew(leaseMs: number): Promise<void>;
+  /** A connection to a TCP port inside. Rejects with `RuntimeError` `refused` when nobody listens. */
+  connect(port: number): Promise<Duplex>;
+  /**
+   * Calls the listener with every connection that something inside opens to the machine's proxy
+   * (`PROXY_PORT` on loopback). Only for machines with a network.
+   */
+  onEgress(listener: (connection: Duplex) => void): void;
+  /** Lines that were written to the console of the machine (`/proc/1/fd/1` and `/proc/1/fd/2`). */
+  onLine(listener: (line: { stream: "stdout" | "stderr"; line: string }) => void): void;
+}
+
+export type MachineEnd =
+  | { cause: "stopped" }
+  | { cause: "deadline" }
+  | { cause: "lease" }
+  | { cause: "died"; reason: string };
+
+export const AGENT_UID = 1000;
+export const AGENT_GID = 1000;
+/** Where the machine's proxy listens on loopback, inside. */
+export const PROXY_PORT = 3128;
+
+export type ExecRequest = {
+  /** A UUID that the caller chose: a request that is repeated does not run twice. */
+  id: string;
+  argv: readonly string[];
+  cwd: string | undefined;
+  env: Readonly<Record<string, string>>;
+  user: "agent" | "root";
+  /** After it the whole process group is killed; undefined: never. */
+  timeoutMs: number | undefined;
+  /** A terminal of that size, with one stream of output. */
+  tty: { columns: number; rows: number } | undefined;
+};
+
+export interface Exec {
+  readonly id: string;
+  /**
+   * What it writes, from the beginning or from where the caller left off (bytes that it has had of each stream), and at
+   * the end how it ended. Output is held by the supervisor, up to `EXEC_KEPT_BYTES` behind the reader; a command whose
+   * output nobody reads is slowed down by that. `skipped`: bytes that are no longer there.
+   */
+  output(from?: { stdout: number; stderr: number }): AsyncIterable<ExecOutput>;
+  write(bytes: Uint8Array): Promise<void>;
+  /** The command reads the end of its input. */
+  endInput(): Promise<void>;
+  resize(size: { columns: number; rows: number }): Promise<void>;
+  /** To the whole process group. */
+  kill(signal: "SIGTERM" | "SIGINT" | "SIGKILL" | "SIGHUP"): Promise<void>;
+}
+
+export type ExecOutput =
+  | { type: "stdout" | "stderr"; bytes: Uint8Array }
+  | { type: "skipped"; stream: "stdout" | "stderr"; bytes: number }
+  | { type: "exit"; exitCode: number | undefined; signal: string | undefined; timedOut: boolean };
+
+/** Of one stream of one command. */
+export const EXEC_KEPT_BYTES = 1024 * 1024;
+
+export type MachineStats = {
+  cpuUsagePercent: number;
+  memoryUsedBytes: number;
+  memoryLimitBytes: number;
+  diskUsedBytes: number;
+  diskLimitBytes: number;
+  processes: number;
+};
+
+/** Named storage on this computer. */
+export interface VolumeStore {
+  /** Where the volume is mounted on the host; makes it when it is not there. */
+  open(key: string, sizeMb: number): Promise<string>;
+  remove(key: string): Promise<void>;
+}
+
+/** What a runtime could not do, for the person who asked. */
+export class RuntimeError extends Error {
+  readonly code: "unknown_image" | "not_runnable" | "refused" | "not_running" | "no_space" | "unable" | "failed";
+
+  constructor(code: RuntimeError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "RuntimeError";
+    this.code = code;
+  }
+}
