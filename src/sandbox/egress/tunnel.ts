@@ -1,0 +1,61 @@
+import { isIP } from "node:net";
+import { pipeline, type Duplex } from "node:stream";
+import type { Clock } from "../../core/clock.ts";
+import { MAX_HELLO_BYTES, readClientHello } from "./client-hello.ts";
+import { canonicalHost } from "./host-names.ts";
+import { EgressRefusal } from "./refusal.ts";
+
+const HELLO_MS = 10_000;
+/** After which there is more to read, or will never be. */
+const MOVES = ["readable", "end", "close", "error"] as const;
+
+/** What a client sends first in a tunnel: a whole ClientHello, and what came with it. */
+export async function readHello(
+  client: Duplex,
+  head: Uint8Array,
+  clock: Clock,
+): Promise<{ bytes: Uint8Array; serverName: string | undefined }> {
+  let bytes: Uint8Array = head;
+  const late = clock.after(HELLO_MS, () => client.destroy(new EgressRefusal(504, "no TLS connection was begun")));
+  try {
+    for (;;) {
+      const reading = readClientHello(bytes);
+      if (reading.kind === "hello") return { bytes, serverName: reading.serverName };
+      if (reading.kind === "invalid") throw new EgressRefusal(403, `only TLS passes a tunnel: ${reading.reason}`);
+      const piece = await nextPiece(client);
+      if (piece === undefined) throw new EgressRefusal(400, "the connection ended before its TLS began");
+      bytes = Buffer.concat([bytes, piece]).subarray(0, MAX_HELLO_BYTES + piece.length);
+    }
+  } finally {
+    late.cancel();
+  }
+}
+
+/** Undefined at the end. What is not read stays in the stream. */
+async function nextPiece(stream: Duplex): Promise<Uint8Array | undefined> {
+  for (;;) {
+    const piece: unknown = stream.read();
+    if (piece instanceof Uint8Array) return piece;
+    if (stream.readableEnded || stream.destroyed) return undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (const event of MOVES) stream.once(event, resolve);
+    await promise;
+    for (const event of MOVES) stream.removeListener(event, resolve);
+  }
+}
+
+/** Whether a ClientHello is for that host. One for an address has no name in it (RFC 6066 §3). */
+export function isNamed(serverName: string | undefined, host: string): boolean {
+  if (serverName === undefined) return isIP(host) !== 0;
+  return canonicalHost(serverName) === host;
+}
+
+/** Both directions, until one of the two ends. */
+export function join(client: Duplex, server: Duplex): void {
+  const end = (): void => {
+    client.destroy();
+    server.destroy();
+  };
+  pipeline(client, server, (error) => error && end());
+  pipeline(server, client, end);
+}
