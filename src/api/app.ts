@@ -146,6 +146,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
   }
   const address = clientAddress(request, parts.isTrustedProxy);
   const { caller, worker } = await askerOf(parts.authenticator, route, { request, address, requestId });
+  if (route.webSocket === true && request.webSocket === undefined) throw upgradeRequired();
   checkAccept(route, request.header("accept"));
   const bodyType = bodyTypeOf(route, request.header("content-type"));
   return route.handle({
@@ -160,7 +161,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
       route.query === undefined ? {} : check(route.query, queryOf(request), "invalid_parameter", "query parameter"),
     headers:
       route.headers === undefined ? {} : check(route.headers, headersOf(route, request), "invalid_header", "header"),
-    json: route.json === undefined ? {} : await readJson(request, route.json),
+    json: route.json === undefined ? {} : await readJson(request, route.json, route.jsonErrors, route.jsonLimitBytes),
   });
 }
 
@@ -187,6 +188,12 @@ async function askerOf(
     throw new EngineError("forbidden", "a token that is limited to databases may not do this");
   }
   return { caller, worker: undefined };
+}
+
+/** RFC 9110 §15.5.22 and RFC 6455 §4.4. */
+function upgradeRequired(): EngineError {
+  const headers = { Upgrade: "websocket", "Sec-WebSocket-Version": "13" };
+  return new EngineError("upgrade_required", "this is a WebSocket: ask for one, of version 13", { headers });
 }
 
 function draining(): EngineError {

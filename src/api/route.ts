@@ -3,6 +3,7 @@ import type { Caller, WorkerIdentity } from "../auth/caller.ts";
 import type { CallerRole } from "../config/kinds.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../io/http/http.ts";
+import type { WebSocketAnswer } from "../io/http/websocket.ts";
 
 /**
  * One row per route. Everything that is said about a route is said here once: the router matches by it, the inputs are
@@ -29,9 +30,15 @@ export type Route = {
   body?: RouteBody;
   /** A JSON body, which is read and checked before the handler runs; `optional()` lets it be empty. */
   json?: z.ZodType;
+  /** What is said of such a body that is no JSON object, and of one that is not accepted; `bad_request_body` otherwise. */
+  jsonErrors?: { unreadable: ErrorCode; invalid: ErrorCode };
   responses: readonly RouteResponse[];
   /** Errors beyond those that every route can give. */
   errors: readonly ErrorCode[];
+  /** Most bytes of such a body; `LIMITS.jsonBodyBytes` unless given. */
+  jsonLimitBytes?: number;
+  /** Answered with a WebSocket (`webSocketResponse`); requests that ask for none are refused. */
+  webSocket?: true;
   /** The handler passes the request on as it came: whoever answers it checks its inputs. */
   passThrough?: true;
   handle: (call: Call) => Promise<HttpResponse>;
@@ -113,6 +120,11 @@ export function defineRoute<
 export function workerOf({ worker }: Pick<Call, "worker">): WorkerIdentity {
   if (worker === undefined) throw new Error("the route is not one for workers");
   return worker;
+}
+
+/** Makes the connection a WebSocket; of a route whose row says so. */
+export function webSocketResponse(answer: WebSocketAnswer): HttpResponse {
+  return { status: 101, headers: {}, webSocket: answer };
 }
 
 export function jsonResponse(status: number, value: unknown, headers: Record<string, string> = {}): HttpResponse {

@@ -23,6 +23,8 @@ import { engineRoutes } from "../engine/routes.ts";
 import { asEngineError, errorResponse } from "../error-response.ts";
 import { createForwardCall } from "./forward-call.ts";
 import { newEdgeId } from "./forward-headers.ts";
+import { forwardedRoute } from "./forwarded-route.ts";
+import type { RouteRow } from "../route.ts";
 
 export const MIB = 1024 * 1024;
 
@@ -51,6 +53,8 @@ export type EdgeOptions = {
   times?: Partial<PeerTimes>;
   lookup?: LookupAll;
   origins?: readonly string[];
+  /** Further rows that peers for queries answer. */
+  rows?: readonly RouteRow[];
 };
 
 export type TestEdge = { url: string; port: number; metrics: Metrics; failures: unknown[] };
@@ -77,14 +81,17 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
     isTrustedProxy: () => false,
     authenticator: createAuthenticator({ isOn: false, backends: [], failures: new FailureLimit(ports) }),
     isDraining: () => false,
-    routes: engineRoutes({
-      service: { metrics, version: "1.2.3", isDraining: () => false },
-      query,
-      ingest: await forwardTo("ingest", options.ingest),
-      access: undefined,
-      fabric: query,
-      exports: undefined,
-    }),
+    routes: [
+      ...engineRoutes({
+        service: { metrics, version: "1.2.3", isDraining: () => false },
+        query,
+        ingest: await forwardTo("ingest", options.ingest),
+        access: undefined,
+        fabric: query,
+        exports: undefined,
+      }),
+      ...(query === undefined ? [] : (options.rows ?? []).map((row) => forwardedRoute(row, query.forward))),
+    ],
   });
   const server = createHttpServer({
     driver: options.driver ?? "node",

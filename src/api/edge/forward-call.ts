@@ -5,6 +5,7 @@ import type { Peers } from "../../io/http/client/peers.ts";
 import { ReplayableBody, type ReplayBudget } from "../../io/http/client/replayable-body.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
 import { cameBack, requestHeaders, responseHeaders } from "./forward-headers.ts";
+import { forwardUpgrade } from "./forward-websocket.ts";
 import type { ForwardCall } from "./forwarded-route.ts";
 
 export type ForwardOptions = {
@@ -19,10 +20,14 @@ export type ForwardOptions = {
 };
 
 /** Answers with what a peer answers: the body goes both ways as it comes, no faster than the other side takes it. */
-export function createForwardCall({ peers, upstream, metrics, budget, edgeId }: ForwardOptions): ForwardCall {
-  return async ({ request, requestId }) => {
+export function createForwardCall(options: ForwardOptions): ForwardCall {
+  const { peers, upstream, metrics, budget, edgeId } = options;
+  return async ({ request, requestId, isWebSocket }) => {
     if (cameBack(request, edgeId)) {
       throw new EngineError("unavailable", `the request came back to this edge: its peers for ${upstream} lead to it`);
+    }
+    if (isWebSocket && request.webSocket !== undefined) {
+      return await forwardUpgrade(options, { request, requestId, target: targetOf(request) });
     }
     const answer = await forward(
       peers,

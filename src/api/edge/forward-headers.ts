@@ -28,16 +28,20 @@ const NOT_ASCII = /[^\x20-\x7e\t]/;
 /** Those that are made anew for the peer. */
 const MADE_HERE = new Set(["via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"]);
 
+/** The headers of a request that are not about its connection, and not made anew for whoever it is passed on to. */
+export function passedHeaders(request: HttpRequest): (readonly [name: string, value: string])[] {
+  const named = namedByConnection(request.header("connection"));
+  return request.headerNames().flatMap((name) => {
+    const value = request.header(name);
+    const isLeftOut = HOP_BY_HOP.has(name) || MADE_HERE.has(name) || named.has(name);
+    return value === undefined || isLeftOut ? [] : [[name, latin1Of(value)] as const];
+  });
+}
+
 /** The headers of the request for a peer: name, value, name, value…, values as Latin-1. */
 export function requestHeaders(request: HttpRequest, requestId: string, edgeId: string): string[] {
-  const named = namedByConnection(request.header("connection"));
-  const headers: string[] = [];
+  const headers: string[] = passedHeaders(request).flat();
   const add = (name: string, value: string) => headers.push(name, latin1Of(value));
-  for (const name of request.headerNames()) {
-    const value = request.header(name);
-    if (value === undefined || HOP_BY_HOP.has(name) || MADE_HERE.has(name) || named.has(name)) continue;
-    add(name, value);
-  }
   const before = (name: string) => {
     const value = request.header(name);
     return value === undefined ? "" : `${value}, `;

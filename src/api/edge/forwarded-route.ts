@@ -2,7 +2,12 @@ import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
 import type { Route, RouteRow } from "../route.ts";
 
 /** Has somebody else answer a request of that row. */
-export type ForwardCall = (call: { request: HttpRequest; requestId: string }) => Promise<HttpResponse>;
+export type ForwardCall = (call: {
+  request: HttpRequest;
+  requestId: string;
+  /** Whether the row's answer is a WebSocket. */
+  isWebSocket: boolean;
+}) => Promise<HttpResponse>;
 
 /**
  * The row as it is documented, answered elsewhere. Inputs are not looked at: peers may be of a newer version, and know
@@ -17,6 +22,6 @@ export function forwardedRoute(row: RouteRow, forward: ForwardCall): Route {
     ...(headers === undefined ? {} : { headers }),
     ...(json === undefined ? {} : { json }),
     passThrough: true,
-    handle: ({ request, requestId }) => forward({ request, requestId }),
+    handle: ({ request, requestId }) => forward({ request, requestId, isWebSocket: row.webSocket === true }),
   };
 }

@@ -17,6 +17,7 @@ function request(coding: string | undefined, encoded: Uint8Array): HttpRequest {
     query: "",
     remoteAddress: "",
     signal: new AbortController().signal,
+    webSocket: undefined,
     header: (name) => (name === "content-encoding" ? coding : undefined),
     headerNames: () => (coding === undefined ? [] : ["content-encoding"]),
     body: async (limitBytes) => {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { TlsPair } from "./tls.ts";
+import type { WebSocketAnswer, WebSocketOffer } from "./websocket.ts";
 
 /**
  * HTTP, as the rest of the program sees it. Two drivers serve this port: `uws.ts` (uWebSockets.js, where its binary
@@ -18,6 +19,10 @@ import type { TlsPair } from "./tls.ts";
  *
  * Over TLS a client that ends its direction of the connection has left.
  *
+ * A request that asks for a WebSocket is a request like the others until a handler answers it with one (`websocket.ts`).
+ * Any other answer refuses it, and the `node` driver then ends the connection. A request that wants its connection to
+ * become something else is answered as if it did not.
+ *
  * Where uWebSockets.js leaves no choice, the `uws` driver differs from `node`:
  * - The time for a TLS handshake, for the request head, and between requests, is 10 s (±2 s), whatever the options say.
  * - A malformed request, HTTP/1.0 and more than 100 headers are answered in uWebSockets' own words, without
@@ -25,15 +30,16 @@ import type { TlsPair } from "./tls.ts";
  * - `100 Continue` goes out as soon as the head is read, so a body that is too large gets its 413 after it.
  * - A request that arrives before the previous one on its connection is answered (pipelining) ends the connection,
  *   unless the previous handler finished without waiting for anything. No client in common use does that.
- * - While a body is not being read, that its client left goes unnoticed.
+ * - While a body is not being read, that its client left goes unnoticed. (With `node`: while it waits for its WebSocket.)
+ * - A WebSocket can't be made to wait: see `websocket.ts`. A message of more than `MAX_MESSAGE_BYTES` breaks it.
  */
 export interface HttpServer {
   readonly driver: "uws" | "node";
   /** Binds and starts to accept. Rejects with a system error (`EADDRINUSE`, `EACCES`) when it can't. */
   listen(address: { host: string; port: number }): Promise<{ host: string; port: number }>;
   /**
-   * Stops accepting connections, tells keep-alive clients to go (`Connection: close`), and resolves when every request
-   * in flight is answered or `timeoutMs` passed.
+   * Stops accepting connections, tells keep-alive clients to go (`Connection: close`) and closes WebSockets (1001), and
+   * resolves when every request in flight is answered and what used the WebSockets is done, or `timeoutMs` passed.
    */
   drain(timeoutMs: number): Promise<void>;
   /** Closes everything at once. */
@@ -62,6 +68,8 @@ export interface HttpRequest {
   readonly remoteAddress: string;
   /** Aborted, with a `ClientGoneError`, when the client goes away before the response is complete. */
   readonly signal: AbortSignal;
+  /** What it asks for, where it may be answered with a WebSocket. */
+  readonly webSocket: WebSocketOffer | undefined;
   /**
    * Reads the whole body as sent (still encoded). Rejects with `EngineError` `body_too_large` as soon as more than
    * `limitBytes` are announced or have arrived, without waiting for the rest, `request_timeout` when it does not come
@@ -111,6 +119,10 @@ export type HttpResponse = {
    * connection, so that the client sees that something is missing.
    */
   body?: string | Uint8Array | AsyncIterable<Uint8Array>;
+  /**
+   * Makes the connection a WebSocket, if the request asks for one; the status must be 101 then, and there is no body.
+   */
+  webSocket?: WebSocketAnswer;
 };
 
 export type HttpHandler = (request: HttpRequest) => Promise<HttpResponse>;

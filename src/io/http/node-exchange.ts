@@ -17,6 +17,9 @@ import type { InFlight } from "./in-flight.ts";
 import { RequestBody, type BodySource } from "./request-body.ts";
 import { closeBody, closeIterator, isStreamed, prepareResponse, type PreparedResponse } from "./response.ts";
 import type { Watchdog, Watched } from "./watchdog.ts";
+import { acceptWebSocket } from "./node-websocket.ts";
+import { webSocketOf, type WebSockets } from "./websocket-answer.ts";
+import { webSocketOffer, type WebSocketAnswer, type WebSocketOffer } from "./websocket.ts";
 
 /** What all exchanges of one server share. */
 export type NodeServerState = {
@@ -28,7 +31,15 @@ export type NodeServerState = {
   readonly exchanges: WeakMap<Duplex, Set<NodeExchange>>;
   /** Connections whose last answer was given. */
   readonly ended: WeakSet<Duplex>;
+  readonly webSockets: WebSockets;
   draining: boolean;
+};
+
+/** How a request came that is not like the others. */
+export type NodeArrival = {
+  awaitsContinue?: boolean;
+  /** What was read behind the head of one that asks for a WebSocket. */
+  behindHead?: Buffer;
 };
 
 /** One request and its answer. */
@@ -38,21 +49,24 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   readonly path: string;
   readonly query: string;
   readonly remoteAddress: string;
+  readonly webSocket: WebSocketOffer | undefined;
   readonly #state: NodeServerState;
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #body: RequestBody;
+  readonly #behindHead: Buffer | undefined;
   #awaitsContinue: boolean;
   #reading = false;
   #abort: AbortController | undefined;
   #gone: ClientGoneError | undefined;
   #onGone: (() => void) | undefined;
 
-  constructor(state: NodeServerState, message: IncomingMessage, response: ServerResponse, awaitsContinue: boolean) {
+  constructor(state: NodeServerState, message: IncomingMessage, response: ServerResponse, arrival: NodeArrival = {}) {
     this.#state = state;
     this.#message = message;
     this.#response = response;
-    this.#awaitsContinue = awaitsContinue;
+    this.#awaitsContinue = arrival.awaitsContinue === true;
+    this.#behindHead = arrival.behindHead;
     const url = utf8Header(message.url ?? "/");
     const question = url.indexOf("?");
     this.scheme = state.options.tls === undefined ? "http" : "https";
@@ -60,6 +74,8 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     this.path = question < 0 ? url : url.slice(0, question);
     this.query = question < 0 ? "" : url.slice(question + 1);
     this.remoteAddress = textAddress(message.socket.remoteAddress ?? "");
+    this.webSocket =
+      arrival.behindHead === undefined ? undefined : webSocketOffer(this.method, (name) => this.header(name));
     this.#body = new RequestBody(this, state.clock, announcedBytes(message));
   }
 
@@ -146,16 +162,19 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   async #respond(answer: () => Promise<HttpResponse>): Promise<void> {
     let response: HttpResponse;
     let prepared: PreparedResponse;
+    let webSocket: WebSocketAnswer | undefined;
     try {
       response = await answer();
       prepared = prepareResponse(this.method, response);
+      webSocket = webSocketOf(this, response);
     } catch (error) {
       response = this.#state.options.renderError(error, this);
       prepared = prepareResponse(this.method, response);
     }
     if (this.#isGone() || prepared.body === undefined) await closeBody(response.body, this.#report);
     if (this.#isGone()) return;
-    if (isStreamed(prepared.body)) await this.#stream(prepared, prepared.body);
+    if (webSocket !== undefined) await this.#open(prepared, webSocket);
+    else if (isStreamed(prepared.body)) await this.#stream(prepared, prepared.body);
     else {
       this.#writeHead(prepared);
       this.#response.end(prepared.body);
@@ -196,6 +215,20 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     }
     this.#onGone = undefined;
     response.end();
+  }
+
+  /** Gives the connection to the handler's WebSocket. */
+  async #open({ headers }: PreparedResponse, answer: WebSocketAnswer): Promise<void> {
+    const { webSockets, clock } = this.#state;
+    this.#response.detachSocket(this.#message.socket);
+    const head = this.#behindHead ?? Buffer.alloc(0);
+    const connection = acceptWebSocket(this.#message, head, { headers, answer, clock });
+    if (connection === undefined) this.#closed();
+    else {
+      await webSockets.serve(connection, answer);
+      this.#state.exchanges.get(this.#message.socket)?.delete(this);
+      this.#state.inFlight.end();
+    }
   }
 
   /** Not an expression, since it changes while we wait and the compiler would not believe it. */

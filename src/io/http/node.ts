@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
+import { createServer, ServerResponse, type IncomingMessage, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -6,10 +6,12 @@ import { systemClock, type Clock } from "../../core/clock.ts";
 import { EngineError, systemCodeOf } from "../../core/errors.ts";
 import { LINGER_MS, type HttpResponse, type HttpServer, type HttpServerOptions } from "./http.ts";
 import { InFlight } from "./in-flight.ts";
-import { NodeExchange, type NodeServerState } from "./node-exchange.ts";
+import { NodeExchange, type NodeArrival, type NodeServerState } from "./node-exchange.ts";
 import { prepareResponse } from "./response.ts";
 import { MIN_TLS_VERSION, TLS_CIPHERS, type TlsPair } from "./tls.ts";
 import { Watchdog } from "./watchdog.ts";
+import { WebSockets } from "./websocket-answer.ts";
+import { webSocketOffer } from "./websocket.ts";
 
 /** The driver on `node:http`: for every platform, and the one whose behaviour the other is measured by. */
 export class NodeHttpServer implements HttpServer {
@@ -20,6 +22,8 @@ export class NodeHttpServer implements HttpServer {
   /** Connections whose handshake is done. */
   readonly #secured = new WeakSet<Duplex>();
   readonly #state: NodeServerState;
+  /** Connections that are no longer the server's: those of WebSockets, and of requests for one. */
+  readonly #upgraded = new Set<Duplex>();
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
@@ -31,6 +35,7 @@ export class NodeHttpServer implements HttpServer {
       inFlight: new InFlight(),
       exchanges: new WeakMap(),
       ended: new WeakSet(),
+      webSockets: new WebSockets((error) => options.reportFailure?.(error)),
       draining: false,
     };
     this.#server = this.#create();
@@ -51,6 +56,7 @@ export class NodeHttpServer implements HttpServer {
     this.#state.draining = true;
     // Also closes connections between two requests.
     if (this.#server.listening) this.#server.close();
+    this.#state.webSockets.leave();
     await this.#state.inFlight.none(this.#clock, timeoutMs);
   }
 
@@ -61,6 +67,7 @@ export class NodeHttpServer implements HttpServer {
     const wasOpen = this.#server.listening;
     if (wasOpen) this.#server.close();
     this.#server.closeAllConnections();
+    for (const socket of this.#upgraded) socket.destroy();
     if (wasOpen) await closed;
   }
 
@@ -73,8 +80,9 @@ export class NodeHttpServer implements HttpServer {
     const { idleTimeoutMs, tls } = this.#options;
     const server = tls === undefined ? createServer(this.#settings()) : this.#createTls(tls);
     server.timeout = idleTimeoutMs;
-    server.on("request", (message, response) => this.#accept(message, response, false));
-    server.on("checkContinue", (message, response) => this.#accept(message, response, true));
+    server.on("request", (message, response) => this.#accept(message, response));
+    server.on("checkContinue", (message, response) => this.#accept(message, response, { awaitsContinue: true }));
+    server.on("upgrade", (message, _socket, behindHead) => this.#acceptUpgrade(message, behindHead));
     server.on("clientError", (error, socket) => this.#clientError(error, socket));
     server.on("timeout", (socket: Socket) => this.#timeout(socket));
     return server;
@@ -103,14 +111,29 @@ export class NodeHttpServer implements HttpServer {
       keepAliveTimeout: idleTimeoutMs,
       connectionsCheckingInterval: Math.max(10, Math.min(1_000, headersTimeoutMs / 4)),
       highWaterMark: 256 * 1024,
+      ...UPGRADES,
     };
   }
 
-  #accept(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+  #accept(message: IncomingMessage, response: ServerResponse, arrival?: NodeArrival): void {
     const { socket } = message;
     // What follows an answer that ended the connection is not looked at.
     if (this.#state.ended.has(socket)) socket.destroy();
-    else new NodeExchange(this.#state, message, response, expectsContinue).run();
+    else new NodeExchange(this.#state, message, response, arrival).run();
+  }
+
+  /** A request for a WebSocket: node has let go of its connection, so that any other answer is its last. */
+  #acceptUpgrade(message: IncomingMessage, behindHead: Buffer): void {
+    const { socket } = message;
+    this.#upgraded.add(socket);
+    socket.once("close", () => this.#upgraded.delete(socket));
+    // Its cause is the end of the connection, which `close` reports too.
+    socket.on("error", () => undefined);
+    const response = new ServerResponse(message);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.once("finish", () => socket.destroySoon());
+    this.#accept(message, response, { behindHead });
   }
 
   #timeout(socket: Socket): void {
@@ -153,6 +176,14 @@ export class NodeHttpServer implements HttpServer {
     socket.once("close", () => timer.cancel());
   }
 }
+
+/** Which requests node hands over as `upgrade`: others are answered as if they asked for nothing (RFC 9110 §7.8). */
+const UPGRADES = {
+  shouldUpgradeCallback: ({ method, headers }: IncomingMessage): boolean => {
+    const header = (name: string) => headers[name]?.toString();
+    return webSocketOffer(method ?? "", header) !== undefined;
+  },
+};
 
 function secureContextOf({ cert, key }: TlsPair) {
   return { cert, key, minVersion: MIN_TLS_VERSION, ciphers: TLS_CIPHERS } as const;

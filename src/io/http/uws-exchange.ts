@@ -15,9 +15,12 @@ import type { InFlight } from "./in-flight.ts";
 import { RequestBody, type BodySource } from "./request-body.ts";
 import { textOfAddressBytes } from "./request-text.ts";
 import { closeBody, closeIterator, isStreamed, prepareResponse, type PreparedResponse } from "./response.ts";
-import type { UwsRequest, UwsResponse } from "./uws-library.ts";
+import type { UwsRequest, UwsResponse, UwsUpgradeContext } from "./uws-library.ts";
+import { upgrade } from "./uws-websocket.ts";
 import { bytesOf, MAX_CORKED_BYTES, UwsWriter, writeHead } from "./uws-writer.ts";
 import type { Watchdog, Watched } from "./watchdog.ts";
+import { webSocketOf, type WebSockets } from "./websocket-answer.ts";
+import { webSocketOffer, type WebSocketAnswer, type WebSocketOffer } from "./websocket.ts";
 
 /** What all exchanges of one server share. */
 export type UwsServerState = {
@@ -25,6 +28,7 @@ export type UwsServerState = {
   readonly clock: Clock;
   readonly watchdog: Watchdog;
   readonly inFlight: InFlight;
+  readonly webSockets: WebSockets;
   draining: boolean;
   /** See `UwsExchange.resume`. */
   primed: boolean;
@@ -42,11 +46,14 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   readonly method: string;
   readonly path: string;
   readonly query: string;
+  readonly webSocket: WebSocketOffer | undefined;
   readonly #state: UwsServerState;
   readonly #names: string[] = [];
   readonly #values: string[] = [];
   readonly #refusal: EngineError | undefined;
   readonly #body: RequestBody;
+  /** Of a request that may become a WebSocket. */
+  readonly #context: UwsUpgradeContext | undefined;
   #native: UwsResponse | undefined;
   #remoteAddress: string | undefined;
   #paused = false;
@@ -60,7 +67,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   #writer: UwsWriter | undefined;
   #lingerUntilMs: number | undefined;
 
-  constructor(state: UwsServerState, native: UwsResponse, request: UwsRequest) {
+  constructor(state: UwsServerState, native: UwsResponse, request: UwsRequest, context?: UwsUpgradeContext) {
     this.#state = state;
     this.#native = native;
     this.scheme = state.options.tls === undefined ? "http" : "https";
@@ -72,6 +79,8 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
       this.#values.push(value);
     });
     this.#refusal = this.#problem();
+    this.#context = context;
+    this.webSocket = context === undefined ? undefined : webSocketOffer(this.method, (name) => this.header(name));
     this.#body = new RequestBody(this, state.clock, this.#announcedBytes());
   }
 
@@ -199,16 +208,19 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   async #respond(answer: () => Promise<HttpResponse>): Promise<void> {
     let response: HttpResponse;
     let prepared: PreparedResponse;
+    let webSocket: WebSocketAnswer | undefined;
     try {
       response = await answer();
       prepared = prepareResponse(this.method, response);
+      webSocket = webSocketOf(this, response);
     } catch (error) {
       response = this.#state.options.renderError(error, this);
       prepared = prepareResponse(this.method, response);
     }
     if (this.#native === undefined || prepared.body === undefined) await closeBody(response.body, this.#report);
     if (this.#native === undefined) return;
-    if (isStreamed(prepared.body)) await this.#stream(prepared, prepared.body);
+    if (webSocket !== undefined) await this.#open(this.#native, prepared, webSocket);
+    else if (isStreamed(prepared.body)) await this.#stream(prepared, prepared.body);
     else this.#end(this.#native, prepared);
   }
 
@@ -219,6 +231,16 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     if (prepared.body !== undefined && lengthBytes > MAX_CORKED_BYTES) this.#startWriter(native, prepared).endInSteps();
     else if (missingBytes > MAX_DISCARDED_BODY_BYTES) this.#endAndLinger(native, prepared);
     else this.#endAtOnce(native, prepared);
+  }
+
+  /** Gives the connection to the handler's WebSocket. */
+  async #open(native: UwsResponse, { headers }: PreparedResponse, answer: WebSocketAnswer): Promise<void> {
+    const { clock, webSockets, watchdog, inFlight } = this.#state;
+    const key = this.header("sec-websocket-key") ?? "";
+    this.#native = undefined;
+    watchdog.release(this);
+    await webSockets.serve(upgrade(native, { key, context: this.#context, headers, answer, clock }), answer);
+    inFlight.end();
   }
 
   #endAtOnce(native: UwsResponse, prepared: PreparedResponse): void {

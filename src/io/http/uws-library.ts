@@ -19,6 +19,8 @@ export type UwsAppDescriptor = { readonly nativeApp: unique symbol };
 
 export interface UwsApp {
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp;
+  /** GETs with a `Sec-WebSocket-Key` go here, before `any`. */
+  ws(pattern: string, behavior: UwsWebSocketBehavior): UwsApp;
   listen(host: string, port: number, options: number, callback: (socket: UwsListenSocket | false) => void): UwsApp;
   /** Closes the listening socket and every connection at once. */
   close(): UwsApp;
@@ -29,6 +31,43 @@ export interface UwsApp {
   addChildAppDescriptor(app: UwsAppDescriptor): UwsApp;
   removeChildAppDescriptor(app: UwsAppDescriptor): UwsApp;
   getDescriptor(): UwsAppDescriptor;
+}
+
+export type UwsUpgradeContext = { readonly nativeContext: unique symbol };
+
+/** `channel` is whatever `upgrade` was given as such. */
+export interface UwsWebSocket {
+  readonly channel: unknown;
+  /** What the kernel does not take is kept. */
+  send(message: string | Uint8Array, isBinary: boolean, compress: boolean): number;
+  ping(): number;
+  /** What is written in the task is sent at its end, together. */
+  cork(task: () => void): void;
+  /** Sends a close frame. Calls `close` of the behaviour at once, after which no method may be called. */
+  end(code: number, reason: string): void;
+  /** Breaks the connection; the same. */
+  close(): void;
+  getBufferedAmount(): number;
+}
+
+export interface UwsWebSocketBehavior {
+  /** A larger message breaks the connection. */
+  maxPayloadLength: number;
+  /** 0: none. */
+  idleTimeout: number;
+  /** 0: no limit. */
+  maxBackpressure: number;
+  sendPingsAutomatically: boolean;
+  upgrade: (response: UwsResponse, request: UwsRequest, context: UwsUpgradeContext) => void;
+  open: (socket: UwsWebSocket) => void;
+  /** The message is detached when the handler returns. */
+  message: (socket: UwsWebSocket, message: ArrayBuffer, isBinary: boolean) => void;
+  ping: (socket: UwsWebSocket) => void;
+  pong: (socket: UwsWebSocket) => void;
+  /** More was taken of what is kept. */
+  drain: (socket: UwsWebSocket) => void;
+  /** 1006 for one that broke, with words of the library. */
+  close: (socket: UwsWebSocket, code: number, reason: ArrayBuffer) => void;
 }
 
 /** Valid only until the route handler returns. */
@@ -58,6 +97,14 @@ export interface UwsResponse {
   pause(): UwsResponse;
   resume(): UwsResponse;
   cork(task: () => void): UwsResponse;
+  /** Calls `open` of the behaviour at once. After it the response is not valid. */
+  upgrade(
+    userData: { channel: unknown },
+    key: string,
+    protocol: string,
+    extensions: string,
+    context: UwsUpgradeContext,
+  ): void;
   /** Bytes of the body that `tryEnd` has handed over. */
   getWriteOffset(): number;
   getRemoteAddress(): ArrayBuffer;

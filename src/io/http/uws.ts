@@ -4,8 +4,10 @@ import type { HttpServer, HttpServerOptions } from "./http.ts";
 import { InFlight } from "./in-flight.ts";
 import { UwsExchange, type UwsServerState } from "./uws-exchange.ts";
 import { isStillThere, TLS_1_2_CIPHERS, type TlsPair } from "./tls.ts";
-import type { UwsApp, UwsLibrary, UwsListenSocket, UwsRequest, UwsResponse } from "./uws-library.ts";
+import type { UwsApp, UwsLibrary, UwsListenSocket, UwsRequest, UwsResponse, UwsUpgradeContext } from "./uws-library.ts";
+import { UWS_WEBSOCKETS } from "./uws-websocket.ts";
 import { Watchdog } from "./watchdog.ts";
+import { WebSockets } from "./websocket-answer.ts";
 
 /** The driver on uWebSockets.js: about twice as many small requests per second as node:http. */
 export class UwsHttpServer implements HttpServer {
@@ -28,6 +30,7 @@ export class UwsHttpServer implements HttpServer {
       clock: this.#clock,
       watchdog: new Watchdog(this.#clock, options.idleTimeoutMs),
       inFlight: new InFlight(),
+      webSockets: new WebSockets((error) => options.reportFailure?.(error)),
       draining: false,
       primed: false,
     };
@@ -51,6 +54,7 @@ export class UwsHttpServer implements HttpServer {
   async drain(timeoutMs: number): Promise<void> {
     this.#state.draining = true;
     this.#stopListening();
+    this.#state.webSockets.leave();
     await this.#state.inFlight.none(this.#clock, timeoutMs);
   }
 
@@ -80,7 +84,11 @@ export class UwsHttpServer implements HttpServer {
   }
 
   #answering(app: UwsApp): UwsApp {
-    return app.any("/*", (response, request) => this.#accept(response, request));
+    const upgrade = (response: UwsResponse, request: UwsRequest, context: UwsUpgradeContext) =>
+      this.#accept(response, request, context);
+    return app
+      .ws("/*", { ...UWS_WEBSOCKETS, upgrade })
+      .any("/*", (response, request) => this.#accept(response, request));
   }
 
   #stopListening(): void {
@@ -89,8 +97,8 @@ export class UwsHttpServer implements HttpServer {
     this.#listenSocket = undefined;
   }
 
-  #accept(response: UwsResponse, request: UwsRequest): void {
-    new UwsExchange(this.#state, response, request).run();
+  #accept(response: UwsResponse, request: UwsRequest, context?: UwsUpgradeContext): void {
+    new UwsExchange(this.#state, response, request, context).run();
   }
 }
 

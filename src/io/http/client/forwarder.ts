@@ -5,7 +5,7 @@ import type { Peer, PeerPorts } from "./peer.ts";
 import type { Peers } from "./peers.ts";
 
 /** Most peers that one request is sent to. */
-const MAX_TRIES = 5;
+export const MAX_TRIES = 5;
 const RETRY_AFTER_SECS = "1";
 
 export type ForwardRequest = Outgoing & {
@@ -47,7 +47,11 @@ async function tryPeers(peers: Peers, { upstream, metrics }: ForwardPorts, reque
     if (result.kind === "answered") result.answer.body.cancel();
   }
   metrics.edgeNoPeer.inc({ upstream });
-  throw new EngineError("unavailable", `no peer for ${upstream} can take requests at the moment`, {
+  throw noPeer(upstream);
+}
+
+export function noPeer(upstream: string): EngineError {
+  return new EngineError("unavailable", `no peer for ${upstream} can take requests at the moment`, {
     headers: { "Retry-After": RETRY_AFTER_SECS },
   });
 }
@@ -61,7 +65,8 @@ function reasonToRetry(result: Try, { body, idempotent }: ForwardRequest): Retry
   return resendable && isDraining(result.answer) ? "draining" : undefined;
 }
 
-function isDraining({ status, headers }: Answer): boolean {
+/** Whether the peer says that it did nothing, and that another should be asked. */
+export function isDraining({ status, headers }: Pick<Answer, "status" | "headers">): boolean {
   const name = DRAINING_HEADER.toLowerCase();
   return status === 503 && headers.some((item, i) => i % 2 === 0 && item.toLowerCase() === name);
 }
@@ -71,10 +76,14 @@ function finalAnswer(result: Try, { body }: ForwardRequest, upstream: string): A
   if (result.kind === "answered") return result.answer;
   // The connection was given up because the client did not deliver.
   if (body?.failure !== undefined) throw body.failure.error;
-  throw new EngineError(
+  throw brokenPeer(upstream, result.error);
+}
+
+export function brokenPeer(upstream: string, cause: Error): EngineError {
+  return new EngineError(
     "unavailable",
-    `a peer for ${upstream} broke the connection before it answered (${messageOf(result.error)}); ` +
+    `a peer for ${upstream} broke the connection before it answered (${messageOf(cause)}); ` +
       "whether it did what was asked is not known",
-    { cause: result.error },
+    { cause },
   );
 }

@@ -6,6 +6,8 @@ import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Random } from "../../../core/random.ts";
 import { ENDINGS, send, type Ending, type Outgoing, type Passed, type Try } from "./exchange.ts";
+import { WEBSOCKET_CLOSE } from "../websocket.ts";
+import { dialWebSocket, type WebSocketDial, type WebSocketDialled } from "./websocket-client.ts";
 
 /** How often, how long and how many times. */
 export type PeerTimes = {
@@ -34,6 +36,9 @@ export const PEER_TIMES: PeerTimes = {
   connectionLifetimeMs: 60_000,
   resolveEveryMs: 5_000,
 };
+
+/** A request for a WebSocket, wherever it goes. */
+export type PeerDial = Pick<WebSocketDial, "path" | "headers" | "protocols" | "limits" | "signal">;
 
 /** What a peer needs of the world. */
 export type PeerPorts = {
@@ -73,6 +78,7 @@ export class Peer {
   readonly #ports: PeerPorts;
   readonly #healthPath: string;
   readonly #basePath: string;
+  readonly #place: { origin: string; address: string };
   readonly #pool: Pool;
   readonly #labels: { upstream: string; peer: string };
   #state: "up" | "draining" | "ejected" = "up";
@@ -87,6 +93,7 @@ export class Peer {
     this.#ports = ports;
     const url = new URL(baseUrl);
     this.#basePath = url.pathname.replace(/\/$/, "");
+    this.#place = { origin: url.origin, address };
     this.#healthPath = `${this.#basePath}/health`;
     this.name = hostOf(url) === address ? baseUrl : `${baseUrl} (${address})`;
     this.#labels = { upstream: ports.upstream, peer: this.name };
@@ -129,6 +136,31 @@ export class Peer {
     if (result.kind === "answered") this.#failures = 0;
     else if (result.kind === "unreachable") this.#failed(messageOf(result.error));
     return result;
+  }
+
+  /** Asks for a WebSocket, which is in flight until it is closed. See `dialWebSocket`; the path is below the peer's own. */
+  async dial(request: PeerDial): Promise<WebSocketDialled> {
+    const { clock, times } = this.#ports;
+    const { origin, address } = this.#place;
+    const lookup = always(address);
+    const path = this.#basePath + request.path;
+    const dial = { ...request, path, origin, connectTimeoutMs: times.connectTimeoutMs, lookup, clock };
+    this.#count(1);
+    let dialled: WebSocketDialled;
+    try {
+      dialled = await dialWebSocket(dial);
+    } catch (error) {
+      this.#count(-1, "cancelled");
+      throw error;
+    }
+    if (dialled.kind === "unreachable") this.#failed(messageOf(dialled.error));
+    else if (dialled.kind !== "broken") this.#failures = 0;
+    if (dialled.kind !== "open") this.#count(-1, dialled.kind === "refused" ? "answered" : dialled.kind);
+    else
+      void dialled.connection.closed.then(({ code }) =>
+        this.#count(-1, code === WEBSOCKET_CLOSE.broken ? "cut" : "answered"),
+      );
+    return dialled;
   }
 
   /** It said itself that it takes no more. */
