@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import type { RecordStore } from "../catalog/records.ts";
 import { ManualClock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
@@ -39,11 +36,10 @@ export function by(caller: Caller): Origin & { caller: Caller } {
 }
 
 export async function openAccess(options: { staticCallers?: readonly Caller[] } = {}): Promise<Access> {
-  const folder = mkdtempSync(join(tmpdir(), "engine-access-"));
   const clock = new ManualClock();
   const random = seededRandom(1);
   const newId = uuidV7Source(clock, random);
-  const catalog = await openSqliteCatalog({ path: join(folder, "catalog.db"), clock, log: silentLog, mode: "server" });
+  const { catalog } = openMemoryCatalog(clock);
   const { records } = catalog;
   let revocations = 0;
   const onRevoked = () => void revocations++;
@@ -73,10 +69,6 @@ export async function openAccess(options: { staticCallers?: readonly Caller[] } 
     revocations: () => revocations,
     close: async () => {
       await catalog.close();
-      rmSync(folder, {
-        recursive: true,
-        force: true,
-      });
     },
   };
 }

@@ -27,7 +27,15 @@ export type AuditAction =
   | "oauth.finish"
   | "worker.create"
   | "worker.revoke"
-  | "worker.drain";
+  | "worker.drain"
+  | "sandbox.create"
+  | "sandbox.start"
+  | "sandbox.stop"
+  | "sandbox.pause"
+  | "sandbox.resume"
+  | "sandbox.delete"
+  | "sandbox.exec"
+  | "sandbox.shell";
 
 export type AuditEvent = {
   origin: Origin;

@@ -6,22 +6,25 @@ import type { Caller } from "./caller.ts";
 /** What the subjects of tokens of the configuration begin with; no user is called so. */
 export const STATIC_PREFIX = "token:";
 
-/** Tokens of the configuration. What is compared are hashes, all of them each time: time tells nothing about a token. */
+/**
+ * Tokens of the configuration. What is compared are hashes, all of them each time: time tells nothing about a token.
+ * `judges`: whether it has its say of all tokens, as the last backend, or only of its own, before others.
+ */
 export function staticTokens(
   tokens: readonly StaticToken[],
-  kind: "static" | "internal" = "static",
+  { kind = "static", judges = "all" }: { kind?: "static" | "internal"; judges?: "all" | "its own" } = {},
 ): TokenBackend & { callers: readonly Caller[] } {
-  const known = tokens.map(({ token, role }) => {
+  const known = tokens.map(({ token, role, name }) => {
     const digest = digestOf(token);
-    // The configuration names no one: a few digits of the hash tell tokens apart in logs and say nothing about them.
-    const subject = kind === "internal" ? "engine" : `${STATIC_PREFIX}${digest.toString("hex").slice(0, 8)}`;
+    // Where nobody is named, a few digits of the hash tell tokens apart in logs and say nothing about them.
+    const called = `${STATIC_PREFIX}${name ?? digest.toString("hex").slice(0, 8)}`;
+    const subject = kind === "internal" ? "engine" : called;
     const caller: Caller = { subject, kind, role, databases: undefined };
     return { digest, caller };
   });
   return {
     callers: known.map(({ caller }) => caller),
-    // Before the internal token others have their say only of what it is not.
-    recognizes: (token) => kind === "static" || known.some(({ digest }) => timingSafeEqual(digest, digestOf(token))),
+    recognizes: (token) => judges === "all" || isAny(known, token),
     authenticate: (token) => {
       const shown = digestOf(token);
       let found: Caller | undefined;
@@ -29,6 +32,12 @@ export function staticTokens(
       return Promise.resolve(found);
     },
   };
+}
+
+/** All are compared, found or not. */
+function isAny(known: readonly { digest: Buffer }[], token: string): boolean {
+  const shown = digestOf(token);
+  return known.filter(({ digest }) => timingSafeEqual(digest, shown)).length > 0;
 }
 
 function digestOf(token: string): Buffer {

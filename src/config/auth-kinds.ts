@@ -1,5 +1,5 @@
 import { foldName } from "../core/names.ts";
-import { bearerToken, HIDDEN, textsIn, type Kind } from "./kinds.ts";
+import { bearerToken, CALLER_ROLES, HIDDEN, textsIn, type Kind, type StaticToken } from "./kinds.ts";
 
 /** The kinds of options about issuers of tokens. */
 
@@ -144,4 +144,29 @@ export function listOf({ item, accepts, label, hide }: ListOf): Kind<readonly st
     format: (value) => value.join(","),
     ...(hide !== undefined && { hide }),
   };
+}
+
+/** `NAME:ROLE:KEY` or keys alone, separated by commas. A key that has a name may hold colons; none holds commas. */
+export const apiKeys: Kind<readonly StaticToken[]> = {
+  accepts: `NAME:ROLE:KEY or a key alone, separated by commas, with keys of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
+  label: "list of `name:role:key`, or keys",
+  parse: (text) => apiKeysIn(text.split(",")),
+  parseNative: (value) => apiKeysIn(textsIn(value) ?? [""]),
+  format: (value) =>
+    value.map(({ name, role }) => (name === undefined ? HIDDEN : `${name}:${role}:${HIDDEN}`)).join(","),
+  hide: () => HIDDEN,
+};
+
+const NAMED_KEY = /^([A-Za-z0-9][\w.@-]{0,62}):([a-z]+):([\x21-\x2b\x2d-\x7e]+)$/i;
+const BARE_KEY = /^[\x21-\x2b\x2d-\x39\x3b-\x7e]+$/;
+
+function apiKeysIn(items: readonly string[]): readonly StaticToken[] | undefined {
+  const keys = items.map((item): StaticToken | undefined => {
+    const text = item.trim();
+    if (BARE_KEY.test(text)) return { token: text, role: "write" };
+    const [, name, given, token] = NAMED_KEY.exec(text) ?? [];
+    const role = CALLER_ROLES.find((one) => one === given?.toLowerCase());
+    return name === undefined || token === undefined || role === undefined ? undefined : { token, role, name };
+  });
+  return keys.every((key) => key !== undefined) ? keys : undefined;
 }

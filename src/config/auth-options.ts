@@ -80,6 +80,18 @@ export const AUTH_OPTIONS = {
     secret: true,
     doc: "Bearer tokens with what each may do. With none, and no other backend, authentication is off and every caller may do everything.",
   }),
+  securityApiKeys: option({
+    env: "ENGINE_SECURITY_API_KEYS",
+    toml: "security.api_keys",
+    kind: authKinds.apiKeys,
+    default: [],
+    side: "S",
+    secret: true,
+    doc:
+      "API keys, beside whatever else lets callers in: `NAME:ROLE:KEY`, or a key alone, which has the role `write`. What " +
+      "a caller makes belongs to the name, so a key may be replaced by another of that name. With any, callers must show " +
+      "a token.",
+  }),
   idpUrl: optional({
     env: "ENGINE_IDP_URL",
     toml: "auth.idp_url",

@@ -32,6 +32,7 @@ const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
   ["catalog", "Catalog"],
   ["server", "Server"],
   ["auth", "Authentication"],
+  ["security", "API keys"],
   ["credentials", "Credentials"],
   ["oauth", "Connecting accounts (OAuth)"],
   ["ingest", "Ingest"],
@@ -39,6 +40,7 @@ const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
   ["compaction", "Compaction"],
   ["retention", "Retention and deletion"],
   ["fabric", "Jobs and the nodes that run them"],
+  ["sandbox", "Sandboxes and the nodes that run them"],
   ["client", "Client commands"],
   ["log", "Logging"],
 ];

@@ -258,8 +258,8 @@ function checkOrigins(items: readonly string[]): readonly string[] | undefined {
 export const CALLER_ROLES = ["read", "write", "admin"] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];
 
-/** A token of the configuration, and what its bearer may do. */
-export type StaticToken = { readonly token: string; readonly role: CallerRole };
+/** A token of the configuration, and what its bearer may do; `name` where the configuration gives one. */
+export type StaticToken = { readonly token: string; readonly role: CallerRole; readonly name?: string };
 
 /** `TOKEN:ROLE` pairs, separated by commas. A token may hold colons, and no commas. */
 export const staticTokens: Kind<readonly StaticToken[]> = {

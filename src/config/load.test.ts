@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { StartupError } from "../core/errors.ts";
 import { describeConfig } from "./describe.ts";
 import { loadConfig, type ConfigSources } from "./load.ts";
+import { bytes, integer, path, SANDBOX_DEFAULTS, SANDBOX_SAMPLES, type Sample } from "./load-samples.test-kit.ts";
 import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
 
 const WORLD = { workingDir: "/somewhere", userHome: "/home/u", cores: 4 };
@@ -26,32 +27,6 @@ function failure(run: () => unknown): StartupError {
   }
   throw new Error("it was accepted");
 }
-
-type Sample = {
-  /** Two accepted texts and what they mean; the TOML form when it is not that text in quotes. */
-  one: [text: string, value: unknown, toml?: string];
-  two: [text: string, value: unknown, toml?: string];
-  /** Texts that are refused, and TOML values. */
-  bad: string[];
-  badToml?: string[];
-};
-
-const integer = (one: number, two: number, min: number, max: number): Sample => ({
-  one: [String(one), one, String(one)],
-  two: [String(two), two],
-  bad: [String(min - 1), String(max + 1), "many", "1.5", "0x10", "1e3", "+5", "5 rows", "9007199254740993"],
-  badToml: ["true", "1.5", "[1]", "{ a = 1 }", String(max + 1), "2024-01-01"],
-});
-const bytes = (one: number, unit: [string, number], min: number, max: number): Sample => ({
-  ...integer(one, one + 1, min, max),
-  two: [unit[0], unit[1]],
-});
-const path = (name: string): Sample => ({
-  one: ["/a/b", "/a/b"],
-  two: [`~/${name}`, `/home/u/${name}`],
-  bad: ["a\0b"],
-  badToml: ["1", "true", "[]"],
-});
 
 /** A new option has no sample, and the types say so. */
 const SAMPLES: Record<OptionName, Sample> = {
@@ -144,6 +119,18 @@ const SAMPLES: Record<OptionName, Sample> = {
     ],
     bad: ["s3cret", "s3cret:root", ":read", "a b:read", "a:read,,b:read"],
     badToml: ["1", "[1]"],
+  },
+  securityApiKeys: {
+    one: ["ci:admin:s3cret", [{ name: "ci", role: "admin", token: "s3cret" }], '["ci:admin:s3cret"]'],
+    two: [
+      "s3cret, ann:READ:a:b",
+      [
+        { token: "s3cret", role: "write" },
+        { name: "ann", role: "read", token: "a:b" },
+      ],
+    ],
+    bad: ["ci:s3cret", "ci:boss:s3cret", "a b", ":admin:x", "ci:admin:"],
+    badToml: ["7", '["a,b"]'],
   },
   idpUrl: {
     one: ["https://p.example.com/", "https://p.example.com"],
@@ -328,6 +315,7 @@ const SAMPLES: Record<OptionName, Sample> = {
     badToml: ["7"],
   },
   workerInsecure: { one: ["1", true, "true"], two: ["no", false], bad: ["2"], badToml: ["1"] },
+  ...SANDBOX_SAMPLES,
   serverUrl: {
     one: ["https://engine.example.com/base/", "https://engine.example.com/base"],
     two: ["http://127.0.0.1:7777", "http://127.0.0.1:7777"],
@@ -443,6 +431,7 @@ test("the defaults are those of the specification", () => {
     refreshTtlSecs: 2_592_000,
     internalBearer: undefined,
     authTokens: [],
+    securityApiKeys: [],
     idpUrl: undefined,
     idpAnonKey: undefined,
     idpJwtSecret: undefined,
@@ -521,6 +510,7 @@ test("the defaults are those of the specification", () => {
     fabricRetentionSecs: 604_800,
     workerToken: undefined,
     workerInsecure: false,
+    ...SANDBOX_DEFAULTS,
     serverUrl: undefined,
     token: undefined,
   });

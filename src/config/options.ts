@@ -5,6 +5,7 @@ import { FABRIC_OPTIONS } from "./fabric-options.ts";
 import * as kinds from "./kinds.ts";
 import { OAUTH_OPTIONS } from "./oauth-options.ts";
 import { derived, option, optional, type Option } from "./option.ts";
+import { SANDBOX_OPTIONS } from "./sandbox-options.ts";
 import { TRANSPORT_OPTIONS } from "./transport-options.ts";
 
 const MIB = 2 ** 20;
@@ -541,6 +542,7 @@ export const OPTIONS = {
       "query reads stays in any case.",
   }),
   ...FABRIC_OPTIONS,
+  ...SANDBOX_OPTIONS,
   serverUrl: optional({
     env: "ENGINE_SERVER_URL",
     toml: "client.server_url",

@@ -1,0 +1,59 @@
+import { isIP } from "node:net";
+import { textsIn, type Kind } from "./kinds.ts";
+
+const MAX_LABELS = 64;
+const LABEL = /^([A-Za-z0-9][\w./-]{0,62})=([\w.:/@+-]{1,255})$/;
+
+/** Labels of a node: `name=value` pairs, separated by commas. */
+export const labelPairs: Kind<Readonly<Record<string, string>>> = {
+  accepts: `up to ${MAX_LABELS} name=value pairs separated by commas, each name once`,
+  label: "list of `name=value`",
+  parse: (text) => pairsIn(text.split(",")),
+  parseNative: (value) => (Array.isArray(value) ? pairsIn(value) : undefined),
+  format: (value) =>
+    Object.entries(value)
+      .map(([name, text]) => `${name}=${text}`)
+      .join(","),
+};
+
+function pairsIn(items: readonly unknown[]): Readonly<Record<string, string>> | undefined {
+  const pairs = new Map<string, string>();
+  for (const item of items) {
+    const [, name, value] = LABEL.exec(typeof item === "string" ? item.trim() : "") ?? [];
+    if (name === undefined || value === undefined || pairs.has(name)) return undefined;
+    pairs.set(name, value);
+  }
+  return pairs.size <= MAX_LABELS ? Object.fromEntries(pairs) : undefined;
+}
+
+/** Addresses, and ranges of them: `10.0.0.0/8`. */
+export const addressRanges: Kind<readonly string[]> = {
+  accepts: "addresses and ranges like 10.0.0.0/8, separated by commas",
+  label: "list of ranges",
+  parse: (text) => rangesIn(text.split(",").map((item) => item.trim())),
+  parseNative: (value) => rangesIn(textsIn(value) ?? [""]),
+  format: (value) => value.join(","),
+};
+
+function rangesIn(items: readonly string[]): readonly string[] | undefined {
+  return items.every(isRange) ? [...new Set(items)] : undefined;
+}
+
+function isRange(text: string): boolean {
+  const [address = "", bits, ...rest] = text.split("/");
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0 || address.includes("%")) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+/** An HTTP proxy, with a user where it asks for one. */
+export const proxyUrl: Kind<string> = {
+  accepts: "http://host:port or http://user:password@host:port",
+  label: "URL",
+  parse(text) {
+    const url = URL.parse(text);
+    if (url === null || url.protocol !== "http:" || url.hostname === "") return undefined;
+    return url.pathname === "/" && url.search === "" && url.hash === "" ? url.href : undefined;
+  },
+  format: String,
+};

@@ -1,0 +1,233 @@
+import { join } from "node:path";
+import * as kinds from "./kinds.ts";
+import { addressRanges, labelPairs, proxyUrl } from "./sandbox-kinds.ts";
+import { derived, option, optional } from "./option.ts";
+
+const MIB = 2 ** 20;
+const TIB = 2 ** 40;
+
+/** Rows of the table of options: sandboxes, and the nodes that run them. */
+export const SANDBOX_OPTIONS = {
+  sandboxRuntime: option({
+    env: "ENGINE_SANDBOX_RUNTIME",
+    toml: "sandbox.runtime",
+    kind: kinds.oneOf(["auto", "bubblewrap", "runc", "off"]),
+    default: "auto",
+    side: "SC",
+    doc:
+      "What makes the machines of sandboxes. `auto` takes what is installed, bubblewrap before runc; where there is " +
+      "neither, or this is not Linux, or not root, the node runs no sandboxes. `off`: no sandboxes in any case.",
+  }),
+  sandboxHome: derived({
+    env: "ENGINE_SANDBOX_HOME",
+    toml: "sandbox.home",
+    kind: kinds.path,
+    defaultOf: ({ home }) => join(home, "sandboxes"),
+    defaultShown: "$ENGINE_HOME/sandboxes",
+    derivedFrom: "home",
+    side: "SC",
+    doc: "Folder of a node for sandboxes: its identity, machines, images and volumes. One process at a time works in it.",
+  }),
+  sandboxNodeName: optional({
+    env: "ENGINE_SANDBOX_NODE_NAME",
+    toml: "sandbox.node_name",
+    kind: kinds.userName,
+    whenUnset: "the host's name",
+    side: "SC",
+    doc: "What a node that runs sandboxes calls itself.",
+  }),
+  sandboxNodeLabels: option({
+    env: "ENGINE_SANDBOX_NODE_LABELS",
+    toml: "sandbox.node_labels",
+    kind: labelPairs,
+    default: {},
+    side: "SC",
+    doc: "Labels of a node that runs sandboxes, for placement: `name=value`, separated by commas.",
+  }),
+  sandboxMaxPerNode: option({
+    env: "ENGINE_SANDBOX_MAX_PER_NODE",
+    toml: "sandbox.max_per_node",
+    kind: kinds.integer({ min: 1, max: 4_000 }),
+    default: 250,
+    side: "SC",
+    doc: "Sandboxes that a node has at once, stopped persistent ones among them.",
+  }),
+  sandboxCpus: optional({
+    env: "ENGINE_SANDBOX_CPUS",
+    toml: "sandbox.cpus",
+    kind: kinds.integer({ min: 1, max: 100_000 }),
+    whenUnset: "four times those of the machine",
+    side: "SC",
+    doc:
+      "CPUs that a node promises to sandboxes. They are limits, not reservations, and most sandboxes idle, so they may " +
+      "be promised several times over.",
+  }),
+  sandboxMemoryBytes: optional({
+    env: "ENGINE_SANDBOX_MEMORY_BYTES",
+    toml: "sandbox.memory_bytes",
+    kind: kinds.bytes({ min: 64 * MIB, max: 1_024 * TIB }),
+    whenUnset: "9/10 of the machine's memory",
+    side: "SC",
+    doc: "Memory that a node promises to sandboxes.",
+  }),
+  sandboxDiskBytes: optional({
+    env: "ENGINE_SANDBOX_DISK_BYTES",
+    toml: "sandbox.disk_bytes",
+    kind: kinds.bytes({ min: 64 * MIB, max: 1_024 * TIB }),
+    whenUnset: "9/10 of what is free, or sandboxes take, where ENGINE_SANDBOX_HOME is",
+    side: "SC",
+    doc: "Disk that a node promises to sandboxes.",
+  }),
+  sandboxWarmPool: option({
+    env: "ENGINE_SANDBOX_WARM_POOL",
+    toml: "sandbox.warm_pool",
+    kind: kinds.integer({ min: 0, max: 100 }),
+    default: 2,
+    side: "SC",
+    doc:
+      "Prepared machines that wait for the next sandbox, for each image. A server that runs everything prepares none " +
+      "before its first sandbox.",
+  }),
+  sandboxFirstHostId: option({
+    env: "ENGINE_SANDBOX_FIRST_HOST_ID",
+    toml: "sandbox.first_host_id",
+    kind: kinds.integer({ min: 65_536, max: 4_000_000_000 }),
+    // From here on, neither Linux distributions nor systemd give out ids.
+    default: 0x7000_0000,
+    side: "SC",
+    doc: "First of the user and group ids of the host that are those of sandboxes. No one else may have them.",
+  }),
+  sandboxAllowUnlimited: option({
+    env: "ENGINE_SANDBOX_ALLOW_UNLIMITED",
+    toml: "sandbox.allow_unlimited",
+    kind: kinds.bool,
+    default: false,
+    side: "SC",
+    doc:
+      "Lets a node run sandboxes without the limits that it cannot enforce, for want of a cgroup controller say. It " +
+      "runs none otherwise, and says why.",
+  }),
+  sandboxLeaseSecs: option({
+    env: "ENGINE_SANDBOX_LEASE_SECS",
+    toml: "sandbox.lease_secs",
+    kind: kinds.integer({ min: 10, max: 3_600 }),
+    default: 30,
+    side: "S",
+    doc:
+      "Seconds that a node may be silent before its sandboxes are taken from it, and it stops them: `failed` when they " +
+      "are ephemeral; persistent ones wait for it.",
+  }),
+  sandboxKillGraceSecs: option({
+    env: "ENGINE_SANDBOX_KILL_GRACE_SECS",
+    toml: "sandbox.kill_grace_secs",
+    kind: kinds.integer({ min: 0, max: 60 }),
+    default: 3,
+    side: "SC",
+    doc: "Seconds that a sandbox stands still after its node has lost it, before it is killed.",
+  }),
+  sandboxActionWaitSecs: option({
+    env: "ENGINE_SANDBOX_ACTION_WAIT_SECS",
+    toml: "sandbox.action_wait_secs",
+    kind: kinds.integer({ min: 0, max: 300 }),
+    default: 10,
+    side: "S",
+    doc:
+      "Seconds that start, stop, pause and resume wait until the sandbox is there. Then they answer with the state that " +
+      "it has.",
+  }),
+  sandboxPendingTimeoutSecs: option({
+    env: "ENGINE_SANDBOX_PENDING_TIMEOUT_SECS",
+    toml: "sandbox.pending_timeout_secs",
+    kind: kinds.integer({ min: 1, max: 86_400 }),
+    default: 120,
+    side: "S",
+    doc: "Seconds that a new sandbox waits for a node with room before it is `failed`.",
+  }),
+  sandboxMaxPerTenant: option({
+    env: "ENGINE_SANDBOX_MAX_PER_TENANT",
+    toml: "sandbox.max_per_tenant",
+    kind: kinds.integer({ min: 1, max: 100_000 }),
+    default: 500,
+    side: "S",
+    doc: "Sandboxes that one caller has at once, stopped and failed ones among them. More are refused with `rate_limited`.",
+  }),
+  sandboxCreatesPerMinute: option({
+    env: "ENGINE_SANDBOX_CREATES_PER_MINUTE",
+    toml: "sandbox.creates_per_minute",
+    kind: kinds.integer({ min: 1, max: 1_000_000 }),
+    default: 600,
+    side: "S",
+    doc: "Sandboxes that one caller creates in a minute, at each server. More are refused with `rate_limited`.",
+  }),
+  sandboxCreateBurst: option({
+    env: "ENGINE_SANDBOX_CREATE_BURST",
+    toml: "sandbox.create_burst",
+    kind: kinds.integer({ min: 1, max: 100_000 }),
+    default: 100,
+    side: "S",
+    doc: "Sandboxes that one caller who has created none for a while may create at once.",
+  }),
+  sandboxCallTimeoutSecs: option({
+    env: "ENGINE_SANDBOX_CALL_TIMEOUT_SECS",
+    toml: "sandbox.call_timeout_secs",
+    kind: kinds.integer({ min: 1, max: 300 }),
+    default: 15,
+    side: "S",
+    doc: "Seconds that the node of a sandbox may take to begin an answer. Then the client gets `sandbox_timeout`.",
+  }),
+  sandboxEventsKept: option({
+    env: "ENGINE_SANDBOX_EVENTS_KEPT",
+    toml: "sandbox.events_kept",
+    kind: kinds.integer({ min: 1_000, max: 100_000_000 }),
+    default: 100_000,
+    side: "S",
+    doc: "Events that are kept of one sandbox, its log lines among them; the oldest go first.",
+  }),
+  sandboxEventsRetentionSecs: option({
+    env: "ENGINE_SANDBOX_EVENTS_RETENTION_SECS",
+    toml: "sandbox.events_retention_secs",
+    kind: kinds.integer({ min: 60, max: 315_360_000 }),
+    default: 604_800,
+    side: "S",
+    doc: "Seconds that events of sandboxes are kept, also of those that were deleted.",
+  }),
+  sandboxAdvertiseUrl: optional({
+    env: "ENGINE_SANDBOX_ADVERTISE_URL",
+    toml: "sandbox.advertise_url",
+    kind: kinds.baseUrl,
+    whenUnset: "the address that the server listens on, by the host's name where that is all of them",
+    side: "S",
+    doc:
+      "Where nodes that run sandboxes reach this process. They keep a connection to each process that answers queries, so " +
+      "it is not the address of a load balancer.",
+  }),
+  sandboxEgressRanges: option({
+    env: "ENGINE_SANDBOX_EGRESS_RANGES",
+    toml: "sandbox.egress_ranges",
+    kind: addressRanges,
+    default: [],
+    side: "SC",
+    doc:
+      "Addresses that sandboxes may reach by an allowed host beyond the public ones: a package mirror in the own network, " +
+      "say.",
+  }),
+  sandboxUpstreamProxy: optional({
+    env: "ENGINE_SANDBOX_UPSTREAM_PROXY",
+    toml: "sandbox.upstream_proxy",
+    kind: proxyUrl,
+    whenUnset: "sandboxes are let out directly",
+    side: "SC",
+    secret: true,
+    doc:
+      "HTTP proxy that everything from sandboxes goes through. It looks names up then, and decides which addresses may be " +
+      "reached.",
+  }),
+  sandboxCaFile: optional({
+    env: "ENGINE_SANDBOX_CA_FILE",
+    toml: "sandbox.ca_file",
+    kind: kinds.path,
+    whenUnset: "those of the image",
+    side: "SC",
+    doc: "Certificate authorities, in PEM, that sandboxes with a network trust beyond those of their image.",
+  }),
+} as const;
