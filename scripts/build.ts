@@ -1,4 +1,4 @@
-import { chmod, readFile, rm, stat } from "node:fs/promises";
+import { chmod, cp, readFile, rm, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
@@ -69,6 +69,14 @@ await build({
   plugins: [requireOutside],
 });
 await chmod(output, 0o755);
+// Programs of another language, which are found beside the one file as they are beside their sources.
+for (const [from, to] of [
+  ["files/helper.pl", "helper.pl"],
+  ["runtime/mounts.pl", "mounts.pl"],
+  ["runtime/supervisor", "supervisor"],
+] as const) {
+  await cp(`${repository}src/sandbox/${from}`, `${repository}dist/${to}`, { recursive: true });
+}
 
 const text = await readFile(output, "utf8");
 const outside = [...new Set(text.match(/(?<=^|;)import[^;]*?from"(?!node:)[^"]+"/g) ?? [])];

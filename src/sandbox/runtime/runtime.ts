@@ -30,6 +30,11 @@ export interface Runtime {
   restart(spec: MachineSpec): Promise<Machine>;
   /** Removes whatever is left of a machine: processes, mounts, loop devices, cgroups, files. Repeatable. */
   remove(id: string): Promise<void>;
+  /**
+   * Mounts what the disk of a machine that is stopped shows as its root. It must be released before the machine is
+   * started or removed. Undefined when there is no such disk.
+   */
+  openStopped(id: string): Promise<StoppedRoot | undefined>;
   /** Machines of which anything is here: ids. */
   list(): Promise<string[]>;
   /** Named storage that machines share, one after the other. */
@@ -66,6 +71,14 @@ export type MachineSpec = {
   leaseMs: number;
   /** From now on, until the supervisor kills it; undefined: never. */
   deadlineMs: number | undefined;
+};
+
+export type StoppedRoot = {
+  /** On the host. */
+  path: string;
+  /** The host's id that is root in there. */
+  firstHostId: number;
+  release(): Promise<void>;
 };
 
 export interface Machine {
@@ -111,6 +124,8 @@ export type MachineEnd =
 
 export const AGENT_UID = 1000;
 export const AGENT_GID = 1000;
+/** Ids inside are 0 to this, exclusive. */
+export const ID_COUNT = 65_536;
 /** Where the machine's proxy listens on loopback, inside. */
 export const PROXY_PORT = 3128;
 
@@ -132,9 +147,10 @@ export interface Exec {
   /**
    * What it writes, from the beginning or from where the caller left off (bytes that it has had of each stream), and at
    * the end how it ended. Output is held by the supervisor, up to `EXEC_KEPT_BYTES` behind the reader; a command whose
-   * output nobody reads is slowed down by that. `skipped`: bytes that are no longer there.
+   * output nobody reads is slowed down by that. `skipped`: bytes that are no longer there. Breaks, or ends, as soon as
+   * the signal is aborted, also while the command is silent.
    */
-  output(from?: { stdout: number; stderr: number }): AsyncIterable<ExecOutput>;
+  output(from?: { stdout: number; stderr: number }, signal?: AbortSignal): AsyncIterable<ExecOutput>;
   write(bytes: Uint8Array): Promise<void>;
   /** The command reads the end of its input. */
   endInput(): Promise<void>;

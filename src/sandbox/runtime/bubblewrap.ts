@@ -1,0 +1,135 @@
+import type { Stats } from "node:fs";
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCodeOf } from "../../core/errors.ts";
+import { type Launch, type LaunchRequest, type Launcher, READY_FD } from "./launcher.ts";
+import { RuntimeError } from "./runtime.ts";
+
+const INFO_FD = 4;
+const FIRST_PROCESS_FD = 5;
+const FILTER_FD = 6;
+
+/** Of memory, which it counts as. */
+const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024;
+const RUN_BYTES = 64 * 1024 * 1024;
+
+/** What tells of the host, or would change it if it could be written. Those that the host lacks are left out. */
+const HIDDEN_FILES = ["kcore", "keys", "timer_list", "sched_debug", "latency_stats", "kmsg", "kallsyms", "config.gz"];
+const HIDDEN_FOLDERS = ["acpi", "asound", "scsi"];
+const READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
+
+/**
+ * Machines by bubblewrap 0.8 or newer, which need not be installed setuid.
+ *
+ * Started by the host's root it would map the machine's root to that, and in a user namespace of its own it maps one id.
+ * So the supervisor makes the user namespace with all ids first and starts bubblewrap in it as its root: it then makes
+ * all other namespaces as that namespace's, with no power over anything of the host. Without `--cap-drop ALL` the first
+ * process would keep every capability there; it gets the two by which it becomes the agent, and has none after that.
+ * Bubblewrap waits for the end of what it starts; the supervisor kills it as soon as the first process is in place.
+ */
+export function bubblewrapLauncher(program: string): Launcher {
+  return {
+    name: "bubblewrap",
+    prepare: (request) => prepare(program, request),
+    forget: () => Promise.resolve(),
+  };
+}
+
+async function prepare(program: string, request: LaunchRequest): Promise<Launch> {
+  const { folder, record, firstProcessFile, filterFile } = request;
+  const { volumes } = record;
+  await Promise.all(
+    ["proc", "dev", "run", ...volumes.map((volume) => volume.mountPath)].map((path) => mustNotLead(folder.root, path)),
+  );
+  return {
+    command: [
+      [program],
+      namespaces(),
+      ["--bind", "/tmp/root", "/"],
+      await processFiles(),
+      ["--dev", "/dev"],
+      ["--perms", "1777", "--size", String(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"],
+      ["--perms", "0755", "--size", String(RUN_BYTES), "--tmpfs", "/run"],
+      ["--perms", "1777", "--dir", "/tmp"],
+      ...volumes.map(({ mountPath, readOnly }, index) =>
+        foldersAbove(mountPath)
+          .flatMap((path) => ["--perms", "0755", "--dir", path])
+          .concat(readOnly ? "--ro-bind" : "--bind", `/tmp/volume-${index}`, mountPath),
+      ),
+      ["--perms", "0555", "--ro-bind-data", String(FIRST_PROCESS_FD), "/dev/first-process"],
+      ["--seccomp", String(FILTER_FD), "--info-fd", String(INFO_FD)],
+      ["--", "/dev/first-process"],
+    ].flat(),
+    passed: [
+      { fd: FIRST_PROCESS_FD, file: firstProcessFile },
+      { fd: FILTER_FD, file: filterFile },
+    ],
+    staged: [
+      { from: folder.root, name: "root" },
+      ...volumes.map(({ path }, index) => ({ from: path, name: `volume-${index}` })),
+    ],
+    inUserNamespace: true,
+    pidFrom: { fd: INFO_FD },
+  };
+}
+
+/** The first process is the first of its pid namespace itself, and has descriptor 3 (`READY_FD`), as all that are open. */
+function namespaces(): string[] {
+  if (READY_FD >= INFO_FD) throw new RangeError("descriptors overlap");
+  return [
+    ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"],
+    ["--as-pid-1", "--clearenv", "--chdir", "/"],
+    ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"],
+  ].flat();
+}
+
+/** Those that bubblewrap makes by itself for a mount are closed to all but root. */
+function foldersAbove(path: string): string[] {
+  const parts = path.split("/").filter(Boolean);
+  return parts.slice(0, -1).map((_part, index) => `/${parts.slice(0, index + 1).join("/")}`);
+}
+
+async function processFiles(): Promise<string[]> {
+  return [
+    "--proc",
+    "/proc",
+    ...(await pathsOf(READ_ONLY)).flatMap((path) => ["--ro-bind", path, path]),
+    ...(await pathsOf(HIDDEN_FILES)).flatMap((path) => ["--ro-bind", "/dev/null", path]),
+    ...(await pathsOf(HIDDEN_FOLDERS)).flatMap((path) => ["--size", "4096", "--tmpfs", path, "--remount-ro", path]),
+  ];
+}
+
+/** Paths of those files of `/proc` that are there. */
+async function pathsOf(names: readonly string[]): Promise<string[]> {
+  const paths = names.map((name) => join("/proc", name));
+  const found = await Promise.all(paths.map(isThere));
+  return paths.filter((_path, index) => found[index]);
+}
+
+/**
+ * Bubblewrap follows links below the root of a machine, which a tenant may have left on a disk that is started again.
+ * Nothing runs inside yet that could make one after this look.
+ */
+async function mustNotLead(root: string, path: string): Promise<void> {
+  let at = root;
+  for (const part of path.split("/").filter(Boolean)) {
+    at = join(at, part);
+    const found = await lookAt(at);
+    if (found === undefined) return;
+    if (!found.isDirectory())
+      throw new RuntimeError("failed", `${at.slice(root.length)} in the machine is not a folder`);
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lookAt(path)) !== undefined;
+}
+
+async function lookAt(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}

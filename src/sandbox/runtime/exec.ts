@@ -1,0 +1,104 @@
+import type { Socket } from "node:net";
+import { MessageReader, encodeMessage } from "./messages.ts";
+import { type Exec, type ExecOutput, RuntimeError } from "./runtime.ts";
+import { type SupervisorClient, openStream } from "./supervisor-client.ts";
+
+/** Of input, in one message: the supervisor takes messages whole. */
+const PIECE_BYTES = 64 * 1024;
+
+/** A command that a supervisor has. Input and output have connections of their own, so that neither waits for others. */
+export class SupervisedExec implements Exec {
+  readonly id: string;
+  readonly #folder: string;
+  readonly #client: SupervisorClient;
+  #input: Promise<Socket> | undefined;
+
+  constructor(parts: { id: string; folder: string; client: SupervisorClient }) {
+    this.id = parts.id;
+    this.#folder = parts.folder;
+    this.#client = parts.client;
+  }
+
+  async *output(from = { stdout: 0, stderr: 0 }, signal?: AbortSignal): AsyncGenerator<ExecOutput> {
+    const socket = await this.#open("output", from.stdout, from.stderr);
+    const reader = new MessageReader();
+    const giveUp = () => void socket.destroy();
+    signal?.addEventListener("abort", giveUp, { once: true });
+    if (signal?.aborted === true) giveUp();
+    try {
+      for await (const piece of socket as AsyncIterable<Buffer>) {
+        reader.push(piece);
+        for (let message = reader.next(); message !== undefined; message = reader.next()) {
+          const output = outputOf(message);
+          yield output;
+          if (output.type === "exit") return;
+        }
+      }
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+      socket.destroy();
+    }
+    throw new RuntimeError("not_running", `how the command ${this.id} ended is not known: its supervisor is gone`);
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    const socket = await this.#inputSocket();
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      await send(socket, encodeMessage("data", bytes.subarray(at, at + PIECE_BYTES)));
+    }
+  }
+
+  async endInput(): Promise<void> {
+    const socket = await this.#inputSocket();
+    await send(socket, encodeMessage("eof"));
+    socket.end();
+  }
+
+  async resize({ columns, rows }: { columns: number; rows: number }): Promise<void> {
+    await this.#client.request("resize", this.id, columns, rows);
+  }
+
+  async kill(signal: "SIGTERM" | "SIGINT" | "SIGKILL" | "SIGHUP"): Promise<void> {
+    await this.#client.request("kill", this.id, signal);
+  }
+
+  #inputSocket(): Promise<Socket> {
+    this.#input ??= this.#open("input").then((socket) => {
+      // It says nothing more; its end is to be noticed.
+      socket.on("end", () => socket.destroy());
+      socket.resume();
+      socket.unref();
+      return socket;
+    });
+    return this.#input;
+  }
+
+  async #open(use: "input" | "output", ...fields: readonly number[]): Promise<Socket> {
+    const opened = await openStream(this.#folder, use, this.id, ...fields);
+    if ("socket" in opened) return opened.socket;
+    throw new RuntimeError("not_running", `nothing is known any more of the command ${this.id}`);
+  }
+}
+
+/** Resolves when the bytes are on their way; the socket's queue is the only one. */
+function send(socket: Socket, bytes: Buffer): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  socket.write(bytes, (error) => {
+    if (error === null || error === undefined) resolve();
+    else reject(new RuntimeError("not_running", "the machine's supervisor is gone", { cause: error }));
+  });
+  return promise;
+}
+
+function outputOf([kind, ...fields]: Buffer[]): ExecOutput {
+  const [first = Buffer.alloc(0), second = Buffer.alloc(0), third = Buffer.alloc(0)] = fields;
+  const stream = first.toString() === "stderr" ? "stderr" : "stdout";
+  if (kind?.toString() === "output") return { type: stream, bytes: second };
+  if (kind?.toString() === "skipped") return { type: "skipped", stream, bytes: Number(second.toString()) };
+  return {
+    type: "exit",
+    exitCode: first.length === 0 ? undefined : Number(first.toString()),
+    signal: second.length === 0 ? undefined : second.toString(),
+    timedOut: third.toString() === "1",
+  };
+}

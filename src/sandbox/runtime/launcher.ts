@@ -1,0 +1,47 @@
+import type { Cgroup } from "./cgroups.ts";
+import type { MachineFolder, MachineRecord } from "./folder.ts";
+import type { ImagePlace } from "./images.ts";
+import type { Runtime } from "./runtime.ts";
+
+/**
+ * What makes the namespaces of a machine and starts its first process in them: the part in which the drivers differ. It
+ * is run by the supervisor, as root.
+ */
+export interface Launcher {
+  readonly name: Runtime["name"];
+  /** Writes what it needs into the machine's folder, and says how it is run. */
+  prepare(request: LaunchRequest): Promise<Launch>;
+  /** Removes what it keeps of a machine outside of the machine's folder. Repeatable. */
+  forget(folder: MachineFolder): Promise<void>;
+}
+
+export type LaunchRequest = {
+  folder: MachineFolder;
+  record: MachineRecord;
+  image: ImagePlace;
+  cgroup: Cgroup;
+  firstHostId: number;
+  /** The first process's program (`first-process.ts`), a file that everybody may run. */
+  firstProcessFile: string;
+  /** System calls that are allowed: an array of `struct sock_filter`. */
+  filterFile: string;
+};
+
+/** On which the first process says that it is ready; it must get it, and standard output and error. */
+export const READY_FD = 3;
+
+export type Launch = {
+  /** Program, by its path, and arguments. */
+  command: readonly string[];
+  /** Files that it gets opened for reading, each by this number from 5 on. */
+  passed: readonly { fd: number; file: string }[];
+  /** Folders that it finds at `/tmp/NAME`. */
+  staged: readonly { from: string; name: string }[];
+  /** Whether it is to be started as the root of a new user namespace with the machine's ids. */
+  inUserNamespace: boolean;
+  /**
+   * How the first process's pid becomes known: by JSON with `child-pid` on this descriptor, and the launcher, which would
+   * wait for the machine's end, is killed; or by a file that it writes before it ends by itself.
+   */
+  pidFrom: { fd: number } | { file: string };
+};

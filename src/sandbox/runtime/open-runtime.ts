@@ -1,0 +1,109 @@
+import { access, constants, mkdir, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../core/clock.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Log } from "../../core/log.ts";
+import { bubblewrapLauncher } from "./bubblewrap.ts";
+import { openCgroups } from "./cgroups.ts";
+import { firstProcess } from "./first-process.ts";
+import { openImages } from "./images.ts";
+import type { Launcher } from "./launcher.ts";
+import { makeMountsPrivate } from "./mounts.ts";
+import { runcLauncher } from "./runc.ts";
+import { type Runtime, RuntimeError } from "./runtime.ts";
+import { seccompFilter } from "./seccomp.ts";
+import { SupervisedRuntime } from "./supervised-runtime.ts";
+import { openVolumes } from "./volumes.ts";
+
+export type RuntimeOptions = {
+  /** Folder of a node for machines, images and volumes. One process at a time works in it. */
+  home: string;
+  clock: Clock;
+  ids: IdSource;
+  log: Log;
+  /** `auto`: what is installed, bubblewrap before runc. */
+  runtime: "auto" | "bubblewrap" | "runc";
+  /** 65,536 ids of the host from here on belong to machines. */
+  firstHostId: number;
+  /** From the end of a lease on, in which a machine stands still before it is killed. */
+  graceMs: number;
+  /** Prepared machines for each image, and the size of their disks: that of most machines. */
+  warm: { machines: number; diskMb: number };
+  /** Name of the folder in all cgroup hierarchies that holds the groups of machines. */
+  cgroupRoot: string;
+};
+
+/**
+ * Opens the runtime of this computer. Rejects with `RuntimeError` `unable` when there can be no machines here; the
+ * message says why. Limits that cannot be enforced are no reason for that: see `abilities`.
+ */
+export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const { home, clock, ids, log, firstHostId, graceMs, warm } = options;
+  const launcher = await findLauncher(options);
+  const machinesFolder = join(home, "machines");
+  await mkdir(machinesFolder, { recursive: true, mode: 0o700 });
+  await makeMountsPrivate(machinesFolder);
+  const [cgroups, images, volumes, firstProcessFile, filterFile] = await Promise.all([
+    openCgroups({ root: options.cgroupRoot, clock }),
+    openImages({ folder: join(home, "images"), firstHostId }),
+    openVolumes({ folder: join(home, "volumes"), firstHostId }),
+    put(join(home, "first-process"), firstProcess(process.arch), 0o555),
+    put(join(home, "system-calls.bpf"), seccompFilter(architecture()), 0o444),
+  ]);
+  return SupervisedRuntime.open({
+    clock,
+    ids,
+    log,
+    launcher,
+    cgroups,
+    images,
+    volumes,
+    machinesFolder,
+    templatesFolder: join(home, "templates"),
+    firstHostId,
+    firstProcessFile,
+    filterFile,
+    graceMs,
+    warm,
+  });
+}
+
+function architecture(): "x64" | "arm64" {
+  if (process.arch === "x64" || process.arch === "arm64") return process.arch;
+  throw new RuntimeError("unable", `there are no sandboxes on processors of the kind ${process.arch}`);
+}
+
+/**
+ * What would start machines on this computer, of which nothing is changed. Rejects with `RuntimeError` `unable`, which
+ * says what is missing.
+ */
+export async function findLauncher({ runtime }: Pick<RuntimeOptions, "runtime">): Promise<Launcher> {
+  if (process.platform !== "linux") throw new RuntimeError("unable", "sandboxes need Linux");
+  if (process.getuid?.() !== 0) throw new RuntimeError("unable", "sandboxes need root");
+  if ((await findProgram("perl")) === undefined) throw new RuntimeError("unable", "perl is not installed");
+  const bubblewrap = runtime === "runc" ? undefined : await findProgram("bwrap");
+  if (bubblewrap !== undefined) return bubblewrapLauncher(bubblewrap);
+  const runc = runtime === "bubblewrap" ? undefined : await findProgram("runc");
+  if (runc !== undefined) return runcLauncher(runc);
+  throw new RuntimeError("unable", `${runtime === "auto" ? "neither bubblewrap nor runc" : runtime} is not installed`);
+}
+
+/** The path of a program of the system. */
+async function findProgram(name: string): Promise<string | undefined> {
+  for (const folder of ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]) {
+    const path = join(folder, name);
+    const isThere = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return path;
+  }
+  return undefined;
+}
+
+/** Machines that start meanwhile find the old file or the new one, whole. */
+async function put(path: string, bytes: Uint8Array, mode: number): Promise<string> {
+  await writeFile(`${path}.new`, bytes, { mode });
+  await rename(`${path}.new`, path);
+  return path;
+}

@@ -1,0 +1,154 @@
+import { chmod, copyFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCodeOf } from "../../core/errors.ts";
+import type { MachineFolder } from "./folder.ts";
+import type { Launch, LaunchRequest, Launcher } from "./launcher.ts";
+import { runProgram } from "./mounts.ts";
+import { AGENT_GID, AGENT_UID, ID_COUNT, RuntimeError } from "./runtime.ts";
+import { ociSeccomp } from "./seccomp-oci.ts";
+
+/** Of memory, which it counts as. */
+const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024;
+const RUN_BYTES = 64 * 1024 * 1024;
+/** The group of terminals, in all images. */
+const TTY_GID = 5;
+const FIRST_PROCESS = "/dev/first-process";
+/** Descriptors above standard error that the first process gets: `READY_FD`. */
+const PRESERVED_FDS = 1;
+
+/** What tells of the host, or would change it if it could be written. Those that the host lacks are left out. */
+const MASKED =
+  "acpi asound config.gz interrupts kallsyms kcore keys kmsg latency_stats sched_debug scsi timer_list timer_stats"
+    .split(" ")
+    .map((name) => `/proc/${name}`);
+const READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"].map((name) => `/proc/${name}`);
+
+/**
+ * Machines by runc, or another OCI runtime with its command line whose containers are processes of the host's kernel: a
+ * command enters the namespaces of the first process, which a kernel of its own (gVisor) does not have.
+ *
+ * The runtime makes cgroups of its own, in every hierarchy. The supervisor moves the first process out of those that
+ * limit, into the machine's; the rest goes with the container.
+ */
+export function runcLauncher(program: string): Launcher {
+  return {
+    name: "runc",
+    prepare: (request) => prepare(program, request),
+    forget: (folder) => forget(program, folder),
+  };
+}
+
+/** The runtime keeps there what it knows of the container, the only one below this folder. */
+function stateFolder(folder: MachineFolder): string {
+  return join(folder.path, "runc", "state");
+}
+
+async function prepare(program: string, request: LaunchRequest): Promise<Launch> {
+  const { folder, record, firstProcessFile } = request;
+  const bundle = join(folder.path, "bundle");
+  const run = join(folder.path, "runc");
+  await rm(run, { recursive: true, force: true });
+  await Promise.all([mkdir(bundle, { recursive: true }), mkdir(join(run, "state"), { recursive: true, mode: 0o700 })]);
+  // The runtime looks for what it mounts as the root of the machine.
+  await chmod(bundle, 0o755);
+  await writeFile(join(bundle, "config.json"), JSON.stringify(ociConfig(request)), { mode: 0o600 });
+  await copyFile(firstProcessFile, join(bundle, "first-process"));
+  const options = ["--detach", "--no-new-keyring", "--preserve-fds", String(PRESERVED_FDS)];
+  const files = ["--bundle", "/tmp/bundle", "--pid-file", "/tmp/runc/pid"];
+  return {
+    command: [program, "--root", "/tmp/runc/state", "run", ...options, ...files, record.cgroup],
+    passed: [],
+    staged: [
+      { from: folder.root, name: "root" },
+      { from: bundle, name: "bundle" },
+      { from: run, name: "runc" },
+      ...record.volumes.map(({ path }, index) => ({ from: path, name: `volume-${index}` })),
+    ],
+    inUserNamespace: false,
+    pidFrom: { file: join(run, "pid") },
+  };
+}
+
+/** Its cgroups are empty by then, but they are there. */
+async function forget(program: string, folder: MachineFolder): Promise<void> {
+  const state = stateFolder(folder);
+  for (const container of await namesIn(state)) {
+    await runProgram(program, ["--root", state, "delete", "--force", container]);
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/** The configuration of the OCI runtime specification, 1.0. */
+function ociConfig({ record, firstHostId, cgroup }: LaunchRequest): object {
+  const ids = [{ containerID: 0, hostID: firstHostId, size: ID_COUNT }];
+  return {
+    ociVersion: "1.0.2",
+    root: { path: "/tmp/root" },
+    hostname: record.hostname,
+    process: {
+      terminal: false,
+      // Also because the runtime gives the console away to whom it starts.
+      user: { uid: AGENT_UID, gid: AGENT_GID },
+      args: [FIRST_PROCESS],
+      env: [],
+      cwd: "/",
+      capabilities: { bounding: [], effective: [], permitted: [] },
+      noNewPrivileges: true,
+    },
+    mounts: [...SYSTEM_MOUNTS, ...record.volumes.map(volumeMount)],
+    linux: {
+      namespaces: ["user", "pid", "network", "ipc", "uts", "mount", "cgroup"].map((type) => ({ type })),
+      uidMappings: ids,
+      gidMappings: ids,
+      cgroupsPath: `/engine-${cgroup.name}`,
+      resources: { devices: [{ allow: false, access: "rwm" }] },
+      seccomp: ociSeccomp(architecture()),
+      maskedPaths: MASKED,
+      readonlyPaths: READ_ONLY,
+    },
+  };
+}
+
+function architecture(): "x64" | "arm64" {
+  if (process.arch === "x64" || process.arch === "arm64") return process.arch;
+  throw new RuntimeError("unable", `there are no sandboxes on processors of the kind ${process.arch}`);
+}
+
+type OciMount = { destination: string; type: string; source: string; options: readonly string[] };
+
+function inMemory(destination: string, ...options: readonly string[]): OciMount {
+  return { destination, type: "tmpfs", source: "tmpfs", options: ["nosuid", ...options] };
+}
+
+const SYSTEM_MOUNTS: readonly OciMount[] = [
+  { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "nodev", "noexec"] },
+  inMemory("/dev", "strictatime", "mode=755", "size=65536k"),
+  {
+    destination: "/dev/pts",
+    type: "devpts",
+    source: "devpts",
+    options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", `gid=${TTY_GID}`],
+  },
+  inMemory("/dev/shm", "nodev", "mode=1777", `size=${SHARED_MEMORY_BYTES}`),
+  inMemory("/run", "nodev", "mode=755", `size=${RUN_BYTES}`),
+  {
+    destination: FIRST_PROCESS,
+    type: "bind",
+    source: "/tmp/bundle/first-process",
+    options: ["bind", "ro", "nosuid", "nodev"],
+  },
+];
+
+/** Targets are made below the root by the runtime, which follows no link out of it. */
+function volumeMount({ mountPath, readOnly }: LaunchRequest["record"]["volumes"][number], index: number): OciMount {
+  const options = ["rbind", readOnly ? "ro" : "rw", "nosuid", "nodev"];
+  return { destination: mountPath, type: "bind", source: `/tmp/volume-${index}`, options };
+}

@@ -1,0 +1,357 @@
+import { access, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Log } from "../../core/log.ts";
+import type { Cgroup, Cgroups } from "./cgroups.ts";
+import { closeRoot, openRoot } from "./disks.ts";
+import { MachineFolder, type MachineRecord, foldersIn, recordOf } from "./folder.ts";
+import type { Images } from "./images.ts";
+import type { Launcher } from "./launcher.ts";
+import { SupervisedMachine } from "./machine.ts";
+import { sweepMounts } from "./mounts.ts";
+import {
+  type Machine,
+  type MachineSpec,
+  type Runtime,
+  RuntimeError,
+  type StoppedRoot,
+  type VolumeStore,
+} from "./runtime.ts";
+import { killSupervisor, startSupervisor } from "./supervisor-start.ts";
+import { WarmPool } from "./warm-pool.ts";
+
+export type SupervisedOptions = {
+  clock: Clock;
+  ids: IdSource;
+  log: Log;
+  launcher: Launcher;
+  cgroups: Cgroups;
+  images: Images;
+  volumes: VolumeStore;
+  /** Where the folders of machines are, and where empty disks to copy are kept. */
+  machinesFolder: string;
+  templatesFolder: string;
+  firstHostId: number;
+  firstProcessFile: string;
+  filterFile: string;
+  /** From the end of a lease on, in which the machine stands still. */
+  graceMs: number;
+  /** How many prepared machines wait for each image, and what they are made for. */
+  warm: { machines: number; diskMb: number };
+};
+
+/** Folders of prepared machines are named so; ids of sandboxes are UUIDs. */
+const WARM_PREFIX = "warm-";
+
+/** Machines with supervisors, made by a launcher (bubblewrap, or an OCI runtime). */
+export class SupervisedRuntime implements Runtime {
+  readonly name: Runtime["name"];
+  readonly abilities: Runtime["abilities"];
+  readonly volumes: VolumeStore;
+  readonly #options: SupervisedOptions;
+  readonly #machines = new Map<string, SupervisedMachine>();
+  /** What is under way for a machine: the next for the same waits for it. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #pool: WarmPool;
+
+  private constructor(options: SupervisedOptions) {
+    this.#options = options;
+    this.name = options.launcher.name;
+    this.volumes = options.volumes;
+    this.abilities = { ...options.cgroups.abilities, disk: true, network: true };
+    this.#pool = new WarmPool({
+      clock: options.clock,
+      log: options.log,
+      machines: options.warm.machines,
+      images: () => options.images.names(),
+      make: (image, leaseMs) => this.#makeWarm(image, leaseMs),
+      remove: (machine) =>
+        this.#inTurn(machine.id, async () => {
+          await machine.abandon();
+          await this.#removeFolder(machine.parts.folder);
+        }),
+    });
+  }
+
+  /** Takes away what an earlier process left of machines that were prepared, or never got a folder. */
+  static async open(options: SupervisedOptions): Promise<SupervisedRuntime> {
+    const runtime = new SupervisedRuntime(options);
+    await runtime.#sweep();
+    return runtime;
+  }
+
+  images(): readonly string[] {
+    return this.#options.images.names();
+  }
+
+  create(spec: MachineSpec): Promise<Machine> {
+    return this.#inTurn(spec.id, async () => {
+      const folder = this.#folderOf(spec.id);
+      if (await exists(folder.path)) throw new RuntimeError("failed", `the machine ${spec.id} is there already`);
+      const machine = (await this.#fromPool(spec)) ?? (await this.#make(spec.id, folder, this.#recordFor(spec), spec));
+      this.#keep(machine);
+      return machine;
+    });
+  }
+
+  restart(spec: MachineSpec): Promise<Machine> {
+    return this.#inTurn(spec.id, async () => {
+      const folder = this.#folderOf(spec.id);
+      await this.#forget(spec.id);
+      await this.#clear(folder);
+      await folder.forgetRun();
+      const machine = await this.#make(spec.id, folder, this.#recordFor(spec), spec);
+      this.#keep(machine);
+      return machine;
+    });
+  }
+
+  adopt(id: string): Promise<Machine | undefined> {
+    return this.#inTurn(id, async () => {
+      const known = this.#machines.get(id);
+      if (known !== undefined) return known;
+      const folder = this.#folderOf(id);
+      const record = await folder.read();
+      if (record === undefined) return undefined;
+      const cgroup = await this.#options.cgroups.open(record.cgroup);
+      const machine = cgroup === undefined ? undefined : await this.#open({ id, folder, record, cgroup });
+      if (machine === undefined) {
+        await this.#clear(folder);
+        await this.#dropDisk(folder, record);
+        return undefined;
+      }
+      this.#keep(machine);
+      return machine;
+    });
+  }
+
+  remove(id: string): Promise<void> {
+    return this.#inTurn(id, async () => {
+      await this.#forget(id);
+      await this.#removeFolder(this.#folderOf(id));
+    });
+  }
+
+  openStopped(id: string): Promise<StoppedRoot | undefined> {
+    return this.#inTurn(id, async () => {
+      const folder = this.#folderOf(id);
+      const record = await folder.read();
+      if (record === undefined || this.#machines.has(id) || !(await exists(folder.diskFile))) return undefined;
+      const image = await this.#options.images.get(record.image);
+      const place = { disk: folder.disk, at: folder.root };
+      await openRoot({ ...place, image, isVolatile: !record.keepsDisk, diskFile: folder.diskFile });
+      // Late, it would take the root of a machine that runs again.
+      const release = () => this.#inTurn(id, async () => (this.#machines.has(id) ? undefined : closeRoot(place)));
+      return { path: folder.root, firstHostId: this.#options.firstHostId, release };
+    });
+  }
+
+  async list(): Promise<string[]> {
+    const names = await foldersIn(this.#options.machinesFolder);
+    return names.filter((name) => !name.startsWith(WARM_PREFIX));
+  }
+
+  warm(): void {
+    this.#pool.start();
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+    await Promise.all([...this.#turns.values()].map((turn) => turn.catch(() => undefined)));
+    await Promise.all([...this.#machines.values()].map((machine) => machine.letGo()));
+    this.#machines.clear();
+    await this.#options.cgroups.close();
+  }
+
+  #folderOf(id: string): MachineFolder {
+    if (!/^[\w-]+$/.test(id)) throw new RuntimeError("failed", `${id} cannot be the id of a machine`);
+    return new MachineFolder(join(this.#options.machinesFolder, id));
+  }
+
+  #recordFor(spec: MachineSpec): MachineRecord {
+    return recordOf(spec, `m-${this.#options.ids()}`);
+  }
+
+  async #makeWarm(image: string, leaseMs: number): Promise<SupervisedMachine> {
+    const { ids, warm, machinesFolder } = this.#options;
+    const id = `${WARM_PREFIX}${ids()}`;
+    const folder = new MachineFolder(join(machinesFolder, id));
+    const limits = { cpuCores: 1, memoryMb: 256, diskMb: warm.diskMb, maxProcesses: 64 };
+    const spec = {
+      image,
+      limits,
+      network: { enabled: false },
+      volumes: [],
+      hostname: "sandbox",
+      env: {},
+      keepsDisk: false,
+    };
+    return this.#make(id, folder, recordOf(spec, `m-${ids()}`), { leaseMs, deadlineMs: undefined });
+  }
+
+  /** A prepared one, where it can become what is asked for; what was begun is undone when it cannot. */
+  async #fromPool(spec: MachineSpec): Promise<SupervisedMachine | undefined> {
+    if (spec.keepsDisk || spec.volumes.length > 0 || spec.limits.diskMb !== this.#options.warm.diskMb) return undefined;
+    const image = await this.#options.images.get(spec.image);
+    const warm = this.#pool.take(image.name);
+    if (warm === undefined) return undefined;
+    const { folder: warmFolder, cgroup } = warm.parts;
+    let folder = warmFolder;
+    try {
+      await warm.letGo();
+      const record = recordOf(spec, cgroup.name);
+      await folder.write(record);
+      folder = await warmFolder.moveTo(this.#folderOf(spec.id).path);
+      const [machine] = await Promise.all([
+        this.#open({ id: spec.id, folder, record, cgroup }),
+        cgroup.setLimits(spec.limits),
+      ]);
+      if (machine === undefined) throw new RuntimeError("failed", "a prepared machine has ended");
+      await Promise.all([machine.settle(), machine.renew(spec.leaseMs), machine.setDeadline(spec.deadlineMs)]);
+      return machine;
+    } catch (error) {
+      this.#options.log.warn({ sandbox: spec.id, problem: messageOf(error) }, "a prepared machine could not be used");
+      await this.#removeFolder(folder);
+      return undefined;
+    }
+  }
+
+  async #make(
+    id: string,
+    folder: MachineFolder,
+    record: MachineRecord,
+    times: Pick<MachineSpec, "leaseMs" | "deadlineMs">,
+  ): Promise<SupervisedMachine> {
+    const hadDisk = await exists(folder.diskFile);
+    try {
+      const image = await this.#options.images.get(record.image);
+      await folder.write(record);
+      const [cgroup] = await Promise.all([
+        this.#options.cgroups.create(record.cgroup, record.limits),
+        this.#mountRoot(folder, record, hadDisk),
+      ]);
+      const { launcher, firstHostId, firstProcessFile, filterFile, graceMs } = this.#options;
+      const request = { folder, record, image, cgroup, firstHostId, firstProcessFile, filterFile };
+      const launch = await launcher.prepare(request);
+      await startSupervisor(folder, { launch, cgroup, firstHostId, filterFile, graceMs, ...times });
+      const machine = await this.#open({ id, folder, record, cgroup });
+      if (machine === undefined) throw new RuntimeError("failed", "the machine ended as soon as it had started");
+      await machine.settle();
+      return machine;
+    } catch (error) {
+      await this.#clear(folder);
+      // A disk that was there before has what its owner wants to keep.
+      if (!hadDisk) await folder.remove();
+      throw error;
+    }
+  }
+
+  async #mountRoot(folder: MachineFolder, record: MachineRecord, hasDisk: boolean): Promise<void> {
+    const image = await this.#options.images.get(record.image);
+    const fresh = {
+      path: folder.diskFile,
+      sizeMb: record.limits.diskMb,
+      isDurable: record.keepsDisk,
+      templates: this.#options.templatesFolder,
+    };
+    await openRoot({
+      image,
+      disk: folder.disk,
+      at: folder.root,
+      isVolatile: !record.keepsDisk,
+      diskFile: hasDisk ? folder.diskFile : fresh,
+    });
+  }
+
+  #open(parts: {
+    id: string;
+    folder: MachineFolder;
+    record: MachineRecord;
+    cgroup: Cgroup;
+  }): Promise<SupervisedMachine | undefined> {
+    const { clock, log } = this.#options;
+    const { id, folder, record } = parts;
+    // In its turn: if the machine was removed or started again meanwhile, there is nothing of this run any more.
+    const release = () =>
+      this.#inTurn(id, async () => {
+        if ((await folder.read())?.cgroup === record.cgroup) await this.#release(folder, record);
+      });
+    return SupervisedMachine.open({ ...parts, clock, log, release });
+  }
+
+  #keep(machine: SupervisedMachine): void {
+    this.#machines.set(machine.id, machine);
+    void machine.ended.then(() => {
+      if (this.#machines.get(machine.id) === machine) this.#machines.delete(machine.id);
+    });
+  }
+
+  /** After the end of its processes. The supervisor stays for a while, for those who still read output. */
+  async #release(folder: MachineFolder, record: MachineRecord): Promise<void> {
+    await this.#takeApart(folder, record.cgroup);
+    await this.#dropDisk(folder, record);
+  }
+
+  async #dropDisk(folder: MachineFolder, record: MachineRecord): Promise<void> {
+    if (!record.keepsDisk) await rm(folder.diskFile, { force: true });
+  }
+
+  /** Ends whatever runs of a machine, and takes apart what is there of it but its folder. Repeatable. */
+  async #clear(folder: MachineFolder): Promise<void> {
+    await killSupervisor(folder, this.#options.clock);
+    await this.#takeApart(folder, (await folder.read())?.cgroup);
+  }
+
+  async #takeApart(folder: MachineFolder, cgroupName: string | undefined): Promise<void> {
+    const cgroup = cgroupName === undefined ? undefined : await this.#options.cgroups.open(cgroupName);
+    await cgroup?.kill();
+    await this.#options.launcher.forget(folder);
+    await Promise.all([sweepMounts(folder.path), cgroup?.remove()]);
+  }
+
+  async #forget(id: string): Promise<void> {
+    await this.#machines.get(id)?.abandon();
+    this.#machines.delete(id);
+  }
+
+  async #removeFolder(folder: MachineFolder): Promise<void> {
+    if (!(await exists(folder.path))) return;
+    await this.#clear(folder);
+    await folder.remove();
+  }
+
+  async #sweep(): Promise<void> {
+    const { machinesFolder, cgroups } = this.#options;
+    const folders = (await foldersIn(machinesFolder)).map((name) => new MachineFolder(join(machinesFolder, name)));
+    const used = new Set<string>();
+    for (const folder of folders) {
+      if (folder.path.startsWith(join(machinesFolder, WARM_PREFIX))) await this.#removeFolder(folder);
+      else used.add((await folder.read())?.cgroup ?? "");
+    }
+    for (const name of await cgroups.list()) {
+      if (used.has(name)) continue;
+      const cgroup = await cgroups.open(name);
+      await cgroup?.kill();
+      await cgroup?.remove();
+    }
+  }
+
+  async #inTurn<T>(id: string, task: () => Promise<T>): Promise<T> {
+    const turn = (this.#turns.get(id) ?? Promise.resolve()).catch(() => undefined).then(task);
+    this.#turns.set(id, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(id) === turn) this.#turns.delete(id);
+    }
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,205 @@
+# The machine's first process: how it is started, by bubblewrap or an OCI runtime, and when it is ready.
+#
+# It is the small program of `first-process.ts`. Once it is in place it says so on descriptor 3, waits for a byte that
+# tells it that its parent is the supervisor now, asks to be killed when that dies, says so, and sleeps. The launcher
+# between the two is gone by then.
+package FirstProcess;
+use strict;
+use warnings;
+use Errno qw(EINTR);
+use Console;
+use Inside;
+use Kernel;
+
+use constant {
+    READY_NUMBER => 3,
+    # Higher than any number that is handed on.
+    SPARE_NUMBERS => 64,
+    READY_MS      => 30_000,
+};
+
+# Returns its pid on the host. Dies with a reason for people.
+sub start {
+    my ($config) = @_;
+    socketpair(my $ready, my $its_ready, Kernel::AF_UNIX, Kernel::SOCK_STREAM, Kernel::AF_UNSPEC) or die "$!\n";
+    socketpair(my $sync, my $its_sync, Kernel::AF_UNIX, Kernel::SOCK_STREAM, Kernel::AF_UNSPEC) or die "$!\n";
+    pipe(my $info, my $info_in) or die "$!\n";
+    my @console = map { [_console($_, $config)] } qw(stdout stderr);
+    local $config->{supervisor} = $$;
+    my $launcher = fork;
+    die "fork: $!\n" if !defined $launcher;
+    if ($launcher == 0) {
+        close $sync;
+        my %handles = (
+            1 => $console[0][1], 2 => $console[1][1], READY_NUMBER, $its_ready, sync => $its_sync,
+            $config->{info_number} ? ($config->{info_number} => $info_in) : (),
+        );
+        eval { _launch($config, \%handles) };
+        syswrite($handles{2}, ref $@ ? "could not $@->[1]: " . _text_of($@->[0]) . "\n" : $@);
+        Kernel::exit_now(1);
+    }
+    close $_ for $its_ready, $its_sync, $info_in, map { $_->[1] } @console;
+    my $pid = eval { _guide($config, $launcher, $ready, $sync, $info) };
+    my $reason = $@;
+    if (!defined $pid) {
+        kill KILL => $launcher;
+        chomp $reason;
+        die "$reason" . _complaints(map { $_->[0] } @console) . "\n";
+    }
+    Console::take($_->[2], $_->[0]) for @console;
+    return $pid;
+}
+
+# What those inside may open again (`/proc/1/fd/1`) must be theirs.
+sub _console {
+    my ($name, $config) = @_;
+    pipe(my $read, my $write) or die "$!\n";
+    chown($config->{first_id} + $config->{agent_uid}, $config->{first_id} + $config->{agent_gid}, $write)
+        or die "the console: $!\n";
+    return ($read, $write, $name);
+}
+
+sub _guide {
+    my ($config, $launcher, $ready, $sync, $info) = @_;
+    if ($config->{owns_user_namespace}) {
+        _expect($sync, "u", "was not in a user namespace");
+        my $map = "0 $config->{first_id} $config->{ids}\n";
+        for my $name (qw(gid_map uid_map)) {
+            Inside::write_file("/proc/$launcher/$name", $map) or die "cannot map its ids: $!\n";
+        }
+        syswrite($sync, "m");
+    }
+    _expect($ready, "r", "did not start");
+    my $pid = $config->{pid_file} ? _pid_of_file($config->{pid_file}, $launcher) : _pid_of_info($info);
+    if ($config->{pid_file}) {
+        for my $file (@{ $config->{join} }) { Inside::write_file($file, $pid) or die "cannot join a cgroup: $!\n" }
+    }
+    else { kill KILL => $launcher; waitpid $launcher, 0 }
+    syswrite($ready, "g");
+    _expect($ready, "d", "did not settle");
+    return $pid;
+}
+
+sub _pid_of_info {
+    my ($info) = @_;
+    my $text = "";
+    while (1) {
+        my ($pid) = $text =~ /"child-pid": *(\d+)/;
+        return $pid if defined $pid;
+        my $count = sysread($info, $text, 4096, length $text);
+        next if !defined $count && $! == EINTR;
+        die "its number was not told\n" if !$count;
+    }
+}
+
+# The launcher writes the file, and ends when it has done its part.
+sub _pid_of_file {
+    my ($file, $launcher) = @_;
+    waitpid $launcher, 0;
+    die "its launcher failed\n" if $?;
+    my ($pid) = Inside::read_file($file) =~ /^(\d+)/ or die "its number was not written\n";
+    return $pid;
+}
+
+# A byte, in time.
+sub _expect {
+    my ($handle, $byte, $complaint) = @_;
+    my $until = Kernel::now_ms() + READY_MS;
+    while (1) {
+        my $bits = "";
+        vec($bits, fileno $handle, 1) = 1;
+        my $wait = ($until - Kernel::now_ms()) / 1000;
+        die "the first process $complaint in time\n" if $wait <= 0;
+        my $count = select($bits, undef, undef, $wait);
+        next if $count < 0 && $! == EINTR;
+        next if $count == 0;
+        my $got = sysread($handle, my $text, 1);
+        die "the first process $complaint\n" if !$got || $text ne $byte;
+        return;
+    }
+}
+
+sub _complaints {
+    my $text = "";
+    for my $handle (@_) {
+        fcntl($handle, Kernel::F_SETFL, Kernel::O_NONBLOCK);
+        sysread($handle, $text, 4096, length $text);
+    }
+    $text =~ s/\s+\z//;
+    return length $text ? ": $text" : "";
+}
+
+sub _text_of { local $! = $_[0]; return "$!" }
+
+# In the child. Does not return when it works.
+sub _launch {
+    my ($config, $handles) = @_;
+    $SIG{$_} = "DEFAULT" for qw(PIPE CHLD TERM INT HUP);
+    # Until the first process can see to that itself, what is started here dies with the supervisor.
+    Kernel::prctl(Kernel::PR_SET_PDEATHSIG, Kernel::SIGKILL) or Inside::give_up("be bound to its parent");
+    getppid() == $config->{supervisor} or die "its supervisor has gone\n";
+    Kernel::setsid() or Inside::give_up("begin a session");
+    # Folders that are made for what is mounted belong to the machine's root; the others enter them.
+    umask 022;
+    # A runtime with a pid file makes cgroups of its own; the first process is moved from there when it is known.
+    for my $file ($config->{pid_file} ? () : @{ $config->{join} }) {
+        Inside::write_file($file, "0") or Inside::give_up("join a cgroup");
+    }
+    Inside::write_file("/proc/self/oom_score_adj", "0") or Inside::give_up("be an ordinary candidate for the end");
+    my %files = map { $_->[0] => Inside::open_file($_->[1]) } @{ $config->{passed} };
+    $files{0} = Inside::open_file("/dev/null");
+    _stage($config->{staged}) if @{ $config->{staged} };
+    if ($config->{owns_user_namespace}) {
+        Kernel::unshare(Kernel::CLONE_NEWUSER) or Inside::give_up("make a user namespace");
+        syswrite($handles->{sync}, "u");
+        sysread($handles->{sync}, my $byte, 1) or die "the maps were not written\n";
+        Kernel::set_ids(0, 0) or Inside::give_up("become the root of the user namespace");
+    }
+    # Whoever changes his ids is free again.
+    Kernel::prctl(Kernel::PR_SET_PDEATHSIG, Kernel::SIGKILL) or Inside::give_up("be bound to its parent");
+    delete $handles->{sync};
+    _place(%$handles, %files);
+    chdir "/" or Inside::give_up("enter /");
+    Kernel::execve($config->{launch}[0], $config->{launch}, ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]);
+    Inside::give_up("run $config->{launch}[0]");
+    return;
+}
+
+# The folders that the machine is made of, where its root may go to them: those on the host may lie below folders that
+# only the host's root may enter. Nobody else sees it: this process has mounts of its own from here on.
+sub _stage {
+    my ($staged) = @_;
+    Kernel::unshare(Kernel::CLONE_NEWNS) or Inside::give_up("have mounts of its own");
+    Kernel::mount("none", "/", 0, Kernel::MS_SLAVE | Kernel::MS_REC, 0) or Inside::give_up("keep its mounts to itself");
+    # Opened before the stage is there, which may cover them.
+    my @sources = map { Inside::open_file($_->[0]) } @$staged;
+    Kernel::mount("tmpfs", "/tmp", "tmpfs", Kernel::MS_NOSUID | Kernel::MS_NODEV, "mode=0755,size=64k")
+        or Inside::give_up("mount a stage");
+    for my $row (@$staged) {
+        my ($from, $name) = @$row;
+        my $handle = shift @sources;
+        my $source = "/proc/self/fd/" . fileno $handle;
+        mkdir "/tmp/$name" or Inside::give_up("make the stage");
+        Kernel::mount($source, "/tmp/$name", 0, Kernel::MS_BIND | Kernel::MS_REC, 0) or Inside::give_up("stage $from");
+    }
+    return;
+}
+
+# Each to its number, and nothing else stays open.
+sub _place {
+    my (%handles) = @_;
+    my $highest = 0;
+    my %spare;
+    for my $number (keys %handles) {
+        $spare{$number} = fcntl($handles{$number}, Kernel::F_DUPFD, SPARE_NUMBERS)
+            or Inside::give_up("keep a descriptor");
+        $highest = $number if $number > $highest;
+    }
+    for my $number (sort { $a <=> $b } keys %spare) {
+        Kernel::dup3($spare{$number}, $number) or Inside::give_up("place a descriptor");
+    }
+    Kernel::close_from($highest + 1) or Inside::give_up("close what is not needed");
+    return;
+}
+
+1;
