@@ -9,7 +9,7 @@ export function bodyTypeOf(route: Route, contentType: string | undefined): strin
   const types = route.json === undefined ? (route.body?.types ?? []) : ["application/json"];
   const stated = mediaType(contentType ?? "");
   if (stated === "" || stated === CURL_DEFAULT) return types[0] ?? "";
-  if (types.length === 0 || types.includes(stated)) return stated;
+  if (types.length === 0 || types.includes(stated) || types.includes("*/*")) return stated;
   throw new EngineError(
     "unsupported_media_type",
     `content type ${stated} is not taken here, only ${types.join(", ")}`,

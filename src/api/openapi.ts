@@ -26,7 +26,9 @@ const ACCESS_ERRORS: readonly ErrorCode[] = ["unauthorized", "forbidden", "too_m
 export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
   const paths: Record<string, Json> = {};
   for (const route of routes) {
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
+    // OpenAPI has no parameter that takes the rest of a path.
+    const path = route.path.replace("{*", "{");
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
   }
   return {
     openapi: "3.1.0",
@@ -157,9 +159,16 @@ function bothOf(own: Answer, error: Answer): Json {
   return { ...own, description, content: { ...error.content, ...own.content } };
 }
 
-function errorsAround({ role, anyOrigin, json }: Route): readonly ErrorCode[] {
+function errorsAround({ role, anyOrigin, json, jsonErrors, webSocket }: Route): readonly ErrorCode[] {
   const access = role === "none" ? ORIGIN_ERRORS : ACCESS_ERRORS;
-  return [...(anyOrigin === true ? [] : access), ...(json === undefined ? [] : JSON_ERRORS)];
+  return [
+    ...(anyOrigin === true ? [] : access),
+    ...(json === undefined
+      ? []
+      : JSON_ERRORS.filter((code) => jsonErrors === undefined || code !== "bad_request_body")),
+    ...(jsonErrors === undefined ? [] : Object.values(jsonErrors)),
+    ...(webSocket === true ? (["upgrade_required"] as const) : []),
+  ];
 }
 
 function schemaOf(schema: z.ZodType): Json {
