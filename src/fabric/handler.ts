@@ -1,6 +1,6 @@
 import type { HoldState } from "./extend.ts";
 import type { Failure } from "./fail.ts";
-import type { Hold, Job } from "./job.ts";
+import type { HeldJob, Hold, Job } from "./job.ts";
 
 /**
  * What runs the jobs of a kind. The same handler runs in the dispatcher of this program and in a node daemon, which
@@ -16,21 +16,27 @@ export type JobHandler = {
 };
 
 /** A job as its handler sees it. */
-export type RunningJob = Pick<
-  Job,
-  "id" | "kind" | "payload" | "database" | "owner" | "traceContext" | "attempt" | "fence"
-> & {
+export type RunningJob = HeldJob & {
   /**
    * Aborted when the lease is lost, the job is cancelled, or the node stops and will not wait: the handler ends soon.
    * After it nothing that it says is written.
    */
   signal: AbortSignal;
+  /** For handlers that must not be at work one moment longer than they hold the job. */
+  lease: RunningLease;
   /** How far it is: any JSON value. Calls in quick succession are thinned; the last one is always written. */
   progress(snapshot: unknown): void;
   /** A line for the operator. Lines are written in order, beside the job. */
   log(level: LogLevel, message: string): void;
   /** The secret with this id, which the job names among its credentials. It is never kept. */
   credential(id: string): Promise<unknown>;
+};
+
+export type RunningLease = {
+  /** Until when the lease lasts for certain, on the monotonic clock. */
+  readonly untilMs: number;
+  /** Calls the listener with that whenever the lease was renewed. */
+  onRenewed(listener: (untilMs: number) => void): void;
 };
 
 export const LOG_LEVELS = ["info", "warn", "error"] as const;

@@ -69,6 +69,22 @@ export type JobOwner = Pick<Caller, "subject" | "kind" | "role" | "databases">;
 /** What a holder shows with every write. */
 export type Hold = { jobId: string; holder: string; fence: number };
 
+/** Of a job, what its holder works with; it may be kept and taken up again (`JobRunner.adopt`). */
+export type HeldJob = Pick<
+  Job,
+  | "id"
+  | "kind"
+  | "payload"
+  | "credentials"
+  | "database"
+  | "owner"
+  | "traceContext"
+  | "attempt"
+  | "fence"
+  | "holder"
+  | "leaseMs"
+>;
+
 export function holdOf({ id, holder = "", fence }: Pick<Job, "id" | "holder" | "fence">): Hold {
   return { jobId: id, holder, fence };
 }

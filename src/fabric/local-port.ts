@@ -12,25 +12,30 @@ export type LocalPortOptions = {
   logs: { append(hold: Hold, lines: readonly LogLine[]): Promise<void> };
   /** The secret that a holder may have, on behalf of the job's owner. */
   credential: (hold: Hold, id: string) => Promise<unknown>;
+  /**
+   * A node with a name that it keeps: it goes on with its jobs when its process is another one, and jobs may be for it
+   * alone. A dispatcher otherwise, under a name that no other process has.
+   */
+  nodeId?: string;
 };
 
-/** The fabric as the dispatcher of this program reaches it: directly, under a name that no other process has. */
+/** The fabric as nodes in this program reach it: directly. */
 export class LocalPort implements JobPort {
   readonly holder: string;
   readonly #options: LocalPortOptions;
 
   constructor(options: LocalPortOptions) {
     this.#options = options;
-    this.holder = `dispatcher/${options.newId()}`;
+    this.holder = options.nodeId ?? `dispatcher/${options.newId()}`;
   }
 
   claim({ kinds, max, waitMs, signal }: ClaimRequest): Promise<Job[]> {
-    const { fabric } = this.#options;
+    const { fabric, nodeId } = this.#options;
     const claimable = fabric.kinds.claimable(kinds, "engine");
     return fabric.claim({
       kinds: claimable,
       holder: this.holder,
-      workerId: undefined,
+      workerId: nodeId,
       labels: {},
       max,
       waitMs,

@@ -4,7 +4,7 @@ import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { JobHandler, JobPort, RunningJob } from "./handler.ts";
-import type { Job } from "./job.ts";
+import type { HeldJob } from "./job.ts";
 import { checkJson, failureOf, type NodeRefused } from "./runner-failure.ts";
 import { HeldLease } from "./runner-lease.ts";
 import { JobLogWriter } from "./runner-log.ts";
@@ -13,7 +13,7 @@ import { ProgressWriter } from "./runner-progress.ts";
 export type JobRunOptions = {
   port: JobPort;
   handler: JobHandler;
-  job: Job;
+  job: HeldJob;
   /** On the monotonic clock, before the job was claimed. */
   askedAtMs: number;
   clock: Clock;
@@ -36,7 +36,7 @@ const STUCK_MS = 30_000;
 
 /** One run of one job on this node, from its claim until its handler has ended. */
 export class JobRun {
-  readonly job: Job;
+  readonly job: HeldJob;
   /** Resolves when the handler has ended, and nothing is written any more. Never rejects. */
   readonly ended: Promise<RunOutcome>;
   readonly #options: JobRunOptions;
@@ -151,18 +151,11 @@ export class JobRun {
 
   #runningJob(): RunningJob {
     const { port, job } = this.#options;
-    const { id, kind, payload, database, owner, traceContext, attempt, fence } = job;
     const { signal } = this.#stop;
     return {
-      id,
-      kind,
-      payload,
-      database,
-      owner,
-      traceContext,
-      attempt,
-      fence,
+      ...heldJob(job),
       signal,
+      lease: this.#lease,
       progress: (snapshot) => {
         if (!signal.aborted) this.#progress.set(snapshot);
       },
@@ -229,4 +222,10 @@ export class JobRun {
   async #afterAWhile(): Promise<void> {
     await sleep(this.#options.clock, RELEASE_MS, this.#lease.lost).catch(() => undefined);
   }
+}
+
+/** A job as it was claimed has more than its holder works with, and that grows old. */
+function heldJob(job: HeldJob): HeldJob {
+  const { id, kind, payload, credentials, database, owner, traceContext, attempt, fence, holder, leaseMs } = job;
+  return { id, kind, payload, credentials, database, owner, traceContext, attempt, fence, holder, leaseMs };
 }

@@ -3,8 +3,8 @@ import { untilAborted } from "../core/concurrency.ts";
 import { messageOf, type EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
-import type { JobPort } from "./handler.ts";
-import { holdOf, type Hold, type Job } from "./job.ts";
+import type { JobPort, RunningLease } from "./handler.ts";
+import { holdOf, type HeldJob, type Hold } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";
 import { isLeaseLost, leaseLost } from "./refusals.ts";
 import { Backoff, isPassing, NodeRefused } from "./runner-failure.ts";
@@ -28,18 +28,19 @@ const RETRY = { firstMs: 200, mostMs: 5_000 } as const;
  * is gone, or no renewal got through until it must have ended (by this node's clock that never goes back, counted from
  * before the last renewal was asked for), it is lost: `lost` is aborted, and nothing more is sent for this hold.
  */
-export class HeldLease {
+export class HeldLease implements RunningLease {
   readonly hold: Hold;
   readonly #options: HeldLeaseOptions;
   readonly #leaseMs: number;
   readonly #lost = new AbortController();
+  readonly #renewed = new Set<(untilMs: number) => void>();
   #untilMs: number;
   #renewal: TimerHandle | undefined;
   #deadline: TimerHandle | undefined;
   #isOver = false;
 
   /** `askedAtMs`: on the monotonic clock, before the job was claimed. */
-  constructor(options: HeldLeaseOptions, job: Job, askedAtMs: number) {
+  constructor(options: HeldLeaseOptions, job: HeldJob, askedAtMs: number) {
     const { min, max } = FABRIC_LIMITS.leaseMs;
     this.#options = options;
     this.hold = holdOf(job);
@@ -55,6 +56,14 @@ export class HeldLease {
   /** Aborted when the lease is lost or given up; the reason says which. */
   get lost(): AbortSignal {
     return this.#lost.signal;
+  }
+
+  get untilMs(): number {
+    return this.#untilMs;
+  }
+
+  onRenewed(listener: (untilMs: number) => void): void {
+    this.#renewed.add(listener);
   }
 
   /** One try. Rejects as the write does, and with the reason of `lost`. */
@@ -143,6 +152,7 @@ export class HeldLease {
     this.#deadline?.cancel();
     this.#untilMs = Math.max(this.#untilMs, askedAtMs + this.#leaseMs);
     this.#deadline = this.#endAt(this.#untilMs);
+    for (const listener of this.#renewed) listener(this.#untilMs);
     if (cancelRequested) onCancelRequested();
   }
 }

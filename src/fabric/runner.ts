@@ -3,10 +3,10 @@ import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { JobHandler, JobPort } from "./handler.ts";
-import { holdOf, type Job } from "./job.ts";
+import { holdOf, type HeldJob, type Job } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";
 import { Backoff, NodeRefused } from "./runner-failure.ts";
-import { JobRun } from "./runner-job.ts";
+import { JobRun, type RunOutcome } from "./runner-job.ts";
 
 export type JobRunnerOptions = {
   port: JobPort;
@@ -63,6 +63,16 @@ export class JobRunner {
   run(): Promise<void> {
     this.#working ??= this.#work();
     return this.#working;
+  }
+
+  /**
+   * Runs a job that this node holds since an earlier life of it, whose lease was renewed just now: `askedAtMs` is when
+   * that was asked for, on the monotonic clock. It takes a slot, be there one or not. Resolves with how the run ended.
+   */
+  adopt(job: HeldJob, askedAtMs: number): Promise<RunOutcome> {
+    const handler = this.#handlers.get(job.kind);
+    if (handler === undefined) throw new Error(`no handler for jobs of the kind ${job.kind}`);
+    return this.#start(job, handler, askedAtMs);
   }
 
   /** Claims nothing more; what runs, runs on. */
@@ -141,6 +151,10 @@ export class JobRunner {
       });
       return;
     }
+    void this.#start(job, handler, askedAtMs);
+  }
+
+  #start(job: HeldJob, handler: JobHandler, askedAtMs: number): Promise<RunOutcome> {
     const { unwindMs = UNWIND_MS } = this.#options;
     const onRefused = (error: NodeRefused) => this.#refuse(error);
     const run = new JobRun({ ...this.#options, unwindMs, handler, job, askedAtMs, onRefused });
@@ -150,6 +164,7 @@ export class JobRunner {
       this.#slotFreed.resolve();
       this.#slotFreed = Promise.withResolvers();
     });
+    return run.ended;
   }
 
   #refuse(error: NodeRefused): void {

@@ -49,12 +49,17 @@ export const SANDBOX_TRANSITIONS: readonly SandboxTransition[] = [
   { from: ["paused"], to: "running", by: "node", when: "it was to be resumed, and runs again" },
   { from: ["pausing"], to: "paused", by: "node", when: "no process in it runs" },
   { from: ["stopping"], to: "stopped", by: "node", when: "no process is left" },
-  { from: ["running", "pausing", "paused"], to: "stopping", by: "node", when: "`timeout_secs` have passed" },
+  {
+    from: ["running", "pausing", "paused"],
+    to: "stopping",
+    by: "node",
+    when: "`timeout_secs` have passed; or its machine ended by itself, and it is persistent",
+  },
   {
     from: ["pending", "creating", "running", "pausing", "paused", "stopping", "stopped"],
     to: "failed",
     by: "node",
-    when: "it could not be made, a provisioning script failed, or its machine ended by itself",
+    when: "it could not be made, a provisioning script failed, or its machine ended by itself, and it is ephemeral",
   },
   {
     from: ["pending", "creating", "running", "pausing", "paused", "stopping", "stopped"],
@@ -63,10 +68,16 @@ export const SANDBOX_TRANSITIONS: readonly SandboxTransition[] = [
     when: "no node had room for it in time; or its node was lost, and it is ephemeral",
   },
   {
-    from: ["creating", "running", "pausing", "paused", "stopping"],
+    from: ["creating", "running", "pausing", "paused"],
     to: "pending",
     by: "control plane",
     when: "its node was lost, and it is persistent: it waits for the node that has its disk",
+  },
+  {
+    from: ["stopping"],
+    to: "stopped",
+    by: "control plane",
+    when: "its node was lost, and it is persistent: no process is left, and its disk is on the node",
   },
 ];
 

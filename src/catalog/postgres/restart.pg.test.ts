@@ -108,7 +108,7 @@ describe.skipIf(programs === undefined)("a server that goes away", () => {
     const startedMs = systemClock.monotonicMs();
     await expect(catalog.head()).rejects.toMatchObject({ code: "unavailable" });
     await expect(catalog.commit([aFlush(table)])).rejects.toMatchObject({ code: "unavailable" });
-    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(3_000);
+    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(10_000);
     await server.start();
     expect(committed((await catalog.commit([aFlush(table)]))[0]).snapshot.id).toBe(1);
     await catalog.close();

@@ -10,7 +10,8 @@ import { Writer } from "./writer.ts";
 
 /**
  * The catalog in memory, all of it on the caller's thread: every call is done when it returns, and its promise settles
- * without anything real to wait for. For simulations, which also look at the one connection that there is.
+ * without anything real to wait for. For simulations, which also look at the one connection that there is, and for tests
+ * that open one each: the threads of the other take a third of a second to start.
  */
 export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; connection: Connection } {
   const path = ":memory:";

@@ -1,0 +1,120 @@
+import { NOW, type RecordValue, type Statement } from "../../catalog/records.ts";
+import type { Origin } from "../../auth/audit.ts";
+import { EngineError } from "../../core/errors.ts";
+import { ownerValues, type JobOwner } from "../../fabric/job.ts";
+import type { SandboxSpec } from "../spec.ts";
+import { knownVolumes, planPlacement, takenBy, type Placement } from "./place.ts";
+import type { SandboxPorts } from "./ports.ts";
+import { invalidField } from "./refusals.ts";
+import { knownImages, nodesWithRoom } from "./room.ts";
+import { labelsToColumn, SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+
+export type NewSandbox = { spec: SandboxSpec; owner: JobOwner; origin: Origin };
+
+/** Others may take the room that was found. */
+const PLACEMENTS = 3;
+/** One who has too many may try again when some are gone; nobody knows when that is. */
+const RETRY_SECS = "10";
+
+/**
+ * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
+ * `config_validation_error` for an image that no node has, and volumes that lie apart; `sandbox_already_exists`;
+ * `rate_limited` for a tenant that has `maxPerTenant`.
+ */
+export async function createSandbox(ports: SandboxPorts, asked: NewSandbox, maxPerTenant: number): Promise<Sandbox> {
+  const { records } = ports;
+  const { spec, owner } = asked;
+  const [id, tenant] = [ports.newId(), owner.subject];
+  await checkImage(ports, spec);
+  for (let attempt = 1; ; attempt++) {
+    const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
+    const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, spec, volumes });
+    const entry = auditEntry(ports, id, asked);
+    const outcome = await records.transact([
+      countGuard(tenant, maxPerTenant),
+      insertion(id, asked, place),
+      ...(place?.statements ?? []),
+      entry,
+    ]);
+    if (outcome.done) {
+      place?.job.stored();
+      const [row] = outcome.rows[1] ?? [];
+      if (row === undefined) throw new Error("a sandbox was stored and not returned");
+      return toSandbox(row);
+    }
+    if (outcome.failed === 0) throw tooMany(maxPerTenant);
+    if (outcome.failed === 1) {
+      throw new EngineError("sandbox_already_exists", `there is a sandbox ${JSON.stringify(spec.name)} already`);
+    }
+  }
+}
+
+async function checkImage({ records }: SandboxPorts, { image }: SandboxSpec): Promise<void> {
+  if (image === undefined) return;
+  const known = await knownImages(records);
+  if (known === undefined || known.has(image)) return;
+  const names = [...known].toSorted().join(", ");
+  throw invalidField("image", `no node has it; there are ${names === "" ? "none" : names}`);
+}
+
+function countGuard(tenant: string, max: number): Statement {
+  return {
+    sql:
+      "SELECT 1 AS fits WHERE (SELECT count(*) FROM sandboxes WHERE tenant = ? AND deleted_at_ms IS NULL) " +
+      "< CAST(? AS bigint)",
+    values: [tenant, max],
+    mustReturn: 1,
+  };
+}
+
+const COLUMNS =
+  "id, tenant, name, agent_provider, persistence, spec, labels, subject, caller_kind, role, databases, state, wanted, " +
+  "version, node_id, job_id, cpu_millis, memory_mb, disk_mb, recorded_fence, recorded_batch, first_seq, last_seq, " +
+  "created_at_ms, updated_at_ms, state_since_ms";
+
+function insertion(id: string, { spec, owner }: NewSandbox, place: Placement | undefined): Statement {
+  const { cpuMillis, memoryMb, diskMb } = takenBy(spec.limits);
+  const values: RecordValue[] = [
+    id,
+    owner.subject,
+    spec.name ?? null,
+    spec.agentProvider,
+    spec.persistence,
+    JSON.stringify(spec),
+    labelsToColumn(spec.labels),
+    ...ownerValues(owner),
+    "pending",
+    "running",
+    1,
+    place?.node.id ?? null,
+    place?.jobId ?? null,
+    cpuMillis,
+    memoryMb,
+    diskMb,
+    0,
+    0,
+    1,
+    0,
+    NOW,
+    NOW,
+    NOW,
+  ];
+  return {
+    sql:
+      `INSERT INTO sandboxes (${COLUMNS}) VALUES (${values.map(() => "?").join(", ")}) ` +
+      `ON CONFLICT DO NOTHING RETURNING ${SANDBOX_COLUMNS}`,
+    values,
+    mustReturn: 1,
+  };
+}
+
+/** Nothing of what may be a secret. */
+function auditEntry({ audit }: SandboxPorts, id: string, { spec, origin }: NewSandbox): Statement {
+  const details = { name: spec.name ?? null, agent_provider: spec.agentProvider, image: spec.image ?? null };
+  return audit.statement({ origin, action: "sandbox.create", target: id, outcome: "ok", details });
+}
+
+function tooMany(max: number): EngineError {
+  const headers = { "Retry-After": RETRY_SECS };
+  return new EngineError("rate_limited", `a tenant has at most ${max} sandboxes: delete some`, { headers });
+}

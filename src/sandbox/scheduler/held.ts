@@ -1,0 +1,68 @@
+import type { RecordRow, RecordStore, Statement } from "../../catalog/records.ts";
+import { NOW } from "../../catalog/records.ts";
+import { heldValues, IS_HELD, type Hold } from "../../fabric/job.ts";
+import { leaseLost } from "../../fabric/refusals.ts";
+import type { SandboxOrder } from "../node/control-port.ts";
+import { changeStatements } from "./change.ts";
+import { lossOf } from "./lost.ts";
+import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
+import { sandboxNotFound, tooBusy } from "./refusals.ts";
+import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+
+/** A sandbox as its holder sees it. */
+export type HeldSandbox = Sandbox & { recordedFence: number; recordedBatch: number };
+
+const COLUMNS = `${SANDBOX_COLUMNS}, recorded_fence, recorded_batch`;
+
+/** What is to become of the sandbox of a job, for its holder: see `ControlPort.order`. */
+export async function order(ports: SandboxPorts, hold: Hold): Promise<SandboxOrder> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const before = await heldSandbox(ports.records, hold);
+    if (before.recordedFence >= hold.fence) return orderOf(before);
+    const loss = lossOf(before, false) ?? {};
+    const recorded = { fence: hold.fence, batch: 0 };
+    const outcome = await ports.records.transact([holdGuard(hold), ...changeStatements(before, { ...loss, recorded })]);
+    if (outcome.done) {
+      if (loss.to !== undefined) ports.signals.eventsAdded(before.id);
+      continue;
+    }
+    if (outcome.failed === 0) throw leaseLost(hold);
+  }
+  throw tooBusy(hold.jobId);
+}
+
+/** Rejects with `lease_lost`, and with `sandbox_not_found` when its record is gone. */
+export async function heldSandbox(records: RecordStore, hold: Hold): Promise<HeldSandbox> {
+  const [row] = await records.rows(
+    `SELECT ${COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE ${IS_HELD}) THEN 1 ELSE 0 END AS is_held ` +
+      "FROM sandboxes WHERE job_id = ?",
+    [...heldValues(hold), hold.jobId],
+  );
+  if (row === undefined) {
+    const held = await records.rows(`SELECT id FROM jobs WHERE ${IS_HELD}`, heldValues(hold));
+    throw held.length === 0 ? leaseLost(hold) : sandboxNotFound(`of job ${hold.jobId}`);
+  }
+  if (Number(row["is_held"]) !== 1) throw leaseLost(hold);
+  return toHeld(row);
+}
+
+/** Undoes a transaction of one who has lost the lease, and keeps others from getting it before it is done. */
+export function holdGuard(hold: Hold): Statement {
+  return {
+    sql: `UPDATE jobs SET updated_at_ms = ? WHERE ${IS_HELD} RETURNING id`,
+    values: [NOW, ...heldValues(hold)],
+    mustReturn: 1,
+  };
+}
+
+export function orderOf({ id, tenant, spec, state, wanted, version, recordedBatch }: HeldSandbox): SandboxOrder {
+  return { sandboxId: id, tenant, spec, state, wanted, version, recordedBatch };
+}
+
+function toHeld(row: RecordRow): HeldSandbox {
+  return {
+    ...toSandbox(row),
+    recordedFence: Number(row["recorded_fence"]),
+    recordedBatch: Number(row["recorded_batch"]),
+  };
+}

@@ -1,0 +1,103 @@
+import type { RecordRow, Statement } from "../../catalog/records.ts";
+import { optionalText } from "../../fabric/job.ts";
+import type { SandboxState } from "../states.ts";
+import { changeStatements, type Change } from "./change.ts";
+import type { SandboxPorts } from "./ports.ts";
+import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+import { cancelQueued, removeUnheld } from "./unheld.ts";
+
+const AT_ONCE = 500;
+
+/** Of these something was on the node, and is no more. */
+const UP: readonly SandboxState[] = ["creating", "running", "pausing", "paused", "stopping"];
+/** These wait for a node, or rest; they have a loss only when no node can have them again. */
+const RESTING: readonly SandboxState[] = ["pending", "stopped"];
+
+/**
+ * What becomes of a sandbox whose node has lost it; undefined where that changes nothing. An ephemeral one has failed.
+ * A persistent one waits for its node, and starts from its disk there; one that was being stopped is stopped, for no
+ * process of it is left. `isFinal`: no node can have it again.
+ */
+export function lossOf({ state, spec }: Pick<Sandbox, "state" | "spec">, isFinal: boolean): Change | undefined {
+  if (!UP.includes(state) && !(isFinal && RESTING.includes(state))) return undefined;
+  const reason = "its node was lost";
+  if (isFinal || spec.persistence === "ephemeral") return { to: "failed", reason };
+  // What was in its memory is gone: it does not go on being paused.
+  return state === "stopping" ? { to: "stopped", reason } : { to: "pending", wanted: "running", reason };
+}
+
+/**
+ * Settles sandboxes that no node has any more: their jobs were swept, or have ended. Returns how many it changed. Any
+ * number of processes may do so at once.
+ */
+export async function settleLost(ports: SandboxPorts): Promise<number> {
+  let settled = 0;
+  for (const row of await unheld(ports)) {
+    const before = toSandbox(row);
+    const isFinal = row["job_status"] !== "queued";
+    const isDeleted = before.state === "deleting";
+    const statements = isDeleted ? removeUnheld(before) : lossStatements(before, isFinal, row);
+    if (statements.length === 0) continue;
+    const { done } = await ports.records.transact(statements);
+    if (!done) continue;
+    settled++;
+    ports.signals.eventsAdded(before.id);
+    ports.signals.roomFreed();
+  }
+  return settled;
+}
+
+/** Those that wait for their first node, and those that rest, are as they should be. */
+async function unheld({ records }: SandboxPorts): Promise<RecordRow[]> {
+  const columns = SANDBOX_COLUMNS.split(", ")
+    .map((name) => `sandboxes.${name}`)
+    .join(", ");
+  return await records.rows(
+    `SELECT ${columns}, jobs.status AS job_status, jobs.error AS job_error FROM sandboxes ` +
+      "LEFT JOIN jobs ON jobs.id = sandboxes.job_id WHERE sandboxes.job_id IS NOT NULL " +
+      `AND coalesce(jobs.status, 'gone') <> 'leased' AND (sandboxes.state IN (${UP.map(() => "?").join(", ")}, 'deleting') ` +
+      `OR (sandboxes.state IN (${RESTING.map(() => "?").join(", ")}) AND coalesce(jobs.status, 'gone') <> 'queued')) ` +
+      "LIMIT ?",
+    [...UP, ...RESTING, AT_ONCE],
+  );
+}
+
+function lossStatements(before: Sandbox, isFinal: boolean, row: RecordRow): Statement[] {
+  const loss = lossOf(before, isFinal);
+  if (loss === undefined) return [];
+  const error = optionalText(row, "job_error");
+  const change = { ...loss, reason: error === undefined ? loss.reason : `${loss.reason}: ${error}` };
+  return [...changeStatements(before, change), ...endOfJob(before, change.to)];
+}
+
+/** Nobody is to get what has failed. */
+function endOfJob({ jobId }: Sandbox, to: SandboxState | undefined): Statement[] {
+  return to === "failed" && jobId !== undefined ? [cancelQueued(jobId)] : [];
+}
+
+/**
+ * Fails sandboxes that no node has begun with for too long since they were made. Returns how many. Any number of
+ * processes may do so at once.
+ */
+export async function expirePending(ports: SandboxPorts, timeoutMs: number): Promise<number> {
+  const rows = await ports.records.rows(
+    `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE state = 'pending' AND recorded_fence = 0 AND created_at_ms <= ? ` +
+      "AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = sandboxes.job_id AND jobs.status = 'leased') LIMIT ?",
+    [{ nowPlusMs: -timeoutMs }, AT_ONCE],
+  );
+  let expired = 0;
+  for (const row of rows) {
+    const before = toSandbox(row);
+    const reason = `no node had room for it within ${timeoutMs / 1_000} s`;
+    const { jobId } = before;
+    const { done } = await ports.records.transact([
+      ...changeStatements(before, { to: "failed", reason }),
+      // A node that claims it at this moment goes first.
+      ...(jobId === undefined ? [] : [{ ...cancelQueued(jobId), mustReturn: 1 }]),
+    ]);
+    if (!done) continue;
+    expired++;
+    ports.signals.eventsAdded(before.id);
+  }
+  return expired;
+}

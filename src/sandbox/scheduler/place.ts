@@ -1,0 +1,163 @@
+import { NOW, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
+import { textOf, type JobOwner } from "../../fabric/job.ts";
+import type { PreparedJobs } from "../../fabric/enqueue.ts";
+import { SANDBOX_JOB_KIND, type SandboxJobPayload } from "../node/control-port.ts";
+import type { SandboxSpec, VolumeMount } from "../spec.ts";
+import type { SandboxPorts } from "./ports.ts";
+import { invalidField } from "./refusals.ts";
+import { IS_SILENT, nodesWithRoom, pickNode, roomGuard, type Need, type NodeRoom } from "./room.ts";
+import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+import { cancelQueued } from "./unheld.ts";
+
+/** Where a sandbox is to be, as statements of the transaction that says so. */
+export type Placement = { node: NodeRoom; job: PreparedJobs; jobId: string; statements: Statement[] };
+
+const AT_ONCE = 200;
+/** The job is the control plane's own: it carries nothing but an id, and needs no right of the tenant. */
+const OWNER: JobOwner = { subject: "engine", kind: "internal", role: "admin", databases: undefined };
+/** A persistent sandbox waits for its node, however often that is lost. */
+const EVER_AGAIN = 1_000_000_000;
+
+/**
+ * A place for a sandbox, on the one of the nodes that has the most room; undefined where none has enough. The statements
+ * come after the one that puts the sandbox on the node, and do not return what they must when another was faster.
+ */
+export function planPlacement(
+  ports: Pick<SandboxPorts, "fabric">,
+  nodes: readonly NodeRoom[],
+  { id, tenant, spec, volumes }: { id: string; tenant: string; spec: SandboxSpec; volumes: KnownVolumes },
+): Placement | undefined {
+  const node = pickNode(nodes, needOf(spec, volumes));
+  if (node === undefined) return undefined;
+  const payload: SandboxJobPayload = { sandbox_id: id };
+  const maxAttempts = spec.persistence === "persistent" ? EVER_AGAIN : 1;
+  const request = { kind: SANDBOX_JOB_KIND, payload, workerId: node.id, maxAttempts };
+  const job = ports.fabric.prepare([request], OWNER);
+  const [jobId] = job.ids;
+  if (jobId === undefined) throw new Error("a job without an id");
+  const statements = [...volumeStatements(tenant, node.id, spec.volumes), roomGuard(node.id, node.capacity)];
+  return { node, job, jobId, statements: [...statements, job.statement] };
+}
+
+/** Volumes that are there, by name: where, and their sizes. */
+export type KnownVolumes = ReadonlyMap<string, string>;
+
+/** Rejects with `config_validation_error` when they lie on several nodes. */
+export async function knownVolumes(
+  records: RecordStore,
+  tenant: string,
+  volumes: readonly VolumeMount[],
+): Promise<KnownVolumes> {
+  if (volumes.length === 0) return new Map();
+  const rows = await records.rows(
+    `SELECT name, node_id FROM sandbox_volumes WHERE tenant = ? AND name IN (${volumes.map(() => "?").join(", ")})`,
+    [tenant, ...volumes.map(({ name }) => name)],
+  );
+  const known = new Map(rows.map((row) => [textOf(row, "name"), textOf(row, "node_id")]));
+  if (new Set(known.values()).size > 1) {
+    throw invalidField("volumes", `${[...known.keys()].toSorted().join(", ")} do not lie on the same node`);
+  }
+  return known;
+}
+
+function needOf({ limits, image, volumes }: SandboxSpec, known: KnownVolumes): Need {
+  const isNew = volumes.filter(({ name }) => !known.has(name));
+  const { cpuMillis, memoryMb, diskMb } = takenBy(limits);
+  const volumesMb = isNew.reduce((sum, { sizeMb }) => sum + sizeMb, 0);
+  const [nodeId] = known.values();
+  return { cpuMillis, memoryMb, diskMb: diskMb + volumesMb, image, nodeId };
+}
+
+/** What goes into the columns of a sandbox. */
+export function takenBy({ cpuCores, memoryMb, diskMb }: SandboxSpec["limits"]) {
+  return { cpuMillis: Math.ceil(cpuCores * 1_000), memoryMb, diskMb };
+}
+
+/** New ones are on the node from here on; those that are there must be. */
+function volumeStatements(tenant: string, nodeId: string, volumes: readonly VolumeMount[]): Statement[] {
+  if (volumes.length === 0) return [];
+  const rows = volumes.map(({ name, sizeMb }): RecordValue[] => [tenant, name, nodeId, sizeMb, NOW]);
+  return [
+    {
+      sql:
+        "INSERT INTO sandbox_volumes (tenant, name, node_id, size_mb, created_at_ms) VALUES " +
+        `${rows.map(() => "(?, ?, ?, ?, ?)").join(", ")} ON CONFLICT DO NOTHING`,
+      values: rows.flat(),
+    },
+    {
+      sql:
+        "SELECT name FROM sandbox_volumes WHERE tenant = ? AND node_id = ? " +
+        `AND name IN (${volumes.map(() => "?").join(", ")})`,
+      values: [tenant, nodeId, ...volumes.map(({ name }) => name)],
+      mustReturn: volumes.length,
+    },
+  ];
+}
+
+/** Gives sandboxes that wait to nodes that have room by now, the oldest first. Returns how many found a place. */
+export async function placeWaiting(ports: SandboxPorts): Promise<number> {
+  await takeBackUnclaimed(ports);
+  const rows = await ports.records.rows(
+    `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE node_id IS NULL AND state = 'pending' ` +
+      "ORDER BY created_at_ms LIMIT ?",
+    [AT_ONCE],
+  );
+  if (rows.length === 0) return 0;
+  const nodes = await nodesWithRoom(ports.records);
+  let placed = 0;
+  for (const row of rows) if (nodes.length > 0 && (await place(ports, nodes, toSandbox(row)))) placed++;
+  return placed;
+}
+
+async function place(ports: SandboxPorts, nodes: readonly NodeRoom[], sandbox: Sandbox): Promise<boolean> {
+  const { id, tenant, spec } = sandbox;
+  const volumes = await knownVolumes(ports.records, tenant, spec.volumes).catch(() => undefined);
+  // Its volumes came to lie apart while it waited: it has no place, and fails when its time is over.
+  if (volumes === undefined) return false;
+  const placement = planPlacement(ports, nodes, { id, tenant, spec, volumes });
+  if (placement === undefined) return false;
+  const { node, job, jobId, statements } = placement;
+  const update: Statement = {
+    sql:
+      "UPDATE sandboxes SET node_id = ?, job_id = ? " +
+      "WHERE id = ? AND node_id IS NULL AND state = 'pending' AND deleted_at_ms IS NULL RETURNING id",
+    values: [node.id, jobId, id],
+    mustReturn: 1,
+  };
+  const { done } = await ports.records.transact([update, ...statements]);
+  if (!done) return false;
+  job.stored();
+  take(node, spec);
+  return true;
+}
+
+function take(node: NodeRoom, { limits }: SandboxSpec): void {
+  const { cpuMillis, memoryMb, diskMb } = takenBy(limits);
+  node.taken.cpuMillis += cpuMillis;
+  node.taken.memoryMb += memoryMb;
+  node.taken.diskMb += diskMb;
+  node.taken.sandboxes++;
+}
+
+/** Sandboxes whose node fell silent before it began with them may go to another. */
+async function takeBackUnclaimed({ records }: SandboxPorts): Promise<void> {
+  const rows = await records.rows(
+    "SELECT id, job_id FROM sandboxes WHERE state = 'pending' AND node_id IS NOT NULL AND recorded_fence = 0 " +
+      "AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = sandboxes.job_id AND jobs.status = 'queued') " +
+      `AND EXISTS (SELECT 1 FROM sandbox_nodes WHERE sandbox_nodes.id = sandboxes.node_id AND ${IS_SILENT.sql}) LIMIT ?`,
+    [IS_SILENT.value, AT_ONCE],
+  );
+  for (const row of rows) {
+    const [id, jobId] = [textOf(row, "id"), textOf(row, "job_id")];
+    await records.transact([
+      { ...cancelQueued(jobId), mustReturn: 1 },
+      {
+        sql:
+          "UPDATE sandboxes SET node_id = NULL, job_id = NULL " +
+          "WHERE id = ? AND job_id = ? AND state = 'pending' AND recorded_fence = 0 RETURNING id",
+        values: [id, jobId],
+        mustReturn: 1,
+      },
+    ]);
+  }
+}

@@ -1,0 +1,17 @@
+import type { AuditLog } from "../../auth/audit.ts";
+import type { RecordStore } from "../../catalog/records.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Fabric } from "../../fabric/fabric.ts";
+import type { SandboxSignals } from "./signals.ts";
+
+/** What the verbs of sandboxes work with. */
+export type SandboxPorts = {
+  records: RecordStore;
+  signals: SandboxSignals;
+  fabric: Pick<Fabric, "prepare">;
+  audit: AuditLog;
+  newId: IdSource;
+};
+
+/** Others may change the same sandbox at the same time: a verb that meets them begins again so often. */
+export const ATTEMPTS = 20;

@@ -1,0 +1,77 @@
+import { EngineError } from "../../core/errors.ts";
+import type { Statement } from "../../catalog/records.ts";
+import type { Hold } from "../../fabric/job.ts";
+import { boundedJson, boundedText, leaseLost } from "../../fabric/refusals.ts";
+import type { NewSandboxEvent } from "../events/event.ts";
+import type { SandboxBatch, SandboxOrder } from "../node/control-port.ts";
+import { mayMove, SANDBOX_ACTIONS, type SandboxState } from "../states.ts";
+import { changeStatements, type Change, type StoredEvent } from "./change.ts";
+import { heldSandbox, holdGuard, orderOf, type HeldSandbox } from "./held.ts";
+import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
+import { invalidState, tooBusy } from "./refusals.ts";
+import { toSandbox } from "./sandbox.ts";
+
+/** What one report may bring. */
+export const BATCH_LIMITS = { events: 1_000, eventBytes: 64 * 1_024, reasonChars: 4_096 } as const;
+
+/** Writes what a node reports of a sandbox: see `ControlPort.record`. */
+export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
+  const events = batch.events.map(toStored);
+  if (events.length > BATCH_LIMITS.events) {
+    throw new EngineError("bad_request_body", `events: at most ${BATCH_LIMITS.events} are recorded at once`);
+  }
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const before = await heldSandbox(ports.records, hold);
+    if (before.recordedFence === hold.fence && batch.number <= before.recordedBatch) return orderOf(before);
+    const recorded = { fence: hold.fence, batch: batch.number };
+    const change: Change = { ...moveOf(before, batch), events, recorded, stats: batch.stats };
+    const removal = batch.removed === true ? [removalOf(before)] : [];
+    const outcome = await ports.records.transact([holdGuard(hold), ...changeStatements(before, change), ...removal]);
+    if (outcome.done) {
+      const [row] = outcome.rows[1] ?? [];
+      if (row === undefined) throw new Error("a report of a sandbox returned nothing");
+      tell(ports, before, change, batch);
+      return orderOf({ ...toSandbox(row), recordedFence: hold.fence, recordedBatch: batch.number });
+    }
+    if (outcome.failed === 0) throw leaseLost(hold);
+  }
+  throw tooBusy(hold.jobId);
+}
+
+function toStored({ type, atMs, data }: NewSandboxEvent): StoredEvent {
+  boundedJson(data, BATCH_LIMITS.eventBytes, "the data of an event");
+  return { type, at: atMs, data };
+}
+
+/** Throws `sandbox_invalid_state`. */
+function moveOf({ state, wanted }: HeldSandbox, batch: SandboxBatch): Pick<Change, "to" | "wanted" | "reason"> {
+  const { to, reason } = batch.state ?? {};
+  if (to === undefined || to === state) return {};
+  if (!mayMove(state, to, "node")) {
+    if (isOvertaken(state, to)) return {};
+    throw invalidState(state, `no node moves it to ${to}`);
+  }
+  const shown = reason === undefined ? undefined : boundedText(reason, BATCH_LIMITS.reasonChars);
+  // Its time is over, whatever was wanted before.
+  return { to, reason: shown, wanted: to === "stopping" ? "stopped" : wanted };
+}
+
+/** Whether the node could have written the state before a client's wish led to the one that is. */
+function isOvertaken(state: SandboxState, to: SandboxState): boolean {
+  return Object.values(SANDBOX_ACTIONS).some((action) => {
+    const from: readonly SandboxState[] = action.from;
+    return action.to === state && from.some((before) => before === to || mayMove(before, to, "node"));
+  });
+}
+
+/** Throws `sandbox_invalid_state` for one that nobody deleted. */
+function removalOf({ id, state }: HeldSandbox): Statement {
+  if (state !== "deleting") throw invalidState(state, "nobody deleted it");
+  return { sql: "DELETE FROM sandboxes WHERE id = ?", values: [id] };
+}
+
+function tell({ signals }: SandboxPorts, { id }: HeldSandbox, { to, events = [] }: Change, batch: SandboxBatch): void {
+  if (to !== undefined || events.length > 0 || batch.removed === true) signals.eventsAdded(id);
+  const freesRoom = to === "paused" || to === "stopped" || to === "failed" || batch.removed === true;
+  if (freesRoom) signals.roomFreed();
+}

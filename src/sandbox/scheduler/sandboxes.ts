@@ -1,0 +1,144 @@
+import type { AuditLog } from "../../auth/audit.ts";
+import type { RecordStore } from "../../catalog/records.ts";
+import type { Signals } from "../../catalog/signals.ts";
+import type { Clock } from "../../core/clock.ts";
+import { Semaphore } from "../../core/concurrency.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Log } from "../../core/log.ts";
+import type { Fabric } from "../../fabric/fabric.ts";
+import type { Hold } from "../../fabric/job.ts";
+import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../node/control-port.ts";
+import { act, type Asked } from "./act.ts";
+import { CreateRate } from "./create-rate.ts";
+import { createSandbox, type NewSandbox } from "./create.ts";
+import { getSandbox, listSandboxes, type Asker, type SandboxFilter } from "./find.ts";
+import { order } from "./held.ts";
+import { expirePending, settleLost } from "./lost.ts";
+import { forgetNodes, reportNode } from "./nodes.ts";
+import { placeWaiting } from "./place.ts";
+import type { SandboxPorts } from "./ports.ts";
+import { record } from "./record.ts";
+import { hasLiveNode } from "./room.ts";
+import type { Sandbox } from "./sandbox.ts";
+import { settled, type Wait } from "./settled.ts";
+import { SandboxSignals } from "./signals.ts";
+
+export type SandboxesOptions = {
+  records: RecordStore;
+  signals: Signals;
+  fabric: Pick<Fabric, "prepare">;
+  audit: AuditLog;
+  clock: Clock;
+  newId: IdSource;
+  log: Log;
+  limits: SandboxLimits;
+};
+
+export type SandboxLimits = {
+  /** Sandboxes that a tenant has at once. */
+  maxPerTenant: number;
+  /** How fast a tenant creates them, in each process. */
+  createsPerMinute: number;
+  createBurst: number;
+  /** How long a new one waits for a node. */
+  pendingTimeoutMs: number;
+};
+
+/**
+ * Sandboxes as the control plane has them: records, which clients change by their wishes and nodes by what they observe
+ * (`states.ts` says who may write what). It runs nothing itself.
+ *
+ * - A new sandbox gets a node and a job in the transaction that stores it, where a node has room; `place` does so later
+ *   otherwise. The job is for that node alone. The node holds it for as long as it has the sandbox, so one lease says
+ *   who may write, and its end says that the node is lost.
+ * - What a node writes carries the hold of the job, and is written together with a check of it: one that was lost
+ *   changes nothing any more, however late its reports come. A report that comes twice is taken once.
+ * - Every change of state is an event in the same transaction. Events of a sandbox are numbered without gaps.
+ * - What is on a node never passes its capacity: the transaction that puts something there also adds it up. Room is
+ *   looked for by one request at a time in each process; those of other processes meet in the database.
+ * - Signals make it quick and are never needed: nodes look at their orders, the duties at what waits, now and then.
+ *
+ * One file per verb. This class holds them together for one process; all processes with the catalog have one.
+ */
+export class Sandboxes {
+  readonly signals: SandboxSignals;
+  readonly #ports: SandboxPorts;
+  readonly #clock: Clock;
+  readonly #limits: SandboxLimits;
+  readonly #rate: CreateRate;
+  readonly #placing = new Semaphore(1);
+
+  constructor({ signals, clock, log, limits, ...rest }: SandboxesOptions) {
+    this.signals = new SandboxSignals({ signals, log });
+    this.#ports = { ...rest, signals: this.signals };
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#rate = new CreateRate({ clock, perMinute: limits.createsPerMinute, burst: limits.createBurst });
+  }
+
+  /** See `createSandbox`. Rejects with `rate_limited` for a tenant that is too fast, too. */
+  async create(asked: NewSandbox): Promise<Sandbox> {
+    this.#rate.take(asked.owner.subject);
+    return await this.#placing.run(() => createSandbox(this.#ports, asked, this.#limits.maxPerTenant));
+  }
+
+  /** The sandbox, for its tenant and for admins. Rejects with `sandbox_not_found`. */
+  get(id: string, asker: Asker): Promise<Sandbox> {
+    return getSandbox(this.#ports.records, id, asker);
+  }
+
+  list(filter: SandboxFilter, asker: Asker): Promise<Sandbox[]> {
+    return listSandboxes(this.#ports.records, filter, asker);
+  }
+
+  /** See `act.ts`. */
+  act(id: string, asked: Asked): Promise<Sandbox> {
+    return act(this.#ports, id, asked);
+  }
+
+  /** See `settled.ts`. */
+  settled(sandbox: Sandbox, wait: Wait): Promise<Sandbox> {
+    return settled({ ...this.#ports, clock: this.#clock }, sandbox, wait);
+  }
+
+  /** See `ControlPort.order`. */
+  order(hold: Hold): Promise<SandboxOrder> {
+    return order(this.#ports, hold);
+  }
+
+  /** See `ControlPort.record`. */
+  record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
+    return record(this.#ports, hold, batch);
+  }
+
+  /** See `ControlPort.report`. */
+  report(nodeId: string, node: NodeReport): Promise<Omit<NodeAnswer, "gateways">> {
+    return reportNode(this.#ports, nodeId, node);
+  }
+
+  /** Whether there is any sandbox, deleted ones that a node has yet to put away among them. */
+  async hasAny(): Promise<boolean> {
+    return (await this.#ports.records.rows("SELECT 1 AS one FROM sandboxes LIMIT 1")).length > 0;
+  }
+
+  /** Whether there is a node that could run sandboxes. */
+  hasLiveNode(): Promise<boolean> {
+    return hasLiveNode(this.#ports.records);
+  }
+
+  /** Gives those that wait to nodes. Returns how many found a place. */
+  place(): Promise<number> {
+    return this.#placing.run(() => placeWaiting(this.#ports));
+  }
+
+  /** Settles those whose node is lost, and those for which none had room in time. Returns how many it changed. */
+  async settle(): Promise<number> {
+    const lost = await settleLost(this.#ports);
+    return lost + (await expirePending(this.#ports, this.#limits.pendingTimeoutMs));
+  }
+
+  /** Forgets nodes that are gone for good. */
+  forgetNodes(): Promise<void> {
+    return forgetNodes(this.#ports);
+  }
+}

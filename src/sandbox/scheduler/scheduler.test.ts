@@ -1,0 +1,14 @@
+import { ManualClock } from "../../core/clock.ts";
+import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
+import type { OpenedCatalog } from "../../catalog/contract.ts";
+import { sandboxesContract } from "./contract.ts";
+import { sandboxReportsContract } from "./contract-reports.ts";
+
+sandboxesContract("sqlite", open);
+sandboxReportsContract("sqlite", open);
+
+async function open(): Promise<OpenedCatalog> {
+  const clock = new ManualClock();
+  const { catalog } = openMemoryCatalog(clock);
+  return { catalog, clock, close: () => catalog.close() };
+}

@@ -1,0 +1,58 @@
+import type { Signals } from "../../catalog/signals.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Log } from "../../core/log.ts";
+
+const ORDERS = "sandbox_orders";
+const EVENTS = "sandbox_events";
+const ROOM = "sandbox_room";
+
+/**
+ * What processes tell each other about sandboxes. Some signals are missed: whoever listens also looks now and then, and
+ * when `sandboxId` is undefined, for then some may have been.
+ */
+export class SandboxSignals {
+  readonly #signals: Signals;
+  readonly #log: Log;
+
+  constructor({ signals, log }: { signals: Signals; log: Log }) {
+    this.#signals = signals;
+    this.#log = log;
+  }
+
+  /** What is to become of a sandbox has changed: for the node that has it. */
+  orderChanged(sandboxId: string, nodeId: string): void {
+    this.#send(ORDERS, `${sandboxId} ${nodeId}`);
+  }
+
+  /** The log of a sandbox has grown. */
+  eventsAdded(sandboxId: string): void {
+    this.#send(EVENTS, sandboxId);
+  }
+
+  /** Sandboxes that wait for a node may find room. */
+  roomFreed(): void {
+    this.#send(ROOM, "");
+  }
+
+  onOrder(listener: (sandboxId: string | undefined, nodeId: string | undefined) => void): () => void {
+    return this.#signals.listen(ORDERS, (payload) => {
+      const [sandboxId, nodeId] = payload?.split(" ") ?? [];
+      listener(sandboxId, nodeId);
+    });
+  }
+
+  onEvents(listener: (sandboxId: string | undefined) => void): () => void {
+    return this.#signals.listen(EVENTS, listener);
+  }
+
+  onRoom(listener: () => void): () => void {
+    return this.#signals.listen(ROOM, () => listener());
+  }
+
+  #send(topic: string, payload: string): void {
+    // Nobody waits for it: who is not told looks for itself a little later.
+    this.#signals.send(topic, payload).catch((error: unknown) => {
+      this.#log.debug({ topic, reason: messageOf(error) }, "others were not told about a sandbox");
+    });
+  }
+}
