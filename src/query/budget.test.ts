@@ -75,8 +75,8 @@ describe("wall clock", () => {
     const error = await failureOf(run(ENDLESS, { wallMs: 300 }));
     const tookMs = performance.now() - startedMs;
     expect(tookMs).toBeGreaterThan(295);
-    // 50 ms are promised; a busy test machine is later.
-    expect(tookMs).toBeLessThan(600);
+    // 50 ms are promised; a busy test machine may be far later, and the query would never end by itself.
+    expect(tookMs).toBeLessThan(5_000);
     expect(error).toMatchObject({
       code: "budget_exceeded",
       details: {
@@ -214,7 +214,7 @@ describe("a client that leaves", () => {
 });
 
 describe("small queries beside large ones", () => {
-  test("always find a process, however many large ones there are; those run in turn", { timeout: 90_000 }, async () => {
+  test("always find a process, however many large ones there are; those run in turn", async () => {
     harness = createQueryHarness({
       pool: { children: 2, maxChildren: 3, keepSpareMs: 500 },
       service: { largeAfterMs: 200 },
@@ -240,9 +240,8 @@ describe("small queries beside large ones", () => {
     const first = failureOf(run(ENDLESS, {}, client.signal));
     await delay(150);
     const second = run("SELECT count(*) AS n FROM range(10_000) a, range(20_000) b WHERE (a.range + b.range) % 7 = 3");
-    await delay(500);
     // Killed in the middle, it waits for the first.
-    expect(harness.pool.pids().filter((pid) => pids.includes(pid))).toHaveLength(1);
+    await expect.poll(() => harness.pool.pids().filter((pid) => pids.includes(pid))).toHaveLength(1);
     client.abort();
     await first;
     expect(await second).toBe('{"n":28571429}\n');

@@ -109,7 +109,7 @@ describe("budgets", () => {
     harness.pool.release(await harness.pool.lease(new AbortController().signal));
     const startedMs = performance.now();
     const error = await failureOf(harness.text(ENDLESS));
-    expect(performance.now() - startedMs).toBeLessThan(1_500);
+    expect(performance.now() - startedMs).toBeLessThan(6_000);
     expect(error).toMatchObject({
       code: "budget_exceeded",
       status: 429,

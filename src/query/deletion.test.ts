@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Catalog, NewExtent, TableRecord } from "../catalog/catalog.ts";
-import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
 import { systemRandom } from "../core/random.ts";
@@ -45,8 +45,7 @@ async function openWorld(
   { isLocal = true, ...service }: Partial<QueryServiceOptions> & { isLocal?: boolean } = {},
 ): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "engine-query-deletion-"));
-  const path = join(folder, "catalog.db");
-  const catalog = await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" });
+  const { catalog } = openMemoryCatalog(systemClock);
   const store = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
   const { table } = await catalog.createTable({ database: "default", name: "t", columns: COLUMNS });
   const harness = createQueryHarness({

@@ -146,10 +146,9 @@ describe("extents", () => {
       fetcher.fetch([tableOf(extents)], { signal: stop.signal, budget: new ReadBudget(Infinity) }),
     );
     await delay(50);
-    const startedMs = performance.now();
     stop.abort(new Error("left"));
+    // While the store still holds all of them.
     expect((await fetching).message).toBe("left");
-    expect(performance.now() - startedMs).toBeLessThan(100);
     expect(store.aborted).toHaveLength(16);
     open();
     await expect.poll(() => readdirSync(join(folder, "cache"))).toEqual([]);

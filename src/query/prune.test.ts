@@ -195,7 +195,7 @@ beforeAll(async () => {
     await harness.addTable("default", "t", COLUMNS, T);
     await harness.addTable("default", "u", COLUMNS, U);
   }
-}, 60_000);
+});
 
 afterAll(async () => {
   await pruned.close();

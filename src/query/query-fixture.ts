@@ -67,6 +67,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
   const pool = createChildPool({ children: 1, memoryBytes, log, clock: systemClock, tempDir, ...options.pool });
   const service = createQueryService({
     catalog: fake as unknown as Catalog,
+    records: { rows: () => Promise.resolve([]) },
     store: fakeStore(fake, options.local ?? true),
     pool,
     clock: systemClock,

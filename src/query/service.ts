@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import type { RecordStore } from "../catalog/records.ts";
 import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
@@ -27,6 +28,8 @@ import { Watchdog } from "./watchdog.ts";
 /** Runs queries in the processes of the pool, over tables of the catalog and extents of the store. */
 export type QueryServiceOptions = {
   catalog: Catalog;
+  /** For what `system.` has of records. */
+  records: Pick<RecordStore, "rows">;
   store: ObjectStore;
   /** Closed together with the service. */
   pool: ChildPool;
@@ -249,11 +252,12 @@ class Queries {
         trace.enter("fetch");
         fetched = await this.#fetcher.fetch(plan.tables, { signal: stop, budget });
         trace.add({ bytesRead: budget.usedBytes, cacheHits: fetched.cacheHits });
-        const { catalog } = this.#options;
+        const { catalog, records } = this.#options;
         // Of which database a staged write is only its bytes say: who may not see all sees none.
         const listStaged = request.caller.databases === undefined ? this.#options.listStaged : none;
         const target = { database, head: plan.head, folder: child.folder, signal: stop };
-        system = await writeSystemTables(needs.system, { catalog, listStaged, queryLog: this.#queryLog, ...target });
+        const own = { records, caller: request.caller, queryLog: this.#queryLog };
+        system = await writeSystemTables(needs.system, { catalog, listStaged, ...own, ...target });
       } catch (error) {
         // The child forgets the query and stays good for the next one.
         if (child.alive) await child.ask({ kind: "drop" });

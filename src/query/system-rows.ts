@@ -3,8 +3,12 @@ import { join } from "node:path";
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import { formatColumnType } from "../format/types.ts";
+import type { RecordStore } from "../catalog/records.ts";
+import { roleIncludes, type Caller } from "../auth/caller.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
+import { sandboxEventRows } from "./system-sandbox-events.ts";
 import { ExtentPages } from "./system-extents.ts";
+import { nsOfMs, type SystemRow, type SystemValue } from "./system-values.ts";
 import { NULL_MARK, SYSTEM_TABLES, type SystemTableFile, type SystemTableName } from "./system-tables.ts";
 
 /**
@@ -24,6 +28,9 @@ export type StagedWrite = {
 /** Writes the rows of system tables for one query: what is its own database's, and what is everybody's. */
 export type SystemRowsContext = {
   catalog: Catalog;
+  records: Pick<RecordStore, "rows">;
+  /** Who asks. */
+  caller: Pick<Caller, "subject" | "role">;
   queryLog: QueryLog;
   /** Lists staged writes, damaged ones first. */
   listStaged: () => AsyncIterable<StagedWrite>;
@@ -60,9 +67,6 @@ export async function writeSystemTables(
   }
 }
 
-type Value = string | number | bigint | undefined;
-type Row = Readonly<Record<string, Value>>;
-
 async function writeRows(name: SystemTableName, path: string, context: SystemRowsContext): Promise<void> {
   const columns = SYSTEM_TABLES[name].map((column) => column.name);
   const file = await open(path, "w");
@@ -90,21 +94,18 @@ function tooLong(name: SystemTableName): EngineError {
   return new EngineError("invalid_query", `system.${name} has more than ${MAX_ROWS} rows in this database`);
 }
 
-function lineOf(columns: readonly string[], row: Row): string {
+function lineOf(columns: readonly string[], row: SystemRow): string {
   return `${columns.map((name) => fieldOf(row[name])).join(",")}\n`;
 }
 
 /** DuckDB's CSV reader takes a NUL for the end of the text. */
-function fieldOf(value: Value): string {
+function fieldOf(value: SystemValue): string {
   if (value === undefined) return NULL_MARK;
   if (typeof value !== "string") return String(value);
   return `"${value.toWellFormed().replaceAll("\0", "\uFFFD").replaceAll('"', '""')}"`;
 }
 
-const NS_PER_MS = 1_000_000n;
-const nsOfMs = (ms: number): bigint => BigInt(Math.trunc(ms)) * NS_PER_MS;
-
-const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => AsyncGenerator<Row>>> = {
+const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => AsyncGenerator<SystemRow>>> = {
   tables: async function* ({ catalog, database }) {
     for (const table of await catalog.tables(database)) {
       const { rows, extents, sizeBytes } = await catalog.tableStats(table.id);
@@ -139,6 +140,8 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
       if (id >= oldest.id) yield { id, committed_at: nsOfMs(committedAtMs) };
     }
   },
+  sandbox_events: ({ records, caller }) =>
+    sandboxEventRows(records, roleIncludes(caller.role, "admin") ? undefined : caller.subject),
   queries: async function* ({ queryLog, database }) {
     for (const record of queryLog.of(database).slice()) yield queryRow(record);
   },
@@ -157,12 +160,12 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
   },
 };
 
-function stagedRow({ state, node, id, key, sizeBytes, stagedAtMs, reason }: StagedWrite): Row {
+function stagedRow({ state, node, id, key, sizeBytes, stagedAtMs, reason }: StagedWrite): SystemRow {
   const staged = { state, node, id, key, size_bytes: sizeBytes, staged_at: nsOfMs(stagedAtMs) };
   return { ...staged, reason: reason?.slice(0, MAX_REASON_CHARS) };
 }
 
-function extentRow(table: TableRecord, extent: ExtentRecord): Row {
+function extentRow(table: TableRecord, extent: ExtentRecord): SystemRow {
   return {
     table_name: table.name,
     id: extent.id,
@@ -177,7 +180,7 @@ function extentRow(table: TableRecord, extent: ExtentRecord): Row {
   };
 }
 
-function queryRow(record: QueryRecord): Row {
+function queryRow(record: QueryRecord): SystemRow {
   const { extentsTotal, extentsRead, stagesMs } = record;
   const pruned = extentsTotal === undefined || extentsRead === undefined ? undefined : extentsTotal - extentsRead;
   const stages: readonly QueryStage[] = ["queue", "parse", "plan", "fetch", "scan", "stream"];

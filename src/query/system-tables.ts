@@ -14,6 +14,7 @@ import { quoteIdentifier, quoteText } from "../io/duckdb/duckdb.ts";
  * | extents | extent that is alive at the head |
  * | snapshots | snapshot, the newest `MAX_SNAPSHOTS` of those that can still be read; numbers are the whole catalog's |
  * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
+ * | sandbox_events | event of a sandbox, of any database: of the caller's own sandboxes, for admins of all |
  * | staged | staged write that is not committed, of all databases: the first `MAX_STAGED` that the store lists |
  *
  * A query process never reaches the catalog: the server writes the rows of the tables that a query names as CSV into
@@ -66,6 +67,16 @@ export const SYSTEM_TABLES = {
     // Why it was set aside; NULL while it is pending.
     ...texts("reason"),
   ],
+  sandbox_events: [
+    ...times("at"),
+    ...texts("sandbox_id"),
+    // Its number among the events of the sandbox.
+    ...longs("seq"),
+    // Whose sandbox it is.
+    ...texts("tenant", "event_type", "session_id"),
+    // A JSON object.
+    ...texts("data"),
+  ],
 } as const satisfies Record<string, readonly ColumnSpec[]>;
 
 export type SystemTableName = keyof typeof SYSTEM_TABLES;
@@ -84,8 +95,8 @@ export function systemTableNamed(name: string): SystemTableName | undefined {
 /** What stands for NULL in a file; text is always quoted, and never is this. */
 export const NULL_MARK = "\\N";
 
-/** Well above the longest line, which has the text of a query. */
-const MAX_LINE_BYTES = 64 * 1024;
+/** Well above the longest line, which has the text of a query, or the data of an event. */
+const MAX_LINE_BYTES = 256 * 1024;
 
 const CSV_OPTIONS = Object.entries({
   auto_detect: "false",

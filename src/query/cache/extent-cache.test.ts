@@ -68,10 +68,9 @@ describe("an extent", () => {
     const stop = new AbortController();
     const first = kit.cache.acquire(extent, kit.want({ signal: stop.signal }));
     const second = kit.cache.acquire(extent, kit.want());
-    const startedMs = performance.now();
     stop.abort(new Error("left"));
+    // While the store still holds it.
     await expect(first).rejects.toThrow("left");
-    expect(performance.now() - startedMs).toBeLessThan(100);
     expect(kit.store.aborted).toEqual([]);
     open();
     expect(readFileSync((await second).path)).toHaveLength(10 * KIB);

@@ -62,7 +62,7 @@ beforeAll(async () => {
   connection = await duckdb.connect(await duckdb.open(":memory:"));
   // With more, the rows come in another order each time.
   await duckdb.query(connection, "SET threads = 1");
-}, 60_000);
+});
 
 beforeEach(async () => {
   kit = await openCacheKit();
