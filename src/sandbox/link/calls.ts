@@ -29,10 +29,10 @@ export type NodeCallHandler = (call: NodeCall) => Promise<NodeReply>;
  * | `exec` | `ExecParams` | its input (with `stdin: true`) | `{exec_id}` | lines of JSON: `ExecEvent` |
  * | `exec.attach` | `{exec_id, stdout, stderr}` (bytes had) | | `{exec_id}` | as `exec` |
  * | `exec.kill` | `{exec_id, signal}` | | `{}` | |
- * | `shell` | `{argv?, cwd?, env?, columns, rows}` | frames: see `shell-frames.ts` | `{exec_id}` | frames |
- * | `files.list` | `{path}` | | `{entries: FileEntry[]}` | |
+ * | `shell` | `{exec_id, argv?, cwd?, env?, columns, rows}` | frames: see `shell-frames.ts` | `{exec_id}` | frames |
+ * | `files.list` | `{path, after?}` (a name) | | `{entries: FileEntry[], more}` | |
  * | `files.stat` | `{path}` | | `FileEntry & {etag}` | |
- * | `files.get` | `{path, start?, end?}` (end inclusive) | | `FileEntry & {etag, start, end}` | the bytes |
+ * | `files.get` | `{path, start?, end?}` (end inclusive; start below 0: the last so many) | | `FileEntry & {etag, start, end}` | the bytes |
  * | `files.put` | `{path, mode?, if_match?, if_none_match?, size?}` | the bytes | `FileEntry & {etag, created}` | |
  * | `files.delete` | `{path, recursive, if_match?}` | | `{}` | |
  * | `stats` | `{}` | | the fields of the specification | |
@@ -73,6 +73,7 @@ export type ExecEvent =
   | { type: "skipped"; stream: "stdout" | "stderr"; bytes: number }
   | { type: "exit"; exit_code: number | null; signal: string | null; timed_out: boolean };
 
+/** `path` as `sandbox/files/paths.ts` has it: bytes that are no UTF-8 are lone surrogates. `mode`: permission bits. */
 export type FileEntry = { path: string; size: number; is_dir: boolean; mode: number; modified_at: string };
 
 /** The control plane's side: calls to any node that is connected to this process, or is in it. */
