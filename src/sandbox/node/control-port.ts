@@ -13,11 +13,15 @@ export interface ControlPort {
   readonly nodeId: string;
   /** Says what this node is and has, every few seconds. */
   report(node: NodeReport): Promise<NodeAnswer>;
-  /** What is to become of a sandbox. */
+  /**
+   * What is to become of a sandbox. A holder asks it before it records anything: where the hold is a new one, what the
+   * one before had is settled here as lost. Rejects with `sandbox_not_found` when its record is gone.
+   */
   order(hold: Hold): Promise<SandboxOrder>;
   /**
    * Writes what happened, all or nothing, and returns the order as it is then. Batches of one hold are numbered from 1;
-   * one that is sent again, for its answer was lost, is not written twice.
+   * one that is sent again, for its answer was lost, is not written twice. A state that a client's wish has overtaken
+   * meanwhile is left out (the order says what is); one that no node may write rejects with `sandbox_invalid_state`.
    */
   record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder>;
   /** Calls the listener with the id of a sandbox of this node whose order changed; some may be missed. */
@@ -32,6 +36,8 @@ export type NodeReport = {
   capacity: NodeCapacity;
   /** Another one after each start of the machine. */
   bootId: string;
+  /** Sandboxes of which only a disk is here: this node has no job for them. */
+  keeps?: readonly string[];
 };
 
 /** All that a node has for sandboxes, whether taken or not. */
@@ -42,6 +48,8 @@ export type NodeAnswer = {
   drain: boolean;
   /** Where the processes of the control plane are reached: the node keeps a connection to each. */
   gateways: readonly string[];
+  /** Those of `keeps` that are no more: their disks go. */
+  gone?: readonly string[];
 };
 
 export type SandboxOrder = {
@@ -52,6 +60,8 @@ export type SandboxOrder = {
   wanted: SandboxWant;
   /** Grows with every change of state or wish. */
   version: number;
+  /** Number of the newest batch of this hold that was taken, 0 before the first: the next one's is greater. */
+  recordedBatch: number;
 };
 
 export type SandboxBatch = {

@@ -1,0 +1,26 @@
+import type { Machine } from "../runtime/runtime.ts";
+import type { SandboxOrder } from "./control-port.ts";
+import type { TrafficOf } from "./figures.ts";
+
+/** What goes along with a machine in this process: its way out of the sandbox, and helpers for its files. */
+export interface Companions {
+  /** Certificate authorities, in PEM, that machines with a network are to trust beyond those of their image. */
+  readonly certificates: string | undefined;
+  /** What every command of the machine finds in its environment, beside what its owner says. */
+  environment(order: SandboxOrder): Record<string, string>;
+  /** The machine is up, made just now or taken up. */
+  began(machine: Machine, order: SandboxOrder): Promise<void>;
+  /** Nothing may hold on to the machine or its disk when this resolves. Repeatable. */
+  end(sandboxId: string): Promise<void>;
+  /** What the sandbox has received and sent since its machine began. */
+  traffic: TrafficOf;
+}
+
+/** Of machines that are alone. */
+export const NO_COMPANIONS: Companions = {
+  certificates: undefined,
+  environment: () => ({}),
+  began: () => Promise.resolve(),
+  end: () => Promise.resolve(),
+  traffic: () => ({ rxBytes: 0, txBytes: 0 }),
+};

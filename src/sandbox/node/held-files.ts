@@ -1,0 +1,102 @@
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { systemCodeOf } from "../../core/errors.ts";
+
+const heldSchema = z.object({
+  sandboxId: z.uuid(),
+  /** What was claimed; absent when only the disk is kept, until the job comes to this node again. */
+  job: z.object({ id: z.string(), holder: z.string(), fence: z.int(), leaseMs: z.int(), attempt: z.int() }).optional(),
+  /** Whether the disk stays when the machine is lost. */
+  keepsDisk: z.boolean(),
+  /** Whether the machine's provisioning scripts have ended: they are not run again on this disk. */
+  isProvisioned: z.boolean(),
+  /** When `timeout_secs` have passed, in ms since 1970. */
+  deadlineAtMs: z.int().optional(),
+});
+
+/** What a node knows of one of its sandboxes, for a later process of this node. */
+export type Held = z.infer<typeof heldSchema>;
+
+const SUFFIX = ".json";
+
+/** One small file for each sandbox, always whole. */
+export class HeldFiles {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** All of them; files that do not parse are left out, and what they were about is swept as unknown. */
+  async readAll(): Promise<Held[]> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const all: Held[] = [];
+    for (const name of await readdir(this.#folder)) {
+      const held = name.endsWith(SUFFIX) ? await readJson(join(this.#folder, name), heldSchema) : undefined;
+      if (held === undefined) await rm(join(this.#folder, name), { force: true });
+      else all.push(held);
+    }
+    return all;
+  }
+
+  read(sandboxId: string): Promise<Held | undefined> {
+    return readJson(this.#pathOf(sandboxId), heldSchema);
+  }
+
+  /** What is known of a disk that stays outlives the computer's crashes; of others nothing needs to. */
+  async write(held: Held): Promise<void> {
+    await writeJson(this.#pathOf(held.sandboxId), held, { isDurable: held.keepsDisk });
+  }
+
+  async remove(sandboxId: string): Promise<void> {
+    await rm(this.#pathOf(sandboxId), { force: true });
+  }
+
+  #pathOf(sandboxId: string): string {
+    return join(this.#folder, `${sandboxId}${SUFFIX}`);
+  }
+}
+
+/** What a node knows of one sandbox, in memory and in its file. */
+export class HeldSandbox {
+  readonly #files: HeldFiles;
+  #held: Held;
+
+  constructor(files: HeldFiles, held: Held) {
+    this.#files = files;
+    this.#held = held;
+  }
+
+  get now(): Held {
+    return this.#held;
+  }
+
+  async update(change: Partial<Omit<Held, "sandboxId">>): Promise<void> {
+    this.#held = { ...this.#held, ...change };
+    await this.#files.write(this.#held);
+  }
+}
+
+/** Undefined when there is no such file, or none of this shape. */
+export async function readJson<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  try {
+    return schema.safeParse(JSON.parse(await readFile(path, "utf8"))).data;
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT" || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** The file has either what it had or this, also when this process is killed; and when the computer is, if asked for. */
+export async function writeJson(path: string, value: unknown, { isDurable = true } = {}): Promise<void> {
+  const temporary = `${path}.new`;
+  const file = await open(temporary, "w", 0o600);
+  try {
+    await file.writeFile(JSON.stringify(value));
+    if (isDurable) await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}

@@ -1,0 +1,281 @@
+import { z } from "zod";
+import { sleep, type TimerHandle } from "../../core/clock.ts";
+import { untilAborted } from "../../core/concurrency.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
+import { JobFailure, type JobPort, type RunningJob } from "../../fabric/handler.ts";
+import { holdOf, type HeldJob } from "../../fabric/job.ts";
+import { isLeaseLost } from "../../fabric/refusals.ts";
+import { JobRunner } from "../../fabric/runner.ts";
+import { SANDBOX_JOB_KIND, type NodeReport } from "./control-port.ts";
+import { fence } from "./fence.ts";
+import type { Held } from "./held-files.ts";
+import { SandboxKeeper, type KeeperPorts } from "./keeper.ts";
+import { untilAnswered } from "./retry.ts";
+
+export type SandboxNodeOptions = KeeperPorts & {
+  jobs: JobPort;
+  /** What this node is, but for what changes. */
+  node: Omit<NodeReport, "images" | "keeps">;
+  /** Whether machines are prepared before the first sandbox comes. */
+  warmsAtOnce: boolean;
+  /** Where the processes of the control plane are reached, whenever that is said. */
+  onGateways?: (gateways: readonly string[]) => void;
+};
+
+const REPORT_EVERY_MS = 5_000;
+/** What is written when the node stops gets this long. */
+const FLUSH_MS = 2_000;
+/** And what is in the middle of something, this long: the next process takes it up from there. */
+const STOP_MS = 5_000;
+
+const payloadSchema = z.object({ sandbox_id: z.uuid() });
+
+/**
+ * A node that runs sandboxes. It holds the job of each for as long as it has the sandbox, and has a keeper for it
+ * (`keeper.ts`), which makes of the sandbox what is wanted.
+ *
+ * Machines do not need this process: each has a supervisor. When the process ends, however it does, its jobs stay leased
+ * and its machines go on; the next process with the same folder has the same name, renews the leases, and takes the
+ * machines up. What it may have no longer, because that took too long, it stops (`fence.ts`), and what no job explains it
+ * removes, before it takes anything new. Disks of persistent sandboxes stay until the control plane says that they are
+ * no more.
+ */
+export class SandboxNode {
+  readonly #options: SandboxNodeOptions;
+  readonly #runner: JobRunner;
+  readonly #keepers = new Map<string, SandboxKeeper>();
+  /** The keeper before must have ended before the next one of the same sandbox begins. */
+  readonly #ends = new Map<string, Promise<void>>();
+  /** Sandboxes of which only the disk is here. */
+  readonly #kept = new Set<string>();
+  readonly #stopping = new AbortController();
+  /** Resolves when all of the process before was taken up. */
+  readonly #started = Promise.withResolvers<void>();
+  /** Called when the keeper of a sandbox that is taken up is there. */
+  readonly #onKeeper = new Map<string, () => void>();
+  #reports: TimerHandle | undefined;
+  #isReporting = false;
+  #isUnheard = false;
+  #stopListening: (() => void) | undefined;
+
+  constructor(options: SandboxNodeOptions) {
+    this.#options = options;
+    const { jobs: port, node } = options;
+    this.#runner = new JobRunner({
+      ...options,
+      port,
+      handlers: [{ kind: SANDBOX_JOB_KIND, run: (job) => this.#run(job) }],
+      slots: node.capacity.sandboxes,
+    });
+  }
+
+  /** Sandboxes that this node has. */
+  get sandboxes(): number {
+    return this.#keepers.size;
+  }
+
+  /**
+   * Goes on where the process before was, then takes sandboxes until `stop`. Resolves when it takes them; rejects when
+   * the control plane does not take this node (`NodeRefused`), or what is left here cannot be cleared away.
+   */
+  async start(): Promise<void> {
+    const { clock, control, runtime, warmsAtOnce } = this.#options;
+    this.#stopListening = control.onOrder((sandboxId) => this.#keepers.get(sandboxId)?.wake());
+    this.#reports = clock.every(REPORT_EVERY_MS, () => void this.report());
+    try {
+      await this.report();
+      const held = await this.#options.files.readAll();
+      await this.#sweep(held);
+      await Promise.all(held.map((one) => this.#takeUp(one)));
+      if (this.#kept.size > 0) await this.report();
+    } finally {
+      this.#started.resolve();
+    }
+    if (warmsAtOnce) runtime.warm();
+  }
+
+  /** Takes sandboxes until `stop`. Rejects as `JobRunner.run` does. */
+  run(): Promise<void> {
+    return this.#runner.run();
+  }
+
+  /**
+   * The keeper of a sandbox that this node has, once it knows what of the sandbox is here. Rejects with `unavailable` for
+   * another one, and with the reason of the signal.
+   */
+  async keeperFor(sandboxId: string, signal: AbortSignal): Promise<SandboxKeeper> {
+    if (!this.#keepers.has(sandboxId)) await untilAborted(this.#started.promise, signal);
+    const keeper = this.#keepers.get(sandboxId);
+    if (keeper === undefined) throw new EngineError("unavailable", "the node does not have the sandbox");
+    await untilAborted(keeper.ready, signal);
+    return keeper;
+  }
+
+  /** Undefined for a sandbox that this node does not have. */
+  keeperOf(sandboxId: string): SandboxKeeper | undefined {
+    return this.#keepers.get(sandboxId);
+  }
+
+  /** Takes nothing more, and writes what has happened. Sandboxes go on. */
+  async drain(): Promise<void> {
+    this.#runner.close();
+    const flushed = Promise.allSettled([...this.#keepers.values()].map((keeper) => keeper.flush()));
+    await this.#within(FLUSH_MS, flushed);
+  }
+
+  /** Lets go of everything: machines run on, and their jobs stay leased to this node. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new EngineError("unavailable", "the node stops"));
+    this.#reports?.cancel();
+    this.#stopListening?.();
+    this.#runner.stop();
+    await this.#within(STOP_MS, Promise.all(this.#ends.values()));
+  }
+
+  /** Says what this node is and has. Never rejects. */
+  async report(): Promise<void> {
+    if (this.#isReporting) return;
+    this.#isReporting = true;
+    const { control, runtime, node, log, onGateways } = this.#options;
+    try {
+      const answer = await control.report({ ...node, images: runtime.images(), keeps: [...this.#kept] });
+      this.#isUnheard = false;
+      onGateways?.(answer.gateways);
+      for (const sandboxId of answer.gone ?? []) await this.#forget(sandboxId);
+    } catch (error) {
+      if (!this.#isUnheard && !this.#stopping.signal.aborted) {
+        log.warn({ reason: messageOf(error) }, "the control plane does not hear of this sandbox node; trying on");
+      }
+      this.#isUnheard = true;
+    } finally {
+      this.#isReporting = false;
+    }
+  }
+
+  async #within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
+    const waited = new AbortController();
+    await Promise.race([work, sleep(this.#options.clock, timeoutMs, waited.signal).catch(() => undefined)]);
+    waited.abort();
+  }
+
+  /**
+   * Ends machines of which nothing is known here. Their disks go when the control plane says that it does not know them
+   * either: this node's files may have been lost, and a disk is all that somebody has.
+   */
+  async #sweep(held: readonly Held[]): Promise<void> {
+    const { runtime, files, log } = this.#options;
+    const known = new Set(held.map(({ sandboxId }) => sandboxId));
+    for (const sandboxId of await runtime.list()) {
+      if (known.has(sandboxId)) continue;
+      log.warn({ sandboxId }, "ending what is left of a sandbox that this node knows nothing of");
+      try {
+        await (await runtime.adopt(sandboxId))?.stop();
+        await files.write({ sandboxId, keepsDisk: true, isProvisioned: true });
+        this.#kept.add(sandboxId);
+      } catch (error) {
+        log.error({ err: error, sandboxId }, "it could not be ended; the next start of the node tries again");
+      }
+    }
+  }
+
+  /** Goes on with a sandbox of the process before, or ends it if that took too long. */
+  async #takeUp(held: Held): Promise<void> {
+    const { jobs, clock, log } = this.#options;
+    const { sandboxId, job: heldJob } = held;
+    if (heldJob === undefined) {
+      this.#kept.add(sandboxId);
+      return;
+    }
+    const job: HeldJob = { ...heldJob, ...OF_EVERY_SANDBOX, payload: { sandbox_id: sandboxId } };
+    try {
+      let askedAtMs = clock.monotonicMs();
+      await untilAnswered("renewing the hold of a sandbox", { ...this.#options, signal: this.#stopping.signal }, () => {
+        askedAtMs = clock.monotonicMs();
+        return jobs.extend(holdOf(job), job.leaseMs);
+      });
+      const kept = new Promise<void>((resolve) => this.#onKeeper.set(sandboxId, resolve));
+      await Promise.race([kept, this.#runner.adopt(job, askedAtMs)]);
+      this.#onKeeper.delete(sandboxId);
+      log.info({ sandboxId, jobId: job.id }, "going on with a sandbox of the process before");
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      if (!isLeaseLost(error)) throw error;
+      await this.#fence(held);
+    }
+  }
+
+  /** Never rejects: a machine that could not be ended here ends with its lease. */
+  async #fence(held: Held): Promise<void> {
+    const { runtime, log } = this.#options;
+    const { sandboxId } = held;
+    try {
+      await fence(this.#options, held, await runtime.adopt(sandboxId));
+      await this.#noteKept(sandboxId);
+    } catch (error) {
+      log.error({ err: error, sandboxId }, "a sandbox could not be ended; the next start of the node tries again");
+    }
+  }
+
+  async #run(job: RunningJob): Promise<unknown> {
+    const { data } = payloadSchema.safeParse(job.payload);
+    if (data === undefined) throw new JobFailure({ error: "the payload names no sandbox" });
+    const sandboxId = data.sandbox_id;
+    const before = this.#ends.get(sandboxId);
+    const running = this.#keep(sandboxId, job, before);
+    const ended = running.catch(() => undefined);
+    this.#ends.set(sandboxId, ended);
+    try {
+      await running;
+    } finally {
+      if (this.#ends.get(sandboxId) === ended) this.#ends.delete(sandboxId);
+    }
+    return null;
+  }
+
+  async #keep(sandboxId: string, job: RunningJob, before: Promise<void> | undefined): Promise<void> {
+    await before;
+    const { runtime, log } = this.#options;
+    const keeper = new SandboxKeeper(this.#options, job, sandboxId);
+    this.#kept.delete(sandboxId);
+    this.#keepers.set(sandboxId, keeper);
+    this.#onKeeper.get(sandboxId)?.();
+    runtime.warm();
+    try {
+      await keeper.run();
+    } catch (error) {
+      if (!job.signal.aborted) log.error({ err: error, sandboxId }, "a sandbox could not be kept");
+      throw error;
+    } finally {
+      this.#keepers.delete(sandboxId);
+      await this.#noteKept(sandboxId);
+    }
+  }
+
+  async #noteKept(sandboxId: string): Promise<void> {
+    const held = await this.#options.files.read(sandboxId);
+    if (held !== undefined && held.job === undefined) this.#kept.add(sandboxId);
+  }
+
+  /** The sandbox of a disk that is kept here was deleted while no node had it. */
+  async #forget(sandboxId: string): Promise<void> {
+    if (!this.#kept.has(sandboxId) || this.#keepers.has(sandboxId)) return;
+    const { runtime, files, log } = this.#options;
+    log.info({ sandboxId }, "removing the disk of a sandbox that is no more");
+    try {
+      await runtime.remove(sandboxId);
+      await files.remove(sandboxId);
+      this.#kept.delete(sandboxId);
+    } catch (error) {
+      log.warn({ sandboxId, reason: messageOf(error) }, "it could not be removed; trying again");
+    }
+  }
+}
+
+/** What jobs of sandboxes have in common: it needs not be kept. */
+const OF_EVERY_SANDBOX = {
+  kind: SANDBOX_JOB_KIND,
+  credentials: [],
+  database: undefined,
+  owner: { subject: "engine", kind: "internal", role: "admin", databases: undefined },
+  traceContext: undefined,
+} as const;

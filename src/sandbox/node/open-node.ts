@@ -1,0 +1,202 @@
+import { createHash } from "node:crypto";
+import { mkdir, readFile, realpath } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Config } from "../../config/options.ts";
+import type { Clock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Log } from "../../core/log.ts";
+import type { Random } from "../../core/random.ts";
+import type { JobPort } from "../../fabric/handler.ts";
+import { Egress } from "../egress/egress.ts";
+import type { NodeCallHandler } from "../link/calls.ts";
+import { LazyRuntime } from "../runtime/lazy-runtime.ts";
+import { sweepMounts } from "../runtime/mounts.ts";
+import { findLauncher, openRuntime } from "../runtime/open-runtime.ts";
+import { RuntimeError, type Runtime, type RuntimeAbilities } from "../runtime/runtime.ts";
+import { nodeCapacity } from "./capacity.ts";
+import type { ControlPort } from "./control-port.ts";
+import { lockFolder } from "./folder-lock.ts";
+import { HeldFiles, readJson, writeJson } from "./held-files.ts";
+import { nodeCallHandler } from "./node-calls.ts";
+import { SandboxNode } from "./node.ts";
+import { Surroundings } from "./surroundings.ts";
+
+export type OpenNodeOptions = {
+  config: Config;
+  /**
+   * How the control plane calls this node, the same from start to start. By default a name that the node gave itself.
+   * `home`: the folder of the node.
+   */
+  identify?: (home: string, name: string) => Promise<string>;
+  jobsOf: (nodeId: string) => JobPort;
+  controlOf: (nodeId: string) => ControlPort;
+  /**
+   * `at once`: for a machine that is there for sandboxes: it finds out now what it cannot do, and prepares machines.
+   * `when needed`: nothing is done to this computer before the first sandbox comes.
+   */
+  begins: "at once" | "when needed";
+  onGateways?: (gateways: readonly string[]) => void;
+  clock: Clock;
+  random: Random;
+  newId: IdSource;
+  log: Log;
+};
+
+export type OpenedNode = {
+  node: SandboxNode;
+  nodeId: string;
+  /** Answers the calls of the control plane. */
+  calls: NodeCallHandler;
+  /** Lets go of this computer; machines run on. After `node.stop`. */
+  close(): Promise<void>;
+};
+
+/** This computer runs no sandboxes; the message says why. */
+export class NodeUnable extends Error {}
+
+/** A node in the folder that the configuration names. Rejects with `NodeUnable`. */
+export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedNode> {
+  const { config, clock, log } = options;
+  const home = config.sandboxHome;
+  const name = await runtimeHere(options);
+  await mkdir(join(home, "held"), { recursive: true, mode: 0o700 });
+  const lock = await lockFolder(home);
+  if (lock === undefined) throw new NodeUnable(`another process has ${home}`);
+  let made: Runtime | undefined;
+  const open = async () => (made = await openAble(options, home));
+  const close = async (): Promise<void> => {
+    if (made !== undefined) await closeRuntime(made, home);
+    lock.close();
+  };
+  try {
+    const runtime = options.begins === "at once" ? await open() : await LazyRuntime.prepare({ name, home, open });
+    const description = await describe(config, name);
+    const nodeId = await (options.identify?.(home, description.name) ?? ownId(home, options.newId));
+    const surroundings: Surroundings = new Surroundings({
+      runtime,
+      egress: await openEgress(config, { clock, log }),
+      find: (sandboxId) => node.keeperOf(sandboxId),
+      clock,
+      log,
+    });
+    const node: SandboxNode = new SandboxNode({
+      ...options,
+      runtime,
+      jobs: options.jobsOf(nodeId),
+      control: options.controlOf(nodeId),
+      files: new HeldFiles(join(home, "held")),
+      companions: surroundings,
+      node: description,
+      warmsAtOnce: options.begins === "at once",
+      killGraceMs: config.sandboxKillGraceSecs * 1_000,
+    });
+    return { node, nodeId, calls: nodeCallHandler(node, surroundings, { clock, log }), close };
+  } catch (error) {
+    await close();
+    throw error instanceof RuntimeError && error.code === "unable" ? new NodeUnable(error.message) : error;
+  }
+}
+
+/** What would make machines here; nothing is opened for it. */
+async function runtimeHere({ config }: OpenNodeOptions): Promise<Runtime["name"]> {
+  const { sandboxRuntime: runtime } = config;
+  if (runtime === "off") throw new NodeUnable("sandboxes are switched off");
+  try {
+    return (await findLauncher({ runtime })).name;
+  } catch (error) {
+    if (error instanceof RuntimeError) throw new NodeUnable(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Disks of this size are prepared: that of sandboxes which do not say how large theirs is to be. */
+const WARM_DISK_MB = 4_096;
+
+/** The runtime, if it can do what sandboxes need. Rejects with `RuntimeError` `unable`. */
+async function openAble({ config, clock, newId: ids, log }: OpenNodeOptions, home: string): Promise<Runtime> {
+  const { sandboxRuntime: runtime, sandboxFirstHostId: firstHostId, sandboxKillGraceSecs } = config;
+  if (runtime === "off") throw new RuntimeError("unable", "sandboxes are switched off");
+  const opened = await openRuntime({
+    home,
+    clock,
+    ids,
+    log,
+    runtime,
+    firstHostId,
+    graceMs: sandboxKillGraceSecs * 1_000,
+    warm: { machines: config.sandboxWarmPool, diskMb: WARM_DISK_MB },
+    // Each folder has cgroups of its own: whoever opens it removes those that it does not know.
+    cgroupRoot: `engine-${createHash("sha256")
+      .update(await realpath(home))
+      .digest("hex")
+      .slice(0, 12)}`,
+  });
+  const missing = missingLimits(opened.abilities);
+  if (missing.length === 0) return opened;
+  if (config.sandboxAllowUnlimited) {
+    log.warn({ missing }, "sandboxes run without limits that cannot be enforced here, as configured");
+    return opened;
+  }
+  await opened.close();
+  const why = `limits cannot be enforced here (${missing.join("; ")}); ENGINE_SANDBOX_ALLOW_UNLIMITED runs them all the same`;
+  throw new RuntimeError("unable", why);
+}
+
+/** Without machines nothing stays mounted: the folder may be removed like any other. */
+async function closeRuntime(runtime: Runtime, home: string): Promise<void> {
+  const isEmpty = (await runtime.list()).length === 0;
+  await runtime.close();
+  if (isEmpty) await sweepMounts(home);
+}
+
+function missingLimits(abilities: RuntimeAbilities): string[] {
+  return Object.entries(abilities).flatMap(([limit, can]) => (can === true ? [] : [`${limit}: ${can}`]));
+}
+
+async function openEgress(config: Config, ports: { clock: Clock; log: Log }): Promise<Egress> {
+  const { sandboxEgressRanges: allowedRanges, sandboxUpstreamProxy, sandboxCaFile } = config;
+  return new Egress({
+    ...ports,
+    allowedRanges,
+    upstream: sandboxUpstreamProxy === undefined ? undefined : new URL(sandboxUpstreamProxy),
+    certificates: sandboxCaFile === undefined ? undefined : await certificatesIn(sandboxCaFile),
+  });
+}
+
+async function certificatesIn(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new NodeUnable(`ENGINE_SANDBOX_CA_FILE: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function describe(config: Config, runtime: string) {
+  return {
+    name: config.sandboxNodeName ?? hostname(),
+    runtime,
+    labels: config.sandboxNodeLabels,
+    capacity: await nodeCapacity(config.sandboxHome, {
+      cpus: config.sandboxCpus,
+      memoryBytes: config.sandboxMemoryBytes,
+      diskBytes: config.sandboxDiskBytes,
+      sandboxes: config.sandboxMaxPerNode,
+    }),
+    bootId: (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim(),
+  };
+}
+
+const identitySchema = z.object({ id: z.uuid() });
+
+/** The name that the node in this folder gave itself when it first began. */
+async function ownId(home: string, newId: IdSource): Promise<string> {
+  const path = join(home, "node.json");
+  const known = await readJson(path, identitySchema);
+  if (known !== undefined) return known.id;
+  const id = newId();
+  await writeJson(path, { id });
+  return id;
+}
