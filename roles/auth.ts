@@ -34,10 +34,11 @@ export type Auth = {
 export async function createAuth(parts: Parts, storage: Storage | undefined): Promise<Auth> {
   const { config, clock, log } = parts;
   const configured = staticTokens(config.authTokens);
-  const isOn = config.authBackend !== "env" || config.authTokens.length > 0;
+  const apiKeys = staticTokens(config.securityApiKeys, { judges: "its own" });
+  const isOn = config.authBackend !== "env" || config.authTokens.length > 0 || config.securityApiKeys.length > 0;
   const failures = new FailureLimit({ clock });
   if (storage === undefined) {
-    const authenticator = createAuthenticator({ isOn, backends: [configured], failures });
+    const authenticator = createAuthenticator({ isOn, backends: [apiKeys, configured], failures });
     return { authenticator, weakUser: undefined, access: undefined, workers: undefined };
   }
   const { records } = storage;
@@ -63,7 +64,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
     audit,
     onRevoked,
     isOn,
-    staticCallers: configured.callers,
+    staticCallers: [...configured.callers, ...apiKeys.callers],
   });
   const seeded = seedOf(parts);
   if (seeded !== undefined && (await users.seed(seeded, AT_START))) {
@@ -71,9 +72,11 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   }
   const keyring = keyringIn(parts);
   const credentials = new Credentials({ ...parts, records, audit, keyring });
-  const backends: TokenBackend[] = [cache.before(apiTokens), cache.before(sessions)];
+  const backends: TokenBackend[] = [apiKeys, cache.before(apiTokens), cache.before(sessions)];
   if (config.internalBearer !== undefined) {
-    backends.unshift(staticTokens([{ token: config.internalBearer, role: "admin" }], "internal"));
+    backends.unshift(
+      staticTokens([{ token: config.internalBearer, role: "admin" }], { kind: "internal", judges: "its own" }),
+    );
   }
   if (config.authBackend === "env") backends.push(configured);
   const issuers = await issuersOf(parts, { records, audit, cache });

@@ -11,6 +11,7 @@ import { JobKinds } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
+import { sandboxJobKind } from "../src/sandbox/scheduler/job-kind.ts";
 import type { Auth } from "./auth.ts";
 import { ENGINE_KINDS, engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
@@ -46,7 +47,7 @@ export function openFabric(parts: Parts, storage: Storage, { workers, audit, cre
   const fabric = new Fabric({
     ...parts,
     ...storage,
-    kinds: new JobKinds(ENGINE_KINDS),
+    kinds: new JobKinds([...ENGINE_KINDS, sandboxJobKind(config.sandboxLeaseSecs * 1_000)]),
     leaseMs: config.fabricLeaseSecs * 1_000,
     metrics: jobMetrics,
   });

@@ -11,6 +11,7 @@ import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
+import type { SandboxParts } from "./sandboxes.ts";
 import { answersOf } from "./exposure.ts";
 import { httpService, type DrainState } from "./http.ts";
 import { createParts, type Parts, type PartsOptions } from "./parts.ts";
@@ -51,6 +52,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const draining: DrainState = { announced: false, refusing: false };
   const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
+  const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
   const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
   const jobs = fabricAnswers(plan, query, fabric);
   const http = httpService({
@@ -64,11 +66,12 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
       access: accessOf(plan, query, auth),
       fabric: jobs,
       exports: exportAnswers(jobs, storage),
+      sandboxes: sandboxAnswers(plan, query, sandboxes),
     }),
     authenticator: auth.authenticator,
     exposure: { tokensAreAsked: auth.authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
-    onDrain: fabric?.onDrain,
+    onDrain: onDrainOf(fabric, sandboxes),
     announce: {
       roles: plan.roles,
       version: VERSION,
@@ -77,9 +80,10 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     },
   });
   const background = storage === undefined ? [] : await buildBackground(plan, parts, { ...storage, sealPool, isBusy });
-  const worker = await buildWorker(plan, parts, { storage, fabric, query });
+  const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query });
   // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
-  return [...services, ...background, ...worker, http];
+  const gateways = sandboxes === undefined ? [] : [sandboxes.gateways];
+  return [...services, ...background, ...worker, ...gateways, http];
 }
 
 /** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
@@ -106,12 +110,66 @@ async function buildWorker(
   {
     storage,
     fabric,
+    sandboxes,
     query,
-  }: { storage: Storage | undefined; fabric: FabricParts | undefined } & Pick<Answers, "query">,
+  }: {
+    storage: Storage | undefined;
+    fabric: FabricParts | undefined;
+    sandboxes: SandboxParts | undefined;
+  } & Pick<Answers, "query">,
 ): Promise<Service[]> {
   if (!plan.background.worker || storage === undefined || fabric === undefined) return [];
   const here = query !== undefined && "here" in query ? query.here.query : undefined;
-  return (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
+  const jobs = (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
+  if (sandboxes === undefined) return jobs;
+  const [{ sandboxDuties }, { sandboxNode }] = await Promise.all([
+    import("./sandboxes.ts"),
+    import("./sandbox-node.ts"),
+  ]);
+  return [...jobs, ...sandboxDuties(parts, storage, fabric, sandboxes), sandboxNode(parts, { fabric, sandboxes })];
+}
+
+/** Where jobs are, sandboxes are: nodes have them by jobs. */
+async function buildSandboxes(
+  plan: Plan,
+  parts: Parts,
+  {
+    storage,
+    fabric,
+    draining,
+    listen,
+  }: { storage: Storage; fabric: FabricParts; draining: DrainState; listen: Address },
+): Promise<SandboxParts> {
+  const { openSandboxes } = await import("./sandboxes.ts");
+  return openSandboxes(parts, storage, fabric, {
+    isDraining: () => draining.announced,
+    listen: plan.query === "here" ? listen : undefined,
+  });
+}
+
+/** Routes about sandboxes are where queries are. */
+function sandboxAnswers(
+  plan: Plan,
+  query: EngineRoutes["query"],
+  sandboxes: SandboxParts | undefined,
+): EngineRoutes["sandboxes"] {
+  if (query !== undefined && "forward" in query) return query;
+  return plan.query === "here" && sandboxes !== undefined ? { here: sandboxes.deps } : undefined;
+}
+
+function onDrainOf(
+  fabric: FabricParts | undefined,
+  sandboxes: SandboxParts | undefined,
+): FabricParts["onDrain"] | undefined {
+  if (fabric === undefined) return undefined;
+  const { onDrain } = fabric;
+  return {
+    announced: () => onDrain.announced(),
+    refusing: () => {
+      onDrain.refusing();
+      sandboxes?.close();
+    },
+  };
 }
 
 /** Routes about jobs are where queries are, as those about access are. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { z } from "zod";
-import { EngineError, messageOf } from "../core/errors.ts";
+import { EngineError, messageOf, type ErrorCode } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { readDecodedBody } from "../io/http/decode.ts";
 import type { HttpRequest } from "../io/http/http.ts";
@@ -9,22 +9,32 @@ import type { HttpRequest } from "../io/http/http.ts";
  * Reads a JSON body and checks it by a schema; the first problem becomes the error. The message names the field and the
  * rule, never the value: what is sent here may be a secret.
  */
-export async function readJson(request: HttpRequest, schema: z.ZodType): Promise<unknown> {
-  const bytes = await readDecodedBody(request, LIMITS.jsonBodyBytes);
-  const result = schema.safeParse(bytes.length === 0 ? undefined : parse(bytes));
+export async function readJson(
+  request: HttpRequest,
+  schema: z.ZodType,
+  errors: { unreadable: ErrorCode; invalid: ErrorCode } = {
+    unreadable: "bad_request_body",
+    invalid: "bad_request_body",
+  },
+  limitBytes: number = LIMITS.jsonBodyBytes,
+): Promise<unknown> {
+  const bytes = await readDecodedBody(request, limitBytes);
+  const result = schema.safeParse(bytes.length === 0 ? undefined : parse(bytes, errors.unreadable));
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const place = issue === undefined || issue.path.length === 0 ? "the body" : issue.path.map(String).join(".");
-  throw new EngineError("bad_request_body", `${place}: ${issue?.message ?? "is not accepted"}`);
+  const isWhole = issue === undefined || issue.path.length === 0;
+  const place = isWhole ? "the body" : issue.path.map(String).join(".");
+  const code = isWhole && issue?.code === "invalid_type" ? errors.unreadable : errors.invalid;
+  throw new EngineError(code, `${place}: ${issue?.message ?? "is not accepted"}`);
 }
 
-function parse(bytes: Uint8Array): unknown {
-  if (!isUtf8(bytes)) throw new EngineError("bad_request_body", "the body is not valid UTF-8");
+function parse(bytes: Uint8Array, code: ErrorCode): unknown {
+  if (!isUtf8(bytes)) throw new EngineError(code, "the body is not valid UTF-8");
   try {
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
   } catch (error) {
     // V8's message quotes the text around the mistake.
     const place = /at position \d+|Unexpected end/.exec(messageOf(error))?.[0] ?? "";
-    throw new EngineError("bad_request_body", `the body is not JSON ${place}`.trim());
+    throw new EngineError(code, `the body is not JSON ${place}`.trim());
   }
 }

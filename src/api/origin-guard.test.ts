@@ -24,6 +24,7 @@ function request(headers: Headers, scheme: "http" | "https" = "http"): HttpReque
     query: "",
     remoteAddress: "127.0.0.1",
     signal: new AbortController().signal,
+    webSocket: undefined,
     header: (name) => headers[name],
     headerNames: () => Object.keys(headers),
     body: () => Promise.reject(new Error("not used")),

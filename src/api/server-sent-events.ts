@@ -2,13 +2,18 @@ import type { Clock } from "../core/clock.ts";
 import type { HttpResponse } from "../io/http/http.ts";
 import type { RouteResponse } from "./route.ts";
 
-/** One event of a stream (WHATWG HTML §9.2): a client that names the `id` of its last one goes on after it. */
-export type ServerSentEvent = { event: string; id?: string; data: unknown };
+/**
+ * One event of a stream (WHATWG HTML §9.2): a client that names the `id` of its last one goes on after it. Without
+ * `event` it is a `message`.
+ */
+export type ServerSentEvent = { event?: string; id?: string; data: unknown };
 
 export type EventStreamOptions = {
   /** Given up by `return()`, also while a `next()` is under way: then that resolves at once. */
   events: AsyncIterator<ServerSentEvent>;
   clock: Clock;
+  /** An event for every 15 s, whatever else comes, in the place of comments. */
+  heartbeat?: () => ServerSentEvent;
 };
 
 /** Proxies close connections on which nothing comes, mostly after a minute. */
@@ -17,7 +22,7 @@ const KEEP_ALIVE_MS = 15_000;
 const RETRY_MS = 1_000;
 
 /** An answer with an event for each that comes, and a comment where none comes for 15 s. It ends when they end. */
-export function eventStream({ events, clock }: EventStreamOptions): HttpResponse {
+export function eventStream(options: EventStreamOptions): HttpResponse {
   return {
     status: 200,
     headers: {
@@ -26,7 +31,7 @@ export function eventStream({ events, clock }: EventStreamOptions): HttpResponse
       // What nginx would hold back comes at once.
       "X-Accel-Buffering": "no",
     },
-    body: new EventBody(events, clock),
+    body: new EventBody(options),
   };
 }
 
@@ -38,12 +43,16 @@ export function eventStreamResponse(description: string): RouteResponse {
 class EventBody implements AsyncIterableIterator<Uint8Array> {
   readonly #events: AsyncIterator<ServerSentEvent>;
   readonly #clock: Clock;
+  readonly #heartbeat: (() => ServerSentEvent) | undefined;
   #next: Promise<IteratorResult<ServerSentEvent>> | undefined;
   #hasBegun = false;
+  #beatsAtMs: number;
 
-  constructor(events: AsyncIterator<ServerSentEvent>, clock: Clock) {
+  constructor({ events, clock, heartbeat }: EventStreamOptions) {
     this.#events = events;
     this.#clock = clock;
+    this.#heartbeat = heartbeat;
+    this.#beatsAtMs = clock.monotonicMs() + KEEP_ALIVE_MS;
   }
 
   [Symbol.asyncIterator](): this {
@@ -57,15 +66,24 @@ class EventBody implements AsyncIterableIterator<Uint8Array> {
       return { done: false, value: Buffer.from(`retry: ${RETRY_MS}\n\n`) };
     }
     this.#next ??= this.#events.next();
-    const step = await this.#within(this.#next, KEEP_ALIVE_MS);
-    if (step === undefined) return { done: false, value: Buffer.from(": keep-alive\n\n") };
+    const waitMs = this.#beatsAtMs - this.#clock.monotonicMs();
+    const step = waitMs <= 0 ? undefined : await this.#within(this.#next, waitMs);
+    if (step === undefined) return { done: false, value: this.#beat() };
     this.#next = undefined;
-    return step.done === true ? { done: true, value: undefined } : { done: false, value: encode(step.value) };
+    if (step.done === true) return { done: true, value: undefined };
+    // Comments are for silence alone.
+    if (this.#heartbeat === undefined) this.#beatsAtMs = this.#clock.monotonicMs() + KEEP_ALIVE_MS;
+    return { done: false, value: encode(step.value) };
   }
 
   async return(): Promise<IteratorResult<Uint8Array>> {
     await this.#events.return?.();
     return { done: true, value: undefined };
+  }
+
+  #beat(): Uint8Array {
+    this.#beatsAtMs = this.#clock.monotonicMs() + KEEP_ALIVE_MS;
+    return this.#heartbeat === undefined ? Buffer.from(": keep-alive\n\n") : encode(this.#heartbeat());
   }
 
   /** Undefined when it takes longer. */
@@ -82,8 +100,9 @@ class EventBody implements AsyncIterableIterator<Uint8Array> {
 
 /** JSON has no line breaks, so each field is one line. */
 function encode({ event, id, data }: ServerSentEvent): Buffer {
+  const kind = event === undefined ? "" : `event: ${event}\n`;
   const named = id === undefined ? "" : `id: ${id}\n`;
-  return Buffer.from(`event: ${event}\n${named}data: ${JSON.stringify(data)}\n\n`);
+  return Buffer.from(`${kind}${named}data: ${JSON.stringify(data)}\n\n`);
 }
 
 /** The same iterator with each value changed. */

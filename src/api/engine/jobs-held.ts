@@ -17,7 +17,7 @@ import { anyJson, timeOf } from "./jobs-body.ts";
 const common = { role: "worker", tag: "Jobs" } as const;
 const idPath = z.object({ id: z.string() });
 const JOB_ID = /^[0-9a-f-]{36}$/;
-const fenceHeader = z.object({
+export const fenceHeader = z.object({
   "x-job-fence": z
     .string()
     .regex(/^[0-9]{1,15}$/, "accepted is the `fence` of the claimed job")
@@ -229,9 +229,15 @@ export function jobCredentialRoute({ fabric, credentials, audit }: FabricDeps): 
   });
 }
 
-/** What the worker shows. No worker holds a job whose id is none. */
-function holdIn(call: Call<{ id: string }, unknown, { "x-job-fence": number }>): Hold {
-  const hold = { jobId: call.params.id, holder: workerOf(call).id, fence: call.headers["x-job-fence"] };
+function holdIn(call: Call<{ id: string }, unknown, Fenced>): Hold {
+  return holdOfJob(call.params.id, call);
+}
+
+type Fenced = { "x-job-fence": number };
+
+/** What the worker shows of a job. Throws `lease_lost` for an id that is none: no worker holds such a job. */
+export function holdOfJob(jobId: string, call: Pick<Call<unknown, unknown, Fenced>, "worker" | "headers">): Hold {
+  const hold = { jobId, holder: workerOf(call).id, fence: call.headers["x-job-fence"] };
   if (!JOB_ID.test(hold.jobId)) throw leaseLost(hold);
   return hold;
 }

@@ -1,6 +1,8 @@
 import { apiDocsRoutes } from "../docs-routes.ts";
 import { forwardedRoute, type ForwardCall } from "../edge/forwarded-route.ts";
 import type { Route } from "../route.ts";
+import type { SandboxDeps } from "../sandboxes/deps.ts";
+import { sandboxRoutes } from "../sandboxes/routes.ts";
 import * as tokens from "./api-tokens.ts";
 import * as auth from "./auth.ts";
 import * as credentials from "./credentials.ts";
@@ -37,16 +39,19 @@ export type EngineRoutes = {
   access: Answers<AccessDeps>;
   fabric: Answers<FabricDeps>;
   exports: Answers<ExportDeps>;
+  sandboxes?: Answers<SandboxDeps>;
 };
 
 /** The routes of the context engine that a process has, in the order of the specification. */
-export function engineRoutes({ service, query, ingest, access, fabric, exports }: EngineRoutes): Route[] {
+export function engineRoutes(answers: EngineRoutes): Route[] {
+  const { service, query, ingest, access, fabric, exports, sandboxes } = answers;
   const answered = [
     ...queryRoutes(query),
     ...exportRoutes(exports),
     ...ingestRoutes(ingest),
     ...accessRoutes(access),
     ...fabricRoutes(fabric),
+    ...sandboxRoutes(sandboxes),
   ];
   const routes = [healthRoute(service), metricsRoute(service), ...answered];
   if (query === undefined && ingest === undefined) return routes;

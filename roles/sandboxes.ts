@@ -1,0 +1,124 @@
+import type { Address } from "../src/config/kinds.ts";
+import type { SandboxDeps } from "../src/api/sandboxes/deps.ts";
+import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
+import type { Service } from "../src/core/lifecycle.ts";
+import { messageOf } from "../src/core/errors.ts";
+import { SandboxEvents } from "../src/sandbox/events/log.ts";
+import { createEventRetention } from "../src/sandbox/events/retention.ts";
+import { advertisedUrl, Gateways } from "../src/sandbox/link/gateways.ts";
+import { NodeDirectory } from "../src/sandbox/link/node-directory.ts";
+import { Sandboxes } from "../src/sandbox/scheduler/sandboxes.ts";
+import type { FabricParts } from "./fabric.ts";
+import type { Parts } from "./parts.ts";
+import type { Storage } from "./storage.ts";
+
+const LOOK_EVERY_MS = 1_000;
+/** A lost node is noticed soon, also when the process that looks is lost with it. */
+const LOOK_LEASE_MS = 6_000;
+const TIDY_EVERY_MS = 60_000;
+
+/** Sandboxes as one process has them: the control plane, whether nodes are in this process or elsewhere. */
+export type SandboxParts = {
+  deps: SandboxDeps & { nodes: NodeDirectory };
+  /** Which processes nodes connect to. */
+  gateways: Gateways;
+  /** Says whether this process runs sandboxes itself. */
+  setRuntime(runtime: ReturnType<SandboxDeps["runtime"]>): void;
+  /** When requests are refused: those who follow sandboxes are asked to come again, elsewhere. */
+  close(): void;
+};
+
+/**
+ * The control plane of this process, for its routes and for a node in it. `listen`: where it answers them; undefined
+ * where others do.
+ */
+export function openSandboxes(
+  parts: Parts,
+  { records, signals }: Storage,
+  { deps: { fabric, audit, workers } }: Pick<FabricParts, "deps">,
+  { isDraining, listen }: { isDraining: () => boolean; listen: Address | undefined },
+): SandboxParts {
+  const { config, clock } = parts;
+  const sandboxes = new Sandboxes({
+    ...parts,
+    records,
+    signals,
+    fabric,
+    audit,
+    limits: {
+      maxPerTenant: config.sandboxMaxPerTenant,
+      createsPerMinute: config.sandboxCreatesPerMinute,
+      createBurst: config.sandboxCreateBurst,
+      pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
+    },
+  });
+  const events = new SandboxEvents({ ...parts, records, signals: sandboxes.signals });
+  let runtime: ReturnType<SandboxDeps["runtime"]> =
+    config.sandboxRuntime === "off" ? "off" : { why: "no node is connected" };
+  const nodes = new NodeDirectory(parts);
+  const url = listen === undefined ? undefined : (config.sandboxAdvertiseUrl ?? advertisedUrl(listen, config.tlsCert !== undefined));
+  const gateways = new Gateways({ ...parts, records, url });
+  const isAdmitted = async (workerId: string) => (await workers.get(workerId)).status !== "revoked";
+  const deps = {
+    sandboxes,
+    nodes,
+    link: { nodes, gateways: () => gateways.urls, isAdmitted },
+    events,
+    audit,
+    clock,
+    newId: parts.newId,
+    actionWaitMs: config.sandboxActionWaitSecs * 1_000,
+    callTimeoutMs: config.sandboxCallTimeoutSecs * 1_000,
+    runtime: () => runtime,
+    isDraining,
+  };
+  return { deps, gateways, setRuntime: (own) => void (runtime = own), close: () => events.close() };
+}
+
+/** What one process of many does for all sandboxes. */
+export function sandboxDuties(
+  parts: Parts,
+  { catalog, records }: Storage,
+  { deps: { fabric } }: Pick<FabricParts, "deps">,
+  { deps: { sandboxes } }: SandboxParts,
+): Service[] {
+  const { config, log } = parts;
+  const holder = parts.newId();
+  const loop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "duty" | "ttlMs">) =>
+    createLeaseLoop({ ...parts, holder, catalog, ...options });
+  let tenure: AbortSignal | undefined;
+  // Freed room is given away at once, not with the next look.
+  sandboxes.signals.onRoom(() => {
+    if (tenure?.aborted !== false) return;
+    sandboxes.place().catch((error: unknown) => {
+      log.warn({ reason: messageOf(error) }, "sandboxes that wait could not be placed; it will be tried again");
+    });
+  });
+  const cut = createEventRetention(records, {
+    mostEvents: config.sandboxEventsKept,
+    maxAgeMs: config.sandboxEventsRetentionSecs * 1_000,
+  });
+  return [
+    loop({
+      name: "sandboxes",
+      pollMs: LOOK_EVERY_MS,
+      ttlMs: LOOK_LEASE_MS,
+      duty: async ({ signal }) => {
+        tenure = signal;
+        if (!(await sandboxes.hasAny())) return;
+        // More often than other jobs are: sandboxes of a lost node are not left waiting.
+        await fabric.sweep();
+        await sandboxes.settle();
+        await sandboxes.place();
+      },
+    }),
+    loop({
+      name: "sandbox retention",
+      pollMs: TIDY_EVERY_MS,
+      duty: async ({ signal }) => {
+        await cut({ signal });
+        await sandboxes.forgetNodes();
+      },
+    }),
+  ];
+}

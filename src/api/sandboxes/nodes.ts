@@ -1,0 +1,171 @@
+import { z } from "zod";
+import type { WorkerIdentity } from "../../auth/caller.ts";
+import { EngineError } from "../../core/errors.ts";
+import { WEBSOCKET_CLOSE, type WebSocketConnection } from "../../io/http/websocket.ts";
+import { LINK_LIMITS, LINK_PATH, LINK_PROTOCOL } from "../../sandbox/link/link.ts";
+import { SANDBOX_JOB_KIND } from "../../sandbox/node/control-port.ts";
+import {
+  BATCH_BYTES,
+  batchOf,
+  reportOf,
+  toWireAnswer,
+  toWireOrder,
+  wireAnswer,
+  wireBatch,
+  wireOrder,
+  wireReport,
+} from "../../sandbox/node/control-wire.ts";
+import { fenceHeader, holdOfJob } from "../engine/jobs-held.ts";
+import { defineRoute, describeRoute, jsonResponse, webSocketResponse, workerOf, type Route } from "../route.ts";
+import type { SandboxDeps } from "./deps.ts";
+
+/** What nodes that run sandboxes say and ask, beside the jobs that they hold. */
+
+type NodeDeps = Pick<SandboxDeps, "sandboxes" | "link" | "clock">;
+
+const common = { role: "worker", tag: "Sandbox nodes" } as const;
+/** Between two looks whether the token of a node that is connected is still good. */
+const ADMISSION_MS = 10_000;
+
+const jobPath = z.object({ job_id: z.string() });
+const orderResponse = {
+  status: 200,
+  description: "What is to become of the sandbox.",
+  type: "application/json",
+  schema: wireOrder,
+};
+
+export const reportNodeRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/sandbox-nodes/report",
+  summary: "A node says what it is and has",
+  description: "Every few seconds.",
+  json: wireReport,
+  responses: [{ status: 200, description: "Noted.", type: "application/json", schema: wireAnswer }],
+  errors: ["forbidden", "insufficient_storage"],
+});
+
+export function reportNodeRoute({ sandboxes, link }: NodeDeps): Route {
+  return defineRoute({
+    ...reportNodeRow,
+    handle: async (call) => {
+      const { id } = nodeOf(workerOf(call));
+      const answer = await sandboxes.report(id, reportOf(call.json));
+      return jsonResponse(200, toWireAnswer({ ...answer, gateways: link.gateways() }));
+    },
+  });
+}
+
+export const orderRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: "/v1/sandbox-nodes/jobs/{job_id}/order",
+  summary: "What is to become of the sandbox of a job",
+  params: jobPath,
+  headers: fenceHeader,
+  responses: [orderResponse],
+  errors: ["missing_header", "invalid_header", "lease_lost", "sandbox_not_found", "insufficient_storage"],
+});
+
+export function orderRoute({ sandboxes }: NodeDeps): Route {
+  return defineRoute({
+    ...orderRow,
+    handle: async (call) => jsonResponse(200, toWireOrder(await sandboxes.order(holdOfJob(call.params.job_id, call)))),
+  });
+}
+
+export const recordBatchRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/sandbox-nodes/jobs/{job_id}/batches",
+  summary: "Write what happened in the sandbox of a job",
+  description: "All or nothing. A batch that is sent again, under its number, is not written twice.",
+  params: jobPath,
+  headers: fenceHeader,
+  json: wireBatch,
+  jsonLimitBytes: BATCH_BYTES,
+  responses: [orderResponse],
+  errors: [
+    "missing_header",
+    "invalid_header",
+    "lease_lost",
+    "sandbox_not_found",
+    "sandbox_invalid_state",
+    "insufficient_storage",
+  ],
+});
+
+export function recordBatchRoute({ sandboxes }: NodeDeps): Route {
+  return defineRoute({
+    ...recordBatchRow,
+    handle: async (call) => {
+      const hold = holdOfJob(call.params.job_id, call);
+      return jsonResponse(200, toWireOrder(await sandboxes.record(hold, batchOf(call.json))));
+    },
+  });
+}
+
+export const linkRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: LINK_PATH,
+  summary: "The connection over which this process reaches a node, as a WebSocket",
+  description: `Of the subprotocol \`${LINK_PROTOCOL}\`: HTTP/2, in which this process is the client.`,
+  webSocket: true,
+  responses: [{ status: 101, description: "A WebSocket." }],
+  errors: ["bad_request", "forbidden"],
+});
+
+export function linkRoute(deps: NodeDeps): Route {
+  return defineRoute({
+    ...linkRow,
+    handle: async (call) => {
+      const node = nodeOf(workerOf(call));
+      if (call.request.webSocket?.protocols.includes(LINK_PROTOCOL) !== true) {
+        throw new EngineError(
+          "bad_request",
+          `this process speaks ${LINK_PROTOCOL} with nodes: theirs is another version`,
+        );
+      }
+      return webSocketResponse({
+        protocol: LINK_PROTOCOL,
+        limits: LINK_LIMITS,
+        run: (connection) => runLink(deps, node.id, connection),
+      });
+    },
+  });
+}
+
+/** Has the node called over the connection, for as long as its token is good. */
+async function runLink(
+  { link, sandboxes, clock }: NodeDeps,
+  nodeId: string,
+  connection: WebSocketConnection,
+): Promise<void> {
+  const { nodes, isAdmitted } = link;
+  const stopTelling = sandboxes.signals.onOrder((sandboxId, ofNode) => {
+    if (sandboxId !== undefined && ofNode === nodeId) nodes.tell(nodeId, sandboxId);
+  });
+  const looking = clock.every(ADMISSION_MS, () => {
+    isAdmitted(nodeId).then(
+      (isGood) => {
+        if (!isGood) connection.close(WEBSOCKET_CLOSE.refused, "the token of this node was revoked");
+      },
+      // Not known at the moment: it is asked again soon.
+      () => undefined,
+    );
+  });
+  try {
+    await nodes.attach(nodeId, connection);
+  } finally {
+    looking.cancel();
+    stopTelling();
+  }
+}
+
+/** Throws `forbidden` for a worker that may have no sandboxes. */
+function nodeOf(worker: WorkerIdentity): WorkerIdentity {
+  if (worker.capabilities === undefined || worker.capabilities.includes(SANDBOX_JOB_KIND)) return worker;
+  throw new EngineError("forbidden", `this worker may not have jobs of ${SANDBOX_JOB_KIND}`);
+}

@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { EngineError } from "../../core/errors.ts";
+import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
+import type { SandboxDeps } from "./deps.ts";
+
+const body = z.object({
+  status: z.enum(["ready", "not_ready"]),
+  database: z.string().describe("`ok`, or what is wrong."),
+  runtime: z.string().describe("`ok`, `off` where this server is to run no sandboxes, or why no node runs any."),
+});
+type Readiness = z.output<typeof body>;
+
+type ReadyDeps = Pick<SandboxDeps, "sandboxes" | "runtime" | "isDraining">;
+
+export const readyRow = describeRoute({
+  method: "GET",
+  path: "/ready",
+  role: "none",
+  anyOrigin: true,
+  tag: "Service",
+  summary: "Whether the server takes requests about sandboxes",
+  description: "200 while its database answers and a node that runs sandboxes is connected.",
+  responses: [
+    { status: 200, description: "It does.", type: "application/json", schema: body },
+    { status: 503, description: "It does not, and why.", type: "application/json", schema: body },
+  ],
+  errors: [],
+});
+
+export function readyRoute(deps: ReadyDeps): Route {
+  return defineRoute({
+    ...readyRow,
+    handle: async () => {
+      const readiness = await readinessOf(deps);
+      return jsonResponse(readiness.status === "ready" ? 200 : 503, readiness);
+    },
+  });
+}
+
+async function readinessOf({ sandboxes, runtime, isDraining }: ReadyDeps): Promise<Readiness> {
+  const own = runtime();
+  const none = typeof own === "object" ? own.why : "no node is connected";
+  try {
+    const hasNode = await sandboxes.hasLiveNode();
+    const shown = hasNode ? "ok" : own === "off" ? "off" : none;
+    const isReady = (shown === "ok" || shown === "off") && !isDraining();
+    return { status: isReady ? "ready" : "not_ready", database: "ok", runtime: shown };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return { status: "not_ready", database: error.message, runtime: "unknown" };
+  }
+}

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import type { Caller } from "../../auth/caller.ts";
+import { checkProvider, createRequest, isLabel } from "../../sandbox/create-request.ts";
+import type { JobOwner } from "../../fabric/job.ts";
+import { SANDBOX_STATES } from "../../sandbox/states.ts";
+import { originOf } from "../engine/auth.ts";
+import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
+import { createdOf, createdSandbox, infoOf, itemOf, sandboxInfo, sandboxItem, sandboxPath } from "./bodies.ts";
+import type { SandboxDeps } from "./deps.ts";
+
+/** Isolated machines for coding agents: making, finding and deleting them. */
+
+const MAX_LISTED = 1_000;
+const common = { tag: "Sandboxes" } as const;
+
+export const createSandboxRow = describeRoute({
+  ...common,
+  role: "write",
+  method: "POST",
+  path: "/api/v1/sandboxes",
+  summary: "Create a sandbox",
+  description:
+    "It is made after the answer: its events say how far it is. It is the caller's: others, but for admins, do not " +
+    "see it.",
+  json: createRequest,
+  jsonErrors: { unreadable: "config_error", invalid: "config_validation_error" },
+  responses: [{ status: 202, description: "It will be made.", type: "application/json", schema: createdSandbox }],
+  errors: ["agent_provider_not_found", "sandbox_already_exists", "rate_limited", "insufficient_storage"],
+});
+
+export function createSandboxRoute({ sandboxes }: SandboxDeps): Route {
+  return defineRoute({
+    ...createSandboxRow,
+    handle: async (call) => {
+      checkProvider(call.json);
+      const made = await sandboxes.create({ spec: call.json, owner: ownerOf(call.caller), origin: originOf(call) });
+      return jsonResponse(202, createdOf(made));
+    },
+  });
+}
+
+const labelFilters = z
+  .string()
+  .transform((text, context) => {
+    const pairs = text.split(",").map((part): [string, string] => {
+      const [name = "", ...value] = part.split("=");
+      return [name, value.join("=")];
+    });
+    if (text.split(",").every((part) => part.includes("=")) && pairs.every(isLabel)) return pairs;
+    context.addIssue({ code: "custom", message: "accepted are name=value pairs, separated by commas" });
+    return z.NEVER;
+  })
+  .describe("`name=value` pairs, separated by commas: a sandbox must have all of them.");
+
+export const listSandboxesRow = describeRoute({
+  ...common,
+  role: "read",
+  method: "GET",
+  path: "/api/v1/sandboxes",
+  summary: "List sandboxes",
+  description: "The caller's own; admins see all.",
+  query: z.object({
+    state: z.enum(SANDBOX_STATES).optional(),
+    provider: z.string().optional().describe("Those of this agent provider."),
+    labels: labelFilters.optional(),
+    limit: z
+      .string()
+      .regex(/^[0-9]{1,4}$/, `accepted are integers from 1 to ${MAX_LISTED}`)
+      .transform(Number)
+      .refine((count) => count >= 1 && count <= MAX_LISTED, `accepted are integers from 1 to ${MAX_LISTED}`)
+      .default(MAX_LISTED),
+    before: z.uuid().optional().describe("Only those before this one: the last of the page before."),
+  }),
+  responses: [{ status: 200, description: "Newest first.", type: "application/json", schema: z.array(sandboxItem) }],
+  errors: ["invalid_parameter"],
+});
+
+export function listSandboxesRoute({ sandboxes }: SandboxDeps): Route {
+  return defineRoute({
+    ...listSandboxesRow,
+    handle: async ({ caller, query }) => {
+      const { labels = [], ...filter } = query;
+      return jsonResponse(200, (await sandboxes.list({ ...filter, labels }, caller)).map(itemOf));
+    },
+  });
+}
+
+export const getSandboxRow = describeRoute({
+  ...common,
+  role: "read",
+  method: "GET",
+  path: "/api/v1/sandboxes/{id}",
+  summary: "Everything about one sandbox",
+  params: sandboxPath,
+  responses: [{ status: 200, description: "The sandbox.", type: "application/json", schema: sandboxInfo }],
+  errors: ["sandbox_not_found"],
+});
+
+export function getSandboxRoute({ sandboxes }: SandboxDeps): Route {
+  return defineRoute({
+    ...getSandboxRow,
+    handle: async ({ caller, params }) =>
+      // Environment variables may be secrets.
+      jsonResponse(200, infoOf(await sandboxes.get(params.id, caller)), { "Cache-Control": "no-store" }),
+  });
+}
+
+export const deleteSandboxRow = describeRoute({
+  ...common,
+  role: "write",
+  method: "DELETE",
+  path: "/api/v1/sandboxes/{id}",
+  summary: "Delete a sandbox",
+  description: "In every state, and for ever. Its volumes stay.",
+  params: sandboxPath,
+  responses: [{ status: 204, description: "It is gone; its node puts away what is left of it." }],
+  errors: ["sandbox_not_found", "insufficient_storage"],
+});
+
+export function deleteSandboxRoute({ sandboxes }: SandboxDeps): Route {
+  return defineRoute({
+    ...deleteSandboxRow,
+    handle: async (call) => {
+      await sandboxes.act(call.params.id, { action: "delete", caller: call.caller, origin: originOf(call) });
+      return { status: 204, headers: {} };
+    },
+  });
+}
+
+function ownerOf({ subject, kind, role, databases }: Caller): JobOwner {
+  return { subject, kind, role, databases };
+}
