@@ -36,8 +36,7 @@ export async function callApi(
   path: string,
   body?: unknown,
 ): Promise<Json> {
-  const loaded = await context.loadConfig({ serverUrl: flags.server, token: flags.token });
-  return await callTarget(context, await resolveTarget(context, loaded), method, path, body);
+  return await callTarget(context, await targetOf(context, flags), method, path, body);
 }
 
 /** As `callApi`, of a server that is known already. */
@@ -48,13 +47,36 @@ export async function callTarget(
   path: string,
   body?: unknown,
 ): Promise<Json> {
+  return objectIn(await answerOf(context, target, { method, path, body }), target);
+}
+
+/** A call that answers with an array of objects. @throws CliError for every answer but a success. */
+export async function listFrom(context: CliContext, target: Target, path: string): Promise<Json[]> {
+  const value = jsonIn(await answerOf(context, target, { method: "GET", path }), target);
+  if (Array.isArray(value)) return value.filter(isObject);
+  throw noEngine(target);
+}
+
+/** A call that answers with nothing. @throws CliError for every answer but a success. */
+export async function deleteAt(context: CliContext, target: Target, path: string): Promise<void> {
+  await answerOf(context, target, { method: "DELETE", path });
+}
+
+/** The server that the flags or the configuration name. */
+export async function targetOf(context: CliContext, flags: ApiFlags): Promise<Target> {
+  return resolveTarget(context, await context.loadConfig({ serverUrl: flags.server, token: flags.token }));
+}
+
+type ApiCall = { method: ClientRequest["method"]; path: string; body?: unknown };
+
+async function answerOf(context: CliContext, target: Target, { method, path, body }: ApiCall): Promise<string> {
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
     const sent =
       body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
     const reply = await client.send({ method, path, ...sent, timeoutMs: TIMEOUT_MS });
-    if (reply.status !== 200) throw apiFailure(await readApiError(reply), target);
-    return objectIn(await readText(reply), target);
+    if (reply.status < 200 || reply.status > 299) throw apiFailure(await readApiError(reply), target);
+    return await readText(reply);
   } catch (error) {
     throw error instanceof CliError ? error : connectionFailure(error, target);
   } finally {
@@ -62,14 +84,22 @@ export async function callTarget(
   }
 }
 
-function objectIn(text: string, { url }: Target): Json {
+function objectIn(text: string, target: Target): Json {
+  const value = jsonIn(text, target);
+  if (isObject(value)) return value;
+  throw noEngine(target);
+}
+
+function jsonIn(text: string, target: Target): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
+    return JSON.parse(text);
   } catch {
-    // Told below.
+    throw noEngine(target);
   }
-  throw new CliError(`what answers at ${url} is no engine`);
+}
+
+function noEngine({ url }: Target): CliError {
+  return new CliError(`what answers at ${url} is no engine`);
 }
 
 function isObject(value: unknown): value is Json {

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { Agent } from "undici";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
 import { CliError, EXIT } from "./failure.ts";
@@ -19,11 +20,11 @@ export type EngineClient = {
 };
 
 export type ClientRequest = {
-  method: "GET" | "POST" | "PATCH" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   headers?: Readonly<Record<string, string>>;
-  body?: string | Uint8Array;
-  /** Most time until the answer begins, and between two of its pieces. */
+  body?: string | Uint8Array | Readable;
+  /** Most time until the answer begins, and between two of its pieces; 0: any. */
   timeoutMs: number;
 };
 

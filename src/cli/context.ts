@@ -9,7 +9,7 @@ import { CliError, EXIT } from "./failure.ts";
 import { styleFor, type Style } from "./text.ts";
 
 export type CliInput = Readable & { isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
-export type CliOutput = Writable & { isTTY?: boolean; columns?: number };
+export type CliOutput = Writable & { isTTY?: boolean; columns?: number; rows?: number };
 
 /** What `serve` and `server` hand to the role that serves. */
 export type ServeOptions = LoadedConfig & {

@@ -17,6 +17,8 @@ export type RunOptions = {
   serve?: CliDeps["serve"];
   env?: Readonly<Record<string, string>>;
   input?: string | Uint8Array | Readable;
+  /** In the place of the standard output that is collected; not for a process of its own. */
+  stdout?: CliDeps["stdout"];
   /** Stops reading standard output after so many bytes. */
   closeStdoutAfterBytes?: number;
 };
@@ -61,7 +63,7 @@ async function run(argv: readonly string[], options: RunOptions, terminal: objec
     // The home of whoever runs the tests stays out of it.
     env: { ENGINE_HOME: "/nonexistent", ...options.env },
     stdin: inputOf(options.input),
-    stdout: stdout.stream,
+    stdout: options.stdout ?? stdout.stream,
     stderr: stderr.stream,
     clock: systemClock,
     random: systemRandom,

@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, Loader>> = {
   credentials: () => import("./commands/credentials.ts"),
   worker: () => import("./commands/worker.ts"),
   jobs: () => import("./commands/jobs.ts"),
+  sandbox: () => import("./commands/sandbox.ts"),
   "create-database": () => import("./commands/create-database.ts"),
   "create-table": () => import("./commands/create-table.ts"),
   "alter-table": () => import("./commands/alter-table.ts"),

@@ -9,11 +9,14 @@ import type { NodeDescription, Registration, RemotePort } from "../fabric/remote
 import { Backoff, isPassing, NodeRefused } from "../fabric/runner-failure.ts";
 import { JobRunner } from "../fabric/runner.ts";
 import { CliError, EXIT, type ExitCode } from "./failure.ts";
+import type { DaemonSandboxes } from "./worker-sandboxes.ts";
 
 export type DaemonOptions = {
   port: RemotePort;
   node: NodeDescription;
   handlers: readonly JobHandler[];
+  /** What runs sandboxes, where this node does. */
+  sandboxes?: ((workerId: string) => Promise<DaemonSandboxes>) | undefined;
   /** Jobs at once. */
   slots: number;
   /** What jobs get to end when the daemon is told to stop, and then what handlers get to stop by themselves. */
@@ -38,18 +41,22 @@ export async function runDaemon(options: DaemonOptions): Promise<ExitCode> {
   try {
     const registration = await register(options, stop.signal);
     if (registration === undefined) return EXIT.ok;
-    log.info({ workerId: registration.workerId, ...node, slots: options.slots }, "registered; taking jobs");
+    const { workerId, heartbeatIntervalMs: intervalMs } = registration;
+    log.info({ workerId, ...node, slots: options.slots }, "registered; taking jobs");
+    const sandboxes = await options.sandboxes?.(workerId);
     const runner = new JobRunner(options);
-    const runs = Promise.race([
-      told,
-      runner.run(),
-      beat({ ...options, intervalMs: registration.heartbeatIntervalMs, busy: () => runner.busy }, over.signal),
-    ]);
-    await runs.catch((error: unknown) => {
+    try {
+      await Promise.race([
+        told,
+        ...(options.handlers.length === 0 ? [] : [runner.run()]),
+        ...(sandboxes === undefined ? [] : [sandboxes.run()]),
+        beat({ ...options, intervalMs, busy: () => runner.busy }, over.signal),
+      ]);
+      return await drain(runner, sandboxes, { drainMs, log });
+    } finally {
       runner.stop();
-      throw error;
-    });
-    return await drain(runner, { drainMs, log });
+      await sandboxes?.stop();
+    }
   } catch (error) {
     throw error instanceof NodeRefused ? new CliError(error.message, EXIT.auth, { cause: error }) : error;
   } finally {
@@ -75,13 +82,16 @@ async function register(options: DaemonOptions, signal: AbortSignal): Promise<Re
   return undefined;
 }
 
-async function drain(runner: JobRunner, { drainMs, log }: Pick<DaemonOptions, "drainMs" | "log">): Promise<ExitCode> {
+async function drain(
+  runner: JobRunner,
+  sandboxes: DaemonSandboxes | undefined,
+  { drainMs, log }: Pick<DaemonOptions, "drainMs" | "log">,
+): Promise<ExitCode> {
   log.info({ running: runner.busy }, "draining: no more jobs; what runs may end");
   const ended = await Promise.race([
-    runner.drain(drainMs).then(() => "drained" as const),
+    Promise.all([runner.drain(drainMs), sandboxes?.drain()]).then(() => "drained" as const),
     nextStopSignal().then(() => "second signal" as const),
   ]);
-  runner.stop();
   log.info({ ended }, "stopped");
   return ended === "drained" ? EXIT.ok : EXIT.failed;
 }

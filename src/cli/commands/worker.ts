@@ -12,13 +12,16 @@ import { registerAdmin } from "./worker-admin.ts";
 type RunFlags = {
   server?: string;
   token?: string;
-  accept: string;
+  accept?: string;
   maxConcurrent: string;
   name?: string;
   exec?: string;
 };
 
 const MOST_CONCURRENT = 100;
+const DEFAULT_KIND = "source_sync";
+/** Jobs of this kind are sandboxes, which this program runs itself. */
+const SANDBOX_KIND = "sandbox";
 
 export const register: RegisterCommand = (program, context) => {
   const group = program.command("worker").description("Run jobs on this node, and manage the nodes that do.");
@@ -32,13 +35,18 @@ function registerRun(group: Command, context: CliContext): void {
     .description("Take jobs of a server and run them on this node, until it is told to stop.")
     .option("--server <url>", "control plane (ENGINE_SERVER_URL)")
     .option("--token <token>", "token of this node, from `engine worker create` (ENGINE_WORKER_TOKEN)")
-    .option("--accept <kinds>", "kinds of jobs to take, with commas between", "source_sync")
+    .option(
+      "--accept <kinds>",
+      `kinds of jobs to take, with commas between, or one after the other; ${DEFAULT_KIND} by default`,
+      (kinds: string, before?: string) => (before === undefined ? kinds : `${before},${kinds}`),
+    )
     .option("--max-concurrent <n>", "jobs at once", "1")
     .option("--name <name>", "what this node calls itself; node@<hostname> by default")
     .option("--exec <program>", "program that runs jobs of your own kinds (x.…): payload in, result out");
   withExamples(command, [
     'ENGINE_WORKER_TOKEN="$(engine worker create --name node-1)" engine worker run --server https://engine.example.com --accept x.report --exec ./report.sh',
     "engine worker run --accept x.render,x.report --exec ./run-job --max-concurrent 4",
+    "engine worker run --accept sandbox",
   ]).action(context.action((flags: RunFlags) => run(context, flags)));
 }
 
@@ -46,8 +54,9 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   const loaded = await context.loadConfig({ serverUrl: flags.server, workerToken: flags.token });
   const { url, token } = await serverOf(loaded);
   const slots = slotsOf(flags.maxConcurrent);
-  const kinds = kindsIn(flags.accept);
-  const programs = await programsFor(context, kinds, flags.exec);
+  const kinds = kindsIn(flags.accept ?? DEFAULT_KIND);
+  const ownKinds = kinds.filter((kind) => kind !== SANDBOX_KIND);
+  const programs = ownKinds.length === 0 ? undefined : await programsFor(context, ownKinds, flags.exec);
   const { name = `node@${hostname()}` } = flags;
   const [{ runDaemon }, { RemotePort }, { createLog }, { KILL_AFTER_MS }] = await Promise.all([
     import("../worker-daemon.ts"),
@@ -57,21 +66,27 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   ]);
   const { clock, random, version, stderr } = context.deps;
   const unwindMs = KILL_AFTER_MS + 2_000;
+  const server = { url, token, userAgent: `engine/${version}` };
+  const port = new RemotePort(server);
+  const log = createLog(loaded.config.logLevel, { write: (line: string) => void stderr.write(line) });
+  const shared = { port, clock, random, log };
+  const sandboxes = async (workerId: string) => {
+    const { daemonSandboxes } = await import("../worker-sandboxes.ts");
+    return await daemonSandboxes({ ...shared, config: loaded.config, server }, workerId);
+  };
   context.note(`${name} takes ${kinds.join(", ")} of ${url}, ${slots} at once`);
   try {
     return await runDaemon({
-      port: new RemotePort({ url, token, userAgent: `engine/${version}` }),
+      ...shared,
       node: { name, host: hostname(), version, kinds },
-      handlers: kinds.map((kind): JobHandler => programs.handler(kind)),
+      handlers: programs === undefined ? [] : ownKinds.map((kind): JobHandler => programs.handler(kind)),
+      sandboxes: kinds.includes(SANDBOX_KIND) ? sandboxes : undefined,
       slots,
       drainMs: Math.max(0, loaded.config.drainTimeoutSecs * 1_000 - unwindMs),
       unwindMs,
-      clock,
-      random,
-      log: createLog(loaded.config.logLevel, { write: (line: string) => void stderr.write(line) }),
     });
   } finally {
-    programs.kill();
+    programs?.kill();
   }
 }
 
