@@ -5,7 +5,7 @@ import { main } from "./merge.ts";
 /** In its smallest form: that all sides run and have the same rows, in order, not how fast. */
 const printed = keepPrinted();
 
-test("a merge is measured against COPY from every source", { timeout: 60_000 }, async () => {
+test("a merge is measured against COPY from every source", { timeout: 240_000 }, async () => {
   await main(["logs", "nested", "--rows", "3000", "--extent-rows", "500", "--late", "700", "--rounds", "1"]);
   const text = printed.join("\n");
   expect(text).toContain("logs: 3000 rows, 6 extents of");

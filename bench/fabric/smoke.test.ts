@@ -4,7 +4,7 @@ import { main } from "./jobs.ts";
 
 const printed = keepPrinted();
 
-test("jobs and claims are measured", { timeout: 120_000 }, async () => {
+test("jobs and claims are measured", { timeout: 240_000 }, async () => {
   await main([
     "--rounds",
     "1",

@@ -8,7 +8,7 @@ import { main as runUntilParquet } from "./until-parquet.ts";
 const printed = keepPrinted();
 const canRunCluster = (await findVersitygw()) !== undefined;
 
-test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 120_000 }, async () => {
+test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 240_000 }, async () => {
   await runUntilParquet(["duckdb", "duckdb-table", "--rows", "2000", "--rounds", "1", "--warm-up-ms", "100"]);
   const text = printed.join("\n");
   expect(text).toMatch(/^engine( +[0-9.]+){6}$/m);
@@ -25,7 +25,7 @@ test("a mode that does not exist is refused by name", async () => {
 
 test.runIf(canRunCluster)(
   "a staged cluster is measured through its edge and past it",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const small = ["--rows", "1000", "--seconds", "1", "--rounds", "1", "--body-kib", "64"];
     await runCluster(["--mode", "staged", "--no-single", ...small]);

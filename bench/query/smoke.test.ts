@@ -9,7 +9,7 @@ const printed = keepPrinted();
 
 const SMALL = ["--rows", "2400", "--rounds", "1", "--cold-rounds", "1"];
 
-test("the suite runs over Parquet extents, and its sides agree", { timeout: 60_000 }, async () => {
+test("the suite runs over Parquet extents, and its sides agree", { timeout: 240_000 }, async () => {
   await runSuite([...SMALL, "--extent-rows", "800", "--no-cold", "--no-chdb"]);
   const text = printed.join("\n");
   expect(text).toContain("engine: 5 extents");
@@ -17,12 +17,12 @@ test("the suite runs over Parquet extents, and its sides agree", { timeout: 60_0
   expect(text).toMatch(/^all queries: .* = [0-9.]+× \(geometric mean of 21\)$/m);
 });
 
-test("the suite compares fresh extents with Parquet, warm and at first touch", { timeout: 60_000 }, async () => {
+test("the suite compares fresh extents with Parquet, warm and at first touch", { timeout: 240_000 }, async () => {
   await runSuite([...SMALL, "--format", "tlm", "--extent-rows", "800", "--only", "top k"]);
   expect(printed.join("\n").match(/^top k( +[0-9.]+){3}×$/gm)).toHaveLength(2);
 });
 
-test("the suite compares queries during ingest with idle", { timeout: 60_000 }, async () => {
+test("the suite compares queries during ingest with idle", { timeout: 240_000 }, async () => {
   await runSuite([...SMALL, "--half-fresh", "--extent-rows", "800", "--only", "top k"]);
   const text = printed.join("\n");
   // One each of spans and services, two of the older half, one that is fresh.
@@ -30,7 +30,7 @@ test("the suite compares queries during ingest with idle", { timeout: 60_000 }, 
   expect(text).toMatch(/^top k( +[0-9.]+){3}×$/m);
 });
 
-test("fixed costs are measured", { timeout: 60_000 }, async () => {
+test("fixed costs are measured", { timeout: 240_000 }, async () => {
   await runFixedCost(["--rows", "1000", "--rounds", "1", "--requests", "20", "--extents", "100"]);
   const text = printed.join("\n");
   expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
