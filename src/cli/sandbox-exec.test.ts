@@ -58,10 +58,7 @@ describe("engine sandbox exec", () => {
     expect((await exec(["wc", "-c"], { input: "unread" })).stdout.trim()).toBe("0");
     expect((await exec(["wc", "-c"], { flags: ["-i"] })).stdout.trim()).toBe("0");
     const much = await exec(["cat"], { flags: ["-i"], input: Buffer.alloc(11 * 2 ** 20 + 1) });
-    expect([much.code, much.stderr]).toEqual([
-      1,
-      "error: more than 11 MiB of input: copy it into the sandbox first\n",
-    ]);
+    expect([much.code, much.stderr]).toEqual([1, "error: more than 11 MiB of input: copy it into the sandbox first\n"]);
     const most = await exec(["wc", "-c"], { flags: ["-i"], input: Buffer.alloc(11 * 2 ** 20) });
     expect(most.stdout.trim()).toBe(String(11 * 2 ** 20));
   });
@@ -147,13 +144,13 @@ describe("what the server says in between", () => {
 
   async function against(...answers: readonly (string | number)[]): Promise<Outcome & { asked: string[] }> {
     const asked: string[] = [];
-    const { url, close } = await startServer((request, _, response) => {
+    const answering = await startServer((request, _, response) => {
       const answer = answers[asked.push(`${request.method} ${request.url}`) - 1];
       if (typeof answer === "number") response.writeHead(answer).end('{"error":{"message":"not now"}}');
       else response.writeHead(200, { "content-type": "text/event-stream" }).end(answer);
     });
-    const outcome = await exec(["x"], { url });
-    await close();
+    const outcome = await exec(["x"], { url: answering.url });
+    await answering.close();
     return { ...outcome, asked };
   }
 
@@ -164,7 +161,9 @@ describe("what the server says in between", () => {
   });
 
   test("a command that is lost is an error", async () => {
-    const { code, stderr } = await against(CONNECTED + said("error", { code: "unavailable", message: "node n is away" }));
+    const { code, stderr } = await against(
+      CONNECTED + said("error", { code: "unavailable", message: "node n is away" }),
+    );
     expect([code, stderr]).toEqual([1, "error: the command was lost sight of: node n is away\n"]);
   });
 

@@ -23,9 +23,9 @@ const KILL_TIMEOUT_MS = 10_000;
 /** The server takes a request of 16 MiB, of which base64 takes four bytes for three. */
 const MAX_STDIN_MIB = 11;
 /** The server, the node or the sandbox may be back in a moment. */
-const PASSING: readonly number[] = [409, 429, 503, 504];
+const PASSING: ReadonlySet<number> = new Set([409, 429, 503, 504]);
 /** About the connection alone. */
-const UNTOLD: readonly unknown[] = ["keepalive", "reconnect"];
+const UNTOLD: ReadonlySet<unknown> = new Set(["keepalive", "reconnect"]);
 
 type Run = { id: string; argv: readonly string[]; flags: ExecFlags };
 
@@ -131,7 +131,7 @@ class ExecFollower {
     });
     if (reply.status !== 200) {
       const error = await readApiError(reply);
-      if (this.#execId !== undefined && PASSING.includes(reply.status)) throw new Error(error.message);
+      if (this.#execId !== undefined && PASSING.has(reply.status)) throw new Error(error.message);
       throw apiFailure(error, target);
     }
     yield* eventsIn(reply.body, target);
@@ -143,7 +143,7 @@ class ExecFollower {
     const fields = typeof data === "object" && data !== null ? (data as Json) : {};
     const isFirst = this.#execId === undefined;
     if (type === "connected") this.#begun(fields);
-    if (this.#options.json && !UNTOLD.includes(type) && (isFirst || type !== "connected")) {
+    if (this.#options.json && !UNTOLD.has(type) && (isFirst || type !== "connected")) {
       await this.#context.writeLine(JSON.stringify(event));
     } else if (type === "stdout") await this.#context.write(bytesOf(fields));
     else if (type === "stderr") this.#context.deps.stderr.write(bytesOf(fields));

@@ -29,7 +29,8 @@ test("a terminal there is as this one: bytes, size, end; which is left as it was
   await expect.poll(() => keyboard.modes).toEqual([true]);
   keyboard.write(String.raw`printf 'gr\303\274\303\237 \377\n'` + "\n");
   const shown = Buffer.concat([Buffer.from("grüß "), Buffer.from([255, 10])]);
-  await expect.poll(() => stdout.bytes().equals(shown)).toBe(true);
+  // A login shell may have said something before.
+  await expect.poll(() => stdout.bytes().subarray(-shown.length).equals(shown)).toBe(true);
   Object.assign(stdout, { columns: 5_000, rows: 40 });
   stdout.emit("resize");
   await expect
@@ -48,7 +49,7 @@ test("a signal that ends the shell is told, and much output comes whole", async 
   const { keyboard, stdout, ended } = shell();
   keyboard.write("seq 100000; kill -9 $$\n");
   expect((await ended).code).toBe(137);
-  expect(stdout.text()).toBe(Array.from({ length: 100_000 }, (_, i) => `${i + 1}\n`).join(""));
+  expect(stdout.text().endsWith(Array.from({ length: 100_000 }, (_, i) => `${i + 1}\n`).join(""))).toBe(true);
 });
 
 test("says why there is none, before and after the upgrade", async () => {

@@ -138,6 +138,9 @@ function isObject(value: unknown): value is Json {
 }
 
 function sizeOf({ columns, rows }: CliOutput): { columns: number; rows: number } {
-  const within = (count: number | undefined, usual: number): number => Math.min(count || usual, MOST_CELLS);
-  return { columns: within(columns, USUAL_SIZE.columns), rows: within(rows, USUAL_SIZE.rows) };
+  return { columns: cellsOf(columns, USUAL_SIZE.columns), rows: cellsOf(rows, USUAL_SIZE.rows) };
+}
+
+function cellsOf(count: number | undefined, usual: number): number {
+  return Math.min(count || usual, MOST_CELLS);
 }

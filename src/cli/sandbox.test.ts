@@ -32,11 +32,42 @@ describe("engine sandbox create", () => {
     await writeFile(script, "apt-get update\n");
     const { code, stdout, stderr } = await run(
       "create",
-      ...["--provider", "codex", "--name", "dev", "--image", "debian"],
-      ...["--cpus", "1.5", "--memory", "256", "--disk", "512", "--processes", "64"],
-      ...["--persistent", "--timeout", "60", "--env", "A=1=2", "--env", "B=", "--label", "team=x"],
-      ...["--allow-host", "github.com", "--allow-host", "*.npmjs.org"],
-      ...["--volume", "cache:/cache:ro", "--volume", "out:/out", "--port", "8080", "--script", script, "--detach"],
+      "--provider",
+      "codex",
+      "--name",
+      "dev",
+      "--image",
+      "debian",
+      "--cpus",
+      "1.5",
+      "--memory",
+      "256",
+      "--disk",
+      "512",
+      "--processes",
+      "64",
+      "--persistent",
+      "--timeout",
+      "60",
+      "--env",
+      "A=1=2",
+      "--env",
+      "B=",
+      "--label",
+      "team=x",
+      "--allow-host",
+      "github.com",
+      "--allow-host",
+      "*.npmjs.org",
+      "--volume",
+      "cache:/cache:ro",
+      "--volume",
+      "out:/out",
+      "--port",
+      "8080",
+      "--script",
+      script,
+      "--detach",
     );
     expect([code, stderr]).toEqual([0, ""]);
     const { json: made } = await api.call("GET", `/api/v1/sandboxes/${stdout.trim()}`);
@@ -56,9 +87,7 @@ describe("engine sandbox create", () => {
       ports: [{ port: 8080, name: null }],
       git_repos: [],
       credentials: [],
-      provisioning_scripts: [
-        { name: "set-up.sh", script: "apt-get update\n", user: "root", timeout_secs: 600 },
-      ],
+      provisioning_scripts: [{ name: "set-up.sh", script: "apt-get update\n", user: "root", timeout_secs: 600 }],
       labels: { team: "x" },
       timeout_secs: 60,
       agent_config: null,
@@ -100,7 +129,11 @@ describe("engine sandbox create", () => {
 
   test("hands on what the server refuses", async () => {
     const messages = await Promise.all(
-      [["--provider", "clippy"], ["--memory", "1"], ["--script", "/nonexistent/x"]].map(async (argv) => {
+      [
+        ["--provider", "clippy"],
+        ["--memory", "1"],
+        ["--script", "/nonexistent/x"],
+      ].map(async (argv) => {
         const { code, stderr } = await run("create", ...argv);
         return `${code} ${stderr}`;
       }),
@@ -118,7 +151,9 @@ describe("engine sandbox", () => {
     const { id: young } = await api.make({ agent_provider: "opencode", persistence: "persistent" });
     const { stdout } = await run("ls");
     expect(stdout).toMatch(/^ID +NAME +STATE +PERSISTENCE +PROVIDER +CREATED *\n/);
-    expect(stdout).toMatch(new RegExp(`${young} +- +pending +persistent +opencode .*\n${old} +old +running +ephemeral +codex `));
+    expect(stdout).toMatch(
+      new RegExp(`${young} +- +pending +persistent +opencode .*\n${old} +old +running +ephemeral +codex `),
+    );
     const ids = async (...more: string[]) => ((await json("list", ...more)) as { id: string }[]).map(({ id }) => id);
     expect(await ids()).toEqual([young, old]);
     expect(await ids("--state", "running")).toEqual([old]);
@@ -128,7 +163,11 @@ describe("engine sandbox", () => {
     expect((await run("list", "--state", "lost")).code).toBe(2);
     expect(await json("show", old)).toMatchObject({ id: old, spec: { name: "old" }, reason: null });
     expect((await run("show", old)).stdout).toContain("state               running\n");
-    expect(await run("show", "nothing")).toEqual({ code: 1, stdout: "", stderr: "error: there is no sandbox nothing\n" });
+    expect(await run("show", "nothing")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "error: there is no sandbox nothing\n",
+    });
   });
 
   test("shows what one uses", async () => {
@@ -192,8 +231,7 @@ describe("engine sandbox logs", () => {
       env: { ENGINE_TOKEN: "t" },
       ...(stdout !== undefined && { stdout }),
     });
-  const lines = (from: number, to: number) =>
-    Array.from({ length: to - from + 1 }, (_, i) => line(`line ${from + i}`));
+  const lines = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => line(`line ${from + i}`));
   const text = (from: number, to: number) =>
     lines(from, to)
       .map(({ data }) => `${String(data["line"])}\n`)
@@ -226,6 +264,7 @@ describe("engine sandbox logs", () => {
     const next = await world.startServer();
     wire.leadTo(next.url);
     server.events.close();
+    await server.close();
     await expect.poll(() => next.events.following, { timeout: 10_000 }).toBe(1);
     await world.append(id, lines(303, 303));
     await expect.poll(() => stdout.text()).toBe(text(51, 303));

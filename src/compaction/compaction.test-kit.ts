@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog, ExtentRecord, Lease, NewExtent, TableRecord } from "../catalog/catalog.ts";
-import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog, type Log } from "../core/log.ts";
@@ -56,12 +56,7 @@ export async function openBench(): Promise<Bench> {
   const log = Object.assign(Object.create(silentLog) as Log, {
     error: (about: { err?: unknown; keys?: unknown }) => failures.push(about.err ?? about.keys),
   });
-  const catalog = await openSqliteCatalog({
-    path: join(folder, "catalog.db"),
-    clock: systemClock,
-    log,
-    mode: "server",
-  });
+  const { catalog } = openMemoryCatalog(systemClock);
   const store = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log });
   const lease = await catalog.acquireLease("compaction", "test", 3_600_000);
   if (lease === undefined) throw new Error("no lease");

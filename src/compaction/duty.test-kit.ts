@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anExtent } from "../catalog/contract-fixtures.ts";
 import type { Catalog, Lease, NewExtent } from "../catalog/catalog.ts";
-import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock, systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
@@ -37,7 +37,7 @@ const LEASE_TTL_MS = 400 * 86_400_000;
 export async function openDutyWorld(startMs?: number): Promise<DutyWorld> {
   const folder = mkdtempSync(join(tmpdir(), "engine-duty-"));
   const clock = new ManualClock(startMs);
-  const catalog = await openSqliteCatalog({ path: join(folder, "catalog.db"), clock, log: silentLog, mode: "server" });
+  const { catalog } = openMemoryCatalog(clock);
   const inner = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
   const store = new FaultyStore({ inner, clock: systemClock, random: seededRandom(1) });
   const metrics = createMetrics();

@@ -168,4 +168,4 @@ it("merges share a process where they are given a spare one, until one of them f
   expect(seen.size).toBe(2);
   await spare.end();
   expect(mergingProcesses()).toEqual([]);
-}, 60_000);
+});

@@ -10,7 +10,7 @@ import { Fabric } from "./fabric.ts";
 import { JobFailure, type JobHandler, type RunningJob } from "./handler.ts";
 import { JobLogs } from "./job-logs.ts";
 import { JobMetrics } from "./job-metrics.ts";
-import type { Job } from "./job.ts";
+import { holdOf, type HeldJob, type Job } from "./job.ts";
 import { JobKinds, type JobKind } from "./kinds.ts";
 import { LocalPort } from "./local-port.ts";
 import { JobRunner } from "./runner.ts";
@@ -140,6 +140,47 @@ it("stops a handler whose job is cancelled", async () => {
   await fabric.cancel(id);
   await until(async () => (await statusOf(id)) === "cancelled");
   expect((await find(id))?.error).toBe("the job was cancelled");
+});
+
+it("goes on with the jobs of an earlier process of the same node, under the same fence", async () => {
+  const options = {
+    fabric,
+    newId: uuidV7Source(clock, seededRandom(9)),
+    logs,
+    credential: () => Promise.reject(new Error("none")),
+  };
+  const port = () => new LocalPort({ ...options, nodeId: "node-1" });
+  const seen: HeldJob[] = [];
+  const end = Promise.withResolvers<string>();
+  const handlers = [{ kind: "test.task", run: (job: RunningJob) => (seen.push(job), end.promise) }];
+  const process = () => {
+    const runner = new JobRunner({ port: port(), handlers, slots: 1, clock, random: seededRandom(3), log: silentLog });
+    runners.push(runner);
+    return runner;
+  };
+  const { job } = await fabric.enqueue({ kind: "test.task", payload: 1, workerId: "node-1" }, ANONYMOUS);
+  const first = process();
+  void first.run();
+  await until(async () => seen.length === 1);
+  first.stop();
+  const held = port();
+  const [before] = seen;
+  if (before === undefined) throw new Error("it was not run");
+  expect(before).toMatchObject({ id: job.id, holder: "node-1", fence: 1, leaseMs: LEASE_MS });
+  const askedAtMs = clock.monotonicMs();
+  await held.extend(holdOf(before), LEASE_MS);
+  const renewals: number[] = [];
+  const second = process();
+  const outcome = second.adopt(before, askedAtMs);
+  await until(async () => seen.length === 2);
+  (seen[1] as RunningJob).lease.onRenewed((untilMs) => renewals.push(untilMs - clock.monotonicMs()));
+  for (let lease = 0; lease < 3 * 3; lease++)
+    await until(async () => true, LEASE_MS / 3).then(() => clock.advance(LEASE_MS / 3));
+  await until(async () => renewals.length >= 3);
+  expect(renewals.every((ms) => ms > 0 && ms <= LEASE_MS)).toBe(true);
+  end.resolve("done after all");
+  expect(await outcome).toBe("completed");
+  expect(await find(job.id)).toMatchObject({ status: "done", result: "done after all", attempt: 1, fence: 1 });
 });
 
 it("keeps a job through many leases, and loses it to nobody", async () => {

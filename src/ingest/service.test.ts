@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Catalog, FlushCommit, FlushOutcome } from "../catalog/catalog.ts";
-import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
+import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -29,12 +29,7 @@ let world: World;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "engine-ingest-"));
-  const catalog = await openSqliteCatalog({
-    path: join(folder, "catalog.db"),
-    clock: systemClock,
-    log: silentLog,
-    mode: "server",
-  });
+  const { catalog } = openMemoryCatalog(systemClock);
   const inner = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
   world = { catalog, inner, store: new FaultyStore({ inner, clock: systemClock, random: seededRandom(1) }) };
 });
@@ -135,7 +130,7 @@ describe("a schema that moves while a flush is sealed", () => {
 
   test(
     `a conflict that never ends fails after ${LIMITS.commitAttempts} attempts, and stores nothing`,
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const outcome: FlushOutcome = { kind: "schema_conflict" };
       const stubborn = new Proxy(world.catalog, {

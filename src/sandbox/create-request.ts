@@ -45,7 +45,7 @@ const labels = z
     "accepted are names of up to 63 letters, digits, `_`, `.`, `/` and `-`, and values of up to 255 characters without " +
       "commas and control characters",
   )
-  .describe("For finding sandboxes. They do not decide where one is placed.");
+  .describe("For finding sandboxes. One called `node/NAME` also has it placed on a node with that value of NAME.");
 
 const resourceLimits = z
   .strictObject({

@@ -13,6 +13,9 @@ import type { SandboxDeps } from "./deps.ts";
 const MAX_LISTED = 1_000;
 const common = { tag: "Sandboxes" } as const;
 
+/** As much as all provisioning scripts together may be, in JSON. */
+const MOST_REQUEST_BYTES = 16 * 1024 * 1024;
+
 export const createSandboxRow = describeRoute({
   ...common,
   role: "write",
@@ -23,6 +26,7 @@ export const createSandboxRow = describeRoute({
     "It is made after the answer: its events say how far it is. It is the caller's: others, but for admins, do not " +
     "see it.",
   json: createRequest,
+  jsonLimitBytes: MOST_REQUEST_BYTES,
   jsonErrors: { unreadable: "config_error", invalid: "config_validation_error" },
   responses: [{ status: 202, description: "It will be made.", type: "application/json", schema: createdSandbox }],
   errors: ["agent_provider_not_found", "sandbox_already_exists", "rate_limited", "insufficient_storage"],

@@ -90,7 +90,7 @@ describe.skipIf(programs === undefined)("TLS", () => {
   it("refuses another name, another signer, and a server that has no TLS", async () => {
     const problem = async (address: string) => {
       try {
-        await (await openTestCatalog(address, { acquireTimeoutMs: 200 })).close();
+        await (await openTestCatalog(address, { acquireTimeoutMs: 1_000 })).close();
         return "none";
       } catch (error) {
         return messageOf(error);

@@ -240,7 +240,8 @@ function registerExec(group: Command, context: CliContext): void {
     context.action(async (id: string, argv: string[], flags: ExecFlags) => {
       // What follows the id is taken as it is, also two dashes before the command.
       const command = argv[0] === "--" ? argv.slice(1) : argv;
-      if (command.length === 0) throw new CliError("which command is to be run? see `engine sandbox exec --help`", EXIT.usage);
+      if (command.length === 0)
+        throw new CliError("which command is to be run? see `engine sandbox exec --help`", EXIT.usage);
       return await runExec(context, await targetOf(context, flags), { id, argv: command, flags });
     }),
   );
@@ -259,7 +260,9 @@ function registerShell(group: Command, context: CliContext): void {
 function registerCopy(group: Command, context: CliContext): void {
   const command = group
     .command("cp")
-    .description("Copy a file into a sandbox, or out of it; - is standard input or output, and a folder takes the file's name.")
+    .description(
+      "Copy a file into a sandbox, or out of it; - is standard input or output, and a folder takes the file's name.",
+    )
     .argument("<from>", "file, or <id>:<path>")
     .argument("<to>", "file, folder/, <id>:<path> or <id>:<folder>/");
   withExamples(withApiFlags(command), [

@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const ROUNDS = 60;
 
-test("staged ingest and its commit give the rows of sync ingest", { timeout: 60_000 }, async () => {
+test("staged ingest and its commit give the rows of sync ingest", async () => {
   const random = seededRandom(2_026);
   const clock = new ManualClock();
   const nodes = ["node-1", "node-2"].map((node) => world.staged({ clock, node }));

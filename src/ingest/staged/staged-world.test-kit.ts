@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../catalog/catalog.ts";
-import { openSqliteCatalog } from "../../catalog/sqlite/sqlite.ts";
+import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock, systemClock, type Clock } from "../../core/clock.ts";
 import { uuidV7Source, type IdSource } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
@@ -57,8 +57,7 @@ export class StagedWorld {
   static async open(): Promise<StagedWorld> {
     const folder = await mkdtemp(join(tmpdir(), "engine-staged-"));
     const clock = new ManualClock(systemClock.nowMs());
-    const path = join(folder, "catalog.db");
-    const catalog = await openSqliteCatalog({ path, clock, log: silentLog, mode: "server" });
+    const { catalog } = openMemoryCatalog(clock);
     const inner = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
     return new StagedWorld(folder, catalog, inner, clock);
   }

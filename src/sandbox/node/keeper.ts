@@ -101,13 +101,13 @@ export class SandboxKeeper {
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
     try {
-      const held = await this.#takeUp();
+      const held = await this.#untilDone("taking up a sandbox", () => this.#takeUp());
       const order = await this.#ask();
       this.#ready.resolve();
       await this.#work(order, held);
     } catch (error) {
       if (this.#gone.signal.aborted) await this.#letGo();
-      else if (isGone(error)) await this.#putAway();
+      else if (isGone(error)) await this.#untilDone("putting away a sandbox", () => this.#putAway());
       else throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -122,11 +122,11 @@ export class SandboxKeeper {
     const before = await files.read(this.sandboxId);
     const isSame = before?.job?.id === jobId && before.job.holder === holder && before.job.fence === fenceNumber;
     const machine = await runtime.adopt(this.sandboxId);
+    // One that an earlier hold left is not what the records speak of. Until it has ended, the file says whose it is.
+    if (!isSame) await machine?.stop();
     const held = isSame ? new HeldSandbox(files, before) : await this.#begin(before);
     this.#held = held;
-    // One that an earlier hold left is not what the records speak of.
-    if (machine !== undefined && !isSame) await machine.stop();
-    else if (machine !== undefined) this.#watch(machine);
+    if (isSame && machine !== undefined) this.#watch(machine);
     this.#job.lease.onRenewed(() => void this.#renew());
     await this.#renew();
     return held;
@@ -307,14 +307,21 @@ export class SandboxKeeper {
     if (!isLeaseLost(this.#gone.signal.reason) || this.#held === undefined) return;
     const machine = this.#machine;
     this.#machine = undefined;
+    const held = this.#held.now;
+    await this.#untilDone("ending a sandbox", () => fence(this.#ports, held, machine), TRIES);
+  }
+
+  /** What this computer cannot do at this moment is tried again: nobody else can do it. */
+  async #untilDone<T>(what: string, work: () => Promise<T>, mostTries = Infinity): Promise<T> {
     const { clock, random, log } = this.#ports;
     const backoff = new Backoff({ random, ...RETRY });
     for (let tries = 1; ; tries++) {
       try {
-        return await fence(this.#ports, this.#held.now, machine);
+        return await work();
       } catch (error) {
-        if (tries >= TRIES) throw error;
-        log.warn({ sandboxId: this.sandboxId, reason: messageOf(error) }, "a sandbox could not be ended; trying again");
+        const hasStopped = this.#job.signal.aborted && mostTries === Infinity;
+        if (hasStopped || tries >= mostTries) throw error;
+        log.warn({ sandboxId: this.sandboxId, reason: messageOf(error) }, `${what} failed; trying again`);
         await sleep(clock, backoff.next());
       }
     }

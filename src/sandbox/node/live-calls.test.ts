@@ -6,7 +6,7 @@ import { systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import type { ExecEvent, NodeCall, NodeCallHandler, NodeReply } from "../link/calls.ts";
 import { encodeShellFrame, shellFramesOf } from "../link/shell-frames.ts";
-import { openTestRuntime, specOf } from "../runtime/machines.test-kit.ts";
+import { specOf, testRuntime } from "../runtime/machines.test-kit.ts";
 import { describeAsRoot } from "../runtime/root.test-kit.ts";
 import type { Machine } from "../runtime/runtime.ts";
 import { liveCallHandler } from "./live-calls.ts";
@@ -17,9 +17,9 @@ describeAsRoot("calls about what runs in a machine", () => {
   let machine: Machine;
   let handler: NodeCallHandler;
   const lines: string[] = [];
+  const test = testRuntime("live-calls");
   beforeAll(async () => {
-    const { runtime } = await openTestRuntime("live-calls");
-    machine = await runtime.create(specOf());
+    machine = await test.runtime.create(specOf());
     handler = liveCallHandler({
       machineOf: (id) => (id === "here" ? machine : undefined),
       onLine: (_, { stream, line }) => void lines.push(`${stream} ${line}`),

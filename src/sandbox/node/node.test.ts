@@ -216,6 +216,84 @@ it("ends what it may have no longer: ephemeral machines with everything, persist
   expect(world.host.disks.get(b)?.files.get("f")).toBe("kept");
 });
 
+/** The job is taken from the node long before its lease would have ended. */
+async function takeAway(id: string): Promise<void> {
+  const { jobId = "" } = await world.plane.sandboxes.get(id, ROOT);
+  await world.plane.records.write({ sql: "UPDATE jobs SET lease_expires_at_ms = 0 WHERE id = ?", values: [jobId] });
+  await world.plane.fabric.sweep();
+}
+
+it("freezes at once, and ends after a grace, what it hears to have lost", async () => {
+  const id = await running();
+  await world.pass(9_000);
+  const machine = world.host.machines.get(id);
+  const frozenAtMs: number[] = [];
+  world.host.before = (verb) => void (verb === "pause" && frozenAtMs.push(world.clock.nowMs()));
+  await takeAway(id);
+  await world.until("it ends", () => machine?.isEnded === true);
+  expect(frozenAtMs).toHaveLength(1);
+  expect(world.clock.nowMs() - (frozenAtMs[0] ?? 0)).toBeGreaterThanOrEqual(GRACE_MS);
+  expect(world.clock.nowMs() - (frozenAtMs[0] ?? 0)).toBeLessThanOrEqual(GRACE_MS + 500);
+  await world.until("nothing is left", () => world.host.left.length === 0);
+});
+
+it("begins anew with a sandbox that it lost and gets again, when the end of the old machine is over", async () => {
+  const id = await running({ persistence: "persistent" });
+  const machine = world.host.machines.get(id);
+  await takeAway(id);
+  await world.until("it begins anew", () => ![undefined, machine].includes(world.host.machines.get(id)));
+  await reaches(id, "running");
+  await world.pass(2 * GRACE_MS);
+  const fresh = world.host.machines.get(id);
+  world.crash();
+  world.begin();
+  await world.pass(LEASE_MS);
+  expect([await stateOf(id), world.host.machines.get(id) === fresh, fresh?.isPaused]).toEqual(["running", true, false]);
+});
+
+it("does not take the machine of a hold that it lost for that of the next one", async () => {
+  const id = await running({ persistence: "persistent" });
+  await world.pass(9_900);
+  const machine = world.host.machines.get(id);
+  let isStuck = true;
+  world.host.before = (verb) => {
+    if (verb === "stop" && isStuck) throw new Error("it cannot be stopped, as planted");
+  };
+  await takeAway(id);
+  // The node gives up to end it before the supervisor does.
+  await world.pass(18_000);
+  expect(machine?.isEnded).toBe(false);
+  isStuck = false;
+  await world.until("it begins anew", () => ![undefined, machine].includes(world.host.machines.get(id)));
+  await reaches(id, "running");
+  expect(machine?.isEnded).toBe(true);
+});
+
+it("makes a machine anew whose making was cut short by a crash", async () => {
+  world.host.before = async (verb) => {
+    if (verb === "start") await new Promise<void>((resolve) => world.clock.after(5_000, resolve));
+  };
+  const id = await create();
+  await reaches(id, "creating");
+  await world.until("half of it is there", () => world.host.disks.has(id));
+  world.crash();
+  world.begin();
+  await reaches(id, "running");
+});
+
+it("loses no line that is written right after a crash", async () => {
+  const id = await running({
+    provisioningScripts: [script("a", "echo one; sleep 500; echo two; sleep 500; echo three")],
+  });
+  world.crash();
+  world.begin();
+  await world.until("it is taken up", () => world.node?.keeperOf(id)?.machine !== undefined);
+  await world.pass(500);
+  for (const tell of world.host.machines.get(id)?.listeners ?? []) tell({ stream: "stderr", line: "after" });
+  await world.pass(1_000);
+  expect((await eventsOf(id)).filter((event) => event === "stderr: after")).toHaveLength(1);
+});
+
 it("ends at its next start what was taken from it meanwhile", async () => {
   const [a, b] = [await running(), await running({ persistence: "persistent" })];
   world.crash();

@@ -36,9 +36,9 @@ const payloadSchema = z.object({ sandbox_id: z.uuid() });
  *
  * Machines do not need this process: each has a supervisor. When the process ends, however it does, its jobs stay leased
  * and its machines go on; the next process with the same folder has the same name, renews the leases, and takes the
- * machines up. What it may have no longer, because that took too long, it stops (`fence.ts`), and what no job explains it
- * removes, before it takes anything new. Disks of persistent sandboxes stay until the control plane says that they are
- * no more.
+ * machines up. What it may have no longer, because that took too long, it ends (`fence.ts`), and so machines that no job
+ * explains, before it takes anything new. Disks that may be wanted stay until the control plane says that their
+ * sandboxes are no more.
  */
 export class SandboxNode {
   readonly #options: SandboxNodeOptions;

@@ -15,6 +15,7 @@ import {
 
 export type FakeVerb =
   | "create"
+  | "start"
   | "restart"
   | "adopt"
   | "remove"
@@ -83,12 +84,18 @@ export class FakeRuntime implements Runtime {
     return ["host"];
   }
 
-  create(spec: MachineSpec): Promise<Machine> {
-    return this.call("create", spec.id, () => {
+  async create(spec: MachineSpec): Promise<Machine> {
+    await this.call("create", spec.id, () => {
       if (this.#host.left.includes(spec.id)) throw new RuntimeError("failed", `${spec.id} is there already`);
       this.#host.disks.set(spec.id, { files: new Map() });
-      return this.#start(spec);
     });
+    try {
+      // A process that dies here leaves half a machine.
+      return await this.call("start", spec.id, () => this.#start(spec));
+    } catch (error) {
+      this.#host.disks.delete(spec.id);
+      throw error;
+    }
   }
 
   restart(spec: MachineSpec): Promise<Machine> {

@@ -79,6 +79,14 @@ describeAsRoot("a machine", () => {
     expect((await output).stdout).toContain(Buffer.from(digest).toString("hex"));
   });
 
+  it("takes input that comes too late, or is not wanted", async () => {
+    const exec = await machine.exec(execRequest("exec 0<&-; sleep 0.2"));
+    await exec.write(Buffer.alloc(2_000_000));
+    expect(await outputOf(exec)).toMatchObject(ENDED_WELL);
+    await exec.write(Buffer.alloc(2_000_000));
+    await exec.endInput();
+  });
+
   it("brings 10 MB of output through intact, to a reader who comes late and is slow", async () => {
     const exec = await machine.exec(execRequest("seq 1 1450000"));
     await delay(300);

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, beforeAll, expect, vi } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
@@ -68,7 +68,7 @@ export const NOTHING = { folders: [], mounts: [], loops: [], cgroups: [], proces
  * then (a copy of all mounts, that it makes to start something of its own) goes when that has gone.
  */
 export async function expectLeft(test: TestRuntime, left: Partial<typeof NOTHING>): Promise<void> {
-  await expect.poll(() => leftOf(test), { timeout: 5000 }).toMatchObject(left);
+  await vi.waitFor(async () => expect(await leftOf(test)).toMatchObject(left), { timeout: 5000 });
 }
 
 /** What is on this computer of the machines of a runtime. */

@@ -150,6 +150,15 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
         expect(await plane.sandboxes.place()).toBe(0);
       });
 
+      it("obeys labels that want a node", async () => {
+        await plane.report("a", { labels: { zone: "a", disk: "fast" } });
+        await plane.report("b", { labels: { zone: "b" } });
+        const nodeOf = async (labels: Record<string, string>) => (await plane.create({ labels })).nodeId;
+        expect(await nodeOf({ "node/zone": "b", zone: "a" })).toBe("b");
+        expect(await nodeOf({ "node/zone": "a", "node/disk": "fast" })).toBe("a");
+        expect(await nodeOf({ "node/zone": "b", "node/disk": "fast" })).toBeUndefined();
+      });
+
       it("takes memory of what is paused and disk of what is kept, and asks for room at a start", async () => {
         const capacity = { ...ROOMY, cpuMillis: 1_000, memoryMb: 1_024, diskMb: 2 * 4_096 };
         const { id, box } = await running({ persistence: "persistent" });

@@ -7,6 +7,7 @@ import type { NodeCapacity } from "../node/control-port.ts";
 /** A node that was heard of not long ago, and takes sandboxes. */
 export type NodeRoom = {
   id: string;
+  labels: Readonly<Record<string, string>>;
   images: readonly string[];
   capacity: NodeCapacity;
   taken: NodeCapacity;
@@ -19,6 +20,8 @@ export type Need = {
   /** Its own, and that of volumes which are not there yet. */
   diskMb: number;
   image: string | undefined;
+  /** Labels that its node must have. */
+  labels: Readonly<Record<string, string>>;
   /** The only node that it may be on: its volumes are there. */
   nodeId: string | undefined;
 };
@@ -39,12 +42,13 @@ export async function nodesWithRoom(records: RecordStore): Promise<NodeRoom[]> {
     "WITH taken AS MATERIALIZED (SELECT node_id, count(*) AS sandboxes, " +
       `sum(${CPU}) AS cpu_millis, sum(${MEMORY}) AS memory_mb, sum(${DISK}) AS disk_mb ` +
       "FROM sandboxes WHERE node_id IS NOT NULL GROUP BY node_id) " +
-      `SELECT id, images, capacity, sandboxes, cpu_millis, memory_mb, disk_mb, ${VOLUMES} id) AS volumes_mb ` +
+      `SELECT id, labels, images, capacity, sandboxes, cpu_millis, memory_mb, disk_mb, ${VOLUMES} id) AS volumes_mb ` +
       "FROM sandbox_nodes LEFT JOIN taken ON node_id = id WHERE drain = 0 AND seen_at_ms > ? ORDER BY id LIMIT ?",
     [{ nowPlusMs: -SILENT_MS }, MAX_NODES],
   );
   return rows.map((row) => ({
     id: textOf(row, "id"),
+    labels: jsonOf(row, "labels") as Record<string, string>,
     images: jsonOf(row, "images") as string[],
     capacity: capacityIn(row),
     taken: {
@@ -82,6 +86,7 @@ export function pickNode(nodes: readonly NodeRoom[], need: Need): NodeRoom | und
   for (const node of nodes) {
     if (need.nodeId !== undefined && need.nodeId !== node.id) continue;
     if (need.image !== undefined && !node.images.includes(need.image)) continue;
+    if (Object.entries(need.labels).some(([name, value]) => node.labels[name] !== value)) continue;
     const share = freeShare(node, need);
     if (share >= 0 && share > (best?.share ?? -1)) best = { node, share };
   }

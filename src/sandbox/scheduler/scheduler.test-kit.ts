@@ -7,7 +7,7 @@ import { seededRandom } from "../../core/random.ts";
 import { Fabric } from "../../fabric/fabric.ts";
 import { holdOf, type Hold, type JobOwner } from "../../fabric/job.ts";
 import { JobKinds } from "../../fabric/kinds.ts";
-import { SANDBOX_JOB_KIND, type NodeCapacity, type SandboxBatch } from "../node/control-port.ts";
+import { SANDBOX_JOB_KIND, type NodeCapacity, type NodeReport, type SandboxBatch } from "../node/control-port.ts";
 import type { SandboxSpec } from "../spec.ts";
 import type { SandboxAction, SandboxState } from "../states.ts";
 import { sandboxJobKind } from "./job-kind.ts";
@@ -74,7 +74,10 @@ export function controlPlaneOn(
       sandboxes.create({ spec: specOf(spec), owner, origin: originOf(owner) }),
     act: (id: string, action: SandboxAction, caller = ANN): Promise<Sandbox> =>
       sandboxes.act(id, { action, caller, origin: originOf(caller) }),
-    report: (nodeId: string, more: { capacity?: NodeCapacity; images?: string[]; keeps?: string[] } = {}) =>
+    report: (
+      nodeId: string,
+      more: Partial<Pick<NodeReport, "capacity" | "images" | "labels">> & { keeps?: string[] } = {},
+    ) =>
       sandboxes.report(nodeId, {
         name: nodeId,
         runtime: "bubblewrap",

@@ -107,7 +107,7 @@ describe.skipIf(program === undefined)("s3 store behind a bad network", () => {
     const outcome = store.get("some/key");
     await expect(outcome).rejects.toThrow(/failed to get some\/key.*(200|700) ms/);
     await expect(outcome).rejects.toMatchObject({ code: "unavailable" });
-    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(2_000);
+    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(8_000);
     expect(proxy.seen.length).toBeGreaterThan(1);
     expect(await counted(metrics, { kind: "get", outcome: "timeout" })).toBe(proxy.seen.length);
   });

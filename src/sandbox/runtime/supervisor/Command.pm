@@ -185,7 +185,7 @@ sub _failed {
     my ($self, $code, $sentence) = @_;
     @$self{qw(state failure)} = ("failed", [$code, $sentence]);
     $self->{kill_at} = undef;
-    $self->_close_input;
+    $self->_end_input;
     $_->close for values %{ $self->{streams} };
     $_->(@{ $self->{failure} }) for splice @{ $self->{waiting} };
     _remember($self) if !$self->{pid};
@@ -201,7 +201,7 @@ sub reaped {
         $self->{exit_code} = $status >> 8 if !($status & 127);
         $self->{signal} = "SIG" . ($signals[ $status & 127 ] // ($status & 127)) if $status & 127;
         $self->{state} = "ended";
-        $self->_close_input;
+        $self->_end_input;
         if ($self->{terminal}) {
             $self->{silent_at}    = Kernel::now_ms() + TERMINAL_SILENCE_MS;
             $self->{silent_since} = $self->{streams}{stdout}->end_offset;
@@ -301,6 +301,7 @@ sub resize {
 # Takes messages of input from this connection: `data` and its bytes, `eof`.
 sub take_input {
     my ($self, $connection) = @_;
+    return $connection->end if $self->{state} eq "ended" || $self->{state} eq "failed";
     my $writer = { connection => $connection, bytes => "", is_last => 0 };
     push @{ $self->{inputs} }, $writer;
     $connection->{on_message} = sub {
@@ -334,6 +335,14 @@ sub _write_input {
         $writer->{connection}->set_reading(length($writer->{bytes}) < INPUT_BYTES ? 1 : 0);
     }
     Loop::watch($self->{input}, undef, $blocked ? sub { $self->_write_input } : undef) if $self->{input};
+    return;
+}
+
+# Nobody will read any more.
+sub _end_input {
+    my ($self) = @_;
+    $self->_close_input;
+    $_->{connection}->close for splice @{ $self->{inputs} };
     return;
 }
 

@@ -1,0 +1,38 @@
+import { SANDBOX_ACTIONS, SANDBOX_TRANSITIONS, type SandboxState } from "./states.ts";
+
+const BEGIN = "<!-- Printed from `src/sandbox/states.ts` by `npm run docs`. -->";
+const END = "<!-- The end of what is printed. -->";
+
+/** The text of `docs/sandboxes.md` with the tables of states as they are. Throws where it has no place for them. */
+export function withSandboxStates(text: string): string {
+  const [before, rest, ...more] = text.split(BEGIN);
+  const [, after, ...others] = rest?.split(END) ?? [];
+  if (before === undefined || after === undefined || more.length > 0 || others.length > 0) {
+    throw new Error(`the text has no place for the states: ${BEGIN} … ${END}`);
+  }
+  return `${before}${BEGIN}\n\n${renderTables()}\n\n${END}${after}`;
+}
+
+function renderTables(): string {
+  const actions = Object.entries(SANDBOX_ACTIONS).map(([action, { from, to, rests }]) => [
+    `\`${action}\``,
+    action === "delete" ? "every state" : states(from),
+    `\`${to}\``,
+    action === "delete" ? "gone" : `\`${rests}\``,
+  ]);
+  const transitions = SANDBOX_TRANSITIONS.map(({ from, to, by, when }) => [states(from), `\`${to}\``, by, when]);
+  return [
+    table(["asked for", "in", "at once", "in the end"], actions),
+    table(["from", "to", "by", "when"], transitions),
+  ].join("\n\n");
+}
+
+function states(all: readonly SandboxState[]): string {
+  return all.map((state) => `\`${state}\``).join(", ");
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: readonly string[]) => `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}
