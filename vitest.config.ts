@@ -7,8 +7,10 @@ export default defineConfig({
     pool: "forks",
     // Tests of servers wait most of their time: two at once take little longer than one, also on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // A test takes seconds; on a machine that is busy with something else these may be many.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 15_000, interval: 25 } },
     // node:sqlite says once per process that it is experimental; it is a decision here, not news.
     execArgv: ["--disable-warning=ExperimentalWarning"],
   },

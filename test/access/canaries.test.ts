@@ -35,6 +35,7 @@ const SECRET_KEY = keep("secret key", randomBytes(32).toString("base64"));
 const [PASSWORD, STATIC] = [plant("admin password"), plant("static token")];
 const ENV = {
   ENGINE_AUTH_TOKENS: `${STATIC}:admin`,
+  ENGINE_SECURITY_API_KEYS: `ci:read:${plant("API key")},${plant("API key without a name")}`,
   ENGINE_ADMIN_USER: "root",
   ENGINE_ADMIN_PASSWORD: PASSWORD,
   ENGINE_SECRET_KEY: SECRET_KEY,
@@ -42,6 +43,9 @@ const ENV = {
   ENGINE_OAUTH_GOOGLE_CLIENT_SECRET: plant("client secret of the operator"),
   // Of a client on the same machine: the server neither needs it nor passes it on.
   ENGINE_WORKER_TOKEN: plant("worker token of a daemon"),
+  ENGINE_SANDBOX_UPSTREAM_PROXY: `http://ann:${plant("password of the proxy of sandboxes")}@127.0.0.1:9`,
+  // Who shows too many wrong tokens from one address must wait.
+  ENGINE_TRUSTED_PROXIES: "127.0.0.1",
   ENGINE_LOG_LEVEL: "debug",
 };
 
@@ -155,21 +159,23 @@ async function workRightly(): Promise<void> {
 async function useWrongly(): Promise<void> {
   const document = (await call("GET", "/v1/openapi.json")).json;
   const paths = document["paths"] as Record<string, Record<string, unknown>>;
-  for (const [template, operations] of Object.entries(paths)) {
+  for (const [i, [template, operations]] of Object.entries(paths).entries()) {
+    const from = { "X-Forwarded-For": `192.0.2.${i + 1}` };
     for (const method of Object.keys(operations)) {
       const path = template.replace(/\{[^}]*\}/g, "google");
       const hasBody = method !== "get" && method !== "delete";
-      const cookies = { Cookie: `session=${plant("cookie")}` };
+      const cookies = { ...from, Cookie: `session=${plant("cookie")}` };
       const query = `?access_token=${plant("query parameter")}`;
       const broken = hasBody ? { body: `{"password":"${plant("broken body")}",` } : {};
       await call(method.toUpperCase(), path + query, { headers: cookies, ...broken });
       const secret = plant("misplaced value");
-      const wrong = hasBody ? { body: { username: [secret], password: { secret }, value: { kind: secret } } } : {};
+      const misplaced = { username: [secret], password: { secret }, value: { kind: secret } };
+      const wrong = hasBody ? { headers: from, body: misplaced } : { headers: from };
       await call(method.toUpperCase(), path, wrong);
-      await call(method.toUpperCase(), path, { token: plant("wrong token") });
+      await call(method.toUpperCase(), path, { token: plant("wrong token"), headers: from });
       await call(method.toUpperCase(), path, { token: workerToken, ...wrong });
       const basic = `Basic ${Buffer.from(`root:${plant("basic password")}`).toString("base64")}`;
-      await call(method.toUpperCase(), path, { headers: { Authorization: basic } });
+      await call(method.toUpperCase(), path, { headers: { ...from, Authorization: basic } });
     }
   }
   const attempt = { username: plant("name that is a password"), password: plant("wrong password") };

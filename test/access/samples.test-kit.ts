@@ -88,6 +88,7 @@ async function newSchedule(world: World): Promise<string> {
   return `/v1/schedules/${await newId(world, "/v1/schedules", { ...SCHEDULE, name: newName() })}`;
 }
 
+const EXEC_ID = "019a0000-0000-7000-8000-000000000000";
 const EXPORT = { query: "SELECT 1 AS one", database: "a" };
 
 /** One of the admin's that is done. */
@@ -106,6 +107,57 @@ async function doneExport(world: World): Promise<string> {
 const aboutDatabaseA = (status: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? 404 : status);
 /** Of an export, which only those with the role write see but its maker. */
 const ofExport = (caller: TestCaller | undefined) => (caller?.role === "read" || caller?.limit === "b" ? 404 : 200);
+
+const SANDBOXES = "/api/v1/sandboxes";
+
+/** Of the admin, and waiting for a node, of which there is none. */
+async function newSandbox(world: World): Promise<string> {
+  return `${SANDBOXES}/${await newId(world, SANDBOXES, { agent_provider: "codex" })}`;
+}
+
+/** What is asked of one: others are told that there is none. */
+function ofSandbox(status: number, method: string, rest = "", body?: unknown): Sample {
+  return {
+    request: async (world) => jsonRequest(method, `${await newSandbox(world)}${rest}`, body),
+    answer: (caller) => (isFullAdmin(caller) ? status : 404),
+  };
+}
+
+/** A node that has room for nothing. */
+const FULL_NODE = {
+  name: "node",
+  runtime: "none",
+  labels: {},
+  images: [],
+  capacity: { cpu_millis: 0, memory_mb: 0, disk_mb: 0, sandboxes: 0 },
+  boot_id: "b",
+};
+
+/** What the holder of a job says of its sandbox; the job that is held here is none of a sandbox. */
+function ofNoSandbox(method: string, what: string, body?: unknown): Sample {
+  return {
+    request: async (world) => {
+      const { path, headers } = await heldJob(world);
+      const jobId = path.replace("/v1/jobs/", "");
+      const request = jsonRequest(method, `/v1/sandbox-nodes/jobs/${jobId}/${what}`, body);
+      return { ...request, headers: { ...request.headers, ...headers } };
+    },
+    answer: () => 404,
+  };
+}
+
+/** What is asked of its ports, of which it declares none. */
+function ofPort(method: string, rest: string): Sample {
+  return {
+    request: async (world) => ({ method, path: `${await newSandbox(world)}/ports/80/${rest}` }),
+    answer: () => 404,
+  };
+}
+
+const PORT_SAMPLES = ["GET", "POST", "PUT", "PATCH", "DELETE"].flatMap((method) => [
+  [`${method} ${SANDBOXES}/{id}/ports/{port}/`, ofPort(method, "")] as const,
+  [`${method} ${SANDBOXES}/{id}/ports/{port}/{*path}`, ofPort(method, "a")] as const,
+]);
 
 /** By method and path of the row. */
 export const SAMPLES: Readonly<Record<string, Sample>> = {
@@ -332,4 +384,50 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: async (world) => ({ method: "GET", path: `${await doneExport(world)}/download` }),
     answer: ofExport,
   },
+
+  "GET /ready": { request: get("/ready"), answer: ok },
+  "POST /api/v1/sandboxes": {
+    request: () => jsonRequest("POST", SANDBOXES, { agent_provider: "codex" }),
+    answer: () => 202,
+  },
+  "GET /api/v1/sandboxes": { request: get(SANDBOXES), answer: ok },
+  "GET /api/v1/sandboxes/{id}": ofSandbox(200, "GET"),
+  "DELETE /api/v1/sandboxes/{id}": ofSandbox(204, "DELETE"),
+  // One that waits for its node can do nothing yet.
+  "POST /api/v1/sandboxes/{id}/start": ofSandbox(409, "POST", "/start"),
+  "POST /api/v1/sandboxes/{id}/stop": ofSandbox(409, "POST", "/stop"),
+  "POST /api/v1/sandboxes/{id}/pause": ofSandbox(409, "POST", "/pause"),
+  "POST /api/v1/sandboxes/{id}/resume": ofSandbox(409, "POST", "/resume"),
+  "GET /api/v1/sandboxes/{id}/stats": ofSandbox(200, "GET", "/stats"),
+  "GET /api/v1/sandboxes/{id}/logs": ofSandbox(200, "GET", "/logs"),
+  "GET /api/v1/sandboxes/{id}/stream": {
+    request: async (world) => {
+      const path = await newSandbox(world);
+      await world.admin("DELETE", path);
+      // That of one that is there does not end.
+      return { method: "GET", path: `${path}/stream` };
+    },
+    answer: () => 404,
+  },
+  "POST /api/v1/sandboxes/{id}/exec/stream": ofSandbox(409, "POST", "/exec/stream", { command: "true" }),
+  "GET /api/v1/sandboxes/{id}/exec/{exec_id}/stream": ofSandbox(409, "GET", `/exec/${EXEC_ID}/stream`),
+  "DELETE /api/v1/sandboxes/{id}/exec/{exec_id}": ofSandbox(409, "DELETE", `/exec/${EXEC_ID}`),
+  // Whoever does not ask for a WebSocket is told so.
+  "GET /api/v1/sandboxes/{id}/shell": { request: get(`${SANDBOXES}/x/shell`), answer: () => 426 },
+  "GET /api/v1/sandboxes/{id}/files": ofSandbox(409, "GET", "/files"),
+  "GET /api/v1/sandboxes/{id}/files/{*path}": ofSandbox(409, "GET", "/files/a"),
+  "PUT /api/v1/sandboxes/{id}/files/{*path}": {
+    request: async (world) => ({ method: "PUT", path: `${await newSandbox(world)}/files/a`, body: "x" }),
+    answer: (caller) => (isFullAdmin(caller) ? 409 : 404),
+  },
+  "DELETE /api/v1/sandboxes/{id}/files/{*path}": ofSandbox(409, "DELETE", "/files/a"),
+  ...Object.fromEntries(PORT_SAMPLES),
+  "POST /v1/sandbox-nodes/report": {
+    request: () => jsonRequest("POST", "/v1/sandbox-nodes/report", FULL_NODE),
+    answer: ok,
+  },
+  "GET /v1/sandbox-nodes/jobs/{job_id}/order": ofNoSandbox("GET", "order"),
+  "POST /v1/sandbox-nodes/jobs/{job_id}/batches": ofNoSandbox("POST", "batches", { number: 1, events: [] }),
+  // Whoever does not ask for a WebSocket is told so.
+  "GET /v1/sandbox-nodes/link": { request: get("/v1/sandbox-nodes/link"), answer: () => 426 },
 };

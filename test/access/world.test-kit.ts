@@ -61,6 +61,8 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
     ENGINE_ADMIN_USER: ROOT.username,
     ENGINE_ADMIN_PASSWORD: ROOT.password,
     ENGINE_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+    // Sandboxes wait for a node here.
+    ENGINE_SANDBOX_RUNTIME: "off",
     ...env,
   };
   const expired = await expiredToken(home, all);

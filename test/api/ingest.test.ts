@@ -305,7 +305,7 @@ describe("bad input", () => {
     expect(exact.json.rows_ingested).toBe(rows);
   });
 
-  test("gzip and zstd bodies; the limit counts decoded bytes; other codings are 415", { timeout: 60_000 }, async () => {
+  test("gzip and zstd bodies; the limit counts decoded bytes; other codings are 415", async () => {
     const table = newTable();
     const body = ndjson([{ body: "packed" }]);
     for (const [coding, packed] of [
@@ -325,7 +325,7 @@ describe("bad input", () => {
 });
 
 describe("large bodies at the same time", () => {
-  test("keep their bytes to themselves, whatever buffers they are received into", { timeout: 60_000 }, async () => {
+  test("keep their bytes to themselves, whatever buffers they are received into", async () => {
     const table = newTable();
     const rows = 3_000;
     const bodyOf = (n: number) =>

@@ -27,7 +27,7 @@ async function linkPackages(folder: string, except: string): Promise<void> {
 describe("the bundled release", () => {
   beforeAll(async () => {
     await run(process.execPath, ["scripts/build.ts"], { env: cleanEnv() });
-  }, 60_000);
+  });
 
   test("prints its version", async () => {
     const { stdout } = await run(process.execPath, [BUNDLE, "--version"], { env: cleanEnv() });

@@ -34,7 +34,7 @@ async function start(env: Record<string, string>): Promise<{ url: string; stop: 
   return services;
 }
 
-test("shows what is staged and, with its reason, what was set aside as damaged", { timeout: 90_000 }, async () => {
+test("shows what is staged and, with its reason, what was set aside as damaged", async () => {
   const staged = { ENGINE_INGEST_MODE: "staged" };
   const { url, stop } = await start({ ...staged, ENGINE_ROLES: "query,ingest" });
   expect(await rowsOf(url, STAGED)).toEqual([]);
@@ -68,7 +68,7 @@ test("shows what is staged and, with its reason, what was set aside as damaged",
   ]);
 });
 
-test("is empty where nothing was ever staged", { timeout: 60_000 }, async () => {
+test("is empty where nothing was ever staged", async () => {
   const { url } = await start({ ENGINE_ROLES: "all_in_one" });
   expect(await rowsOf(url, STAGED)).toEqual([]);
 });

@@ -72,7 +72,7 @@ function shownCertificate(url: string): Promise<unknown> {
 const DRIVERS = uwsProblem === undefined ? (["uws", "node"] as const) : (["node"] as const);
 
 describe.each(DRIVERS)("a server with a certificate, on %s", (driver) => {
-  test("speaks HTTPS to clients, the command line among them, and follows its files", { timeout: 90_000 }, async () => {
+  test("speaks HTTPS to clients, the command line among them, and follows its files", async () => {
     const files = { certPath: join(folder, `${driver}.crt`), keyPath: join(folder, `${driver}.key`) };
     const put = (from: TlsFiles) => {
       for (const which of ["keyPath", "certPath"] as const) {

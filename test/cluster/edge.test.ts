@@ -36,6 +36,19 @@ async function startStreaming(totalBytes: number): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+const CLIENTS = 4;
+const ANSWER_BYTES = 64 * MIB;
+const UPLOAD_BYTES = 60 * MIB;
+/**
+ * Of each pair of sockets an edge holds some hundred KiB, and the beginning of each upload: some MiB in all. What it grows
+ * by is what was freed and is not collected or given back yet: about 50 MiB, of which V8 lets 64 lie outside its heap.
+ * Without bounds the clients that take nothing would have it hold all answers, 256 MiB, and a slow peer all uploads,
+ * 240 MiB; and 1 GB passes through, so a seventh of it that stays is found as well.
+ */
+const MOST_GROWN_BYTES = 192 * MIB;
+/** The allocators keep little of what is freed: what is measured is what the edge holds. */
+const HOLD_LITTLE = { MALLOC_ARENA_MAX: "1", NODE_OPTIONS: "--max-semi-space-size=1" };
+
 const residentBytes = (pid: number) => Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * 4096;
 
 function send(url: string, body: Buffer): Promise<IncomingMessage> {
@@ -44,37 +57,38 @@ function send(url: string, body: Buffer): Promise<IncomingMessage> {
   });
 }
 
+async function lengthOf(answer: IncomingMessage): Promise<number> {
+  let receivedBytes = 0;
+  for await (const chunk of answer) receivedBytes += (chunk as Buffer).length;
+  return receivedBytes;
+}
+
 test.runIf(process.platform === "linux")(
   "the memory of an edge does not grow with what passes through",
   async () => {
-    const totalBytes = 128 * MIB;
-    const edge = await startEdge([await startStreaming(totalBytes)]);
-    const upload = Buffer.alloc(60 * MIB, "u");
+    const edge = await startEdge([await startStreaming(ANSWER_BYTES)], HOLD_LITTLE);
+    const upload = Buffer.alloc(UPLOAD_BYTES, "u");
     const samples: number[] = [];
     const timer = setInterval(() => samples.push(residentBytes(edge.pid)), 20);
     const idleBytes = residentBytes(edge.pid);
     const round = async (pauseMs: number) => {
       const answers = await Promise.all(
-        Array.from({ length: 4 }, () => send(`${edge.url}/v1/query`, Buffer.from("q"))),
+        Array.from({ length: CLIENTS }, () => send(`${edge.url}/v1/query`, Buffer.from("q"))),
       );
       // Clients that take nothing for a while: a buffer without a bound would fill.
       await delay(pauseMs);
-      for (const answer of answers) {
-        let receivedBytes = 0;
-        for await (const chunk of answer) receivedBytes += (chunk as Buffer).length;
-        expect([receivedBytes, answer.complete]).toEqual([totalBytes, true]);
-      }
-      const taken = await Promise.all(Array.from({ length: 4 }, () => send(`${edge.url}/v1/ingest`, upload)));
+      // Together: who waited for the others would be taken for gone on a slow machine.
+      const lengths = await Promise.all(answers.map(async (answer) => [await lengthOf(answer), answer.complete]));
+      expect(lengths).toEqual(answers.map(() => [ANSWER_BYTES, true]));
+      const taken = await Promise.all(Array.from({ length: CLIENTS }, () => send(`${edge.url}/v1/ingest`, upload)));
       for (const answer of taken) answer.resume();
     };
     await round(700);
     await round(0);
     clearInterval(timer);
-    const grownMib = (Math.max(...samples) - idleBytes) / MIB;
-    // 1.5 GB went through.
-    expect(grownMib).toBeLessThan(128);
+    expect(Math.max(...samples) - idleBytes).toBeLessThan(MOST_GROWN_BYTES);
   },
-  60_000,
+  120_000,
 );
 
 test("SIGTERM at an edge finishes what is in flight", async () => {

@@ -33,4 +33,4 @@ test("a peer that is killed with -9 fails no request that has an idempotency key
   // A query has no key: those that the peer was answering just then are lost, and said to be.
   expect(clients.state.failures.filter((text) => !text.startsWith("query: "))).toEqual([]);
   expect(clients.state.failures.length).toBeLessThanOrEqual(4);
-}, 60_000);
+});

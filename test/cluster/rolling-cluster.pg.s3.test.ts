@@ -18,7 +18,7 @@ describe.skipIf(!canRun)("a rolling restart of a whole cluster", () => {
       env: { ENGINE_DRAIN_NOTICE_SECS: "3" },
       counts: { edge: 2, query: 2, ingest: 2, committer: 0, compaction: 0, worker: 0 },
     });
-  }, 90_000);
+  });
   afterAll(() => cluster.giveUp());
 
   test("fails no request", async () => {

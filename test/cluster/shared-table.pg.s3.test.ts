@@ -40,7 +40,7 @@ describe.skipIf(!canRun)("servers that meet in one table", () => {
     reader = urlOf("query-1");
     // It starts when a test wants it to.
     await cluster.programs.get("compaction-1")?.stop();
-  }, 90_000);
+  });
   afterAll(() => cluster.giveUp());
 
   test("two commit at once: each snapshot is one's own, and all rows are there", async () => {
@@ -66,7 +66,7 @@ describe.skipIf(!canRun)("servers that meet in one table", () => {
     const sql = "SELECT count(*) AS rows, count(DISTINCT id) AS ids FROM met";
     expect(await rowsOf(reader, sql)).toEqual([{ rows: 2 * ids, ids }]);
     await withStorage(cluster, ({ catalog }) => catalog.verify());
-  }, 60_000);
+  });
 
   test("two get the same keys at once: each is stored once", async () => {
     const keys = Array.from({ length: 40 }, (_, n) => `key-${n}`);
@@ -82,7 +82,7 @@ describe.skipIf(!canRun)("servers that meet in one table", () => {
     }
     const sql = "SELECT count(*) AS rows, count(DISTINCT id) AS ids FROM keyed";
     expect(await rowsOf(reader, sql)).toEqual([{ rows: keys.length, ids: keys.length }]);
-  }, 60_000);
+  });
 
   test("two widen it at once, by the same and by different columns: no value is lost, no column comes twice", async () => {
     const rounds = 12;
@@ -108,7 +108,7 @@ describe.skipIf(!canRun)("servers that meet in one table", () => {
     const filled = names.map((name) => `count(CASE WHEN ${name} = id THEN 1 END) AS ${name}`).join(", ");
     const expected = names.map((name) => [name, name.startsWith("same") ? 2 * perRound : perRound] as const);
     expect(await rowsOf(reader, `SELECT ${filled} FROM wide`)).toEqual([Object.fromEntries(expected)]);
-  }, 60_000);
+  });
 
   test("a query outlives the compaction of what it reads: its extents go after it, not under it", async () => {
     const extents = 30;

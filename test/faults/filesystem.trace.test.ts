@@ -136,7 +136,7 @@ describe.skipIf(!canTrace())("filesystem store under strace", () => {
       // Either the start fails, or the puts of exactly one group: what comes after makes new entries and succeeds.
       expect(new Set(failures).size, `sync ${nth}: ${trace.stdout}`).toBe(startFailed ? 0 : 1);
     }
-  }, 60_000);
+  });
 
   it("does not sync again what a sync failed for", async () => {
     const trace = await put(["p/1"], { inject: "fsync:error=EIO" });

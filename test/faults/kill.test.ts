@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { killRounds } from "./kill-rounds.ts";
 
-const KILLS = 10;
+const KILLS = 6;
 
 test(`${KILLS} × kill -9 under load: nothing acknowledged is lost, nothing doubled`, { timeout: 180_000 }, async () => {
   const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -52,13 +52,20 @@ export class Chaos {
     });
   }
 
+  /** Such a process is left alone: it hears nothing, and to die of it is to have died before. */
+  #standsStill({ machine }: Slot): boolean {
+    return machine !== undefined && machine.lane.frozenUntilMs > this.#world.scheduler.nowMs;
+  }
+
   /** What happens before the next step, mostly nothing. */
   async strike(): Promise<void> {
     const { scheduler } = this.#world;
     const { crash, freeze, leap, clock, drain, columns } = this.#rates;
     const draw = scheduler.random.next();
-    const slot = scheduler.pick(this.#world.slots);
     this.#stall();
+    const slots = this.#world.slots.filter((slot) => !this.#standsStill(slot));
+    if (slots.length === 0) return;
+    const slot = scheduler.pick(slots);
     if (draw < crash) this.#crash(slot);
     else if (draw < crash + freeze) this.#freeze(slot);
     else if (draw < crash + freeze + leap) await this.#leap();
@@ -88,13 +95,16 @@ export class Chaos {
     scheduler.note(`${slot.machine.name} stands still until ${slot.machine.lane.frozenUntilMs}`);
   }
 
-  /** A process stands still for days just when it has written what it has not committed or acknowledged. */
+  /**
+   * A process stands still for days just when it has written what it has not committed or acknowledged. The others go
+   * on: somebody must be left whom its clients reach meanwhile.
+   */
   #stall(): void {
     const { scheduler, ingest } = this.#world;
     for (const { inHand, machine } of ingest.values()) {
-      if (inHand === 0 || machine.lane.frozenUntilMs > scheduler.nowMs) continue;
+      if (inHand === 0 || this.isAnyStuck) continue;
       const hasWritten = scheduler.pending.some(({ lane, label }) => {
-        return lane === machine.lane && label.startsWith("answer to put");
+        return lane === machine.lane && (this.#world.given.stallAt ?? WRITTEN).test(label);
       });
       if (!hasWritten || !scheduler.chance(this.#rates.stall)) continue;
       machine.lane.frozenUntilMs = scheduler.nowMs + scheduler.below(6 * DAY_MS);
@@ -153,6 +163,7 @@ export class Chaos {
   }
 }
 
+const WRITTEN = /^answer to put/;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** So long nothing has to happen before time passes at once. */

@@ -51,24 +51,29 @@ export async function runClient(ports: ClientPorts, name: string, requests: numb
 async function sendUntilTold(ports: ClientPorts, request: SimulatedRequest): Promise<void> {
   const { scheduler, clock } = ports;
   const firstMs = scheduler.nowMs;
+  const silent = new Set<IngestNode>();
   for (let tries = 1; ; tries++) {
-    const isTold = await send(ports, request);
+    const isTold = await send(ports, request, silent);
     if (request.key === undefined || tries === MOST_TRIES || scheduler.chance(isTold ? 0.85 : 0.1)) return;
     await sleep(clock, scheduler.below(scheduler.pick(PAUSES_MS)));
     if (scheduler.nowMs - firstMs > RETRY_WITHIN_MS) return;
   }
 }
 
-/** Resolves to whether the client knows what became of it. */
-async function send(ports: ClientPorts, request: SimulatedRequest): Promise<boolean> {
+/** Resolves to whether the client knows what became of it. A node that says nothing is left for another. */
+async function send(ports: ClientPorts, request: SimulatedRequest, silent: Set<IngestNode>): Promise<boolean> {
   const { scheduler } = ports;
-  const nodes = ports.nodes();
-  if (nodes.length === 0) return false;
-  const node = scheduler.pick(nodes);
+  const all = ports.nodes();
+  if (all.length === 0) return false;
+  const others = all.filter((node) => !silent.has(node));
+  const node = scheduler.pick(others.length > 0 ? others : all);
   const { machine } = node;
   const told = Promise.withResolvers<boolean>();
   const stop = machine.whenDead(() => later(ports, "connection reset", () => told.resolve(false)));
-  const timer = ports.clock.after(TIMEOUT_MS, () => told.resolve(false));
+  const timer = ports.clock.after(TIMEOUT_MS, () => {
+    silent.add(node);
+    told.resolve(false);
+  });
   later(ports, `${request.id} to ${machine.name}`, () => {
     // Nobody takes it from a process that stands still for long: its client has hung up before.
     if (machine.lane.isCut || machine.lane.frozenUntilMs > scheduler.nowMs) return;

@@ -14,10 +14,12 @@ import type { Scheduler } from "./scheduler.ts";
  *
  * When the caller dies, what it has sent may still be done, or in part, or not at all.
  */
-/** How many of the calls go wrong in each way; `torn` counts those that can. */
-export type FaultRates = { refused: number; unheard: number; late: number; torn: number };
+/** How many of the calls go wrong in each way; `torn` counts those that can, `repeated` those that drivers send again. */
+export type FaultRates = { refused: number; repeated: number; unheard: number; late: number; torn: number };
 
-export const NO_FAULTS: FaultRates = { refused: 0, unheard: 0, late: 0, torn: 0 };
+type Fault = Exclude<keyof FaultRates, "repeated">;
+
+export const NO_FAULTS: FaultRates = { refused: 0, repeated: 0, unheard: 0, late: 0, torn: 0 };
 
 export type RemoteCall<T> = {
   label: string;
@@ -98,8 +100,9 @@ export class Network {
     }
   }
 
-  #faultOf({ isWrite, tear }: RemoteCall<unknown>): keyof FaultRates | undefined {
-    const { refused, unheard, late, torn } = this.rates;
+  #faultOf({ isWrite, tear, repeats }: RemoteCall<unknown>): Fault | undefined {
+    const { repeated, unheard, late, torn } = this.rates;
+    const refused = Math.max(this.rates.refused, repeats === true ? repeated : 0);
     const draw = this.#scheduler.random.next();
     if (draw < refused) return "refused";
     if (draw < refused + unheard) return "unheard";
@@ -107,7 +110,7 @@ export class Network {
     return tear !== undefined && draw < refused + unheard + late + torn ? "torn" : undefined;
   }
 
-  #send(from: Machine, call: RemoteCall<unknown>, fault: keyof FaultRates | undefined, run: () => Promise<void>): void {
+  #send(from: Machine, call: RemoteCall<unknown>, fault: Fault | undefined, run: () => Promise<void>): void {
     const { label } = call;
     const tear = fault === "late" && call.repeats === true ? undefined : call.tear;
     const torn = fault === "torn" && tear !== undefined ? async () => void (await tear()) : run;

@@ -26,7 +26,7 @@ export type Outcome = {
 };
 
 const DUTIES = ["committer", "compaction", "retention", "deletion", "orphan sweep", "ledger sweep"] as const;
-const MOST_STEPS = 30_000;
+const MOST_STEPS = 60_000;
 const DAY_MS = 86_400_000;
 
 export async function simulate(options: WorldOptions): Promise<Outcome> {
@@ -118,7 +118,14 @@ function startClients(world: World): () => boolean {
 
 function drawRates({ scheduler, given }: World): typeof NO_FAULTS {
   const rate = (most: number): number => (scheduler.chance(0.3) ? 0 : scheduler.random.next() * most);
-  return { refused: given.refusedRate ?? rate(0.06), unheard: rate(0.06), late: rate(0.04), torn: rate(0.15) };
+  const repeated = given.repeatedRate ?? 0;
+  return {
+    refused: rate(0.06),
+    repeated,
+    unheard: given.unheardRate ?? rate(0.06),
+    late: rate(0.04),
+    torn: rate(0.15),
+  };
 }
 
 /** Steps as long as it is so, and nothing is wrong. */

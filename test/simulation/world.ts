@@ -29,8 +29,12 @@ export type Given = {
   keyedShare?: number;
   /** How often a process stands still for days just when it has written an extent. */
   stallRate?: number;
-  /** How many calls are refused. */
-  refusedRate?: number;
+  /** What a process stands still for days before; by default any answer to a write of its own. */
+  stallAt?: RegExp;
+  /** How many of the writes are refused at first that the driver may send again. */
+  repeatedRate?: number;
+  /** How many calls are done while their callers hear of a failure. */
+  unheardRate?: number;
 };
 
 export type WorldOptions = { seed: number; keepTrace?: boolean; planted?: Planted; given?: Given };

@@ -28,7 +28,7 @@ export type EngineOptions = {
 };
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 90_000;
 
 export async function temporaryHome(): Promise<{ home: string; remove: () => Promise<void> }> {
   const home = await mkdtemp(join(tmpdir(), "engine-test-"));

@@ -55,7 +55,7 @@ async function run(world: JobWorld): Promise<void> {
   populate(world);
   const isBusy = startUsers(world);
   const rate = (most: number): number => (scheduler.chance(0.3) ? 0 : scheduler.random.next() * most);
-  network.rates = { refused: rate(0.06), unheard: rate(0.06), late: rate(0.04), torn: 0 };
+  network.rates = { refused: rate(0.06), repeated: 0, unheard: rate(0.06), late: rate(0.04), torn: 0 };
   signals.faults = { lost: rate(0.5), doubled: rate(0.2) };
   const strike = chaosOf(world);
   await runWhile(world, isBusy, strike);
