@@ -72,6 +72,7 @@ export const SANDBOX_SAMPLES: Record<keyof typeof SANDBOX_OPTIONS, Sample> = {
     bad: ["proxy:3128", "https://proxy", "http://proxy/path", "socks5://proxy"],
     badToml: ["7"],
   },
+  sandboxDebianImage: { one: ["1", true, "true"], two: ["no", false], bad: ["2"], badToml: ["1"] },
   sandboxCaFile: path("ca.pem"),
 };
 
@@ -100,5 +101,6 @@ export const SANDBOX_DEFAULTS: Readonly<Record<keyof typeof SANDBOX_OPTIONS, unk
   sandboxAdvertiseUrl: undefined,
   sandboxEgressRanges: [],
   sandboxUpstreamProxy: undefined,
+  sandboxDebianImage: false,
   sandboxCaFile: undefined,
 };

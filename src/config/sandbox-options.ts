@@ -222,6 +222,16 @@ export const SANDBOX_OPTIONS = {
       "HTTP proxy that everything from sandboxes goes through. It looks names up then, and decides which addresses may be " +
       "reached.",
   }),
+  sandboxDebianImage: option({
+    env: "ENGINE_SANDBOX_DEBIAN_IMAGE",
+    toml: "sandbox.debian_image",
+    kind: kinds.bool,
+    default: false,
+    side: "SC",
+    doc:
+      "Has a node make the image `debian` with debootstrap, in the background, when it starts and does not have it: a " +
+      "Debian of its own, from Debian's servers, in which packages can be installed.",
+  }),
   sandboxCaFile: optional({
     env: "ENGINE_SANDBOX_CA_FILE",
     toml: "sandbox.ca_file",

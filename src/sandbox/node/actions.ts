@@ -70,8 +70,7 @@ export class SandboxActions {
         await this.#mourn();
         return false;
       case "give up":
-        await this.#stop();
-        return this.#options.order().spec.persistence === "ephemeral";
+        return await this.#giveUp();
       case "remove":
         await this.#remove();
         return true;
@@ -131,6 +130,15 @@ export class SandboxActions {
     const keepsDisk = order().spec.persistence === "persistent";
     if (!keepsDisk) await runtime.remove(held.now.sandboxId);
     await held.update({ deadlineAtMs: undefined, ...(keepsDisk ? {} : { isProvisioned: false }) });
+  }
+
+  /** Of an ephemeral sandbox that failed nothing stays; the disk of a persistent one does until it is deleted. */
+  async #giveUp(): Promise<boolean> {
+    const { files, held, order } = this.#options;
+    await this.#stop();
+    if (order().spec.persistence === "persistent") return false;
+    await files.remove(held.now.sandboxId);
+    return true;
   }
 
   /** The machine ended and nobody had asked for that. What can be started again is stopped, and the rest has failed. */

@@ -13,7 +13,7 @@ import type { ControlPort, SandboxOrder } from "./control-port.ts";
 import { fence, type FencePorts } from "./fence.ts";
 import { HeldSandbox, type Held } from "./held-files.ts";
 import { Recorder } from "./recorder.ts";
-import { untilAnswered } from "./retry.ts";
+import { isGone, untilAnswered, untilDone } from "./retry.ts";
 import { Sampler } from "./sampler.ts";
 import { nextStep, type Step } from "./steps.ts";
 
@@ -101,13 +101,13 @@ export class SandboxKeeper {
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
     try {
-      const held = await this.#untilDone("taking up a sandbox", () => this.#takeUp());
+      const held = await this.#persist("taking up a sandbox", () => this.#takeUp());
       const order = await this.#ask();
       this.#ready.resolve();
       await this.#work(order, held);
     } catch (error) {
       if (this.#gone.signal.aborted) await this.#letGo();
-      else if (isGone(error)) await this.#untilDone("putting away a sandbox", () => this.#putAway());
+      else if (isGone(error)) await this.#persist("putting away a sandbox", () => this.#putAway());
       else throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -308,23 +308,12 @@ export class SandboxKeeper {
     const machine = this.#machine;
     this.#machine = undefined;
     const held = this.#held.now;
-    await this.#untilDone("ending a sandbox", () => fence(this.#ports, held, machine), TRIES);
+    await untilDone("ending a sandbox", { ...this.#ports, mostTries: TRIES }, () => fence(this.#ports, held, machine));
   }
 
-  /** What this computer cannot do at this moment is tried again: nobody else can do it. */
-  async #untilDone<T>(what: string, work: () => Promise<T>, mostTries = Infinity): Promise<T> {
-    const { clock, random, log } = this.#ports;
-    const backoff = new Backoff({ random, ...RETRY });
-    for (let tries = 1; ; tries++) {
-      try {
-        return await work();
-      } catch (error) {
-        const hasStopped = this.#job.signal.aborted && mostTries === Infinity;
-        if (hasStopped || tries >= mostTries) throw error;
-        log.warn({ sandboxId: this.sandboxId, reason: messageOf(error) }, `${what} failed; trying again`);
-        await sleep(clock, backoff.next());
-      }
-    }
+  /** Nobody else can do it, so it is tried until the node stops. */
+  #persist<T>(what: string, work: () => Promise<T>): Promise<T> {
+    return untilDone(what, { ...this.#ports, signal: this.#job.signal }, work);
   }
 
   async #putAway(): Promise<void> {
@@ -343,8 +332,3 @@ export class SandboxKeeper {
 }
 
 const DELETED = new EngineError("conflict", "the sandbox is deleted");
-
-/** Whether a refusal says that the sandbox is no more. */
-function isGone(error: unknown): boolean {
-  return error instanceof EngineError && (error.code === "sandbox_not_found" || error.code === "not_found");
-}

@@ -100,7 +100,7 @@ it("fails a sandbox whose script fails, says why, and leaves nothing", async () 
   expect((await world.plane.sandboxes.get(id, ROOT)).reason).toBe(`RunScript:setup: ${reason}`);
   const failed = (await world.plane.events(id)).find(({ type }) => type === "provisioning_failed");
   expect(failed?.data).toEqual({ error: reason, step: "RunScript:setup" });
-  expect(world.host.left).toEqual([]);
+  expect([world.host.left, world.files.size, world.node?.sandboxes]).toEqual([[], 0, 0]);
   await does(id, "delete", "gone");
 });
 

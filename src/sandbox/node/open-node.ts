@@ -12,6 +12,7 @@ import type { Random } from "../../core/random.ts";
 import type { JobPort } from "../../fabric/handler.ts";
 import { Egress } from "../egress/egress.ts";
 import type { NodeCallHandler } from "../link/calls.ts";
+import { DEBIAN_IMAGE } from "../runtime/images.ts";
 import { LazyRuntime } from "../runtime/lazy-runtime.ts";
 import { sweepMounts } from "../runtime/mounts.ts";
 import { findLauncher, openRuntime } from "../runtime/open-runtime.ts";
@@ -93,10 +94,21 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
       warmsAtOnce: options.begins === "at once",
       killGraceMs: config.sandboxKillGraceSecs * 1_000,
     });
+    if (config.sandboxDebianImage) void prepareDebian(runtime, log);
     return { node, nodeId, calls: nodeCallHandler(node, surroundings, { clock, log }), close };
   } catch (error) {
     await close();
     throw error instanceof RuntimeError && error.code === "unable" ? new NodeUnable(error.message) : error;
+  }
+}
+
+/** Never rejects: without it the node has its other images. */
+async function prepareDebian(runtime: Runtime, log: Log): Promise<void> {
+  try {
+    await runtime.prepareImage(DEBIAN_IMAGE);
+    log.info({ image: DEBIAN_IMAGE }, "the image is there");
+  } catch (error) {
+    log.warn({ image: DEBIAN_IMAGE, reason: messageOf(error) }, "an image could not be made");
   }
 }
 

@@ -1,6 +1,6 @@
 import { sleep, type Clock } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
-import { messageOf } from "../../core/errors.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
 import { Backoff, isPassing } from "../../fabric/runner-failure.ts";
@@ -32,4 +32,35 @@ export async function untilAnswered<T>(
       await sleep(clock, backoff.next(), signal);
     }
   }
+}
+
+const LOCAL_PAUSES = { firstMs: 100, mostMs: 10_000 } as const;
+
+export type PersistOptions = Omit<RetryOptions, "signal"> & {
+  /** What fails after it was aborted is not tried again. */
+  signal?: AbortSignal;
+  mostTries?: number;
+};
+
+/** Does something on this computer, again when it has failed. Rejects with the last failure. */
+export async function untilDone<T>(
+  what: string,
+  { clock, random, log, signal, mostTries = Infinity }: PersistOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  const backoff = new Backoff({ random, ...LOCAL_PAUSES });
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal?.aborted === true || tries >= mostTries) throw error;
+      log.warn({ reason: messageOf(error) }, `${what} failed; trying again`);
+      await sleep(clock, backoff.next());
+    }
+  }
+}
+
+/** Whether a refusal of the control plane says that the sandbox is no more. */
+export function isGone(error: unknown): boolean {
+  return error instanceof EngineError && (error.code === "sandbox_not_found" || error.code === "not_found");
 }

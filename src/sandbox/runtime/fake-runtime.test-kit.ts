@@ -84,6 +84,8 @@ export class FakeRuntime implements Runtime {
     return ["host"];
   }
 
+  async prepareImage(): Promise<void> {}
+
   async create(spec: MachineSpec): Promise<Machine> {
     await this.call("create", spec.id, () => {
       if (this.#host.left.includes(spec.id)) throw new RuntimeError("failed", `${spec.id} is there already`);

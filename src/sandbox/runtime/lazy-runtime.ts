@@ -50,6 +50,10 @@ export class LazyRuntime implements Runtime {
     return this.#imageNames;
   }
 
+  async prepareImage(name: string): Promise<void> {
+    await (await this.#runtime()).prepareImage(name);
+  }
+
   async create(spec: MachineSpec): Promise<Machine> {
     return await (await this.#runtime()).create(spec);
   }

@@ -19,6 +19,8 @@ export interface Runtime {
   readonly abilities: RuntimeAbilities;
   /** Names of the images that machines can be made from. */
   images(): readonly string[];
+  /** Makes an image that can be made here, where it is not there: `debian`. Rejects with `RuntimeError`. */
+  prepareImage(name: string): Promise<void>;
   /** Makes a machine and starts it. Rejects with `RuntimeError`; then nothing is left of it. */
   create(spec: MachineSpec): Promise<Machine>;
   /**
@@ -146,9 +148,9 @@ export interface Exec {
   readonly id: string;
   /**
    * What it writes, from the beginning or from where the caller left off (bytes that it has had of each stream), and at
-   * the end how it ended. Output is held by the supervisor, up to `EXEC_KEPT_BYTES` behind the reader; a command whose
-   * output nobody reads is slowed down by that. `skipped`: bytes that are no longer there. Breaks, or ends, as soon as
-   * the signal is aborted, also while the command is silent.
+   * the end how it ended. Output is held by the supervisor, up to `EXEC_KEPT_BYTES` behind the reader: a reader that is
+   * slow slows the command down; of a command that nobody reads the oldest is dropped. `skipped`: bytes that are no
+   * longer there. Breaks, or ends, as soon as the signal is aborted, also while the command is silent.
    */
   output(from?: { stdout: number; stderr: number }, signal?: AbortSignal): AsyncIterable<ExecOutput>;
   write(bytes: Uint8Array): Promise<void>;

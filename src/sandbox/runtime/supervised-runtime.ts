@@ -86,6 +86,10 @@ export class SupervisedRuntime implements Runtime {
     return this.#options.images.names();
   }
 
+  prepareImage(name: string): Promise<void> {
+    return this.#options.images.prepare(name);
+  }
+
   create(spec: MachineSpec): Promise<Machine> {
     return this.#inTurn(spec.id, async () => {
       const folder = this.#folderOf(spec.id);
