@@ -56,7 +56,10 @@ export function openSandboxes(
   let runtime: ReturnType<SandboxDeps["runtime"]> =
     config.sandboxRuntime === "off" ? "off" : { why: "no node is connected" };
   const nodes = new NodeDirectory(parts);
-  const url = listen === undefined ? undefined : (config.sandboxAdvertiseUrl ?? advertisedUrl(listen, config.tlsCert !== undefined));
+  const url =
+    listen === undefined
+      ? undefined
+      : (config.sandboxAdvertiseUrl ?? advertisedUrl(listen, config.tlsCert !== undefined));
   const gateways = new Gateways({ ...parts, records, url });
   const isAdmitted = async (workerId: string) => (await workers.get(workerId)).status !== "revoked";
   const deps = {
