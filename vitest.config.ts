@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
     pool: "forks",
-    // Tests of servers wait most of their time: two at once take little longer than one, also on two cores.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Tests of servers wait much of their time: on two cores three files at once leave less of them idle.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     // A test takes seconds; on a machine that is busy with something else these may be many.
     testTimeout: 120_000,
     hookTimeout: 120_000,

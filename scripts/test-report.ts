@@ -1,5 +1,14 @@
 /** What a run of vitest came to. */
-export type Report = { passed: number; failed: number; skipped: number; skippedNames: string[] };
+export type Report = {
+  passed: number;
+  failed: number;
+  skipped: number;
+  skippedNames: string[];
+  /** The files that took the longest, the longest first. */
+  slowest: { name: string; seconds: number }[];
+};
+
+const SLOWEST = 10;
 
 type JsonReport = {
   numPassedTests: number;
@@ -7,6 +16,8 @@ type JsonReport = {
   testResults: {
     name: string;
     status: string;
+    startTime: number;
+    endTime: number;
     assertionResults: { status: string; fullName: string }[];
   }[];
 };
@@ -29,6 +40,10 @@ export function readReport(text: string | undefined, runSucceeded: boolean): Rep
     failed: failed === 0 && !runSucceeded ? 1 : failed,
     skipped: skippedNames.length,
     skippedNames,
+    slowest: files
+      .map(({ name, startTime, endTime }) => ({ name, seconds: (endTime - startTime) / 1_000 }))
+      .toSorted((a, b) => b.seconds - a.seconds)
+      .slice(0, SLOWEST),
   };
 }
 

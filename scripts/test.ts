@@ -35,6 +35,9 @@ async function main(args: readonly string[]): Promise<number> {
   for (const { name, ok, seconds } of [...checks, outcome]) {
     console.log(`${name.padEnd(10)} ${ok ? "ok    " : "FAILED"} ${seconds.toFixed(1).padStart(6)} s`);
   }
+  for (const { name, seconds } of report.slowest) {
+    console.log(`${name.slice(repository.length).padEnd(60)} ${seconds.toFixed(1).padStart(6)} s`);
+  }
   for (const name of report.skippedNames) console.log(`skipped: ${name}`);
   const skipFails = inCi && report.skipped > 0;
   if (skipFails) console.log("FAILED: tests were skipped, which CI does not accept");

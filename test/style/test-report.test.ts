@@ -4,6 +4,8 @@ import { readReport } from "../../scripts/test-report.ts";
 const file = (status: string, ...tests: string[]) => ({
   name: "a.test.ts",
   status,
+  startTime: 1_000,
+  endTime: 3_500,
   assertionResults: tests.map((test, i) => ({ status: test, fullName: `test ${i}` })),
 });
 const report = (passed: number, failed: number, ...testResults: ReturnType<typeof file>[]) =>
@@ -17,6 +19,7 @@ describe("test report", () => {
       failed: 1,
       skipped: 3,
       skippedNames: ["test 3", "test 4", "test 5"],
+      slowest: [{ name: "a.test.ts", seconds: 2.5 }],
     });
   });
 
