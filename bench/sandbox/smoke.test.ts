@@ -12,6 +12,6 @@ test("sandboxes are measured", { timeout: 120_000 }, async () => {
     expect(text).toMatch(new RegExp(`^${name}( +[0-9.]+){3}$`, "m"));
   }
   expect(text).toMatch(/^engine( +[0-9.]+){2}$/m);
-  expect(text).toMatch(/^upload +[0-9.]+$/m);
+  expect(text).toMatch(/^upload( +[0-9.]+){2}$/m);
   expect(text).toMatch(/^ {2}the server -?[0-9.]+ MiB$/m);
 });
