@@ -1,4 +1,4 @@
-import { isIP } from "node:net";
+import { parseAddressRange } from "../core/address-range.ts";
 import { textsIn, type Kind } from "./kinds.ts";
 
 const MAX_LABELS = 64;
@@ -36,14 +36,7 @@ export const addressRanges: Kind<readonly string[]> = {
 };
 
 function rangesIn(items: readonly string[]): readonly string[] | undefined {
-  return items.every(isRange) ? [...new Set(items)] : undefined;
-}
-
-function isRange(text: string): boolean {
-  const [address = "", bits, ...rest] = text.split("/");
-  const family = isIP(address);
-  if (family === 0 || rest.length > 0 || address.includes("%")) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+  return items.every((item) => parseAddressRange(item) !== undefined) ? [...new Set(items)] : undefined;
 }
 
 /** An HTTP proxy, with a user where it asks for one. */

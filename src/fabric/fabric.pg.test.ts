@@ -1,31 +1,10 @@
-import { afterAll, beforeAll, describe } from "vitest";
-import type { OpenedCatalog } from "../catalog/contract.ts";
-import { ManualClock } from "../core/clock.ts";
-import { postgresPrograms } from "../catalog/postgres/postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "../catalog/postgres/postgres.test-kit.ts";
+import { onPostgres } from "../catalog/postgres/contract-server.test-kit.ts";
 import { fabricContract } from "./contract.ts";
 import { jobLogsContract } from "./contract-logs.ts";
 import { schedulesContract } from "./contract-schedules.ts";
 import { workersContract } from "./contract-workers.ts";
 
-const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("the job fabric on PostgreSQL is skipped: it is not installed\n");
-
-describe.skipIf(programs === undefined)("PostgreSQL", () => {
-  let server: TestServer;
-  let born: string;
-  beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
-    born = await server.createDatabase();
-    await (await openTestCatalog(born)).close();
-  });
-  afterAll(() => server.stop(), 120_000);
-
-  const open = async (): Promise<OpenedCatalog> => {
-    const clock = new ManualClock();
-    const catalog = await openTestCatalog(await server.createDatabase(born), { nowMs: () => clock.nowMs() });
-    return { catalog, clock, close: () => catalog.close() };
-  };
+onPostgres("the job fabric", (open) => {
   fabricContract("postgres", open);
   jobLogsContract("postgres", open);
   schedulesContract("postgres", open);

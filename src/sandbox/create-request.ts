@@ -3,7 +3,7 @@ import { z } from "zod";
 import { EngineError } from "../core/errors.ts";
 import { canonicalRule } from "./egress/host-names.ts";
 import { PROXY_PORT } from "./runtime/runtime.ts";
-import { PERSISTENCE, type SandboxSpec } from "./spec.ts";
+import { DEFAULT_DISK_MB, PERSISTENCE, type SandboxSpec } from "./spec.ts";
 
 /** The body of `POST /api/v1/sandboxes`: every field, its bounds, and its value where the client gives none. */
 
@@ -56,7 +56,12 @@ const resourceLimits = z
       .max(1_048_576)
       .default(1_024)
       .describe("MiB, of which no node promises more than it has."),
-    disk_mb: z.int().min(64).max(1_048_576).default(4_096).describe("MiB of the disk on which all changes lie."),
+    disk_mb: z
+      .int()
+      .min(64)
+      .max(1_048_576)
+      .default(DEFAULT_DISK_MB)
+      .describe("MiB of the disk on which all changes lie."),
     max_processes: z.int().min(16).max(32_768).default(512).describe("Processes and threads at once."),
   })
   .prefault({});

@@ -19,6 +19,9 @@ export type SandboxSpec = {
 /** CPUs may be a fraction; MB are MiB. `maxProcesses` counts threads too, as the kernel does. */
 export type ResourceLimits = { cpuCores: number; memoryMb: number; diskMb: number; maxProcesses: number };
 
+/** MiB of the disk where the request does not say. Machines are prepared with such disks. */
+export const DEFAULT_DISK_MB = 4_096;
+
 export const PERSISTENCE = ["ephemeral", "persistent"] as const;
 /** `ephemeral`: its disk goes when it stops. `persistent`: the disk stays on its node until it is deleted. */
 export type Persistence = (typeof PERSISTENCE)[number];

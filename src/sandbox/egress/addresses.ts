@@ -1,4 +1,5 @@
 import { BlockList, isIP } from "node:net";
+import { parseAddressRange } from "../../core/address-range.ts";
 
 /**
  * Addresses that no sandbox reaches, whatever name leads to them: this computer, private and link-local networks (the
@@ -65,15 +66,12 @@ export class DialableAddresses {
 
 function listOf(ranges: readonly string[]): BlockList {
   const list = new BlockList();
-  for (const range of ranges) {
-    const [address = "", bits, ...rest] = range.split("/");
-    const family = isIP(address);
-    const width = family === 4 ? 32 : 128;
-    const prefix = bits === undefined ? width : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
-    if (family === 0 || rest.length > 0 || !(prefix <= width)) {
-      throw new RangeError(`${JSON.stringify(range)} is no range of addresses; one looks like 10.0.0.0/8`);
+  for (const text of ranges) {
+    const range = parseAddressRange(text);
+    if (range === undefined) {
+      throw new RangeError(`${JSON.stringify(text)} is no range of addresses; one looks like 10.0.0.0/8`);
     }
-    list.addSubnet(address, prefix, family === 4 ? "ipv4" : "ipv6");
+    list.addSubnet(range.address, range.prefixBits, range.family);
   }
   return list;
 }

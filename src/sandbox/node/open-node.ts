@@ -17,6 +17,7 @@ import { LazyRuntime } from "../runtime/lazy-runtime.ts";
 import { sweepMounts } from "../runtime/mounts.ts";
 import { findLauncher, openRuntime } from "../runtime/open-runtime.ts";
 import { RuntimeError, type Runtime, type RuntimeAbilities } from "../runtime/runtime.ts";
+import { DEFAULT_DISK_MB } from "../spec.ts";
 import { nodeCapacity } from "./capacity.ts";
 import type { ControlPort } from "./control-port.ts";
 import { lockFolder } from "./folder-lock.ts";
@@ -124,9 +125,6 @@ async function runtimeHere({ config }: OpenNodeOptions): Promise<Runtime["name"]
   }
 }
 
-/** Disks of this size are prepared: that of sandboxes which do not say how large theirs is to be. */
-const WARM_DISK_MB = 4_096;
-
 /** The runtime, if it can do what sandboxes need. Rejects with `RuntimeError` `unable`. */
 async function openAble({ config, clock, newId: ids, log }: OpenNodeOptions, home: string): Promise<Runtime> {
   const { sandboxRuntime: runtime, sandboxFirstHostId: firstHostId, sandboxKillGraceSecs } = config;
@@ -139,7 +137,7 @@ async function openAble({ config, clock, newId: ids, log }: OpenNodeOptions, hom
     runtime,
     firstHostId,
     graceMs: sandboxKillGraceSecs * 1_000,
-    warm: { machines: config.sandboxWarmPool, diskMb: WARM_DISK_MB },
+    warm: { machines: config.sandboxWarmPool, diskMb: DEFAULT_DISK_MB },
     // Each folder has cgroups of its own: whoever opens it removes those that it does not know.
     cgroupRoot: `engine-${createHash("sha256")
       .update(await realpath(home))

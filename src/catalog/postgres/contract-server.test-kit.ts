@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { ManualClock } from "../../core/clock.ts";
+import type { OpenedCatalog } from "../contract.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+
+/**
+ * Runs contracts on catalogs of PostgreSQL: one server for all of them, and a fresh database for each `open`. Skipped, with
+ * a line that names `what`, where PostgreSQL is not installed.
+ */
+export function onPostgres(what: string, contracts: (open: () => Promise<OpenedCatalog>) => void): void {
+  const programs = postgresPrograms();
+  if (programs === undefined) process.stderr.write(`${what} on PostgreSQL: skipped, it is not installed\n`);
+
+  describe.skipIf(programs === undefined)("PostgreSQL", () => {
+    let server: TestServer;
+    let born: string;
+    beforeAll(async () => {
+      server = await startTestServer(programs ?? "", NO_FSYNC);
+      born = await server.createDatabase();
+      await (await openTestCatalog(born)).close();
+    });
+    afterAll(() => server.stop(), 120_000);
+
+    contracts(async () => {
+      const clock = new ManualClock();
+      const catalog = await openTestCatalog(await server.createDatabase(born), { nowMs: () => clock.nowMs() });
+      return { catalog, clock, close: () => catalog.close() };
+    });
+  });
+}
