@@ -1,3 +1,7 @@
+import { sleep, systemClock } from "../../src/core/clock.ts";
+
+const POLL_MS = 50;
+
 /** What a user of the sandbox service does, by its HTTP API. */
 export class SandboxClient {
   readonly #url: string;
@@ -6,13 +10,20 @@ export class SandboxClient {
     this.#url = `${url}/api/v1/sandboxes`;
   }
 
+  /** Asks for one; a command waits until it runs. */
+  async begin(body: object): Promise<string> {
+    const { id } = (await this.#json("POST", "", { agent_provider: "claude-code", ...body })) as { id: string };
+    return id;
+  }
+
   /** Resolves when it runs. */
   async create(body: object): Promise<string> {
-    const { id } = (await this.#json("POST", "", { agent_provider: "claude-code", ...body })) as { id: string };
+    const id = await this.begin(body);
     for (;;) {
       const { state, reason } = (await this.#json("GET", `/${id}`)) as Record<string, string>;
       if (state === "running") return id;
       if (state === "failed") throw new Error(`the sandbox failed: ${reason}`);
+      await sleep(systemClock, POLL_MS);
     }
   }
 

@@ -132,8 +132,8 @@ export const SANDBOX_OPTIONS = {
     default: 10,
     side: "S",
     doc:
-      "Seconds that start, stop, pause and resume wait until the sandbox is there. Then they answer with the state that " +
-      "it has.",
+      "Seconds that start, stop, pause and resume wait until the sandbox is there, and commands and files for one that is " +
+      "being made. Then actions answer with the state that it has.",
   }),
   sandboxPendingTimeoutSecs: option({
     env: "ENGINE_SANDBOX_PENDING_TIMEOUT_SECS",

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seededRandom } from "../../core/random.ts";
 import { EventClient, startLiveWorld, type LiveServer, type LiveWorld, type SeenEvent } from "./live.test-kit.ts";
@@ -107,6 +108,19 @@ describe("a command in a sandbox", () => {
     expect(entry).toMatchObject({ actor: "t", action: "sandbox.exec", target: id, outcome: "ok" });
     expect(entry?.details).toMatchObject({ command: '["true","it"]', user: "agent", cwd: "/usr", env: ["TOKEN"] });
     expect(JSON.stringify(entry)).not.toContain("hidden");
+  });
+
+  it("waits for a sandbox that is being made", async () => {
+    const sandbox = await world.newSandbox({ state: "creating" });
+    const ran = send({ command: ["echo", "there"] }, { sandbox });
+    await delay(100);
+    await world.catalog.records.write({
+      sql: "UPDATE sandboxes SET state = 'running' WHERE id = ?",
+      values: [sandbox],
+    });
+    const answer = await ran;
+    expect(answer.status).toBe(200);
+    expect(await answer.text()).toContain('"text":"there\\n"');
   });
 
   it("is refused where it cannot run", async () => {

@@ -10,7 +10,7 @@ import { defineRoute, describeRoute, type Call, type Route } from "../route.ts";
 import { eventStream, eventStreamResponse } from "../server-sent-events.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { EXEC_PLACE, ExecMessages, execPlaceOf } from "./exec-messages.ts";
-import { callNode, checkState } from "./node-call.ts";
+import { callNode, inState } from "./node-call.ts";
 
 /** Commands in sandboxes: begun, followed, ended. */
 
@@ -61,7 +61,8 @@ export const execStreamRow = describeRoute({
   description:
     `${EVENTS} A client that lost the connection goes on by \`GET /api/v1/sandboxes/{id}/exec/{exec_id}/stream\` with the ` +
     "last `id`. A command goes on without its client, unless `cancel_on_disconnect` says otherwise; while nobody reads, " +
-    "the newest mebibyte of each stream is kept. Only a running sandbox takes commands, not a paused one.",
+    "the newest mebibyte of each stream is kept. Only a running sandbox takes commands, not a paused one; one that is " +
+    "being made is waited for.",
   params: z.object({ id: z.string() }),
   json: execRequest,
   jsonLimitBytes: MOST_REQUEST_BYTES,
@@ -121,12 +122,12 @@ export function execStreamRoute(deps: SandboxDeps): Route {
   return defineRoute({
     ...execStreamRow,
     handle: async (call) => {
-      const { caller, params, json } = call;
-      const sandbox = await deps.sandboxes.get(params.id, caller);
+      const { caller, params, json, request } = call;
+      const asked = await deps.sandboxes.get(params.id, caller);
       if (json.user === "root" && !roleIncludes(caller.role, "admin")) {
         throw new EngineError("forbidden", "commands run as root of a sandbox for admins alone");
       }
-      checkState(sandbox, ["running"]);
+      const sandbox = await inState(deps, asked, { allowed: ["running"], asker: caller, signal: request.signal });
       const execId = deps.newId();
       await audit(deps, call, { execId, request: json });
       const stream = new ExecStream(deps, { caller, sandbox, execId });

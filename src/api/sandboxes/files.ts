@@ -12,11 +12,12 @@ import type { SandboxState } from "../../sandbox/states.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { checkMatch, entry, fileResponse, headOf, OCTETS, tagged } from "./file-response.ts";
-import { callNode, checkState } from "./node-call.ts";
+import { callNode, inState } from "./node-call.ts";
 
 /** The files of a sandbox: what a command of its agent would see, and may do. */
 
-type FilesDeps = Pick<SandboxDeps, "sandboxes" | "nodes" | "clock" | "callTimeoutMs">;
+type FilesDeps = Pick<SandboxDeps, "sandboxes" | "nodes" | "clock" | "callTimeoutMs" | "actionWaitMs">;
+type Asking = { caller: Caller; request: HttpRequest };
 
 const STATES: readonly SandboxState[] = ["running", "pausing", "paused", "stopped"];
 
@@ -77,7 +78,7 @@ export function listFilesRoute(deps: FilesDeps): Route {
   return defineRoute({
     ...listFilesRow,
     handle: async ({ caller, params: { id }, request }) => {
-      const sandbox = await sandboxOf(deps, id, caller);
+      const sandbox = await sandboxOf(deps, id, { caller, request });
       const path = decoded(queryValue(request.query, "path") ?? "/");
       const after = queryValue(request.query, "after");
       const params = { path, ...(after !== undefined && { after: textOf(after) }) };
@@ -130,7 +131,7 @@ export function getFileRoute(deps: FilesDeps): Route {
   return defineRoute({
     ...getFileRow,
     handle: async ({ caller, params: { id, path: encoded }, headers, request }) => {
-      const sandbox = await sandboxOf(deps, id, caller);
+      const sandbox = await sandboxOf(deps, id, { caller, request });
       const path = decoded(encoded);
       const known = headers["if-none-match"];
       if (known !== undefined || request.method === "HEAD") {
@@ -195,7 +196,7 @@ export function putFileRoute(deps: FilesDeps): Route {
   return defineRoute({
     ...putFileRow,
     handle: async ({ caller, params: { id, path: encoded }, query: { mode }, headers, request }) => {
-      const sandbox = await sandboxOf(deps, id, caller);
+      const sandbox = await sandboxOf(deps, id, { caller, request });
       checkWhole(request);
       const size = announcedBytes(request);
       const match = headers["if-match"];
@@ -244,7 +245,7 @@ export function deleteFileRoute(deps: FilesDeps): Route {
   return defineRoute({
     ...deleteFileRow,
     handle: async ({ caller, params: { id, path: encoded }, query, headers, request }) => {
-      const sandbox = await sandboxOf(deps, id, caller);
+      const sandbox = await sandboxOf(deps, id, { caller, request });
       const match = headers["if-match"];
       const params = {
         path: decoded(encoded),
@@ -259,10 +260,9 @@ export function deleteFileRoute(deps: FilesDeps): Route {
   });
 }
 
-async function sandboxOf({ sandboxes }: FilesDeps, id: string, caller: Caller): Promise<Sandbox> {
-  const sandbox = await sandboxes.get(id, caller);
-  checkState(sandbox, STATES);
-  return sandbox;
+async function sandboxOf(deps: FilesDeps, id: string, { caller, request: { signal } }: Asking): Promise<Sandbox> {
+  const sandbox = await deps.sandboxes.get(id, caller);
+  return await inState(deps, sandbox, { allowed: STATES, asker: caller, signal });
 }
 
 /** The body of a request as a stream; `failure` is why it could not be read to its end. */

@@ -2,7 +2,9 @@ import type { Readable } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { NodeCaller, NodeMethod, NodeReply } from "../../sandbox/link/calls.ts";
+import type { Asker } from "../../sandbox/scheduler/find.ts";
 import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
+import type { Sandboxes } from "../../sandbox/scheduler/sandboxes.ts";
 import type { SandboxState } from "../../sandbox/states.ts";
 
 type NodeRequest = {
@@ -43,8 +45,26 @@ export async function callNode(
   }
 }
 
-/** Throws `sandbox_invalid_state` where the sandbox is in another state. */
-export function checkState({ state }: Pick<Sandbox, "state">, allowed: readonly SandboxState[]): void {
+type Wait = { sandboxes: Pick<Sandboxes, "settled">; actionWaitMs: number };
+
+/**
+ * The sandbox, when it is in one of these states. One that is being made is waited for, as an action would be: clients
+ * may use what they have just created. Rejects with `sandbox_invalid_state` where it is in another state, or still is
+ * when the time is over.
+ */
+export async function inState(
+  { sandboxes, actionWaitMs }: Wait,
+  sandbox: Sandbox,
+  { allowed, asker, signal }: { allowed: readonly SandboxState[]; asker: Asker; signal: AbortSignal },
+): Promise<Sandbox> {
+  const wait = { action: "start", asker, timeoutMs: actionWaitMs, signal } as const;
+  const isMade = sandbox.state !== "pending" && sandbox.state !== "creating";
+  const seen = isMade ? sandbox : await sandboxes.settled(sandbox, wait);
+  checkState(seen, allowed);
+  return seen;
+}
+
+function checkState({ state }: Pick<Sandbox, "state">, allowed: readonly SandboxState[]): void {
   if (!allowed.includes(state)) throw invalidState(state, `this needs ${allowed.join(" or ")}`);
 }
 

@@ -8,7 +8,7 @@ import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
 import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { callNode, checkState } from "./node-call.ts";
+import { callNode, inState } from "./node-call.ts";
 import { portRequestHeaders, portResponseHeaders } from "./port-headers.ts";
 
 /** Requests to programs that listen in a sandbox, and their answers. */
@@ -56,11 +56,11 @@ export function portRoutes(deps: SandboxDeps): Route[] {
     defineRoute({
       ...row,
       handle: async ({ caller, params: { id, port }, request }) => {
-        const sandbox = await deps.sandboxes.get(id, caller);
-        if (!sandbox.spec.ports.some((declared) => declared.port === port)) {
+        const asked = await deps.sandboxes.get(id, caller);
+        if (!asked.spec.ports.some((declared) => declared.port === port)) {
           throw new EngineError("not_found", `the sandbox declares no port ${port}`);
         }
-        checkState(sandbox, ["running"]);
+        const sandbox = await inState(deps, asked, { allowed: ["running"], asker: caller, signal: request.signal });
         return await new PortRequest(deps, { sandbox, port, request }).answer();
       },
     }),

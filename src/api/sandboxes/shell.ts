@@ -6,7 +6,7 @@ import { encodeShellFrame, shellFramesOf, type ShellFrame } from "../../sandbox/
 import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
 import { defineRoute, describeRoute, webSocketResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { callNode, checkState } from "./node-call.ts";
+import { callNode, inState } from "./node-call.ts";
 
 /** A terminal in a sandbox. */
 
@@ -48,9 +48,9 @@ export const shellRow = describeRoute({
 export function shellRoute(deps: SandboxDeps): Route {
   return defineRoute({
     ...shellRow,
-    handle: async ({ caller, clientAddress, requestId, params: { id }, query }) => {
-      const sandbox = await deps.sandboxes.get(id, caller);
-      checkState(sandbox, ["running"]);
+    handle: async ({ caller, clientAddress, requestId, params: { id }, query, request }) => {
+      const asked = await deps.sandboxes.get(id, caller);
+      const sandbox = await inState(deps, asked, { allowed: ["running"], asker: caller, signal: request.signal });
       const execId = deps.newId();
       await deps.audit.record({
         origin: { caller, address: clientAddress, requestId },

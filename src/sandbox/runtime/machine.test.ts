@@ -40,6 +40,27 @@ describeAsRoot("a machine", () => {
     expect(await run(machine, `kill -0 ${stdout.trim()}`)).toMatchObject({ exitCode: 1 });
   });
 
+  it("has a spare process for the next command, which keeps nothing of those before it open", async () => {
+    const reader = await machine.exec(execRequest(["cat"]));
+    const ended = outputOf(reader);
+    await expect.poll(() => spareOf(machine)).toBeDefined();
+    await reader.write(Buffer.from("all of it"));
+    await reader.endInput();
+    expect(await ended).toMatchObject({ stdout: "all of it", exitCode: 0 });
+    expect(await run(machine, "ls /proc/self/fd | wc -l")).toMatchObject({ stdout: "4\n" });
+  });
+
+  it("does without the spare process where that is gone, or the command is too large for it", async () => {
+    await expect.poll(() => spareOf(machine)).toBeDefined();
+    const spare = Number(spareOf(machine));
+    process.kill(spare, "SIGKILL");
+    await expect.poll(() => readIfThere(`/proc/${spare}/stat`)).toBe("");
+    expect(await run(machine, "echo one")).toMatchObject({ stdout: "one\n", exitCode: 0 });
+    const long = "x".repeat(100_000);
+    expect(await run(machine, ["echo", long])).toMatchObject({ stdout: `${long}\n`, exitCode: 0 });
+    expect(await run(machine, ["echo", "ü", "", "a b"], { env: { E: "é" } })).toMatchObject({ stdout: "ü  a b\n" });
+  });
+
   it("says which command it cannot run, and where", async () => {
     const refusals = [
       execRequest(["no-such-program"]),
@@ -190,10 +211,10 @@ describeAsRoot("a machine", () => {
   it("has ids of the host that are nobody's", async () => {
     const exec = await machine.exec(execRequest("touch /tmp/file; sleep 100"));
     const ended = outputOf(exec);
-    await expect.poll(() => pidsOf(machine).length).toBeGreaterThan(1);
+    await expect.poll(() => pidsOf(machine).length).toBeGreaterThan(2);
     await delay(100);
     const hostIds = pidsOf(machine).map((pid) => /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1]);
-    expect(new Set(hostIds)).toEqual(new Set([String(FIRST_HOST_ID + 1000)]));
+    expect(new Set(hostIds)).toEqual(new Set([String(FIRST_HOST_ID), String(FIRST_HOST_ID + 1000)]));
     expect(statSync(`/proc/${machine.initPid}/root/tmp/file`).uid).toBe(FIRST_HOST_ID + 1000);
     await exec.kill("SIGTERM");
     expect((await ended).signal).toBe("SIGTERM");
@@ -247,7 +268,7 @@ describeAsRoot("a machine", () => {
     expect(stats.diskLimitBytes).toBeGreaterThan(200 * 1024 * 1024);
     expect(stats.memoryLimitBytes).toBe(256 * 1024 * 1024);
     expect(stats.memoryUsedBytes).toBeGreaterThan(0);
-    expect(stats.processes).toBe(2);
+    expect(stats.processes).toBe(3);
   });
 
   it("tells the lines that are written to its console, also those from before anybody listened", async () => {
@@ -355,4 +376,8 @@ function pidsOf(machine: Machine): string[] {
 function cpuTimeOf(machine: Machine): number {
   const times = pidsOf(machine).map((pid) => readIfThere(`/proc/${pid}/stat`).split(" ").slice(13, 15).map(Number));
   return times.flat().reduce((sum, ticks) => sum + ticks, 0);
+}
+
+function spareOf(machine: Machine): string | undefined {
+  return pidsOf(machine).find((pid) => readIfThere(`/proc/${pid}/cmdline`).startsWith("waiting for a command"));
 }

@@ -175,6 +175,7 @@ export type MachineStats = {
   memoryLimitBytes: number;
   diskUsedBytes: number;
   diskLimitBytes: number;
+  /** The first one, and one that waits for a command, among them. */
   processes: number;
 };
 

@@ -16,15 +16,19 @@ export type WarmPoolOptions = {
 /** Prepared machines die soon after the process that prepared them. */
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
+/** What was taken is replaced when nobody has taken one for so long: whoever did is about to use it, and waits. */
+const REFILL_AFTER_MS = 250;
 
 /**
- * Machines that were started before anybody asked for one. They are made one after the other: what somebody waits for
- * comes first. One that fails is made again with the next renewal of the leases.
+ * Machines that were started before anybody asked for one. They are made one after the other, and not just when one was
+ * taken: what somebody waits for comes first. One that fails is made again with the next renewal of the leases, which
+ * also fills a pool that is taken from all the time.
  */
 export class WarmPool {
   readonly #options: WarmPoolOptions;
   readonly #ready = new Map<string, SupervisedMachine[]>();
   #timer: TimerHandle | undefined;
+  #refill: TimerHandle | undefined;
   #filling: Promise<void> = Promise.resolve();
   #isFilling = false;
   #isClosed = false;
@@ -46,7 +50,7 @@ export class WarmPool {
   /** The one that has waited longest. */
   take(image: string): SupervisedMachine | undefined {
     const machine = this.#ready.get(image)?.shift();
-    if (this.#timer !== undefined) this.#fill();
+    if (this.#timer !== undefined) this.#fillSoon();
     return machine;
   }
 
@@ -54,10 +58,16 @@ export class WarmPool {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
+    this.#refill?.cancel();
     await this.#filling;
     const all = [...this.#ready.values()].flat();
     this.#ready.clear();
     await Promise.all(all.map((machine) => this.#options.remove(machine)));
+  }
+
+  #fillSoon(): void {
+    this.#refill?.cancel();
+    this.#refill = this.#options.clock.after(REFILL_AFTER_MS, () => this.#fill());
   }
 
   #fill(): void {

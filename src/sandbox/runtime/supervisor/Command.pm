@@ -2,11 +2,12 @@
 package Command;
 use strict;
 use warnings;
-use Errno qw(EAGAIN EINTR ENOENT EACCES ENOTDIR);
+use Errno qw(EAGAIN EINTR);
 use Connection;
 use Inside;
 use Kernel;
 use Loop;
+use Process;
 use Stream;
 
 use constant {
@@ -33,8 +34,8 @@ my %number_of = map { $signals[$_] => $_ } 1 .. $#signals;
 
 sub find { my ($id) = @_; return $by_id{$id} }
 
-# `%request`: id, is_root, uid, gid (inside), first_id, open_files, join, cwd, argv, env, timeout_ms, size (of a
-# terminal, or undef). Its fate is told by `when_begun`.
+# `%request`: id, is_root, uid, gid (inside), first_id, cwd, argv, env, timeout_ms, size (of a terminal, or
+# undef). Its fate is told by `when_begun`.
 sub begin {
     my ($class, $creator, %request) = @_;
     my $self = bless {
@@ -69,18 +70,12 @@ sub when_begun {
 
 sub _start {
     my ($self, $request) = @_;
-    my ($mine, $its) = $request->{size} ? $self->_terminal($request) : _pipes();
-    pipe(my $status, my $status_in) or die "$!\n";
-    my $pid = Inside::fork_into();
-    die "$!\n" if !defined $pid;
-    if ($pid == 0) {
-        eval { _become($request, $its) };
-        my $error = ref $@ ? $@ : [0, "$@"];
-        syswrite($status_in, join(" ", @$error));
-        Kernel::exit_now(127);
-    }
-    @$self{qw(pid input)} = ($pid, $mine->{input});
-    $by_pid{$pid} = $self;
+    my ($mine, $its) = $request->{size} ? $self->_terminal($request) : ();
+    my $process = Process::start($request, $its);
+    my $status = delete $process->{status};
+    $mine //= $process;
+    @$self{qw(pid input)} = ($process->{pid}, $mine->{input});
+    $by_pid{ $self->{pid} } = $self;
     fcntl($self->{input}, Kernel::F_SETFL, Kernel::O_NONBLOCK) or die "$!\n";
     for my $name (grep { $mine->{$_} } qw(stdout stderr)) {
         $self->{streams}{$name} = Stream->new(
@@ -95,13 +90,6 @@ sub _start {
     return;
 }
 
-sub _pipes {
-    pipe(my $in_read,  my $in_write)  or die "$!\n";
-    pipe(my $out_read, my $out_write) or die "$!\n";
-    pipe(my $err_read, my $err_write) or die "$!\n";
-    return ({ input => $in_write, stdout => $out_read, stderr => $err_read }, [$in_read, $out_write, $err_write]);
-}
-
 sub _terminal {
     my ($self, $request) = @_;
     my $first = $request->{first_id};
@@ -110,56 +98,7 @@ sub _terminal {
     die "no terminal: $!\n" if !$slave;
     $self->{terminal} = $master;
     open(my $output, "+<&", $master) or die "$!\n";
-    return ({ input => $master, stdout => $output }, [$slave, $slave, $slave]);
-}
-
-# In the child. Does not return.
-sub _become {
-    my ($request, $its) = @_;
-    $SIG{$_} = "DEFAULT" for qw(PIPE CHLD TERM INT HUP);
-    Kernel::setsid() or Inside::give_up("begin a session");
-    if ($request->{size}) {
-        ioctl($its->[0], Kernel::TIOCSCTTY, 0) or Inside::give_up("have a terminal");
-    }
-    Inside::enter(@$request{qw(is_root uid gid open_files join)});
-    for my $number (0 .. 2) {
-        Kernel::dup3(fileno($its->[$number]), $number) or Inside::give_up("have its streams");
-    }
-    # Everything else is closed when the program begins: Perl marks all descriptors above 2 so.
-    _enter_folder($request);
-    Inside::filter() or Inside::give_up("filter system calls");
-    _run($request->{argv}, $request->{env});
-    return;
-}
-
-# Where it is to be; else at home, else at the root.
-sub _enter_folder {
-    my ($request) = @_;
-    if (length $request->{cwd}) {
-        chdir $request->{cwd} or die [$! + 0, "enter the folder $request->{cwd}"];
-        return;
-    }
-    my ($home) = map { /^HOME=(.+)/s ? $1 : () } @{ $request->{env} };
-    (defined $home && chdir $home) || chdir "/" || Inside::give_up("enter the root folder");
-    return;
-}
-
-sub _run {
-    my ($argv, $env) = @_;
-    my $name = $argv->[0];
-    die [ENOENT, "run a program without a name"] if !length $name;
-    my ($path) = map { /^PATH=(.*)/s ? $1 : () } @$env;
-    my @folders = map { length $_ ? $_ : "." } split /:/, $path // "/usr/bin:/bin";
-    my @places = $name =~ m{/} ? ($name) : map { "$_/$name" } @folders;
-    my $error = ENOENT;
-    for my $place (@places) {
-        Kernel::execve($place, $argv, $env);
-        next if $! == ENOENT || $! == ENOTDIR;
-        $error = $! + 0;
-        # Another place may have one that may be run.
-        last if $error != EACCES;
-    }
-    die [$error, "run $name"];
+    return ({ input => $master, stdout => $output }, $slave);
 }
 
 sub _status {

@@ -114,10 +114,13 @@ sub set_terminal_size {
     return ioctl($master, Kernel::TIOCSWINSZ, pack("S4", $rows, $columns, 0, 0));
 }
 
-# In a child of `fork_into`: makes it a process of the machine that may do no more than any other there. Dies with the
-# errno and what could not be done. `$join` are the files of its cgroups.
+# Those that `enter` needs.
+sub handles { return values %inside }
+
+# In a child of `fork_into`: makes it a process of the machine, as the root of its user namespace. Dies with the errno and
+# what could not be done, as `become` does. `$join` are the files of its cgroups.
 sub enter {
-    my ($is_root, $uid, $gid, $open_files, $join) = @_;
+    my ($join, $open_files) = @_;
     for my $file (@$join) {
         write_file($file, "0") or give_up("join a cgroup");
     }
@@ -128,6 +131,13 @@ sub enter {
         my ($name, $type) = @$row;
         Kernel::setns($inside{$name}, $type) or give_up("enter the $name namespace");
     }
+    Kernel::set_ids(0, 0) or give_up("change the ids");
+    return;
+}
+
+# After that: makes it one that may do no more than any other there.
+sub become {
+    my ($is_root, $uid, $gid) = @_;
     my $capabilities = $is_root ? ROOT_CAPABILITIES : 0;
     Kernel::bound_capabilities($capabilities, $last_capability) or give_up("drop capabilities");
     Kernel::set_ids($uid, $gid)               or give_up("change the ids");

@@ -11,6 +11,7 @@ BEGIN { %NUMBERS = (
     x86_64 => {
         capset        => 126,
         clock_gettime => 228,
+        close         => 3,
         dup3          => 292,
         execve        => 59,
         exit_group    => 231,
@@ -29,6 +30,7 @@ BEGIN { %NUMBERS = (
     aarch64 => {
         capset        => 91,
         clock_gettime => 113,
+        close         => 57,
         dup3          => 24,
         execve        => 221,
         exit_group    => 94,
@@ -150,6 +152,16 @@ sub close_from {
         open(my $handle, "<&=", $number) or next;
         close $handle;
     }
+    return 1;
+}
+
+# Closes all others. By the system call: closing a second handle of a descriptor would leave it open for the first.
+sub close_all_but {
+    my %is_kept = map { $_ => 1 } @_;
+    opendir(my $listing, "/proc/self/fd") or return 0;
+    my @numbers = grep { /^\d+$/ && !$is_kept{$_} && $_ != fileno($listing) } readdir $listing;
+    closedir $listing;
+    call("close", $_ + 0) for @numbers;
     return 1;
 }
 

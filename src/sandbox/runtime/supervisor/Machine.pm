@@ -12,6 +12,7 @@ use FirstProcess;
 use Inside;
 use Kernel;
 use Loop;
+use Process;
 use Relay;
 
 use constant {
@@ -42,7 +43,8 @@ sub start {
     Inside::raise_loopback() or die "loopback: $!\n";
     _renew($config->{lease_ms});
     _set_deadline(sub { }, undef, $config->{deadline_ms});
-    Loop::when_due(\&_due, \&Command::due);
+    Process::prepare(@$config{qw(join open_files)});
+    Loop::when_due(\&_due, \&Command::due, \&Process::due);
     return $init;
 }
 
@@ -139,8 +141,6 @@ sub _exec {
         uid        => $is_root ? 0 : $config->{agent_uid},
         gid        => $is_root ? 0 : $config->{agent_gid},
         first_id   => $config->{first_id},
-        open_files => $config->{open_files},
-        join       => $config->{join},
         cwd        => $cwd,
         timeout_ms => $timeout_ms,
         size       => $columns ? [$columns, $rows] : undef,
@@ -288,6 +288,7 @@ sub _kill_group {
 sub reaped {
     my ($pid, $status) = @_;
     Command::reaped($pid, $status);
+    Process::reaped($pid);
     return if $pid != $init || $ended;
     _kill_group();
     _write_freezer(0);

@@ -7,7 +7,7 @@
 # enter another's namespaces and fork. Nothing of ours is in the machine's image but the first process, which sleeps.
 #
 # It starts the first process (FirstProcess.pm), holds the machine's namespaces (Inside.pm), starts commands in them
-# (Command.pm, Stream.pm), passes connections in and out (Relay.pm), reads the console (Console.pm), and obeys nodes and
+# (Command.pm, Process.pm, Stream.pm), passes connections in and out (Relay.pm), reads the console (Console.pm), and obeys nodes and
 # the clock (Machine.pm). It is root on the host. It reads nothing that comes out of the machine but bytes to pass on.
 # A process that enters the machine is not dumpable until it has become what the machine's commands are, so that nothing
 # inside can look into it, and it has no descriptors but the command's three.
