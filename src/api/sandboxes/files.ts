@@ -271,12 +271,13 @@ class Upload {
   failure: unknown;
 
   constructor(request: HttpRequest) {
-    this.body = Readable.from(this.#pieces(request), { objectMode: false, highWaterMark: 256 * 1024 });
+    // Piece by piece, as they are: whoever has sent one on gives its buffer back.
+    this.body = Readable.from(this.#pieces(request), { objectMode: true, highWaterMark: 1 });
   }
 
   async *#pieces(request: HttpRequest): AsyncGenerator<Uint8Array> {
     try {
-      yield* request.stream(MAX_FILE_BYTES);
+      yield* request.stream(MAX_FILE_BYTES, { shared: true });
     } catch (error) {
       this.failure = error;
       throw error;

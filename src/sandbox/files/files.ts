@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { releaseShared } from "../../core/buffer-pool.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { FileEntry } from "../link/calls.ts";
@@ -236,6 +237,7 @@ async function sendBody(
       if (!(bytes instanceof Uint8Array)) throw new TypeError("the body of a file is not made of bytes");
       sentBytes += bytes.length;
       await helper.sendData(bytes);
+      releaseShared(bytes);
     }
     if (size === undefined || size === sentBytes) return;
     throw new EngineError("bad_request", `${size} bytes were announced, and ${sentBytes} came`);

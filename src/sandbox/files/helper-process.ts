@@ -79,16 +79,17 @@ export class HelperProcess {
     this.#check();
     stdin.cork();
     stdin.write(frameHead(letter, payload.length));
-    if (payload.length > 0) stdin.write(payload);
+    if (payload.length > 0) stdin.write(payload, () => this.#rouse());
     stdin.uncork();
     while (stdin.writableNeedDrain) await this.#roused();
   }
 
-  /** In as many frames as it takes. */
+  /** In as many frames as it takes. Resolves when the helper has them all: nobody reads `bytes` any more. */
   async sendData(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length; at += MAX_PIECE_BYTES) {
       await this.send("D", bytes.subarray(at, at + MAX_PIECE_BYTES));
     }
+    while (this.#child.stdin.writableLength > 0) await this.#roused();
   }
 
   /** The next answer: its fields. */

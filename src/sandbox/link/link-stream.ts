@@ -2,6 +2,7 @@ import type { ClientHttp2Stream, Http2Stream, IncomingHttpHeaders, ServerHttp2St
 import { constants } from "node:http2";
 import { Readable } from "node:stream";
 import { z } from "zod";
+import { releaseShared } from "../../core/buffer-pool.ts";
 import { EngineError, ERROR_CODES, messageOf, type ErrorCode } from "../../core/errors.ts";
 
 /**
@@ -58,10 +59,13 @@ export async function sendMessage(stream: AnyStream, head: Buffer, body: Readabl
   });
 }
 
-/** Rejects when the stream is closed. */
+/** Rejects when the stream is closed. A buffer that is shared is given back when it was sent. */
 async function written(stream: Http2Stream, piece: Uint8Array): Promise<void> {
   if (stream.closed || stream.destroyed) throw new Error("the stream is closed");
-  if (stream.write(piece)) return;
+  const hasRoom = stream.write(piece, (error) => {
+    if (error === undefined || error === null) releaseShared(piece);
+  });
+  if (hasRoom) return;
   await new Promise<void>((resolve, reject) => {
     const drained = (): void => {
       stream.off("close", closed);
