@@ -9,14 +9,18 @@ import { staticTokens } from "../src/auth/static-tokens.ts";
 import { TokenCache } from "../src/auth/token-cache.ts";
 import { Users, type NewUser } from "../src/auth/users.ts";
 import { Workers } from "../src/fabric/workers.ts";
-import type { AccessDeps, OAuthDeps } from "../src/api/engine/deps.ts";
+import type { AccessDeps, ConnectionDeps } from "../src/api/engine/deps.ts";
 import { Credentials } from "../src/knowledge/credentials/credentials.ts";
-import { isFullKey, keyringOf, type Keyring } from "../src/knowledge/credentials/keyring.ts";
+import { isFullKey } from "../src/auth/sealing/keyring.ts";
+import { DeviceFlows } from "../src/knowledge/oauth/device-flows.ts";
+import { ProviderDirectory } from "../src/knowledge/oauth/directory.ts";
 import { OAuthFlows, type OAuthFlowsOptions } from "../src/knowledge/oauth/flows.ts";
 import type { OAuthApps } from "../src/knowledge/oauth/grant.ts";
-import { PROVIDERS } from "../src/knowledge/oauth/providers.ts";
+import { appsOf, providersOf } from "../src/knowledge/oauth/presets.ts";
+import { OAuthTokens, type OAuthTokensOptions } from "../src/knowledge/oauth/tokens.ts";
 import { weakUserOf } from "./exposure.ts";
 import type { Issuers, IssuersOptions } from "./issuers.ts";
+import { keyringIn } from "./keyring.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -70,7 +74,8 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   if (seeded !== undefined && (await users.seed(seeded, AT_START))) {
     log.info({ user: seeded.name }, "the first user was made: an admin");
   }
-  const keyring = keyringIn(parts);
+  warnOfShortKey(parts);
+  const keyring = keyringIn(config);
   const credentials = new Credentials({ ...parts, records, audit, keyring });
   const backends: TokenBackend[] = [apiKeys, cache.before(apiTokens), cache.before(sessions)];
   if (config.internalBearer !== undefined) {
@@ -92,13 +97,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
       apiTokens,
       audit,
       clock,
-      ...oauthOf(parts, {
-        records,
-        audit,
-        credentials,
-        keyring,
-      }),
-      credentials,
+      ...connectionsOf(parts, { ...storage, audit, credentials, keyring }),
       signIn: new SignIn({
         users,
         sessions,
@@ -136,15 +135,31 @@ function seedOf({ config, isLocal: forThisMachine }: Parts): NewUser | undefined
   return isLocal ? { name: localUser, password: localPassword, role: "admin" } : undefined;
 }
 
-type OAuthParts = Pick<OAuthFlowsOptions, "records" | "audit" | "credentials" | "keyring">;
+type OAuthParts = Pick<OAuthFlowsOptions, "records" | "audit" | "credentials" | "keyring"> &
+  Pick<OAuthTokensOptions, "catalog">;
 
-function oauthOf(parts: Parts, options: OAuthParts): OAuthDeps {
+function connectionsOf(parts: Parts, options: OAuthParts): ConnectionDeps {
   const { config, random } = parts;
   const { oauthRedirectBase: redirectBase, oauthUiReturnBase: oauthReturnBase = redirectBase } = config;
-  const oauth = new OAuthFlows({ ...parts, ...options, redirectBase, providers: PROVIDERS, apps: appsIn(parts) });
-  return { oauth, oauthReturnBase, random };
+  const providers = new ProviderDirectory({
+    ...parts,
+    providers: providersOf(config.oauthProviders),
+    apps: { ...appsIn(parts), ...appsOf(config.oauthProviders) },
+  });
+  const common = { ...parts, ...options, providers };
+  return {
+    oauth: new OAuthFlows({ ...common, redirectBase }),
+    oauthReturnBase,
+    random,
+    devices: new DeviceFlows(common),
+    tokens: new OAuthTokens(common),
+    credentials: options.credentials,
+    listed: new Set(Object.keys(config.oauthProviders)),
+    redirectUris: config.oauthRedirectUris ?? [],
+  };
 }
 
+/** Those that have options of their own. */
 function appsIn({ config }: Parts): OAuthApps {
   return {
     google: { clientId: config.oauthGoogleClientId, clientSecret: config.oauthGoogleClientSecret },
@@ -154,13 +169,7 @@ function appsIn({ config }: Parts): OAuthApps {
   };
 }
 
-function keyringIn({ config, log }: Parts): Keyring | undefined {
-  const { secretKey, secretKeysFormer } = config;
-  if (secretKey === undefined) return undefined;
-  if (!isFullKey(secretKey)) {
-    log.warn(
-      "ENGINE_SECRET_KEY is not 32 bytes in base64 and is hashed: for development only (openssl rand -base64 32)",
-    );
-  }
-  return keyringOf(secretKey, secretKeysFormer);
+function warnOfShortKey({ config: { secretKey }, log }: Parts): void {
+  if (secretKey === undefined || isFullKey(secretKey)) return;
+  log.warn("ENGINE_SECRET_KEY is not 32 bytes in base64 and is hashed: for development only (openssl rand -base64 32)");
 }

@@ -2,21 +2,22 @@ import type { CliContext } from "./context.ts";
 import { withCatalog, type CatalogFlags } from "./catalog.ts";
 import { CliError, EXIT } from "./failure.ts";
 
-/** Seals all credentials of a catalog with the current key. @throws CliError without a key. */
+/** Seals all credentials of a catalog, and variables of sandboxes, with the current key. @throws CliError without a key. */
 export async function rotateCredentials(
   context: CliContext,
   flags: CatalogFlags,
-): Promise<{ rotated: number; failed: string[] }> {
+): Promise<{ rotated: number; sandboxes: number; failed: string[] }> {
   const { config } = await context.loadConfigQuietly({ catalogUrl: flags.catalogUrl });
   const { secretKey, secretKeysFormer } = config;
   if (secretKey === undefined) {
     throw new CliError("ENGINE_SECRET_KEY is not set: it is the key to seal with", EXIT.usage);
   }
-  const [{ AuditLog }, { Credentials }, { keyringOf }, { uuidV7Source }] = await Promise.all([
+  const [{ AuditLog }, { Credentials }, { keyringOf }, { uuidV7Source }, { resealEnvs }] = await Promise.all([
     import("../auth/audit.ts"),
     import("../knowledge/credentials/credentials.ts"),
-    import("../knowledge/credentials/keyring.ts"),
+    import("../auth/sealing/keyring.ts"),
     import("../core/ids.ts"),
+    import("../sandbox/scheduler/sealed-env.ts"),
   ]);
   const { clock, random } = context.deps;
   const newId = uuidV7Source(clock, random);
@@ -24,10 +25,12 @@ export async function rotateCredentials(
   return await withCatalog(context, flags, "read", async ({ records }) => {
     const credentials = new Credentials({ records, newId, random, keyring, audit: new AuditLog(records, newId) });
     // Whoever may open the catalog is its operator.
-    return await credentials.rotate({
+    const { rotated, failed } = await credentials.rotate({
       caller: { subject: "engine", kind: "internal" },
       address: "",
       requestId: newId(),
     });
+    const envs = await resealEnvs(records, { keyring, random });
+    return { rotated, sandboxes: envs.rotated, failed: [...failed, ...envs.failed.map((id) => `sandbox ${id}`)] };
   });
 }

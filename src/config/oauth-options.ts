@@ -1,5 +1,6 @@
 import * as authKinds from "./auth-kinds.ts";
 import * as kinds from "./kinds.ts";
+import { providerSettings, redirectUris } from "./oauth-kinds.ts";
 import { option, optional } from "./option.ts";
 
 const NO_APP = "callers bring their own app";
@@ -44,6 +45,27 @@ export const OAUTH_OPTIONS = {
     whenUnset: "ENGINE_OAUTH_REDIRECT_BASE",
     side: "S",
     doc: "Address of the user interface: its window is told of the result, and no other, and the page of the result links to it.",
+  }),
+  oauthProviders: option({
+    env: "ENGINE_OAUTH_PROVIDERS",
+    toml: "oauth.providers",
+    kind: providerSettings,
+    default: {},
+    side: "S",
+    secret: true,
+    doc:
+      "Providers with which accounts are connected by `/api/v1/oauth/<name>/…`, one table each: `client_id`, " +
+      "`client_secret`, and where it is no preset or is to differ from it: `title`, `issuer` (which is asked for the " +
+      "endpoints), `authorize_url`, `token_url`, `device_authorization_url`, `scopes`, `parameters`, " +
+      "`client_authentication` (`post` or `basic`), `pkce`.",
+  }),
+  oauthRedirectUris: optional({
+    env: "ENGINE_OAUTH_REDIRECT_URIS",
+    toml: "oauth.redirect_uris",
+    kind: redirectUris,
+    whenUnset: "the server's own callback only",
+    side: "S",
+    doc: "What `redirect_uri` of `/api/v1/oauth/<name>/authorize` may be, besides the server's own callback: one of these, letter by letter.",
   }),
   oauthGoogleClientId: clientId("google", "Google"),
   oauthGoogleClientSecret: clientSecret("google", "Google"),

@@ -15,7 +15,9 @@ import type { Workers } from "../../fabric/workers.ts";
 import type { IngestService } from "../../ingest/ingest.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { Credentials } from "../../knowledge/credentials/credentials.ts";
+import type { DeviceFlows } from "../../knowledge/oauth/device-flows.ts";
 import type { OAuthFlows } from "../../knowledge/oauth/flows.ts";
+import type { OAuthTokens } from "../../knowledge/oauth/tokens.ts";
 import type { QueryService } from "../../query/query.ts";
 import type { AuthConfig } from "./schemas.ts";
 
@@ -43,16 +45,15 @@ export type IngestDeps = {
 };
 
 /** What signing in, and the administration of users and tokens, work with. */
-export type AccessDeps = CredentialDeps &
-  OAuthDeps & {
-    signIn: SignIn;
-    sessions: Sessions;
-    users: Users;
-    apiTokens: ApiTokens;
-    audit: AuditLog;
-    authConfig: AuthConfig;
-    clock: Clock;
-  };
+export type AccessDeps = ConnectionDeps & {
+  signIn: SignIn;
+  sessions: Sessions;
+  users: Users;
+  apiTokens: ApiTokens;
+  audit: AuditLog;
+  authConfig: AuthConfig;
+  clock: Clock;
+};
 
 /** What credentials work with. */
 export type CredentialDeps = { credentials: Credentials };
@@ -64,6 +65,17 @@ export type OAuthDeps = {
   oauthReturnBase: string;
   random: Random;
 };
+
+/** What connecting the accounts of sandboxes works with. */
+export type ConnectionDeps = CredentialDeps &
+  OAuthDeps & {
+    devices: DeviceFlows;
+    tokens: OAuthTokens;
+    /** Names of the providers that the operator has described. */
+    listed: ReadonlySet<string>;
+    /** Where callers may have browsers sent back to, besides the server's own callback. */
+    redirectUris: readonly string[];
+  };
 
 /** What exports work with. */
 export type ExportDeps = Pick<FabricDeps, "fabric" | "clock"> & Pick<IngestDeps, "catalog" | "store">;

@@ -18,7 +18,7 @@ import { JobKinds } from "../../fabric/kinds.ts";
 import { Schedules } from "../../fabric/schedules.ts";
 import { Workers } from "../../fabric/workers.ts";
 import { Credentials } from "../../knowledge/credentials/credentials.ts";
-import { keyringOf } from "../../knowledge/credentials/keyring.ts";
+import { keyringOf } from "../../auth/sealing/keyring.ts";
 import { serveApp } from "../app.test-kit.ts";
 import type { FabricDeps } from "./deps.ts";
 import { engineRoutes } from "./routes.ts";

@@ -10,11 +10,12 @@ import { createLog } from "../../core/log.ts";
 import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { Credentials } from "../../knowledge/credentials/credentials.ts";
-import { keyringOf } from "../../knowledge/credentials/keyring.ts";
+import { keyringOf } from "../../auth/sealing/keyring.ts";
 import { OAuthFlows } from "../../knowledge/oauth/flows.ts";
 import {
   APP,
   at,
+  directoryOf,
   startProvider,
   TENANT_APP,
   TestBrowser,
@@ -56,9 +57,9 @@ beforeAll(async () => {
   const keyring = keyringOf(randomBytes(32).toString("base64"), []);
   const log = createLog("trace", { write: (line) => void said.push(line) });
   credentials = new Credentials({ records, newId, random, audit, keyring });
-  const providers = { ...PROVIDERS, google: at(provider.url), atlassian: at(provider.url, PROVIDERS.atlassian) };
-  const apps = { google: APP, notion: {}, atlassian: APP, slack: { clientId: "half" } };
-  const common = { records, audit, credentials, keyring, random, clock, log, providers, apps };
+  const found = { google: at(provider.url), atlassian: at(provider.url, PROVIDERS.atlassian) };
+  const providers = directoryOf(clock, found, { google: APP, atlassian: APP, slack: { clientId: "half" } });
+  const common = { records, audit, credentials, keyring, random, log, providers };
   const routesOf = (flows: OAuthFlows, oauthReturnBase: string) => {
     const deps = { oauth: flows, oauthReturnBase, random };
     return [

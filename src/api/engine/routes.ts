@@ -13,6 +13,7 @@ import { jobEventsRoute, jobEventsRow } from "./job-events.ts";
 import * as jobs from "./jobs.ts";
 import * as claims from "./jobs-claim.ts";
 import * as held from "./jobs-held.ts";
+import { CONNECTION_ROWS, connectionRoutes } from "../oauth/connections.ts";
 import * as oauth from "./oauth.ts";
 import { queryRoute, queryRow } from "./query.ts";
 import * as schedules from "./schedules.ts";
@@ -120,6 +121,7 @@ function accessRoutes(access: EngineRoutes["access"]): Route[] {
     oauth.oauthCallbackRoute(deps),
     oauth.confirmOAuthRoute(deps),
     oauth.oauthFlowRoute(deps),
+    ...connectionRoutes(deps),
   ];
 }
 
@@ -146,6 +148,7 @@ const ACCESS_ROWS = [
   oauth.oauthCallbackRow,
   oauth.confirmOAuthRow,
   oauth.oauthFlowRow,
+  ...CONNECTION_ROWS,
 ];
 
 function fabricRoutes(fabric: EngineRoutes["fabric"]): Route[] {

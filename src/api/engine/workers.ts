@@ -230,7 +230,9 @@ export function kindsFor({ capabilities }: WorkerIdentity, names: readonly strin
   const claimable = kinds.claimable(names, "workers");
   if (capabilities === undefined) return claimable;
   for (const kind of claimable) {
-    if (!capabilities.includes(kind)) throw new EngineError("forbidden", `this worker may not have jobs of ${kind}`);
+    const { comesWith = kind } = kinds.get(kind);
+    if (![kind, comesWith].some((one) => capabilities.includes(one)))
+      throw new EngineError("forbidden", `this worker may not have jobs of ${kind}`);
   }
   return claimable;
 }

@@ -5,8 +5,8 @@ import type { Caller } from "../../auth/caller.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { systemRandom } from "../../core/random.ts";
 import { Credentials } from "./credentials.ts";
-import { CannotOpen, open, seal } from "./envelope.ts";
-import { isFullKey, keyringOf } from "./keyring.ts";
+import { CannotOpen, open, seal } from "../../auth/sealing/envelope.ts";
+import { isFullKey, keyringOf } from "../../auth/sealing/keyring.ts";
 import { credentialValue, previewOf, type CredentialValue } from "./kinds.ts";
 
 const PEM = "-----BEGIN PRIVATE KEY-----\ncanary-pem\n-----END PRIVATE KEY-----\n";

@@ -5,8 +5,8 @@ import { scopeIncludes, type Caller, type Scope } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Random } from "../../core/random.ts";
-import { CannotOpen, open, seal, sealAnew, type Envelope } from "./envelope.ts";
-import type { Keyring } from "./keyring.ts";
+import { CannotOpen, open, seal, sealAnew, type Envelope } from "../../auth/sealing/envelope.ts";
+import type { Keyring } from "../../auth/sealing/keyring.ts";
 import { credentialValue, previewOf, type CredentialKind, type CredentialValue } from "./kinds.ts";
 
 /**

@@ -26,7 +26,9 @@ export const credentialValue = z.discriminatedUnion("kind", [
     token_type: text.optional(),
     scope: z.string().max(MAX_TEXT_CHARS).optional(),
     expires_at: z.iso.datetime({ offset: true }).optional().describe("When the access token ends; RFC 3339."),
-    provider: text.optional().describe("Who refreshes it: `google`, `notion`, `atlassian` or `slack`."),
+    provider: text
+      .optional()
+      .describe("Who refreshes it: `google`, `notion`, `atlassian`, `slack`, or a name of `oauth.providers`."),
     client_id: text.optional().describe("Of the app that the grant is for, where it is not the operator's."),
     client_secret: secret.optional(),
   }),

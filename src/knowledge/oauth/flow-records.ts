@@ -1,8 +1,7 @@
 import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
 import type { CallerKind, Scope } from "../../auth/caller.ts";
 import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
-import type { Envelope } from "../credentials/envelope.ts";
-import { PROVIDER_NAMES, type ProviderName } from "./providers.ts";
+import type { Envelope } from "../../auth/sealing/envelope.ts";
 
 /**
  * The table of flows. A flow is `pending` until an answer of the provider claims it, which only one does; then it is
@@ -11,8 +10,9 @@ import { PROVIDER_NAMES, type ProviderName } from "./providers.ts";
 export type FlowRow = {
   stateHash: string;
   browserHash: string;
-  provider: ProviderName;
-  sourceType: string;
+  provider: string;
+  /** What will read with the grant; undefined where that is no data source. */
+  sourceType: string | undefined;
   label: string;
   startedBy: { subject: string; kind: CallerKind; databases: Scope };
   status: "pending" | "claimed" | "done" | "failed";
@@ -37,7 +37,7 @@ export function insertion(flow: NewFlow): Statement {
   const columns =
     "state_hash, browser_hash, provider, source_type, label, started_by, started_kind, databases, " +
     "key_id, sealed_key, sealed_value, created_at_ms, expires_at_ms, status";
-  const owner = [stateHash, browserHash, provider, sourceType, label, subject, kind, scopeToColumn(databases)];
+  const owner = [stateHash, browserHash, provider, sourceType ?? "", label, subject, kind, scopeToColumn(databases)];
   const { keyId, sealedKey, sealedValue } = sealed;
   const values: RecordValue[] = [...owner, keyId, sealedKey, sealedValue, NOW, { nowPlusMs: FLOW_TTL_MS }];
   return {
@@ -81,14 +81,12 @@ export async function findFlow(records: RecordStore, stateHash: string): Promise
 }
 
 function toFlow(row: RecordRow): FlowRow {
-  const [credentialId, provider] = [row["credential_id"], String(row["provider"])];
-  const known = PROVIDER_NAMES.find((name) => name === provider);
-  if (known === undefined) throw new Error(`a flow has the provider ${provider}`);
+  const [credentialId, sourceType] = [row["credential_id"], String(row["source_type"])];
   return {
     stateHash: String(row["state_hash"]),
     browserHash: String(row["browser_hash"]),
-    provider: known,
-    sourceType: String(row["source_type"]),
+    provider: String(row["provider"]),
+    sourceType: sourceType === "" ? undefined : sourceType,
     label: String(row["label"]),
     startedBy: {
       subject: String(row["started_by"]),

@@ -4,16 +4,17 @@ import type { AuditLog, Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { hashToken } from "../../auth/tokens.ts";
 import type { RecordStore } from "../../catalog/records.ts";
-import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
 import type { Credentials } from "../credentials/credentials.ts";
-import { open, seal } from "../credentials/envelope.ts";
-import type { Keyring } from "../credentials/keyring.ts";
+import { open, seal } from "../../auth/sealing/envelope.ts";
+import type { Keyring } from "../../auth/sealing/keyring.ts";
 import { claim, cleaning, completion, failure, findFlow, insertion, type FlowRow } from "./flow-records.ts";
-import { appOptionsOf, grantOf, wholeApp, type OAuthApps } from "./grant.ts";
-import type { ProviderName, Providers } from "./providers.ts";
+import type { ProviderDirectory } from "./directory.ts";
+import { grantOf, wholeApp } from "./grant.ts";
+import { scopesOf, type ScopeRequest } from "./scopes.ts";
+import { isSecret, neededKeyring, newSecret } from "./secrets.ts";
 import {
   authorizationUrl,
   boundedCode,
@@ -37,20 +38,16 @@ export type OAuthFlowsOptions = {
   credentials: Credentials;
   keyring: Keyring | undefined;
   random: Random;
-  clock: Clock;
   log: Log;
-  providers: Providers;
-  /** The operator's. */
-  apps: OAuthApps;
+  providers: ProviderDirectory;
   /** The origin under which browsers reach this server. */
   redirectBase: string;
 };
 
-export type StartRequest = {
-  provider: ProviderName;
-  /** What will read with the grant: decides on the scopes where none are given. */
-  sourceType: string;
-  scopes: readonly string[] | undefined;
+export type StartRequest = ScopeRequest & {
+  provider: string;
+  /** Where the provider sends the browser back to; `redirectUri(provider)` by default. */
+  redirectUri?: string;
   label: string | undefined;
   /** The caller's own app; the operator's by default. */
   app: OAuthApp | undefined;
@@ -60,7 +57,7 @@ export type StartedFlow = { authorizeUrl: string; state: string; browserToken: s
 
 /** What is known of a flow when an answer for it comes. */
 export type PendingFlow = {
-  provider: ProviderName;
+  provider: string;
   providerTitle: string;
   label: string;
   /** The name of the one who started it. */
@@ -82,11 +79,10 @@ export type FlowResult =
 /** What the provider sent the browser back with. */
 export type ProviderAnswer = AuthorizationAnswer | { error: string };
 
-const SECRET_BYTES = 32;
-const STATE = /^[A-Za-z0-9_-]{43}$/;
-
 const flowSecrets = z.strictObject({
   verifier: z.string().optional(),
+  /** No secret, but a part of what the exchange repeats. */
+  redirectUri: z.string().optional(),
   clientId: z.string().optional(),
   clientSecret: z.string().optional(),
 });
@@ -99,7 +95,7 @@ export class OAuthFlows {
   }
 
   /** Where providers send browsers back to. */
-  redirectUri(provider: ProviderName): string {
+  redirectUri(provider: string): string {
     return `${this.redirectOrigin}/v1/oauth/${provider}/callback`;
   }
 
@@ -107,21 +103,24 @@ export class OAuthFlows {
     return new URL(this.#options.redirectBase).origin;
   }
 
-  /** Throws `not_configured` without an app or a key, `bad_request_body` for what the provider does not have. */
+  /**
+   * Throws `not_configured` without an app or a key, `bad_request_body` for what the provider does not have,
+   * `unavailable` when its issuer does not say where it answers.
+   */
   async start(request: StartRequest, origin: Origin & { caller: Caller }): Promise<StartedFlow> {
     const { records, audit, random, providers } = this.#options;
-    const { provider: name, sourceType } = request;
-    const provider = providers[name];
-    const keyring = this.#keyring();
-    const app = request.app ?? this.#operatorsApp(name);
-    const scopes = this.#scopesOf(request);
-    const [state, browserToken] = [this.#secret(), this.#secret()];
-    const verifier = provider.pkce ? this.#secret() : undefined;
+    const { provider: name, sourceType, redirectUri } = request;
+    const keyring = neededKeyring(this.#options.keyring);
+    const client = await providers.client(name, request.app);
+    const { provider } = client;
+    const scopes = scopesOf(provider, request);
+    const [state, browserToken] = [newSecret(random), newSecret(random)];
+    const verifier = provider.pkce ? newSecret(random) : undefined;
     const stateHash = hashToken(state);
-    const label = request.label ?? `${provider.title} ${sourceType}`;
-    const secrets: z.input<typeof flowSecrets> = { ...(verifier !== undefined && { verifier }), ...request.app };
+    const label = request.label ?? [provider.title, sourceType].join(" ").trimEnd();
+    const secrets: z.input<typeof flowSecrets> = { verifier, redirectUri, ...request.app };
     const { subject, kind, databases } = origin.caller;
-    const details = { provider: name, data_source_type: sourceType, label };
+    const details = { provider: name, ...dataSource(sourceType), label };
     await records.transact([
       cleaning(),
       insertion({
@@ -139,26 +138,26 @@ export class OAuthFlows {
       }),
       audit.statement({ origin, action: "oauth.start", target: name, outcome: "ok", details }),
     ]);
-    const asked = { redirectUri: this.redirectUri(name), state, scopes, verifier };
-    return { authorizeUrl: await authorizationUrl(this.#client(name, app), asked), state, browserToken };
+    const asked = { redirectUri: redirectUri ?? this.redirectUri(name), state, scopes, verifier };
+    return { authorizeUrl: await authorizationUrl(client, asked), state, browserToken };
   }
 
   /** The flow that an answer is for, if it still waits for one. */
-  async pending(provider: ProviderName, state: string): Promise<PendingFlow | FlowProblem> {
+  async pending(provider: string, state: string): Promise<PendingFlow | FlowProblem> {
     const flow = await this.#waiting(provider, state);
     if (typeof flow === "string") return flow;
     return {
       provider,
       label: flow.label,
       startedBy: flow.startedBy.subject,
-      providerTitle: this.#options.providers[provider].title,
+      providerTitle: this.#options.providers.get(provider).title,
       isOf: (token) => token !== undefined && isEqual(hashToken(token), flow.browserHash),
     };
   }
 
   /** Takes the answer of the provider: once for each flow, whatever comes of it. */
   async finish(
-    provider: ProviderName,
+    provider: string,
     state: string,
     answer: ProviderAnswer,
     from: Omit<Origin, "caller">,
@@ -193,12 +192,15 @@ export class OAuthFlows {
   ): Promise<FlowResult> {
     const { credentials } = this.#options;
     const { provider } = flow;
-    const { verifier, ...own } = flowSecrets.parse(
-      JSON.parse(open(this.#keyring(), subjectOf(flow.stateHash), flow.sealed)),
+    const {
+      verifier,
+      redirectUri = this.redirectUri(provider),
+      ...own
+    } = flowSecrets.parse(
+      JSON.parse(open(neededKeyring(this.#options.keyring), subjectOf(flow.stateHash), flow.sealed)),
     );
     const ownApp = wholeApp(own);
-    const client = this.#client(provider, ownApp ?? this.#operatorsApp(provider));
-    const redirectUri = this.redirectUri(provider);
+    const client = await this.#options.providers.client(provider, ownApp);
     const outcome = await exchangeCode(client, answer, { redirectUri, state, verifier });
     if (outcome.kind === "refused") return await this.#fail(flow, outcome.error, from);
     if (outcome.kind === "unreachable") {
@@ -208,7 +210,7 @@ export class OAuthFlows {
     const value = grantOf(provider, ownApp, outcome.tokens);
     if (value === undefined) return await this.#fail(flow, "invalid_tokens", from);
     const caller: Caller = { ...flow.startedBy, role: "write" };
-    const metadata = { provider, data_source_type: flow.sourceType };
+    const metadata = { provider, ...dataSource(flow.sourceType) };
     const { id } = await credentials.create({ label: flow.label, value, metadata }, { ...from, caller }, (id) => [
       completion(flow, id),
       this.#entry(flow, "ok", { provider, credential: id }, from),
@@ -235,54 +237,19 @@ export class OAuthFlows {
   }
 
   async #find(state: string): Promise<FlowRow | undefined> {
-    return STATE.test(state) ? await findFlow(this.#options.records, hashToken(state)) : undefined;
+    return isSecret(state) ? await findFlow(this.#options.records, hashToken(state)) : undefined;
   }
 
-  async #waiting(provider: ProviderName, state: string): Promise<FlowRow | FlowProblem> {
+  async #waiting(provider: string, state: string): Promise<FlowRow | FlowProblem> {
     const flow = await this.#find(state);
     if (flow === undefined || flow.provider !== provider) return "unknown";
     if (flow.status !== "pending") return "used";
     return flow.isOver ? "expired" : flow;
   }
+}
 
-  #scopesOf({ provider: name, sourceType, scopes: wanted }: StartRequest): readonly string[] {
-    const { title, scopes, constantScopes, scopeStyle } = this.#options.providers[name];
-    const usual = Object.hasOwn(scopes, sourceType) ? scopes[sourceType] : undefined;
-    if (usual === undefined) {
-      const known = Object.keys(scopes).join(", ");
-      throw new EngineError("bad_request_body", `data_source_type: with ${title} it is one of: ${known}`);
-    }
-    if (wanted !== undefined && wanted.length > 0 && scopeStyle === undefined) {
-      throw new EngineError("bad_request_body", `scopes: ${title} has none`);
-    }
-    return [...new Set([...(wanted ?? usual), ...constantScopes])];
-  }
-
-  #client(name: ProviderName, app: OAuthApp) {
-    const { providers, clock } = this.#options;
-    return { provider: providers[name], app, clock };
-  }
-
-  #operatorsApp(name: ProviderName): OAuthApp {
-    const app = wholeApp(this.#options.apps[name]);
-    if (app !== undefined) return app;
-    const { title } = this.#options.providers[name];
-    throw new EngineError(
-      "not_configured",
-      `there is no app for ${title}: send client_id and client_secret, or set ${appOptionsOf(name)}`,
-    );
-  }
-
-  #keyring(): Keyring {
-    const { keyring } = this.#options;
-    if (keyring !== undefined) return keyring;
-    throw new EngineError("not_configured", "credentials need ENGINE_SECRET_KEY: 32 random bytes in base64");
-  }
-
-  /** 256 random bits in characters that a PKCE verifier may have too. */
-  #secret(): string {
-    return Buffer.from(this.#options.random.fill(new Uint8Array(SECRET_BYTES))).toString("base64url");
-  }
+function dataSource(sourceType: string | undefined): Readonly<Record<string, string>> {
+  return sourceType === undefined ? {} : { data_source_type: sourceType };
 }
 
 function statusOf({ status, isOver }: FlowRow): FlowStatus {

@@ -10,9 +10,8 @@ import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { Credentials } from "../credentials/credentials.ts";
-import { keyringOf } from "../credentials/keyring.ts";
-import { APP, at } from "./provider.test-kit.ts";
-import { PROVIDERS } from "./providers.ts";
+import { keyringOf } from "../../auth/sealing/keyring.ts";
+import { APP, at, directoryOf } from "./provider.test-kit.ts";
 import { OAuthTokens } from "./tokens.ts";
 
 const [, , catalogUrl = "", providerUrl = "", key = "", credentialId = "", uses = "0"] = process.argv;
@@ -26,16 +25,7 @@ const tokens = new OAuthTokens({
   ...common,
   credentials,
   catalog,
-  providers: {
-    ...PROVIDERS,
-    google: at(providerUrl),
-  },
-  apps: {
-    google: APP,
-    notion: {},
-    atlassian: {},
-    slack: {},
-  },
+  providers: directoryOf(systemClock, { google: at(providerUrl) }, { google: APP }),
 });
 process.stdout.write("ready\n");
 await once(process.stdin, "data");

@@ -1,9 +1,9 @@
 import { credentialValue, type CredentialValue } from "../credentials/kinds.ts";
-import type { ProviderName } from "./providers.ts";
+import { PROVIDER_NAMES } from "./providers.ts";
 import type { OAuthApp, Tokens } from "./token-client.ts";
 
 /** The apps of the operator, by provider. */
-export type OAuthApps = Readonly<Record<ProviderName, PartialApp>>;
+export type OAuthApps = Readonly<Record<string, PartialApp>>;
 type PartialApp = { readonly [Half in keyof OAuthApp]?: string | undefined };
 
 export type OAuth2Value = Extract<CredentialValue, { kind: "oauth2" }>;
@@ -12,7 +12,7 @@ export type OAuth2Value = Extract<CredentialValue, { kind: "oauth2" }>;
  * The value of a credential that holds these tokens. `app` is the app of the grant where that is not the operator's.
  * Undefined when the provider's tokens are larger than any credential may be.
  */
-export function grantOf(provider: ProviderName, app: OAuthApp | undefined, tokens: Tokens): OAuth2Value | undefined {
+export function grantOf(provider: string, app: OAuthApp | undefined, tokens: Tokens): OAuth2Value | undefined {
   const { accessToken, refreshToken, scope, expiresAtMs } = tokens;
   const value = credentialValue.safeParse({
     kind: "oauth2",
@@ -31,7 +31,8 @@ export function grantOf(provider: ProviderName, app: OAuthApp | undefined, token
 }
 
 /** What the operator must set for a provider. */
-export function appOptionsOf(provider: ProviderName): string {
+export function appOptionsOf(provider: string): string {
+  if (!PROVIDER_NAMES.some((name) => name === provider)) return `oauth.providers.${provider}`;
   const prefix = `ENGINE_OAUTH_${provider.toUpperCase()}`;
   return `${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET`;
 }

@@ -2,6 +2,9 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Provider as OidcProvider } from "oidc-provider";
+import type { Clock } from "../../core/clock.ts";
+import { ProviderDirectory } from "./directory.ts";
+import type { OAuthApps } from "./grant.ts";
 import { PROVIDERS, type Provider } from "./providers.ts";
 import type { OAuthApp } from "./token-client.ts";
 
@@ -27,9 +30,15 @@ export function at(url: string, provider: Provider = PROVIDERS.google): Provider
     issuer: url,
     authorizationEndpoint: `${url}/auth`,
     tokenEndpoint: `${url}/token`,
+    deviceAuthorizationEndpoint: `${url}/device/auth`,
     scopes: { drive: ["openid"] },
     constantScopes: ["offline_access"],
   };
+}
+
+/** The providers as the program knows them, but for those that are given. */
+export function directoryOf(clock: Clock, providers: Readonly<Record<string, Provider>>, apps: OAuthApps) {
+  return new ProviderDirectory({ providers: { ...PROVIDERS, ...providers }, apps, clock });
 }
 
 export async function startProvider(redirectUris: readonly string[]): Promise<TestProvider> {
@@ -75,17 +84,25 @@ function configurationOf(redirectUris: readonly string[], ttlSecs: () => number)
       client_id: clientId,
       client_secret: clientSecret,
       redirect_uris: redirectUris,
-      grant_types: ["authorization_code", "refresh_token"],
+      grant_types: ["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"],
       response_types: ["code"],
       token_endpoint_auth_method: "client_secret_post",
     })),
     cookies: { keys: ["a key of the test"] },
-    features: { devInteractions: { enabled: false } },
+    features: { devInteractions: { enabled: false }, deviceFlow: { enabled: true } },
     findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     pkce: { required: () => true },
     rotateRefreshToken: true,
-    ttl: { AccessToken: ttlSecs, Grant: 86_400, Interaction: 600, RefreshToken: 86_400, Session: 600, IdToken: 600 },
+    ttl: {
+      AccessToken: ttlSecs,
+      DeviceCode: 600,
+      Grant: 86_400,
+      Interaction: 600,
+      RefreshToken: 86_400,
+      Session: 600,
+      IdToken: 600,
+    },
   };
 }
 
@@ -100,6 +117,23 @@ async function agree(provider: OidcProvider, request: IncomingMessage, response:
   const grant = new provider.Grant({ accountId, clientId: params.client_id });
   grant.addOIDCScope(params.scope ?? "");
   await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
+}
+
+/** The owner of the account enters the code on the provider's page, and says yes or no there. */
+export async function decideOnDevice(url: string, userCode: string, decision: "yes" | "no"): Promise<void> {
+  const browser = new TestBrowser();
+  const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+  const xsrfIn = (page: string) => /name="xsrf" value="([^"]+)"/.exec(page)?.[1] ?? "";
+  let page = await (await browser.open(`${url}/device`)).text();
+  const send = async (more: Record<string, string>) => {
+    const body = new URLSearchParams({ xsrf: xsrfIn(page), user_code: userCode, ...more }).toString();
+    return await browser.open(`${url}/device`, { method: "POST", headers, body });
+  };
+  page = await (await send({})).text();
+  const answer = await send(decision === "yes" ? { confirm: "yes" } : { abort: "yes" });
+  const next = answer.headers.get("location");
+  await answer.body?.cancel();
+  if (next !== null) await browser.walkToEnd(new URL(next, url).href);
 }
 
 const MAX_HOPS = 20;
@@ -142,6 +176,19 @@ export class TestBrowser {
       const location = response.headers.get("location");
       if (location === null) throw new Error(`${url} does not lead on: ${response.status} ${await response.text()}`);
       await response.body?.cancel();
+      url = new URL(location, url).href;
+    }
+    throw new Error("too many redirects");
+  }
+
+  /** Follows redirects from there to a page. */
+  async walkToEnd(from: string): Promise<void> {
+    let url = from;
+    for (let hop = 0; hop < MAX_HOPS; hop++) {
+      const response = await this.open(url);
+      const location = response.headers.get("location");
+      await response.body?.cancel();
+      if (location === null) return;
       url = new URL(location, url).href;
     }
     throw new Error("too many redirects");

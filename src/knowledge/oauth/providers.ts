@@ -1,6 +1,7 @@
 /**
- * The providers that accounts can be connected with, as data: where they answer, what they are asked for, and in which
- * ways they are not what OAuth 2 (RFC 6749) says. Nothing else in the program knows one provider from another.
+ * The providers that accounts of data sources are connected with, as data: where they answer, what they are asked for,
+ * and in which ways they are not what OAuth 2 (RFC 6749) says. With `presets.ts`, which has those of accounts for
+ * sandboxes, nothing else in the program knows one provider from another.
  */
 export const PROVIDER_NAMES = ["google", "notion", "atlassian", "slack"] as const;
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
@@ -8,14 +9,18 @@ export type ProviderName = (typeof PROVIDER_NAMES)[number];
 export type Provider = {
   /** As people call it. */
   readonly title: string;
-  /** What the provider calls itself in `iss` (RFC 9207), where it does. */
-  readonly issuer: string;
+  /** What the provider calls itself in `iss` (RFC 9207), where it does; undefined where nobody knows. */
+  readonly issuer: string | undefined;
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
+  /** Where a flow without a browser begins (RFC 8628); undefined where there are none. */
+  readonly deviceAuthorizationEndpoint?: string | undefined;
   /** Further parameters of the authorization request. */
   readonly parameters: Readonly<Record<string, string>>;
   /** Scopes to ask for, by the type of the data source that will read with the grant. */
   readonly scopes: Readonly<Record<string, readonly string[]>>;
+  /** Those to ask for where no data source will read with the grant. */
+  readonly usualScopes?: readonly string[];
   /** Asked for whatever the caller asks for; without them there is no refresh token. */
   readonly constantScopes: readonly string[];
   /** How scopes travel; undefined where a grant has none, and covers what its owner picks on the provider's page. */
@@ -33,20 +38,20 @@ export type Provider = {
 /** An answer of a token endpoint. */
 export type TokenAnswer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
 
-export type Providers = Readonly<Record<ProviderName, Provider>>;
-
-export const PROVIDERS: Providers = {
+export const PROVIDERS: Readonly<Record<ProviderName, Provider>> = {
   google: {
     title: "Google",
     issuer: "https://accounts.google.com",
     authorizationEndpoint: "https://accounts.google.com/o/oauth2/v2/auth",
     tokenEndpoint: "https://oauth2.googleapis.com/token",
+    deviceAuthorizationEndpoint: "https://oauth2.googleapis.com/device/code",
     // A refresh token comes with `offline` only, and after the first grant only when consent is asked for again.
     parameters: { access_type: "offline", prompt: "consent" },
     scopes: {
       drive: ["https://www.googleapis.com/auth/drive.readonly"],
       mail: ["https://www.googleapis.com/auth/gmail.readonly"],
     },
+    usualScopes: ["openid", "email", "profile"],
     constantScopes: [],
     scopeStyle: { parameter: "scope", separator: " " },
     clientAuthentication: "post",

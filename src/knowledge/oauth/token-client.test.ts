@@ -170,7 +170,7 @@ describe("a token is renewed", () => {
 
 test.each(PROVIDER_NAMES)("%s is asked over https for what its kinds of data sources read", async (name) => {
   const provider = PROVIDERS[name];
-  for (const address of [provider.issuer, provider.authorizationEndpoint, provider.tokenEndpoint]) {
+  for (const address of [provider.issuer ?? "", provider.authorizationEndpoint, provider.tokenEndpoint]) {
     expect(new URL(address).protocol).toBe("https:");
   }
   for (const scopes of Object.values(provider.scopes)) {

@@ -25,10 +25,8 @@ export type Tokens = {
  * - `refused`: the provider answered, with an error code of RFC 6749 §5.2 or one of its own.
  * - `unreachable`: there was no answer, or none that means anything; asking again may help.
  */
-export type TokenOutcome =
-  | { kind: "tokens"; tokens: Tokens }
-  | { kind: "refused"; error: string }
-  | { kind: "unreachable"; reason: string };
+export type TokenOutcome = { kind: "tokens"; tokens: Tokens } | NoTokens;
+type NoTokens = { kind: "refused"; error: string } | { kind: "unreachable"; reason: string };
 
 const TIMEOUT_MS = 10_000;
 /** Ten years: a token that lasts longer is a mistake, and no date that can be written. */
@@ -48,15 +46,12 @@ export async function authorizationUrl(
   { redirectUri, state, scopes, verifier }: AuthorizationRequest,
 ): Promise<string> {
   const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
-  const { parameters, scopeStyle } = options.provider;
+  const { parameters } = options.provider;
   const challenge =
     verifier === undefined
       ? {}
       : { code_challenge: await calculatePKCECodeChallenge(verifier), code_challenge_method: "S256" };
-  const asked =
-    scopeStyle === undefined || scopes.length === 0
-      ? {}
-      : { [scopeStyle.parameter]: scopes.join(scopeStyle.separator) };
+  const asked = scopeParameter(options.provider, scopes);
   const request = { ...parameters, ...asked, ...challenge, redirect_uri: redirectUri, state };
   return buildAuthorizationUrl(await configurationOf(options), request).href;
 }
@@ -72,25 +67,85 @@ export async function exchangeCode(
 ): Promise<TokenOutcome> {
   const { authorizationCodeGrant } = await import("openid-client");
   const answered = new URL(redirectUri);
-  answered.search = new URLSearchParams({ code, state, ...(issuer !== undefined && { iss: issuer }) }).toString();
+  // Of a provider whose name for itself nobody has said there is nothing to compare with.
+  const iss = options.provider.issuer === undefined ? undefined : issuer;
+  for (const [name, value] of Object.entries({ code, state, iss })) {
+    if (value !== undefined) answered.searchParams.set(name, value);
+  }
   const checks = { expectedState: state, ...(verifier !== undefined && { pkceCodeVerifier: verifier }) };
-  return await outcomeOf(options, (configuration) => authorizationCodeGrant(configuration, answered, checks));
+  const ask = (configuration: Configuration) => authorizationCodeGrant(configuration, answered, checks);
+  // openid-client takes it from the address that was answered, without its query and as URLs are written.
+  return await tokensOf(options, ask, { redirect_uri: redirectUri });
 }
 
 /** Exchanges a refresh token for an access token, and maybe for another refresh token. */
 export async function refreshTokens(options: TokenClientOptions, refreshToken: string): Promise<TokenOutcome> {
   const { refreshTokenGrant } = await import("openid-client");
-  return await outcomeOf(options, (configuration) => refreshTokenGrant(configuration, refreshToken));
+  return await tokensOf(options, (configuration) => refreshTokenGrant(configuration, refreshToken));
 }
 
-async function outcomeOf(
+/** What the owner of an account is shown, and what the program asks with (RFC 8628 §3.2). */
+export type DeviceAuthorization = {
+  deviceCode: string;
+  userCode: string;
+  verificationUri: string;
+  ttlMs: number;
+  /** The least time between two questions; undefined where the provider leaves it open. */
+  intervalMs: number | undefined;
+};
+
+export type DeviceOutcome = { kind: "begun"; authorization: DeviceAuthorization } | NoTokens;
+
+/** Begins a flow without a browser. The provider has a `deviceAuthorizationEndpoint`. */
+export async function beginDevice(options: TokenClientOptions, scopes: readonly string[]): Promise<DeviceOutcome> {
+  const { initiateDeviceAuthorization } = await import("openid-client");
+  const outcome = await outcomeOf(options, (configuration) =>
+    initiateDeviceAuthorization(configuration, scopeParameter(options.provider, scopes)),
+  );
+  if (outcome.kind !== "answer") return outcome;
+  const { device_code, user_code, verification_uri, expires_in, interval } = outcome.answer;
+  const authorization = {
+    deviceCode: device_code,
+    userCode: user_code,
+    verificationUri: verification_uri,
+    ttlMs: expires_in * 1_000,
+    intervalMs: interval === undefined ? undefined : interval * 1_000,
+  };
+  return { kind: "begun", authorization };
+}
+
+/** Asks once for the tokens of a flow without a browser; most often the answer is `authorization_pending`. */
+export async function askForDevice(options: TokenClientOptions, deviceCode: string): Promise<TokenOutcome> {
+  const { genericGrantRequest } = await import("openid-client");
+  const parameters = { device_code: deviceCode };
+  return await tokensOf(options, (configuration) => genericGrantRequest(configuration, DEVICE_GRANT, parameters));
+}
+
+const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+
+function scopeParameter({ scopeStyle }: Provider, scopes: readonly string[]): Record<string, string> {
+  if (scopeStyle === undefined || scopes.length === 0) return {};
+  return { [scopeStyle.parameter]: scopes.join(scopeStyle.separator) };
+}
+
+async function tokensOf(
   options: TokenClientOptions,
   ask: (configuration: Configuration) => Promise<TokenEndpointResponse>,
+  exactly: Readonly<Record<string, string>> = {},
 ): Promise<TokenOutcome> {
-  const { ClientError, ResponseBodyError } = await import("openid-client");
   const askedAtMs = options.clock.nowMs();
+  const outcome = await outcomeOf(options, ask, exactly);
+  return outcome.kind === "answer" ? { kind: "tokens", tokens: toTokens(outcome.answer, askedAtMs) } : outcome;
+}
+
+async function outcomeOf<T>(
+  options: TokenClientOptions,
+  ask: (configuration: Configuration) => Promise<T>,
+  exactly: Readonly<Record<string, string>> = {},
+): Promise<{ kind: "answer"; answer: T } | NoTokens> {
+  const { ClientError, ResponseBodyError } = await import("openid-client");
   try {
-    return { kind: "tokens", tokens: toTokens(await ask(await configurationOf(options)), askedAtMs) };
+    return { kind: "answer", answer: await ask(await configurationOf(options, exactly)) };
   } catch (error) {
     if (error instanceof ResponseBodyError) return { kind: "refused", error: boundedCode(error.error) };
     if (!(error instanceof ClientError)) throw error;
@@ -117,14 +172,27 @@ function toTokens(body: TokenEndpointResponse, askedAtMs: number): Tokens {
   };
 }
 
-async function configurationOf({ provider, app, clock }: TokenClientOptions): Promise<Configuration> {
+/** `exactly` are parameters of requests that are sent letter by letter. */
+async function configurationOf(
+  { provider, app, clock }: TokenClientOptions,
+  exactly: Readonly<Record<string, string>> = {},
+): Promise<Configuration> {
   const openid = await import("openid-client");
-  const { issuer, authorizationEndpoint, tokenEndpoint, clientAuthentication } = provider;
-  const server = { issuer, authorization_endpoint: authorizationEndpoint, token_endpoint: tokenEndpoint };
+  const { authorizationEndpoint, tokenEndpoint, deviceAuthorizationEndpoint, clientAuthentication } = provider;
+  const server = {
+    issuer: provider.issuer ?? new URL(tokenEndpoint).origin,
+    authorization_endpoint: authorizationEndpoint,
+    token_endpoint: tokenEndpoint,
+    ...(deviceAuthorizationEndpoint !== undefined && { device_authorization_endpoint: deviceAuthorizationEndpoint }),
+  };
   const authentication =
     clientAuthentication === "post" ? openid.ClientSecretPost(app.clientSecret) : plainBasic(app.clientSecret);
   const configuration = new openid.Configuration(server, app.clientId, {}, authentication);
-  configuration[openid.customFetch] = (url, request) => fetchTokens(provider, clock, url, request);
+  configuration[openid.customFetch] = (url, { body, ...request }) => {
+    if (!(body instanceof URLSearchParams)) throw new Error("a token request is a form");
+    for (const [name, value] of Object.entries(exactly)) body.set(name, value);
+    return fetchTokens(provider, clock, url, { ...request, body });
+  };
   // `fetchTokens` has a limit by the clock that is passed in.
   configuration.timeout = 0;
   // A provider on this machine, of a test; all others are https.
@@ -139,7 +207,9 @@ function plainBasic(clientSecret: string): ClientAuth {
   };
 }
 
-async function fetchTokens(provider: Provider, clock: Clock, url: string, request: CustomFetchOptions) {
+type TokenRequest = Omit<CustomFetchOptions, "body"> & { body: URLSearchParams };
+
+async function fetchTokens(provider: Provider, clock: Clock, url: string, request: TokenRequest) {
   const abort = new AbortController();
   const late = () => abort.abort(new Error(`no answer within ${TIMEOUT_MS} ms`));
   const timer = clock.after(TIMEOUT_MS, late, { background: true });
@@ -147,6 +217,7 @@ async function fetchTokens(provider: Provider, clock: Clock, url: string, reques
     const { method, redirect } = request;
     const response = await fetch(url, { method, redirect, signal: abort.signal, ...encoded(provider, request) });
     const answer = { status: response.status, body: bodyIn(await textOf(response)) };
+    if (url === provider.deviceAuthorizationEndpoint) return deviceResponseOf(answer);
     return responseOf(provider.standardized?.(answer) ?? answer);
   } catch (error) {
     if (error instanceof NoAnswer) throw error;
@@ -156,9 +227,8 @@ async function fetchTokens(provider: Provider, clock: Clock, url: string, reques
   }
 }
 
-function encoded({ requestBody }: Provider, { headers, body }: CustomFetchOptions): { headers: Headers; body: string } {
+function encoded({ requestBody }: Provider, { headers, body }: TokenRequest): { headers: Headers; body: string } {
   const sent = new Headers(headers);
-  if (!(body instanceof URLSearchParams)) throw new Error("a token request is a form");
   if (requestBody === "json") sent.set("content-type", "application/json");
   return { headers: sent, body: requestBody === "json" ? JSON.stringify(Object.fromEntries(body)) : body.toString() };
 }
@@ -177,6 +247,22 @@ function responseOf({ status, body }: TokenAnswer): Response {
   const { access_token, refresh_token, token_type, scope, expires_in, error } = body;
   const granted = { access_token, refresh_token: refresh_token ?? undefined, token_type: token_type ?? "bearer" };
   const limits = { scope: scope ?? undefined, expires_in: expires_in ?? undefined };
-  const known = error === undefined ? { ...granted, ...limits } : { error };
-  return new Response(JSON.stringify(known), { status, headers: { "content-type": "application/json" } });
+  return error === undefined ? jsonOf(status, { ...granted, ...limits }) : refusal(status, error);
+}
+
+function deviceResponseOf({ status, body }: TokenAnswer): Response {
+  // Google writes `url`.
+  const { device_code, user_code, verification_url, verification_uri = verification_url, expires_in, error } = body;
+  const interval = body["interval"] ?? undefined;
+  if (error !== undefined) return refusal(status, error);
+  return jsonOf(status, { device_code, user_code, verification_uri, expires_in, interval });
+}
+
+/** GitHub's refusals have the status 200. */
+function refusal(status: number, error: unknown): Response {
+  return jsonOf(status < 400 ? 400 : status, { error });
+}
+
+function jsonOf(status: number, body: Readonly<Record<string, unknown>>): Response {
+  return new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
 }

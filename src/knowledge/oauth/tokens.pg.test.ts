@@ -19,10 +19,9 @@ import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { Credentials } from "../credentials/credentials.ts";
-import { keyringOf } from "../credentials/keyring.ts";
+import { keyringOf } from "../../auth/sealing/keyring.ts";
 import { OAuthFlows } from "./flows.ts";
-import { APP, at, startProvider, TestBrowser, type TestProvider } from "./provider.test-kit.ts";
-import { PROVIDERS } from "./providers.ts";
+import { APP, at, directoryOf, startProvider, TestBrowser, type TestProvider } from "./provider.test-kit.ts";
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("renewal by several processes is not tested: no PostgreSQL\n");
@@ -69,16 +68,7 @@ describe.skipIf(programs === undefined)("tokens that several processes use", () 
       credentials,
       log: silentLog,
       redirectBase: BASE,
-      providers: {
-        ...PROVIDERS,
-        google: at(provider.url),
-      },
-      apps: {
-        google: APP,
-        notion: {},
-        atlassian: {},
-        slack: {},
-      },
+      providers: directoryOf(systemClock, { google: at(provider.url) }, { google: APP }),
     });
     const request = {
       provider: "google",

@@ -10,10 +10,10 @@ import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { Credentials } from "../credentials/credentials.ts";
-import { keyringOf } from "../credentials/keyring.ts";
+import { keyringOf } from "../../auth/sealing/keyring.ts";
 import type { CredentialValue } from "../credentials/kinds.ts";
-import { APP, at } from "./provider.test-kit.ts";
-import { PROVIDERS } from "./providers.ts";
+import type { OAuthApps } from "./grant.ts";
+import { APP, at, directoryOf } from "./provider.test-kit.ts";
 import { OAuthTokens } from "./tokens.ts";
 
 let access: Access;
@@ -68,7 +68,7 @@ const leases: Pick<Catalog, "acquireLease" | "releaseLease"> = {
   },
 };
 
-function tokens(apps: object = { google: APP }, store = credentials): OAuthTokens {
+function tokens(apps: OAuthApps = { google: APP }, store = credentials): OAuthTokens {
   const { clock } = access;
   return new OAuthTokens({
     credentials: store,
@@ -76,17 +76,7 @@ function tokens(apps: object = { google: APP }, store = credentials): OAuthToken
     newId: uuidV7Source(clock, systemRandom),
     clock,
     log: silentLog,
-    providers: {
-      ...PROVIDERS,
-      google: at(url),
-    },
-    apps: {
-      google: {},
-      notion: {},
-      atlassian: {},
-      slack: {},
-      ...apps,
-    },
+    providers: directoryOf(clock, { google: at(url) }, apps),
   });
 }
 
@@ -186,7 +176,7 @@ describe("a renewal", () => {
 
   test.each([
     ["no_refresh_token", { refresh_token: undefined }],
-    ["unknown_provider", { provider: "github" }],
+    ["unknown_provider", { provider: undefined }],
   ])("that is not possible marks the credential: %s", async (statusDetail, extra) => {
     const id = await stored(0, extra);
     await expect(tokens().fresh(id, ADMIN)).rejects.toMatchObject({ code: "conflict" });
@@ -198,6 +188,9 @@ describe("a renewal", () => {
       code: "not_configured",
       message: expect.stringContaining("ENGINE_OAUTH_GOOGLE_CLIENT_ID") as string,
     });
+    const ofNobody = await stored(0, { provider: "nobody" });
+    await expect(tokens().fresh(ofNobody, ADMIN)).rejects.toMatchObject({ code: "not_configured" });
+    expect(await credentials.get(ofNobody, ADMIN)).toMatchObject({ status: "ok" });
     const { id } = await credentials.create({ label: "p", value: { kind: "pat", token: "t" } }, by(ADMIN));
     await expect(tokens().fresh(id, ADMIN)).rejects.toMatchObject({ code: "conflict" });
   });

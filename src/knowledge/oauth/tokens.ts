@@ -6,8 +6,8 @@ import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import type { Credentials, Revealed } from "../credentials/credentials.ts";
-import { appOptionsOf, grantOf, wholeApp, type OAuth2Value, type OAuthApps } from "./grant.ts";
-import { PROVIDER_NAMES, type ProviderName, type Providers } from "./providers.ts";
+import type { ProviderDirectory } from "./directory.ts";
+import { grantOf, wholeApp, type OAuth2Value } from "./grant.ts";
 import { refreshTokens, type OAuthApp, type TokenOutcome } from "./token-client.ts";
 
 /**
@@ -26,9 +26,7 @@ export type OAuthTokensOptions = {
   newId: IdSource;
   clock: Clock;
   log: Log;
-  providers: Providers;
-  /** The operator's. */
-  apps: OAuthApps;
+  providers: ProviderDirectory;
 };
 
 /** What is left of a token that is given out, at least. */
@@ -56,8 +54,8 @@ export class OAuthTokens {
   /**
    * An access token that is good for another minute, as far as the provider said how long it lasts. `refused` is one
    * that the provider's API did not take although it should last: it is renewed. Throws `not_found` as
-   * `Credentials.reveal`, `conflict` when the account must be connected again, `not_configured` without the app of the
-   * grant, `unavailable` when the provider cannot be asked at this moment.
+   * `Credentials.reveal`, `conflict` when the account must be connected again, `not_configured` without the provider or
+   * the app of the grant, `unavailable` when the provider cannot be asked at this moment.
    */
   async fresh(credentialId: string, caller: Pick<Caller, "databases">, refused?: string): Promise<string> {
     // Every caller's own right to the credential is checked, also when it only waits.
@@ -69,6 +67,19 @@ export class OAuthTokens {
     const renewal = this.#renew(credentialId, refused).finally(() => this.#renewals.delete(credentialId));
     this.#renewals.set(credentialId, renewal);
     return await renewal;
+  }
+
+  /**
+   * Renews the access token whether or not it ends soon. Who asks while another does gets the token of that one. Throws
+   * as `fresh`, and `conflict` when there is no refresh token.
+   */
+  async renew(credentialId: string, caller: Pick<Caller, "databases">): Promise<void> {
+    const { value } = await this.#options.credentials.reveal(credentialId, caller);
+    if (value.kind === "oauth2" && value.refresh_token === undefined) {
+      // Its access token may still be good: nothing is marked.
+      throw new EngineError("conflict", `the credential ${credentialId} has no refresh token`);
+    }
+    await this.fresh(credentialId, caller, value.kind === "oauth2" ? value.access_token : undefined);
   }
 
   async #renew(id: string, refused: string | undefined): Promise<string> {
@@ -117,12 +128,10 @@ export class OAuthTokens {
     if (value.kind !== "oauth2" || value.refresh_token === undefined) {
       return await this.#markFailed(id, version, "no_refresh_token");
     }
-    const provider = PROVIDER_NAMES.find((name) => name === value.provider);
+    const { provider } = value;
     if (provider === undefined) return await this.#markFailed(id, version, "unknown_provider");
     const own = wholeApp({ clientId: value.client_id, clientSecret: value.client_secret });
-    const { providers, clock } = this.#options;
-    const client = { provider: providers[provider], app: own ?? this.#operatorsApp(provider), clock };
-    const outcome = await refreshTokens(client, value.refresh_token);
+    const outcome = await refreshTokens(await this.#options.providers.client(provider, own), value.refresh_token);
     const next = outcome.kind === "tokens" ? this.#renewed(provider, own, value, outcome) : undefined;
     if (next !== undefined) return await this.#store(id, version, next);
     const problem = problemOf(outcome);
@@ -133,7 +142,7 @@ export class OAuthTokens {
 
   /** The provider may leave out what stays as it is. */
   #renewed(
-    provider: ProviderName,
+    provider: string,
     own: OAuthApp | undefined,
     former: OAuth2Value,
     { tokens }: Extract<TokenOutcome, { kind: "tokens" }>,
@@ -172,12 +181,6 @@ export class OAuthTokens {
     log.warn({ credential: id, detail }, "a credential cannot be renewed any more");
     await credentials.markFailed(id, version, detail, ENGINE);
     throw mustReconnect(id, detail);
-  }
-
-  #operatorsApp(provider: ProviderName): OAuthApp {
-    const app = wholeApp(this.#options.apps[provider]);
-    if (app !== undefined) return app;
-    throw new EngineError("not_configured", `renewing the credential needs ${appOptionsOf(provider)}`);
   }
 }
 
