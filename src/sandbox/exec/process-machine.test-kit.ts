@@ -11,6 +11,7 @@ export class ProcessMachine implements Machine {
   readonly id = "machine";
   readonly folder = "/";
   readonly initPid = process.pid;
+  readonly rootOnHost = undefined;
   readonly ended = new Promise<never>(() => undefined);
   readonly execs = new Map<string, ProcessExec>();
   isPaused = false;

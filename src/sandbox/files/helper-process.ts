@@ -160,8 +160,23 @@ const LETTER_DONE = 0x4f;
 const LETTER_REFUSED = 0x45;
 
 function argumentsOf(target: FilesTarget): string[] {
-  if (target.kind === "live") return ["live", String(target.pid)];
-  return ["mounted", target.root, String(target.firstHostId), ...(target.covered ?? [])];
+  const joins = (target.joins ?? []).flatMap((file) => ["join", file]);
+  if (target.kind === "live") return [...joins, "live", String(target.pid)];
+  const machine = target.pid === undefined ? [] : ["machine", String(target.pid)];
+  const volumes = (target.volumes ?? []).flatMap(({ path, mountPath, readOnly }) => [
+    readOnly ? "read-only-volume" : "volume",
+    path,
+    mountPath,
+  ]);
+  return [
+    ...joins,
+    ...machine,
+    ...volumes,
+    "mounted",
+    target.root,
+    String(target.firstHostId),
+    ...(target.covered ?? []),
+  ];
 }
 
 function unavailable(why: string): EngineError {

@@ -1,17 +1,20 @@
 #!/usr/bin/perl
 # The process that does the work of the files API: one for each operation under way, started by the node as root.
 #
-#   helper.pl live <pid>
+#   helper.pl [join <file> ...] live <pid>
 #       enters the mount and user namespace of the machine whose first process has that pid
-#   helper.pl mounted <root> <first host id> [<covered path> ...]
-#       makes such namespaces of its own around the mounted root of a stopped machine; covered paths are shown empty
+#   helper.pl [join <file> ...] [machine <pid>] [volume|read-only-volume <folder> <path> ...]
+#           mounted <root> <first host id> [<covered path> ...]
+#       makes such namespaces of its own around the mounted root of a machine that is stopped, or that cannot be entered
+#       and is given; covered paths are shown empty, and volumes where they are inside
 #
-# Then it becomes the machine's agent (1000:1000), without any capability, for good. From there on a path means to it
-# what it means to a command in the machine, and it may do what such a command may. All its paths are resolved by the
-# kernel inside the machine's root, and no descriptor of the host is left but its two pipes: there is no `..`, link or
-# race that could lead out. What the machine must not get at is this process: it is in none of the machine's pid
-# namespaces, so nothing in there can name, trace or signal it; its freezer is not the machine's, so it works while that
-# stands still; and a seccomp filter takes away what it does not need.
+# Before that it joins cgroups, by writing 0 to each file. Then it becomes the machine's agent (1000:1000), without
+# any capability, for good. From there on a path means to it what it means to a command in the machine, and it may do
+# what such a command may. All its paths are resolved by the kernel inside the machine's root, and no descriptor of
+# the host is left but its two pipes: there is no `..`, link or race that could lead out. What the machine must not
+# get at is this process: it is in none of the machine's pid namespaces, so nothing in there can name, trace or signal
+# it; its freezer is not the machine's, so it works while that stands still; and a seccomp filter takes away what it
+# does not need.
 #
 # Only modules of perl-base, loaded before it enters; nothing is ever loaded from the machine.
 #
@@ -67,6 +70,12 @@ use constant {
   MS_BIND => 4096,
   MS_REC => 16384,
   MS_PRIVATE => 1 << 18,
+  AT_RECURSIVE => 0x8000,
+  OPEN_TREE_CLONE => 1,
+  MOVE_MOUNT_F_EMPTY_PATH => 4,
+  MOUNT_ATTR_RDONLY => 1,
+  MOUNT_ATTR_NOSUID => 2,
+  MOUNT_ATTR_NODEV => 4,
   MNT_DETACH => 2,
 };
 
@@ -79,6 +88,7 @@ my %NUMBERS = (
   unshare => [272, 97], prctl => [157, 167], capset => [126, 91], setgroups => [116, 159], setresgid => [119, 149],
   setresuid => [117, 147], mount => [165, 40], umount2 => [166, 39], pivot_root => [155, 41], chroot => [161, 51],
   fchdir => [81, 50], getrandom => [318, 278], close_range => [436, 436], pidfd_open => [434, 434], prlimit64 => [302, 261],
+  open_tree => [428, 428], move_mount => [429, 429], mount_setattr => [442, 442],
 );
 # What it never needs once it has entered; each is refused with EPERM.
 my %DENIED = (
@@ -714,9 +724,22 @@ sub start_mapper {
   };
 }
 
+# A copy of the mount, which is nowhere yet.
+sub take_volume {
+  my ($is_read_only, $from) = @_;
+  my $flags = OPEN_TREE_CLONE | AT_RECURSIVE | O_CLOEXEC;
+  my $tree = Fd->new(must('open_tree', AT_FDCWD, "$from\0", $flags));
+  my $set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | ($is_read_only ? MOUNT_ATTR_RDONLY : 0);
+  my $attributes = pack 'Q4', $set, 0, 0, 0;
+  must('mount_setattr', $$tree, "\0", AT_EMPTY_PATH | AT_RECURSIVE, $attributes, length $attributes);
+  return $tree;
+}
+
 sub enter_mounted {
-  my ($root, $first, @covered) = @_;
+  my ($pid, $volumes, $root, $first, @covered) = @_;
   $first =~ /^[1-9][0-9]*$/ or die "no id\n";
+  $machine = Fd->new(must('pidfd_open', $pid + 0, 0)) if defined $pid;
+  my @trees = map { [take_volume(@$_[0, 1]), $_->[2]] } @$volumes;
   my $map_ids = start_mapper($first + 0);
   must('setgroups', 0, 0);
   must('unshare', CLONE_NEWNS);
@@ -731,6 +754,11 @@ sub enter_mounted {
   for my $path (@covered) {
     my $done = call('mount', "none\0", "$path\0", "tmpfs\0", $flags, "size=4k,mode=755\0");
     die "mount: $!\n" if $done < 0 && !$!{ENOENT} && !$!{ENOTDIR};
+  }
+  # The machine's links lead nowhere else from here on.
+  for my $row (@trees) {
+    my ($tree, $at) = @$row;
+    must('move_mount', $$tree, "\0", AT_FDCWD, "$at\0", MOVE_MOUNT_F_EMPTY_PATH);
   }
   must('unshare', CLONE_NEWUSER);
   $map_ids->();
@@ -793,13 +821,31 @@ sub serve {
   }
 }
 
+# From here on it is limited, whatever a hostile machine makes of its work.
+sub join_groups {
+  for my $file (@_) {
+    open my $group, '+<', $file or die "no group to be in: $!\n";
+    syswrite($group, '0') or die "no group to be in: $!\n";
+    close $group;
+  }
+}
+
 sub main {
+  my @groups;
+  my ($pid, @volumes);
+  while (@ARGV > 1) {
+    if ($ARGV[0] eq 'join') { push @groups, (splice @ARGV, 0, 2)[1] }
+    elsif ($ARGV[0] eq 'machine') { $pid = (splice @ARGV, 0, 2)[1] }
+    elsif ($ARGV[0] =~ /^(read-only-)?volume$/) { push @volumes, [defined $1, (splice @ARGV, 0, 3)[1, 2]] }
+    else { last }
+  }
   my ($kind, @arguments) = @ARGV;
   binmode STDIN;
   binmode STDOUT;
   must('close_range', 3, 0x7fffffff, 0);
   my $entered = eval {
-    $kind eq 'live' ? enter_live(@arguments) : enter_mounted(@arguments);
+    join_groups(@groups);
+    $kind eq 'live' ? enter_live(@arguments) : enter_mounted($pid, \@volumes, @arguments);
     become_agent();
     limit_itself();
     # What were loaded from here on would be the machine's.

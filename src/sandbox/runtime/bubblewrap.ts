@@ -1,9 +1,6 @@
-import type { Stats } from "node:fs";
-import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { systemCodeOf } from "../../core/errors.ts";
+import { lookAt, mustNotLead } from "./inside-paths.ts";
 import { type Launch, type LaunchRequest, type Launcher, READY_FD } from "./launcher.ts";
-import { RuntimeError } from "./runtime.ts";
 
 const INFO_FD = 4;
 const FIRST_PROCESS_FD = 5;
@@ -30,6 +27,8 @@ const READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 export function bubblewrapLauncher(program: string): Launcher {
   return {
     name: "bubblewrap",
+    hasOwnKernel: false,
+    groupLimits: (limits) => limits,
     prepare: (request) => prepare(program, request),
     forget: () => Promise.resolve(),
   };
@@ -70,6 +69,7 @@ async function prepare(program: string, request: LaunchRequest): Promise<Launch>
     ],
     inUserNamespace: true,
     pidFrom: { fd: INFO_FD },
+    ownKernel: undefined,
   };
 }
 
@@ -106,30 +106,6 @@ async function pathsOf(names: readonly string[]): Promise<string[]> {
   return paths.filter((_path, index) => found[index]);
 }
 
-/**
- * Bubblewrap follows links below the root of a machine, which a tenant may have left on a disk that is started again.
- * Nothing runs inside yet that could make one after this look.
- */
-async function mustNotLead(root: string, path: string): Promise<void> {
-  let at = root;
-  for (const part of path.split("/").filter(Boolean)) {
-    at = join(at, part);
-    const found = await lookAt(at);
-    if (found === undefined) return;
-    if (!found.isDirectory())
-      throw new RuntimeError("failed", `${at.slice(root.length)} in the machine is not a folder`);
-  }
-}
-
 async function isThere(path: string): Promise<boolean> {
   return (await lookAt(path)) !== undefined;
-}
-
-async function lookAt(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (systemCodeOf(error) === "ENOENT") return undefined;
-    throw error;
-  }
 }

@@ -16,7 +16,8 @@ import {
 } from "./disks.ts";
 import type { ImagePlace } from "./images.ts";
 import { changeMounts, listMounts, sweepMounts } from "./mounts.ts";
-import { describeAsRoot, loopFiles, rootFolder, runAs } from "./root.test-kit.ts";
+import { loopFiles } from "./loop-files.test-kit.ts";
+import { describeAsRoot, rootFolder, runAs } from "./root.test-kit.ts";
 
 const FIRST_ID = 400_000;
 const MB = 1024 * 1024;

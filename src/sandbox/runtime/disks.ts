@@ -118,8 +118,13 @@ export async function closeRoot({ disk, at }: Pick<RootRequest, "disk" | "at">):
   ]);
 }
 
+/** Where on a mounted disk all is that differs from the image. */
+export function changesOn(disk: string): string {
+  return join(disk, "upper");
+}
+
 function rootOperations({ image, disk, at, isVolatile }: RootRequest): MountOperation[] {
-  const [upper, work] = [join(disk, "upper"), join(disk, "work")];
+  const [upper, work] = [changesOn(disk), join(disk, "work")];
   const operations: MountOperation[] = [
     ["folder", upper, String(image.firstHostId)],
     ["folder", work, "0"],

@@ -14,7 +14,8 @@ export function commandEnv(request: {
   const { user, hasTerminal, machine, command } = request;
   const home = user === "root" ? "/root" : AGENT_HOME;
   const all = {
-    PATH,
+    // What is installed for the agent alone comes before what all have; root does not run it.
+    PATH: user === "agent" ? `${AGENT_HOME}/.local/bin:${PATH}` : PATH,
     HOME: home,
     USER: user,
     LOGNAME: user,

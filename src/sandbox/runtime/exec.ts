@@ -11,12 +11,15 @@ export class SupervisedExec implements Exec {
   readonly id: string;
   readonly #folder: string;
   readonly #client: SupervisorClient;
+  /** Aborted when this process lets go of the machine: connections end then, though the command goes on. */
+  readonly #letGo: AbortSignal;
   #input: Promise<Socket> | undefined;
 
-  constructor(parts: { id: string; folder: string; client: SupervisorClient }) {
+  constructor(parts: { id: string; folder: string; client: SupervisorClient; letGo: AbortSignal }) {
     this.id = parts.id;
     this.#folder = parts.folder;
     this.#client = parts.client;
+    this.#letGo = parts.letGo;
   }
 
   async *output(from = { stdout: 0, stderr: 0 }, signal?: AbortSignal): AsyncGenerator<ExecOutput> {
@@ -34,6 +37,8 @@ export class SupervisedExec implements Exec {
           if (output.type === "exit") return;
         }
       }
+    } catch (error) {
+      if (!this.#letGo.aborted) throw error;
     } finally {
       signal?.removeEventListener("abort", giveUp);
       socket.destroy();
@@ -73,9 +78,18 @@ export class SupervisedExec implements Exec {
     return this.#input;
   }
 
+  #endedWithUs(socket: Socket): Socket {
+    const letGo = this.#letGo;
+    const end = () => void socket.destroy();
+    letGo.addEventListener("abort", end, { once: true });
+    socket.once("close", () => letGo.removeEventListener("abort", end));
+    if (letGo.aborted) end();
+    return socket;
+  }
+
   async #open(use: "input" | "output", ...fields: readonly number[]): Promise<Socket> {
     const opened = await openStream(this.#folder, use, this.id, ...fields);
-    if ("socket" in opened) return opened.socket;
+    if ("socket" in opened) return this.#endedWithUs(opened.socket);
     throw new RuntimeError("not_running", `nothing is known any more of the command ${this.id}`);
   }
 }

@@ -33,9 +33,12 @@ export class FakeHost {
   readonly clock: Clock;
   readonly machines = new Map<string, FakeMachine>();
   readonly disks = new Map<string, { files: Map<string, string> }>();
-  readonly volumes = new Set<string>();
+  /** When each was last used (ms since 1970). */
+  readonly volumes = new Map<string, number>();
   /** Consulted before each call, by whichever process it is made; may throw, and may take its time. */
   before: (verb: FakeVerb, id: string) => Promise<void> | void = () => undefined;
+  /** What is run for a command in place of a script, where that is something. */
+  execOf: (request: ExecRequest) => Exec | undefined = () => undefined;
   /** Machines that stood still, or ran, without a lease for longer than their supervisor lets them. */
   readonly outlived: string[] = [];
 
@@ -68,9 +71,11 @@ export class FakeRuntime implements Runtime {
     this.#host = host;
     this.volumes = {
       open: async (key) => {
-        host.volumes.add(key);
+        host.volumes.set(key, host.clock.nowMs());
         return `/volumes/${key}`;
       },
+      touch: async (key) => void (host.volumes.has(key) && host.volumes.set(key, host.clock.nowMs())),
+      unusedSince: async (atMs) => [...host.volumes].flatMap(([key, usedAtMs]) => (usedAtMs < atMs ? [key] : [])),
       remove: async (key) => void host.volumes.delete(key),
     };
   }
@@ -85,6 +90,10 @@ export class FakeRuntime implements Runtime {
   }
 
   async prepareImage(): Promise<void> {}
+
+  async loadImage(): Promise<() => void> {
+    return () => undefined;
+  }
 
   async create(spec: MachineSpec): Promise<Machine> {
     await this.call("create", spec.id, () => {
@@ -126,6 +135,12 @@ export class FakeRuntime implements Runtime {
     return undefined;
   }
 
+  async openHelperLimits(): Promise<readonly string[]> {
+    return [];
+  }
+
+  async closeHelperLimits(): Promise<void> {}
+
   async list(): Promise<string[]> {
     return this.#host.left;
   }
@@ -155,7 +170,7 @@ export class FakeRuntime implements Runtime {
 export class FakeMachine {
   readonly spec: MachineSpec;
   readonly ended = Promise.withResolvers<MachineEnd>();
-  readonly execs = new Map<string, FakeExec>();
+  readonly execs = new Map<string, Exec>();
   readonly listeners = new Set<(line: { stream: "stdout" | "stderr"; line: string }) => void>();
   readonly host: FakeHost;
   isPaused = false;
@@ -192,7 +207,7 @@ export class FakeMachine {
     this.#deadline?.cancel();
     this.host.machines.delete(this.spec.id);
     if (!this.spec.keepsDisk) this.host.disks.delete(this.spec.id);
-    for (const exec of this.execs.values()) void exec.kill();
+    for (const exec of this.execs.values()) void exec.kill("SIGKILL");
     this.ended.resolve(end);
   }
 }
@@ -200,6 +215,7 @@ export class FakeMachine {
 /** A machine as one process of a node has it. */
 class FakeHandle implements Machine {
   readonly initPid = 1;
+  readonly rootOnHost = undefined;
   readonly ended: Promise<MachineEnd>;
   readonly #runtime: FakeRuntime;
   readonly #machine: FakeMachine;
@@ -225,7 +241,7 @@ class FakeHandle implements Machine {
   exec(request: ExecRequest): Promise<Exec> {
     return this.#call("exec", () => {
       const { execs, host } = this.#machine;
-      const exec = execs.get(request.id) ?? new FakeExec(host.clock, request);
+      const exec = execs.get(request.id) ?? host.execOf(request) ?? new FakeExec(host.clock, request);
       execs.set(request.id, exec);
       return exec;
     });

@@ -1,5 +1,5 @@
 import { mkdir, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { z } from "zod";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { MachineEnd, MachineSpec } from "./runtime.ts";
@@ -20,6 +20,9 @@ export class MachineFolder {
     this.path = path;
   }
 
+  get name(): string {
+    return basename(this.path);
+  }
   get diskFile(): string {
     return join(this.path, "disk.ext4");
   }

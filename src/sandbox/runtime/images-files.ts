@@ -1,11 +1,19 @@
-import { access, chmod, chown, mkdir, writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, chmod, chown, lstat, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { systemCodeOf } from "../../core/errors.ts";
 import { AGENT_GID, AGENT_UID } from "./runtime.ts";
+
+/** Files of `/etc` that say what a machine is called. */
+function hostFiles(hostname: string): Readonly<Record<"hostname" | "hosts", string>> {
+  // On a line of its own: the first name of a line is the full one of the others.
+  const hosts = `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.0.1 ${hostname}\n`;
+  return { hostname: `${hostname}\n`, hosts };
+}
 
 /** Files that every image has in its `/etc`, whatever the host has there. */
 const ETC: Readonly<Record<string, string>> = {
-  hostname: "sandbox\n",
-  hosts: "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
+  ...hostFiles("sandbox"),
   "resolv.conf": "# Names are resolved by the proxy; there is no name server inside.\n",
 };
 
@@ -54,6 +62,33 @@ export async function writeFiles(folder: string, files: Readonly<Record<string, 
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, text);
     await chmod(path, 0o644);
+  }
+}
+
+/**
+ * Writes what a machine is called into its root, in which nothing of its owner has run yet: what leads out of it would be
+ * followed otherwise. Where an image has a link or no `/etc`, it has its own way, and is left as it is.
+ */
+export async function writeHostFiles(root: string, hostname: string, ownerId: number): Promise<void> {
+  const etc = join(root, "etc");
+  try {
+    if (!(await lstat(etc)).isDirectory()) return;
+    await Promise.all(
+      Object.entries(hostFiles(hostname)).map(([name, text]) => rewriteFile(join(etc, name), text, ownerId)),
+    );
+  } catch (error) {
+    if (systemCodeOf(error) !== "ENOENT" && systemCodeOf(error) !== "ELOOP") throw error;
+  }
+}
+
+async function rewriteFile(path: string, text: string, ownerId: number): Promise<void> {
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
+  const file = await open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o644);
+  try {
+    await file.writeFile(text);
+    await file.chown(ownerId, ownerId);
+  } finally {
+    await file.close();
   }
 }
 

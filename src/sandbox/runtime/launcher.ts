@@ -1,3 +1,4 @@
+import type { CgroupLimits } from "./cgroups-controllers.ts";
 import type { Cgroup } from "./cgroups.ts";
 import type { MachineFolder, MachineRecord } from "./folder.ts";
 import type { ImagePlace } from "./images.ts";
@@ -9,6 +10,10 @@ import type { Runtime } from "./runtime.ts";
  */
 export interface Launcher {
   readonly name: Runtime["name"];
+  /** Whether its machines have kernels of their own, which nothing of the host can enter. */
+  readonly hasOwnKernel: boolean;
+  /** Limits of the group of processes that is such a machine on the host. */
+  groupLimits(limits: CgroupLimits): CgroupLimits;
   /** Writes what it needs into the machine's folder, and says how it is run. */
   prepare(request: LaunchRequest): Promise<Launch>;
   /** Removes what it keeps of a machine outside of the machine's folder. Repeatable. */
@@ -27,7 +32,10 @@ export type LaunchRequest = {
   filterFile: string;
 };
 
-/** On which the first process says that it is ready; it must get it, and standard output and error. */
+/**
+ * On which the first process says that it is ready; it must get it, and standard output and error. With a kernel of its
+ * own it is standard input, as a runtime passes no other descriptors on.
+ */
 export const READY_FD = 3;
 
 export type Launch = {
@@ -41,7 +49,22 @@ export type Launch = {
   inUserNamespace: boolean;
   /**
    * How the first process's pid becomes known: by JSON with `child-pid` on this descriptor, and the launcher, which would
-   * wait for the machine's end, is killed; or by a file that it writes before it ends by itself.
+   * wait for the machine's end, is killed; or by a file that it writes before it ends by itself. Not at all where the
+   * machine has a kernel of its own.
    */
-  pidFrom: { fd: number } | { file: string };
+  pidFrom: { fd: number } | { file: string } | undefined;
+  /** The launcher stays for as long as the machine, and stands for it; it dies with the supervisor. */
+  ownKernel: OwnKernel | undefined;
+};
+
+/** What commands are begun by in a machine that no process of the host can enter. */
+export type OwnKernel = {
+  /** Program, by its path, and arguments; more of them after the first, and after all. */
+  exec: readonly string[];
+  /** What the runtime calls the machine. */
+  machine: string;
+  /** A program inside that sends the signals which it reads: `signaller.ts`. */
+  signaller: string;
+  /** Written by the launcher: the process whose network is the machine's, on the host. */
+  pidFile: string;
 };

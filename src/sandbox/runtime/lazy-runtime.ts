@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import { foldersIn } from "./folder.ts";
+import { BUILT_IMAGES_FOLDER } from "../images/built-images.ts";
+import { isImageId, type BuiltImage } from "../images/image.ts";
 import { HOST_IMAGE } from "./images.ts";
 import type { Machine, MachineSpec, Runtime, RuntimeAbilities, StoppedRoot, VolumeStore } from "./runtime.ts";
 
@@ -31,13 +33,18 @@ export class LazyRuntime implements Runtime {
     this.name = options.name;
     this.volumes = {
       open: async (key, sizeMb) => (await this.#runtime()).volumes.open(key, sizeMb),
+      touch: async (key) => (await this.#runtime()).volumes.touch(key),
+      // Nothing is opened to find out: they are looked at when there was a machine.
+      unusedSince: async (atMs) => (await this.#opened?.volumes.unusedSince(atMs)) ?? [],
       remove: async (key) => (await this.#runtime()).volumes.remove(key),
     };
   }
 
   static async prepare(options: LazyRuntimeOptions): Promise<LazyRuntime> {
-    const names = await entriesOf(join(options.home, "images"));
-    return new LazyRuntime(options, [...new Set([HOST_IMAGE, ...names])].toSorted());
+    const folder = join(options.home, "images");
+    const [names, built] = await Promise.all([entriesOf(folder), entriesOf(join(folder, BUILT_IMAGES_FOLDER))]);
+    const own = [HOST_IMAGE, ...names.filter((name) => name !== BUILT_IMAGES_FOLDER)];
+    return new LazyRuntime(options, [...new Set(own)].toSorted().concat(built.filter(isImageId)));
   }
 
   get abilities(): RuntimeAbilities {
@@ -52,6 +59,10 @@ export class LazyRuntime implements Runtime {
 
   async prepareImage(name: string): Promise<void> {
     await (await this.#runtime()).prepareImage(name);
+  }
+
+  async loadImage(image: BuiltImage): Promise<() => void> {
+    return await (await this.#runtime()).loadImage(image);
   }
 
   async create(spec: MachineSpec): Promise<Machine> {
@@ -72,6 +83,14 @@ export class LazyRuntime implements Runtime {
 
   async openStopped(id: string): Promise<StoppedRoot | undefined> {
     return (await this.#has(id)) ? await (await this.#runtime()).openStopped(id) : undefined;
+  }
+
+  async openHelperLimits(id: string): Promise<readonly string[]> {
+    return await (await this.#runtime()).openHelperLimits(id);
+  }
+
+  async closeHelperLimits(id: string): Promise<void> {
+    await this.#opened?.closeHelperLimits(id);
   }
 
   async list(): Promise<string[]> {

@@ -357,8 +357,8 @@ describeAsRoot("a machine", () => {
     const pid = Number(readIfThere(`${victim.folder}/supervisor.pid`));
     process.kill(pid, "SIGKILL");
     expect(await victim.ended).toEqual({ cause: "died", reason: "its supervisor was killed" });
-    // Whether it is reaped at once is up to the host's first process.
-    expect(readIfThere(`/proc/${victim.initPid}/status`)).toMatch(/^$|State:\tZ/);
+    // It waits for its processes; whether it is reaped at once is up to the host's first process.
+    await expect.poll(() => readIfThere(`/proc/${victim.initPid}/status`)).toMatch(/^$|State:\tZ/);
     await test.runtime.remove(victim.id);
   });
 });

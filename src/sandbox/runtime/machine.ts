@@ -12,6 +12,7 @@ import { type MachineFolder, type MachineRecord, endOf } from "./folder.ts";
 import {
   type Exec,
   type ExecRequest,
+  type HostRoot,
   type Machine,
   type MachineEnd,
   type MachineStats,
@@ -26,6 +27,8 @@ export type MachineParts = {
   folder: MachineFolder;
   record: MachineRecord;
   cgroup: Cgroup;
+  /** Of a machine with a kernel of its own: the host's id that is root inside. */
+  rootOnHost: { firstHostId: number } | undefined;
   clock: Clock;
   log: Log;
   /** Called once, after the end: takes apart what no process needs any more. */
@@ -45,6 +48,7 @@ export class SupervisedMachine implements Machine {
   readonly ended: Promise<MachineEnd>;
   readonly parts: MachineParts;
   readonly #settleEnd: (end: MachineEnd) => void;
+  readonly #released = new AbortController();
   #client: SupervisorClient | undefined;
   #initPid = 0;
   #isPaused = false;
@@ -91,6 +95,11 @@ export class SupervisedMachine implements Machine {
   }
   get initPid(): number {
     return this.#initPid;
+  }
+  get rootOnHost(): HostRoot | undefined {
+    const { rootOnHost, folder, record } = this.parts;
+    if (rootOnHost === undefined) return undefined;
+    return { path: folder.root, firstHostId: rootOnHost.firstHostId, volumes: record.volumes };
   }
   get isPaused(): boolean {
     return this.#isPaused;
@@ -176,9 +185,8 @@ export class SupervisedMachine implements Machine {
     this.#client?.request("console").catch(() => undefined);
   }
 
-  /** Makes it what its record says, as far as that can be said to a running machine. */
-  async settle(): Promise<void> {
-    const { record } = this.parts;
+  /** Makes it what a record says, its own unless given, as far as that can be said to a running machine. Repeatable. */
+  async settle(record: MachineRecord = this.parts.record): Promise<void> {
     const client = this.#running();
     await Promise.all([
       client.request("hostname", record.hostname),
@@ -194,6 +202,7 @@ export class SupervisedMachine implements Machine {
   /** The machine goes on; this process lets go of it. Its `ended` is never told. */
   async letGo(): Promise<void> {
     this.#isOver = true;
+    this.#released.abort();
     this.#client?.close();
     await this.#egress?.close();
   }
@@ -205,7 +214,7 @@ export class SupervisedMachine implements Machine {
   }
 
   #exec(id: string, client: SupervisorClient): Exec {
-    return new SupervisedExec({ id, folder: this.folder, client });
+    return new SupervisedExec({ id, folder: this.folder, client, letGo: this.#released.signal });
   }
 
   #running(): SupervisorClient {

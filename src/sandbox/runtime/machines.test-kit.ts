@@ -8,7 +8,8 @@ import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { listMounts, sweepMounts } from "./mounts.ts";
 import { type RuntimeOptions, openRuntime } from "./open-runtime.ts";
-import { loopFiles, rootFolder } from "./root.test-kit.ts";
+import { loopFiles } from "./loop-files.test-kit.ts";
+import { rootFolder } from "./root.test-kit.ts";
 import type { Exec, ExecRequest, Machine, MachineSpec, Runtime } from "./runtime.ts";
 
 export const FIRST_HOST_ID = 0x7000_0000;

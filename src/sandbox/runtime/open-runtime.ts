@@ -3,13 +3,15 @@ import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
+import { BuiltImages, type BuiltImagesOptions } from "../images/built-images.ts";
 import { bubblewrapLauncher } from "./bubblewrap.ts";
 import { openCgroups } from "./cgroups.ts";
 import { firstProcess } from "./first-process.ts";
 import { openImages } from "./images.ts";
-import type { Launcher } from "./launcher.ts";
+import { type Launcher, READY_FD } from "./launcher.ts";
 import { makeMountsPrivate } from "./mounts.ts";
 import { runcLauncher } from "./runc.ts";
+import { runscLauncher } from "./runsc.ts";
 import { type Runtime, RuntimeError } from "./runtime.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { SupervisedRuntime } from "./supervised-runtime.ts";
@@ -22,7 +24,7 @@ export type RuntimeOptions = {
   ids: IdSource;
   log: Log;
   /** `auto`: what is installed, bubblewrap before runc. */
-  runtime: "auto" | "bubblewrap" | "runc";
+  runtime: "auto" | Runtime["name"];
   /** 65,536 ids of the host from here on belong to machines. */
   firstHostId: number;
   /** From the end of a lease on, in which a machine stands still before it is killed. */
@@ -31,6 +33,8 @@ export type RuntimeOptions = {
   warm: { machines: number; diskMb: number };
   /** Name of the folder in all cgroup hierarchies that holds the groups of machines. */
   cgroupRoot: string;
+  /** Where built images come from, and how much of them is kept; none by default. */
+  builtImages?: Pick<BuiltImagesOptions, "read" | "cacheBytes">;
 };
 
 /**
@@ -47,9 +51,16 @@ export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
     openCgroups({ root: options.cgroupRoot, clock }),
     openImages({ folder: join(home, "images"), firstHostId }),
     openVolumes({ folder: join(home, "volumes"), firstHostId }),
-    put(join(home, "first-process"), firstProcess(process.arch), 0o555),
+    put(join(home, "first-process"), firstProcess(process.arch, READY_FD), 0o555),
     put(join(home, "system-calls.bpf"), seccompFilter(architecture()), 0o444),
   ]);
+  const built = await BuiltImages.open({
+    ...(options.builtImages ?? NO_BUILT_IMAGES),
+    folder: join(home, "images"),
+    images,
+    firstHostId,
+    clock,
+  });
   return SupervisedRuntime.open({
     clock,
     ids,
@@ -57,6 +68,7 @@ export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
     launcher,
     cgroups,
     images,
+    built,
     volumes,
     machinesFolder,
     templatesFolder: join(home, "templates"),
@@ -68,10 +80,22 @@ export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
   });
 }
 
+const NO_BUILT_IMAGES = {
+  cacheBytes: 0,
+  read: () => Promise.reject(new RuntimeError("unable", "this node has nowhere to get built images from")),
+};
+
 function architecture(): "x64" | "arm64" {
   if (process.arch === "x64" || process.arch === "arm64") return process.arch;
   throw new RuntimeError("unable", `there are no sandboxes on processors of the kind ${process.arch}`);
 }
+
+const PROGRAMS = {
+  bubblewrap: { file: "bwrap", launcher: bubblewrapLauncher },
+  runc: { file: "runc", launcher: runcLauncher },
+  runsc: { file: "runsc", launcher: runscLauncher },
+} as const satisfies Record<Runtime["name"], { file: string; launcher: (program: string) => Launcher }>;
+const AUTOMATIC = ["bubblewrap", "runc"] as const;
 
 /**
  * What would start machines on this computer, of which nothing is changed. Rejects with `RuntimeError` `unable`, which
@@ -81,10 +105,11 @@ export async function findLauncher({ runtime }: Pick<RuntimeOptions, "runtime">)
   if (process.platform !== "linux") throw new RuntimeError("unable", "sandboxes need Linux");
   if (process.getuid?.() !== 0) throw new RuntimeError("unable", "sandboxes need root");
   if ((await findProgram("perl")) === undefined) throw new RuntimeError("unable", "perl is not installed");
-  const bubblewrap = runtime === "runc" ? undefined : await findProgram("bwrap");
-  if (bubblewrap !== undefined) return bubblewrapLauncher(bubblewrap);
-  const runc = runtime === "bubblewrap" ? undefined : await findProgram("runc");
-  if (runc !== undefined) return runcLauncher(runc);
+  for (const name of runtime === "auto" ? AUTOMATIC : [runtime]) {
+    const { file, launcher } = PROGRAMS[name];
+    const program = await findProgram(file);
+    if (program !== undefined) return launcher(program);
+  }
   throw new RuntimeError("unable", `${runtime === "auto" ? "neither bubblewrap nor runc" : runtime} is not installed`);
 }
 

@@ -1,8 +1,9 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, vi } from "vitest";
+import { loopFiles } from "./loop-files.test-kit.ts";
 import { listMounts, sweepMounts } from "./mounts.ts";
 
 const isRoot = process.platform === "linux" && process.getuid?.() === 0;
@@ -26,23 +27,6 @@ export function rootFolder(name: string): string {
     }
   });
   return folder;
-}
-
-/** Files below a folder that loop devices hold. */
-export function loopFiles(folder: string): string[] {
-  return readdirSync("/sys/block")
-    .filter((name) => name.startsWith("loop"))
-    .map((name) => backingFile(name))
-    .filter((file) => file.startsWith(`${folder}/`));
-}
-
-function backingFile(name: string): string {
-  try {
-    return readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trim();
-  } catch {
-    // It has none, or lost it at this moment.
-    return "";
-  }
 }
 
 /** Starts a shell command that has joined all these groups before it does anything. */

@@ -54,7 +54,8 @@ describeAsRoot("machines by runc", () => {
     expect((await run(machine, "cat /proc/keys /proc/kcore | wc -c; ls -A /sys")).stdout).toBe("0\n");
     const stats = await machine.stats();
     expect(stats.memoryLimitBytes).toBe(256 * 1024 * 1024);
-    expect(stats.processes).toBe(1);
+    // The first one; and soon one that waits for a command.
+    expect([1, 2]).toContain(stats.processes);
     await runtime.remove(machine.id);
   });
 

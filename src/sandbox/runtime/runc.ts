@@ -33,6 +33,8 @@ const READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"].map((name) => `/p
 export function runcLauncher(program: string): Launcher {
   return {
     name: "runc",
+    hasOwnKernel: false,
+    groupLimits: (limits) => limits,
     prepare: (request) => prepare(program, request),
     forget: (folder) => forget(program, folder),
   };
@@ -66,6 +68,7 @@ async function prepare(program: string, request: LaunchRequest): Promise<Launch>
     ],
     inUserNamespace: false,
     pidFrom: { file: join(run, "pid") },
+    ownKernel: undefined,
   };
 }
 

@@ -1,9 +1,10 @@
 import type { Duplex } from "node:stream";
+import type { BuiltImage } from "../images/image.ts";
 import type { NetworkSpec, ResourceLimits, VolumeMount } from "../spec.ts";
 
 /**
- * The runtime port: isolated machines on this computer. Drivers: `bubblewrap` (default) and `runc` (any OCI command
- * line: `runsc`).
+ * The runtime port: isolated machines on this computer. Drivers: `bubblewrap` (default), `runc` and `runsc`
+ * (gVisor), which start machines by the OCI command line.
  *
  * A machine is a folder of its own (`folder`) with its disk, its root file system, and a supervisor: a small process
  * that outlives this program. The supervisor starts every command in the machine, holds its output and exit code, and
@@ -14,13 +15,18 @@ import type { NetworkSpec, ResourceLimits, VolumeMount } from "../spec.ts";
  * Commands run as `AGENT_UID` without any capability, or as root of the namespace with those that package managers need.
  */
 export interface Runtime {
-  readonly name: "bubblewrap" | "runc";
+  readonly name: "bubblewrap" | "runc" | "runsc";
   /** What of a machine's limits it can enforce here, and why not; made once at start-up. */
   readonly abilities: RuntimeAbilities;
   /** Names of the images that machines can be made from. */
   images(): readonly string[];
   /** Makes an image that can be made here, where it is not there: `debian`. Rejects with `RuntimeError`. */
   prepareImage(name: string): Promise<void>;
+  /**
+   * Brings a built image here where it is not, for machines of its id. It stays for as long as any machine has it, and at
+   * least until what this resolves to is called. Rejects with `RuntimeError`.
+   */
+  loadImage(image: BuiltImage): Promise<() => void>;
   /** Makes a machine and starts it. Rejects with `RuntimeError`; then nothing is left of it. */
   create(spec: MachineSpec): Promise<Machine>;
   /**
@@ -37,6 +43,13 @@ export interface Runtime {
    * started or removed. Undefined when there is no such disk.
    */
   openStopped(id: string): Promise<StoppedRoot | undefined>;
+  /**
+   * Limits of its own for the helpers that this program runs for a machine, up or stopped, outside of the machine's and
+   * of its freezer: files to each of which a helper writes `0` before it does anything. Made where they are not there.
+   */
+  openHelperLimits(id: string): Promise<readonly string[]>;
+  /** When no helper of the machine runs any more. Repeatable. */
+  closeHelperLimits(id: string): Promise<void>;
   /** Machines of which anything is here: ids. */
   list(): Promise<string[]>;
   /** Named storage that machines share, one after the other. */
@@ -75,9 +88,19 @@ export type MachineSpec = {
   deadlineMs: number | undefined;
 };
 
+export type HostRoot = {
+  path: string;
+  /** The host's id that is root in there. */
+  firstHostId: number;
+  /** What is mounted below it inside. */
+  volumes: readonly { path: string; mountPath: string; readOnly: boolean }[];
+};
+
 export type StoppedRoot = {
   /** On the host. */
   path: string;
+  /** What differs from its image: the upper layer of the overlay, on the host. */
+  changes: string;
   /** The host's id that is root in there. */
   firstHostId: number;
   release(): Promise<void>;
@@ -86,8 +109,13 @@ export type StoppedRoot = {
 export interface Machine {
   readonly id: string;
   readonly folder: string;
-  /** The host's pid of the machine's first process, in all its namespaces. */
+  /** The host's pid of the machine's first process, in all its namespaces; or of what stands for it (`rootOnHost`). */
   readonly initPid: number;
+  /**
+   * Where its files are while it runs when it has a kernel of its own, which no process of the host can enter. What is
+   * mounted in there besides volumes is nowhere else: `/proc`, `/sys`, `/dev` and `/run`.
+   */
+  readonly rootOnHost: HostRoot | undefined;
   /** Whether the machine's processes stand still. */
   readonly isPaused: boolean;
   /** Resolves when the machine has ended, by whatever cause. */
@@ -183,6 +211,10 @@ export type MachineStats = {
 export interface VolumeStore {
   /** Where the volume is mounted on the host; makes it when it is not there. */
   open(key: string, sizeMb: number): Promise<string>;
+  /** Says that it is used at this moment, as `open` does. */
+  touch(key: string): Promise<void>;
+  /** Keys of those that were last used before that (ms since 1970). */
+  unusedSince(atMs: number): Promise<string[]>;
   remove(key: string): Promise<void>;
 }
 

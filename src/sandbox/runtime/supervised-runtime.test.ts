@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { mountDisk, unmountDisk } from "./disks.ts";
+import { MachineFolder } from "./folder.ts";
 import {
   NOTHING,
   execRequest,
@@ -23,6 +24,8 @@ import { describeAsRoot } from "./root.test-kit.ts";
 import type { MachineSpec, Runtime } from "./runtime.ts";
 
 const NODE_PROCESS = fileURLToPath(new URL("./node-process.test-kit.ts", import.meta.url));
+/** How programs find out what the machine is called. */
+const ASKS_NAME = "cat /etc/hostname; getent hosts $(hostname) | tr -s ' '; hostname -f";
 
 describeAsRoot("a runtime", () => {
   const test = testRuntime("runtime");
@@ -117,6 +120,22 @@ describeAsRoot("a runtime", () => {
     await expectLeft(test, NOTHING);
   });
 
+  it("tells a machine its name in /etc, once", async () => {
+    const spec = specOf({ keepsDisk: true, hostname: "by-name" });
+    const machine = await runtime.create(spec);
+    expect((await run(machine, ASKS_NAME)).stdout).toBe("by-name\n127.0.0.1 by-name\nby-name\n");
+    expect((await run(machine, "getent hosts localhost; stat -c '%u %a' /etc/hosts /etc/hostname")).stdout).toBe(
+      "::1             localhost ip6-localhost ip6-loopback\n0 644\n0 644\n",
+    );
+    // What its owner makes of it stays; a link that leads out of the machine leads nowhere.
+    await run(machine, "ln -sf /etc/engine-test-outside /etc/hosts; echo own > /etc/hostname", { user: "root" });
+    await machine.stop();
+    const again = await runtime.restart(spec);
+    expect((await run(again, "cat /etc/hostname; readlink /etc/hosts")).stdout).toBe("own\n/etc/engine-test-outside\n");
+    expect(existsSync("/etc/engine-test-outside")).toBe(false);
+    await runtime.remove(spec.id);
+  });
+
   it("does not follow what a tenant has left on its disk", async () => {
     const spec = specOf({ keepsDisk: true });
     await (await runtime.create(spec)).stop();
@@ -198,6 +217,20 @@ describeAsRoot("a node process that is killed", () => {
     await expectLeft(test, NOTHING);
   });
 
+  it("has its machine made what was asked for by the next, where it did not come to that", async () => {
+    const spec = specOf();
+    const [child] = await start(spec, "echo begin; sleep 1000", 3);
+    await kill(child);
+    const folder = new MachineFolder(join(test.home, "machines", spec.id));
+    const record = await folder.read();
+    if (record === undefined) throw new Error("there is no machine");
+    await folder.write({ ...record, hostname: "not-yet-said" });
+    const machine = await test.runtime.adopt(spec.id);
+    expect(machine && (await run(machine, "hostname"))).toMatchObject({ stdout: "not-yet-said\n" });
+    await test.runtime.remove(spec.id);
+    await expectLeft(test, NOTHING);
+  });
+
   it("has its machine frozen and killed without it, and the next learns why", async () => {
     const spec = specOf({ leaseMs: 700 });
     const [child] = await start(spec, "echo begin; sleep 1000", 3);
@@ -238,6 +271,7 @@ describeAsRoot("prepared machines", () => {
     const machine = await test.runtime.create(spec);
     expect(before.filter((name) => !warmFolders(test).includes(name))).toHaveLength(1);
     expect((await run(machine, 'hostname; echo "$MINE"')).stdout).toBe("mine\n1\n");
+    expect((await run(machine, ASKS_NAME)).stdout).toBe("mine\n127.0.0.1 mine\nmine\n");
     expect((await machine.stats()).memoryLimitBytes).toBe(123 * 1024 * 1024);
     expect(await test.runtime.list()).toEqual([spec.id]);
     const exec = await machine.exec(execRequest("sleep 0.3; echo later"));
@@ -247,6 +281,29 @@ describeAsRoot("prepared machines", () => {
     await machine.stop();
     await test.runtime.remove(spec.id);
     await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
+  });
+
+  it("are what is asked for before they have its name, so that nobody finds another one there", async () => {
+    await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
+    const seen: unknown[] = [];
+    vi.spyOn(MachineFolder.prototype, "moveTo").mockImplementationOnce(async function (this: MachineFolder) {
+      const record = await this.read();
+      const group = `${test.options.cgroupRoot}/${record?.cgroup}`;
+      const files = [`memory/${group}/memory.limit_in_bytes`, `${group}/memory.max`];
+      const limits = files.map((file) => readIfThere(join("/sys/fs/cgroup", file)).trim());
+      const host = readIfThere(join(this.root, "etc/hostname"));
+      seen.push(
+        this.path.includes("/warm-"),
+        record?.hostname,
+        limits.find((limit) => limit !== ""),
+        host,
+      );
+      throw new Error("it died here");
+    });
+    const limits = { cpuCores: 0.5, memoryMb: 123, diskMb: 256, maxProcesses: 50 };
+    const machine = await test.runtime.create(specOf({ limits, hostname: "mine" }));
+    expect(seen).toEqual([true, "mine", String(123 * 1024 * 1024), "mine\n"]);
+    await test.runtime.remove(machine.id);
   });
 
   it("are made anew when they end while they wait", async () => {

@@ -5,9 +5,12 @@ import { messageOf } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import type { Cgroup, Cgroups } from "./cgroups.ts";
-import { closeRoot, openRoot } from "./disks.ts";
+import { changesOn, closeRoot, openRoot } from "./disks.ts";
 import { MachineFolder, type MachineRecord, foldersIn, recordOf } from "./folder.ts";
-import type { Images } from "./images.ts";
+import { writeHostFiles } from "./images-files.ts";
+import type { BuiltImages } from "../images/built-images.ts";
+import { isImageId, type BuiltImage } from "../images/image.ts";
+import type { ImagePlace, Images } from "./images.ts";
 import type { Launcher } from "./launcher.ts";
 import { SupervisedMachine } from "./machine.ts";
 import { sweepMounts } from "./mounts.ts";
@@ -29,6 +32,7 @@ export type SupervisedOptions = {
   launcher: Launcher;
   cgroups: Cgroups;
   images: Images;
+  built: BuiltImages;
   volumes: VolumeStore;
   /** Where the folders of machines are, and where empty disks to copy are kept. */
   machinesFolder: string;
@@ -44,6 +48,9 @@ export type SupervisedOptions = {
 
 /** Folders of prepared machines are named so; ids of sandboxes are UUIDs. */
 const WARM_PREFIX = "warm-";
+const HELPERS_PREFIX = "helpers-";
+/** Of all helpers of one machine together; what they read and write counts as memory only as long as there is room. */
+const HELPER_LIMITS = { cpuCores: 1, memoryMb: 128, maxProcesses: 16 } as const;
 
 /** Machines with supervisors, made by a launcher (bubblewrap, or an OCI runtime). */
 export class SupervisedRuntime implements Runtime {
@@ -64,7 +71,8 @@ export class SupervisedRuntime implements Runtime {
     this.#pool = new WarmPool({
       clock: options.clock,
       log: options.log,
-      machines: options.warm.machines,
+      // Its name and its limits inside cannot be changed any more.
+      machines: options.launcher.hasOwnKernel ? 0 : options.warm.machines,
       images: () => options.images.names(),
       make: (image, leaseMs) => this.#makeWarm(image, leaseMs),
       remove: (machine) =>
@@ -83,11 +91,15 @@ export class SupervisedRuntime implements Runtime {
   }
 
   images(): readonly string[] {
-    return this.#options.images.names();
+    return [...this.#options.images.names(), ...this.#options.built.ids()];
   }
 
   prepareImage(name: string): Promise<void> {
     return this.#options.images.prepare(name);
+  }
+
+  async loadImage(image: BuiltImage): Promise<() => void> {
+    return await this.#options.built.load(image, () => this.#imagesInUse());
   }
 
   create(spec: MachineSpec): Promise<Machine> {
@@ -126,6 +138,8 @@ export class SupervisedRuntime implements Runtime {
         await this.#dropDisk(folder, record);
         return undefined;
       }
+      // The process that made it may have died before it did so.
+      await machine.settle();
       this.#keep(machine);
       return machine;
     });
@@ -143,12 +157,28 @@ export class SupervisedRuntime implements Runtime {
       const folder = this.#folderOf(id);
       const record = await folder.read();
       if (record === undefined || this.#machines.has(id) || !(await exists(folder.diskFile))) return undefined;
-      const image = await this.#options.images.get(record.image);
+      const image = await this.#image(record.image);
       const place = { disk: folder.disk, at: folder.root };
       await openRoot({ ...place, image, isVolatile: !record.keepsDisk, diskFile: folder.diskFile });
       // Late, it would take the root of a machine that runs again.
       const release = () => this.#inTurn(id, async () => (this.#machines.has(id) ? undefined : closeRoot(place)));
-      return { path: folder.root, firstHostId: this.#options.firstHostId, release };
+      const changes = changesOn(folder.disk);
+      return { path: folder.root, changes, firstHostId: this.#options.firstHostId, release };
+    });
+  }
+
+  openHelperLimits(id: string): Promise<readonly string[]> {
+    return this.#inTurn(id, async () => {
+      const { cgroups } = this.#options;
+      const group = await cgroups.create(`${HELPERS_PREFIX}${this.#folderOf(id).name}`, HELPER_LIMITS);
+      return group.procsFiles;
+    });
+  }
+
+  closeHelperLimits(id: string): Promise<void> {
+    return this.#inTurn(id, async () => {
+      const group = await this.#options.cgroups.open(`${HELPERS_PREFIX}${this.#folderOf(id).name}`);
+      await group?.remove();
     });
   }
 
@@ -172,6 +202,22 @@ export class SupervisedRuntime implements Runtime {
   #folderOf(id: string): MachineFolder {
     if (!/^[\w-]+$/.test(id)) throw new RuntimeError("failed", `${id} cannot be the id of a machine`);
     return new MachineFolder(join(this.#options.machinesFolder, id));
+  }
+
+  #image(name: string | undefined): Promise<ImagePlace> {
+    const { images, built } = this.#options;
+    return name !== undefined && isImageId(name) ? built.get(name) : images.get(name);
+  }
+
+  /** Those of all machines that are here, stopped ones too. */
+  async #imagesInUse(): Promise<Set<string>> {
+    const folders = (await foldersIn(this.#options.machinesFolder)).map((name) => this.#folderAt(name));
+    const records = await Promise.all(folders.map((folder) => folder.read()));
+    return new Set(records.flatMap((record) => record?.image ?? []));
+  }
+
+  #folderAt(name: string): MachineFolder {
+    return new MachineFolder(join(this.#options.machinesFolder, name));
   }
 
   #recordFor(spec: MachineSpec): MachineRecord {
@@ -198,22 +244,27 @@ export class SupervisedRuntime implements Runtime {
   /** A prepared one, where it can become what is asked for; what was begun is undone when it cannot. */
   async #fromPool(spec: MachineSpec): Promise<SupervisedMachine | undefined> {
     if (spec.keepsDisk || spec.volumes.length > 0 || spec.limits.diskMb !== this.#options.warm.diskMb) return undefined;
-    const image = await this.#options.images.get(spec.image);
+    const image = await this.#image(spec.image);
     const warm = this.#pool.take(image.name);
     if (warm === undefined) return undefined;
     const { folder: warmFolder, cgroup } = warm.parts;
     let folder = warmFolder;
     try {
-      await warm.letGo();
       const record = recordOf(spec, cgroup.name);
-      await folder.write(record);
-      folder = await warmFolder.moveTo(this.#folderOf(spec.id).path);
-      const [machine] = await Promise.all([
-        this.#open({ id: spec.id, folder, record, cgroup }),
+      // Before its folder has the name of the sandbox: a process that dies here leaves a prepared machine, and none that
+      // is not what was asked for.
+      await Promise.all([
+        folder.write(record),
+        warm.settle(record),
+        warm.renew(spec.leaseMs),
+        warm.setDeadline(spec.deadlineMs),
         cgroup.setLimits(spec.limits),
+        writeHostFiles(folder.root, spec.hostname, this.#options.firstHostId),
       ]);
+      await warm.letGo();
+      folder = await warmFolder.moveTo(this.#folderOf(spec.id).path);
+      const machine = await this.#open({ id: spec.id, folder, record, cgroup });
       if (machine === undefined) throw new RuntimeError("failed", "a prepared machine has ended");
-      await Promise.all([machine.settle(), machine.renew(spec.leaseMs), machine.setDeadline(spec.deadlineMs)]);
       return machine;
     } catch (error) {
       this.#options.log.warn({ sandbox: spec.id, problem: messageOf(error) }, "a prepared machine could not be used");
@@ -230,10 +281,10 @@ export class SupervisedRuntime implements Runtime {
   ): Promise<SupervisedMachine> {
     const hadDisk = await exists(folder.diskFile);
     try {
-      const image = await this.#options.images.get(record.image);
+      const image = await this.#image(record.image);
       await folder.write(record);
       const [cgroup] = await Promise.all([
-        this.#options.cgroups.create(record.cgroup, record.limits),
+        this.#options.cgroups.create(record.cgroup, this.#options.launcher.groupLimits(record.limits)),
         this.#mountRoot(folder, record, hadDisk),
       ]);
       const { launcher, firstHostId, firstProcessFile, filterFile, graceMs } = this.#options;
@@ -253,7 +304,7 @@ export class SupervisedRuntime implements Runtime {
   }
 
   async #mountRoot(folder: MachineFolder, record: MachineRecord, hasDisk: boolean): Promise<void> {
-    const image = await this.#options.images.get(record.image);
+    const image = await this.#image(record.image);
     const fresh = {
       path: folder.diskFile,
       sizeMb: record.limits.diskMb,
@@ -267,6 +318,7 @@ export class SupervisedRuntime implements Runtime {
       isVolatile: !record.keepsDisk,
       diskFile: hasDisk ? folder.diskFile : fresh,
     });
+    if (!hasDisk) await writeHostFiles(folder.root, record.hostname, this.#options.firstHostId);
   }
 
   #open(parts: {
@@ -275,14 +327,15 @@ export class SupervisedRuntime implements Runtime {
     record: MachineRecord;
     cgroup: Cgroup;
   }): Promise<SupervisedMachine | undefined> {
-    const { clock, log } = this.#options;
+    const { clock, log, launcher, firstHostId } = this.#options;
     const { id, folder, record } = parts;
+    const rootOnHost = launcher.hasOwnKernel ? { firstHostId } : undefined;
     // In its turn: if the machine was removed or started again meanwhile, there is nothing of this run any more.
     const release = () =>
       this.#inTurn(id, async () => {
         if ((await folder.read())?.cgroup === record.cgroup) await this.#release(folder, record);
       });
-    return SupervisedMachine.open({ ...parts, clock, log, release });
+    return SupervisedMachine.open({ ...parts, rootOnHost, clock, log, release });
   }
 
   #keep(machine: SupervisedMachine): void {

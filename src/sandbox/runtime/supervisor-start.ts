@@ -8,7 +8,7 @@ import { type Clock, sleep } from "../../core/clock.ts";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import type { Cgroup } from "./cgroups.ts";
 import type { MachineFolder } from "./folder.ts";
-import type { Launch } from "./launcher.ts";
+import { type Launch, type OwnKernel, READY_FD } from "./launcher.ts";
 import { AGENT_GID, AGENT_UID, ID_COUNT, RuntimeError } from "./runtime.ts";
 
 export type SupervisorOrder = {
@@ -93,7 +93,8 @@ function configurationOf({ launch, cgroup, ...order }: SupervisorOrder): string 
     ["launch", ...launch.command],
     ...launch.passed.map(({ fd, file }) => ["passed", fd, file]),
     ...launch.staged.map(({ from, name }) => ["staged", from, name]),
-    "fd" in launch.pidFrom ? ["info_number", launch.pidFrom.fd] : ["pid_file", launch.pidFrom.file],
+    ["ready_number", launch.ownKernel === undefined ? READY_FD : 0],
+    ...firstProcessLines(launch),
     ["owns_user_namespace", launch.inUserNamespace ? 1 : 0],
     ["first_id", order.firstHostId],
     ["ids", ID_COUNT],
@@ -112,6 +113,18 @@ function configurationOf({ launch, cgroup, ...order }: SupervisorOrder): string 
   }
   if (killFile !== undefined) lines.push(["kill_file", killFile]);
   return lines.map((line) => `${line.map((word) => encodeWord(String(word))).join(" ")}\n`).join("");
+}
+
+/** How the first process becomes known, and what commands are begun by where it cannot be entered. */
+function firstProcessLines({ pidFrom, ownKernel }: Launch): (readonly (string | number)[])[] {
+  const lines: (readonly (string | number)[])[] =
+    ownKernel === undefined ? [] : [ownKernelLine(ownKernel), ["exec", ...ownKernel.exec]];
+  if (pidFrom !== undefined) lines.push("fd" in pidFrom ? ["info_number", pidFrom.fd] : ["pid_file", pidFrom.file]);
+  return lines;
+}
+
+function ownKernelLine({ machine, signaller, pidFile }: OwnKernel): string[] {
+  return ["kernel", machine, signaller, pidFile];
 }
 
 /** Bytes that would not fit in a word become %XX. */

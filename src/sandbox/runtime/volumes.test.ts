@@ -1,9 +1,10 @@
-import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { diskUsage } from "./disks.ts";
 import { listMounts } from "./mounts.ts";
-import { describeAsRoot, loopFiles, rootFolder, runAs } from "./root.test-kit.ts";
+import { loopFiles } from "./loop-files.test-kit.ts";
+import { describeAsRoot, rootFolder, runAs } from "./root.test-kit.ts";
 import { openVolumes } from "./volumes.ts";
 
 const FIRST_ID = 400_000;
@@ -48,6 +49,24 @@ describeAsRoot("volumes", () => {
     runAs(AGENT, "touch", join(places[0] ?? "", "mine"));
     expect(readdirSync(places[1] ?? "")).toEqual([]);
     for (const key of keys) await volumes.remove(key);
+  });
+
+  it("say which nobody has used for how long", async () => {
+    const volumes = await open();
+    for (const key of ["old", "touched", "new"]) await volumes.open(key, 16);
+    const folders = readdirSync(folder).map((name) => join(folder, name));
+    for (const at of folders)
+      if (readFileSync(join(at, "used"), "utf8") !== "new") utimesSync(join(at, "used"), 10, 10);
+    expect((await volumes.unusedSince(11_000)).sort()).toEqual(["old", "touched"]);
+    expect(await volumes.unusedSince(9_000)).toEqual([]);
+    await volumes.touch("touched");
+    await volumes.touch("none");
+    expect(await volumes.unusedSince(11_000)).toEqual(["old"]);
+    // Whoever comes while it is removed has one that works.
+    const [, at] = await Promise.all([volumes.remove("old"), volumes.open("old", 16)]);
+    runAs(AGENT, "touch", join(at, "file"));
+    expect(await volumes.unusedSince(11_000)).toEqual([]);
+    for (const key of ["old", "touched", "new"]) await volumes.remove(key);
   });
 
   it("leaves nothing of one that cannot be made", async () => {

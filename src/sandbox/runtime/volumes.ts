@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { link, mkdir, mkdtemp, rm, rmdir } from "node:fs/promises";
+import { link, mkdir, mkdtemp, readFile, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import { createDisk } from "./disks.ts";
+import { foldersIn } from "./folder.ts";
 import { changeMounts, makeMountsPrivate } from "./mounts.ts";
 import { AGENT_UID, ID_COUNT, type VolumeStore } from "./runtime.ts";
 
@@ -10,7 +11,7 @@ import { AGENT_UID, ID_COUNT, type VolumeStore } from "./runtime.ts";
  * Volumes in a folder: of each a folder with its disk, where that is mounted, and where it is mounted once more with
  * the ids of machines, which is what machines get. A volume has the size with which it was first opened. It stays
  * mounted until it is removed: it is mounted once however many machines use it, and a machine that goes takes only its
- * own mount of it along.
+ * own mount of it along. A file `used` has its key, and as its time of change when it was last used.
  */
 export async function openVolumes(options: { folder: string; firstHostId: number }): Promise<VolumeStore> {
   await mkdir(options.folder, { recursive: true, mode: 0o700 });
@@ -18,39 +19,71 @@ export async function openVolumes(options: { folder: string; firstHostId: number
   return new FolderVolumes(options.folder, options.firstHostId);
 }
 
-type Place = { folder: string; file: string; disk: string; mapped: string };
+type Place = { folder: string; file: string; disk: string; mapped: string; used: string };
 
 class FolderVolumes implements VolumeStore {
   readonly #folder: string;
   readonly #firstHostId: number;
+  /** What is under way for a volume: the next for the same waits for it. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(folder: string, firstHostId: number) {
     this.#folder = folder;
     this.#firstHostId = firstHostId;
   }
 
-  async open(key: string, sizeMb: number): Promise<string> {
-    const place = this.#placeOf(key);
-    await Promise.all([place.disk, place.mapped].map((folder) => mkdir(folder, { recursive: true })));
-    await this.#makeDisk(place, sizeMb);
-    await changeMounts([
-      ["disk", place.file, place.disk],
-      ["mapped", place.disk, place.mapped, String(this.#firstHostId), String(ID_COUNT), "rw"],
-    ]);
-    return place.mapped;
+  open(key: string, sizeMb: number): Promise<string> {
+    return this.#inTurn(key, async () => {
+      const place = this.#placeOf(key);
+      await Promise.all([place.disk, place.mapped].map((folder) => mkdir(folder, { recursive: true })));
+      await this.#makeDisk(place, sizeMb);
+      await changeMounts([
+        ["disk", place.file, place.disk],
+        ["mapped", place.disk, place.mapped, String(this.#firstHostId), String(ID_COUNT), "rw"],
+      ]);
+      await writeFile(place.used, key, { mode: 0o600 });
+      return place.mapped;
+    });
+  }
+
+  async touch(key: string): Promise<void> {
+    try {
+      await writeFile(this.#placeOf(key).used, key, { flag: "r+" });
+    } catch (error) {
+      if (systemCodeOf(error) !== "ENOENT") throw error;
+    }
+  }
+
+  async unusedSince(atMs: number): Promise<string[]> {
+    const places = (await foldersIn(this.#folder)).map((name) => join(this.#folder, name, "used"));
+    const found = await Promise.all(places.map((used) => keyUnusedSince(used, atMs)));
+    return found.filter((key) => key !== undefined);
   }
 
   /** A machine that still uses it keeps it until it ends; the room is free from then on. */
-  async remove(key: string): Promise<void> {
-    const { folder } = this.#placeOf(key);
-    await changeMounts([["unmount", folder]]);
-    await rm(folder, { recursive: true, force: true });
+  remove(key: string): Promise<void> {
+    return this.#inTurn(key, async () => {
+      const { folder } = this.#placeOf(key);
+      await changeMounts([["unmount", folder]]);
+      await rm(folder, { recursive: true, force: true });
+    });
   }
 
   /** Keys become names of folders, whatever is in them. */
   #placeOf(key: string): Place {
     const folder = join(this.#folder, createHash("sha256").update(key).digest("hex").slice(0, 40));
-    return { folder, file: join(folder, "disk.ext4"), disk: join(folder, "disk"), mapped: join(folder, "mapped") };
+    const at = (name: string): string => join(folder, name);
+    return { folder, file: at("disk.ext4"), disk: at("disk"), mapped: at("mapped"), used: at("used") };
+  }
+
+  async #inTurn<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const turn = (this.#turns.get(key) ?? Promise.resolve()).catch(() => undefined).then(task);
+    this.#turns.set(key, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(key) === turn) this.#turns.delete(key);
+    }
   }
 
   /** It appears complete, and once, also when two processes make it; the agent owns it. */
@@ -76,5 +109,15 @@ class FolderVolumes implements VolumeStore {
       await changeMounts([["unmount", fresh]]);
       await rm(fresh, { recursive: true, force: true });
     }
+  }
+}
+
+/** Undefined for one that was used later, or was never ready. */
+async function keyUnusedSince(used: string, atMs: number): Promise<string | undefined> {
+  try {
+    return (await stat(used)).mtimeMs < atMs ? await readFile(used, "utf8") : undefined;
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return undefined;
+    throw error;
   }
 }

@@ -7,6 +7,7 @@ use Connection;
 use Inside;
 use Kernel;
 use Loop;
+use OwnKernel;
 use Process;
 use Stream;
 
@@ -71,7 +72,7 @@ sub when_begun {
 sub _start {
     my ($self, $request) = @_;
     my ($mine, $its) = $request->{size} ? $self->_terminal($request) : ();
-    my $process = Process::start($request, $its);
+    my $process = OwnKernel::is_used() ? OwnKernel::start($request, $its) : Process::start($request, $its);
     my $status = delete $process->{status};
     $mine //= $process;
     @$self{qw(pid input)} = ($process->{pid}, $mine->{input});
@@ -218,6 +219,7 @@ sub kill {
     my ($self, $name) = @_;
     return if !$by_pid{ $self->{pid} // 0 };
     my $number = $number_of{ $name =~ s/^SIG//r } or return;
+    return OwnKernel::kill($self->{pid}, $number, $self->{terminal}) if OwnKernel::is_used();
     my @groups = ($self->{pid});
     if ($self->{terminal}) {
         my $group = pack("i", 0);

@@ -1,8 +1,8 @@
 # The machine's first process: how it is started, by bubblewrap or an OCI runtime, and when it is ready.
 #
-# It is the small program of `first-process.ts`. Once it is in place it says so on descriptor 3, waits for a byte that
+# It is the small program of `first-process.ts`. Once it is in place it says so on a descriptor, waits for a byte that
 # tells it that its parent is the supervisor now, asks to be killed when that dies, says so, and sleeps. The launcher
-# between the two is gone by then.
+# between the two is gone by then; but one that gives the machine a kernel of its own stays, and stands for the machine.
 package FirstProcess;
 use strict;
 use warnings;
@@ -12,10 +12,7 @@ use Inside;
 use Kernel;
 
 use constant {
-    READY_NUMBER => 3,
-    # Higher than any number that is handed on.
-    SPARE_NUMBERS => 64,
-    READY_MS      => 30_000,
+    READY_MS => 30_000,
 };
 
 # Returns its pid on the host. Dies with a reason for people.
@@ -31,11 +28,13 @@ sub start {
     if ($launcher == 0) {
         close $sync;
         my %handles = (
-            1 => $console[0][1], 2 => $console[1][1], READY_NUMBER, $its_ready, sync => $its_sync,
+            1 => $console[0][1], 2 => $console[1][1], $config->{ready_number} => $its_ready, sync => $its_sync,
             $config->{info_number} ? ($config->{info_number} => $info_in) : (),
         );
         eval { _launch($config, \%handles) };
-        syswrite($handles{2}, ref $@ ? "could not $@->[1]: " . _text_of($@->[0]) . "\n" : $@);
+        my $text = ref $@ ? "could not $@->[1]: " . _text_of($@->[0]) . "\n" : $@;
+        # Once it is in its place the console is standard error.
+        syswrite($handles{2}, $text) // syswrite(STDERR, $text);
         Kernel::exit_now(1);
     }
     close $_ for $its_ready, $its_sync, $info_in, map { $_->[1] } @console;
@@ -70,11 +69,13 @@ sub _guide {
         syswrite($sync, "m");
     }
     _expect($ready, "r", "did not start");
-    my $pid = $config->{pid_file} ? _pid_of_file($config->{pid_file}, $launcher) : _pid_of_info($info);
+    my $pid = $config->{kernel} ? $launcher
+        : $config->{pid_file}   ? _pid_of_file($config->{pid_file}, $launcher)
+        :                         _pid_of_info($info);
     if ($config->{pid_file}) {
         for my $file (@{ $config->{join} }) { Inside::write_file($file, $pid) or die "cannot join a cgroup: $!\n" }
     }
-    else { kill KILL => $launcher; waitpid $launcher, 0 }
+    elsif ($pid != $launcher) { kill KILL => $launcher; waitpid $launcher, 0 }
     syswrite($ready, "g");
     _expect($ready, "d", "did not settle");
     return $pid;
@@ -147,7 +148,7 @@ sub _launch {
     }
     Inside::write_file("/proc/self/oom_score_adj", "0") or Inside::give_up("be an ordinary candidate for the end");
     my %files = map { $_->[0] => Inside::open_file($_->[1]) } @{ $config->{passed} };
-    $files{0} = Inside::open_file("/dev/null");
+    $files{0} = Inside::open_file("/dev/null") if $config->{ready_number} != 0;
     _stage($config->{staged}) if @{ $config->{staged} };
     if ($config->{owns_user_namespace}) {
         Kernel::unshare(Kernel::CLONE_NEWUSER) or Inside::give_up("make a user namespace");
@@ -158,7 +159,7 @@ sub _launch {
     # Whoever changes his ids is free again.
     Kernel::prctl(Kernel::PR_SET_PDEATHSIG, Kernel::SIGKILL) or Inside::give_up("be bound to its parent");
     delete $handles->{sync};
-    _place(%$handles, %files);
+    Inside::place(%$handles, %files);
     chdir "/" or Inside::give_up("enter /");
     Kernel::execve($config->{launch}[0], $config->{launch}, ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]);
     Inside::give_up("run $config->{launch}[0]");
@@ -182,23 +183,6 @@ sub _stage {
         mkdir "/tmp/$name" or Inside::give_up("make the stage");
         Kernel::mount($source, "/tmp/$name", 0, Kernel::MS_BIND | Kernel::MS_REC, 0) or Inside::give_up("stage $from");
     }
-    return;
-}
-
-# Each to its number, and nothing else stays open.
-sub _place {
-    my (%handles) = @_;
-    my $highest = 0;
-    my %spare;
-    for my $number (keys %handles) {
-        $spare{$number} = fcntl($handles{$number}, Kernel::F_DUPFD, SPARE_NUMBERS)
-            or Inside::give_up("keep a descriptor");
-        $highest = $number if $number > $highest;
-    }
-    for my $number (sort { $a <=> $b } keys %spare) {
-        Kernel::dup3($spare{$number}, $number) or Inside::give_up("place a descriptor");
-    }
-    Kernel::close_from($highest + 1) or Inside::give_up("close what is not needed");
     return;
 }
 

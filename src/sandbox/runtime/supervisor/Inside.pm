@@ -9,6 +9,8 @@ use Kernel;
 
 # What package managers need: chown, dac_override, fowner, fsetid, setgid, setuid.
 use constant ROOT_CAPABILITIES => 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7;
+# Higher than any number that is handed on.
+use constant SPARE_NUMBERS => 64;
 
 # Those that a command enters, the user namespace last: the others are entered by the right of the host's root.
 my @ENTERED = (
@@ -40,6 +42,15 @@ sub hold {
     for my $path (map { "/proc/$pid/root$_" } qw(/dev /dev/pts)) { die "a link in place of /dev\n" if -l $path }
     sysopen($terminals, "/proc/$pid/root/dev/pts", Kernel::O_RDONLY | Kernel::O_DIRECTORY)
         or die "/dev/pts of the machine: $!\n";
+    return;
+}
+
+# Of a machine with a kernel of its own: where its launcher is, and what the network and the name of the machine are.
+sub hold_around {
+    my ($launcher, $kernel) = @_;
+    for my $name (qw(pid mnt user)) { $inside{$name} = open_file("/proc/$launcher/ns/$name") }
+    for my $name (qw(net uts)) { $inside{$name} = open_file("/proc/$kernel/ns/$name") }
+    sysopen($terminals, "/dev/pts", Kernel::O_RDONLY | Kernel::O_DIRECTORY) or die "/dev/pts: $!\n";
     return;
 }
 
@@ -127,7 +138,7 @@ sub enter {
     write_file("/proc/self/oom_score_adj", "0") or give_up("be an ordinary candidate when memory is short");
     Kernel::limit(Kernel::RLIMIT_CORE, 0) or give_up("limit core files");
     Kernel::limit(Kernel::RLIMIT_NOFILE, $open_files) or give_up("limit open files");
-    for my $row (@ENTERED) {
+    for my $row (grep { $inside{ $_->[0] } } @ENTERED) {
         my ($name, $type) = @$row;
         Kernel::setns($inside{$name}, $type) or give_up("enter the $name namespace");
     }
@@ -149,6 +160,22 @@ sub become {
 
 # The last step before the program: from here on only what the filter allows.
 sub filter { return !defined $filter || Kernel::filter_system_calls($filter) }
+
+# Each handle gets its number, and nothing else stays open.
+sub place {
+    my (%handles) = @_;
+    my $highest = 0;
+    my %spare;
+    for my $number (keys %handles) {
+        $spare{$number} = fcntl($handles{$number}, Kernel::F_DUPFD, SPARE_NUMBERS) or give_up("keep a descriptor");
+        $highest = $number if $number > $highest;
+    }
+    for my $number (sort { $a <=> $b } keys %spare) {
+        Kernel::dup3($spare{$number}, $number) or give_up("place a descriptor");
+    }
+    Kernel::close_from($highest + 1) or give_up("close what is not needed");
+    return;
+}
 
 sub give_up { my ($what) = @_; die [$! + 0, $what] }
 

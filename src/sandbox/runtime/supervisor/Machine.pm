@@ -12,6 +12,7 @@ use FirstProcess;
 use Inside;
 use Kernel;
 use Loop;
+use OwnKernel;
 use Process;
 use Relay;
 
@@ -39,11 +40,11 @@ sub start {
     ($config) = @_;
     Inside::prepare($config->{filter_file});
     $init = FirstProcess::start($config);
-    Inside::hold($init);
+    $config->{kernel} ? OwnKernel::prepare($config, $init) : Inside::hold($init);
     Inside::raise_loopback() or die "loopback: $!\n";
     _renew($config->{lease_ms});
     _set_deadline(sub { }, undef, $config->{deadline_ms});
-    Process::prepare(@$config{qw(join open_files)});
+    Process::prepare(@$config{qw(join open_files)}) if !$config->{kernel};
     Loop::when_due(\&_due, \&Command::due, \&Process::due);
     return $init;
 }
@@ -287,7 +288,7 @@ sub _kill_group {
 # A child of ours has ended.
 sub reaped {
     my ($pid, $status) = @_;
-    Command::reaped($pid, $status);
+    Command::reaped($pid, OwnKernel::fate($pid, $status));
     Process::reaped($pid);
     return if $pid != $init || $ended;
     _kill_group();

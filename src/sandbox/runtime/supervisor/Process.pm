@@ -105,7 +105,7 @@ sub _by_spare {
 
 sub _fork {
     my ($terminal, $function) = @_;
-    my ($mine, $its) = $terminal ? ({}, [($terminal) x 3]) : _pipes();
+    my ($mine, $its) = $terminal ? ({}, [($terminal) x 3]) : pipes();
     pipe(my $status, my $status_in) or die "$!\n";
     my $pid = Inside::fork_into();
     die "$!\n" if !defined $pid;
@@ -118,7 +118,7 @@ sub _fork {
     return { %$mine, pid => $pid, status => $status };
 }
 
-sub _pipes {
+sub pipes {
     pipe(my $in_read,  my $in_write)  or die "$!\n";
     pipe(my $out_read, my $out_write) or die "$!\n";
     pipe(my $err_read, my $err_write) or die "$!\n";

@@ -7,8 +7,9 @@
 # enter another's namespaces and fork. Nothing of ours is in the machine's image but the first process, which sleeps.
 #
 # It starts the first process (FirstProcess.pm), holds the machine's namespaces (Inside.pm), starts commands in them
-# (Command.pm, Process.pm, Stream.pm), passes connections in and out (Relay.pm), reads the console (Console.pm), and obeys nodes and
-# the clock (Machine.pm). It is root on the host. It reads nothing that comes out of the machine but bytes to pass on.
+# (Command.pm, Process.pm, Stream.pm; OwnKernel.pm where they cannot be entered), passes connections in and out
+# (Relay.pm), reads the console (Console.pm), and obeys nodes and the clock (Machine.pm). It is root on the host. It
+# reads nothing that comes out of the machine but bytes to pass on.
 # A process that enters the machine is not dumpable until it has become what the machine's commands are, so that nothing
 # inside can look into it, and it has no descriptors but the command's three.
 #
@@ -132,7 +133,7 @@ sub read_configuration {
         if    ($name eq "join")    { push @{ $config{join} }, @values }
         elsif ($name eq "passed")  { push @{ $config{passed} }, \@values }
         elsif ($name eq "staged")  { push @{ $config{staged} }, \@values }
-        elsif ($name eq "launch")  { $config{launch} = \@values }
+        elsif ($name =~ /^(launch|exec|kernel)$/) { $config{$name} = \@values }
         elsif ($name eq "freezer") { @{ $config{freezer} }{@freezer} = @values }
         else                       { $config{$name} = $values[0] }
     }
