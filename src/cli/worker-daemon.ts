@@ -28,6 +28,8 @@ export type DaemonOptions = {
 };
 
 const AWAY = { firstMs: 500, mostMs: 30_000 } as const;
+/** A node that has machines goes on with them before their leases end. */
+const MOST_AWAY_WITH_SANDBOXES_MS = 2_000;
 
 /**
  * Runs jobs of a control plane until the process is told to stop: by one signal in order, by a second one at once.
@@ -68,7 +70,8 @@ export async function runDaemon(options: DaemonOptions): Promise<ExitCode> {
 /** Undefined when the process is told to stop before the control plane has answered. */
 async function register(options: DaemonOptions, signal: AbortSignal): Promise<Registration | undefined> {
   const { port, node, clock, random, log } = options;
-  const backoff = new Backoff({ random, ...AWAY });
+  const mostMs = options.sandboxes === undefined ? AWAY.mostMs : MOST_AWAY_WITH_SANDBOXES_MS;
+  const backoff = new Backoff({ random, ...AWAY, mostMs });
   while (!signal.aborted) {
     try {
       return await port.register(node);

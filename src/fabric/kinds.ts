@@ -15,6 +15,8 @@ export type JobKind = {
   enqueue: CallerRole | "nobody";
   /** Who may claim one: this program's own dispatcher, nodes with a worker token, or both. */
   claim: "engine" | "workers" | "both";
+  /** Workers that may have jobs of that kind may have these, too. */
+  comesWith?: string;
   /** Whether a job must say which database it is about. */
   needsDatabase?: boolean;
   /** How long a holder may be silent; the operator's default otherwise. */

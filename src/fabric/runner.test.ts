@@ -6,7 +6,7 @@ import { seededRandom } from "../core/random.ts";
 import { JobFailure, type LogLine, type RunningJob } from "./handler.ts";
 import { leaseLost } from "./refusals.ts";
 import { NodeRefused } from "./runner-failure.ts";
-import { JobRunner } from "./runner.ts";
+import { JobRunner, type JobRunnerOptions } from "./runner.ts";
 import { claimedJob, FakePort, LEASE_MS } from "./runner.test-kit.ts";
 
 const lost = () => leaseLost({ jobId: "a", holder: "w1", fence: 1 });
@@ -19,8 +19,13 @@ let running: Promise<void>;
 /** Runs that a test ends by hand, by the id of the job. */
 let runs: Map<string, RunningJob & { end: PromiseWithResolvers<unknown> }>;
 
-function start(run: (job: RunningJob) => Promise<unknown> = byHand, slots = 2): void {
+function start(
+  run: (job: RunningJob) => Promise<unknown> = byHand,
+  slots = 2,
+  more: Partial<JobRunnerOptions> = {},
+): void {
   runner = new JobRunner({
+    ...more,
     port,
     handlers: [{ kind: "test.task", run }],
     slots,
@@ -93,6 +98,19 @@ describe("claims", () => {
     await pass(30_000);
     port.add(claimedJob("a"));
     await runOf("a");
+  });
+
+  it("is back as soon as it is told to be, however long the fabric was away", async () => {
+    port.before = (verb) => {
+      if (verb === "claim") throw away();
+    };
+    start(byHand, 2, { mostAwayMs: 5_000 });
+    await pass(300_000);
+    expect(port.claims.length).toBeLessThan(130);
+    port.before = () => undefined;
+    port.add(claimedJob("a"));
+    await pass(5_000);
+    expect(runs.has("a")).toBe(true);
   });
 
   it("does not ask again at once when it was sent away before its time", async () => {

@@ -19,6 +19,8 @@ export type JobRunnerOptions = {
   log: Log;
   /** What handlers get to end by themselves when the node stops; 2 s by default. */
   unwindMs?: number;
+  /** The longest pause between two claims while the control plane does not answer; 30 s by default. */
+  mostAwayMs?: number;
 };
 
 const UNWIND_MS = 2_000;
@@ -48,7 +50,8 @@ export class JobRunner {
   constructor(options: JobRunnerOptions) {
     this.#options = options;
     this.#handlers = new Map(options.handlers.map((handler) => [handler.kind, handler]));
-    this.#backoff = new Backoff({ random: options.random, ...AWAY });
+    const { random, mostAwayMs = AWAY.mostMs } = options;
+    this.#backoff = new Backoff({ random, firstMs: AWAY.firstMs, mostMs: mostAwayMs });
   }
 
   /** Slots that are taken. */

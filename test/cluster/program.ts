@@ -39,6 +39,11 @@ export class Program {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
+  /** Of the process that runs; undefined when there is none. */
+  get pid(): number | undefined {
+    return this.isRunning ? this.#child?.pid : undefined;
+  }
+
   /** Resolves when it serves; rejects with the end of its log when it ends or takes too long. */
   async start(): Promise<void> {
     const { command, env, logFile } = this.#options;

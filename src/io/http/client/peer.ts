@@ -32,7 +32,8 @@ export const PEER_TIMES: PeerTimes = {
   connectTimeoutMs: 2_000,
   ejectAfter: 2,
   ejectMs: 1_000,
-  maxEjectMs: 30_000,
+  // A peer that is back is found as soon as one that is gone is missed: the leases of nodes behind an edge do not wait.
+  maxEjectMs: 2_000,
   connectionLifetimeMs: 60_000,
   resolveEveryMs: 5_000,
 };

@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingMessage } from "node:http";
-import { connect, isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from "node:net";
+import { connect, isIP, type LookupFunction, type TcpNetConnectOpts } from "node:net";
+import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { WebSocket } from "ws";
 import type { Clock } from "../../../core/clock.ts";
@@ -9,6 +10,8 @@ import { connectionOf } from "../websocket-ws.ts";
 export type WebSocketDial = {
   /** `http:` or `https:`. */
   origin: string;
+  /** Where the server is reached; a connection to the origin is opened unless given. */
+  over?: Duplex;
   /** With the query string; sent as it is. Characters stand for bytes (Latin-1). */
   path: string;
   headers: Readonly<Record<string, string>>;
@@ -99,19 +102,19 @@ class Way {
     this.#dial = dial;
   }
 
-  open(options: TcpNetConnectOpts): Socket {
-    const { origin, lookup, connectTimeoutMs, answerTimeoutMs } = this.#dial;
+  open(options: TcpNetConnectOpts): Duplex {
+    const { origin, over, lookup, connectTimeoutMs } = this.#dial;
+    if (over !== undefined) {
+      this.#connected(over);
+      return over;
+    }
     const isSecure = origin.startsWith("https:");
     const { host = "", port } = options;
     const target = { host, port, ...(lookup === undefined ? {} : { lookup }) };
     const socket = isSecure ? connectTls({ ...target, servername: isIP(host) === 0 ? host : "" }) : connect(target);
     socket.setNoDelay(true);
     this.#expect(socket, connectTimeoutMs, "the server could not be reached in time");
-    socket.once(isSecure ? "secureConnect" : "connect", () => {
-      this.isConnected = true;
-      this.arrived();
-      if (answerTimeoutMs !== undefined) this.#expect(socket, answerTimeoutMs, "the server did not answer in time");
-    });
+    socket.once(isSecure ? "secureConnect" : "connect", () => this.#connected(socket));
     return socket;
   }
 
@@ -120,7 +123,14 @@ class Way {
     this.#timer?.cancel();
   }
 
-  #expect(socket: Socket, timeoutMs: number, otherwise: string): void {
+  #connected(socket: Duplex): void {
+    const { answerTimeoutMs } = this.#dial;
+    this.isConnected = true;
+    this.arrived();
+    if (answerTimeoutMs !== undefined) this.#expect(socket, answerTimeoutMs, "the server did not answer in time");
+  }
+
+  #expect(socket: Duplex, timeoutMs: number, otherwise: string): void {
     this.#timer = this.#dial.clock.after(timeoutMs, () => {
       this.failure = new Error(otherwise);
       socket.destroy(this.failure);

@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeReport, runSandboxChaos } from "./chaos.ts";
+
+describeAsRoot("sandboxes of a cluster", () => {
+  it("are neither lost nor left behind while nodes and control planes are killed", { timeout: 300_000 }, async () => {
+    const wanted = { kills: 20, creates: 100, disconnects: 50 };
+    const report = await runSandboxChaos({ ...wanted, seed: 1, postgres: postgresPrograms() });
+    // With what happened, so that a failure tells it.
+    expect({ problems: report.problems, ran: describeReport(report) }).toMatchObject({ problems: [] });
+    expect(report.kills).toBeGreaterThanOrEqual(wanted.kills);
+    expect(report.creates).toBeGreaterThanOrEqual(wanted.creates);
+    // Where nothing was lost nothing was shown.
+    expect(report.failed).toBeGreaterThan(0);
+    expect(report.returned).toBeGreaterThan(0);
+  });
+});
