@@ -1,4 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
+import { AGENT_RECORDS } from "../agent-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
@@ -27,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ACCESS_RECORDS,
   JOB_RECORDS + JOB_TUNING,
   SANDBOX_RECORDS,
+  AGENT_RECORDS,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

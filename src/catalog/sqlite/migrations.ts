@@ -1,4 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
+import { AGENT_RECORDS } from "../agent-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
@@ -23,6 +24,7 @@ const MIGRATIONS: readonly Migration[] = [
   addAccessRecords,
   addJobRecords,
   addSandboxRecords,
+  addAgentRecords,
 ];
 
 /**
@@ -288,4 +290,8 @@ function addJobRecords(connection: Connection): void {
 
 function addSandboxRecords(connection: Connection): void {
   connection.db.exec(SANDBOX_RECORDS);
+}
+
+function addAgentRecords(connection: Connection): void {
+  connection.db.exec(AGENT_RECORDS);
 }

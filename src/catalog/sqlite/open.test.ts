@@ -10,6 +10,7 @@ import { aFlush, anExtent, column } from "../contract-fixtures.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
+import { AGENT_RECORDS } from "../agent-schema.ts";
 import { Connection } from "./connection.ts";
 import { migrate, type Migration } from "./migrations.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
@@ -119,7 +120,9 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by");
-    for (const [, name] of (SANDBOX_RECORDS + JOB_RECORDS + ACCESS_RECORDS).matchAll(/CREATE TABLE (\w+)/g))
+    for (const [, name] of (AGENT_RECORDS + SANDBOX_RECORDS + JOB_RECORDS + ACCESS_RECORDS).matchAll(
+      /CREATE TABLE (\w+)/g,
+    ))
       db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
     db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");

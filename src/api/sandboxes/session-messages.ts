@@ -1,0 +1,94 @@
+import { z } from "zod";
+import { EngineError } from "../../core/errors.ts";
+import type { Caller } from "../../auth/caller.ts";
+import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
+import type { Session } from "../../sandbox/sessions/session.ts";
+import { sessionNotFound } from "../../sandbox/sessions/refusals.ts";
+import { originOf } from "../engine/auth.ts";
+import { defineRoute, describeRoute, type Route } from "../route.ts";
+import type { SandboxDeps } from "./deps.ts";
+import { inState } from "./node-call.ts";
+import { turnAnswer } from "./session-answer.ts";
+import { messageItem, sessionPath } from "./session-bodies.ts";
+import { sessionJsonErrors } from "./sessions.ts";
+
+/** What is said to agents. */
+
+const MOST_REQUEST_BYTES = 16 * 1024 * 1024;
+const MOST_BLOCKS = 100;
+const MOST_TEXT_CHARS = 1024 * 1024;
+const MOST_IMAGE_CHARS = 8 * 1024 * 1024;
+
+const userBlock = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text"), text: z.string().min(1).max(MOST_TEXT_CHARS) }),
+  z.strictObject({
+    type: z.literal("image"),
+    media_type: z.string().regex(/^image\/[a-z0-9][a-z0-9.+-]{0,99}$/, "is no media type of an image"),
+    data: z.base64().min(1).max(MOST_IMAGE_CHARS),
+  }),
+]);
+
+const newMessage = z.strictObject({
+  role: z.literal("user"),
+  content: z.array(userBlock).min(1).max(MOST_BLOCKS),
+});
+
+const lateError = z.object({ error: z.looseObject({ code: z.string(), message: z.string() }) });
+
+export const sendMessageRow = describeRoute({
+  tag: "Sessions",
+  role: "write",
+  method: "POST",
+  path: "/api/v1/sessions/{sid}/messages",
+  summary: "Say something to the agent of a sandbox, and wait for its answer",
+  description:
+    "However long that takes; the session's stream tells what the agent does meanwhile. After 20 s the answer is begun: " +
+    "status 200, white space now and then, and at last the message, or the body of an error, whose status can no longer " +
+    "be told. Of one message after the other: while one is being answered, others are refused. The agent goes on when " +
+    "its client leaves, or the server stops: the session has the answer. A sandbox that is being made is waited for; " +
+    "any other must be running.",
+  params: sessionPath,
+  json: newMessage,
+  jsonLimitBytes: MOST_REQUEST_BYTES,
+  jsonErrors: sessionJsonErrors,
+  responses: [
+    {
+      status: 200,
+      description: "What the agent said; of a message that was interrupted, what it had said by then.",
+      type: "application/json",
+      schema: z.union([messageItem, lateError]),
+    },
+  ],
+  errors: [
+    "agent_communication_error",
+    "session_not_found",
+    "session_invalid_state",
+    "sandbox_invalid_state",
+    "insufficient_storage",
+    "unavailable",
+  ],
+});
+
+export function sendMessageRoute(deps: SandboxDeps): Route {
+  return defineRoute({
+    ...sendMessageRow,
+    handle: async (call) => {
+      const { caller, params, json, request, requestId } = call;
+      const { sessions } = deps.sandboxes;
+      const session = await sessions.get(params.sid, caller);
+      const sandbox = await sandboxOf(deps, session, caller);
+      await inState(deps, sandbox, { allowed: ["running"], asker: caller, signal: request.signal });
+      const turn = await sessions.begin(session, json.content, { asker: caller, origin: originOf(call) });
+      return await turnAnswer(deps, turn, { signal: request.signal, requestId });
+    },
+  });
+}
+
+async function sandboxOf({ sandboxes }: SandboxDeps, { id, sandboxId }: Session, caller: Caller): Promise<Sandbox> {
+  try {
+    return await sandboxes.get(sandboxId, caller);
+  } catch (error) {
+    // It was deleted at this moment, and the session with it.
+    throw error instanceof EngineError && error.code === "sandbox_not_found" ? sessionNotFound(id) : error;
+  }
+}

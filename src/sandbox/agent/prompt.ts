@@ -1,0 +1,62 @@
+import type { ContentBlock as AcpBlock } from "@agentclientprotocol/sdk";
+import type { ContentBlock } from "../sessions/content.ts";
+import type { Turn } from "../sessions/turn.ts";
+
+export type PromptOptions = {
+  /** Whether the agent takes images. */
+  takesImages: boolean;
+  /** The agent does not know what was said before. */
+  needsHistory: boolean;
+  /** Stands before everything, where the agent has no setting for it. */
+  preamble: string | undefined;
+};
+
+/** Of the history, so much of its end is told: what an agent can read at once is limited. */
+const HISTORY_CHARS = 200_000;
+
+/** What an agent is asked, as ACP has it. */
+export function promptOf(turn: Pick<Turn, "content" | "history">, options: PromptOptions): AcpBlock[] {
+  const { needsHistory, preamble } = options;
+  const blocks: AcpBlock[] = [];
+  if (preamble !== undefined) blocks.push(textBlock(preamble));
+  if (needsHistory && turn.history.length > 0) blocks.push(textBlock(historyText(turn.history)));
+  return [...blocks, ...turn.content.map((block) => toAcp(block, options))];
+}
+
+function toAcp(block: ContentBlock, { takesImages }: PromptOptions): AcpBlock {
+  if (block.type === "image" && takesImages) {
+    return { type: "image", mimeType: block.media_type, data: block.data };
+  }
+  return textBlock(textOf(block));
+}
+
+/** The conversation so far, for an agent that was not there. */
+function historyText(history: Turn["history"]): string {
+  const said = history.map(
+    ({ role, content }) => `${role === "user" ? "User" : "Assistant"}:\n${content.map(textOf).join("\n")}`,
+  );
+  const text = said.join("\n\n");
+  const shown = text.length <= HISTORY_CHARS ? text : `…${text.slice(-HISTORY_CHARS).toWellFormed()}`;
+  return `This conversation goes on from an earlier one, which was:\n\n${shown}\n\nWhat the user says next:`;
+}
+
+function textOf(block: ContentBlock): string {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "image":
+      return `[an image: ${block.media_type}]`;
+    case "tool_use":
+      return `[used the tool ${block.name}: ${JSON.stringify(block.input)}]`;
+    case "tool_result":
+      return `[the tool ${block.is_error ? "failed" : "answered"}: ${contentText(block.content)}]`;
+  }
+}
+
+function contentText(content: unknown): string {
+  return typeof content === "string" ? content : (JSON.stringify(content) ?? "");
+}
+
+function textBlock(text: string): AcpBlock {
+  return { type: "text", text };
+}

@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { AGENT_PROVIDERS } from "../create-request.ts";
+import type { AgentConfig } from "../spec.ts";
+import { AGENTS, defaultAgentConfig, type AgentSettings } from "./providers.ts";
+
+function settings(provider: string, config: Partial<AgentConfig> = {}): AgentSettings | undefined {
+  return AGENTS.get(provider)?.settings({ ...defaultAgentConfig(provider), ...config });
+}
+
+const CONFIG = { model: "m-1", systemPrompt: 'Be "brief".', maxTokens: 100 };
+
+it("there is an agent for each provider, and the documentation says the same of it", () => {
+  expect([...AGENTS.keys()]).toEqual([...AGENT_PROVIDERS]);
+  const doc = readFileSync(new URL("../../../docs/agents.md", import.meta.url), "utf8");
+  for (const [name, agent] of AGENTS) {
+    const row = doc.split("\n").find((line) => line.startsWith(`| \`${name}\``)) ?? "";
+    const at = agent.package.lastIndexOf("@");
+    expect(row).toContain(`\`${agent.package.slice(0, at)}\` ${agent.package.slice(at + 1)} `);
+    expect(row).toContain(`\`${agent.argv.join(" ")}\``);
+  }
+});
+
+it("tells each agent its model, its prompt and its limit, in the way of that agent", () => {
+  expect(settings("claude-code", CONFIG)).toMatchObject({
+    env: { ANTHROPIC_MODEL: "m-1", CLAUDE_CODE_MAX_OUTPUT_TOKENS: "100" },
+    sessionMeta: { systemPrompt: { append: 'Be "brief".' }, claudeCode: { options: { sandbox: { enabled: false } } } },
+  });
+  const codex = settings("codex", CONFIG)?.env ?? {};
+  expect(JSON.parse(codex["CODEX_CONFIG"] ?? "")).toEqual({ model: "m-1", developer_instructions: 'Be "brief".' });
+  expect(settings("gemini-cli", CONFIG)?.env).toMatchObject({ GEMINI_MODEL: "m-1", GEMINI_SANDBOX: "false" });
+  const opencode = settings("opencode", CONFIG)?.env ?? {};
+  expect(JSON.parse(opencode["OPENCODE_CONFIG_CONTENT"] ?? "")).toMatchObject({ model: "m-1" });
+});
+
+it("has those ask that would not, where tools are restricted", () => {
+  expect(settings("codex")?.env["INITIAL_AGENT_MODE"]).toBe("agent-full-access");
+  expect(settings("codex", { deniedTools: ["x"] })?.env["INITIAL_AGENT_MODE"]).toBe("read-only");
+  const claude = settings("claude-code", { toolsEnabled: false, deniedTools: ["Bash", "mcp__*"] });
+  expect(claude?.sessionMeta).toMatchObject({
+    disableBuiltInTools: true,
+    claudeCode: { options: { disallowedTools: ["Bash"] } },
+  });
+});
