@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { labelRecord } from "../create-request.ts";
+import { text } from "../pipeline/fields.ts";
+import { workspaceSpec } from "./spec.ts";
+
+/** What a client says of a workspace. */
+
+const NAME_CHARS = 200;
+const DESCRIPTION_CHARS = 4_096;
+
+const name = z
+  .string()
+  .min(1)
+  .max(NAME_CHARS)
+  .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), "accepted is text without control characters");
+
+const description = text(DESCRIPTION_CHARS).nullish();
+
+export const workspaceFields = z
+  .strictObject({
+    name,
+    description,
+    spec: workspaceSpec,
+    labels: labelRecord.default({}).describe("For finding workspaces. Sandboxes that are launched have them, too."),
+  })
+  .transform(({ description: said, ...rest }): WorkspaceContent => ({ ...rest, description: said ?? undefined }));
+
+export type WorkspaceContent = {
+  name: string;
+  description: string | undefined;
+  spec: z.output<typeof workspaceSpec>;
+  labels: Readonly<Record<string, string>>;
+};
+
+/** What is not there stays as it is; a description that is null goes. */
+export const workspaceChange = z.strictObject({
+  name: name.optional(),
+  description,
+  spec: workspaceSpec.optional(),
+  labels: labelRecord.optional(),
+});
+export type WorkspaceChange = z.output<typeof workspaceChange>;

@@ -1,0 +1,99 @@
+import { z } from "zod";
+import { createFields, createRequest } from "../create-request.ts";
+import { invalidField } from "../scheduler/refusals.ts";
+import type { SandboxSpec } from "../spec.ts";
+
+/** What a workspace says of the sandboxes that are launched from it: the fields of a create request, in other groups. */
+
+const { shape } = createFields;
+
+/** What would have no effect is refused. */
+const nothing = z.array(z.unknown()).max(0, "this service does not do that").optional();
+
+const fields = z.strictObject({
+  agent: shape.agent_config
+    .unwrap()
+    .unwrap()
+    .extend({ provider: shape.agent_provider, mcp_servers: nothing.describe("Accepted is an empty array.") })
+    .describe("The agent that the sandbox is for, and how it is to be."),
+  repositories: shape.git_repos,
+  skills: nothing.describe("Accepted is an empty array."),
+  pre_commands: shape.pre_commands,
+  binaries: shape.binaries,
+  filesystem: z
+    .strictObject({ working_directory: shape.working_directory })
+    .default({})
+    .describe("All changes lie on a disk of the sandbox, above its image, which stays as it is."),
+  environment: shape.env_vars,
+  credentials: nothing.describe("Accepted is an empty array."),
+  subagents: nothing.describe("Accepted is an empty array."),
+  image: shape.image,
+  resource_limits: shape.resource_limits,
+  persistence: shape.persistence,
+  network: shape.network,
+  volumes: shape.volumes,
+  ports: shape.ports,
+  provisioning_scripts: shape.provisioning_scripts,
+  timeout_secs: shape.timeout_secs,
+});
+type Fields = z.output<typeof fields>;
+
+/** Fields that a create request has elsewhere. */
+const PLACES: Readonly<Record<string, readonly string[]>> = {
+  agent_provider: ["agent", "provider"],
+  agent_config: ["agent"],
+  git_repos: ["repositories"],
+  env_vars: ["environment"],
+  working_directory: ["filesystem", "working_directory"],
+};
+
+/** Checks all but the agent's provider, as the create request does. */
+export const workspaceSpec = fields.transform((spec, context): WorkspaceSpec => {
+  const result = createRequest.safeParse(toBody(spec));
+  for (const issue of result.error?.issues ?? []) {
+    const [first, ...rest] = issue.path;
+    const path = [...(PLACES[String(first)] ?? [String(first)]), ...rest];
+    context.addIssue({ code: "custom", message: issue.message, path });
+  }
+  return withoutNulls(spec);
+});
+
+/** As it is stored and shown: JSON, every field with its value, and none that is null. */
+export type WorkspaceSpec = Fields;
+
+/**
+ * The spec of a sandbox that is launched from it. Throws `config_validation_error` where both together are more than a
+ * sandbox may have.
+ */
+export function toSandboxSpec(spec: WorkspaceSpec, own: Pick<SandboxSpec, "name" | "labels">): SandboxSpec {
+  const { data, error } = createRequest.safeParse({ ...toBody(spec), name: own.name ?? null, labels: own.labels });
+  if (data !== undefined) return data;
+  const { path = [], message = "is not accepted" } = error.issues[0] ?? {};
+  throw invalidField(path.map(String).join("."), message);
+}
+
+function toBody(spec: Fields): Record<string, unknown> {
+  const { provider, mcp_servers: _none, ...config } = spec.agent;
+  return {
+    agent_provider: provider,
+    agent_config: { provider, ...config },
+    git_repos: spec.repositories,
+    env_vars: spec.environment,
+    working_directory: spec.filesystem.working_directory,
+    binaries: spec.binaries,
+    pre_commands: spec.pre_commands,
+    image: spec.image,
+    resource_limits: spec.resource_limits,
+    persistence: spec.persistence,
+    network: spec.network,
+    volumes: spec.volumes,
+    ports: spec.ports,
+    provisioning_scripts: spec.provisioning_scripts,
+    timeout_secs: spec.timeout_secs,
+  };
+}
+
+function withoutNulls(spec: Fields): WorkspaceSpec {
+  const text = JSON.stringify(spec, (_key, value: unknown) => (value === null ? undefined : value));
+  return JSON.parse(text) as WorkspaceSpec;
+}
