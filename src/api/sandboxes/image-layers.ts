@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { MAX_PARTS, PART_BYTES } from "../../sandbox/images/image.ts";
+import { wirePart } from "../../sandbox/images/remote-image-port.ts";
+import { fenceHeader, holdOfJob } from "../engine/jobs-held.ts";
+import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
+import type { SandboxDeps } from "./deps.ts";
+import { nodeOf } from "./nodes.ts";
+
+/** Layers of images, part by part, for the nodes that build and use them. */
+
+type LayerDeps = Pick<SandboxDeps, "layers">;
+
+const common = { role: "worker", tag: "Sandbox nodes" } as const;
+
+const count = (max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, "accepted are integers")
+    .transform(Number)
+    .refine((value) => value <= max, `accepted are integers up to ${max}`);
+const part = count(MAX_PARTS - 1);
+
+export const readLayerPartRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: "/v1/sandbox-nodes/layers/{build_id}/{fence}/{part}",
+  summary: "A part of a layer of an image",
+  params: z.object({ build_id: z.uuid(), fence: count(Number.MAX_SAFE_INTEGER), part }),
+  responses: [{ status: 200, description: "The part.", type: "application/json", schema: wirePart }],
+  errors: ["invalid_parameter", "forbidden", "image_not_found"],
+});
+
+export function readLayerPartRoute({ layers }: LayerDeps): Route {
+  return defineRoute({
+    ...readLayerPartRow,
+    handle: async (call) => {
+      nodeOf(workerOf(call));
+      const { build_id: buildId, fence, part: number } = call.params;
+      const bytes = await layers.read({ buildId, fence }, number);
+      return jsonResponse(200, { bytes: Buffer.from(bytes).toString("base64") });
+    },
+  });
+}
+
+export const writeLayerPartRow = describeRoute({
+  ...common,
+  method: "POST",
+  path: "/v1/sandbox-nodes/jobs/{job_id}/layer/{part}",
+  summary: "Store a part of what an image build made",
+  params: z.object({ job_id: z.string(), part }),
+  headers: fenceHeader,
+  json: wirePart,
+  jsonLimitBytes: 2 * PART_BYTES,
+  responses: [{ status: 204, description: "It is stored." }],
+  errors: ["invalid_parameter", "missing_header", "invalid_header", "lease_lost", "insufficient_storage"],
+});
+
+export function writeLayerPartRoute({ layers }: LayerDeps): Route {
+  return defineRoute({
+    ...writeLayerPartRow,
+    handle: async (call) => {
+      const hold = holdOfJob(call.params.job_id, call);
+      await layers.write(hold, call.params.part, Buffer.from(call.json.bytes, "base64"));
+      return { status: 204, headers: {} };
+    },
+  });
+}

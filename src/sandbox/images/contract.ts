@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { OpenedCatalog } from "../../catalog/contract.ts";
+import { holdOf, type Hold } from "../../fabric/job.ts";
+import { ANN, BOB, controlPlaneOn, originOf, ROOT, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";
+import { IMAGE_BUILD_KIND } from "./build-job.ts";
+import { imagesOn } from "./images.test-kit.ts";
+import type { BuildRequest } from "./machine-images.ts";
+import type { ImageBuild } from "./records.ts";
+
+const DAY_MS = 86_400_000;
+const SHA = "a".repeat(64);
+const longText = (name: string) => `${name} = "${"x".repeat(30_000)}"`;
+const templateOf = (base: string, ...names: string[]) =>
+  `base = "${base}"\n[environment]\n${names.map(longText).join("\n")}\n`;
+const by = (caller: typeof ANN) => ({ asker: caller, origin: originOf(caller) });
+
+/** What images and their builds must do on every catalog. */
+export function imagesContract(name: string, open: () => Promise<OpenedCatalog>): void {
+  describe(`images on ${name}`, () => {
+    let opened: OpenedCatalog;
+    let plane: ControlPlane;
+    let world: ReturnType<typeof imagesOn>;
+    beforeEach(async () => {
+      opened = await open();
+      plane = controlPlaneOn(opened, { limits: { defaultImages: { codex: "debian" } } });
+      world = imagesOn(plane, { maxPerTenant: 2 });
+      await plane.report("node-1");
+    });
+    afterEach(async () => {
+      plane.fabric.close();
+      await opened.close();
+    });
+
+    const ask = (more: Partial<BuildRequest> = {}, caller = ANN): Promise<ImageBuild> =>
+      world.images.build(
+        {
+          provider: "codex",
+          region: undefined,
+          instanceType: undefined,
+          templateSource: 'base = "host"\n[environment]\nA = "1"\n',
+          variables: {},
+          ...more,
+        },
+        { tenant: caller.subject, origin: originOf(caller) },
+      );
+    const claim = async (nodeId = "node-1"): Promise<Hold[]> => {
+      const asked = { kinds: new Set([IMAGE_BUILD_KIND]), labels: {}, max: 10, waitMs: 0 };
+      return (await plane.fabric.claim({ ...asked, holder: nodeId, workerId: nodeId })).map(holdOf);
+    };
+    /** As a node does it. */
+    const finish = async (build: ImageBuild): Promise<string> => {
+      const [hold] = await claim();
+      if (hold === undefined) throw new Error("no job");
+      await world.layers.write(hold, 0, Buffer.from("layer"));
+      const layer = { buildId: build.id, fence: hold.fence, parts: 1, sha256: SHA, sizeBytes: 5, unpackedBytes: 9 };
+      await plane.fabric.complete(hold, { layer });
+      const { status, imageId } = await world.images.getBuild(build.id, ANN);
+      expect(status).toBe("succeeded");
+      if (imageId === undefined) throw new Error("no image");
+      return imageId;
+    };
+
+    it("follow their job from the queue to an image", async () => {
+      const build = await ask();
+      expect(build).toMatchObject({ status: "queued", region: "local", instanceType: "standard", imageId: undefined });
+      expect(await world.images.getBuild(build.id, ANN)).toEqual(build);
+      const [hold] = await claim();
+      if (hold === undefined) throw new Error("no job");
+      expect(await world.images.getBuild(build.id, ANN)).toMatchObject({
+        status: "building",
+        completedAtMs: undefined,
+      });
+      await world.layers.write({ ...hold, fence: hold.fence }, 0, Buffer.from("layer"));
+      await expect(world.layers.write({ ...hold, fence: hold.fence + 1 }, 0, Buffer.from("x"))).rejects.toMatchObject({
+        code: "lease_lost",
+      });
+      const layer = { buildId: build.id, fence: hold.fence, parts: 1, sha256: SHA, sizeBytes: 5, unpackedBytes: 9 };
+      await plane.fabric.complete(hold, { layer });
+      const done = await world.images.getBuild(build.id, ANN);
+      expect(done).toMatchObject({ status: "succeeded", error: undefined });
+      expect(done.completedAtMs).toBeGreaterThanOrEqual(done.startedAtMs ?? Number.POSITIVE_INFINITY);
+      const [image] = await world.images.list({}, ANN);
+      expect(image).toMatchObject({ id: done.imageId, buildId: build.id, contentHash: SHA, sizeBytes: 5 });
+      expect(await world.images.list({ region: "local", provider: "codex" }, ANN)).toHaveLength(1);
+      expect(await world.images.list({ region: "other" }, ANN)).toEqual([]);
+      expect(Buffer.from(await world.layers.read(layer, 0)).toString()).toBe("layer");
+      await expect(world.layers.read(layer, 1)).rejects.toMatchObject({ code: "image_not_found" });
+    });
+
+    it("are their tenant's, and admins'", async () => {
+      const build = await ask();
+      for (const id of [build.id, "x", "\0"]) {
+        await expect(world.images.getBuild(id, BOB)).rejects.toMatchObject({ code: "build_not_found" });
+      }
+      const id = await finish(build);
+      expect(await world.images.list({}, BOB)).toEqual([]);
+      expect(await world.images.list({}, ROOT)).toHaveLength(1);
+      await expect(world.images.remove(id, by(BOB))).rejects.toMatchObject({ code: "image_not_found" });
+      await expect(plane.create({ image: id }, BOB)).rejects.toMatchObject({ code: "config_validation_error" });
+      await expect(ask({ templateSource: `base = "${id}"` }, BOB)).rejects.toMatchObject({
+        code: "config_validation_error",
+        message: expect.stringContaining("template_source.base"),
+      });
+    });
+
+    it("fail with their job, and are written off when nobody takes them", async () => {
+      const build = await ask();
+      const [hold] = await claim();
+      if (hold === undefined) throw new Error("no job");
+      await world.layers.write(hold, 0, Buffer.from("half"));
+      await plane.fabric.fail(hold, { error: "commands[0]: no" });
+      expect(await world.images.getBuild(build.id, ANN)).toMatchObject({ status: "failed", error: "commands[0]: no" });
+      expect(world.objects.size).toBe(0);
+      await plane.report("node-1", { images: ["host"], labels: { region: "eu" } });
+      const nowhere = await ask({ region: "us" });
+      expect(await claim()).toEqual([]);
+      await world.images.look();
+      expect(await world.images.getBuild(nowhere.id, ANN)).toMatchObject({ status: "queued" });
+      opened.clock.advance(61_000);
+      await world.images.look();
+      expect(await world.images.getBuild(nowhere.id, ANN)).toMatchObject({
+        status: "failed",
+        error: expect.stringContaining("no node"),
+      });
+    });
+
+    it("go to another node when theirs fell silent before it began", async () => {
+      const build = await ask();
+      opened.clock.advance(20_000);
+      await plane.report("node-2");
+      await world.images.look();
+      expect(await claim("node-1")).toEqual([]);
+      expect(await claim("node-2")).toHaveLength(1);
+      expect(await world.images.getBuild(build.id, ANN)).toMatchObject({ status: "building" });
+    });
+
+    it("are counted, and nobody has too many", async () => {
+      await finish(await ask());
+      const second = await ask();
+      await expect(ask()).rejects.toMatchObject({ code: "rate_limited" });
+      await ask({}, BOB);
+      const image = await finish(second);
+      await expect(ask()).rejects.toMatchObject({ code: "rate_limited" });
+      await world.images.remove(image, by(ANN));
+      await ask();
+    });
+
+    it("are given to sandboxes with all their layers, until they are deleted", async () => {
+      const first = await finish(await ask());
+      const second = await finish(
+        await ask({ templateSource: `base = "${first}"\n[environment]\nB = "2"\n`, provider: "opencode" }),
+      );
+      await plane.report("node-2", {
+        images: ["host", second],
+        capacity: { cpuMillis: 2_000, memoryMb: 2_048, diskMb: 8_192, sandboxes: 2 },
+      });
+      const made = await plane.create({ image: second });
+      // That node has less room, but it has the image.
+      expect(made).toMatchObject({
+        nodeId: "node-2",
+        spec: { image: second, builtImage: { id: second, base: "host", environment: { A: "1", B: "2" } } },
+      });
+      expect(made.spec.builtImage?.layers).toHaveLength(2);
+      for (const id of [first, second]) await world.images.remove(id, by(ANN));
+      await expect(world.images.remove(second, by(ANN))).rejects.toMatchObject({ code: "image_not_found" });
+      await expect(plane.create({ image: second })).rejects.toMatchObject({ code: "config_validation_error" });
+      opened.clock.advance(120_000);
+      await world.images.tidy();
+      expect(world.objects.size).toBe(2);
+      await plane.records.write({ sql: "DELETE FROM sandboxes WHERE id = ?", values: [made.id] });
+      // The lower one is held by the upper one, which goes first.
+      await world.images.tidy();
+      await world.images.tidy();
+      expect(world.objects.size).toBe(0);
+      opened.clock.advance(40 * DAY_MS);
+      await world.images.tidy();
+      expect(await plane.records.rows("SELECT id FROM image_builds")).toEqual([]);
+    });
+
+    it("are what the operator says for sandboxes that name none", async () => {
+      await plane.report("node-2", { images: ["host", "debian"] });
+      expect(await plane.create({ agentProvider: "codex" })).toMatchObject({
+        nodeId: "node-2",
+        spec: { image: "debian" },
+      });
+      expect((await plane.create({ agentProvider: "opencode" })).spec.image).toBeUndefined();
+    });
+
+    it("are refused where what they and their base say does not fit into a job", async () => {
+      world = imagesOn(plane, { maxPerTenant: 10 });
+      await expect(ask({ templateSource: templateOf("host", "A", "B", "C") })).rejects.toMatchObject({
+        code: "config_validation_error",
+      });
+      let image = "host";
+      for (const names of ["AB", "CD", "EF", "GH"]) {
+        image = await finish(await ask({ templateSource: templateOf(image, `${names}1`, `${names}2`) }));
+      }
+      await expect(ask({ templateSource: templateOf(image, "I", "J") })).rejects.toMatchObject({
+        code: "config_validation_error",
+      });
+    });
+
+    it("are refused where the base is not there, or takes no packages", async () => {
+      const bases = [
+        'base = "alpine"',
+        'base = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11"',
+        'base = "host"\n[packages]\napt = ["git"]',
+      ];
+      for (const templateSource of bases) {
+        await expect(ask({ templateSource })).rejects.toMatchObject({ code: "config_validation_error" });
+      }
+    });
+  });
+}

@@ -1,0 +1,235 @@
+import type { AuditLog, Origin } from "../../auth/audit.ts";
+import { NOW, type RecordStore, type RecordValue } from "../../catalog/records.ts";
+import { EngineError } from "../../core/errors.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Log } from "../../core/log.ts";
+import type { Fabric } from "../../fabric/fabric.ts";
+import { textOf } from "../../fabric/job.ts";
+import { FABRIC_LIMITS } from "../../fabric/limits.ts";
+import { maySee, seesAll, type Asker } from "../scheduler/find.ts";
+import { invalidField } from "../scheduler/refusals.ts";
+import { knownImages } from "../scheduler/room.ts";
+import { HOST_IMAGE } from "../runtime/images.ts";
+import type { ImageBase, ImageBuildPayload } from "./build-job.ts";
+import { ownImage } from "./choose.ts";
+import { isImageId } from "./image.ts";
+import type { LayerStore } from "./layer-store.ts";
+import { placeBuilds } from "./place-builds.ts";
+import {
+  BUILD_COLUMNS,
+  buildNotFound,
+  IMAGE_COLUMNS,
+  imageNotFound,
+  toBuild,
+  toImage,
+  type ImageBuild,
+  type MachineImage,
+} from "./records.ts";
+import { settleBuilds } from "./settle.ts";
+import { PACKAGE_MANAGERS, readTemplate, type Template } from "./template.ts";
+
+export type MachineImagesOptions = {
+  records: RecordStore;
+  fabric: Pick<Fabric, "prepare">;
+  layers: LayerStore;
+  audit: AuditLog;
+  newId: IdSource;
+  log: Log;
+  limits: {
+    /** Images and unfinished builds of a tenant. */
+    maxPerTenant: number;
+    pendingTimeoutMs: number;
+  };
+  /** Where the request does not say. */
+  defaults: { region: string; instanceType: string };
+};
+
+export type BuildRequest = {
+  provider: string;
+  region: string | undefined;
+  instanceType: string | undefined;
+  /** Undefined: the default one of the provider. */
+  templateSource: string | undefined;
+  variables: Readonly<Record<string, string>>;
+};
+
+const MAX_LISTED = 10_000;
+/** Builds on top of each other. */
+const MAX_LAYERS = 100;
+/** Condition that a column of JSON names the build of the row `gone`. */
+const uses = (column: string) => `${column} LIKE '%"' || gone.build_id || '"%'`;
+/** Who has too many may try again when some are gone. */
+const RETRY_SECS = "60";
+/** What is stored with an image just before it is deleted is seen by then. */
+const PURGED_AFTER_MS = 60_000;
+const BUILDS_KEPT_MS = 30 * 86_400_000;
+
+/**
+ * Images of tenants, and how they are built: records, and jobs for nodes. It runs nothing itself; what it writes may be
+ * written by any process, and is looked at again by the duty of one (`look`).
+ */
+export class MachineImages {
+  readonly #options: MachineImagesOptions;
+
+  constructor(options: MachineImagesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores a build, and gives it to a node where there is one. Rejects with `config_validation_error` for what is wrong
+   * with the template, and `rate_limited`.
+   */
+  async build(request: BuildRequest, { tenant, origin }: { tenant: string; origin: Origin }): Promise<ImageBuild> {
+    const { records, newId, audit, limits, defaults } = this.#options;
+    const { provider, region = defaults.region, instanceType = defaults.instanceType, templateSource } = request;
+    const template = readTemplate(templateSource, { provider, given: request.variables });
+    const id = newId();
+    const payload: ImageBuildPayload = { buildId: id, base: await this.#baseOf(template, tenant), template };
+    checkSize(payload);
+    const row: RecordValue[] = [id, tenant, "queued", provider, region, instanceType, JSON.stringify(payload), NOW];
+    const details = { provider, region, base: template.base };
+    const outcome = await records.transact([
+      {
+        sql:
+          "SELECT 1 AS fits WHERE (SELECT count(*) FROM machine_images WHERE tenant = ? AND deleted_at_ms IS NULL) + " +
+          "(SELECT count(*) FROM image_builds WHERE tenant = ? AND status IN ('queued', 'building')) < CAST(? AS bigint)",
+        values: [tenant, tenant, limits.maxPerTenant],
+        mustReturn: 1,
+      },
+      {
+        sql:
+          "INSERT INTO image_builds (id, tenant, status, provider, region, instance_type, request, created_at_ms) " +
+          `VALUES (${row.map(() => "?").join(", ")}) RETURNING ${BUILD_COLUMNS}`,
+        values: row,
+        mustReturn: 1,
+      },
+      audit.statement({ origin, action: "image.build", target: id, outcome: "ok", details }),
+    ]);
+    if (!outcome.done) {
+      const headers = { "Retry-After": RETRY_SECS };
+      throw new EngineError("rate_limited", `a tenant has at most ${limits.maxPerTenant} images: delete some`, {
+        headers,
+      });
+    }
+    const [stored] = outcome.rows[1] ?? [];
+    if (stored === undefined) throw new Error("an image build was stored and not returned");
+    await placeBuilds(this.#options, { id });
+    return toBuild(stored);
+  }
+
+  /** Rejects with `build_not_found`. */
+  async getBuild(id: string, asker: Asker): Promise<ImageBuild> {
+    if (!isImageId(id)) throw buildNotFound(id);
+    await this.#settle({ id });
+    const [row] = await this.#options.records.rows(`SELECT ${BUILD_COLUMNS} FROM image_builds WHERE id = ?`, [id]);
+    const build = row === undefined ? undefined : toBuild(row);
+    if (build === undefined || !maySee(build.tenant, asker)) throw buildNotFound(id);
+    return build;
+  }
+
+  /** The newest first; those that the asker may see. */
+  async list(
+    filter: { region?: string | undefined; provider?: string | undefined },
+    asker: Asker,
+  ): Promise<MachineImage[]> {
+    await this.#settle({});
+    const conditions = ["deleted_at_ms IS NULL"];
+    const values: RecordValue[] = [];
+    const and = (column: string, value: string | undefined) => {
+      if (value === undefined) return;
+      conditions.push(`${column} = ?`);
+      values.push(value);
+    };
+    if (!seesAll(asker)) and("tenant", asker.subject);
+    and("region", filter.region);
+    and("provider", filter.provider);
+    const sql = `SELECT ${IMAGE_COLUMNS} FROM machine_images WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT ?`;
+    return (await this.#options.records.rows(sql, [...values, MAX_LISTED])).map(toImage);
+  }
+
+  /** No new sandbox gets it; those that have it keep it. Rejects with `image_not_found`. */
+  async remove(id: string, { asker, origin }: { asker: Asker; origin: Origin }): Promise<void> {
+    const { records, audit } = this.#options;
+    if (!isImageId(id)) throw imageNotFound(id);
+    const own = seesAll(asker) ? [] : [asker.subject];
+    const { done } = await records.transact([
+      {
+        sql:
+          "UPDATE machine_images SET status = 'deleted', deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL " +
+          `${own.length === 0 ? "" : "AND tenant = ? "}RETURNING id`,
+        values: [NOW, id, ...own],
+        mustReturn: 1,
+      },
+      audit.statement({ origin, action: "image.delete", target: id, outcome: "ok" }),
+    ]);
+    if (!done) throw imageNotFound(id);
+  }
+
+  /** What one process does for all of them, now and then. */
+  async look(): Promise<void> {
+    if ((await this.#settle({})) > 0) await placeBuilds(this.#options);
+  }
+
+  /** Removes the bytes of deleted images that nothing needs any more, and forgets old builds. */
+  async tidy(): Promise<void> {
+    const { records, layers } = this.#options;
+    const rows = await records.rows(
+      "SELECT gone.id, gone.build_id FROM machine_images gone WHERE gone.deleted_at_ms <= ? " +
+        `AND NOT EXISTS (SELECT 1 FROM machine_images m WHERE ${uses("m.manifest")} AND (m.deleted_at_ms IS NULL ` +
+        "OR EXISTS (SELECT 1 FROM sandboxes WHERE sandboxes.image_id = m.id))) " +
+        `AND NOT EXISTS (SELECT 1 FROM image_builds b WHERE b.status IN ('queued', 'building') AND ${uses("b.request")}) ` +
+        "LIMIT ?",
+      [{ nowPlusMs: -PURGED_AFTER_MS }, MAX_LISTED],
+    );
+    for (const row of rows) {
+      await layers.remove(textOf(row, "build_id"));
+      await records.write({ sql: "DELETE FROM machine_images WHERE id = ?", values: [textOf(row, "id")] });
+    }
+    await records.write({
+      sql:
+        "DELETE FROM image_builds WHERE completed_at_ms < ? " +
+        "AND NOT EXISTS (SELECT 1 FROM machine_images WHERE machine_images.build_id = image_builds.id)",
+      values: [{ nowPlusMs: -BUILDS_KEPT_MS }],
+    });
+  }
+
+  #settle(which: { id?: string }): Promise<number> {
+    const { limits } = this.#options;
+    return settleBuilds({ ...this.#options, pendingTimeoutMs: limits.pendingTimeoutMs }, which);
+  }
+
+  async #baseOf(template: Template, tenant: string): Promise<ImageBase> {
+    const { records } = this.#options;
+    const { base: name, packages } = template;
+    const field = "template_source.base";
+    const base: ImageBase = isImageId(name)
+      ? await ownImage(records, { id: name, tenant, field })
+      : { base: name, layers: [], environment: {} };
+    if (!isImageId(name)) {
+      const known = await knownImages(records);
+      if (known !== undefined && !known.has(name))
+        throw invalidField(field, `no node has it; there are ${namesOf(known)}`);
+    }
+    const used = PACKAGE_MANAGERS.find((manager) => packages[manager].length > 0);
+    if (used !== undefined && base.base === HOST_IMAGE) {
+      throw invalidField(
+        `template_source.packages.${used}`,
+        `images on ${HOST_IMAGE} have its /usr, which takes no packages`,
+      );
+    }
+    return base;
+  }
+}
+
+/** What is stored must fit into a job, or no node would ever get it. */
+function checkSize(payload: ImageBuildPayload): void {
+  if (payload.base.layers.length >= MAX_LAYERS) {
+    throw invalidField("template_source.base", `accepted are images of fewer than ${MAX_LAYERS} builds`);
+  }
+  if (Buffer.byteLength(JSON.stringify(payload)) <= FABRIC_LIMITS.payloadBytes) return;
+  throw invalidField("template_source", "with what is known of its base, the template is too large");
+}
+
+function namesOf(known: ReadonlySet<string>): string {
+  return [...known].toSorted().join(", ");
+}
