@@ -11,6 +11,7 @@ import { JobKinds } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
+import { imageBuildJobKind } from "../src/sandbox/images/build-job.ts";
 import { sandboxJobKind } from "../src/sandbox/scheduler/job-kind.ts";
 import type { Auth } from "./auth.ts";
 import { ENGINE_KINDS, engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
@@ -38,6 +39,9 @@ type Draining = { signal: AbortSignal; sinceMs: number | undefined };
 
 type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" | "credentials">;
 
+/** A node that builds an image and is silent for so long has lost it. */
+const IMAGE_LEASE_MS = 60_000;
+
 /** The fabric of this process, for its routes and for its dispatcher. */
 export function openFabric(parts: Parts, storage: Storage, { workers, audit, credentials }: Access): FabricParts {
   const { config, clock, metrics } = parts;
@@ -47,7 +51,11 @@ export function openFabric(parts: Parts, storage: Storage, { workers, audit, cre
   const fabric = new Fabric({
     ...parts,
     ...storage,
-    kinds: new JobKinds([...ENGINE_KINDS, sandboxJobKind(config.sandboxLeaseSecs * 1_000)]),
+    kinds: new JobKinds([
+      ...ENGINE_KINDS,
+      sandboxJobKind(config.sandboxLeaseSecs * 1_000),
+      imageBuildJobKind(IMAGE_LEASE_MS),
+    ]),
     leaseMs: config.fabricLeaseSecs * 1_000,
     metrics: jobMetrics,
   });

@@ -97,6 +97,9 @@ class NodeHere {
         log,
       });
     }
+    for (const state of ["running", "paused"] as const) {
+      this.#parts.metrics.sandboxMachines.watch({ state }, () => node.machines[state]);
+    }
     await node.start();
     if (this.#stopping.signal.aborted) return;
     sandboxes.setRuntime("here");
@@ -119,6 +122,7 @@ class NodeHere {
           credential: () => Promise.reject(new Error("jobs of sandboxes name no credentials")),
           nodeId,
         }),
+      images: sandboxes.deps.layers,
       controlOf: (nodeId) => new LocalControlPort({ nodeId, sandboxes: sandboxes.deps.sandboxes }),
       onGateways: () => this.#dialler?.dial(sandboxes.gateways.others),
       // A catalog of this computer is shared with nobody, and no other process has to be connected to.

@@ -5,10 +5,14 @@ import type { Service } from "../src/core/lifecycle.ts";
 import { messageOf } from "../src/core/errors.ts";
 import { SandboxEvents } from "../src/sandbox/events/log.ts";
 import { createEventRetention } from "../src/sandbox/events/retention.ts";
+import { LayerStore } from "../src/sandbox/images/layer-store.ts";
+import { MachineImages } from "../src/sandbox/images/machine-images.ts";
 import { advertisedUrl, Gateways } from "../src/sandbox/link/gateways.ts";
 import { NodeDirectory } from "../src/sandbox/link/node-directory.ts";
 import { Sandboxes } from "../src/sandbox/scheduler/sandboxes.ts";
+import { Workspaces } from "../src/sandbox/workspaces/workspaces.ts";
 import type { FabricParts } from "./fabric.ts";
+import { keyringIn } from "./keyring.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -16,6 +20,8 @@ const LOOK_EVERY_MS = 1_000;
 /** A lost node is noticed soon, also when the process that looks is lost with it. */
 const LOOK_LEASE_MS = 6_000;
 const TIDY_EVERY_MS = 60_000;
+/** For metrics. */
+const COUNT_EVERY_MS = 10_000;
 
 /** Sandboxes as one process has them: the control plane, whether nodes are in this process or elsewhere. */
 export type SandboxParts = {
@@ -34,23 +40,42 @@ export type SandboxParts = {
  */
 export function openSandboxes(
   parts: Parts,
-  { records, signals }: Storage,
+  { records, signals, store }: Storage,
   { deps: { fabric, audit, workers } }: Pick<FabricParts, "deps">,
   { isDraining, listen }: { isDraining: () => boolean; listen: Address | undefined },
 ): SandboxParts {
-  const { config, clock } = parts;
+  const { config, clock, random } = parts;
+  const keyring = keyringIn(config);
+  const envSealing = keyring === undefined ? undefined : { keyring, random };
+  const repositories = { hosts: config.sandboxRepositoryHosts, plainHttp: config.sandboxPlainHttpRepositories };
   const sandboxes = new Sandboxes({
     ...parts,
     records,
     signals,
     fabric,
     audit,
+    envSealing,
     limits: {
       maxPerTenant: config.sandboxMaxPerTenant,
+      defaultImages: config.sandboxDefaultImages,
+      repositories,
       createsPerMinute: config.sandboxCreatesPerMinute,
       createBurst: config.sandboxCreateBurst,
       pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
     },
+  });
+  const layers = new LayerStore({ records, store, prefix: config.pathPrefix });
+  const images = new MachineImages({
+    ...parts,
+    records,
+    fabric,
+    layers,
+    audit,
+    limits: {
+      maxPerTenant: config.sandboxImagesPerTenant,
+      pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
+    },
+    defaults: { region: config.sandboxDefaultRegion, instanceType: config.sandboxDefaultInstanceType },
   });
   const events = new SandboxEvents({ ...parts, records, signals: sandboxes.signals });
   let runtime: ReturnType<SandboxDeps["runtime"]> =
@@ -60,11 +85,14 @@ export function openSandboxes(
     listen === undefined
       ? undefined
       : (config.sandboxAdvertiseUrl ?? advertisedUrl(listen, config.tlsCert !== undefined));
+  parts.metrics.sandboxFollowers.watch({}, () => events.following);
   const gateways = new Gateways({ ...parts, records, url });
   const isAdmitted = async (workerId: string) => (await workers.get(workerId)).status !== "revoked";
   const deps = {
     sandboxes,
     nodes,
+    images,
+    layers,
     link: { nodes, gateways: () => gateways.urls, isAdmitted },
     events,
     audit,
@@ -74,6 +102,15 @@ export function openSandboxes(
     callTimeoutMs: config.sandboxCallTimeoutSecs * 1_000,
     runtime: () => runtime,
     isDraining,
+    workspaces: new Workspaces({
+      records,
+      audit,
+      newId: parts.newId,
+      envSealing,
+      sandboxes,
+      repositories,
+      maxPerTenant: config.sandboxMaxWorkspaces,
+    }),
   };
   return { deps, gateways, setRuntime: (own) => void (runtime = own), close: () => events.close() };
 }
@@ -83,13 +120,14 @@ export function sandboxDuties(
   parts: Parts,
   { catalog, records }: Storage,
   { deps: { fabric } }: Pick<FabricParts, "deps">,
-  { deps: { sandboxes } }: SandboxParts,
+  { deps: { sandboxes, images } }: SandboxParts,
 ): Service[] {
-  const { config, log } = parts;
+  const { config, log, clock } = parts;
   const holder = parts.newId();
   const loop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "duty" | "ttlMs">) =>
     createLeaseLoop({ ...parts, holder, catalog, ...options });
   let tenure: AbortSignal | undefined;
+  let countedAtMs = Number.NEGATIVE_INFINITY;
   // Freed room is given away at once, not with the next look.
   sandboxes.signals.onRoom(() => {
     if (tenure?.aborted !== false) return;
@@ -107,7 +145,13 @@ export function sandboxDuties(
       pollMs: LOOK_EVERY_MS,
       ttlMs: LOOK_LEASE_MS,
       duty: async ({ signal }) => {
+        // Once for each lease: it lasts for many turns.
+        if (signal !== tenure) signal.addEventListener("abort", () => sandboxes.hide(), { once: true });
         tenure = signal;
+        if (clock.monotonicMs() - countedAtMs >= COUNT_EVERY_MS) {
+          countedAtMs = clock.monotonicMs();
+          await sandboxes.show();
+        }
         if (!(await sandboxes.hasAny())) return;
         // More often than other jobs are: sandboxes of a lost node are not left waiting.
         await fabric.sweep();
@@ -115,12 +159,14 @@ export function sandboxDuties(
         await sandboxes.place();
       },
     }),
+    loop({ name: "image builds", pollMs: LOOK_EVERY_MS, duty: () => images.look() }),
     loop({
       name: "sandbox retention",
       pollMs: TIDY_EVERY_MS,
       duty: async ({ signal }) => {
         await cut({ signal });
         await sandboxes.forgetNodes();
+        await images.tidy();
       },
     }),
   ];

@@ -37,8 +37,11 @@ export type Route = {
   errors: readonly ErrorCode[];
   /** Most bytes of such a body; `LIMITS.jsonBodyBytes` unless given. */
   jsonLimitBytes?: number;
-  /** Answered with a WebSocket (`webSocketResponse`); requests that ask for none are refused. */
-  webSocket?: true;
+  /**
+   * Answered with a WebSocket (`webSocketResponse`); requests that ask for none are refused. `optional`: a request that
+   * asks for one may be answered so, the others are answered like those of any route.
+   */
+  webSocket?: true | "optional";
   /** The handler passes the request on as it came: whoever answers it checks its inputs. */
   passThrough?: true;
   handle: (call: Call) => Promise<HttpResponse>;

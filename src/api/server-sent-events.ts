@@ -14,6 +14,8 @@ export type EventStreamOptions = {
   clock: Clock;
   /** An event for every 15 s, whatever else comes, in the place of comments. */
   heartbeat?: () => ServerSentEvent;
+  /** Where it begins: the `id` of a client that loses the connection before an event with one has come. */
+  beginsAfter?: string | undefined;
 };
 
 /** Proxies close connections on which nothing comes, mostly after a minute. */
@@ -45,11 +47,13 @@ class EventBody implements AsyncIterableIterator<Uint8Array> {
   readonly #clock: Clock;
   readonly #heartbeat: (() => ServerSentEvent) | undefined;
   #next: Promise<IteratorResult<ServerSentEvent>> | undefined;
+  readonly #beginsAfter: string | undefined;
   #hasBegun = false;
   #beatsAtMs: number;
 
-  constructor({ events, clock, heartbeat }: EventStreamOptions) {
+  constructor({ events, clock, heartbeat, beginsAfter }: EventStreamOptions) {
     this.#events = events;
+    this.#beginsAfter = beginsAfter;
     this.#clock = clock;
     this.#heartbeat = heartbeat;
     this.#beatsAtMs = clock.monotonicMs() + KEEP_ALIVE_MS;
@@ -63,7 +67,8 @@ class EventBody implements AsyncIterableIterator<Uint8Array> {
     if (!this.#hasBegun) {
       // The client learns at once that it is heard.
       this.#hasBegun = true;
-      return { done: false, value: Buffer.from(`retry: ${RETRY_MS}\n\n`) };
+      const id = this.#beginsAfter === undefined ? "" : `id: ${this.#beginsAfter}\n`;
+      return { done: false, value: Buffer.from(`${id}retry: ${RETRY_MS}\n\n`) };
     }
     this.#next ??= this.#events.next();
     const waitMs = this.#beatsAtMs - this.#clock.monotonicMs();

@@ -34,7 +34,14 @@ export type AuditAction =
   | "sandbox.pause"
   | "sandbox.resume"
   | "sandbox.delete"
+  | "image.build"
+  | "image.delete"
+  | "workspace.create"
+  | "workspace.update"
+  | "workspace.delete"
   | "sandbox.exec"
+  | "sandbox.interrupt"
+  | "sandbox.message"
   | "sandbox.shell";
 
 export type AuditEvent = {

@@ -62,19 +62,27 @@ export async function deleteAt(context: CliContext, target: Target, path: string
   await answerOf(context, target, { method: "DELETE", path });
 }
 
+/** A call that takes text, where there is any, and answers with text. @throws CliError for every answer but a success. */
+export async function sendText(
+  context: CliContext,
+  target: Target,
+  call: { method: ClientRequest["method"]; path: string; text?: string },
+): Promise<string> {
+  return await answerOf(context, target, call);
+}
+
 /** The server that the flags or the configuration name. */
 export async function targetOf(context: CliContext, flags: ApiFlags): Promise<Target> {
   return resolveTarget(context, await context.loadConfig({ serverUrl: flags.server, token: flags.token }));
 }
 
-type ApiCall = { method: ClientRequest["method"]; path: string; body?: unknown };
+type ApiCall = { method: ClientRequest["method"]; path: string; body?: unknown; text?: string };
 
-async function answerOf(context: CliContext, target: Target, { method, path, body }: ApiCall): Promise<string> {
+async function answerOf(context: CliContext, target: Target, call: ApiCall): Promise<string> {
+  const { method, path } = call;
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
-    const sent =
-      body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
-    const reply = await client.send({ method, path, ...sent, timeoutMs: TIMEOUT_MS });
+    const reply = await client.send({ method, path, ...sentWith(call), timeoutMs: TIMEOUT_MS });
     if (reply.status < 200 || reply.status > 299) throw apiFailure(await readApiError(reply), target);
     return await readText(reply);
   } catch (error) {
@@ -82,6 +90,11 @@ async function answerOf(context: CliContext, target: Target, { method, path, bod
   } finally {
     await client.close();
   }
+}
+
+function sentWith({ body, text }: ApiCall): Pick<ClientRequest, "body" | "headers"> {
+  if (text !== undefined) return { body: text, headers: { "content-type": "text/plain; charset=utf-8" } };
+  return body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
 }
 
 function objectIn(text: string, target: Target): Json {

@@ -61,7 +61,8 @@ class LogReader {
   /** Without `reconnect` before it, the end of the stream is the end of the sandbox. */
   async *#events(): AsyncGenerator<ReceivedEvent> {
     let comesAgain = false;
-    for await (const received of eventsIn((await this.#ask("text/event-stream")).body, this.#target)) {
+    const { body } = await this.#ask("text/event-stream");
+    for await (const received of eventsIn(body, this.#target, (id) => (this.#lastId = id))) {
       comesAgain = received.data["event_type"] === "reconnect";
       yield received;
     }

@@ -7,6 +7,8 @@ export class CutWire {
   cuts: number[] = [];
   /** How many there were. */
   connections = 0;
+  /** What the server has said. */
+  said = "";
   readonly #sockets = new Set<Socket>();
   readonly #server = createServer((client) => this.#join(client));
   #to: number;
@@ -27,6 +29,11 @@ export class CutWire {
 
   close(): void {
     this.#server.close();
+    this.breakAll();
+  }
+
+  /** Those that are open. */
+  breakAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
@@ -47,6 +54,7 @@ export class CutWire {
     server.on("data", (bytes: Buffer) => {
       const part = bytes.subarray(0, left);
       left -= part.length;
+      this.said += part.toString("latin1");
       client.write(part, () => {
         if (left === 0) client.destroy();
       });

@@ -91,6 +91,9 @@ describe("engine sandbox create", () => {
       labels: { team: "x" },
       timeout_secs: 60,
       agent_config: null,
+      binaries: [],
+      pre_commands: [],
+      working_directory: null,
     });
   });
 
@@ -248,6 +251,30 @@ describe("engine sandbox logs", () => {
     expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining("accepted are integers from 0 to 10000")]);
     expect((await logs("nothing")).stderr).toBe("error: there is no sandbox nothing\n");
   });
+
+  test("misses none that is written while it has lost the connection, also before the first", async () => {
+    for (const tail of ["0", "2"]) {
+      const id = await world.newSandbox();
+      // Events that are no lines have no part in it.
+      await world.append(id, [...lines(1, 3), { type: "stats", atMs: 1, data: {} }]);
+      const wire = new CutWire(server.url);
+      const stdout = new SeenOutput();
+      const following = logs(id, ["--follow", "--tail", tail], await wire.open(), stdout);
+      const past = tail === "0" ? "" : text(2, 3);
+      await expect.poll(() => stdout.text()).toBe(past);
+      await expect.poll(() => wire.said).toContain("retry: ");
+      // The client has it a moment later.
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      wire.breakAll();
+      await world.append(id, lines(4, 200));
+      await expect.poll(() => stdout.text(), { timeout: 10_000 }).toBe(`${past}${text(4, 200)}`);
+      const sql = "UPDATE sandboxes SET deleted_at_ms = 1 WHERE id = ?";
+      await world.catalog.records.transact([{ sql, values: [id] }]);
+      await world.catalog.signals.send("sandbox_events", id);
+      expect((await following).code).toBe(0);
+      wire.close();
+    }
+  }, 30_000);
 
   test("follows them to the end of the sandbox, over connections that break, without loss or repetition", async () => {
     const id = await world.newSandbox();

@@ -35,8 +35,15 @@ export async function* overConnections<T>(
   }
 }
 
-/** Reads an answer of the type `text/event-stream`; a comment is no event. Throws a `CliError` for data that is none. */
-export async function* eventsIn(body: AsyncIterable<Uint8Array>, target: Target): AsyncGenerator<ReceivedEvent> {
+/**
+ * Reads an answer of the type `text/event-stream`; a comment is no event. Throws a `CliError` for data that is none.
+ * `onPosition`: called with an id that comes without an event: where the stream is.
+ */
+export async function* eventsIn(
+  body: AsyncIterable<Uint8Array>,
+  target: Target,
+  onPosition?: (id: string) => void,
+): AsyncGenerator<ReceivedEvent> {
   let event = "";
   let id: string | undefined;
   for await (const line of linesOf(body)) {
@@ -46,11 +53,14 @@ export async function* eventsIn(body: AsyncIterable<Uint8Array>, target: Target)
     else if (field === "data") {
       yield { event, ...(id === undefined ? {} : { id }), data: dataIn(value, target) };
       [event, id] = ["", undefined];
+    } else if (field === "retry" && id !== undefined) {
+      onPosition?.(id);
+      id = undefined;
     }
   }
 }
 
-/** The server writes each event as one line of each field, `data` last. */
+/** The server writes each event as one line of each field, `data` last; what comes first is no event, with `retry` last. */
 function splitField(line: string): [string, string] {
   const colon = line.indexOf(": ");
   return colon < 0 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 2)];

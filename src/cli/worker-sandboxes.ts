@@ -5,6 +5,7 @@ import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { RemotePort } from "../fabric/remote-port.ts";
 import { checkServerUrl } from "../fabric/remote-port-http.ts";
+import { RemoteImagePort } from "../sandbox/images/remote-image-port.ts";
 import { Dialler } from "../sandbox/link/dialler.ts";
 import { NodeUnable, openSandboxNode } from "../sandbox/node/open-node.ts";
 import { RemoteControlPort } from "../sandbox/node/remote-control-port.ts";
@@ -32,6 +33,7 @@ export type DaemonSandboxes = {
 export async function daemonSandboxes(options: DaemonSandboxesOptions, workerId: string): Promise<DaemonSandboxes> {
   const { config, server, port, clock, random, log } = options;
   const control = new RemoteControlPort(workerId, server);
+  const images = new RemoteImagePort(server);
   const urls: { dial?: (gateways: readonly string[]) => void } = {};
   const opened = await openSandboxNode({
     ...options,
@@ -40,6 +42,7 @@ export async function daemonSandboxes(options: DaemonSandboxesOptions, workerId:
     identify: () => Promise.resolve(workerId),
     jobsOf: () => port,
     controlOf: () => control,
+    images,
     onGateways: (gateways) => urls.dial?.(gateways),
   }).catch((error: unknown) => {
     throw error instanceof NodeUnable
@@ -71,6 +74,7 @@ export async function daemonSandboxes(options: DaemonSandboxesOptions, workerId:
       dialler.stop();
       await opened.close();
       await control.close();
+      await images.close();
     },
   };
 }

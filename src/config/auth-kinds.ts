@@ -34,7 +34,8 @@ export function isLoopback(hostname: string): boolean {
   return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\]|::1)$/.test(hostname);
 }
 
-function hideUser(text: string): string {
+/** Takes users and passwords out of text that is, or was meant to be, a URL. */
+export function hideUser(text: string): string {
   return text.replace(/\/\/[^/@]*@/g, `//${HIDDEN}@`);
 }
 

@@ -5,7 +5,16 @@ import { describe, expect, test } from "vitest";
 import { StartupError } from "../core/errors.ts";
 import { describeConfig } from "./describe.ts";
 import { loadConfig, type ConfigSources } from "./load.ts";
-import { bytes, integer, path, SANDBOX_DEFAULTS, SANDBOX_SAMPLES, type Sample } from "./load-samples.test-kit.ts";
+import {
+  bytes,
+  integer,
+  OAUTH_DEFAULTS,
+  OAUTH_SAMPLES,
+  path,
+  SANDBOX_DEFAULTS,
+  SANDBOX_SAMPLES,
+  type Sample,
+} from "./load-samples.test-kit.ts";
 import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
 
 const WORLD = { workingDir: "/somewhere", userHome: "/home/u", cores: 4 };
@@ -186,32 +195,7 @@ const SAMPLES: Record<OptionName, Sample> = {
     bad: ["a,,b", "a b"],
     badToml: ["1", "[1]"],
   },
-  oauthRedirectBase: {
-    one: ["https://engine.example/", "https://engine.example"],
-    two: ["http://[::1]:7777", "http://[::1]:7777"],
-    bad: [
-      "engine.example",
-      "https://engine.example/path",
-      "https://u:hunter2@a.example",
-      "https://a.example?",
-      "ftp://a",
-    ],
-    badToml: ["1"],
-  },
-  oauthUiReturnBase: {
-    one: ["https://ui.example/app/", "https://ui.example/app"],
-    two: ["http://localhost:5173", "http://localhost:5173"],
-    bad: ["ui.example", "https://ui.example#x", "javascript:alert(1)", "http://u:hunter2@h"],
-    badToml: ["1"],
-  },
-  oauthGoogleClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
-  oauthGoogleClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
-  oauthNotionClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
-  oauthNotionClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
-  oauthAtlassianClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
-  oauthAtlassianClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
-  oauthSlackClientId: { one: ["a.b-1", "a.b-1"], two: ["2", "2"], bad: ["a b"], badToml: ["1"] },
-  oauthSlackClientSecret: { one: ["s-1", "s-1"], two: ["x_y", "x_y"], bad: ["a b"], badToml: ["1"] },
+  ...OAUTH_SAMPLES,
   corsAllowedOrigins: {
     one: ["https://a.example", ["https://a.example"], '["https://a.example"]'],
     two: ["http://localhost:3000, *", ["http://localhost:3000", "*"]],
@@ -447,16 +431,7 @@ test("the defaults are those of the specification", () => {
     oidcDatabasesClaim: "engine_databases",
     secretKey: undefined,
     secretKeysFormer: [],
-    oauthRedirectBase: "http://localhost:8080",
-    oauthUiReturnBase: undefined,
-    oauthGoogleClientId: undefined,
-    oauthGoogleClientSecret: undefined,
-    oauthNotionClientId: undefined,
-    oauthNotionClientSecret: undefined,
-    oauthAtlassianClientId: undefined,
-    oauthAtlassianClientSecret: undefined,
-    oauthSlackClientId: undefined,
-    oauthSlackClientSecret: undefined,
+    ...OAUTH_DEFAULTS,
     corsAllowedOrigins: undefined,
     tlsCert: undefined,
     tlsKey: undefined,
@@ -636,6 +611,15 @@ describe("relations", () => {
     expect(error.message).toBe("ENGINE_AUTH_BACKEND (idp, ENGINE_AUTH_BACKEND) needs ENGINE_IDP_URL");
   });
 
+  test("a provider has one app", () => {
+    const providers = '[oauth.providers.google]\nclient_id = "a"\nclient_secret = "b"\n';
+    expect(loadToml(providers).config.oauthProviders).toEqual({ google: { client_id: "a", client_secret: "b" } });
+    const error = failure(() => loadToml(providers, { env: { ENGINE_OAUTH_GOOGLE_CLIENT_ID: "c" } }));
+    expect(error.message).toBe(
+      `ENGINE_OAUTH_GOOGLE_CLIENT_ID and google in oauth.providers in ${FILE} both say which app it is: set one of them`,
+    );
+  });
+
   test("catalog and data are two places", () => {
     expect(failure(() => load({ env: { ENGINE_LOCAL_DB: "/d", ENGINE_LOCAL_DATA: "/d" } })).message).toContain(
       "same path",
@@ -649,6 +633,7 @@ describe("secrets", () => {
       ENGINE_TOKEN: "hunter2",
       ENGINE_AUTH_TOKENS: "hunter2:admin",
       ENGINE_IDP_JWT_SECRET: "hunter2-".repeat(4),
+      ENGINE_OAUTH_PROVIDERS: '{"github": {"client_id": "an-app", "client_secret": "hunter2"}}',
       ENGINE_CATALOG_URL: "postgres://user:hun%2Ft%40er2@db/engine?password=hunter2&x=1",
     };
     const described = describeConfig(load({ env }));
@@ -656,6 +641,7 @@ describe("secrets", () => {
     for (const secret of ["hunter2", "hun%2Ft", "er2"]) expect(printed).not.toContain(secret);
     const valueOf = (name: OptionName) => described.find((row) => row.name === name)?.value;
     expect(valueOf("token")).toBe("********");
+    expect(valueOf("oauthProviders")).toBe('{"github":{"client_id":"an-app","client_secret":"********"}}');
     expect(valueOf("catalogUrl")).toBe("postgres://user:********@db/engine?password=********&x=1");
   });
 

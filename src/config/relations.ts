@@ -2,6 +2,14 @@ import { unknownRoles } from "./kinds.ts";
 import { OBJECT_STORE_OPTIONS, objectStoreOptionSet } from "./object-store.ts";
 import { optionOf, type Config, type OptionName } from "./options.ts";
 
+/** Apps that have options of their own. */
+const DATA_SOURCE_APPS = [
+  { name: "google", id: "oauthGoogleClientId" },
+  { name: "notion", id: "oauthNotionClientId" },
+  { name: "atlassian", id: "oauthAtlassianClientId" },
+  { name: "slack", id: "oauthSlackClientId" },
+] as const;
+
 type Loaded = { config: Config; origins: Readonly<Record<OptionName, string>> };
 
 /** The first relation between options that does not hold, as a sentence; undefined when all hold. */
@@ -19,6 +27,10 @@ export function relationProblem({ config, origins }: Loaded): string | undefined
   }
   if (config.authBackend === "idp" && config.idpUrl === undefined) {
     return `${named("authBackend")} needs ${optionOf("idpUrl").env}`;
+  }
+  for (const { name, id } of DATA_SOURCE_APPS) {
+    if (config[id] === undefined || !Object.hasOwn(config.oauthProviders, name)) continue;
+    return `${origins[id]} and ${name} in ${origins.oauthProviders} both say which app it is: set one of them`;
   }
   if (config.localDb === config.localData) {
     return `${named("localDb")} is a file and ${named("localData")} a folder: they cannot be the same path`;

@@ -26,6 +26,32 @@ function pairsIn(items: readonly unknown[]): Readonly<Record<string, string>> | 
   return pairs.size <= MAX_LABELS ? Object.fromEntries(pairs) : undefined;
 }
 
+const MAX_COMMANDS = 64;
+const COMMAND = /^([a-z][a-z0-9-]{0,62})=(.{1,4096})$/;
+
+/** Commands by name: `name=program argument`, parted by semicolons. */
+export const commandPairs: Kind<Readonly<Record<string, readonly string[]>>> = {
+  accepts: `up to ${MAX_COMMANDS} name=program argument, separated by semicolons, each name once`,
+  label: "list of `name=command`",
+  parse: (text) => commandsIn(text.split(";")),
+  parseNative: (value) => commandsIn(textsIn(value) ?? [""]),
+  format: (value) =>
+    Object.entries(value)
+      .map(([name, argv]) => `${name}=${argv.join(" ")}`)
+      .join(";"),
+};
+
+function commandsIn(items: readonly string[]): Readonly<Record<string, readonly string[]>> | undefined {
+  const commands = new Map<string, readonly string[]>();
+  for (const item of items) {
+    const [, name, line = ""] = COMMAND.exec(item.trim()) ?? [];
+    const argv = line.split(" ").filter((word) => word !== "");
+    if (name === undefined || argv.length === 0 || commands.has(name)) return undefined;
+    commands.set(name, argv);
+  }
+  return commands.size <= MAX_COMMANDS ? Object.fromEntries(commands) : undefined;
+}
+
 /** Addresses, and ranges of them: `10.0.0.0/8`. */
 export const addressRanges: Kind<readonly string[]> = {
   accepts: "addresses and ranges like 10.0.0.0/8, separated by commas",
@@ -50,3 +76,19 @@ export const proxyUrl: Kind<string> = {
   },
   format: String,
 };
+
+const HOST_RULE = /^(?:\*\.)?(?=[^.])[a-z0-9_.-]{1,253}$/i;
+
+/** Names of hosts, and `*.` before one for those below it. */
+export const hostRules: Kind<readonly string[]> = {
+  accepts: "names of hosts, and *.example.com, separated by commas; nothing for none",
+  label: "list of hosts",
+  parse: (text) => rulesIn(text.trim() === "" ? [] : text.split(",").map((item) => item.trim())),
+  parseNative: (value) => (Array.isArray(value) && value.length === 0 ? [] : rulesIn(textsIn(value) ?? [""])),
+  format: (value) => value.join(","),
+};
+
+function rulesIn(items: readonly string[]): readonly string[] | undefined {
+  const rules = items.map((item) => item.toLowerCase());
+  return rules.every((rule) => HOST_RULE.test(rule)) ? [...new Set(rules)] : undefined;
+}

@@ -1,6 +1,7 @@
 import { join } from "node:path";
+import { IMAGE_OPTIONS } from "./image-options.ts";
 import * as kinds from "./kinds.ts";
-import { addressRanges, labelPairs, proxyUrl } from "./sandbox-kinds.ts";
+import { addressRanges, commandPairs, hostRules, labelPairs, proxyUrl } from "./sandbox-kinds.ts";
 import { derived, option, optional } from "./option.ts";
 
 const MIB = 2 ** 20;
@@ -8,15 +9,17 @@ const TIB = 2 ** 40;
 
 /** Rows of the table of options: sandboxes, and the nodes that run them. */
 export const SANDBOX_OPTIONS = {
+  ...IMAGE_OPTIONS,
   sandboxRuntime: option({
     env: "ENGINE_SANDBOX_RUNTIME",
     toml: "sandbox.runtime",
-    kind: kinds.oneOf(["auto", "bubblewrap", "runc", "off"]),
+    kind: kinds.oneOf(["auto", "bubblewrap", "runc", "runsc", "off"]),
     default: "auto",
     side: "SC",
     doc:
       "What makes the machines of sandboxes. `auto` takes what is installed, bubblewrap before runc; where there is " +
-      "neither, or this is not Linux, or not root, the node runs no sandboxes. `off`: no sandboxes in any case.",
+      "neither, or this is not Linux, or not root, the node runs no sandboxes. `runsc` (gVisor) gives each a kernel of " +
+      "its own. `off`: no sandboxes in any case.",
   }),
   sandboxHome: derived({
     env: "ENGINE_SANDBOX_HOME",
@@ -77,6 +80,16 @@ export const SANDBOX_OPTIONS = {
     whenUnset: "9/10 of what is free, or sandboxes take, where ENGINE_SANDBOX_HOME is",
     side: "SC",
     doc: "Disk that a node promises to sandboxes.",
+  }),
+  sandboxVolumeRetentionDays: optional({
+    env: "ENGINE_SANDBOX_VOLUME_RETENTION_DAYS",
+    toml: "sandbox.volume_retention_days",
+    kind: kinds.integer({ min: 1, max: 36_500 }),
+    whenUnset: "volumes are kept for ever",
+    side: "SC",
+    doc:
+      "Days that a node keeps a volume which no sandbox names any more, from its last use on. Sandboxes that are stopped " +
+      "name their volumes.",
   }),
   sandboxWarmPool: option({
     env: "ENGINE_SANDBOX_WARM_POOL",
@@ -151,6 +164,14 @@ export const SANDBOX_OPTIONS = {
     side: "S",
     doc: "Sandboxes that one caller has at once, stopped and failed ones among them. More are refused with `rate_limited`.",
   }),
+  sandboxMaxWorkspaces: option({
+    env: "ENGINE_SANDBOX_MAX_WORKSPACES",
+    toml: "sandbox.max_workspaces",
+    kind: kinds.integer({ min: 1, max: 100_000 }),
+    default: 1_000,
+    side: "S",
+    doc: "Workspaces that one caller has at once. More are refused with `rate_limited`.",
+  }),
   sandboxCreatesPerMinute: option({
     env: "ENGINE_SANDBOX_CREATES_PER_MINUTE",
     toml: "sandbox.creates_per_minute",
@@ -211,6 +232,42 @@ export const SANDBOX_OPTIONS = {
       "Addresses that sandboxes may reach by an allowed host beyond the public ones: a package mirror in the own network, " +
       "say.",
   }),
+  sandboxRepositoryHosts: option({
+    env: "ENGINE_SANDBOX_REPOSITORY_HOSTS",
+    toml: "sandbox.repository_hosts",
+    kind: hostRules,
+    default: ["github.com", "gitlab.com", "bitbucket.org", "codeberg.org"],
+    side: "SC",
+    doc:
+      "Hosts that repositories of sandboxes may be cloned from, beside those that a sandbox is allowed anyway. A sandbox " +
+      "reaches them for that step alone.",
+  }),
+  sandboxPlainHttpRepositories: option({
+    env: "ENGINE_SANDBOX_PLAIN_HTTP_REPOSITORIES",
+    toml: "sandbox.plain_http_repositories",
+    kind: kinds.bool,
+    default: false,
+    side: "SC",
+    doc: "Lets repositories be cloned over HTTP without TLS: whoever is on the way may change them.",
+  }),
+  sandboxRegistryHosts: option({
+    env: "ENGINE_SANDBOX_REGISTRY_HOSTS",
+    toml: "sandbox.registry_hosts",
+    kind: hostRules,
+    default: [
+      "deb.debian.org",
+      "security.debian.org",
+      "pypi.org",
+      "files.pythonhosted.org",
+      "registry.npmjs.org",
+      "index.crates.io",
+      "static.crates.io",
+    ],
+    side: "SC",
+    doc:
+      "Hosts that packages of sandboxes (`binaries`) are installed from. A sandbox reaches them while that is done, beside " +
+      "those that it is allowed anyway. Image builds reach these alone.",
+  }),
   sandboxUpstreamProxy: optional({
     env: "ENGINE_SANDBOX_UPSTREAM_PROXY",
     toml: "sandbox.upstream_proxy",
@@ -231,6 +288,16 @@ export const SANDBOX_OPTIONS = {
     doc:
       "Has a node make the image `debian` with debootstrap, in the background, when it starts and does not have it: a " +
       "Debian of its own, from Debian's servers, in which packages can be installed.",
+  }),
+  sandboxAgentCommands: option({
+    env: "ENGINE_SANDBOX_AGENT_COMMANDS",
+    toml: "sandbox.agent_commands",
+    kind: commandPairs,
+    default: {},
+    side: "SC",
+    doc:
+      "Commands that start the agents of sandboxes, in place of those that are built in: any program that speaks the Agent " +
+      "Client Protocol over its standard input and output. Words are parted by spaces.",
   }),
   sandboxCaFile: optional({
     env: "ENGINE_SANDBOX_CA_FILE",

@@ -11,6 +11,7 @@ const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
   { title: "Background duties", prefixes: ["duty"] },
   { title: "Compaction, retention, deletion", prefixes: ["compaction", "retention", "deletion", "deleted", "orphans"] },
   { title: "Jobs", prefixes: ["jobs", "job"] },
+  { title: "Sandboxes", prefixes: ["sandbox", "sandboxes"] },
   { title: "Edge", prefixes: ["edge"] },
 ];
 

@@ -10,6 +10,7 @@ import {
   writePathMetrics,
 } from "./node-metrics.ts";
 import { queryMetrics } from "./query-metrics.ts";
+import { sandboxMetrics } from "./sandbox-metrics.ts";
 import { WatchedGauge } from "./watched-gauge.ts";
 
 /** The metrics of one process, made once by the role and passed down. Names and labels are part of the contract. */
@@ -126,6 +127,7 @@ export function createMetrics(options: { process: boolean } = { process: false }
     ...queryMetrics(registers),
     ...backgroundMetrics(registers),
     ...fabricMetrics(registers),
+    ...sandboxMetrics(registers),
     ...objectStoreEffortMetrics(registers),
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   };

@@ -1,7 +1,9 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { EngineError } from "../core/errors.ts";
+import { agentConfigField, fromAgentConfig, toAgentConfig } from "./agent/config.ts";
 import { canonicalRule } from "./egress/host-names.ts";
+import { fromSetup, isNetworkOn, setupFields, text, toSetup } from "./pipeline/fields.ts";
 import { PROXY_PORT } from "./runtime/runtime.ts";
 import { DEFAULT_DISK_MB, PERSISTENCE, type SandboxSpec } from "./spec.ts";
 
@@ -25,26 +27,22 @@ const MAX = { labels: 64, envVars: 256, hosts: 256, dnsServers: 4, volumes: 8, p
 const NO_MOUNTS = /^\/(?:proc|sys|dev|run|tmp|etc|usr|bin|sbin|lib|lib64)(?:\/|$)/;
 
 const name = z.string().regex(NAME, NAME_RULE);
-const text = (maxChars: number) =>
-  z
-    .string()
-    .max(maxChars)
-    .refine((value) => value.isWellFormed() && !value.includes("\0"), "accepted is text without NUL characters");
 
 /** Whether labels may be so: also where they are searched for. */
 export function isLabel([label, value]: readonly [string, string]): boolean {
   return LABEL_NAME.test(label) && value.length <= LABEL_CHARS && value.isWellFormed() && !/[\p{Cc},]/u.test(value);
 }
 
-const labels = z
+export const labelRecord = z
   .record(z.string(), z.string())
-  .default({})
   .refine((all) => Object.keys(all).length <= MAX.labels, `accepted are at most ${MAX.labels} labels`)
   .refine(
     (all) => Object.entries(all).every(isLabel),
     "accepted are names of up to 63 letters, digits, `_`, `.`, `/` and `-`, and values of up to 255 characters without " +
       "commas and control characters",
-  )
+  );
+const labels = labelRecord
+  .default({})
   .describe("For finding sandboxes. One called `node/NAME` also has it placed on a node with that value of NAME.");
 
 const resourceLimits = z
@@ -68,7 +66,12 @@ const resourceLimits = z
 
 const network = z
   .strictObject({
-    enabled: z.boolean().default(false).describe("Whether there is a proxy to the outside; there is no other way."),
+    enabled: z
+      .boolean()
+      .optional()
+      .describe(
+        "Whether there is a proxy to the outside; there is no other way. By default where something is cloned or installed.",
+      ),
     allowed_hosts: z
       .array(z.string().transform(toRule))
       .max(MAX.hosts)
@@ -150,7 +153,7 @@ const nothing = z
   .transform(() => undefined)
   .describe("Accepted is an empty array.");
 
-const fields = z.strictObject({
+export const createFields = z.strictObject({
   agent_provider: z.string().describe(`One of ${AGENT_PROVIDERS.join(", ")}.`),
   name: name.nullish().describe("No other sandbox of the tenant has it."),
   image: text(LABEL_CHARS).min(1).nullish().describe("By name; the node's own by default."),
@@ -163,7 +166,7 @@ const fields = z.strictObject({
   env_vars: envVars,
   volumes,
   ports,
-  git_repos: nothing,
+  ...setupFields,
   credentials: nothing,
   provisioning_scripts: provisioningScripts,
   labels,
@@ -173,15 +176,11 @@ const fields = z.strictObject({
     .max(366 * DAY_SECS)
     .nullish()
     .describe("Stopped after that, from each start on."),
-  agent_config: z
-    .null("this service does not do that")
-    .optional()
-    .transform(() => undefined)
-    .describe("Accepted is null."),
+  agent_config: agentConfigField,
 });
 
 /** Checks all but the agent provider: see `checkProvider`. */
-export const createRequest = fields.transform(toSpec);
+export const createRequest = createFields.transform(toSpec);
 
 /** Throws `agent_provider_not_found`. */
 export function checkProvider({ agentProvider }: Pick<SandboxSpec, "agentProvider">): void {
@@ -192,7 +191,7 @@ export function checkProvider({ agentProvider }: Pick<SandboxSpec, "agentProvide
   );
 }
 
-function toSpec(body: z.output<typeof fields>): SandboxSpec {
+function toSpec(body: z.output<typeof createFields>, context: z.RefinementCtx): SandboxSpec {
   const {
     cpu_cores: cpuCores,
     memory_mb: memoryMb,
@@ -205,8 +204,9 @@ function toSpec(body: z.output<typeof fields>): SandboxSpec {
     image: body.image ?? undefined,
     limits: { cpuCores, memoryMb, diskMb, maxProcesses },
     persistence: body.persistence,
+    ...toSetup(body, context),
     network: {
-      enabled: body.network.enabled,
+      enabled: isNetworkOn(body.network, body, context),
       allowedHosts: [...new Set(body.network.allowed_hosts)],
       dnsServers: [...new Set(body.network.dns_servers)],
     },
@@ -221,6 +221,7 @@ function toSpec(body: z.output<typeof fields>): SandboxSpec {
     provisioningScripts: body.provisioning_scripts.map(toScript),
     labels: body.labels,
     timeoutSecs: body.timeout_secs ?? undefined,
+    agentConfig: toAgentConfig(body.agent_config, body.agent_provider, context),
   };
 }
 
@@ -256,7 +257,7 @@ export function toRequest(spec: SandboxSpec): Record<string, unknown> {
       size_mb: volume.sizeMb,
     })),
     ports: spec.ports.map((port) => ({ port: port.port, name: port.name ?? null })),
-    git_repos: [],
+    ...fromSetup(spec),
     credentials: [],
     provisioning_scripts: spec.provisioningScripts.map(({ timeoutSecs, ...rest }) => ({
       ...rest,
@@ -264,7 +265,7 @@ export function toRequest(spec: SandboxSpec): Record<string, unknown> {
     })),
     labels: spec.labels,
     timeout_secs: spec.timeoutSecs ?? null,
-    agent_config: null,
+    agent_config: fromAgentConfig(spec.agentConfig),
   };
 }
 

@@ -1,9 +1,13 @@
+import type { BuiltImage } from "./images/image.ts";
+
 /** What a sandbox is made by: a create request of which every field has its value. */
 export type SandboxSpec = {
   agentProvider: string;
   name: string | undefined;
   /** Undefined: the node's default image. */
   image: string | undefined;
+  /** What that is where it was built, or what the operator gives the agent provider. */
+  builtImage?: BuiltImage | undefined;
   limits: ResourceLimits;
   persistence: Persistence;
   network: NetworkSpec;
@@ -14,6 +18,42 @@ export type SandboxSpec = {
   labels: Readonly<Record<string, string>>;
   /** How long it may be up, from each start on; undefined: for ever. */
   timeoutSecs: number | undefined;
+  /** Undefined: the agent's own defaults. */
+  agentConfig?: AgentConfig | undefined;
+  /** Absolute: where what is set up, and the agent, begin. Undefined: the agent's home. */
+  workingDirectory?: string | undefined;
+  gitRepos?: readonly GitRepo[];
+  binaries?: readonly Binary[];
+  preCommands?: readonly PreCommand[];
+};
+
+/** A repository that is cloned when the sandbox is made, to an absolute path. No pin: the server's default branch. */
+export type GitRepo = {
+  url: string;
+  pin: { kind: "branch" | "tag" | "commit"; name: string } | undefined;
+  path: string;
+  /** Commits of history; undefined: all. */
+  depth: number | undefined;
+};
+
+/** A package that is installed when the sandbox is made; no version: the newest. */
+export type Binary = { manager: "apt" | "cargo" | "npm" | "pip"; name: string; version: string | undefined };
+
+/** A program that the agent's user runs before the sandbox runs. */
+export type PreCommand = { name: string; command: string; args: readonly string[]; timeoutSecs: number };
+
+/** How the agent of a sandbox is to be. */
+export type AgentConfig = {
+  /** As in the request; the sandbox's own where it says none. */
+  provider: string;
+  /** Undefined: the agent's default. */
+  model: string | undefined;
+  systemPrompt: string | undefined;
+  maxTokens: number | undefined;
+  toolsEnabled: boolean;
+  /** Names, and patterns with `*`; none: all that are not denied. */
+  allowedTools: readonly string[];
+  deniedTools: readonly string[];
 };
 
 /** CPUs may be a fraction; MB are MiB. `maxProcesses` counts threads too, as the kernel does. */

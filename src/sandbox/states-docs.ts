@@ -1,19 +1,30 @@
-import { SANDBOX_ACTIONS, SANDBOX_TRANSITIONS, type SandboxState } from "./states.ts";
+import { SESSION_TRANSITIONS } from "./sessions/session-states.ts";
+import { SANDBOX_ACTIONS, SANDBOX_TRANSITIONS } from "./states.ts";
 
-const BEGIN = "<!-- Printed from `src/sandbox/states.ts` by `npm run docs`. -->";
+const OF_SANDBOXES = "<!-- Printed from `src/sandbox/states.ts` by `npm run docs`. -->";
+const OF_SESSIONS = "<!-- Printed from `src/sandbox/sessions/session-states.ts` by `npm run docs`. -->";
 const END = "<!-- The end of what is printed. -->";
 
 /** The text of `docs/sandboxes.md` with the tables of states as they are. Throws where it has no place for them. */
 export function withSandboxStates(text: string): string {
-  const [before, rest, ...more] = text.split(BEGIN);
-  const [, after, ...others] = rest?.split(END) ?? [];
-  if (before === undefined || after === undefined || more.length > 0 || others.length > 0) {
-    throw new Error(`the text has no place for the states: ${BEGIN} … ${END}`);
-  }
-  return `${before}${BEGIN}\n\n${renderTables()}\n\n${END}${after}`;
+  return withPrinted(withPrinted(text, OF_SANDBOXES, sandboxTables()), OF_SESSIONS, sessionTable());
 }
 
-function renderTables(): string {
+function withPrinted(text: string, begin: string, printed: string): string {
+  const [before, rest, ...more] = text.split(begin);
+  const end = rest?.indexOf(END) ?? -1;
+  if (before === undefined || rest === undefined || end < 0 || more.length > 0) {
+    throw new Error(`the text has no place for the states: ${begin} … ${END}`);
+  }
+  return `${before}${begin}\n\n${printed}\n\n${rest.slice(end)}`;
+}
+
+function sessionTable(): string {
+  const rows = SESSION_TRANSITIONS.map(({ from, to, when }) => [states(from), `\`${to}\``, when]);
+  return table(["from", "to", "when"], rows);
+}
+
+function sandboxTables(): string {
   const actions = Object.entries(SANDBOX_ACTIONS).map(([action, { from, to, rests }]) => [
     `\`${action}\``,
     action === "delete" ? "every state" : states(from),
@@ -27,7 +38,7 @@ function renderTables(): string {
   ].join("\n\n");
 }
 
-function states(all: readonly SandboxState[]): string {
+function states(all: readonly string[]): string {
   return all.map((state) => `\`${state}\``).join(", ");
 }
 

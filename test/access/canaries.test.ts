@@ -41,6 +41,9 @@ const ENV = {
   ENGINE_SECRET_KEY: SECRET_KEY,
   ENGINE_OAUTH_GOOGLE_CLIENT_ID: "an-app",
   ENGINE_OAUTH_GOOGLE_CLIENT_SECRET: plant("client secret of the operator"),
+  ENGINE_OAUTH_PROVIDERS: JSON.stringify({
+    github: { client_id: "an-app", client_secret: plant("client secret of a provider's table") },
+  }),
   // Of a client on the same machine: the server neither needs it nor passes it on.
   ENGINE_WORKER_TOKEN: plant("worker token of a daemon"),
   ENGINE_SANDBOX_UPSTREAM_PROXY: `http://ann:${plant("password of the proxy of sandboxes")}@127.0.0.1:9`,
@@ -130,6 +133,8 @@ async function useRightly(): Promise<void> {
   const state = encodeURIComponent(String(flow.json["state"]));
   // The page asks whoever came without the mark of the browser, and brings the code back: this answer is not searched.
   await fetch(`${engine.url}/v1/oauth/google/callback?code=${plant("code")}&state=${state}`);
+  expect((await call("GET", "/api/v1/oauth/github/authorize")).status).toBe(302);
+  await call("GET", "/api/v1/oauth/github/callback?code=a&state=b");
   await call("POST", "/v1/ingest", { headers: { "X-Table": "t" }, body: '{"body":"x"}' });
   await call("POST", "/v1/query", { headers: { "Content-Type": "application/sql" }, body: "SELECT * FROM t" });
 }

@@ -123,6 +123,31 @@ function ofSandbox(status: number, method: string, rest = "", body?: unknown): S
   };
 }
 
+/** What is asked of a session of such a sandbox. */
+function ofSession(status: number, method: string, rest = "", body?: unknown): Sample {
+  return {
+    request: async (world) => {
+      const id = await newId(world, `${await newSandbox(world)}/sessions`, {});
+      return jsonRequest(method, `/api/v1/sessions/${id}${rest}`, body);
+    },
+    answer: (caller) => (isFullAdmin(caller) ? status : 404),
+  };
+}
+
+const WORKSPACES = "/api/v1/workspaces";
+const WORKSPACE = { name: "it", spec: { agent: { provider: "codex" } } };
+
+/** What is asked of a workspace of the admin: others are told that there is none. */
+function ofWorkspace(status: number, method: string, rest = "", body?: unknown): Sample {
+  return {
+    request: async (world) => {
+      const id = await newId(world, WORKSPACES, WORKSPACE);
+      return jsonRequest(method, `${WORKSPACES}/${id}${rest}`, body);
+    },
+    answer: (caller) => (isFullAdmin(caller) ? status : 404),
+  };
+}
+
 /** A node that has room for nothing. */
 const FULL_NODE = {
   name: "node",
@@ -286,6 +311,39 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     // It is of the one who started it.
     answer: () => 404,
   },
+  "GET /api/v1/oauth/{provider}/authorize": {
+    request: get("/api/v1/oauth/an-issuer/authorize"),
+    answer: () => 302,
+  },
+  "GET /api/v1/oauth/{provider}/callback": {
+    request: get("/api/v1/oauth/an-issuer/callback"),
+    answer: () => 400,
+  },
+  "POST /api/v1/oauth/{provider}/callback": {
+    request: () => ({
+      method: "POST",
+      path: "/api/v1/oauth/an-issuer/callback",
+      body: "decision=connect",
+      headers: { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" },
+    }),
+    answer: () => 400,
+  },
+  // The operator has not said where such a flow would begin.
+  "GET /api/v1/oauth/{provider}/device-code": {
+    request: get("/api/v1/oauth/an-issuer/device-code"),
+    answer: () => 501,
+  },
+  "POST /api/v1/oauth/{provider}/device-poll": {
+    request: () => jsonRequest("POST", "/api/v1/oauth/an-issuer/device-poll", { device_code: "of nobody" }),
+    answer: () => 404,
+  },
+  "POST /api/v1/oauth/{provider}/refresh": {
+    request: async (world) => {
+      const credential_id = await newId(world, "/v1/credentials", CREDENTIAL);
+      return jsonRequest("POST", "/api/v1/oauth/an-issuer/refresh", { credential_id });
+    },
+    answer: () => 404,
+  },
 
   "POST /v1/workers/register": {
     request: () => jsonRequest("POST", "/v1/workers/register", { host: "box" }),
@@ -412,8 +470,26 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /api/v1/sandboxes/{id}/exec/stream": ofSandbox(409, "POST", "/exec/stream", { command: "true" }),
   "GET /api/v1/sandboxes/{id}/exec/{exec_id}/stream": ofSandbox(409, "GET", `/exec/${EXEC_ID}/stream`),
   "DELETE /api/v1/sandboxes/{id}/exec/{exec_id}": ofSandbox(409, "DELETE", `/exec/${EXEC_ID}`),
+  "GET /v1/sandbox-nodes/layers/{build_id}/{fence}/{part}": {
+    request: get("/v1/sandbox-nodes/layers/01890a5d-ac96-774b-bcce-b302099a8057/1/0"),
+    answer: () => 404,
+  },
+  "POST /v1/sandbox-nodes/jobs/{job_id}/layer/{part}": {
+    ...ofNoSandbox("POST", "layer/0", { bytes: "AA==" }),
+    answer: () => 409,
+  },
   // Whoever does not ask for a WebSocket is told so.
   "GET /api/v1/sandboxes/{id}/shell": { request: get(`${SANDBOXES}/x/shell`), answer: () => 426 },
+  "POST /api/v1/sandboxes/{id}/sessions": ofSandbox(201, "POST", "/sessions", {}),
+  "GET /api/v1/sandboxes/{id}/sessions": ofSandbox(200, "GET", "/sessions"),
+  "GET /api/v1/sessions/{sid}": ofSession(200, "GET"),
+  "POST /api/v1/sessions/{sid}/messages": ofSession(409, "POST", "/messages", {
+    role: "user",
+    content: [{ type: "text", text: "x" }],
+  }),
+  "POST /api/v1/sessions/{sid}/interrupt": ofSession(409, "POST", "/interrupt"),
+  // That of one that is there does not end.
+  "GET /api/v1/sessions/{sid}/stream": { request: get("/api/v1/sessions/x/stream"), answer: () => 404 },
   "GET /api/v1/sandboxes/{id}/files": ofSandbox(409, "GET", "/files"),
   "GET /api/v1/sandboxes/{id}/files/{*path}": ofSandbox(409, "GET", "/files/a"),
   "PUT /api/v1/sandboxes/{id}/files/{*path}": {
@@ -422,6 +498,34 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   },
   "DELETE /api/v1/sandboxes/{id}/files/{*path}": ofSandbox(409, "DELETE", "/files/a"),
   ...Object.fromEntries(PORT_SAMPLES),
+  "POST /api/v1/workspaces": { request: () => jsonRequest("POST", WORKSPACES, WORKSPACE), answer: () => 201 },
+  "GET /api/v1/workspaces": { request: get(WORKSPACES), answer: ok },
+  "GET /api/v1/workspaces/{id}": ofWorkspace(200, "GET"),
+  "PUT /api/v1/workspaces/{id}": ofWorkspace(200, "PUT", "", { name: "other" }),
+  "DELETE /api/v1/workspaces/{id}": ofWorkspace(204, "DELETE"),
+  "POST /api/v1/workspaces/{id}/launch": ofWorkspace(202, "POST", "/launch"),
+  "GET /api/v1/workspaces/{id}/sandboxes": ofWorkspace(200, "GET", "/sandboxes"),
+  "GET /api/v1/workspaces/{id}/export": ofWorkspace(200, "GET", "/export"),
+  "POST /api/v1/workspaces/import": {
+    request: () => ({
+      method: "POST",
+      path: `${WORKSPACES}/import`,
+      body: '[workspace]\nname = "it"\n[workspace.agent]\nprovider = "codex"\n',
+      headers: { "content-type": "text/plain" },
+    }),
+    answer: () => 201,
+  },
+  // No node has what it would be built on.
+  "POST /api/v1/images/build": {
+    request: () => jsonRequest("POST", "/api/v1/images/build", { provider: "codex" }),
+    answer: () => 400,
+  },
+  "GET /api/v1/images": { request: get("/api/v1/images"), answer: ok },
+  "GET /api/v1/images/builds/{build_id}": { request: get("/api/v1/images/builds/none"), answer: () => 404 },
+  "DELETE /api/v1/images/{image_id}": {
+    request: () => ({ method: "DELETE", path: "/api/v1/images/none" }),
+    answer: () => 404,
+  },
   "POST /v1/sandbox-nodes/report": {
     request: () => jsonRequest("POST", "/v1/sandbox-nodes/report", FULL_NODE),
     answer: ok,

@@ -48,6 +48,14 @@ export type TestRequest = {
 
 export type Reply = { status: number; headers: Record<string, string>; text: string; json: Record<string, unknown> };
 
+/** A provider of accounts, which nothing is asked of. */
+const AN_ISSUER = {
+  client_id: "an-app",
+  client_secret: "a-secret",
+  authorize_url: "http://127.0.0.1:9/authorize",
+  token_url: "http://127.0.0.1:9/token",
+};
+
 export const ROOT = { username: "root", password: "correct horse battery" };
 const CALLER_PASSWORD = "a password of the test";
 const ROLES = ["read", "write", "admin"] as const;
@@ -61,6 +69,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
     ENGINE_ADMIN_USER: ROOT.username,
     ENGINE_ADMIN_PASSWORD: ROOT.password,
     ENGINE_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+    ENGINE_OAUTH_PROVIDERS: JSON.stringify({ "an-issuer": AN_ISSUER }),
     // Sandboxes wait for a node here.
     ENGINE_SANDBOX_RUNTIME: "off",
     ...env,

@@ -3,7 +3,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
-import { describeAsRoot, loopFiles } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
+import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
 
@@ -84,6 +85,33 @@ describeAsRoot("sandboxes of a node of its own", () => {
     expect((await client.call("GET", `/${id}/files/home/agent/f`)).text).toBe("x".repeat(1_000_000));
     expect((await client.call("POST", `/${id}/pause`)).json).toMatchObject({ state: "paused" });
     expect((await client.call("POST", `/${id}/resume`)).json).toMatchObject({ state: "running" });
+    await client.call("DELETE", `/${id}`);
+  });
+
+  it("builds images, and has sandboxes of them", { timeout: TIMEOUT_MS }, async () => {
+    const images = async (path: string, init?: RequestInit): Promise<unknown> =>
+      (await fetch(`${engine.url}/api/v1/images${path}`, init)).json();
+    // More than a part of the archive.
+    const run = "head -c 6000000 /dev/urandom > /opt/noise; echo made > /opt/made";
+    const asked = await images("/build", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        provider: "codex",
+        template_source: `base = "host"\n[[commands]]\nrun = "${run}"\n`,
+      }),
+    });
+    let build: unknown;
+    do {
+      await pause(100);
+      build = await images(`/builds/${String(fieldOf(asked, "build_id"))}`);
+    } while (["queued", "building"].includes(String(fieldOf(build, "status"))));
+    expect(build).toMatchObject({ status: "succeeded", error: null });
+    const id = await client.create({ image: String(fieldOf(build, "image_id")) });
+    expect(await client.exec(id, "cat /opt/made; stat -c %s /opt/noise")).toEqual({
+      stdout: "made\n6000000\n",
+      exitCode: 0,
+    });
     await client.call("DELETE", `/${id}`);
   });
 

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
-import { describeAsRoot, loopFiles } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
+import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { eventsIn, fieldOf, outcomeOf, SandboxClient } from "./sandboxes.test-kit.ts";
 

@@ -22,7 +22,7 @@ export async function forwardUpgrade(
     { upstream, metrics },
     {
       path: target,
-      headers: recordOf(requestHeaders(request, requestId, edgeId)),
+      headers: webSocketHeaders(requestHeaders(request, requestId, edgeId)),
       protocols: request.webSocket?.protocols ?? [],
       limits: LIMITS,
       signal: request.signal,
@@ -46,8 +46,8 @@ export async function forwardUpgrade(
   });
 }
 
-/** Without those of the WebSocket, which each side of an intermediary makes. */
-function recordOf(pairs: readonly string[]): Record<string, string> {
+/** Of name, value, name, value…: without those of the WebSocket, which each side of an intermediary makes. */
+export function webSocketHeaders(pairs: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = {};
   for (let i = 0; i + 1 < pairs.length; i += 2) {
     const name = pairs[i] ?? "";

@@ -5,7 +5,7 @@ import type { Route, RouteRow } from "../route.ts";
 export type ForwardCall = (call: {
   request: HttpRequest;
   requestId: string;
-  /** Whether the row's answer is a WebSocket. */
+  /** Whether the row's answer is a WebSocket, or may be one. */
   isWebSocket: boolean;
 }) => Promise<HttpResponse>;
 
@@ -22,6 +22,6 @@ export function forwardedRoute(row: RouteRow, forward: ForwardCall): Route {
     ...(headers === undefined ? {} : { headers }),
     ...(json === undefined ? {} : { json }),
     passThrough: true,
-    handle: ({ request, requestId }) => forward({ request, requestId, isWebSocket: row.webSocket === true }),
+    handle: ({ request, requestId }) => forward({ request, requestId, isWebSocket: row.webSocket !== undefined }),
   };
 }

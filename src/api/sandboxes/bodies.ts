@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { toRequest } from "../../sandbox/create-request.ts";
 import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
+import type { OpenedEnv } from "../../sandbox/scheduler/sealed-env.ts";
 import { PERSISTENCE } from "../../sandbox/spec.ts";
 import { SANDBOX_STATES, type SandboxState } from "../../sandbox/states.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
@@ -63,11 +64,12 @@ export function itemOf({ id, state, spec, createdAtMs, updatedAtMs }: Sandbox): 
   };
 }
 
-export function infoOf(sandbox: Sandbox): z.output<typeof sandboxInfo> {
+/** Variables that cannot be opened are null. */
+export function infoOf(sandbox: Sandbox, env: OpenedEnv): z.output<typeof sandboxInfo> {
   const { id, spec, reason = null, expiresAtMs } = sandbox;
   return {
     ...itemOf(sandbox),
-    spec: toRequest(spec),
+    spec: { ...toRequest(spec), env_vars: "closed" in env ? null : env.envVars },
     resource_stats: recordedStats(sandbox),
     endpoint_url: spec.ports.length === 0 ? null : `/api/v1/sandboxes/${id}/ports/`,
     reason,

@@ -2,19 +2,27 @@ import type { AuditLog } from "../../auth/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SandboxEvents } from "../../sandbox/events/log.ts";
+import type { ImagePort } from "../../sandbox/images/image-port.ts";
+import type { MachineImages } from "../../sandbox/images/machine-images.ts";
 import type { NodeCaller } from "../../sandbox/link/calls.ts";
 import type { NodeDirectory } from "../../sandbox/link/node-directory.ts";
 import type { Sandboxes } from "../../sandbox/scheduler/sandboxes.ts";
+import type { Workspaces } from "../../sandbox/workspaces/workspaces.ts";
 
 /** What the routes of sandboxes work with. */
 export type SandboxDeps = {
   /** The records. `sandboxes.get(id, caller)` is how a route finds the one that it is about. */
   sandboxes: Sandboxes;
+  workspaces: Workspaces;
   /** See `callNode`: how a route reaches what is in a sandbox. */
   nodes: NodeCaller;
   link: LinkDeps;
   /** Their logs, for those who follow them. */
   events: SandboxEvents;
+  /** Images of tenants, and their builds. */
+  images: MachineImages;
+  /** What images consist of, for nodes. */
+  layers: ImagePort;
   audit: AuditLog;
   clock: Clock;
   newId: IdSource;

@@ -278,6 +278,16 @@ describe("the output of a command", () => {
       { sql: "UPDATE sandboxes SET state = 'stopped' WHERE id = ?", values: [id] },
     ]);
     expect(endOf(await lost.all())).toMatchObject({ event_type: "error", data: { code: "gone" } });
+    // Whoever comes again is told so at once, though the node is not there to say it.
+    const nobody = "0198a000-0000-7000-8000-000000000001";
+    for (const [method, path] of [
+      ["GET", `${nobody}/stream`],
+      ["DELETE", nobody],
+    ] as const) {
+      const url = `${server.url}/api/v1/sandboxes/${id}/exec/${path}`;
+      const answer = fetch(url, { method, headers: { Authorization: "Bearer t" } });
+      expect(await refusal(answer)).toBe("409 sandbox_invalid_state");
+    }
     await world.catalog.records.transact([
       { sql: "UPDATE sandboxes SET state = 'running' WHERE id = ?", values: [id] },
     ]);

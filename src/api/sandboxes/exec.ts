@@ -143,6 +143,7 @@ export function resumeExecRoute(deps: SandboxDeps): Route {
       const sandbox = await deps.sandboxes.get(id, caller);
       const { isOver, ...from } = headers["last-event-id"] ?? { stdout: 0, stderr: 0, isOver: false };
       if (isOver) return { status: 204, headers: {} };
+      checkHasCommands(sandbox);
       return await new ExecStream(deps, { caller, sandbox, execId }).resume(from);
     },
   });
@@ -153,11 +154,18 @@ export function killExecRoute(deps: SandboxDeps): Route {
     ...killExecRow,
     handle: async ({ caller, params: { id, exec_id: execId }, query: { signal = "SIGKILL" }, request }) => {
       const sandbox = await deps.sandboxes.get(id, caller);
+      checkHasCommands(sandbox);
       const params = { exec_id: execId, signal };
       await callNode(deps, sandbox, { method: "exec.kill", params, signal: request.signal });
       return { status: 204, headers: {} };
     },
   });
+}
+
+/** In these all have ended. Its node may be away for good, and is not asked: it would seem to be about the moment. */
+function checkHasCommands({ state }: Sandbox): void {
+  if (state !== "stopped" && state !== "failed") return;
+  throw new EngineError("sandbox_invalid_state", `the sandbox is ${state}: its commands have ended`);
 }
 
 /** What is run, without what may be secrets: values of variables, and the input. */

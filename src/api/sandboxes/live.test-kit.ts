@@ -10,7 +10,7 @@ import { systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
-import { createMetrics } from "../../core/metrics.ts";
+import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { SandboxEvents } from "../../sandbox/events/log.ts";
 import { addSandboxRow, appendEvents } from "../../sandbox/events/log.test-kit.ts";
@@ -22,10 +22,15 @@ import { NodeDirectory } from "../../sandbox/link/node-directory.ts";
 import { liveCallHandler } from "../../sandbox/node/live-calls.ts";
 import { Sandboxes } from "../../sandbox/scheduler/sandboxes.ts";
 import { serveApp } from "../app.test-kit.ts";
+import { imagesOn } from "../../sandbox/images/images.test-kit.ts";
+import { workspacesOn } from "../../sandbox/workspaces/workspaces.test-kit.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { execStreamRoute, killExecRoute, resumeExecRoute } from "./exec.ts";
 import { sandboxLogsRoute } from "./logs.ts";
 import { portRoutes } from "./ports.ts";
+import { sendMessageRoute } from "./session-messages.ts";
+import { sessionStreamRoute } from "./session-stream.ts";
+import { getSessionRoute, interruptSessionRoute } from "./sessions.ts";
 import { shellRoute } from "./shell.ts";
 import { sandboxStreamRoute } from "./stream.ts";
 
@@ -99,7 +104,7 @@ export async function startLiveWorld(
   const { records } = catalog;
   const machine = new ProcessMachine();
   const lines: string[] = [];
-  const common = { clock: systemClock, log: silentLog, newId };
+  const common = { clock: systemClock, log: silentLog, newId, metrics: createMetrics() };
   const nodes = new CutNodes(
     liveCallHandler({
       ...common,
@@ -139,21 +144,24 @@ export async function startLiveWorld(
   return world;
 }
 
-type Common = { clock: typeof systemClock; log: typeof silentLog; newId: typeof newId };
+type Common = { clock: typeof systemClock; log: typeof silentLog; newId: typeof newId; metrics: Metrics };
 
 async function serve({ catalog, nodes, audit }: LiveWorld, common: Common): Promise<LiveServer> {
-  const limits = { maxPerTenant: 100, createsPerMinute: 100, createBurst: 100, pendingTimeoutMs: 1_000 };
+  const repositories = { hosts: [], plainHttp: false };
+  const limits = { maxPerTenant: 100, repositories, createsPerMinute: 100, createBurst: 100, pendingTimeoutMs: 1_000 };
   const fabric = {
     prepare: () => {
       throw new Error("nothing is placed here");
     },
   };
   const { records, signals } = catalog;
-  const sandboxes = new Sandboxes({ ...common, records, signals, audit, limits, fabric });
+  const sandboxes = new Sandboxes({ ...common, records, signals, audit, limits, fabric, envSealing: undefined });
   const events = new SandboxEvents({ ...common, records, signals: sandboxes.signals });
   const deps: SandboxDeps = {
     ...common,
     sandboxes,
+    workspaces: workspacesOn({ records, audit, sandboxes }),
+    ...imagesOn({ records, audit, fabric }),
     nodes,
     link: { nodes: new NodeDirectory(common), gateways: () => [], isAdmitted: async () => true },
     events,
@@ -177,9 +185,13 @@ async function serve({ catalog, nodes, audit }: LiveWorld, common: Common): Prom
     resumeExecRoute(deps),
     killExecRoute(deps),
     shellRoute(deps),
+    getSessionRoute(deps),
+    sendMessageRoute(deps),
+    interruptSessionRoute(deps),
+    sessionStreamRoute(deps),
     ...portRoutes(deps),
   ];
-  const { url, close } = await serveApp({ ...common, metrics: createMetrics(), authenticator, routes });
+  const { url, close } = await serveApp({ ...common, authenticator, routes });
   return {
     url,
     events,

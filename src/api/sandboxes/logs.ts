@@ -28,7 +28,8 @@ export const sandboxLogsRow = describeRoute({
   description:
     "The newest `tail` lines, oldest first, and with `follow=true` those that come, until the sandbox is deleted. As " +
     "text each line is one; as NDJSON it is `{seq, timestamp, stream, line}`; as server-sent events it is the `log_line` " +
-    "event of the sandbox's stream, and `Last-Event-ID` goes on after a line, in the place of `tail`.",
+    "event of the sandbox's stream, and `Last-Event-ID` goes on after a line, in the place of `tail`; an `id` without an " +
+    "event comes first, for those that lose the connection before the first line.",
   params: z.object({ id: z.string() }),
   query: z.object({
     follow: z
@@ -82,6 +83,7 @@ export function sandboxLogsRoute({ sandboxes, events, clock }: SandboxDeps): Rou
         },
         clock,
         heartbeat: () => passing("keepalive"),
+        beginsAfter: lines.beginsAfter?.toString(),
       });
     },
   });
@@ -96,6 +98,7 @@ class Lines {
   readonly #asked: Asked;
   #past: readonly LoggedEvent[] = [];
   #told = 0;
+  #beginsAfter: number | undefined;
   #followed: AsyncIterator<Followed> | undefined;
 
   constructor(events: SandboxEvents, id: string, asked: Asked) {
@@ -112,7 +115,14 @@ class Lines {
     }
     const { lines, upToSeq } = await this.#events.tail(this.#id, tail);
     this.#past = lines;
+    const [first] = lines;
+    this.#beginsAfter = first === undefined ? upToSeq : first.seq - 1;
     if (isFollowed) this.#followed = await this.#events.follow(this.#id, { afterSeq: upToSeq });
+  }
+
+  /** The number of an event: all that comes was after it. Undefined where the client has said it. */
+  get beginsAfter(): number | undefined {
+    return this.#beginsAfter;
   }
 
   /** All lines of the past that were not taken yet. */

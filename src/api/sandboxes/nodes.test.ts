@@ -45,7 +45,7 @@ async function startWorld() {
   const { records, audit, sandboxes } = plane;
   const newId = uuidV7Source(systemClock, systemRandom);
   const workers = new Workers({ records, newId, random: systemRandom, audit, offlineMs: 60_000 });
-  const directory = new NodeDirectory({ clock: systemClock, log: silentLog });
+  const directory = new NodeDirectory({ clock: systemClock, log: silentLog, metrics: createMetrics() });
   const isAdmitted = async (id: string) => (await workers.get(id)).status !== "revoked";
   const link = { nodes: directory, gateways: () => GATEWAYS, isAdmitted };
   const deps = { sandboxes, link, clock: systemClock };
@@ -109,8 +109,8 @@ describe("a node", () => {
   it("says what it is, and learns where to connect", async () => {
     const { id, token } = await world.admit();
     const gone = "01890a5d-ac96-774b-bcce-b302099a8057";
-    const answer = await world.remote(id, token).report({ ...REPORT, keeps: [gone] });
-    expect(answer).toEqual({ drain: false, gateways: GATEWAYS, gone: [gone] });
+    const answer = await world.remote(id, token).report({ ...REPORT, keeps: [gone], unusedVolumes: ["v"] });
+    expect(answer).toEqual({ drain: false, gateways: GATEWAYS, gone: [gone], goneVolumes: ["v"] });
     const [row] = await world.plane.records.rows("SELECT * FROM sandbox_nodes", []);
     expect(row).toMatchObject({ id, runtime: "bubblewrap", labels: '{"zone":"a"}', boot_id: "b1" });
     expect(JSON.parse(String(row?.["capacity"]))).toEqual(ROOMY);

@@ -165,7 +165,7 @@ async function runLink(
 }
 
 /** Throws `forbidden` for a worker that may have no sandboxes. */
-function nodeOf(worker: WorkerIdentity): WorkerIdentity {
+export function nodeOf(worker: WorkerIdentity): WorkerIdentity {
   if (worker.capabilities === undefined || worker.capabilities.includes(SANDBOX_JOB_KIND)) return worker;
   throw new EngineError("forbidden", `this worker may not have jobs of ${SANDBOX_JOB_KIND}`);
 }

@@ -2,6 +2,7 @@ import { request as sendRequest, type IncomingMessage } from "node:http";
 import { Duplex, PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
+import { roleIncludes, type Caller } from "../../auth/caller.ts";
 import { pause } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
@@ -10,6 +11,7 @@ import { defineRoute, describeRoute, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { callNode, inState } from "./node-call.ts";
 import { portRequestHeaders, portResponseHeaders } from "./port-headers.ts";
+import { upgradePort } from "./port-websocket.ts";
 
 /** Requests to programs that listen in a sandbox, and their answers. */
 
@@ -39,8 +41,10 @@ function rowOf(method: (typeof METHODS)[number], path: string) {
       "not see `Authorization`, `Cookie`, `Origin` and `Referer`, and is told the address by `X-Forwarded-Prefix`. What " +
       "it answers is not trusted: cookies and the like are left out, and browsers show its pages inert " +
       "(`Content-Security-Policy: sandbox`). A body is passed on before the answer is; a program that waits for its answer " +
-      "to be read, before it reads on, breaks the exchange. WebSockets are not passed on.",
+      "to be read, before it reads on, breaks the exchange. WebSockets are passed on too, message by message; they need " +
+      "the role `write`.",
     params: path === PATH ? place : place.extend({ path: z.string() }),
+    ...(method === "GET" && { webSocket: "optional" }),
     ...(method !== "GET" && {
       body: { types: ["*/*"], description: "As the program takes it.", limitBytes: MOST_BODY_BYTES },
     }),
@@ -56,6 +60,7 @@ export function portRoutes(deps: SandboxDeps): Route[] {
     defineRoute({
       ...row,
       handle: async ({ caller, params: { id, port }, request }) => {
+        checkMayUpgrade(request, caller);
         const asked = await deps.sandboxes.get(id, caller);
         if (!asked.spec.ports.some((declared) => declared.port === port)) {
           throw new EngineError("not_found", `the sandbox declares no port ${port}`);
@@ -90,7 +95,9 @@ class PortRequest {
     request.signal.addEventListener("abort", over, { once: true });
     if (request.signal.aborted) over();
     try {
-      const message = await this.#send(await this.#connect());
+      const connection = await this.#connect();
+      if (request.webSocket !== undefined) return await this.#upgrade(connection);
+      const message = await this.#send(connection);
       return {
         status: message.statusCode ?? 502,
         headers: portResponseHeaders(message.rawHeaders, this.#address),
@@ -99,6 +106,26 @@ class PortRequest {
     } catch (error) {
       over();
       throw error;
+    }
+  }
+
+  async #upgrade(connection: Duplex): Promise<HttpResponse> {
+    const { request } = this.#asked;
+    const { clock } = this.#deps;
+    const late = new AbortController();
+    const timer = clock.after(ANSWER_MS, () => late.abort(tooLate()));
+    try {
+      return await upgradePort({
+        connection,
+        request,
+        address: this.#address,
+        path: this.#target(),
+        signal: AbortSignal.any([this.#over.signal, late.signal]),
+        clock,
+        onEnd: () => this.#over.abort(),
+      });
+    } finally {
+      timer.cancel();
     }
   }
 
@@ -125,9 +152,7 @@ class PortRequest {
     });
     outgoing.once("response", answered.resolve);
     outgoing.on("error", (error) => answered.reject(this.#broken(error)));
-    const timer = clock.after(ANSWER_MS, () => {
-      answered.reject(new EngineError("timeout", `nothing was answered within ${ANSWER_MS / 1_000} s`));
-    });
+    const timer = clock.after(ANSWER_MS, () => answered.reject(tooLate()));
     // A program may answer, and break off, before it has read everything.
     const sent = pipeline(Readable.from(this.#body()), outgoing).catch((error: unknown) =>
       answered.reject(error instanceof EngineError ? error : this.#broken(error)),
@@ -173,6 +198,16 @@ class PortRequest {
     const message = `the connection to port ${this.#asked.port} broke: ${messageOf(error)}`;
     return new EngineError("unavailable", message, { cause: error });
   }
+}
+
+function tooLate(): EngineError {
+  return new EngineError("timeout", `nothing was answered within ${ANSWER_MS / 1_000} s`);
+}
+
+/** What a client says there may change as much as any other request. Throws `forbidden`. */
+function checkMayUpgrade({ webSocket }: HttpRequest, { role }: Caller): void {
+  if (webSocket === undefined || roleIncludes(role, "write")) return;
+  throw new EngineError("forbidden", `a WebSocket needs the role write; the token has ${role}`);
 }
 
 function framingOf(request: HttpRequest): [string, string][] {

@@ -4,13 +4,19 @@ import * as actions from "./actions.ts";
 import type { SandboxDeps } from "./deps.ts";
 import * as exec from "./exec.ts";
 import * as files from "./files.ts";
+import * as layers from "./image-layers.ts";
+import * as images from "./images.ts";
 import * as logs from "./logs.ts";
 import * as nodes from "./nodes.ts";
 import { portRoutes, portRows } from "./ports.ts";
 import { readyRoute, readyRow } from "./ready.ts";
 import * as sandboxes from "./sandboxes.ts";
+import * as sessionMessages from "./session-messages.ts";
+import * as sessions from "./sessions.ts";
+import { sessionStreamRoute, sessionStreamRow } from "./session-stream.ts";
 import { shellRoute, shellRow } from "./shell.ts";
 import * as stream from "./stream.ts";
+import { workspaceRoutes, workspaceRows } from "./workspaces.ts";
 
 /** The routes of sandboxes, in the order of the specification: answered here, or by a peer. */
 export function sandboxRoutes(answers: { here: SandboxDeps } | { forward: ForwardCall } | undefined): Route[] {
@@ -34,15 +40,28 @@ export function sandboxRoutes(answers: { here: SandboxDeps } | { forward: Forwar
     exec.resumeExecRoute(deps),
     exec.killExecRoute(deps),
     shellRoute(deps),
+    sessions.createSessionRoute(deps),
+    sessions.listSessionsRoute(deps),
+    sessions.getSessionRoute(deps),
+    sessionMessages.sendMessageRoute(deps),
+    sessions.interruptSessionRoute(deps),
+    sessionStreamRoute(deps),
     files.listFilesRoute(deps),
     files.getFileRoute(deps),
     files.putFileRoute(deps),
     files.deleteFileRoute(deps),
     ...portRoutes(deps),
+    ...workspaceRoutes(deps),
     nodes.reportNodeRoute(deps),
     nodes.orderRoute(deps),
     nodes.recordBatchRoute(deps),
     nodes.linkRoute(deps),
+    images.buildImageRoute(deps),
+    images.listImagesRoute(deps),
+    images.getImageBuildRoute(deps),
+    images.deleteImageRoute(deps),
+    layers.readLayerPartRoute(deps),
+    layers.writeLayerPartRoute(deps),
   ];
 }
 
@@ -63,13 +82,26 @@ const ROWS = [
   exec.resumeExecRow,
   exec.killExecRow,
   shellRow,
+  sessions.createSessionRow,
+  sessions.listSessionsRow,
+  sessions.getSessionRow,
+  sessionMessages.sendMessageRow,
+  sessions.interruptSessionRow,
+  sessionStreamRow,
   files.listFilesRow,
   files.getFileRow,
   files.putFileRow,
   files.deleteFileRow,
   ...portRows,
+  ...workspaceRows,
   nodes.reportNodeRow,
   nodes.orderRow,
   nodes.recordBatchRow,
   nodes.linkRow,
+  images.buildImageRow,
+  images.listImagesRow,
+  images.getImageBuildRow,
+  images.deleteImageRow,
+  layers.readLayerPartRow,
+  layers.writeLayerPartRow,
 ];

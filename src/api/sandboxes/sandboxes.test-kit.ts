@@ -6,7 +6,6 @@ import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { createLog } from "../../core/log.ts";
-import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { SandboxEvents } from "../../sandbox/events/log.ts";
 import type { NodeCallHandler } from "../../sandbox/link/calls.ts";
@@ -14,6 +13,8 @@ import { NodeDirectory } from "../../sandbox/link/node-directory.ts";
 import { controlPlaneOn, HeldBox, type ControlPlane } from "../../sandbox/scheduler/scheduler.test-kit.ts";
 import type { SandboxLimits } from "../../sandbox/scheduler/sandboxes.ts";
 import { serveApp } from "../app.test-kit.ts";
+import { imagesOn } from "../../sandbox/images/images.test-kit.ts";
+import { workspacesOn } from "../../sandbox/workspaces/workspaces.test-kit.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { sandboxRoutes } from "./routes.ts";
 
@@ -55,11 +56,13 @@ export async function startSandboxApi(
   const newId = uuidV7Source(clock, systemRandom);
   const plane = controlPlaneOn({ catalog, clock }, { limits });
   const { sandboxes, audit, records } = plane;
-  const nodes = new NodeDirectory({ clock, log });
+  const nodes = new NodeDirectory({ clock, log, metrics: plane.metrics });
   const events = new SandboxEvents({ records, signals: sandboxes.signals, clock, log });
   const shared = { sandboxes, audit, clock, newId, nodes, events };
   const deps: SandboxDeps = {
     ...shared,
+    workspaces: workspacesOn(plane),
+    ...imagesOn(plane),
     actionWaitMs,
     callTimeoutMs,
     link: { nodes, gateways: () => ["http://gateway.example"], isAdmitted: async () => true },
@@ -69,7 +72,7 @@ export async function startSandboxApi(
   const backends = [{ recognizes: () => true, authenticate: (token: string) => Promise.resolve(CALLERS[token]) }];
   const authenticator = createAuthenticator({ isOn: true, backends, failures: new FailureLimit({ clock }) });
   const routes = sandboxRoutes({ here: deps });
-  const { url, close } = await serveApp({ clock, newId, log, metrics: createMetrics(), authenticator, routes });
+  const { url, close } = await serveApp({ clock, newId, log, metrics: plane.metrics, authenticator, routes });
   const call = callerOf(url);
   const onCall = { handle: nothing };
   nodes.register(NODE, (asked) => onCall.handle(asked));

@@ -40,7 +40,10 @@ describe("POST /api/v1/sandboxes", () => {
         env_vars: {},
         volumes: [],
         ports: [],
+        working_directory: null,
         git_repos: [],
+        binaries: [],
+        pre_commands: [],
         credentials: [],
         provisioning_scripts: [],
         labels: {},
@@ -73,12 +76,23 @@ describe("POST /api/v1/sandboxes", () => {
       env_vars: { TOKEN: "s3cret value" },
       volumes: [{ name: "data", mount_path: "/data", read_only: true, size_mb: 50 }],
       ports: [{ port: 8_000, name: "web" }],
+      working_directory: "/workspace",
       git_repos: [],
+      binaries: [],
+      pre_commands: [{ name: "a", command: "true", args: [], timeout_secs: 5 }],
       credentials: [],
       provisioning_scripts: ["echo 1", { name: "two", script: "echo 2", user: "agent", timeout_secs: 5 }],
       labels: { team: "a" },
       timeout_secs: 60,
-      agent_config: null,
+      agent_config: {
+        provider: "opencode",
+        model: "m-1",
+        system_prompt: "Be brief.",
+        max_tokens: 100,
+        tools_enabled: false,
+        allowed_tools: ["read", "mcp__*"],
+        denied_tools: ["execute"],
+      },
     };
     await api.plane.report(NODE);
     const first = await api.call("POST", PATH, { body: asked });
@@ -138,9 +152,15 @@ describe("POST /api/v1/sandboxes", () => {
       ["labels", { labels: { a: "secret,b" } }],
       ["timeout_secs", { timeout_secs: 0 }],
       // What comes later.
-      ["git_repos", { git_repos: [{ url: "https://secret.example/" }] }],
+      ["git_repos.0.url", { git_repos: [{ url: "https://secret.example/" }] }],
       ["credentials", { credentials: ["secret"] }],
-      ["agent_config", { agent_config: { provider: "secret" } }],
+      ["agent_config.provider", { agent_config: { provider: "secret" } }],
+      ["agent_config.max_tokens", { agent_config: { max_tokens: 0 } }],
+      // Of what is said here, codex takes no such thing.
+      ["agent_config.max_tokens", { agent_config: { max_tokens: 100 } }],
+      ["agent_config.system_prompt", { agent_config: { system_prompt: "x".repeat(16_385) } }],
+      ["agent_config.denied_tools.0", { agent_config: { denied_tools: [""] } }],
+      ["agent_config", { agent_config: { colour: 1 } }],
     ];
     for (const [field, more] of refused) {
       const body = { agent_provider: "codex", ...(more as object) };

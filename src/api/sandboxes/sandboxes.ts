@@ -43,7 +43,7 @@ export function createSandboxRoute({ sandboxes }: SandboxDeps): Route {
   });
 }
 
-const labelFilters = z
+export const labelFilters = z
   .string()
   .transform((text, context) => {
     const pairs = text.split(",").map((part): [string, string] => {
@@ -54,7 +54,18 @@ const labelFilters = z
     context.addIssue({ code: "custom", message: "accepted are name=value pairs, separated by commas" });
     return z.NEVER;
   })
-  .describe("`name=value` pairs, separated by commas: a sandbox must have all of them.");
+  .describe("`name=value` pairs, separated by commas: all of them are to be there.");
+
+/** How many are listed at once, and by default. */
+export const listLimit = (most: number) => {
+  const rule = `accepted are integers from 1 to ${most}`;
+  return z
+    .string()
+    .regex(/^[0-9]{1,4}$/, rule)
+    .transform(Number)
+    .refine((count) => count >= 1 && count <= most, rule)
+    .default(most);
+};
 
 export const listSandboxesRow = describeRoute({
   ...common,
@@ -67,12 +78,7 @@ export const listSandboxesRow = describeRoute({
     state: z.enum(SANDBOX_STATES).optional(),
     provider: z.string().optional().describe("Those of this agent provider."),
     labels: labelFilters.optional(),
-    limit: z
-      .string()
-      .regex(/^[0-9]{1,4}$/, `accepted are integers from 1 to ${MAX_LISTED}`)
-      .transform(Number)
-      .refine((count) => count >= 1 && count <= MAX_LISTED, `accepted are integers from 1 to ${MAX_LISTED}`)
-      .default(MAX_LISTED),
+    limit: listLimit(MAX_LISTED),
     before: z.uuid().optional().describe("Only those before this one: the last of the page before."),
   }),
   responses: [{ status: 200, description: "Newest first.", type: "application/json", schema: z.array(sandboxItem) }],
@@ -103,9 +109,11 @@ export const getSandboxRow = describeRoute({
 export function getSandboxRoute({ sandboxes }: SandboxDeps): Route {
   return defineRoute({
     ...getSandboxRow,
-    handle: async ({ caller, params }) =>
+    handle: async ({ caller, params }) => {
+      const sandbox = await sandboxes.get(params.id, caller);
       // Environment variables may be secrets.
-      jsonResponse(200, infoOf(await sandboxes.get(params.id, caller)), { "Cache-Control": "no-store" }),
+      return jsonResponse(200, infoOf(sandbox, sandboxes.env(sandbox)), { "Cache-Control": "no-store" });
+    },
   });
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { HttpResponse } from "../../io/http/http.ts";
 import type { FollowFrom } from "../../sandbox/events/log.ts";
 import type { Followed } from "../../sandbox/events/follower.ts";
 import { loggedStreamEvent, passingStreamEvent, type StreamEvent } from "../../sandbox/events/stream-event.ts";
@@ -17,6 +18,11 @@ export const lastEventIdHeader = z.object({
   "last-event-id": eventNumber.optional().describe("The `id` of the last event that came."),
 });
 
+export const streamQuery = z.object({
+  from: z.enum(["now", "start"]).optional().describe("Where to begin without `Last-Event-ID`; `now` unless given."),
+  last_event_id: eventNumber.optional().describe("As `Last-Event-ID`, for clients that cannot send it."),
+});
+
 export const sandboxStreamRow = describeRoute({
   role: "read",
   tag: "Sandboxes",
@@ -33,32 +39,43 @@ export const sandboxStreamRow = describeRoute({
     "`after_ms`: this server is about to stop, the client took its events too slowly, or an hour has passed. Without it " +
     "the stream ends when the sandbox is deleted.",
   params: z.object({ id: z.string() }),
-  query: z.object({
-    from: z.enum(["now", "start"]).optional().describe("Where to begin without `Last-Event-ID`; `now` unless given."),
-    last_event_id: eventNumber.optional().describe("As `Last-Event-ID`, for clients that cannot send it."),
-  }),
+  query: streamQuery,
   headers: lastEventIdHeader,
   responses: [eventStreamResponse("Events, until the sandbox is deleted.")],
   errors: ["sandbox_not_found", "too_many_requests"],
 });
 
-export function sandboxStreamRoute({ sandboxes, events, clock }: SandboxDeps): Route {
+export function sandboxStreamRoute(deps: SandboxDeps): Route {
   return defineRoute({
     ...sandboxStreamRow,
     handle: async ({ caller, params: { id }, query, headers }) => {
-      await sandboxes.get(id, caller);
-      const lastId = headers["last-event-id"] ?? query.last_event_id;
-      const from: FollowFrom = lastId === undefined ? (query.from ?? "now") : { afterSeq: lastId };
-      const followed = await events.follow(id, from);
-      const passing = (type: string, data: StreamEvent["data"] = {}) => ({
-        data: passingStreamEvent(id, { type, data, atMs: clock.nowMs() }),
-      });
-      return eventStream({
-        events: withConnected(passing("connected"), followed, (item) => messageOf(item, passing)),
-        clock,
-        heartbeat: () => passing("keepalive"),
-      });
+      await deps.sandboxes.get(id, caller);
+      const followed = await deps.events.follow(id, placeIn(query, headers));
+      return streamAnswer(deps, id, { followed, seq: followed.seq });
     },
+  });
+}
+
+/** Where a client goes on, or begins. */
+export function placeIn(query: z.output<typeof streamQuery>, headers: z.output<typeof lastEventIdHeader>): FollowFrom {
+  const lastId = headers["last-event-id"] ?? query.last_event_id;
+  return lastId === undefined ? (query.from ?? "now") : { afterSeq: lastId };
+}
+
+/** What is followed of a sandbox, as server-sent events. */
+export function streamAnswer(
+  { clock }: Pick<SandboxDeps, "clock">,
+  sandboxId: string,
+  { followed, seq }: { followed: AsyncIterator<Followed>; /** Where it begins. */ seq: number },
+): HttpResponse {
+  const passing = (type: string, data: StreamEvent["data"] = {}) => ({
+    data: passingStreamEvent(sandboxId, { type, data, atMs: clock.nowMs() }),
+  });
+  return eventStream({
+    events: withConnected(passing("connected"), followed, (item) => messageOf(item, passing)),
+    clock,
+    heartbeat: () => passing("keepalive"),
+    beginsAfter: String(seq),
   });
 }
 

@@ -15,6 +15,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import type { RegisterCommand } from "../program.ts";
+import { runChat, type ChatFlags } from "../sandbox-chat.ts";
 import { copy } from "../sandbox-copy.ts";
 import { runExec, type ExecFlags } from "../sandbox-exec.ts";
 import { printLogs } from "../sandbox-logs.ts";
@@ -36,6 +37,7 @@ export const register: RegisterCommand = (program, context) => {
   registerShow(group, context);
   registerExec(group, context);
   registerShell(group, context);
+  registerChat(group, context);
   registerCopy(group, context);
   registerLogs(group, context);
   registerStats(group, context);
@@ -254,6 +256,23 @@ function registerShell(group: Command, context: CliContext): void {
     .argument("<id>", "id of the sandbox");
   withExamples(withApiFlags(command), [`engine sandbox shell ${EXAMPLE_ID}`]).action(
     context.action(async (id: string, flags: ApiFlags) => runShell(context, await targetOf(context, flags), id)),
+  );
+}
+
+function registerChat(group: Command, context: CliContext): void {
+  const command = group
+    .command("chat")
+    .description("Talk to the agent of a sandbox; its answer is printed as it comes, and Ctrl-C interrupts it.")
+    .argument("<id>", "id of the sandbox")
+    .argument("[message]", "what to say; standard input otherwise, on a terminal line by line")
+    .option("--session <session>", "go on with this session; a new one otherwise");
+  withExamples(withApiFlags(command), [
+    `engine sandbox chat ${EXAMPLE_ID} "What is in this folder?"`,
+    `engine sandbox chat ${EXAMPLE_ID} --session 01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a12 < task.md`,
+  ]).action(
+    context.action(async (id: string, message: string | undefined, flags: ChatFlags) =>
+      runChat(context, await targetOf(context, flags), { id, message, flags }),
+    ),
   );
 }
 

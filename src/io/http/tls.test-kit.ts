@@ -20,12 +20,23 @@ export function certificateFolder(): string {
   return folder;
 }
 
-/** A certificate for `localhost` and 127.0.0.1 that has signed itself; `name` is its subject and names its files. */
-export function makeCertificate(folder: string, name: string, more: readonly string[] = []): TlsFiles {
+/**
+ * A certificate for `names`, `localhost` and 127.0.0.1 unless given, that has signed itself; or that `authority` has.
+ * `name` is its subject and names its files.
+ */
+export function makeCertificate(
+  folder: string,
+  name: string,
+  { names = ["DNS:localhost", "IP:127.0.0.1"], authority }: { names?: readonly string[]; authority?: TlsFiles } = {},
+): TlsFiles {
   const files = { certPath: join(folder, `${name}.crt`), keyPath: join(folder, `${name}.key`) };
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", files.keyPath];
-  const names = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-  const args = ["req", "-x509", ...key, "-out", files.certPath, ...names, "-days", "2", ...more];
+  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${names.join(",")}`];
+  const signer =
+    authority === undefined
+      ? []
+      : ["-CA", authority.certPath, "-CAkey", authority.keyPath, "-addext", "basicConstraints=critical,CA:FALSE"];
+  const args = ["req", "-x509", ...key, "-out", files.certPath, ...subject, "-days", "2", ...signer];
   execFileSync("openssl", args, { stdio: "pipe" });
   return files;
 }

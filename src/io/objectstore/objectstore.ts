@@ -107,6 +107,12 @@ export const objectKeys = {
   },
   /** What the keys of the results of all exports start with. */
   allExports: (prefix: string): string => `${prefix}/_exports/`,
+  /** A part of what an image build wrote, under that fence of its job. */
+  imagePart(i: { prefix: string; buildId: string; fence: number; part: number }): string {
+    return `${objectKeys.imageParts(i)}${i.fence}/${i.part}`;
+  },
+  /** What the keys of all that an image build wrote start with. */
+  imageParts: (i: { prefix: string; buildId: string }): string => `${i.prefix}/_images/${i.buildId}/`,
   /** What the keys of all damaged staged writes start with: they were set aside, each with its `.reason`. */
   allDamaged: (prefix: string): string => `${prefix}/_damaged/`,
 };

@@ -7,6 +7,14 @@ import type { UpstreamProxy } from "./dial.ts";
 import { certificateEnvironment, proxyEnvironment } from "./environment.ts";
 import { EgressProxy } from "./proxy.ts";
 
+/** Where what is set up in a sandbox may come from, each for its step alone: the operator's lists, as rules of hosts. */
+export type SetupSources = {
+  repositoryHosts: readonly string[];
+  /** Whether repositories may be cloned over HTTP without TLS. */
+  plainHttp: boolean;
+  registryHosts: readonly string[];
+};
+
 export type EgressOptions = {
   /** Ranges of addresses that sandboxes may reach beyond the public ones. Throws for what is no range. */
   allowedRanges: readonly string[];
@@ -14,6 +22,7 @@ export type EgressOptions = {
   upstream: URL | undefined;
   /** Certificate authorities that sandboxes trust beyond those of their image, in PEM. */
   certificates: string | undefined;
+  sources: SetupSources;
   clock: Clock;
   log: Log;
 };
@@ -21,6 +30,7 @@ export type EgressOptions = {
 /** What a node lets its sandboxes reach: each has a proxy of its own, by the rules of its owner and the operator's. */
 export class Egress {
   readonly certificates: string | undefined;
+  readonly sources: SetupSources;
   readonly #options: EgressOptions;
   readonly #addresses: DialableAddresses;
   readonly #upstream: UpstreamProxy | undefined;
@@ -28,6 +38,7 @@ export class Egress {
   constructor(options: EgressOptions) {
     this.#options = options;
     this.certificates = options.certificates;
+    this.sources = options.sources;
     this.#addresses = new DialableAddresses(options.allowedRanges);
     this.#upstream = options.upstream === undefined ? undefined : upstreamOf(options.upstream);
   }

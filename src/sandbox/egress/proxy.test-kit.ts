@@ -4,7 +4,10 @@ import { request, type IncomingMessage, type OutgoingHttpHeaders } from "node:ht
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
 /** A name server that knows these names; `answers` may give another address each time. */
-export async function startNameServer(answers: (name: string, count: number) => string | undefined): Promise<{
+export async function startNameServer(
+  answers: (name: string, count: number) => string | undefined,
+  { host = "127.0.0.1", port = 0 }: { host?: string; port?: number } = {},
+): Promise<{
   address: string;
   /** How often each name was asked for its IPv4 address. */
   asked: Map<string, number>;
@@ -27,10 +30,10 @@ export async function startNameServer(answers: (name: string, count: number) => 
     const bytes = address === undefined ? [] : address.split(".").map(Number);
     socket.send(Buffer.concat([head, record, Buffer.from(bytes)]), from.port, from.address);
   });
-  socket.bind(0, "127.0.0.1");
+  socket.bind(port, host);
   await once(socket, "listening");
   return {
-    address: `127.0.0.1:${socket.address().port}`,
+    address: `${host}:${socket.address().port}`,
     asked,
     close: async () => {
       const closed = once(socket, "close");

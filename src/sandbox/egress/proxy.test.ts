@@ -185,12 +185,34 @@ describe("tunnels", () => {
     expect(log).toMatchObject([{ host, refused: expect.stringContaining("asks for") }]);
   });
 
-  it("end at once for what is no TLS, of which nothing arrives", async () => {
+  it("carry HTTP to the host that they name, request by request", async () => {
+    const port = await startOrigin((request, response) => void response.end(`${request.headers.host} ${request.url}`));
+    const { port: proxyPort } = await startProxy();
+    const tunnel = (await openTunnel(proxyPort, `allowed.test:${port}`)) as Socket;
+    const ask = async (head: string): Promise<string> => {
+      tunnel.write(`${head}\r\n\r\n`);
+      return String((await once(tunnel, "data"))[0]);
+    };
+    expect(await ask(`GET /a HTTP/1.1\r\nHost: allowed.test:${port}`)).toMatch(
+      new RegExp(`^HTTP/1\\.1 200 [^]*allowed\\.test:${port} /a`),
+    );
+    expect(await ask(`GET /b HTTP/1.1\r\nHost: ALLOWED.test:${port}`)).toMatch(/ 200 [^]* \/b/);
+    const refused = [
+      `GET / HTTP/1.1\r\nHost: forbidden.test:${port}`,
+      "GET / HTTP/1.1\r\nHost: allowed.test",
+      `GET http://forbidden.test:${port}/ HTTP/1.1\r\nHost: allowed.test:${port}`,
+    ];
+    for (const head of refused) expect(await ask(head)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await ask(`CONNECT a.wild.test:${port} HTTP/1.1\r\nHost: a.wild.test`)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(names.asked.has("forbidden.test")).toBe(false);
+  });
+
+  it("end at once for what is neither TLS nor HTTP, of which nothing arrives", async () => {
     const seen: Buffer[] = [];
     const port = await serve(createTcpServer((socket) => void socket.on("data", (piece) => seen.push(piece))));
     const { port: proxyPort } = await startProxy();
     const tunnel = (await openTunnel(proxyPort, `allowed.test:${port}`)) as Socket;
-    tunnel.write("GET / HTTP/1.1\r\nHost: forbidden.test\r\n\r\n");
+    tunnel.write("\x00GET / HTTP/1.1\r\nHost: forbidden.test\r\n\r\n");
     await once(tunnel, "close");
     expect(seen).toEqual([]);
   });
@@ -269,5 +291,45 @@ describe("a proxy of the operator", () => {
       upstream: { host: "127.0.0.1", port: upstreamPort, authorization: undefined },
     });
     expect(await openTunnel(port, "allowed.test:443")).toMatch(/^HTTP\/1\.1 502 [\s\S]*407/);
+  });
+});
+
+describe("hosts that are allowed for a while", () => {
+  it("are reached until then, and connections to them end", async () => {
+    const port = await startTls();
+    const web = await startOrigin((_request, response) => void response.end("web"));
+    const { port: proxyPort, proxy } = await startProxy({
+      network: { allowedHosts: ["allowed.test"], dnsServers: [names.address] },
+    });
+    const ask = async () =>
+      (await throughProxy(proxyPort, `http://a.wild.test:${web}/`, { headers: { Host: `a.wild.test:${web}` } })).status;
+    const tls = async (host: string): Promise<Socket> => {
+      const tunnel = await openTunnel(proxyPort, `${host}:${port}`);
+      if (typeof tunnel === "string") throw new Error(tunnel);
+      const secured = tlsConnect({ socket: tunnel, servername: host, rejectUnauthorized: false });
+      secured.on("error", () => {});
+      secured.write("x");
+      await once(secured, "data");
+      return secured;
+    };
+    expect(await ask()).toBe(403);
+    const close = proxy.letOut(["*.Wild.test"]);
+    const closeOther = proxy.letOut(["forbidden.test"]);
+    expect(await ask()).toBe(200);
+    const [passing, lasting, other] = [
+      await tls("a.wild.test"),
+      await tls("allowed.test"),
+      await tls("forbidden.test"),
+    ];
+    close();
+    await once(passing, "close");
+    expect(await ask()).toBe(403);
+    lasting.write("y");
+    other.write("z");
+    expect(String(await once(lasting, "data"))).toBe("y");
+    expect(String(await once(other, "data"))).toBe("z");
+    closeOther();
+    await once(other, "close");
+    lasting.destroy();
   });
 });

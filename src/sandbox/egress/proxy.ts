@@ -15,9 +15,9 @@ import type { DialableAddresses } from "./addresses.ts";
 import { dialAny, dialThrough, type UpstreamProxy } from "./dial.ts";
 import { canonicalRule, isAllowed } from "./host-names.ts";
 import { EgressRefusal } from "./refusal.ts";
-import { forwardable, splitAuthority, targetOf } from "./request.ts";
+import { forwardable, splitAuthority, targetInTunnel, targetOf, type TunnelEnd } from "./request.ts";
 import { EgressResolver } from "./resolver.ts";
-import { isNamed, join, readHello } from "./tunnel.ts";
+import { isNamed, join, readStart } from "./tunnel.ts";
 
 export type EgressProxyOptions = {
   network: Pick<NetworkSpec, "allowedHosts" | "dnsServers">;
@@ -33,6 +33,8 @@ export type EgressProxyOptions = {
 
 export type EgressEntry = { method: string; host: string; port: number; refused: string | undefined };
 
+const NO_TARGET = "this is a proxy: the target must be a whole http:// URL, and Host the same host";
+const OTHER_TARGET = "a request in a tunnel must have a path as its target, and as its Host where the tunnel leads";
 const MAX_CONNECTIONS = 256;
 const HEAD_MS = 10_000;
 /** As long as a server that thinks may be silent. */
@@ -44,9 +46,9 @@ const SILENT_MS = 600_000;
  *
  * - Hosts are compared in one form (`host-names.ts`). The proxy looks the name up itself and dials exactly the address
  *   that it found and judged: an answer that changes in between (DNS rebinding) changes nothing.
- * - Through `CONNECT` only TLS passes, and only to the server that was asked for: its ClientHello must name that host.
- *   Else one allowed host behind a shared address would open the others there. A connection of plain HTTP carries one
- *   host per request, which must be that of its `Host` field.
+ * - Through `CONNECT` only TLS and HTTP pass, and only to the server that was asked for: its ClientHello must name that
+ *   host. Else one allowed host behind a shared address would open the others there. A connection of plain HTTP carries
+ *   one host per request, which must be that of its `Host` field, also in a tunnel (Node.js asks for one always).
  * - Bytes are counted on the side of the network (`traffic`).
  *
  * Whoever asks from inside is hostile: heads, times and connections are bounded.
@@ -57,7 +59,12 @@ export class EgressProxy {
   readonly #resolver: EgressResolver;
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
-  readonly #dialled = new Set<Socket>();
+  /** Sockets, with the hosts that they lead to. */
+  readonly #dialled = new Map<Socket, string>();
+  /** What is allowed for a while, beside `#rules`. */
+  readonly #passing = new Set<readonly string[]>();
+  /** Connections that are tunnels for HTTP. */
+  readonly #tunnels = new WeakMap<Duplex, TunnelEnd>();
   /** Of connections that have ended. */
   readonly #past = { receivedBytes: 0, sentBytes: 0 };
 
@@ -75,7 +82,7 @@ export class EgressProxy {
     this.#server.on("request", (request, response) => void this.#forward(request, response));
     this.#server.on("connect", (request, socket, head) => void this.#tunnel(request, socket, head));
     this.#server.on("upgrade", (_request, socket) => {
-      endWith(socket, new EgressRefusal(403, "an upgrade needs a tunnel: use CONNECT"));
+      endWith(socket, new EgressRefusal(403, "an upgrade needs TLS in a tunnel: use CONNECT"));
     });
     this.#server.on("clientError", (_error, socket) => {
       endWith(socket, new EgressRefusal(400, "this is no request of HTTP"));
@@ -85,7 +92,7 @@ export class EgressProxy {
   /** What came from the network, and what went there. */
   get traffic(): { receivedBytes: number; sentBytes: number } {
     let { receivedBytes, sentBytes } = this.#past;
-    for (const socket of this.#dialled) {
+    for (const socket of this.#dialled.keys()) {
       receivedBytes += socket.bytesRead;
       sentBytes += socket.bytesWritten;
     }
@@ -108,6 +115,19 @@ export class EgressProxy {
     this.#server.emit("connection", connection);
   }
 
+  /**
+   * These hosts are allowed, too, until the returned function is called: then connections to those that no rule allows
+   * any more end.
+   */
+  letOut(rules: readonly string[]): () => void {
+    const passing = rules.flatMap((rule) => canonicalRule(rule) ?? []);
+    this.#passing.add(passing);
+    return () => {
+      this.#passing.delete(passing);
+      for (const [socket, host] of this.#dialled) if (!this.#isAllowed(host)) socket.destroy();
+    };
+  }
+
   /** Every connection ends at once. */
   close(): void {
     for (const stream of this.#open) stream.destroy();
@@ -123,6 +143,7 @@ export class EgressProxy {
     const { host, port } = splitAuthority(request.url ?? "");
     let server: Socket;
     try {
+      if (this.#tunnels.has(client)) throw new EgressRefusal(400, "there is no tunnel in a tunnel");
       this.#check("CONNECT", host, port);
       server = await this.#dial(host, port);
       client.write("HTTP/1.1 200 Connection established\r\n\r\n");
@@ -132,7 +153,15 @@ export class EgressProxy {
       return;
     }
     try {
-      const hello = await readHello(client, head, this.#options.clock);
+      const hello = await readStart(client, head, this.#options.clock);
+      if (hello.kind === "http") {
+        // Each of its requests is judged, and has a connection of its own.
+        server.destroy();
+        this.#tunnels.set(client, { host, port });
+        client.unshift(hello.bytes);
+        this.#server.emit("connection", client);
+        return;
+      }
       if (!isNamed(hello.serverName, host)) {
         throw new EgressRefusal(403, `the TLS connection to ${host} asks for ${hello.serverName ?? "no name"}`);
       }
@@ -148,11 +177,10 @@ export class EgressProxy {
 
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const method = request.method ?? "GET";
-    const target = targetOf(request);
+    const tunnel = this.#tunnels.get(request.socket);
+    const target = tunnel === undefined ? targetOf(request) : targetInTunnel(request, tunnel);
     try {
-      if (target === undefined) {
-        throw new EgressRefusal(400, "this is a proxy: the target must be a whole http:// URL, and Host the same host");
-      }
+      if (target === undefined) throw new EgressRefusal(400, tunnel === undefined ? NO_TARGET : OTHER_TARGET);
       this.#check(method, target.host, target.port);
       const socket = await this.#dial(target.host, target.port);
       this.#note(method, target.host, target.port, undefined);
@@ -202,9 +230,13 @@ export class EgressProxy {
       upstream === undefined
         ? await dialAny(await this.#resolver.resolve(host), port)
         : await dialThrough(upstream, host, port, this.#options.addresses);
+    if (!this.#isAllowed(host)) {
+      socket.destroy();
+      throw notAllowed(host);
+    }
     socket.setTimeout(SILENT_MS, () => socket.destroy());
     this.#track(socket);
-    this.#dialled.add(socket);
+    this.#dialled.set(socket, host);
     socket.once("close", () => {
       this.#dialled.delete(socket);
       this.#past.receivedBytes += socket.bytesRead;
@@ -218,14 +250,22 @@ export class EgressProxy {
     this.#options.onRequest?.({ method, host: host ?? "", port, refused });
   }
 
+  #isAllowed(host: string): boolean {
+    return [this.#rules, ...this.#passing].some((rules) => isAllowed(host, rules));
+  }
+
   /** Throws `EgressRefusal` when the rules do not name the host. */
   #check(method: string, host: string | undefined, port: number): asserts host is string {
     if (host === undefined || !(port >= 1 && port <= 65_535)) {
       throw new EgressRefusal(400, `${method} needs a host and a port`);
     }
-    if (isAllowed(host, this.#rules)) return;
-    throw new EgressRefusal(403, `${host} is not among the sandbox's allowed_hosts`);
+    if (this.#isAllowed(host)) return;
+    throw notAllowed(host);
   }
+}
+
+function notAllowed(host: string): EgressRefusal {
+  return new EgressRefusal(403, `${host} is not among the sandbox's allowed_hosts`);
 }
 
 function refusalOf(error: unknown): EgressRefusal {

@@ -33,6 +33,19 @@ export function targetOf({ url = "", headers }: IncomingMessage): Target | undef
   return { ...target, host: canonicalHost(hostname) };
 }
 
+/** Where a tunnel leads. */
+export type TunnelEnd = { host: string; port: number };
+
+/** The same of a request that came in a tunnel, as it is sent to the server itself. */
+export function targetInTunnel({ url = "", headers }: IncomingMessage, { host, port }: TunnelEnd): Target | undefined {
+  const text = `http://${headers.host ?? ""}`;
+  if (!url.startsWith("/") || !URL.canParse(text)) return undefined;
+  const named = new URL(text);
+  const namedPort = named.port === "" ? 80 : Number(named.port);
+  if (canonicalHost(named.hostname) !== host || namedPort !== port) return undefined;
+  return { host, port, path: url, authority: named.host };
+}
+
 /** The fields that go on, each as often as it came. */
 export function forwardable({ headersDistinct, headers }: IncomingMessage): Record<string, string[]> {
   const named = new Set((headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase()));

@@ -9,26 +9,34 @@ const HELLO_MS = 10_000;
 /** After which there is more to read, or will never be. */
 const MOVES = ["readable", "end", "close", "error"] as const;
 
-/** What a client sends first in a tunnel: a whole ClientHello, and what came with it. */
-export async function readHello(
-  client: Duplex,
-  head: Uint8Array,
-  clock: Clock,
-): Promise<{ bytes: Uint8Array; serverName: string | undefined }> {
+/** All that a client has sent when it is known what it speaks: a whole ClientHello, or a request of HTTP has begun. */
+export type TunnelStart =
+  | { kind: "tls"; bytes: Uint8Array; serverName: string | undefined }
+  | { kind: "http"; bytes: Uint8Array };
+
+/** What a client sends first in a tunnel. Throws `EgressRefusal` for what is neither TLS nor HTTP. */
+export async function readStart(client: Duplex, head: Uint8Array, clock: Clock): Promise<TunnelStart> {
   let bytes: Uint8Array = head;
-  const late = clock.after(HELLO_MS, () => client.destroy(new EgressRefusal(504, "no TLS connection was begun")));
+  const late = clock.after(HELLO_MS, () => client.destroy(new EgressRefusal(504, "nothing was begun in the tunnel")));
   try {
     for (;;) {
       const reading = readClientHello(bytes);
-      if (reading.kind === "hello") return { bytes, serverName: reading.serverName };
-      if (reading.kind === "invalid") throw new EgressRefusal(403, `only TLS passes a tunnel: ${reading.reason}`);
+      if (reading.kind === "hello") return { kind: "tls", bytes, serverName: reading.serverName };
+      if (startsMethod(bytes)) return { kind: "http", bytes };
+      if (reading.kind === "invalid")
+        throw new EgressRefusal(403, `only TLS and HTTP pass a tunnel: ${reading.reason}`);
       const piece = await nextPiece(client);
-      if (piece === undefined) throw new EgressRefusal(400, "the connection ended before its TLS began");
+      if (piece === undefined) throw new EgressRefusal(400, "the connection ended before anything began in it");
       bytes = Buffer.concat([bytes, piece]).subarray(0, MAX_HELLO_BYTES + piece.length);
     }
   } finally {
     late.cancel();
   }
+}
+
+/** Methods of HTTP are in upper case; no record of TLS begins with a letter. */
+function startsMethod([first = 0]: Uint8Array): boolean {
+  return first >= 0x41 && first <= 0x5a;
 }
 
 /** Undefined at the end. What is not read stays in the stream. */

@@ -50,6 +50,11 @@ export class SandboxFollower implements AsyncIterableIterator<Followed> {
     this.#lastTakenMs = nowMs();
   }
 
+  /** The newest event that was handed over, or where it began. */
+  get seq(): number {
+    return this.#seq;
+  }
+
   /** Whether it takes less than comes. */
   get isSlow(): boolean {
     const behind = this.feed.headSeq - this.#seq;

@@ -65,7 +65,7 @@ export async function appendEvents(
 ): Promise<void> {
   const [row] = await records.rows(`SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE id = ?`, [id]);
   if (row === undefined) throw new Error(`there is no sandbox ${id}`);
-  const stored = events.map(({ type, atMs, data }) => ({ type, at: atMs, data }));
+  const stored = events.map(({ atMs, ...event }) => ({ ...event, at: atMs }));
   const outcome = await records.transact(changeStatements(toSandbox(row), { events: stored }));
   if (!outcome.done) throw new Error("the events were not written");
 }

@@ -20,6 +20,21 @@ export async function eventsAfter(
   return rows.map(toLoggedEvent);
 }
 
+/** The oldest events of one session and these types with a greater number, in their order. */
+export async function eventsOfSession(
+  records: Pick<RecordStore, "rows">,
+  sandboxId: string,
+  asked: { sessionId: string; types: readonly string[]; afterSeq: number; limit: number },
+): Promise<LoggedEvent[]> {
+  const { sessionId, types, afterSeq, limit } = asked;
+  const rows = await records.rows(
+    `SELECT ${COLUMNS} FROM sandbox_events WHERE sandbox_id = ? AND seq > ? AND session_id = ? ` +
+      `AND event_type IN (${types.map(() => "?").join(", ")}) ORDER BY seq LIMIT ?`,
+    [sandboxId, afterSeq, sessionId, ...types, limit],
+  );
+  return rows.map(toLoggedEvent);
+}
+
 /** The number of the newest event that is kept; 0 for none. */
 export async function newestSeq(records: Pick<RecordStore, "rows">, sandboxId: string): Promise<number> {
   const sql = "SELECT max(seq) AS newest FROM sandbox_events WHERE sandbox_id = ?";

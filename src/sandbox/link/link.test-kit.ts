@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import { WebSocket } from "ws";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
+import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { createHttpServer } from "../../io/http/create.ts";
 import type { HttpServer } from "../../io/http/http.ts";
@@ -25,7 +26,7 @@ export type TestGateway = { url: string; directory: NodeDirectory; server: HttpS
 
 /** Whoever connects is the node that its token names. */
 export async function startGateway(driver: "node" | "uws", port = 0): Promise<TestGateway> {
-  const directory = new NodeDirectory({ clock: systemClock, log: silentLog });
+  const directory = new NodeDirectory({ clock: systemClock, log: silentLog, metrics: createMetrics() });
   const server = createHttpServer({
     driver,
     handler: async (request) => {

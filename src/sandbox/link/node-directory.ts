@@ -1,8 +1,10 @@
+import type { Readable } from "node:stream";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { WebSocketConnection } from "../../io/http/websocket.ts";
-import type { NodeCall, NodeCaller, NodeCallHandler, NodeReply } from "./calls.ts";
+import type { NodeCall, NodeCaller, NodeCallHandler, NodeMethod, NodeReply } from "./calls.ts";
 import { NodeSession } from "./link-client.ts";
 
 /** How long a call waits for a node that was there a moment ago, or is looking for a process that has just started. */
@@ -14,6 +16,7 @@ const EXPECTED_MS = 15_000;
 export class NodeDirectory implements NodeCaller {
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #metrics: Metrics;
   readonly #startedAtMs: number;
   readonly #local = new Map<string, NodeCallHandler>();
   readonly #sessions = new Map<string, NodeSession>();
@@ -21,9 +24,11 @@ export class NodeDirectory implements NodeCaller {
   readonly #leftAtMs = new Map<string, number>();
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  constructor({ clock, log }: { clock: Clock; log: Log }) {
+  constructor({ clock, log, metrics }: { clock: Clock; log: Log; metrics: Metrics }) {
     this.#clock = clock;
     this.#log = log;
+    this.#metrics = metrics;
+    metrics.sandboxNodesConnected.watch({}, () => this.connected);
     this.#startedAtMs = clock.monotonicMs();
   }
 
@@ -56,6 +61,28 @@ export class NodeDirectory implements NodeCaller {
   }
 
   async call(nodeId: string, call: NodeCall): Promise<NodeReply> {
+    const { method } = call;
+    const { sandboxCalls } = this.#metrics;
+    try {
+      const reply = await this.#call(nodeId, call);
+      sandboxCalls.inc({ method, outcome: "ok" });
+      if (reply.body !== undefined) this.#count(method, reply.body);
+      return reply;
+    } catch (error) {
+      sandboxCalls.inc({ method, outcome: error instanceof EngineError ? error.code : "internal" });
+      throw error;
+    }
+  }
+
+  /** An answer that is passed on, until it has ended. */
+  #count(method: NodeMethod, body: Readable): void {
+    if (body.closed) return;
+    const { sandboxStreamsOpen } = this.#metrics;
+    sandboxStreamsOpen.inc({ method });
+    body.once("close", () => sandboxStreamsOpen.dec({ method }));
+  }
+
+  async #call(nodeId: string, call: NodeCall): Promise<NodeReply> {
     call.signal.throwIfAborted();
     if (!this.#isHere(nodeId) && this.#isExpected(nodeId)) await this.#arrival(nodeId, call.signal);
     const local = this.#local.get(nodeId);

@@ -20,6 +20,8 @@ export type ActionsOptions = {
   machine: () => Machine | undefined;
   setMachine: (machine: Machine) => void;
   dropMachine: () => void;
+  /** Ends what the agent is doing, and says how that ended. */
+  endTurns: () => Promise<void>;
   /** How the last machine ended, when it ended by itself under the eyes of this process. */
   end: () => MachineEnd | undefined;
   /** What is left of the lease at this moment, for a machine. */
@@ -134,9 +136,10 @@ export class SandboxActions {
 
   /** Of an ephemeral sandbox that failed nothing stays; the disk of a persistent one does until it is deleted. */
   async #giveUp(): Promise<boolean> {
-    const { files, held, order } = this.#options;
+    const { files, held, order, recorder } = this.#options;
     await this.#stop();
     if (order().spec.persistence === "persistent") return false;
+    await recorder.flush();
     await files.remove(held.now.sandboxId);
     return true;
   }
@@ -184,7 +187,8 @@ export class SandboxActions {
   }
 
   async #end(): Promise<void> {
-    const { machine, dropMachine, companions, held } = this.#options;
+    const { machine, dropMachine, companions, held, endTurns } = this.#options;
+    await endTurns();
     await companions.end(held.now.sandboxId);
     await machine()?.stop();
     dropMachine();

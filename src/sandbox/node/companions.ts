@@ -1,3 +1,4 @@
+import type { SetupSources } from "../egress/egress.ts";
 import type { Machine } from "../runtime/runtime.ts";
 import type { SandboxOrder } from "./control-port.ts";
 import type { TrafficOf } from "./figures.ts";
@@ -6,6 +7,10 @@ import type { TrafficOf } from "./figures.ts";
 export interface Companions {
   /** Certificate authorities, in PEM, that machines with a network are to trust beyond those of their image. */
   readonly certificates: string | undefined;
+  /** Where what is set up in machines comes from, beside their own `allowed_hosts`. */
+  readonly sources: SetupSources;
+  /** Lets a sandbox reach these hosts, too, until the returned function is called; connections to them end then. */
+  letOut(sandboxId: string, hosts: readonly string[]): () => void;
   /** What every command of the machine finds in its environment, beside what its owner says. */
   environment(order: SandboxOrder): Record<string, string>;
   /** The machine is up, made just now or taken up. */
@@ -19,6 +24,8 @@ export interface Companions {
 /** Of machines that are alone. */
 export const NO_COMPANIONS: Companions = {
   certificates: undefined,
+  sources: { repositoryHosts: [], plainHttp: false, registryHosts: [] },
+  letOut: () => () => undefined,
   environment: () => ({}),
   began: () => Promise.resolve(),
   end: () => Promise.resolve(),

@@ -1,5 +1,6 @@
 import type { Hold } from "../../fabric/job.ts";
 import type { NewSandboxEvent } from "../events/event.ts";
+import type { Turn, TurnReport } from "../sessions/turn.ts";
 import type { SandboxSpec } from "../spec.ts";
 import type { SandboxState, SandboxWant } from "../states.ts";
 
@@ -38,6 +39,8 @@ export type NodeReport = {
   bootId: string;
   /** Sandboxes of which only a disk is here: this node has no job for them. */
   keeps?: readonly string[];
+  /** Keys of volumes that none of its sandboxes has used for as long as volumes are kept. */
+  unusedVolumes?: readonly string[];
 };
 
 /** All that a node has for sandboxes, whether taken or not. */
@@ -50,16 +53,22 @@ export type NodeAnswer = {
   gateways: readonly string[];
   /** Those of `keeps` that are no more: their disks go. */
   gone?: readonly string[];
+  /** Those of `unusedVolumes` that no sandbox names: they go. */
+  goneVolumes?: readonly string[];
 };
 
 export type SandboxOrder = {
   sandboxId: string;
   tenant: string;
   spec: SandboxSpec;
+  /** Why the environment variables are not in the spec; absent where they are. */
+  closedEnv?: string | undefined;
   state: SandboxState;
   wanted: SandboxWant;
   /** Grows with every change of state or wish. */
   version: number;
+  /** Messages that the agent in it is to answer: one at most of each session. */
+  turns?: readonly Turn[];
   /** Number of the newest batch of this hold that was taken, 0 before the first: the next one's is greater. */
   recordedBatch: number;
 };
@@ -72,6 +81,10 @@ export type SandboxBatch = {
   state?: { to: SandboxState; reason?: string } | undefined;
   /** Newest figures, as the specification has them. */
   stats?: Readonly<Record<string, number>> | undefined;
+  /** The order that the holder has: the answer leaves out its turns where that is the newest. */
+  knownVersion?: number;
+  /** Turns that have ended; one that is not under way any more is passed over. */
+  turns?: readonly TurnReport[];
   /** Everything of it was put away: its record goes. */
   removed?: true;
 };

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { SandboxSpec } from "../spec.ts";
-import { SANDBOX_EVENT_TYPES } from "../events/event.ts";
+import { SANDBOX_EVENT_TYPES, type NewSandboxEvent } from "../events/event.ts";
+import { contentBlock } from "../sessions/content.ts";
+import type { Turn, TurnReport } from "../sessions/turn.ts";
 import { SANDBOX_STATES, SANDBOX_WANTS } from "../states.ts";
 import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
 
@@ -9,6 +11,7 @@ import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./contr
 const MAX_NAME_CHARS = 200;
 const MAX_IMAGES = 1_000;
 const MAX_KEPT = 10_000;
+const MAX_UNUSED = 1_000;
 /** See `BATCH_LIMITS`. */
 const MAX_EVENTS = 1_000;
 /** Of the body of a batch. */
@@ -33,21 +36,43 @@ export const wireReport = z.strictObject({
   capacity: z.strictObject({ cpu_millis: amount, memory_mb: amount, disk_mb: amount, sandboxes: amount }),
   boot_id: text.describe("Another one after each start of the machine."),
   keeps: z.array(z.uuid()).max(MAX_KEPT).optional().describe("Sandboxes of which only a disk is here."),
+  unused_volumes: z.array(text).max(MAX_UNUSED).optional().describe("Volumes that nobody here has used for long."),
 });
 
 export const wireAnswer = z.object({
   drain: z.boolean().describe("It is to take no more sandboxes."),
   gateways: z.array(z.string()).describe("To each of these it is to keep a connection."),
   gone: z.array(z.string()).describe("Those of `keeps` that are no more."),
+  gone_volumes: z.array(z.string()).default([]).describe("Those of `unused_volumes` that no sandbox names."),
+});
+
+const wireTurn = z.object({
+  session_id: z.string(),
+  turn_id: z.string(),
+  content: z.array(contentBlock),
+  agent_session_id: z.string().optional(),
+  history: z.array(z.object({ role: z.enum(["user", "assistant"]), content: z.array(contentBlock) })),
+  interrupted: z.boolean(),
+});
+
+const wireTurnReport = z.strictObject({
+  session_id: z.uuid(),
+  turn_id: z.uuid(),
+  outcome: z.enum(["completed", "interrupted", "failed"]),
+  error: z.string().optional(),
+  content: z.array(contentBlock),
+  agent_session_id: z.string().optional(),
 });
 
 export const wireOrder = z.object({
   sandbox_id: z.string(),
   tenant: z.string(),
   spec: z.looseObject({}).describe("As it was asked for."),
+  closed_env: z.string().optional().describe("Why environment variables are not in it: they cannot be opened."),
   state: z.enum(SANDBOX_STATES),
   wanted: z.enum(SANDBOX_WANTS),
   version: z.int(),
+  turns: z.array(wireTurn).default([]).describe("Messages that its agent is to answer."),
   recorded_batch: z.int().describe("The newest batch of this hold that was taken."),
 });
 
@@ -59,11 +84,14 @@ export const wireBatch = z.strictObject({
         type: z.enum(SANDBOX_EVENT_TYPES),
         at_ms: amount,
         data: z.record(z.string(), z.unknown()),
+        session_id: z.uuid().optional().describe("Of an event of one session."),
       }),
     )
     .max(MAX_EVENTS),
   state: z.strictObject({ to: z.enum(SANDBOX_STATES), reason: z.string().optional() }).optional(),
   stats: z.record(z.string(), z.number()).optional(),
+  known_version: z.int().optional().describe("The order that the node has: it is not told of its turns again."),
+  turns: z.array(wireTurnReport).optional().describe("Those that have ended."),
   removed: z.literal(true).optional().describe("Everything of it was put away."),
 });
 
@@ -71,6 +99,7 @@ export function toWireReport({
   capacity,
   bootId,
   keeps,
+  unusedVolumes,
   images,
   labels,
   ...node
@@ -87,40 +116,109 @@ export function toWireReport({
       sandboxes: capacity.sandboxes,
     },
     ...(keeps === undefined ? {} : { keeps: [...keeps] }),
+    ...(unusedVolumes === undefined ? {} : { unused_volumes: [...unusedVolumes] }),
   };
 }
 
-export function reportOf({ capacity, boot_id: bootId, keeps, ...node }: z.output<typeof wireReport>): NodeReport {
+export function reportOf(report: z.output<typeof wireReport>): NodeReport {
+  const { capacity, boot_id: bootId, keeps, unused_volumes: unusedVolumes, ...node } = report;
   const { cpu_millis: cpuMillis, memory_mb: memoryMb, disk_mb: diskMb, sandboxes } = capacity;
   return {
     ...node,
     bootId,
     capacity: { cpuMillis, memoryMb, diskMb, sandboxes },
     ...(keeps === undefined ? {} : { keeps }),
+    ...(unusedVolumes === undefined ? {} : { unusedVolumes }),
   };
 }
 
-export function toWireAnswer({ drain, gateways, gone = [] }: NodeAnswer): z.output<typeof wireAnswer> {
-  return { drain, gateways: [...gateways], gone: [...gone] };
+export function toWireAnswer(answer: NodeAnswer): z.output<typeof wireAnswer> {
+  const { drain, gateways, gone = [], goneVolumes = [] } = answer;
+  return { drain, gateways: [...gateways], gone: [...gone], gone_volumes: [...goneVolumes] };
+}
+
+export function answerOf({ gone_volumes: goneVolumes, ...answer }: z.output<typeof wireAnswer>): NodeAnswer {
+  return { ...answer, goneVolumes };
 }
 
 export function toWireOrder(order: SandboxOrder): z.output<typeof wireOrder> {
-  const { sandboxId, tenant, spec, state, wanted, version, recordedBatch } = order;
-  return { sandbox_id: sandboxId, tenant, spec: { ...spec }, state, wanted, version, recorded_batch: recordedBatch };
+  const { sandboxId, tenant, spec, closedEnv, state, wanted, version, recordedBatch } = order;
+  const turns = (order.turns ?? []).map(toWireTurn);
+  const wire = { sandbox_id: sandboxId, tenant, spec: { ...spec }, state, wanted, version, turns };
+  return { ...wire, recorded_batch: recordedBatch, ...(closedEnv === undefined ? {} : { closed_env: closedEnv }) };
 }
 
 /** The spec is the control plane's, which has checked it; what is undefined in it is absent on the wire. */
 export function orderOf(wire: z.output<typeof wireOrder>): SandboxOrder {
-  const { sandbox_id: sandboxId, recorded_batch: recordedBatch, spec, ...order } = wire;
-  return { ...order, sandboxId, recordedBatch, spec: spec as unknown as SandboxSpec };
+  const { sandbox_id: sandboxId, recorded_batch: recordedBatch, closed_env: closedEnv, spec, turns, ...order } = wire;
+  return {
+    ...order,
+    turns: turns.map(turnOf),
+    closedEnv,
+    sandboxId,
+    recordedBatch,
+    spec: spec as unknown as SandboxSpec,
+  };
 }
 
-export function toWireBatch({ number, events, state, stats, removed }: SandboxBatch): z.input<typeof wireBatch> {
+function toWireTurn(turn: Turn): z.input<typeof wireTurn> {
+  return {
+    session_id: turn.sessionId,
+    turn_id: turn.turnId,
+    content: [...turn.content],
+    history: turn.history.map(({ role, content }) => ({ role, content: [...content] })),
+    interrupted: turn.isInterrupted,
+    ...(turn.agentSessionId === undefined ? {} : { agent_session_id: turn.agentSessionId }),
+  };
+}
+
+function turnOf(wire: z.output<typeof wireTurn>): Turn {
+  const { session_id: sessionId, turn_id: turnId, agent_session_id: agentSessionId, content, history } = wire;
+  return { sessionId, turnId, content, history, agentSessionId, isInterrupted: wire.interrupted };
+}
+
+function toWireReportOfTurn({
+  sessionId,
+  turnId,
+  agentSessionId,
+  content,
+  ...rest
+}: TurnReport): z.input<typeof wireTurnReport> {
+  return {
+    ...rest,
+    session_id: sessionId,
+    turn_id: turnId,
+    content: [...content],
+    ...(agentSessionId === undefined ? {} : { agent_session_id: agentSessionId }),
+  };
+}
+
+function reportOfTurn(wire: z.output<typeof wireTurnReport>): TurnReport {
+  const { session_id: sessionId, turn_id: turnId, agent_session_id: agentSessionId, error, outcome, content } = wire;
+  return {
+    sessionId,
+    turnId,
+    outcome,
+    content,
+    ...(error === undefined ? {} : { error }),
+    ...(agentSessionId === undefined ? {} : { agentSessionId }),
+  };
+}
+
+function toWireEvent({ type, atMs, data, sessionId }: NewSandboxEvent): z.input<typeof wireBatch>["events"][number] {
+  const event = { type, at_ms: atMs, data: { ...data } };
+  return sessionId === undefined ? event : { ...event, session_id: sessionId };
+}
+
+export function toWireBatch(batch: SandboxBatch): z.input<typeof wireBatch> {
+  const { number, events, state, stats, turns, removed, knownVersion } = batch;
   return {
     number,
-    events: events.map(({ type, atMs, data }) => ({ type, at_ms: atMs, data: { ...data } })),
+    events: events.map(toWireEvent),
     ...(state === undefined ? {} : { state }),
     ...(stats === undefined ? {} : { stats: { ...stats } }),
+    ...(knownVersion === undefined ? {} : { known_version: knownVersion }),
+    ...(turns === undefined ? {} : { turns: turns.map(toWireReportOfTurn) }),
     ...(removed === undefined ? {} : { removed }),
   };
 }
@@ -128,11 +226,13 @@ export function toWireBatch({ number, events, state, stats, removed }: SandboxBa
 export function batchOf({ events, state, stats, ...batch }: z.output<typeof wireBatch>): SandboxBatch {
   return {
     number: batch.number,
-    events: events.map(({ type, at_ms: atMs, data }) => ({ type, atMs, data })),
+    events: events.map(({ type, at_ms: atMs, data, session_id: sessionId }) => ({ type, atMs, data, sessionId })),
     ...(state === undefined
       ? {}
       : { state: state.reason === undefined ? { to: state.to } : { to: state.to, reason: state.reason } }),
     ...(stats === undefined ? {} : { stats }),
+    ...(batch.known_version === undefined ? {} : { knownVersion: batch.known_version }),
+    ...(batch.turns === undefined ? {} : { turns: batch.turns.map(reportOfTurn) }),
     ...(batch.removed === undefined ? {} : { removed: batch.removed }),
   };
 }

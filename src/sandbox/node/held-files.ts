@@ -13,6 +13,10 @@ const heldSchema = z.object({
   isProvisioned: z.boolean(),
   /** When `timeout_secs` have passed, in ms since 1970. */
   deadlineAtMs: z.int().optional(),
+  /** The command of the newest process of its agent. */
+  agentExecId: z.uuid().optional(),
+  /** Turns that the agent was told of. */
+  begunTurns: z.array(z.string()).optional(),
 });
 
 /** What a node knows of one of its sandboxes, for a later process of this node. */
@@ -62,6 +66,8 @@ export class HeldFiles {
 export class HeldSandbox {
   readonly #files: HeldFiles;
   #held: Held;
+  /** One after the other: the newest is the last. */
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(files: HeldFiles, held: Held) {
     this.#files = files;
@@ -74,7 +80,10 @@ export class HeldSandbox {
 
   async update(change: Partial<Omit<Held, "sandboxId">>): Promise<void> {
     this.#held = { ...this.#held, ...change };
-    await this.#files.write(this.#held);
+    const write = () => this.#files.write(this.#held);
+    const writing = this.#writing.then(write, write);
+    this.#writing = writing;
+    await writing;
   }
 }
 

@@ -1,11 +1,13 @@
 import { sleep } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
+import { uuidV7Source } from "../../core/ids.ts";
 import type { Random } from "../../core/random.ts";
 import { JobFailure, type RunningJob } from "../../fabric/handler.ts";
 import { holdOf, type Hold } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
 import { Backoff } from "../../fabric/runner-failure.ts";
+import { AgentTurns } from "../agent/turns.ts";
 import type { Machine, MachineEnd } from "../runtime/runtime.ts";
 import { SandboxActions } from "./actions.ts";
 import type { Companions } from "./companions.ts";
@@ -17,7 +19,13 @@ import { isGone, untilAnswered, untilDone } from "./retry.ts";
 import { Sampler } from "./sampler.ts";
 import { nextStep, type Step } from "./steps.ts";
 
-export type KeeperPorts = FencePorts & { control: ControlPort; random: Random; companions: Companions };
+export type KeeperPorts = FencePorts & {
+  control: ControlPort;
+  random: Random;
+  companions: Companions;
+  /** How agents are started, by provider, where the operator says how. */
+  agentCommands: Readonly<Record<string, readonly string[]>>;
+};
 
 /** Wishes that nobody told of are found so late. */
 const LOOK_EVERY_MS = 10_000;
@@ -46,6 +54,7 @@ export class SandboxKeeper {
   readonly #gone = new AbortController();
   #held: HeldSandbox | undefined;
   #recorder: Recorder | undefined;
+  #turns: AgentTurns | undefined;
   #order: SandboxOrder | undefined;
   #machine: Machine | undefined;
   #end: MachineEnd | undefined;
@@ -147,11 +156,14 @@ export class SandboxKeeper {
       control: this.#ports.control,
       hold: this.#hold,
       lastBatch: order.recordedBatch + ON_ITS_WAY,
+      knownVersion: () => this.#order?.version,
       onOrder: (newer) => this.#take(newer),
       onLost: (error) => this.#lose(error),
     });
     this.#recorder = recorder;
     const machine = () => this.#machine;
+    const turns = this.#agentTurns(order, recorder, held);
+    this.#turns = turns;
     const sampler = new Sampler({ ...this.#ports, recorder, machine, sandboxId: this.sandboxId });
     const actions = new SandboxActions({
       ...this.#ports,
@@ -163,15 +175,34 @@ export class SandboxKeeper {
       leaseMs: () => this.#leaseMs(),
       setMachine: (made) => this.#watch(made),
       dropMachine: () => (this.#machine = undefined),
+      endTurns: () => turns.end(),
       making: () => this.#beginMaking(),
     });
     try {
-      if (this.#machine !== undefined) await this.#ports.companions.began(this.#machine, order);
+      if (this.#machine !== undefined) {
+        await this.#ports.companions.began(this.#machine, order);
+        await turns.takeUp(this.#machine);
+      }
       await this.#steps(actions);
     } finally {
       sampler.stop();
+      turns.abandon();
       await this.#ports.companions.end(this.sandboxId);
     }
+  }
+
+  #agentTurns(order: SandboxOrder, recorder: Recorder, held: HeldSandbox): AgentTurns {
+    const { clock, random, log, agentCommands: commands } = this.#ports;
+    return new AgentTurns({
+      recorder,
+      held,
+      order: () => this.#order ?? order,
+      machine: () => this.#machine,
+      commands,
+      newId: uuidV7Source(clock, random),
+      clock,
+      log,
+    });
   }
 
   /** Steps until one is the last. */
@@ -185,6 +216,7 @@ export class SandboxKeeper {
       let step: Step | "cancel" = "rest";
       try {
         if (this.#isStale) await this.#ask();
+        this.#turns?.look();
         step = this.#isCancelled ? "cancel" : this.#nextStep();
         const look = `${step} ${this.#order?.version}`;
         if (step === "rest") await this.#untilRung(bell);
@@ -262,6 +294,7 @@ export class SandboxKeeper {
       if (this.#machine !== machine) return;
       this.#machine = undefined;
       this.#end = end;
+      void this.#turns?.end("its machine has ended");
       void this.#ports.companions.end(this.sandboxId).then(() => this.#ring());
     });
   }

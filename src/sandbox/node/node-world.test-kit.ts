@@ -37,10 +37,12 @@ export class NodeWorld {
   way: () => Way = () => "open";
   readonly #opened = openMemoryCatalog(this.clock);
   readonly #random: Random;
+  readonly #volumesKeptMs: number | undefined;
   #process: NodeProcess | undefined;
   #dutiesAtMs = 0;
 
-  constructor(seed = 1) {
+  constructor(seed = 1, { volumesKeptMs }: { volumesKeptMs?: number } = {}) {
+    this.#volumesKeptMs = volumesKeptMs;
     this.#random = seededRandom(seed);
     this.plane = controlPlaneOn({ catalog: this.#opened.catalog, clock: this.clock }, { seed });
   }
@@ -70,8 +72,10 @@ export class NodeWorld {
       control: this.#controlOf(control, life.signal),
       files: new MemoryFiles(this.files, life.signal),
       companions: NO_COMPANIONS,
+      agentCommands: {},
       node: { name: "n", runtime: "fake", labels: {}, capacity: ROOMY, bootId: "b" },
       warmsAtOnce: false,
+      volumesKeptMs: this.#volumesKeptMs,
       killGraceMs: GRACE_MS,
       clock: this.clock,
       random: this.#random,

@@ -104,6 +104,18 @@ it("fails a sandbox whose script fails, says why, and leaves nothing", async () 
   await does(id, "delete", "gone");
 });
 
+it("fails a sandbox whose variables cannot be opened: it would be another one", async () => {
+  const id = await create();
+  const [row] = await world.plane.records.rows("SELECT spec FROM sandboxes WHERE id = ?", [id]);
+  const sealedEnv = { keyId: "a-key", sealedKey: "", sealedValue: "" };
+  const spec = JSON.stringify({ ...(JSON.parse(String(row?.["spec"])) as object), sealedEnv });
+  const sql = "UPDATE sandboxes SET spec = ? WHERE id = ?";
+  await world.plane.records.transact([{ sql, values: [spec, id] }]);
+  await reaches(id, "failed");
+  const why = "its environment variables cannot be opened: they are sealed with the key a-key, and none is configured";
+  expect((await world.plane.sandboxes.get(id, ROOT)).reason).toBe(`OpenVariables: ${why}`);
+});
+
 it("fails a sandbox that the runtime cannot make", async () => {
   world.host.before = (verb) => {
     if (verb === "create") throw new RuntimeError("no_space", "the disk is full");

@@ -6,16 +6,23 @@ import { JobFailure, type JobPort, type RunningJob } from "../../fabric/handler.
 import { holdOf, type HeldJob } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
 import { JobRunner } from "../../fabric/runner.ts";
+import type { ImageBuilds } from "../images/image-builds.ts";
+import { volumeKey } from "../volume-key.ts";
 import { SANDBOX_JOB_KIND, type NodeReport } from "./control-port.ts";
 import { fence } from "./fence.ts";
 import type { Held } from "./held-files.ts";
 import { SandboxKeeper, type KeeperPorts } from "./keeper.ts";
 import { untilAnswered } from "./retry.ts";
+import { VolumeRetention } from "./volume-retention.ts";
 
 export type SandboxNodeOptions = KeeperPorts & {
+  /** What it builds beside that. */
+  builds?: Pick<ImageBuilds, "run" | "drain" | "stop">;
   jobs: JobPort;
   /** What this node is, but for what changes. */
-  node: Omit<NodeReport, "images" | "keeps">;
+  node: Omit<NodeReport, "images" | "keeps" | "unusedVolumes">;
+  /** How long a volume is kept that no sandbox names; undefined: for ever. */
+  volumesKeptMs: number | undefined;
   /** Whether machines are prepared before the first sandbox comes. */
   warmsAtOnce: boolean;
   /** Where the processes of the control plane are reached, whenever that is said. */
@@ -48,6 +55,7 @@ export class SandboxNode {
   readonly #ends = new Map<string, Promise<void>>();
   /** Sandboxes of which only the disk is here. */
   readonly #kept = new Set<string>();
+  readonly #volumes: VolumeRetention;
   readonly #stopping = new AbortController();
   /** Resolves when all of the process before was taken up. */
   readonly #started = Promise.withResolvers<void>();
@@ -60,18 +68,28 @@ export class SandboxNode {
 
   constructor(options: SandboxNodeOptions) {
     this.#options = options;
-    const { jobs: port, node } = options;
+    const { jobs: port, node, runtime, volumesKeptMs: keptMs } = options;
+    this.#volumes = new VolumeRetention({ ...options, volumes: runtime.volumes, named: () => this.#named(), keptMs });
     this.#runner = new JobRunner({
       ...options,
       port,
       handlers: [{ kind: SANDBOX_JOB_KIND, run: (job) => this.#run(job) }],
       slots: node.capacity.sandboxes,
+      // Sandboxes that were lost while the control plane was away wait for this node.
+      mostAwayMs: REPORT_EVERY_MS,
     });
   }
 
   /** Sandboxes that this node has. */
   get sandboxes(): number {
     return this.#keepers.size;
+  }
+
+  /** Machines of this node that are up. */
+  get machines(): { running: number; paused: number } {
+    const all = [...this.#keepers.values()].flatMap(({ machine }) => machine ?? []);
+    const paused = all.filter(({ isPaused }) => isPaused).length;
+    return { running: all.length - paused, paused };
   }
 
   /**
@@ -95,8 +113,8 @@ export class SandboxNode {
   }
 
   /** Takes sandboxes until `stop`. Rejects as `JobRunner.run` does. */
-  run(): Promise<void> {
-    return this.#runner.run();
+  async run(): Promise<void> {
+    await Promise.all([this.#runner.run(), this.#options.builds?.run()]);
   }
 
   /**
@@ -120,7 +138,7 @@ export class SandboxNode {
   async drain(): Promise<void> {
     this.#runner.close();
     const flushed = Promise.allSettled([...this.#keepers.values()].map((keeper) => keeper.flush()));
-    await this.#within(FLUSH_MS, flushed);
+    await Promise.all([this.#within(FLUSH_MS, flushed), this.#options.builds?.drain()]);
   }
 
   /** Lets go of everything: machines run on, and their jobs stay leased to this node. */
@@ -129,7 +147,7 @@ export class SandboxNode {
     this.#reports?.cancel();
     this.#stopListening?.();
     this.#runner.stop();
-    await this.#within(STOP_MS, Promise.all(this.#ends.values()));
+    await this.#within(STOP_MS, Promise.all([...this.#ends.values(), this.#options.builds?.stop()]));
   }
 
   /** Says what this node is and has. Never rejects. */
@@ -138,10 +156,13 @@ export class SandboxNode {
     this.#isReporting = true;
     const { control, runtime, node, log, onGateways } = this.#options;
     try {
-      const answer = await control.report({ ...node, images: runtime.images(), keeps: [...this.#kept] });
+      const unusedVolumes = await this.#volumes.unused();
+      const held = { keeps: [...this.#kept], ...(unusedVolumes.length > 0 && { unusedVolumes }) };
+      const answer = await control.report({ ...node, images: runtime.images(), ...held });
       this.#isUnheard = false;
       onGateways?.(answer.gateways);
       for (const sandboxId of answer.gone ?? []) await this.#forget(sandboxId);
+      if (unusedVolumes.length > 0) await this.#volumes.remove(answer.goneVolumes ?? []);
     } catch (error) {
       if (!this.#isUnheard && !this.#stopping.signal.aborted) {
         log.warn({ reason: messageOf(error) }, "the control plane does not hear of this sandbox node; trying on");
@@ -150,6 +171,12 @@ export class SandboxNode {
     } finally {
       this.#isReporting = false;
     }
+  }
+
+  /** Volumes that sandboxes of this node name. */
+  #named(): Set<string> {
+    const orders = [...this.#keepers.values()].flatMap(({ order }) => order ?? []);
+    return new Set(orders.flatMap(({ tenant, spec }) => spec.volumes.map(({ name }) => volumeKey(tenant, name))));
   }
 
   async #within(timeoutMs: number, work: Promise<unknown>): Promise<void> {

@@ -10,7 +10,11 @@ import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
 import type { JobPort } from "../../fabric/handler.ts";
+import { AGENTS } from "../agent/providers.ts";
 import { Egress } from "../egress/egress.ts";
+import { imageBuildHandler, type ImageBuilderOptions } from "../images/builder.ts";
+import { ImageBuilds } from "../images/image-builds.ts";
+import type { ImagePort } from "../images/image-port.ts";
 import type { NodeCallHandler } from "../link/calls.ts";
 import { DEBIAN_IMAGE } from "../runtime/images.ts";
 import { LazyRuntime } from "../runtime/lazy-runtime.ts";
@@ -26,6 +30,12 @@ import { nodeCallHandler } from "./node-calls.ts";
 import { SandboxNode } from "./node.ts";
 import { Surroundings } from "./surroundings.ts";
 
+const DAY_MS = 86_400_000;
+
+const MIB = 1024 * 1024;
+/** Compilers start many. */
+const BUILD_PROCESSES = 4_096;
+
 export type OpenNodeOptions = {
   config: Config;
   /**
@@ -35,6 +45,7 @@ export type OpenNodeOptions = {
   identify?: (home: string, name: string) => Promise<string>;
   jobsOf: (nodeId: string) => JobPort;
   controlOf: (nodeId: string) => ControlPort;
+  images: ImagePort;
   /**
    * `at once`: for a machine that is there for sandboxes: it finds out now what it cannot do, and prepares machines.
    * `when needed`: nothing is done to this computer before the first sandbox comes.
@@ -77,23 +88,29 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
     const runtime = options.begins === "at once" ? await open() : await LazyRuntime.prepare({ name, home, open });
     const description = await describe(config, name);
     const nodeId = await (options.identify?.(home, description.name) ?? ownId(home, options.newId));
+    const egress = await openEgress(config, { clock, log });
+    const jobs = options.jobsOf(nodeId);
     const surroundings: Surroundings = new Surroundings({
       runtime,
-      egress: await openEgress(config, { clock, log }),
+      egress,
       find: (sandboxId) => node.keeperOf(sandboxId),
       clock,
       log,
     });
+    const { sandboxVolumeRetentionDays: days } = config;
     const node: SandboxNode = new SandboxNode({
       ...options,
       runtime,
-      jobs: options.jobsOf(nodeId),
+      jobs,
+      builds: imageBuildsOf(options, { runtime, egress, jobs }),
       control: options.controlOf(nodeId),
       files: new HeldFiles(join(home, "held")),
       companions: surroundings,
+      agentCommands: agentCommandsOf(config),
       node: description,
       warmsAtOnce: options.begins === "at once",
       killGraceMs: config.sandboxKillGraceSecs * 1_000,
+      volumesKeptMs: days === undefined ? undefined : days * DAY_MS,
     });
     if (config.sandboxDebianImage) void prepareDebian(runtime, log);
     return { node, nodeId, calls: nodeCallHandler(node, surroundings, { clock, log }), close };
@@ -101,6 +118,35 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
     await close();
     throw error instanceof RuntimeError && error.code === "unable" ? new NodeUnable(error.message) : error;
   }
+}
+
+/** Throws `NodeUnable` for a provider that there is not. */
+function agentCommandsOf({ sandboxAgentCommands: commands }: Config): Readonly<Record<string, readonly string[]>> {
+  for (const provider of Object.keys(commands)) {
+    if (AGENTS.has(provider)) continue;
+    throw new NodeUnable(`ENGINE_SANDBOX_AGENT_COMMANDS: there is no agent provider ${provider}`);
+  }
+  return commands;
+}
+
+function imageBuildsOf(
+  options: OpenNodeOptions,
+  { jobs, ...ports }: { jobs: JobPort } & Pick<ImageBuilderOptions, "runtime" | "egress">,
+): ImageBuilds {
+  const { config } = options;
+  const handler = imageBuildHandler({
+    ...options,
+    ...ports,
+    limits: {
+      cpuCores: config.sandboxImageBuildCpus,
+      memoryMb: Math.floor(config.sandboxImageBuildMemoryBytes / MIB),
+      diskMb: Math.floor(config.sandboxImageBuildDiskBytes / MIB),
+      maxProcesses: BUILD_PROCESSES,
+    },
+    registryHosts: config.sandboxRegistryHosts,
+    timeoutMs: config.sandboxImageBuildTimeoutSecs * 1_000,
+  });
+  return new ImageBuilds({ ...options, jobs, handler, slots: config.sandboxImageBuilds });
 }
 
 /** Never rejects: without it the node has its other images. */
@@ -126,7 +172,7 @@ async function runtimeHere({ config }: OpenNodeOptions): Promise<Runtime["name"]
 }
 
 /** The runtime, if it can do what sandboxes need. Rejects with `RuntimeError` `unable`. */
-async function openAble({ config, clock, newId: ids, log }: OpenNodeOptions, home: string): Promise<Runtime> {
+async function openAble({ config, images, clock, newId: ids, log }: OpenNodeOptions, home: string): Promise<Runtime> {
   const { sandboxRuntime: runtime, sandboxFirstHostId: firstHostId, sandboxKillGraceSecs } = config;
   if (runtime === "off") throw new RuntimeError("unable", "sandboxes are switched off");
   const opened = await openRuntime({
@@ -138,11 +184,8 @@ async function openAble({ config, clock, newId: ids, log }: OpenNodeOptions, hom
     firstHostId,
     graceMs: sandboxKillGraceSecs * 1_000,
     warm: { machines: config.sandboxWarmPool, diskMb: DEFAULT_DISK_MB },
-    // Each folder has cgroups of its own: whoever opens it removes those that it does not know.
-    cgroupRoot: `engine-${createHash("sha256")
-      .update(await realpath(home))
-      .digest("hex")
-      .slice(0, 12)}`,
+    cgroupRoot: await cgroupRootOf(home),
+    builtImages: { read: (layer, part) => images.read(layer, part), cacheBytes: config.sandboxImageCacheBytes },
   });
   const missing = missingLimits(opened.abilities);
   if (missing.length === 0) return opened;
@@ -153,6 +196,12 @@ async function openAble({ config, clock, newId: ids, log }: OpenNodeOptions, hom
   await opened.close();
   const why = `limits cannot be enforced here (${missing.join("; ")}); ENGINE_SANDBOX_ALLOW_UNLIMITED runs them all the same`;
   throw new RuntimeError("unable", why);
+}
+
+/** Each folder has cgroups of its own: whoever opens it removes those that it does not know. */
+export async function cgroupRootOf(home: string): Promise<string> {
+  const hash = createHash("sha256").update(await realpath(home));
+  return `engine-${hash.digest("hex").slice(0, 12)}`;
 }
 
 /** Without machines nothing stays mounted: the folder may be removed like any other. */
@@ -173,6 +222,11 @@ async function openEgress(config: Config, ports: { clock: Clock; log: Log }): Pr
     allowedRanges,
     upstream: sandboxUpstreamProxy === undefined ? undefined : new URL(sandboxUpstreamProxy),
     certificates: sandboxCaFile === undefined ? undefined : await certificatesIn(sandboxCaFile),
+    sources: {
+      repositoryHosts: config.sandboxRepositoryHosts,
+      plainHttp: config.sandboxPlainHttpRepositories,
+      registryHosts: config.sandboxRegistryHosts,
+    },
   });
 }
 

@@ -1,13 +1,13 @@
-import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
-import { untilAborted } from "../../core/concurrency.ts";
 import { messageOf } from "../../core/errors.ts";
 import { INSTALL_CERTIFICATES } from "../egress/environment.ts";
-import type { Exec, ExecOutput, Machine, MachineSpec, Runtime } from "../runtime/runtime.ts";
-import type { ProvisioningScript, SandboxSpec } from "../spec.ts";
+import type { Machine, MachineSpec, Runtime } from "../runtime/runtime.ts";
+import { runCommand } from "../pipeline/run-command.ts";
+import { lastSteps, setUpSteps } from "../pipeline/set-up.ts";
+import type { SandboxSpec } from "../spec.ts";
+import { volumeKey } from "../volume-key.ts";
 import type { Companions } from "./companions.ts";
 import type { SandboxOrder } from "./control-port.ts";
-import { Lines } from "./lines.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** A step of making a sandbox did not succeed; the message is for its owner. */
@@ -42,45 +42,72 @@ export type ProvisionOptions = {
 };
 
 /**
- * Makes a sandbox's machine, step by step, with an event before and after each: `MountVolumes`, `CreateMachine` (or
- * `StartMachine`, from its disk), `InstallCertificates` where the operator has some, and `RunScript:<name>` for each script where they have not all run on this disk.
- * May be called again after the node died in the middle: a script that runs is waited for, and not run twice. Rejects
- * with `StepFailed`, and with the reason of the signal.
+ * Makes a sandbox's machine, step by step, with an event before and after each: `LoadImage` for a built one,
+ * `MountVolumes`, `CreateMachine` (or `StartMachine`, from its disk); and, where that was not done on this disk yet, `InstallCertificates` where the operator
+ * has some, `PrepareDisk`, `CloneRepositories`, `InstallBinaries`, `RunScript:<name>` for each script, and
+ * `RunPreCommands`. May be called again after the node died in the middle: a command that runs is waited for, and not run
+ * twice. Rejects with `StepFailed`, and with the reason of the signal.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
   const { runtime, order, machine, hasDisk, onMachine } = options;
   let made = machine;
   if (made === undefined) {
+    if (order.closedEnv !== undefined) await step(options, "OpenVariables", () => cannotOpen(order.closedEnv));
     await options.companions.end(order.sandboxId);
-    const volumes = await mountVolumes(options);
-    const spec = machineSpec(order, {
-      volumes,
-      leaseMs: options.leaseMs(),
-      env: options.companions.environment(order),
-    });
-    await options.onStart(spec.deadlineMs === undefined ? undefined : options.clock.nowMs() + spec.deadlineMs);
-    if (hasDisk) made = await step(options, "StartMachine", () => runtime.restart(spec));
-    else {
-      made = await step(options, "CreateMachine", async () => {
-        // What is left of one whose scripts did not end is of no use.
-        await runtime.remove(order.sandboxId);
-        return await runtime.create(spec);
-      });
+    const { builtImage } = order.spec;
+    const release =
+      builtImage === undefined ? undefined : await step(options, "LoadImage", () => runtime.loadImage(builtImage));
+    try {
+      made = await start(options);
+    } finally {
+      release?.();
     }
     await onMachine(made);
   }
-  if (hasDisk) return;
-  const { certificates } = options.companions;
-  if (certificates !== undefined && order.spec.network.enabled) {
-    const [up, input] = [made, Buffer.from(certificates)];
-    await step(options, "InstallCertificates", () =>
-      runScript(options, up, { ...CERTIFICATES, id: "certificates", input }),
-    );
+  if (!hasDisk) await setUp(options, made);
+}
+
+async function start(options: ProvisionOptions): Promise<Machine> {
+  const { runtime, order, hasDisk } = options;
+  const volumes = await mountVolumes(options);
+  const spec = machineSpec(order, {
+    volumes,
+    leaseMs: options.leaseMs(),
+    env: options.companions.environment(order),
+  });
+  await options.onStart(spec.deadlineMs === undefined ? undefined : options.clock.nowMs() + spec.deadlineMs);
+  if (hasDisk) return await step(options, "StartMachine", () => runtime.restart(spec));
+  return await step(options, "CreateMachine", async () => {
+    // What is left of one whose scripts did not end is of no use.
+    await runtime.remove(order.sandboxId);
+    return await runtime.create(spec);
+  });
+}
+
+/** What is done once on each disk. */
+async function setUp(options: ProvisionOptions, machine: Machine): Promise<void> {
+  const { order, companions } = options;
+  const { spec } = order;
+  const ports = { ...options, machine, spec, sources: companions.sources };
+  const { certificates } = companions;
+  if (certificates !== undefined && spec.network.enabled) {
+    const input = Buffer.from(certificates);
+    const install = {
+      key: "certificates",
+      argv: CERTIFICATES,
+      user: "root",
+      timeoutMs: CERTIFICATES_MS,
+      input,
+    } as const;
+    await step(options, "InstallCertificates", () => runCommand(ports, install));
   }
-  for (const [i, script] of order.spec.provisioningScripts.entries()) {
-    const up = made;
-    await step(options, `RunScript:${script.name}`, () => runScript(options, up, { ...script, id: String(i) }));
+  const setUpOptions = { ...ports, letOut: (hosts: readonly string[]) => companions.letOut(order.sandboxId, hosts) };
+  for (const { name, run } of setUpSteps(setUpOptions)) await step(options, name, run);
+  for (const [i, { name, script, user, timeoutSecs }] of spec.provisioningScripts.entries()) {
+    const command = { key: String(i), argv: ["/bin/sh", "-c", script], user, timeoutMs: timeoutSecs * 1_000 };
+    await step(options, `RunScript:${name}`, () => runCommand(ports, command));
   }
+  for (const { name, run } of lastSteps(setUpOptions)) await step(options, name, run);
 }
 
 async function step<T>({ recorder, signal }: ProvisionOptions, name: string, run: () => Promise<T>): Promise<T> {
@@ -97,6 +124,11 @@ async function step<T>({ recorder, signal }: ProvisionOptions, name: string, run
   }
 }
 
+/** A machine without them would be another one than was asked for. */
+function cannotOpen(why: string | undefined): Promise<never> {
+  return Promise.reject(new Error(`its environment variables cannot be opened: ${why}`));
+}
+
 async function mountVolumes(options: ProvisionOptions): Promise<MachineSpec["volumes"]> {
   const { runtime, order } = options;
   if (order.spec.volumes.length === 0) return [];
@@ -110,26 +142,18 @@ async function mountVolumes(options: ProvisionOptions): Promise<MachineSpec["vol
   );
 }
 
-/** The name of a tenant's volume on a node: any text, as a file name. */
-export function volumeKey(tenant: string, name: string): string {
-  return createHash("sha256")
-    .update(JSON.stringify([tenant, name]))
-    .digest("hex")
-    .slice(0, 32);
-}
-
 function machineSpec(
   { sandboxId, spec }: SandboxOrder,
   { volumes, leaseMs, env }: Pick<MachineSpec, "volumes" | "leaseMs" | "env">,
 ): MachineSpec {
   return {
     id: sandboxId,
-    image: spec.image,
+    image: spec.builtImage?.id ?? spec.image,
     limits: spec.limits,
     network: { enabled: spec.network.enabled },
     volumes,
     hostname: hostnameOf(sandboxId, spec),
-    env: { ...env, ...spec.envVars },
+    env: { ...env, ...spec.builtImage?.environment, ...spec.envVars },
     keepsDisk: spec.persistence === "persistent",
     leaseMs,
     deadlineMs: spec.timeoutSecs === undefined ? undefined : spec.timeoutSecs * 1_000,
@@ -145,71 +169,5 @@ function hostnameOf(sandboxId: string, { name = "" }: SandboxSpec): string {
   return host === "" ? `sandbox-${sandboxId.slice(-12)}` : host;
 }
 
-const CERTIFICATES = { script: INSTALL_CERTIFICATES, user: "root", timeoutSecs: 60 } as const;
-
-type Script = Omit<ProvisioningScript, "name"> & { id: string; input?: Uint8Array };
-
-async function runScript(
-  { order, recorder, signal }: ProvisionOptions,
-  machine: Machine,
-  script: Script,
-): Promise<void> {
-  const ended = machine.ended.then((end) => {
-    throw new Error(end.cause === "died" ? `the machine ended: ${end.reason}` : `the machine ended (${end.cause})`);
-  });
-  const run = async (): Promise<void> => {
-    const exec = await machine.exec({
-      // The same whenever this is called for this machine: a script that was begun is taken up again.
-      id: scriptExecId(order.sandboxId, script.id),
-      argv: ["/bin/sh", "-c", script.script],
-      cwd: undefined,
-      env: {},
-      user: script.user,
-      timeoutMs: script.timeoutSecs * 1_000,
-      tty: undefined,
-    });
-    if (script.input !== undefined) await exec.write(script.input);
-    await exec.endInput();
-    await follow(exec, recorder);
-  };
-  await untilAborted(Promise.race([run(), ended]), signal);
-}
-
-/** Output becomes log lines. Rejects unless the command succeeds. */
-async function follow(exec: Exec, recorder: Recorder): Promise<void> {
-  let lastLine = "";
-  const linesOf = (stream: "stdout" | "stderr") =>
-    new Lines((line) => {
-      if (line.trim() !== "") lastLine = line;
-      recorder.event("log_line", { line, stream });
-    });
-  const lines = { stdout: linesOf("stdout"), stderr: linesOf("stderr") };
-  for await (const output of exec.output()) {
-    if (output.type === "skipped") continue;
-    if (output.type !== "exit") {
-      lines[output.type].push(output.bytes);
-      continue;
-    }
-    lines.stdout.end();
-    lines.stderr.end();
-    const problem = problemOf(output);
-    if (problem === undefined) return;
-    throw new Error(lastLine === "" ? problem : `${problem}; its last line: ${lastLine.slice(0, 500)}`);
-  }
-  throw new Error("its end was not seen");
-}
-
-function problemOf({ exitCode, signal, timedOut }: Extract<ExecOutput, { type: "exit" }>): string | undefined {
-  if (timedOut) return "it took too long, and was killed";
-  if (exitCode === 0) return undefined;
-  return exitCode === undefined ? `it was killed by ${signal ?? "a signal"}` : `it ended with exit code ${exitCode}`;
-}
-
-function scriptExecId(sandboxId: string, script: string): string {
-  const bytes = createHash("sha256").update(`${sandboxId}/${script}`).digest().subarray(0, 16);
-  // RFC 9562: version 8, whose bits are the maker's own.
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  const hex = bytes.toString("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-}
+const CERTIFICATES = ["/bin/sh", "-c", INSTALL_CERTIFICATES];
+const CERTIFICATES_MS = 60_000;

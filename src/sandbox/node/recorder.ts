@@ -3,6 +3,7 @@ import { untilAborted } from "../../core/concurrency.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
 import type { NewSandboxEvent } from "../events/event.ts";
+import type { TurnReport } from "../sessions/turn.ts";
 import type { SandboxState } from "../states.ts";
 import type { ControlPort, SandboxBatch, SandboxOrder } from "./control-port.ts";
 import { untilAnswered, type RetryOptions } from "./retry.ts";
@@ -12,6 +13,8 @@ export type RecorderOptions = RetryOptions & {
   hold: Hold;
   /** Batches have higher numbers than this one. */
   lastBatch: number;
+  /** Of the order that the holder has: answers need not repeat its turns. */
+  knownVersion?: () => number | undefined;
   /** Every answer has the order as it is then. */
   onOrder: (order: SandboxOrder) => void;
   onLost: (error: unknown) => void;
@@ -22,6 +25,7 @@ type Statement = {
   state?: { to: SandboxState; reason?: string };
   removed?: true;
   stats?: Readonly<Record<string, number>>;
+  turns?: readonly TurnReport[];
 };
 type Item = NewSandboxEvent | { statement: Statement; settled: PromiseWithResolvers<void> };
 
@@ -41,6 +45,10 @@ export class Recorder {
   #writing: Promise<void> | undefined;
   #batch: number;
   #droppedLines = 0;
+  /** Events of sessions that wait. */
+  #waitingOfSessions = 0;
+  /** Resolves when some of what waits is on its way. */
+  #taken = Promise.withResolvers<void>();
 
   constructor(options: RecorderOptions) {
     this.#options = options;
@@ -49,14 +57,15 @@ export class Recorder {
     options.signal.addEventListener("abort", () => this.#drop(options.signal.reason), { once: true });
   }
 
-  /** Writes an event soon. */
-  event(type: NewSandboxEvent["type"], data: NewSandboxEvent["data"]): void {
+  /** Writes an event soon; of a session, where it is of one. */
+  event(type: NewSandboxEvent["type"], data: NewSandboxEvent["data"], sessionId?: string): void {
     if (this.#options.signal.aborted) return;
     if (type === "log_line" && this.#items.length >= QUEUED_EVENTS) {
       this.#droppedLines++;
       return;
     }
-    this.#items.push({ type, atMs: this.#options.clock.nowMs(), data });
+    this.#items.push({ type, atMs: this.#options.clock.nowMs(), data, sessionId });
+    if (sessionId !== undefined) this.#waitingOfSessions++;
     if (this.#items.length >= BATCH_EVENTS) this.#writeNow();
     else this.#timer ??= this.#options.clock.after(BATCH_AFTER_MS, () => this.#writeNow());
   }
@@ -71,6 +80,13 @@ export class Recorder {
     this.#items.push({ statement, settled });
     this.#writeNow();
     await settled.promise;
+  }
+
+  /** Resolves when fewer than so many events of sessions wait. Rejects when nothing is written any more. */
+  async room(events: number): Promise<void> {
+    const { signal } = this.#options;
+    signal.throwIfAborted();
+    while (this.#waitingOfSessions >= events) await untilAborted(this.#taken.promise, signal);
   }
 
   /** Resolves when everything was written that was said before. Rejects when it cannot be any more. */
@@ -117,11 +133,14 @@ export class Recorder {
 
   #nextBatch(): { events: NewSandboxEvent[]; statement: Statement; settled?: PromiseWithResolvers<void> } {
     if (this.#droppedLines > 0) this.#tellOfDropped();
+    this.#taken.resolve();
+    this.#taken = Promise.withResolvers();
     const events: NewSandboxEvent[] = [];
     while (events.length < BATCH_EVENTS) {
       const item = this.#items.shift();
       if (item === undefined) break;
       if ("statement" in item) return { events, ...item };
+      if (item.sessionId !== undefined) this.#waitingOfSessions--;
       events.push(item);
     }
     return { events, statement: {} };
@@ -135,9 +154,11 @@ export class Recorder {
 
   /** Until it is written, or never can be. */
   async #write(batch: SandboxBatch): Promise<void> {
-    const { control, hold, onOrder, onLost } = this.#options;
+    const { control, hold, onOrder, onLost, knownVersion } = this.#options;
+    const known = knownVersion?.();
+    const sent = known === undefined ? batch : { ...batch, knownVersion: known };
     try {
-      onOrder(await untilAnswered("events of a sandbox", this.#options, () => control.record(hold, batch)));
+      onOrder(await untilAnswered("events of a sandbox", this.#options, () => control.record(hold, sent)));
     } catch (error) {
       if (isLeaseLost(error)) onLost(error);
       throw error;

@@ -3,7 +3,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { RemoteHttp, type RemoteServer } from "../../fabric/remote-port-http.ts";
 import type { ControlPort, NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
-import { orderOf, toWireBatch, toWireReport, wireAnswer, wireOrder } from "./control-wire.ts";
+import { answerOf, orderOf, toWireBatch, toWireReport, wireAnswer, wireOrder } from "./control-wire.ts";
 
 const FENCE_HEADER = "X-Job-Fence";
 
@@ -21,7 +21,8 @@ export class RemoteControlPort implements ControlPort {
 
   async report(node: NodeReport): Promise<NodeAnswer> {
     const body = toWireReport(node);
-    return read(wireAnswer, await this.#http.call({ method: "POST", path: "/v1/sandbox-nodes/report", body }));
+    const answer = await this.#http.call({ method: "POST", path: "/v1/sandbox-nodes/report", body });
+    return answerOf(read(wireAnswer, answer));
   }
 
   async order(hold: Hold): Promise<SandboxOrder> {

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
-import type { Egress } from "../egress/egress.ts";
+import type { Egress, SetupSources } from "../egress/egress.ts";
 import type { EgressProxy } from "../egress/proxy.ts";
 import { createSandboxFiles, type SandboxFiles } from "../files/files.ts";
 import type { FilesTarget } from "../files/target.ts";
@@ -22,6 +22,9 @@ export type SurroundingsOptions = {
 /** What a running machine covers of its root with what does not stay. */
 const COVERED = ["/proc", "/sys", "/dev", "/tmp", "/run"];
 
+/** What one with a kernel of its own does: its files for the moment are on its disk. */
+const COVERED_IN_MEMORY = COVERED.filter((path) => path !== "/tmp");
+
 /** The way out of each sandbox of this node, and its files. */
 export class Surroundings implements Companions {
   readonly certificates: string | undefined;
@@ -32,6 +35,14 @@ export class Surroundings implements Companions {
   constructor(options: SurroundingsOptions) {
     this.#options = options;
     this.certificates = options.egress.certificates;
+  }
+
+  get sources(): SetupSources {
+    return this.#options.egress.sources;
+  }
+
+  letOut(sandboxId: string, hosts: readonly string[]): () => void {
+    return this.#proxies.get(sandboxId)?.letOut(hosts) ?? (() => undefined);
   }
 
   environment({ spec }: SandboxOrder): Record<string, string> {
@@ -49,12 +60,14 @@ export class Surroundings implements Companions {
     this.#proxies.delete(sandboxId);
     const files = this.#files.get(sandboxId);
     this.#files.delete(sandboxId);
-    await files?.end().catch((error: unknown) => {
-      this.#options.log.warn(
-        { sandboxId, reason: messageOf(error) },
-        "the files of a sandbox were not let go in order",
-      );
-    });
+    if (files === undefined) return;
+    const { runtime, log } = this.#options;
+    try {
+      await files.end();
+      await runtime.closeHelperLimits(sandboxId);
+    } catch (error) {
+      log.warn({ sandboxId, reason: messageOf(error) }, "the files of a sandbox were not let go in order");
+    }
   }
 
   traffic(sandboxId: string): Traffic {
@@ -79,7 +92,8 @@ export class Surroundings implements Companions {
   async #targetOf(sandboxId: string): Promise<FilesTarget> {
     const { find, runtime } = this.#options;
     const { machine, order } = find(sandboxId) ?? {};
-    if (machine !== undefined) return { kind: "live", pid: machine.initPid };
+    const joins = await runtime.openHelperLimits(sandboxId);
+    if (machine !== undefined) return { ...targetIn(machine), joins };
     const opened = order?.state === "stopped" ? await runtime.openStopped(sandboxId) : undefined;
     if (opened === undefined) {
       throw new EngineError("sandbox_invalid_state", `the sandbox is ${order?.state ?? "gone"}: it has no files`);
@@ -89,7 +103,15 @@ export class Surroundings implements Companions {
       root: opened.path,
       firstHostId: opened.firstHostId,
       covered: COVERED,
+      joins,
       release: () => opened.release(),
     };
   }
+}
+
+/** Of a machine that runs. */
+function targetIn({ initPid: pid, rootOnHost }: Machine): FilesTarget {
+  if (rootOnHost === undefined) return { kind: "live", pid };
+  const { path: root, firstHostId, volumes } = rootOnHost;
+  return { kind: "mounted", root, firstHostId, pid, volumes, covered: COVERED_IN_MEMORY, release: async () => {} };
 }

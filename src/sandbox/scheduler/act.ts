@@ -2,6 +2,7 @@ import type { Statement } from "../../catalog/records.ts";
 import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
+import { turnEnds, whyTurnsEnd } from "../sessions/turn-ends.ts";
 import { mayAsk, SANDBOX_ACTIONS, type SandboxAction } from "../states.ts";
 import { changeStatements, type Change } from "./change.ts";
 import { getSandbox } from "./find.ts";
@@ -9,6 +10,7 @@ import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
 import { invalidState, tooBusy } from "./refusals.ts";
 import { capacityOf, roomGuard } from "./room.ts";
 import { toSandbox, type Sandbox } from "./sandbox.ts";
+import { tellOfTurns } from "./tell-of-turns.ts";
 import { removeUnheld } from "./unheld.ts";
 
 export type Asked = { action: SandboxAction; caller: Caller; origin: Origin };
@@ -28,7 +30,8 @@ export async function act(ports: SandboxPorts, id: string, asked: Asked): Promis
       throw invalidState(before.state, `${action} needs ${SANDBOX_ACTIONS[action].from.join(" or ")}`);
     }
     const room = action === "start" ? await roomStatement(ports, before) : [];
-    const changes = changeStatements(before, changeOf(action));
+    const turns = await turnEnds(ports, id, { why: whyTurnsEnd(changeOf(action).to) });
+    const changes = changeStatements(before, { ...changeOf(action), turns });
     const removal = action === "delete" ? removeUnheld(before) : [];
     const outcome = await ports.records.transact([...changes, ...room, ...removal, auditEntry(ports, before, asked)]);
     if (outcome.done) {
@@ -36,6 +39,7 @@ export async function act(ports: SandboxPorts, id: string, asked: Asked): Promis
       if (row === undefined) throw new Error("a change of a sandbox returned nothing");
       const after = toSandbox(row);
       tell(ports, after, action);
+      tellOfTurns(ports, turns);
       return after;
     }
     if (outcome.failed >= changes.length) {

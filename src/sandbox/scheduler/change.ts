@@ -1,5 +1,6 @@
 import { NOW, type RecordValue, type Statement } from "../../catalog/records.ts";
-import type { SandboxEventType } from "../events/event.ts";
+import type { StoredEvent } from "../events/event.ts";
+import { NO_TURN_ENDS, type TurnEnds } from "../sessions/turn-ends.ts";
 import type { SandboxState, SandboxWant } from "../states.ts";
 import { SANDBOX_COLUMNS, type Sandbox } from "./sandbox.ts";
 
@@ -14,10 +15,10 @@ export type Change = {
   /** The report that this is of; nothing is changed by one that was taken before. */
   recorded?: { fence: number; batch: number };
   stats?: Readonly<Record<string, number>> | undefined;
+  /** Turns that end in the same transaction: the order has them no more. */
+  turns?: TurnEnds;
   isDeleted?: true;
 };
-
-export type StoredEvent = { type: SandboxEventType; at: RecordValue; data: Readonly<Record<string, unknown>> };
 
 type Before = Pick<Sandbox, "id" | "version" | "state" | "wanted" | "spec">;
 
@@ -28,9 +29,9 @@ const EVENTS_PER_STATEMENT = 500;
  * as it is then, or nothing, and undoes the transaction.
  */
 export function changeStatements(before: Before, change: Change): [Statement, ...Statement[]] {
-  const { to = before.state, wanted = before.wanted, events = [], recorded, stats } = change;
+  const { to = before.state, wanted = before.wanted, events = [], recorded, stats, turns = NO_TURN_ENDS } = change;
   const moved = to === before.state ? [] : [stateChanged(before.state, to, change.reason)];
-  const all = [...events, ...moved];
+  const all = [...events, ...turns.events, ...moved];
   const set: [string, RecordValue][] = [];
   if (moved.length > 0) {
     set.push(["state = ?", to], ["state_since_ms = ?", NOW], ["reason = ?", change.reason ?? null]);
@@ -39,7 +40,7 @@ export function changeStatements(before: Before, change: Change): [Statement, ..
   }
   if (moved.length > 0 || wanted !== before.wanted) {
     set.push(["wanted = ?", wanted], ["version = version + ?", 1], ["updated_at_ms = ?", NOW]);
-  }
+  } else if (turns.ended.length > 0) set.push(["version = version + ?", 1]);
   if (change.isDeleted) set.push(["deleted_at_ms = ?", NOW]);
   if (recorded !== undefined) set.push(["recorded_fence = ?", recorded.fence], ["recorded_batch = ?", recorded.batch]);
   if (stats !== undefined) set.push(["stats = ?", JSON.stringify(stats)]);
@@ -51,7 +52,7 @@ export function changeStatements(before: Before, change: Change): [Statement, ..
     values: [...set.map(([, value]) => value), before.id, before.version, ...isNewValues(recorded)],
     mustReturn: 1,
   };
-  return [update, ...eventStatements(before.id, all)];
+  return [update, ...eventStatements(before.id, all), ...turns.statements];
 }
 
 const IS_NEW = "AND (recorded_fence < ? OR (recorded_fence = ? AND recorded_batch < ?)) ";
@@ -80,17 +81,18 @@ function eventStatements(sandboxId: string, events: readonly StoredEvent[]): Sta
   for (let from = 0; from < events.length; from += EVENTS_PER_STATEMENT) {
     const given = events.slice(from, from + EVENTS_PER_STATEMENT);
     // Each is numbered back from the last by how many come after it.
-    const values = given.flatMap(({ type, at, data }, i): RecordValue[] => [
+    const values = given.flatMap(({ type, at, data, sessionId = null }, i): RecordValue[] => [
       events.length - from - i - 1,
       at,
       type,
+      sessionId,
       JSON.stringify(data),
     ]);
     statements.push({
       sql:
         "INSERT INTO sandbox_events (sandbox_id, seq, tenant, at_ms, event_type, session_id, data) " +
-        "SELECT id, last_seq - column1, tenant, column2, column3, NULL, column4 FROM sandboxes CROSS JOIN (VALUES " +
-        `${given.map(() => "(CAST(? AS bigint), CAST(? AS bigint), ?, ?)").join(", ")}) AS given WHERE id = ? ` +
+        "SELECT id, last_seq - column1, tenant, column2, column3, column4, column5 FROM sandboxes CROSS JOIN (VALUES " +
+        `${given.map(() => "(CAST(? AS bigint), CAST(? AS bigint), ?, CAST(? AS text), ?)").join(", ")}) AS given WHERE id = ? ` +
         // Statements may run before it is known that the one before them changed nothing.
         "ON CONFLICT DO NOTHING RETURNING seq",
       values: [...values, sandboxId],

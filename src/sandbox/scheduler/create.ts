@@ -2,14 +2,31 @@ import { NOW, type RecordValue, type Statement } from "../../catalog/records.ts"
 import type { Origin } from "../../auth/audit.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ownerValues, type JobOwner } from "../../fabric/job.ts";
+import { chooseImage, type ChosenImage } from "../images/choose.ts";
+import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { knownVolumes, planPlacement, takenBy, type Placement } from "./place.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { invalidField } from "./refusals.ts";
 import { knownImages, nodesWithRoom } from "./room.ts";
 import { labelsToColumn, SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+import { specToColumn } from "./sealed-env.ts";
 
-export type NewSandbox = { spec: SandboxSpec; owner: JobOwner; origin: Origin };
+export type NewSandbox = {
+  spec: SandboxSpec;
+  owner: JobOwner;
+  origin: Origin;
+  /** That it is launched from. */
+  workspaceId?: string;
+};
+
+export type CreateLimits = {
+  /** Sandboxes that a tenant has at once. */
+  maxPerTenant: number;
+  /** By agent provider: what those get that name no image. */
+  defaultImages?: Readonly<Record<string, string>>;
+  repositories: RepositoryRules;
+};
 
 /** Others may take the room that was found. */
 const PLACEMENTS = 3;
@@ -18,21 +35,24 @@ const RETRY_SECS = "10";
 
 /**
  * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
- * `config_validation_error` for an image that no node has, and volumes that lie apart; `sandbox_already_exists`;
+ * `config_validation_error` for an image that no node has, repositories that none may clone, and volumes that lie apart;
+ * `sandbox_already_exists`;
  * `rate_limited` for a tenant that has `maxPerTenant`.
  */
-export async function createSandbox(ports: SandboxPorts, asked: NewSandbox, maxPerTenant: number): Promise<Sandbox> {
+export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limits: CreateLimits): Promise<Sandbox> {
   const { records } = ports;
+  const asked = await withImage(ports, given, limits);
   const { spec, owner } = asked;
+  const { maxPerTenant } = limits;
+  checkRepositories(spec, limits.repositories);
   const [id, tenant] = [ports.newId(), owner.subject];
-  await checkImage(ports, spec);
   for (let attempt = 1; ; attempt++) {
     const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
     const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, spec, volumes });
     const entry = auditEntry(ports, id, asked);
     const outcome = await records.transact([
       countGuard(tenant, maxPerTenant),
-      insertion(id, asked, place),
+      insertion(ports, id, asked, place),
       ...(place?.statements ?? []),
       entry,
     ]);
@@ -49,8 +69,20 @@ export async function createSandbox(ports: SandboxPorts, asked: NewSandbox, maxP
   }
 }
 
-async function checkImage({ records }: SandboxPorts, { image }: SandboxSpec): Promise<void> {
-  if (image === undefined) return;
+/** With the image that it gets. */
+async function withImage(
+  ports: SandboxPorts,
+  asked: NewSandbox,
+  { defaultImages: defaults = {} }: CreateLimits,
+): Promise<NewSandbox> {
+  const { spec, owner } = asked;
+  const chosen = await chooseImage(ports.records, spec, { tenant: owner.subject, defaults });
+  await checkImage(ports, chosen);
+  return { ...asked, spec: { ...spec, ...chosen } };
+}
+
+async function checkImage({ records }: SandboxPorts, { image, builtImage }: ChosenImage): Promise<void> {
+  if (image === undefined || builtImage !== undefined) return;
   const known = await knownImages(records);
   if (known === undefined || known.has(image)) return;
   const names = [...known].toSorted().join(", ");
@@ -70,9 +102,14 @@ function countGuard(tenant: string, max: number): Statement {
 const COLUMNS =
   "id, tenant, name, agent_provider, persistence, spec, labels, subject, caller_kind, role, databases, state, wanted, " +
   "version, node_id, job_id, cpu_millis, memory_mb, disk_mb, recorded_fence, recorded_batch, first_seq, last_seq, " +
-  "created_at_ms, updated_at_ms, state_since_ms";
+  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id";
 
-function insertion(id: string, { spec, owner }: NewSandbox, place: Placement | undefined): Statement {
+function insertion(
+  { envSealing }: SandboxPorts,
+  id: string,
+  { spec, owner, workspaceId }: NewSandbox,
+  place: Placement | undefined,
+): Statement {
   const { cpuMillis, memoryMb, diskMb } = takenBy(spec.limits);
   const values: RecordValue[] = [
     id,
@@ -80,7 +117,7 @@ function insertion(id: string, { spec, owner }: NewSandbox, place: Placement | u
     spec.name ?? null,
     spec.agentProvider,
     spec.persistence,
-    JSON.stringify(spec),
+    specToColumn(envSealing, id, spec),
     labelsToColumn(spec.labels),
     ...ownerValues(owner),
     "pending",
@@ -98,6 +135,8 @@ function insertion(id: string, { spec, owner }: NewSandbox, place: Placement | u
     NOW,
     NOW,
     NOW,
+    workspaceId ?? null,
+    spec.builtImage?.id ?? null,
   ];
   return {
     sql:

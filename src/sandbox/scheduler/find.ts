@@ -12,8 +12,13 @@ export async function getSandbox(records: RecordStore, id: string, asker: Asker)
   const sql = `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE id = ? AND deleted_at_ms IS NULL`;
   const [row] = id.includes("\0") ? [] : await records.rows(sql, [id]);
   const found = row === undefined ? undefined : toSandbox(row);
-  if (found === undefined || !(found.tenant === asker.subject || seesAll(asker))) throw sandboxNotFound(id);
+  if (found === undefined || !maySee(found.tenant, asker)) throw sandboxNotFound(id);
   return found;
+}
+
+/** Whether what is a tenant's is there for the asker. */
+export function maySee(tenant: string, asker: Asker): boolean {
+  return tenant === asker.subject || seesAll(asker);
 }
 
 export type SandboxFilter = {
@@ -44,6 +49,7 @@ export async function listSandboxes(records: RecordStore, filter: SandboxFilter,
   return (await records.rows(sql, [...values, filter.limit])).map(toSandbox);
 }
 
-function seesAll({ role, databases }: Asker): boolean {
+/** Whether what is any tenant's is there for the asker. */
+export function seesAll({ role, databases }: Asker): boolean {
   return databases === undefined && roleIncludes(role, "admin");
 }

@@ -3,27 +3,38 @@ import { NOW } from "../../catalog/records.ts";
 import { heldValues, IS_HELD, type Hold } from "../../fabric/job.ts";
 import { leaseLost } from "../../fabric/refusals.ts";
 import type { SandboxOrder } from "../node/control-port.ts";
+import { turnsOf } from "../sessions/order-turns.ts";
+import { turnEnds, whyTurnsEnd } from "../sessions/turn-ends.ts";
 import { changeStatements } from "./change.ts";
 import { lossOf } from "./lost.ts";
 import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
 import { sandboxNotFound, tooBusy } from "./refusals.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+import { openEnv } from "./sealed-env.ts";
+import { tellOfTurns } from "./tell-of-turns.ts";
 
 /** A sandbox as its holder sees it. */
-export type HeldSandbox = Sandbox & { recordedFence: number; recordedBatch: number };
+export type HeldSandbox = Sandbox & { recordedFence: number; recordedBatch: number; isBusy: boolean };
 
 const COLUMNS = `${SANDBOX_COLUMNS}, recorded_fence, recorded_batch`;
+const IS_BUSY = "EXISTS (SELECT 1 FROM sandbox_sessions WHERE sandbox_id = sandboxes.id AND turn_id IS NOT NULL)";
 
 /** What is to become of the sandbox of a job, for its holder: see `ControlPort.order`. */
 export async function order(ports: SandboxPorts, hold: Hold): Promise<SandboxOrder> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const before = await heldSandbox(ports.records, hold);
-    if (before.recordedFence >= hold.fence) return orderOf(before);
+    if (before.recordedFence >= hold.fence) return orderOf(ports, before);
     const loss = lossOf(before, false) ?? {};
+    const turns = await turnEnds(ports, before.id, { why: whyTurnsEnd(loss.to, loss.reason) });
     const recorded = { fence: hold.fence, batch: 0 };
-    const outcome = await ports.records.transact([holdGuard(hold), ...changeStatements(before, { ...loss, recorded })]);
+    const outcome = await ports.records.transact([
+      holdGuard(hold),
+      ...changeStatements(before, { ...loss, turns, recorded }),
+    ]);
     if (outcome.done) {
       if (loss.to !== undefined) ports.signals.eventsAdded(before.id);
+      if (loss.to === "failed") ports.metrics.failed("node_lost");
+      tellOfTurns(ports, turns);
       continue;
     }
     if (outcome.failed === 0) throw leaseLost(hold);
@@ -34,7 +45,8 @@ export async function order(ports: SandboxPorts, hold: Hold): Promise<SandboxOrd
 /** Rejects with `lease_lost`, and with `sandbox_not_found` when its record is gone. */
 export async function heldSandbox(records: RecordStore, hold: Hold): Promise<HeldSandbox> {
   const [row] = await records.rows(
-    `SELECT ${COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE ${IS_HELD}) THEN 1 ELSE 0 END AS is_held ` +
+    `SELECT ${COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE ${IS_HELD}) THEN 1 ELSE 0 END AS is_held, ` +
+      `CASE WHEN ${IS_BUSY} THEN 1 ELSE 0 END AS is_busy ` +
       "FROM sandboxes WHERE job_id = ?",
     [...heldValues(hold), hold.jobId],
   );
@@ -55,8 +67,18 @@ export function holdGuard(hold: Hold): Statement {
   };
 }
 
-export function orderOf({ id, tenant, spec, state, wanted, version, recordedBatch }: HeldSandbox): SandboxOrder {
-  return { sandboxId: id, tenant, spec, state, wanted, version, recordedBatch };
+/** @param knownVersion the order that the holder has: where that is the newest, it is not told of its turns again */
+export async function orderOf(
+  { envSealing, records }: Pick<SandboxPorts, "envSealing" | "records">,
+  held: HeldSandbox,
+  knownVersion?: number,
+): Promise<SandboxOrder> {
+  const { id, tenant, spec, state, wanted, version, recordedBatch } = held;
+  const turns = held.isBusy && version !== knownVersion ? await turnsOf(records, id) : [];
+  const order = { sandboxId: id, tenant, spec, state, wanted, version, turns, recordedBatch };
+  const opened = openEnv(envSealing, held);
+  if ("closed" in opened) return { ...order, closedEnv: opened.closed };
+  return { ...order, spec: { ...spec, envVars: opened.envVars } };
 }
 
 function toHeld(row: RecordRow): HeldSandbox {
@@ -64,5 +86,6 @@ function toHeld(row: RecordRow): HeldSandbox {
     ...toSandbox(row),
     recordedFence: Number(row["recorded_fence"]),
     recordedBatch: Number(row["recorded_batch"]),
+    isBusy: Number(row["is_busy"]) === 1,
   };
 }

@@ -1,9 +1,11 @@
 import type { RecordRow, Statement } from "../../catalog/records.ts";
 import { optionalText } from "../../fabric/job.ts";
 import type { SandboxState } from "../states.ts";
+import { NO_TURN_ENDS, turnEnds, whyTurnsEnd, type TurnEnds } from "../sessions/turn-ends.ts";
 import { changeStatements, type Change } from "./change.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
+import { tellOfTurns } from "./tell-of-turns.ts";
 import { cancelQueued, removeUnheld } from "./unheld.ts";
 
 const AT_ONCE = 500;
@@ -36,13 +38,16 @@ export async function settleLost(ports: SandboxPorts): Promise<number> {
     const before = toSandbox(row);
     const isFinal = row["job_status"] !== "queued";
     const isDeleted = before.state === "deleting";
-    const statements = isDeleted ? removeUnheld(before) : lossStatements(before, isFinal, row);
+    const turns = isDeleted ? NO_TURN_ENDS : await lostTurns(ports, before, isFinal);
+    const statements = isDeleted ? removeUnheld(before) : lossStatements({ before, isFinal, row, turns });
     if (statements.length === 0) continue;
     const { done } = await ports.records.transact(statements);
     if (!done) continue;
     settled++;
+    if (!isDeleted && lossOf(before, isFinal)?.to === "failed") ports.metrics.failed("node_lost");
     ports.signals.eventsAdded(before.id);
     ports.signals.roomFreed();
+    tellOfTurns(ports, turns);
   }
   return settled;
 }
@@ -62,11 +67,18 @@ async function unheld({ records }: SandboxPorts): Promise<RecordRow[]> {
   );
 }
 
-function lossStatements(before: Sandbox, isFinal: boolean, row: RecordRow): Statement[] {
+async function lostTurns(ports: SandboxPorts, before: Sandbox, isFinal: boolean): Promise<TurnEnds> {
+  const { to, reason } = lossOf(before, isFinal) ?? {};
+  return await turnEnds(ports, before.id, { why: whyTurnsEnd(to, reason) });
+}
+
+type Lost = { before: Sandbox; isFinal: boolean; row: RecordRow; turns: TurnEnds };
+
+function lossStatements({ before, isFinal, row, turns }: Lost): Statement[] {
   const loss = lossOf(before, isFinal);
   if (loss === undefined) return [];
   const error = optionalText(row, "job_error");
-  const change = { ...loss, reason: error === undefined ? loss.reason : `${loss.reason}: ${error}` };
+  const change = { ...loss, turns, reason: error === undefined ? loss.reason : `${loss.reason}: ${error}` };
   return [...changeStatements(before, change), ...endOfJob(before, change.to)];
 }
 
@@ -97,6 +109,7 @@ export async function expirePending(ports: SandboxPorts, timeoutMs: number): Pro
     ]);
     if (!done) continue;
     expired++;
+    ports.metrics.failed("no_room");
     ports.signals.eventsAdded(before.id);
   }
   return expired;

@@ -3,6 +3,7 @@ import { textOf } from "../../fabric/job.ts";
 import type { NodeAnswer, NodeReport } from "../node/control-port.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { IS_SILENT } from "./room.ts";
+import { forgetVolumes } from "./volumes.ts";
 
 /** Nodes that are asked about at once for disks that they keep. */
 const KEEPS_AT_ONCE = 500;
@@ -40,7 +41,8 @@ export async function reportNode(
   });
   if (known.length === 0) signals.roomFreed();
   const gone = await goneOf({ records }, nodeId, node.keeps ?? []);
-  return { drain: Number(row?.["drain"]) === 1, gone };
+  const goneVolumes = await forgetVolumes(records, nodeId, node.unusedVolumes ?? []);
+  return { drain: Number(row?.["drain"]) === 1, gone, goneVolumes };
 }
 
 /** Those that are not this node's any more, and never will be again. */

@@ -60,12 +60,20 @@ export async function knownVolumes(
   return known;
 }
 
-function needOf({ limits, image, volumes, labels }: SandboxSpec, known: KnownVolumes): Need {
+function needOf({ limits, image, builtImage, volumes, labels }: SandboxSpec, known: KnownVolumes): Need {
   const isNew = volumes.filter(({ name }) => !known.has(name));
   const { cpuMillis, memoryMb, diskMb } = takenBy(limits);
   const volumesMb = isNew.reduce((sum, { sizeMb }) => sum + sizeMb, 0);
   const [nodeId] = known.values();
-  return { cpuMillis, memoryMb, diskMb: diskMb + volumesMb, image, labels: nodeLabelsIn(labels), nodeId };
+  return {
+    cpuMillis,
+    memoryMb,
+    diskMb: diskMb + volumesMb,
+    image: builtImage?.base ?? image,
+    builtImage: builtImage?.id,
+    labels: nodeLabelsIn(labels),
+    nodeId,
+  };
 }
 
 /** A label of a sandbox that begins so is one that its node must have. */

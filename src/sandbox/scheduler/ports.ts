@@ -2,6 +2,8 @@ import type { AuditLog } from "../../auth/audit.ts";
 import type { RecordStore } from "../../catalog/records.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
+import type { EnvSealing } from "./sealed-env.ts";
+import type { SandboxMetrics } from "./sandbox-metrics.ts";
 import type { SandboxSignals } from "./signals.ts";
 
 /** What the verbs of sandboxes work with. */
@@ -11,6 +13,9 @@ export type SandboxPorts = {
   fabric: Pick<Fabric, "prepare">;
   audit: AuditLog;
   newId: IdSource;
+  metrics: SandboxMetrics;
+  /** Undefined where the operator set no key. */
+  envSealing: EnvSealing | undefined;
 };
 
 /** Others may change the same sandbox at the same time: a verb that meets them begins again so often. */

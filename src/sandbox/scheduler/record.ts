@@ -2,14 +2,17 @@ import { EngineError } from "../../core/errors.ts";
 import type { Statement } from "../../catalog/records.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { boundedJson, boundedText, leaseLost } from "../../fabric/refusals.ts";
-import type { NewSandboxEvent } from "../events/event.ts";
+import type { NewSandboxEvent, StoredEvent } from "../events/event.ts";
 import type { SandboxBatch, SandboxOrder } from "../node/control-port.ts";
+import { removeSessions } from "../sessions/removal.ts";
+import { NO_TURN_ENDS, turnEnds, whyTurnsEnd, type TurnEnds } from "../sessions/turn-ends.ts";
 import { mayMove, SANDBOX_ACTIONS, type SandboxState } from "../states.ts";
-import { changeStatements, type Change, type StoredEvent } from "./change.ts";
+import { changeStatements, type Change } from "./change.ts";
 import { heldSandbox, holdGuard, orderOf, type HeldSandbox } from "./held.ts";
 import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
 import { invalidState, tooBusy } from "./refusals.ts";
 import { toSandbox } from "./sandbox.ts";
+import { tellOfTurns } from "./tell-of-turns.ts";
 
 /** What one report may bring. */
 export const BATCH_LIMITS = { events: 1_000, eventBytes: 64 * 1_024, reasonChars: 4_096 } as const;
@@ -22,25 +25,33 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
   }
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const before = await heldSandbox(ports.records, hold);
-    if (before.recordedFence === hold.fence && batch.number <= before.recordedBatch) return orderOf(before);
+    if (before.recordedFence === hold.fence && batch.number <= before.recordedBatch) {
+      return orderOf(ports, before, batch.knownVersion);
+    }
     const recorded = { fence: hold.fence, batch: batch.number };
-    const change: Change = { ...moveOf(before, batch), events, recorded, stats: batch.stats };
-    const removal = batch.removed === true ? [removalOf(before)] : [];
+    const move = moveOf(before, batch);
+    const turns = await endsOf(ports, before, { move, events, batch });
+    const change: Change = { ...move, events, turns, recorded, stats: batch.stats };
+    const removal = batch.removed === true ? removalOf(before) : [];
     const outcome = await ports.records.transact([holdGuard(hold), ...changeStatements(before, change), ...removal]);
     if (outcome.done) {
       const [row] = outcome.rows[1] ?? [];
       if (row === undefined) throw new Error("a report of a sandbox returned nothing");
       tell(ports, before, change, batch);
-      return orderOf({ ...toSandbox(row), recordedFence: hold.fence, recordedBatch: batch.number });
+      const after = toSandbox(row);
+      ports.metrics.moved(before, after);
+      tellOfTurns(ports, turns);
+      const recordedNow = { recordedFence: hold.fence, recordedBatch: batch.number };
+      return orderOf(ports, { ...after, ...recordedNow, isBusy: before.isBusy }, batch.knownVersion);
     }
     if (outcome.failed === 0) throw leaseLost(hold);
   }
   throw tooBusy(hold.jobId);
 }
 
-function toStored({ type, atMs, data }: NewSandboxEvent): StoredEvent {
+function toStored({ type, atMs, data, sessionId }: NewSandboxEvent): StoredEvent {
   boundedJson(data, BATCH_LIMITS.eventBytes, "the data of an event");
-  return { type, at: atMs, data };
+  return { type, at: atMs, data, sessionId };
 }
 
 /** Throws `sandbox_invalid_state`. */
@@ -65,13 +76,28 @@ function isOvertaken(state: SandboxState, to: SandboxState): boolean {
 }
 
 /** Throws `sandbox_invalid_state` for one that nobody deleted. */
-function removalOf({ id, state }: HeldSandbox): Statement {
+function removalOf({ id, state }: HeldSandbox): Statement[] {
   if (state !== "deleting") throw invalidState(state, "nobody deleted it");
-  return { sql: "DELETE FROM sandboxes WHERE id = ?", values: [id] };
+  return [{ sql: "DELETE FROM sandboxes WHERE id = ?", values: [id] }, ...removeSessions(id)];
 }
 
-function tell({ signals }: SandboxPorts, { id }: HeldSandbox, { to, events = [] }: Change, batch: SandboxBatch): void {
-  if (to !== undefined || events.length > 0 || batch.removed === true) signals.eventsAdded(id);
+type Reported = { move: Pick<Change, "to" | "reason">; events: readonly StoredEvent[]; batch: SandboxBatch };
+
+/** The turns that end by the report: those of which it says so, and all when the agent is gone. */
+async function endsOf(ports: SandboxPorts, before: HeldSandbox, { move, events, batch }: Reported): Promise<TurnEnds> {
+  if (!before.isBusy) return NO_TURN_ENDS;
+  const why = whyTurnsEnd(move.to, move.reason);
+  return await turnEnds(ports, before.id, { reports: batch.turns, events, why });
+}
+
+function tell(
+  { signals }: SandboxPorts,
+  { id }: HeldSandbox,
+  { to, events = [], turns }: Change,
+  batch: SandboxBatch,
+): void {
+  const hasNews = to !== undefined || events.length > 0 || (turns?.ended.length ?? 0) > 0;
+  if (hasNews || batch.removed === true) signals.eventsAdded(id);
   const freesRoom = to === "paused" || to === "stopped" || to === "failed" || batch.removed === true;
   if (freesRoom) signals.roomFreed();
 }

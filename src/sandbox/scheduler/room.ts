@@ -1,5 +1,6 @@
 import type { RecordRow, RecordStore, Statement } from "../../catalog/records.ts";
 import { jsonOf, textOf } from "../../fabric/job.ts";
+import { isImageId } from "../images/image.ts";
 import type { NodeCapacity } from "../node/control-port.ts";
 
 /** What sandboxes take of a node, and whether another one fits. */
@@ -20,6 +21,8 @@ export type Need = {
   /** Its own, and that of volumes which are not there yet. */
   diskMb: number;
   image: string | undefined;
+  /** A built image: a node that has it is taken before others. */
+  builtImage: string | undefined;
   /** Labels that its node must have. */
   labels: Readonly<Record<string, string>>;
   /** The only node that it may be on: its volumes are there. */
@@ -60,10 +63,12 @@ export async function nodesWithRoom(records: RecordStore): Promise<NodeRoom[]> {
   }));
 }
 
-/** Names of images that any node has, silent ones too; undefined where there is no node. */
+/** Names of nodes' own images, of silent ones too; undefined where there is no node. */
 export async function knownImages(records: RecordStore): Promise<ReadonlySet<string> | undefined> {
   const rows = await records.rows("SELECT images FROM sandbox_nodes ORDER BY seen_at_ms DESC LIMIT ?", [MAX_NODES]);
-  return rows.length === 0 ? undefined : new Set(rows.flatMap((row) => jsonOf(row, "images") as string[]));
+  return rows.length === 0
+    ? undefined
+    : new Set(rows.flatMap((row) => jsonOf(row, "images") as string[]).filter((name) => !isImageId(name)));
 }
 
 /** Whether any node could take a sandbox at this moment. */
@@ -80,15 +85,20 @@ export async function capacityOf(records: RecordStore, nodeId: string): Promise<
   return row === undefined ? undefined : capacityIn(row);
 }
 
-/** The node of those that fit whose scarcest resource is the least scarce when the sandbox is there. */
+/**
+ * The node of those that fit whose scarcest resource is the least scarce when the sandbox is there; one that would have to
+ * bring its image first only where all would.
+ */
 export function pickNode(nodes: readonly NodeRoom[], need: Need): NodeRoom | undefined {
-  let best: { node: NodeRoom; share: number } | undefined;
+  let best: { node: NodeRoom; rank: number } | undefined;
   for (const node of nodes) {
     if (need.nodeId !== undefined && need.nodeId !== node.id) continue;
     if (need.image !== undefined && !node.images.includes(need.image)) continue;
     if (Object.entries(need.labels).some(([name, value]) => node.labels[name] !== value)) continue;
     const share = freeShare(node, need);
-    if (share >= 0 && share > (best?.share ?? -1)) best = { node, share };
+    const hasIt = need.builtImage === undefined || node.images.includes(need.builtImage);
+    const rank = share + (hasIt ? 1 : 0);
+    if (share >= 0 && rank > (best?.rank ?? -1)) best = { node, rank };
   }
   return best?.node;
 }

@@ -1,7 +1,9 @@
 import type { RecordRow } from "../../catalog/records.ts";
+import type { Envelope } from "../../auth/sealing/envelope.ts";
 import { jsonOf, optionalNumber, optionalText, ownerOf, textOf, type JobOwner } from "../../fabric/job.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { SANDBOX_STATES, SANDBOX_WANTS, type SandboxState, type SandboxWant } from "../states.ts";
+import { specOfColumn } from "./sealed-env.ts";
 
 /** A sandbox as the control plane keeps it. Times are the database's, in ms since 1970. */
 export type Sandbox = {
@@ -9,8 +11,10 @@ export type Sandbox = {
   /** Whose it is: the subject of who made it. */
   tenant: string;
   owner: JobOwner;
-  /** Of its maker and of admins: environment variables may be secrets. */
+  /** Of its maker and of admins: environment variables may be secrets. Those that are sealed are not in it. */
   spec: SandboxSpec;
+  /** See `openEnv`. */
+  sealedEnv: Envelope | undefined;
   state: SandboxState;
   wanted: SandboxWant;
   version: number;
@@ -37,7 +41,7 @@ export function toSandbox(row: RecordRow): Sandbox {
     id: textOf(row, "id"),
     tenant: textOf(row, "tenant"),
     owner: ownerOf(row),
-    spec: jsonOf(row, "spec") as SandboxSpec,
+    ...specOfColumn(textOf(row, "spec")),
     state: stateOf(row),
     wanted: wantOf(row),
     version: Number(row["version"]),

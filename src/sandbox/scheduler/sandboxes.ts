@@ -5,12 +5,14 @@ import type { Clock } from "../../core/clock.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { Hold } from "../../fabric/job.ts";
 import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../node/control-port.ts";
+import { Sessions } from "../sessions/sessions.ts";
 import { act, type Asked } from "./act.ts";
 import { CreateRate } from "./create-rate.ts";
-import { createSandbox, type NewSandbox } from "./create.ts";
+import { createSandbox, type CreateLimits, type NewSandbox } from "./create.ts";
 import { getSandbox, listSandboxes, type Asker, type SandboxFilter } from "./find.ts";
 import { order } from "./held.ts";
 import { expirePending, settleLost } from "./lost.ts";
@@ -20,6 +22,8 @@ import type { SandboxPorts } from "./ports.ts";
 import { record } from "./record.ts";
 import { hasLiveNode } from "./room.ts";
 import type { Sandbox } from "./sandbox.ts";
+import { countSandboxes, SandboxMetrics } from "./sandbox-metrics.ts";
+import { openEnv, type EnvSealing, type OpenedEnv } from "./sealed-env.ts";
 import { settled, type Wait } from "./settled.ts";
 import { SandboxSignals } from "./signals.ts";
 
@@ -30,13 +34,14 @@ export type SandboxesOptions = {
   audit: AuditLog;
   clock: Clock;
   newId: IdSource;
+  /** Undefined where the operator set no key. */
+  envSealing: EnvSealing | undefined;
   log: Log;
+  metrics: Metrics;
   limits: SandboxLimits;
 };
 
-export type SandboxLimits = {
-  /** Sandboxes that a tenant has at once. */
-  maxPerTenant: number;
+export type SandboxLimits = CreateLimits & {
   /** How fast a tenant creates them, in each process. */
   createsPerMinute: number;
   createBurst: number;
@@ -62,15 +67,18 @@ export type SandboxLimits = {
  */
 export class Sandboxes {
   readonly signals: SandboxSignals;
+  /** Conversations with the agents in them. */
+  readonly sessions: Sessions;
   readonly #ports: SandboxPorts;
   readonly #clock: Clock;
   readonly #limits: SandboxLimits;
   readonly #rate: CreateRate;
   readonly #placing = new Semaphore(1);
 
-  constructor({ signals, clock, log, limits, ...rest }: SandboxesOptions) {
+  constructor({ signals, clock, log, limits, metrics, ...rest }: SandboxesOptions) {
     this.signals = new SandboxSignals({ signals, log });
-    this.#ports = { ...rest, signals: this.signals };
+    this.#ports = { ...rest, signals: this.signals, metrics: new SandboxMetrics(metrics) };
+    this.sessions = new Sessions({ ...this.#ports, clock });
     this.#clock = clock;
     this.#limits = limits;
     this.#rate = new CreateRate({ clock, perMinute: limits.createsPerMinute, burst: limits.createBurst });
@@ -78,13 +86,17 @@ export class Sandboxes {
 
   /** See `createSandbox`. Rejects with `rate_limited` for a tenant that is too fast, too. */
   async create(asked: NewSandbox): Promise<Sandbox> {
-    this.#rate.take(asked.owner.subject);
-    return await this.#placing.run(() => createSandbox(this.#ports, asked, this.#limits.maxPerTenant));
+    return await this.#ports.metrics.created(this.#create(asked));
   }
 
   /** The sandbox, for its tenant and for admins. Rejects with `sandbox_not_found`. */
   get(id: string, asker: Asker): Promise<Sandbox> {
     return getSandbox(this.#ports.records, id, asker);
+  }
+
+  /** Its environment variables, for whoever may see the sandbox. */
+  env(sandbox: Sandbox): OpenedEnv {
+    return openEnv(this.#ports.envSealing, sandbox);
   }
 
   list(filter: SandboxFilter, asker: Asker): Promise<Sandbox[]> {
@@ -137,8 +149,23 @@ export class Sandboxes {
     return lost + (await expirePending(this.#ports, this.#limits.pendingTimeoutMs));
   }
 
+  /** Counts all sandboxes and nodes, and shows that in the metrics of this process, until `hide`. */
+  async show(): Promise<void> {
+    this.#ports.metrics.show(await countSandboxes(this.#ports.records));
+  }
+
+  /** Another process counts from here on. */
+  hide(): void {
+    this.#ports.metrics.hide();
+  }
+
   /** Forgets nodes that are gone for good. */
   forgetNodes(): Promise<void> {
     return forgetNodes(this.#ports);
+  }
+
+  async #create(asked: NewSandbox): Promise<Sandbox> {
+    this.#rate.take(asked.owner.subject);
+    return await this.#placing.run(() => createSandbox(this.#ports, asked, this.#limits));
   }
 }

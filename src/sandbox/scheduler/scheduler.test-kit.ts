@@ -1,12 +1,15 @@
 import { AuditLog, type Origin } from "../../auth/audit.ts";
+import type { Keyring } from "../../auth/sealing/keyring.ts";
 import type { CatalogDatabase } from "../../catalog/records.ts";
 import type { Clock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
+import { createMetrics } from "../../core/metrics.ts";
 import { seededRandom } from "../../core/random.ts";
 import { Fabric } from "../../fabric/fabric.ts";
 import { holdOf, type Hold, type JobOwner } from "../../fabric/job.ts";
 import { JobKinds } from "../../fabric/kinds.ts";
+import { imageBuildJobKind } from "../images/build-job.ts";
 import { SANDBOX_JOB_KIND, type NodeCapacity, type NodeReport, type SandboxBatch } from "../node/control-port.ts";
 import type { SandboxSpec } from "../spec.ts";
 import type { SandboxAction, SandboxState } from "../states.ts";
@@ -23,6 +26,7 @@ export const ROOMY: NodeCapacity = { cpuMillis: 64_000, memoryMb: 65_536, diskMb
 
 const LIMITS: SandboxLimits = {
   maxPerTenant: 100,
+  repositories: { hosts: ["git.example"], plainHttp: false },
   createsPerMinute: 60_000,
   createBurst: 1_000,
   pendingTimeoutMs: 60_000,
@@ -55,18 +59,21 @@ export type ControlPlane = ReturnType<typeof controlPlaneOn>;
 
 export function controlPlaneOn(
   { catalog, clock }: { catalog: Pick<CatalogDatabase, "records" | "signals">; clock: Clock },
-  { seed = 1, limits = {} }: { seed?: number; limits?: Partial<SandboxLimits> } = {},
+  { seed = 1, limits = {}, keyring }: { seed?: number; limits?: Partial<SandboxLimits>; keyring?: Keyring } = {},
 ) {
   const random = seededRandom(seed);
   const newId = uuidV7Source(clock, random);
   const { records, signals } = catalog;
-  const kinds = new JobKinds([sandboxJobKind(LEASE_MS)]);
+  const kinds = new JobKinds([sandboxJobKind(LEASE_MS), imageBuildJobKind(LEASE_MS)]);
+  const metrics = createMetrics();
   const shared = { records, signals, clock, newId, log: silentLog };
   const fabric = new Fabric({ ...shared, kinds, random, leaseMs: LEASE_MS });
   const audit = new AuditLog(records, newId);
-  const sandboxes = new Sandboxes({ ...shared, fabric, audit, limits: { ...LIMITS, ...limits } });
+  const envSealing = keyring === undefined ? undefined : { keyring, random };
+  const sandboxes = new Sandboxes({ ...shared, metrics, fabric, audit, envSealing, limits: { ...LIMITS, ...limits } });
   return {
     records,
+    metrics,
     fabric,
     audit,
     sandboxes,
@@ -76,7 +83,7 @@ export function controlPlaneOn(
       sandboxes.act(id, { action, caller, origin: originOf(caller) }),
     report: (
       nodeId: string,
-      more: Partial<Pick<NodeReport, "capacity" | "images" | "labels">> & { keeps?: string[] } = {},
+      more: Partial<Pick<NodeReport, "capacity" | "images" | "labels" | "keeps" | "unusedVolumes">> = {},
     ) =>
       sandboxes.report(nodeId, {
         name: nodeId,

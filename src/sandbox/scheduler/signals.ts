@@ -5,6 +5,7 @@ import type { Log } from "../../core/log.ts";
 const ORDERS = "sandbox_orders";
 const EVENTS = "sandbox_events";
 const ROOM = "sandbox_room";
+const TURNS = "sandbox_turns";
 
 /**
  * What processes tell each other about sandboxes. Some signals are missed: whoever listens also looks now and then, and
@@ -29,6 +30,11 @@ export class SandboxSignals {
     this.#send(EVENTS, sandboxId);
   }
 
+  /** The agent has answered a message, or never will. */
+  turnEnded(sessionId: string): void {
+    this.#send(TURNS, sessionId);
+  }
+
   /** Sandboxes that wait for a node may find room. */
   roomFreed(): void {
     this.#send(ROOM, "");
@@ -43,6 +49,10 @@ export class SandboxSignals {
 
   onEvents(listener: (sandboxId: string | undefined) => void): () => void {
     return this.#signals.listen(EVENTS, listener);
+  }
+
+  onTurnEnded(listener: (sessionId: string | undefined) => void): () => void {
+    return this.#signals.listen(TURNS, listener);
   }
 
   onRoom(listener: () => void): () => void {

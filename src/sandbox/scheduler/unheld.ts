@@ -1,4 +1,5 @@
 import { NOW, type Statement } from "../../catalog/records.ts";
+import { removeSessions } from "../sessions/removal.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 /**
@@ -10,6 +11,7 @@ export function removeUnheld({ id, jobId }: Pick<Sandbox, "id" | "jobId">): Stat
   return [
     ...(jobId === undefined ? [] : [cancelQueued(jobId)]),
     { sql: `DELETE FROM sandboxes WHERE id = ? AND NOT EXISTS (${isHeld})`, values: [id] },
+    ...removeSessions(id),
   ];
 }
 
