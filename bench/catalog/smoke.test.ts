@@ -14,7 +14,7 @@ test("commits and planning are measured on both catalogs", async () => {
 });
 
 test("planning and listing are measured, and the sides find the same extents", { timeout: 240_000 }, async () => {
-  await runPlanning(["--extents", "3000", "--rounds", "1", "--plans", "3"]);
+  await runPlanning(["--extents", "1000", "--rounds", "1", "--plans", "3"]);
   const text = printed.join("\n");
   for (const side of ["sqlite", "duckdb"]) expect(text).toMatch(new RegExp(`^${side}( +[0-9.]+){5}$`, "m"));
   expect(text).toMatch(/^sqlite( +[0-9.]+){6}$/m);

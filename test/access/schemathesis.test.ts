@@ -10,7 +10,7 @@ import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/en
 const INSTALL = fileURLToPath(new URL("../../.ci/install-schemathesis", import.meta.url));
 const HOOKS = fileURLToPath(new URL("fuzz-hooks.py", import.meta.url));
 const CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
-const EXAMPLES_PER_ROUTE = "4";
+const EXAMPLES_PER_ROUTE = "3";
 const PROVIDERS = ["GOOGLE", "NOTION", "ATLASSIAN", "SLACK"];
 
 const installed = spawnSync(INSTALL, { encoding: "utf8", timeout: 600_000 });

@@ -72,6 +72,8 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
     ENGINE_OAUTH_PROVIDERS: JSON.stringify({ "an-issuer": AN_ISSUER }),
     // Sandboxes wait for a node here.
     ENGINE_SANDBOX_RUNTIME: "off",
+    // No sandbox is ever made here.
+    ENGINE_SANDBOX_ACTION_WAIT_SECS: "0",
     ...env,
   };
   const expired = await expiredToken(home, all);

@@ -111,7 +111,8 @@ describeAsRoot("what is set up in a machine", () => {
   it("is reached for its step alone", { timeout: 60_000 }, async () => {
     const box = await setUp({ gitRepos: [repo("app.git")] });
     const ask = `curl -s -o /dev/null -w '%{http_code}' ${base}/app.git/info/refs`;
-    expect(await box.sh(ask)).toBe("403");
+    // The way out is there a moment after the machine.
+    await expect.poll(() => box.sh(ask)).toBe("403");
     await box.begin();
     expect(await box.sh("cat app/file")).toBe("three");
     expect(await box.sh(ask)).toBe("403");

@@ -5,11 +5,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
 import { execRequest, expectLeft, FIRST_HOST_ID, NOTHING, outputOf, readIfThere } from "./machines.test-kit.ts";
 import { run, specOf, testRuntime } from "./machines.test-kit.ts";
-import { describeWithRunsc } from "./runsc.test-kit.ts";
+import { describeAsRoot } from "./root.test-kit.ts";
 import { type Machine, PROXY_PORT, type Runtime } from "./runtime.ts";
 
 /** What is the same for all launchers is tested with bubblewrap. */
-describeWithRunsc("machines by runsc", () => {
+describeAsRoot("machines by runsc", () => {
   const test = testRuntime("runsc", { runtime: "runsc", warm: { machines: 1, diskMb: 256 } });
   let runtime: Runtime;
   let machine: Machine;
