@@ -11,8 +11,8 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...(hasRunsc ? [] : ["src/sandbox/runtime/runsc.test.ts"])],
     pool: "forks",
-    // Tests of servers wait much of their time: on two cores four files at once leave less of them idle.
-    maxWorkers: Math.max(4, availableParallelism() - 1),
+    // Tests of servers wait much of their time: on two cores three files at once leave less of them idle.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     // A test takes seconds; on a machine that is busy with something else these may be many.
     testTimeout: 120_000,
     hookTimeout: 120_000,

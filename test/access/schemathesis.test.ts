@@ -10,7 +10,7 @@ import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/en
 const INSTALL = fileURLToPath(new URL("../../.ci/install-schemathesis", import.meta.url));
 const HOOKS = fileURLToPath(new URL("fuzz-hooks.py", import.meta.url));
 const CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
-const EXAMPLES_PER_ROUTE = "3";
+const EXAMPLES_PER_ROUTE = "2";
 const PROVIDERS = ["GOOGLE", "NOTION", "ATLASSIAN", "SLACK"];
 
 const installed = spawnSync(INSTALL, { encoding: "utf8", timeout: 600_000 });
@@ -83,8 +83,8 @@ async function workerToken(): Promise<string> {
   return String(token);
 }
 
-describe.skipIf(installed.status !== 0)("what the OpenAPI document says", { timeout: 120_000 }, () => {
-  test.each(["read", "admin", "worker"])("holds for the role %s", async (role) => {
+describe.skipIf(installed.status !== 0)("what the OpenAPI document says", { timeout: 300_000 }, () => {
+  test.each(["admin", "worker"])("holds for the role %s", async (role) => {
     const { code, output } = await fuzz(role === "worker" ? await workerToken() : `token-${role}`);
     // Its report names each request that was answered otherwise.
     expect(output).toMatch(/\d+ generated/);

@@ -152,7 +152,13 @@ export class ProcessExec implements Exec {
 
   async kill(signal: NodeJS.Signals): Promise<void> {
     const { pid } = this.#child;
-    if (pid !== undefined && !this.hasEnded) process.kill(-pid, signal);
+    if (pid === undefined || this.hasEnded) return;
+    try {
+      process.kill(-pid, signal);
+    } catch (error) {
+      // It ended meanwhile.
+      if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+    }
   }
 
   #tell(): void {
