@@ -181,6 +181,14 @@ describe("refusals", () => {
     await expect(port.heartbeat()).rejects.toMatchObject({ code: "unavailable", message: /^no answer from http/ });
     server.listen(0);
   });
+
+  it("gives up a renewal that is not answered while there is time for others", async () => {
+    server.removeAllListeners("request").on("request", () => undefined);
+    const startedMs = performance.now();
+    await expect(port.extend(HOLD, 2_000)).rejects.toMatchObject({ code: "unavailable" });
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    server.closeAllConnections();
+  });
 });
 
 it("takes no server without TLS, unless that is wished", () => {

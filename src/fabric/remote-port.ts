@@ -22,6 +22,8 @@ const wireHeartbeat = z.object({ status: z.string(), drain: z.boolean(), cancel:
 const FENCE_HEADER = "X-Job-Fence";
 /** Beyond the wait of a claim, for the way there and back. */
 const CLAIM_MARGIN_MS = 10_000;
+/** A renewal without an answer is given up after this share of the lease: there is time for others before its end. */
+const [RENEWAL_SHARE, MOST_RENEWAL_MS] = [0.25, 10_000];
 
 /** The fabric as a node daemon reaches it: over HTTP, with the token of its node. Writes carry the fence of the hold. */
 export class RemotePort implements JobPort {
@@ -59,7 +61,8 @@ export class RemotePort implements JobPort {
   }
 
   async extend(hold: Hold, leaseMs: number): Promise<HoldState> {
-    return toHoldState(await this.#post(hold, "lease", { lease_secs: Math.floor(leaseMs / 1_000) }));
+    const body = { lease_secs: Math.floor(leaseMs / 1_000) };
+    return toHoldState(await this.#post(hold, "lease", body, Math.min(MOST_RENEWAL_MS, leaseMs * RENEWAL_SHARE)));
   }
 
   async progress(hold: Hold, snapshot: unknown): Promise<HoldState> {
@@ -97,8 +100,9 @@ export class RemotePort implements JobPort {
     await this.#http.close();
   }
 
-  #post(hold: Hold, verb: string, body?: unknown): Promise<unknown> {
-    return this.#ofHold(hold, { method: "POST", path: `/v1/jobs/${encodeURIComponent(hold.jobId)}/${verb}`, body });
+  #post(hold: Hold, verb: string, body?: unknown, timeoutMs?: number): Promise<unknown> {
+    const path = `/v1/jobs/${encodeURIComponent(hold.jobId)}/${verb}`;
+    return this.#ofHold(hold, { method: "POST", path, body, ...(timeoutMs !== undefined && { timeoutMs }) });
   }
 
   /** A call about one job: what is forbidden is that, and not the node. */
