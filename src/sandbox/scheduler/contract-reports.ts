@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../catalog/contract.ts";
 import type { SandboxEventType } from "../events/event.ts";
 import { controlPlaneOn, HeldBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { cancelQueued } from "./unheld.ts";
 import { walk } from "./walk.test-kit.ts";
 
 const NODE = "node-1";
@@ -147,6 +148,32 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
         expect(await plane.claim(NODE)).toEqual([]);
         await expect(box.say("paused")).rejects.toMatchObject({ code: "lease_lost" });
         expect(await plane.report(NODE, { keeps: [id] })).toMatchObject({ gone: [id] });
+      });
+
+      it("what it had claimed and nobody begun with goes on to any node", async () => {
+        for (const persistence of ["ephemeral", "persistent"] as const) {
+          await plane.report(NODE);
+          const { id } = await plane.create({ persistence });
+          const [unheard] = await plane.claim(NODE, 1);
+          if (unheard === undefined) throw new Error("there was nothing to claim");
+          await sweep();
+          await plane.report(NODE);
+          await plane.sandboxes.settle();
+          await plane.sandboxes.place();
+          expect(await get(id)).toMatchObject({ state: "pending", reason: undefined, nodeId: NODE });
+          await expect(plane.sandboxes.order(unheard)).rejects.toMatchObject({ code: "lease_lost" });
+          const box = await held();
+          await box.say("creating");
+          expect(await box.say("running")).toMatchObject({ sandboxId: id, state: "running" });
+        }
+      });
+
+      it("one whose job an operator ended before it was begun with has failed", async () => {
+        await plane.report(NODE);
+        const { id, jobId = "" } = await plane.create();
+        await plane.records.transact([cancelQueued(jobId)]);
+        expect(await plane.sandboxes.settle()).toBe(1);
+        expect(await get(id)).toMatchObject({ state: "failed", reason: "its node was lost" });
       });
 
       it("a persistent one waits for that node, however often it is lost, and starts there", async () => {

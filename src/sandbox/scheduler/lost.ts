@@ -6,7 +6,7 @@ import { changeStatements, type Change } from "./change.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
-import { cancelQueued, removeUnheld } from "./unheld.ts";
+import { cancelQueued, removeUnheld, unplace } from "./unheld.ts";
 
 const AT_ONCE = 500;
 
@@ -36,6 +36,10 @@ export async function settleLost(ports: SandboxPorts): Promise<number> {
   let settled = 0;
   for (const row of await unheld(ports)) {
     const before = toSandbox(row);
+    if (isUnbegun(before, row)) {
+      if (await giveBack(ports, before)) settled++;
+      continue;
+    }
     const isFinal = row["job_status"] !== "queued";
     const isDeleted = before.state === "deleting";
     const turns = isDeleted ? NO_TURN_ENDS : await lostTurns(ports, before, isFinal);
@@ -58,13 +62,28 @@ async function unheld({ records }: SandboxPorts): Promise<RecordRow[]> {
     .map((name) => `sandboxes.${name}`)
     .join(", ");
   return await records.rows(
-    `SELECT ${columns}, jobs.status AS job_status, jobs.error AS job_error FROM sandboxes ` +
+    `SELECT ${columns}, sandboxes.recorded_fence, jobs.status AS job_status, jobs.error AS job_error FROM sandboxes ` +
       "LEFT JOIN jobs ON jobs.id = sandboxes.job_id WHERE sandboxes.job_id IS NOT NULL " +
       `AND coalesce(jobs.status, 'gone') <> 'leased' AND (sandboxes.state IN (${UP.map(() => "?").join(", ")}, 'deleting') ` +
       `OR (sandboxes.state IN (${RESTING.map(() => "?").join(", ")}) AND coalesce(jobs.status, 'gone') <> 'queued')) ` +
       "LIMIT ?",
     [...UP, ...RESTING, AT_ONCE],
   );
+}
+
+/**
+ * Whether the lease ended before anybody asked what was to be done under it: the answer to a claim was lost. Nothing was
+ * made, and nothing can be, for that holder is refused. One whose job an operator cancelled is not meant.
+ */
+function isUnbegun({ state }: Sandbox, row: RecordRow): boolean {
+  return state === "pending" && Number(row["recorded_fence"]) === 0 && row["job_status"] === "failed";
+}
+
+/** It waits for a node again, until there is none for too long. */
+async function giveBack({ records, signals }: SandboxPorts, { id, jobId }: Sandbox): Promise<boolean> {
+  const { done } = await records.transact([{ ...unplace(id, jobId), mustReturn: 1 }]);
+  if (done) signals.roomFreed();
+  return done;
 }
 
 async function lostTurns(ports: SandboxPorts, before: Sandbox, isFinal: boolean): Promise<TurnEnds> {

@@ -7,7 +7,7 @@ import type { SandboxPorts } from "./ports.ts";
 import { invalidField } from "./refusals.ts";
 import { IS_SILENT, nodesWithRoom, pickNode, roomGuard, type Need, type NodeRoom } from "./room.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
-import { cancelQueued } from "./unheld.ts";
+import { cancelQueued, unplace } from "./unheld.ts";
 
 /** Where a sandbox is to be, as statements of the transaction that says so. */
 export type Placement = { node: NodeRoom; job: PreparedJobs; jobId: string; statements: Statement[] };
@@ -167,13 +167,7 @@ async function takeBackUnclaimed({ records }: SandboxPorts): Promise<void> {
     const [id, jobId] = [textOf(row, "id"), textOf(row, "job_id")];
     await records.transact([
       { ...cancelQueued(jobId), mustReturn: 1 },
-      {
-        sql:
-          "UPDATE sandboxes SET node_id = NULL, job_id = NULL " +
-          "WHERE id = ? AND job_id = ? AND state = 'pending' AND recorded_fence = 0 RETURNING id",
-        values: [id, jobId],
-        mustReturn: 1,
-      },
+      { ...unplace(id, jobId), mustReturn: 1 },
     ]);
   }
 }

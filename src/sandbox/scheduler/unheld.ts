@@ -24,3 +24,13 @@ export function cancelQueued(jobId: string): Statement {
     values: [NOW, NOW, jobId],
   };
 }
+
+/** Takes the sandbox that nobody has begun with from its node, so that any may get it; returns its id then. */
+export function unplace(id: string, jobId: string | undefined): Statement {
+  return {
+    sql:
+      "UPDATE sandboxes SET node_id = NULL, job_id = NULL " +
+      "WHERE id = ? AND job_id = ? AND state = 'pending' AND recorded_fence = 0 RETURNING id",
+    values: [id, jobId ?? null],
+  };
+}
