@@ -30,6 +30,12 @@ const END = `SELECT ${FIELDS} FROM engine.end_extents($1::bigint, $2::uuid, $3::
 
 const ENDED_WITH = `SELECT ${FIELDS} FROM engine.extents e WHERE e.table_id = $1 AND e.deleted_at_ms = $2 AND e.end_snapshot = $3`;
 
+/**
+ * A commit whose tables have moved since it looked at them looks again. After so many times it keeps others from
+ * committing while it looks: those that are always faster would keep it out for ever.
+ */
+const OPTIMISTIC_ATTEMPTS = 3;
+
 /** Everything that makes snapshots. */
 export class SnapshotWriter {
   readonly #database: Database;
@@ -44,15 +50,19 @@ export class SnapshotWriter {
     const settled = await takenAtAcceptance(this.#database, flushes);
     let tables = await this.#seenTables(flushes);
     for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
-      const plan = await this.#plan(flushes, tables, settled);
+      let plan = await this.#plan(flushes, tables, settled);
+      const send = async (connection: Connection, commitId: string): Promise<CommitAnswer | LateAnswer> => {
+        if (attempt <= OPTIMISTIC_ATTEMPTS) return await this.#send(connection, plan, { commitId, lease });
+        return await withHead(connection, async () => {
+          plan = await this.#plan(flushes, await this.#freshTables(flushes), settled);
+          return await this.#send(connection, plan, { commitId, lease });
+        });
+      };
       const answer = await this.#refusing(
         lease,
         flushes.flatMap(({ extents }) => extents),
         () =>
-          this.#database.makeSnapshot<CommitAnswer | LateAnswer>(
-            (connection, commitId) => this.#send(connection, plan, { commitId, lease }),
-            async (_, recalled) => recalled as CommitAnswer,
-          ),
+          this.#database.makeSnapshot<CommitAnswer | LateAnswer>(send, async (_, recalled) => recalled as CommitAnswer),
       );
       if (answer.kind === "done") return plan.outcomes(answer);
       if (answer.kind === "late") {
@@ -167,5 +177,19 @@ export class SnapshotWriter {
     const [row] = await this.#database.rows(sql, [JSON.stringify(ids)]);
     const twice = ids.find((id, i) => ids.indexOf(id) < i);
     return new Error(`extent ${row === undefined ? twice : String(row["id"])} is in the catalog already`, { cause });
+  }
+}
+
+/** A transaction in which nobody else commits. */
+async function withHead<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+  await connection.script("BEGIN");
+  try {
+    await connection.query("SELECT 1 FROM engine.head FOR UPDATE");
+    const value = await work();
+    await connection.script("COMMIT");
+    return value;
+  } catch (error) {
+    if (!connection.isLost) await connection.script("ROLLBACK");
+    throw error;
   }
 }

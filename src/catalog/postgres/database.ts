@@ -84,9 +84,9 @@ export class Database {
   }
 
   /**
-   * Makes at most one snapshot. `attempt` sends one statement with the commit's id and may be called again when
-   * nothing came of it. When its answer is lost on the way, the database is asked what became of that id, which also
-   * keeps the lost statement from happening later; `recall` then gives what `attempt` would have.
+   * Makes at most one snapshot. `attempt` sends one statement with the commit's id, or one transaction with it, and may
+   * be called again when nothing came of it. When its answer is lost on the way, the database is asked what became of
+   * that id, which also keeps the lost statement from happening later; `recall` then gives what `attempt` would have.
    */
   async makeSnapshot<T>(
     attempt: (connection: Connection, commitId: string) => Promise<T>,

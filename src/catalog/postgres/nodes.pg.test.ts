@@ -63,7 +63,7 @@ describe.skipIf(programs === undefined)("several nodes on one catalog", () => {
   });
 
   it("commits everything of nodes that add columns to one table against each other", async () => {
-    await withNodes(4, async (nodes) => {
+    await withNodes(8, async (nodes) => {
       const { table } = (await nodes[0]?.createTable(REQUEST)) ?? {};
       if (table === undefined) throw new Error("there is no node");
       const writer = async (node: Catalog, name: string) => {
@@ -77,8 +77,8 @@ describe.skipIf(programs === undefined)("several nodes on one catalog", () => {
       };
       await Promise.all(nodes.map((node, i) => writer(node, `own${i}_`)));
       const after = await nodes[1]?.table("d", "t");
-      expect(after?.columns.map(({ id }) => id)).toEqual(Array.from({ length: 1 + 8 + 32 }, (_, i) => i + 1));
-      expect(await nodes[2]?.extents(table.id, 32)).toHaveLength(32);
+      expect(after?.columns.map(({ id }) => id)).toEqual(Array.from({ length: 1 + 8 + 64 }, (_, i) => i + 1));
+      expect(await nodes[2]?.extents(table.id, 64)).toHaveLength(64);
     });
   });
 
