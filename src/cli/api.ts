@@ -51,10 +51,33 @@ export async function callTarget(
 }
 
 /** A call that answers with an array of objects. @throws CliError for every answer but a success. */
-export async function listFrom(context: CliContext, target: Target, path: string): Promise<Json[]> {
+async function listFrom(context: CliContext, target: Target, path: string): Promise<Json[]> {
   const value = jsonIn(await answerOf(context, target, { method: "GET", path }), target);
   if (Array.isArray(value)) return value.filter(isObject);
   throw noEngine(target);
+}
+
+/**
+ * All pages of a list whose route takes `limit` and `before` (an id), in the order in which it has them.
+ *
+ * @param page the most that the route answers with at once
+ * @throws CliError
+ */
+export async function listAllFrom(
+  context: CliContext,
+  target: Target,
+  path: string,
+  { filter, page }: { filter: Readonly<Record<string, string>>; page: number },
+): Promise<Json[]> {
+  const all: Json[] = [];
+  for (;;) {
+    const last = all.at(-1);
+    const after = last === undefined ? {} : { before: fieldText(last["id"]) };
+    const query = new URLSearchParams({ ...filter, limit: String(page), ...after });
+    const found = await listFrom(context, target, `${path}?${query.toString()}`);
+    all.push(...found);
+    if (found.length < page) return all;
+  }
 }
 
 /** A call that answers with nothing. @throws CliError for every answer but a success. */

@@ -15,28 +15,17 @@ import type { SandboxBatch, SandboxOrder } from "../../src/sandbox/node/control-
 import { HeldFiles, HeldSandbox } from "../../src/sandbox/node/held-files.ts";
 import { Recorder } from "../../src/sandbox/node/recorder.ts";
 import type { Machine } from "../../src/sandbox/runtime/runtime.ts";
+import { specOf } from "../../src/sandbox/scheduler/scheduler.test-kit.ts";
 import type { ContentBlock } from "../../src/sandbox/sessions/content.ts";
 import type { Turn, TurnReport } from "../../src/sandbox/sessions/turn.ts";
-import type { AgentConfig, SandboxSpec } from "../../src/sandbox/spec.ts";
+import type { AgentConfig } from "../../src/sandbox/spec.ts";
 
 const AGENT = fileURLToPath(new URL("acp-agent.ts", import.meta.url));
-export const SPEC: SandboxSpec = {
-  agentProvider: "codex",
-  name: undefined,
-  image: undefined,
-  limits: { cpuCores: 1, memoryMb: 256, diskMb: 256, maxProcesses: 64 },
-  persistence: "ephemeral",
-  network: { enabled: false, allowedHosts: [], dnsServers: [] },
-  envVars: {},
-  volumes: [],
-  ports: [],
-  provisioningScripts: [],
-  labels: {},
-  timeoutSecs: undefined,
-};
+const SPEC = specOf({ agentProvider: "codex" });
 
 export type AgentWorldOptions = {
   config?: Partial<AgentConfig>;
+  envVars?: Readonly<Record<string, string>>;
   /** Arguments of the scripted agent, or another command. */
   args?: readonly string[];
   argv?: readonly string[];
@@ -62,7 +51,8 @@ export class AgentWorld {
     this.#options = options;
     this.machine = options.machine ?? new ProcessMachine();
     const agentConfig = { ...defaultAgentConfig("codex"), ...options.config };
-    const spec = { ...SPEC, agentConfig, workingDirectory: options.workingDirectory ?? this.folder };
+    const { envVars = {}, workingDirectory = this.folder } = options;
+    const spec = { ...SPEC, agentConfig, envVars, workingDirectory };
     this.#order = {
       sandboxId: randomUUID(),
       tenant: "t",

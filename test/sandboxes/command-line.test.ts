@@ -1,40 +1,21 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runHere, type RunOptions } from "../../src/cli/harness.ts";
-import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
-import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { SandboxClient } from "./sandboxes.test-kit.ts";
-
-const TIMEOUT_MS = 120_000;
+import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
 describeAsRoot("the command line and a real sandbox", () => {
-  let place: Awaited<ReturnType<typeof temporaryHome>>;
-  let engine: Engine;
+  const server = sandboxServer();
   let folder: string;
-  const client = new SandboxClient(() => engine);
   const run = (argv: readonly string[], options: RunOptions = {}) =>
-    runHere(["sandbox", argv[0] ?? "", "--server", engine.url, ...argv.slice(1)], options);
+    runHere(["sandbox", argv[0] ?? "", "--server", server.url, ...argv.slice(1)], options);
 
   beforeAll(async () => {
-    place = await temporaryHome();
     folder = await mkdtemp(join(tmpdir(), "engine-command-line-"));
-    engine = await startEngine({ home: place.home, env: { ENGINE_SANDBOX_WARM_POOL: "0" } });
-  }, TIMEOUT_MS);
-  afterAll(async () => {
-    try {
-      await pause(500);
-      await engine.stop();
-    } finally {
-      await engine.stop("SIGKILL");
-      await sweepMounts(place.home);
-      await place.remove();
-      await rm(folder, { recursive: true });
-    }
-  }, TIMEOUT_MS);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
 
   it("makes one, works in it, and deletes it", { timeout: TIMEOUT_MS }, async () => {
     const script = join(folder, "set-up.sh");
@@ -64,6 +45,6 @@ describeAsRoot("the command line and a real sandbox", () => {
     expect((await run(["exec", id, "true"])).stderr).toBe("error: the sandbox is paused: this needs running\n");
     expect((await run(["resume", id])).code).toBe(0);
     expect((await run(["rm", id])).stdout).toBe(`deleted ${id}\n`);
-    await client.reaches(id, "gone");
+    await server.client.reaches(id, "gone");
   });
 });

@@ -5,16 +5,13 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { certificateFolder, makeCertificate } from "../../src/io/http/tls.test-kit.ts";
 import { startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
-import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
-import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
+import { fieldOf } from "./sandboxes.test-kit.ts";
+import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
-const TIMEOUT_MS = 120_000;
 /** A create request names addresses of name servers without ports: this one answers at the usual one. */
 const NAME_SERVER = "127.53.0.1";
 const NAMES = new Set(["exact.test", "a.wild.test", "wild.test", "other.test"]);
@@ -63,30 +60,16 @@ describeAsRoot("the way out of a real sandbox", () => {
 
   /** A server with one sandbox. */
   function sandboxOf(env: () => Record<string, string>) {
-    let place: Awaited<ReturnType<typeof temporaryHome>>;
-    let engine: Engine;
+    const common = { ENGINE_SANDBOX_EGRESS_RANGES: "127.0.0.0/8" };
+    const server = sandboxServer(() => ({ ...common, ...env() }));
+    const { client } = server;
     let id: string;
-    const client = new SandboxClient(() => engine);
     beforeAll(async () => {
-      place = await temporaryHome();
-      const common = { ENGINE_SANDBOX_WARM_POOL: "0", ENGINE_SANDBOX_EGRESS_RANGES: "127.0.0.0/8" };
-      engine = await startEngine({ home: place.home, env: { ...common, ...env() } });
       id = await client.create({ network: NETWORK });
-      const url = `${engine.url}/api/v1/sandboxes/${id}/files/home/agent/node?mode=0755`;
+      const url = `${server.url}/api/v1/sandboxes/${id}/files/home/agent/node?mode=0755`;
       // That of the image, if it has one, may be too old to know of proxies.
       const body = readFileSync(process.execPath);
       expect((await fetch(url, { method: "PUT", body })).status).toBe(200);
-    }, TIMEOUT_MS);
-    afterAll(async () => {
-      try {
-        await client.call("DELETE", `/${id}`);
-        await pause(500);
-        await engine.stop();
-      } finally {
-        await engine.stop("SIGKILL");
-        await sweepMounts(place.home);
-        await place.remove();
-      }
     }, TIMEOUT_MS);
     return {
       run: (command: string) => client.exec(id, command),

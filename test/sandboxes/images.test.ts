@@ -1,17 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
+import { expect, it } from "vitest";
 import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
-import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
+import { fieldOf } from "./sandboxes.test-kit.ts";
+import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
 const ENV = {
-  ENGINE_SANDBOX_WARM_POOL: "0",
   ENGINE_LOG_LEVEL: "info",
   ENGINE_SANDBOX_IMAGE_BUILD_DISK_BYTES: "256MiB",
   ENGINE_SANDBOX_IMAGE_BUILD_TIMEOUT_SECS: "10",
 };
-const TIMEOUT_MS = 120_000;
 
 const FIRST = `
 base = "host"
@@ -33,12 +30,11 @@ SHAPE = "round"
 `;
 
 describeAsRoot("images of a server", () => {
-  let place: Awaited<ReturnType<typeof temporaryHome>>;
-  let engine: Engine;
-  const client = new SandboxClient(() => engine);
+  const server = sandboxServer(() => ENV);
+  const { client } = server;
 
   const images = async (method: string, path: string, body?: unknown) => {
-    const response = await fetch(`${engine.url}/api/v1/images${path}`, {
+    const response = await fetch(`${server.url}/api/v1/images${path}`, {
       method,
       headers: { "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -62,28 +58,6 @@ describeAsRoot("images of a server", () => {
     expect(build).toMatchObject({ status: "succeeded", error: null });
     return String(fieldOf(build, "image_id"));
   };
-
-  beforeAll(async () => {
-    place = await temporaryHome();
-    engine = await startEngine({ home: place.home, env: ENV });
-  }, TIMEOUT_MS);
-  afterAll(async () => {
-    try {
-      const { json } = await client.call("GET", "");
-      for (const one of Array.isArray(json) ? json : []) {
-        const id = String(fieldOf(one, "id"));
-        await client.call("DELETE", `/${id}`);
-        await client.reaches(id, "gone");
-      }
-      await pause(500);
-      await engine.stop();
-      expect((await listMounts(place.home)).map(({ at }) => at)).toEqual([]);
-    } finally {
-      await engine.stop("SIGKILL");
-      await sweepMounts(place.home);
-      await place.remove();
-    }
-  }, TIMEOUT_MS);
 
   it("are built from templates, on each other, and sandboxes made of them", { timeout: TIMEOUT_MS }, async () => {
     const first = await imageOf(FIRST, { greeting: "good day" });

@@ -1,45 +1,13 @@
-import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
-import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
+import { expect, it } from "vitest";
 import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
-import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { eventsIn, fieldOf, outcomeOf, SandboxClient } from "./sandboxes.test-kit.ts";
+import { eventsIn, fieldOf, outcomeOf } from "./sandboxes.test-kit.ts";
+import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
 const ENV = { ENGINE_SANDBOX_WARM_POOL: "1", ENGINE_LOG_LEVEL: "info" };
-const TIMEOUT_MS = 120_000;
 
 describeAsRoot("sandboxes of a server", () => {
-  let place: Awaited<ReturnType<typeof temporaryHome>>;
-  let engine: Engine;
-  const client = new SandboxClient(() => engine);
-  const start = async (): Promise<void> => {
-    engine = await startEngine({ home: place.home, env: ENV });
-  };
-
-  beforeAll(async () => {
-    place = await temporaryHome();
-    await start();
-  }, TIMEOUT_MS);
-  afterAll(async () => {
-    try {
-      const { json } = await client.call("GET", "");
-      for (const one of Array.isArray(json) ? json : []) {
-        const id = String(fieldOf(one, "id"));
-        await client.call("DELETE", `/${id}`);
-        await client.reaches(id, "gone");
-      }
-      await pause(500);
-      await engine.stop();
-      // Nothing of sandboxes is left when there are none.
-      expect((await listMounts(place.home)).map(({ at }) => at)).toEqual([]);
-      expect(loopFiles(place.home)).toEqual([]);
-    } finally {
-      await engine.stop("SIGKILL");
-      await sweepMounts(place.home);
-      await place.remove();
-    }
-  }, TIMEOUT_MS);
+  const server = sandboxServer(() => ENV);
+  const { client } = server;
 
   it("makes, pauses, resumes, stops, starts and deletes one", { timeout: TIMEOUT_MS }, async () => {
     const id = await client.create({ env_vars: { COLOUR: "red" } });
@@ -94,19 +62,19 @@ describeAsRoot("sandboxes of a server", () => {
   it("has commands go on when the server is killed", { timeout: TIMEOUT_MS }, async () => {
     const id = await client.create();
     const command = "for i in $(seq 1 60); do echo line $i; sleep 0.1; done; exit 5";
-    const begun = await fetch(`${engine.url}/api/v1/sandboxes/${id}/exec/stream`, {
+    const begun = await fetch(`${server.url}/api/v1/sandboxes/${id}/exec/stream`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ command }),
     });
-    const { text: seen } = await readUntilCut(begun, () => engine.stop("SIGKILL"));
+    const { text: seen } = await readUntilCut(begun, () => server.stop("SIGKILL"));
     const first = eventsIn(seen);
     const execId = String(fieldOf(first.find(({ type }) => type === "connected")?.data, "exec_id"));
     const lastId = first.findLast(({ type }) => type === "stdout")?.id ?? "";
     expect(outcomeOf(seen)).toMatchObject({ exitCode: undefined });
-    await start();
+    await server.start();
     await client.reaches(id, "running");
-    const resumed = await fetch(`${engine.url}/api/v1/sandboxes/${id}/exec/${execId}/stream`, {
+    const resumed = await fetch(`${server.url}/api/v1/sandboxes/${id}/exec/${execId}/stream`, {
       headers: { "last-event-id": lastId },
     });
     expect(resumed.status).toBe(200);
@@ -114,7 +82,7 @@ describeAsRoot("sandboxes of a server", () => {
     const lines = Array.from({ length: 60 }, (_, i) => `line ${i + 1}\n`).join("");
     expect(outcomeOf(seen).stdout + rest.stdout).toBe(lines);
     expect(rest.exitCode).toBe(5);
-    expect(engine.log()).toContain("going on with a sandbox of the process before");
+    expect(server.log()).toContain("going on with a sandbox of the process before");
   });
 });
 

@@ -4,14 +4,11 @@ import { dirname } from "node:path";
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
-import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { SandboxClient } from "./sandboxes.test-kit.ts";
+import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
-const TIMEOUT_MS = 120_000;
 const PORT = 8_080;
 
 /** Answers with what it was told, and says good-bye when told to. */
@@ -25,28 +22,12 @@ const PROGRAM = `
 `;
 
 describeAsRoot("ports of a real sandbox", () => {
-  let place: Awaited<ReturnType<typeof temporaryHome>>;
-  let engine: Engine;
-  const client = new SandboxClient(() => engine);
+  const server = sandboxServer();
+  const { client } = server;
   const put = async (id: string, path: string, body: Uint8Array<ArrayBuffer>): Promise<void> => {
-    const url = `${engine.url}/api/v1/sandboxes/${id}/files/home/agent/${path}`;
+    const url = `${server.url}/api/v1/sandboxes/${id}/files/home/agent/${path}`;
     expect((await fetch(url, { method: "PUT", body })).status).toBe(200);
   };
-
-  beforeAll(async () => {
-    place = await temporaryHome();
-    engine = await startEngine({ home: place.home, env: { ENGINE_SANDBOX_WARM_POOL: "0" } });
-  }, TIMEOUT_MS);
-  afterAll(async () => {
-    try {
-      await pause(500);
-      await engine.stop();
-    } finally {
-      await engine.stop("SIGKILL");
-      await sweepMounts(place.home);
-      await place.remove();
-    }
-  }, TIMEOUT_MS);
 
   it("carry WebSockets to a program inside", { timeout: TIMEOUT_MS }, async () => {
     const id = await client.create({ ports: [{ port: PORT }] });
@@ -56,7 +37,7 @@ describeAsRoot("ports of a real sandbox", () => {
     await put(id, "program.cjs", new TextEncoder().encode(PROGRAM));
     const start = "tar -xf ws.tar && (./node program.cjs >program.log 2>&1 &) && sleep 0.1";
     expect(await client.exec(id, start)).toMatchObject({ exitCode: 0 });
-    const url = `${engine.url.replace("http", "ws")}/api/v1/sandboxes/${id}/ports/${PORT}/chat?a=b`;
+    const url = `${server.url.replace("http", "ws")}/api/v1/sandboxes/${id}/ports/${PORT}/chat?a=b`;
     const socket = await connect(url);
     expect(socket.protocol).toBe("echo");
     const told: (string | Buffer)[] = [];

@@ -1,14 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
-import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
+import { expect, it } from "vitest";
 import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
 import { runscProblem } from "../../src/sandbox/runtime/runsc.test-kit.ts";
-import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
+import { fieldOf } from "./sandboxes.test-kit.ts";
+import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
-const ENV = { ENGINE_SANDBOX_WARM_POOL: "0", ENGINE_LOG_LEVEL: "info" };
-const TIMEOUT_MS = 120_000;
+const ENV = { ENGINE_LOG_LEVEL: "info" };
 const SERVER = `perl -MIO::Socket -e '
   $s = IO::Socket::INET->new(Listen => 9, LocalPort => 8080, ReuseAddr => 1);
   while ($c = $s->accept) { 1 while <$c> =~ /\\S/; print $c "HTTP/1.0 200 OK\\r\\n\\r\\nfrom inside"; close $c }'`;
@@ -18,32 +15,12 @@ const RUNTIMES = ["runc", ...(runscProblem === undefined ? ["runsc"] : [])];
 
 for (const runtime of RUNTIMES) {
   describeAsRoot(`a server that runs sandboxes by ${runtime}`, () => {
-    let place: Awaited<ReturnType<typeof temporaryHome>>;
-    let engine: Engine;
-    const client = new SandboxClient(() => engine);
-    const start = async (): Promise<void> => {
-      engine = await startEngine({ home: place.home, env: { ...ENV, ENGINE_SANDBOX_RUNTIME: runtime } });
-    };
+    const machines = sandboxServer(() => ({ ...ENV, ENGINE_SANDBOX_RUNTIME: runtime }));
+    const { client } = machines;
     const call = async (method: string, path: string, body?: unknown) => {
       const { status, text, json } = await client.call(method, path, body);
       return { status, text, state: fieldOf(json, "state") };
     };
-
-    beforeAll(async () => {
-      place = await temporaryHome();
-      await start();
-    }, TIMEOUT_MS);
-    afterAll(async () => {
-      try {
-        await engine.stop();
-        expect((await listMounts(place.home)).map(({ at }) => at)).toEqual([]);
-        expect(loopFiles(place.home)).toEqual([]);
-      } finally {
-        await engine.stop("SIGKILL");
-        await sweepMounts(place.home);
-        await place.remove();
-      }
-    }, TIMEOUT_MS);
 
     it("takes one through all its states, also when it is killed meanwhile", { timeout: TIMEOUT_MS }, async () => {
       const id = await client.create({
@@ -71,10 +48,10 @@ for (const runtime of RUNTIMES) {
       expect(await call("POST", `/${id}/resume`)).toMatchObject({ state: "running" });
       expect((await call("GET", `/${id}/ports/8080/`)).text).toBe("from inside");
 
-      await Promise.all([server.catch(() => undefined), engine.stop("SIGKILL")]);
-      await start();
+      await Promise.all([server.catch(() => undefined), machines.stop("SIGKILL")]);
+      await machines.start();
       await expect
-        .poll(() => engine.log(), { timeout: 20_000 })
+        .poll(() => machines.log(), { timeout: 20_000 })
         .toContain("going on with a sandbox of the process before");
       expect((await call("GET", `/${id}/ports/8080/`)).text).toBe("from inside");
       expect(await client.exec(id, asked)).toEqual({ stdout: "403", exitCode: 0 });

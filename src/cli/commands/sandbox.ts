@@ -4,7 +4,7 @@ import {
   deleteAt,
   fieldCell,
   fieldText,
-  listFrom,
+  listAllFrom,
   targetOf,
   withApiFlags,
   type ApiFlags,
@@ -104,7 +104,7 @@ function registerList(group: Command, context: CliContext): void {
 async function list(context: CliContext, flags: ListFlags): Promise<number> {
   const { state, provider, label } = flags;
   const filter = { ...(state && { state }), ...(provider && { provider }), ...(label && { labels: label.join(",") }) };
-  const found = await listAll(context, await targetOf(context, flags), filter);
+  const found = await listAllFrom(context, await targetOf(context, flags), SANDBOXES, { filter, page: PAGE });
   const header = ["ID", "NAME", "STATE", "PERSISTENCE", "PROVIDER", "CREATED"];
   if (flags.json) await context.writeJson(found);
   else if (found.length === 0) await context.writeLine("there are no sandboxes");
@@ -113,18 +113,6 @@ async function list(context: CliContext, flags: ListFlags): Promise<number> {
 }
 
 const PAGE = 1_000;
-
-async function listAll(context: CliContext, target: Target, filter: Record<string, string>): Promise<Json[]> {
-  const all: Json[] = [];
-  for (;;) {
-    const last = all.at(-1);
-    const after = last === undefined ? {} : { before: fieldText(last["id"]) };
-    const query = new URLSearchParams({ ...filter, limit: String(PAGE), ...after });
-    const page = await listFrom(context, target, `${SANDBOXES}?${query.toString()}`);
-    all.push(...page);
-    if (page.length < PAGE) return all;
-  }
-}
 
 function row({ id, name, state, persistence, agent_provider: provider, created_at: created }: Json) {
   return [id, name, state, persistence, provider, created].map(fieldCell);

@@ -6,14 +6,13 @@ import {
   deleteAt,
   fieldCell,
   fieldText,
-  listFrom,
+  listAllFrom,
   sendText,
   targetOf,
   withApiFlags,
   type ApiFlags,
   type Json,
 } from "../api.ts";
-import type { Target } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
@@ -117,7 +116,7 @@ function registerList(group: Command, context: CliContext): void {
 async function list(context: CliContext, flags: ListFlags): Promise<number> {
   const { name, label } = flags;
   const filter = { ...(name !== undefined && { name }), ...(label && { labels: label.join(",") }) };
-  const found = await listAll(context, await targetOf(context, flags), filter);
+  const found = await listAllFrom(context, await targetOf(context, flags), WORKSPACES, { filter, page: PAGE });
   const rows = found.map((one) => [one["id"], one["name"], one["description"], one["updated_at"]].map(fieldCell));
   if (flags.json) await context.writeJson(found);
   else if (found.length === 0) await context.writeLine("there are no workspaces");
@@ -126,18 +125,6 @@ async function list(context: CliContext, flags: ListFlags): Promise<number> {
 }
 
 const PAGE = 100;
-
-async function listAll(context: CliContext, target: Target, filter: Record<string, string>): Promise<Json[]> {
-  const all: Json[] = [];
-  for (;;) {
-    const last = all.at(-1);
-    const after = last === undefined ? {} : { before: fieldText(last["id"]) };
-    const query = new URLSearchParams({ ...filter, limit: String(PAGE), ...after });
-    const page = await listFrom(context, target, `${WORKSPACES}?${query.toString()}`);
-    all.push(...page);
-    if (page.length < PAGE) return all;
-  }
-}
 
 function registerShow(group: Command, context: CliContext): void {
   const command = group.command("show").description("Show one workspace.").argument("<id>", "id of the workspace");

@@ -1,19 +1,10 @@
 import type { RecordStore } from "../../catalog/records.ts";
 import { changeStatements } from "../scheduler/change.ts";
 import { SANDBOX_COLUMNS, toSandbox } from "../scheduler/sandbox.ts";
+import { specOf } from "../scheduler/scheduler.test-kit.ts";
 import type { NewSandboxEvent } from "./event.ts";
 
-const SPEC = {
-  agentProvider: "codex",
-  limits: { cpuCores: 1, memoryMb: 64, diskMb: 64, maxProcesses: 10 },
-  persistence: "ephemeral",
-  network: { enabled: false, allowedHosts: [], dnsServers: [] },
-  envVars: {},
-  volumes: [],
-  ports: [],
-  provisioningScripts: [],
-  labels: {},
-};
+const SPEC = specOf({ agentProvider: "codex" });
 
 type RowOptions = { tenant?: string; state?: string; nodeId?: string; ports?: readonly { port: number }[] };
 

@@ -4,15 +4,12 @@ import { systemCodeOf } from "../../core/errors.ts";
 import type { MachineFolder } from "./folder.ts";
 import type { Launch, LaunchRequest, Launcher } from "./launcher.ts";
 import { runProgram } from "./mounts.ts";
-import { AGENT_GID, AGENT_UID, ID_COUNT, RuntimeError } from "./runtime.ts";
+import { FIRST_PROCESS, ociMachine, RUN_BYTES, SHARED_MEMORY_BYTES } from "./oci.ts";
+import { ID_COUNT, RuntimeError } from "./runtime.ts";
 import { ociSeccomp } from "./seccomp-oci.ts";
 
-/** Of memory, which it counts as. */
-const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024;
-const RUN_BYTES = 64 * 1024 * 1024;
 /** The group of terminals, in all images. */
 const TTY_GID = 5;
-const FIRST_PROCESS = "/dev/first-process";
 /** Descriptors above standard error that the first process gets: `READY_FD`. */
 const PRESERVED_FDS = 1;
 
@@ -93,19 +90,7 @@ async function namesIn(folder: string): Promise<string[]> {
 function ociConfig({ record, firstHostId, cgroup }: LaunchRequest): object {
   const ids = [{ containerID: 0, hostID: firstHostId, size: ID_COUNT }];
   return {
-    ociVersion: "1.0.2",
-    root: { path: "/tmp/root" },
-    hostname: record.hostname,
-    process: {
-      terminal: false,
-      // Also because the runtime gives the console away to whom it starts.
-      user: { uid: AGENT_UID, gid: AGENT_GID },
-      args: [FIRST_PROCESS],
-      env: [],
-      cwd: "/",
-      capabilities: { bounding: [], effective: [], permitted: [] },
-      noNewPrivileges: true,
-    },
+    ...ociMachine({ record }),
     mounts: [...SYSTEM_MOUNTS, ...record.volumes.map(volumeMount)],
     linux: {
       namespaces: ["user", "pid", "network", "ipc", "uts", "mount", "cgroup"].map((type) => ({ type })),

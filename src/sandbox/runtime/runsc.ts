@@ -4,14 +4,10 @@ import type { CgroupLimits } from "./cgroups-controllers.ts";
 import { firstProcess } from "./first-process.ts";
 import { lookAt, mustNotLead } from "./inside-paths.ts";
 import type { Launch, LaunchRequest, Launcher } from "./launcher.ts";
-import { AGENT_GID, AGENT_UID } from "./runtime.ts";
+import { FIRST_PROCESS, ociMachine, RUN_BYTES, SHARED_MEMORY_BYTES } from "./oci.ts";
 import { signaller } from "./signaller.ts";
 
-/** Of memory, which it counts as. */
-const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024;
-const RUN_BYTES = 64 * 1024 * 1024;
 const OPEN_FILES = 65_536;
-const FIRST_PROCESS = "/dev/first-process";
 const SIGNALLER = "/dev/signaller";
 /** On the host: threads of its kernel, and those of one process inside with the command line that began it. */
 const KERNEL_TASKS = 256;
@@ -97,18 +93,11 @@ async function makeTemporaryFolder(path: string, owner: number): Promise<void> {
 
 /** The configuration of the OCI runtime specification, 1.0. Ids in it are those of the user namespace that runsc is in. */
 function ociConfig({ record }: LaunchRequest): object {
+  const { process, ...machine } = ociMachine({ record });
   return {
-    ociVersion: "1.0.2",
-    root: { path: "/tmp/root" },
-    hostname: record.hostname,
+    ...machine,
     process: {
-      terminal: false,
-      user: { uid: AGENT_UID, gid: AGENT_GID },
-      args: [FIRST_PROCESS],
-      env: [],
-      cwd: "/",
-      capabilities: { bounding: [], effective: [], permitted: [] },
-      noNewPrivileges: true,
+      ...process,
       rlimits: [
         limit("RLIMIT_NPROC", record.limits.maxProcesses),
         limit("RLIMIT_NOFILE", OPEN_FILES),
