@@ -7,20 +7,26 @@ export class SandboxClient {
   readonly #url: string;
 
   constructor(url: string) {
-    this.#url = `${url}/api/v1/sandboxes`;
+    this.#url = `${url}/api/v1`;
   }
 
   /** Asks for one; a command waits until it runs. */
   async begin(body: object): Promise<string> {
-    const { id } = (await this.#json("POST", "", { agent_provider: "claude-code", ...body })) as { id: string };
+    const { id } = (await this.#json("POST", "/sandboxes", { agent_provider: "claude-code", ...body })) as {
+      id: string;
+    };
     return id;
   }
 
   /** Resolves when it runs. */
   async create(body: object): Promise<string> {
-    const id = await this.begin(body);
+    return await this.running(await this.begin(body));
+  }
+
+  /** Resolves, to the id, when it runs. */
+  async running(id: string): Promise<string> {
     for (;;) {
-      const { state, reason } = (await this.#json("GET", `/${id}`)) as Record<string, string>;
+      const { state, reason } = (await this.#json("GET", `/sandboxes/${id}`)) as Record<string, string>;
       if (state === "running") return id;
       if (state === "failed") throw new Error(`the sandbox failed: ${reason}`);
       await sleep(systemClock, POLL_MS);
@@ -38,29 +44,64 @@ export class SandboxClient {
   }
 
   async *events(id: string, command: readonly string[]): AsyncGenerator<StreamEvent> {
-    const answer = await this.#fetch("POST", `/${id}/exec/stream`, JSON.stringify({ command }));
-    let rest = "";
-    for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      const lines = (rest + piece).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6)) as StreamEvent;
+    yield* eventsIn(await this.#fetch("POST", `/sandboxes/${id}/exec/stream`, JSON.stringify({ command })));
+  }
+
+  /** Resolves to the id of a workspace. */
+  async addWorkspace(body: object): Promise<string> {
+    return ((await this.#json("POST", "/workspaces", body)) as { id: string }).id;
+  }
+
+  /** Resolves to the id of a sandbox that is made from now on. */
+  async launch(workspace: string): Promise<string> {
+    return ((await this.#json("POST", `/workspaces/${workspace}/launch`)) as { sandbox_id: string }).sandbox_id;
+  }
+
+  /** Resolves to the id of an image when it is built. */
+  async buildImage(template: string): Promise<string> {
+    const wanted = { provider: "claude-code", template_source: template };
+    const { build_id: id } = (await this.#json("POST", "/images/build", wanted)) as { build_id: string };
+    for (;;) {
+      const build = (await this.#json("GET", `/images/builds/${id}`)) as Record<string, string>;
+      if (build["status"] === "succeeded") return build["image_id"] ?? "";
+      if (build["status"] === "failed") throw new Error(`the image was not built: ${build["error"]}`);
+      await sleep(systemClock, POLL_MS);
     }
   }
 
+  /** Begins a conversation with the agent; resolves to its id. */
+  async converse(id: string): Promise<string> {
+    return ((await this.#json("POST", `/sandboxes/${id}/sessions`, {})) as { id: string }).id;
+  }
+
+  /** Resolves when the agent has answered, to the texts of the answer. */
+  async say(session: string, text: string): Promise<string> {
+    const message = { role: "user", content: [{ type: "text", text }] };
+    const { content } = (await this.#json("POST", `/sessions/${session}/messages`, message)) as {
+      content: readonly { text?: string }[];
+    };
+    return content.map((block) => block.text ?? "").join("");
+  }
+
+  /** What is told in a session from now on, until it is left; the first event says that it is listened to. */
+  async *listen(session: string): AsyncGenerator<StreamEvent> {
+    yield* eventsIn(await this.#fetch("GET", `/sessions/${session}/stream`));
+  }
+
   async put(id: string, path: string, body: ReadableStream<Uint8Array>): Promise<void> {
-    await (await this.#fetch("PUT", `/${id}/files${path}`, body)).arrayBuffer();
+    await (await this.#fetch("PUT", `/sandboxes/${id}/files${path}`, body)).arrayBuffer();
   }
 
   /** Resolves to the number of bytes. */
   async get(id: string, path: string): Promise<number> {
-    const answer = await this.#fetch("GET", `/${id}/files${path}`);
+    const answer = await this.#fetch("GET", `/sandboxes/${id}/files${path}`);
     let bytes = 0;
     for await (const piece of answer.body ?? []) bytes += piece.length;
     return bytes;
   }
 
   async remove(id: string): Promise<void> {
-    await this.#fetch("DELETE", `/${id}`);
+    await this.#fetch("DELETE", `/sandboxes/${id}`);
   }
 
   async #json(method: string, path: string, body?: object): Promise<unknown> {
@@ -76,4 +117,13 @@ export class SandboxClient {
   }
 }
 
-type StreamEvent = { event_type: string; data: Readonly<Record<string, unknown>> };
+export type StreamEvent = { event_type: string; data: Readonly<Record<string, unknown>> };
+
+async function* eventsIn(answer: Response): AsyncGenerator<StreamEvent> {
+  let rest = "";
+  for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6)) as StreamEvent;
+  }
+}

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 import { readArguments } from "../support/arguments.ts";
 import { machine, median, MIB, printTable, shown } from "../support/report.ts";
-import { startBenchServer, type BenchServer } from "../support/server.ts";
-import { SandboxClient } from "./client.ts";
+import type { BenchServer } from "../support/server.ts";
+import type { SandboxClient } from "./client.ts";
 import { measureMachines } from "./machines.ts";
 import { RuncByHand } from "./runc-by-hand.ts";
+import { withServer } from "./with-server.ts";
 
 /**
  * Questions: how long does it take from asking for a sandbox until a first command in it has ended, cold and from
@@ -45,42 +45,12 @@ export async function main(args: readonly string[]): Promise<void> {
   await measureIdle(options.count("idle"));
 }
 
-async function withServer<T>(
-  warmPool: number,
-  use: (server: BenchServer, client: SandboxClient) => Promise<T>,
-): Promise<T> {
-  const server = await startBenchServer({ env: { ENGINE_SANDBOX_WARM_POOL: String(warmPool), ...ROOMY } });
-  try {
-    return await use(server, new SandboxClient(server.url));
-  } finally {
-    await untilPutAway(server.home).finally(() => server.stop());
-  }
-}
-
-/** What is deleted is put away after the answer. */
-async function untilPutAway(home: string): Promise<void> {
-  const left = () => readdirSync(join(home, "sandboxes", "machines")).filter((name) => !name.startsWith("warm-"));
-  for (let tries = 0; left().length > 0; tries++) {
-    if (tries > 300) throw new Error(`machines are left: ${left().join(", ")}`);
-    await sleep(systemClock, 100);
-  }
-}
-
-/** A benchmark makes more sandboxes in a minute than people do, and idle ones take less than they may. */
-const ROOMY = {
-  ENGINE_SANDBOX_MEMORY_BYTES: "1TiB",
-  ENGINE_SANDBOX_DISK_BYTES: "10TiB",
-  ENGINE_SANDBOX_CPUS: "1000",
-  ENGINE_SANDBOX_CREATES_PER_MINUTE: "100000",
-  ENGINE_SANDBOX_MAX_PER_TENANT: "10000",
-};
-
 async function compareCreation(rounds: number): Promise<void> {
   const byHand = await RuncByHand.open(LIMITS);
   const took = { runc: [] as number[], cold: [] as number[], warm: [] as number[] };
   try {
-    await withServer(0, async (_cold, cold) =>
-      withServer(2, async (_warm, warm) => {
+    await withServer({ warmPool: 0 }, async (_cold, cold) =>
+      withServer({ warmPool: 2 }, async (_warm, warm) => {
         // The first of a server prepares the image, and fills the pool.
         for (const client of [cold, warm]) await client.remove(await client.create({ resource_limits: SMALL }));
         for (let round = 0; round < rounds; round++) {
@@ -147,7 +117,7 @@ function check(text: string): void {
 }
 
 async function measureTraffic(lines: number, fileMb: number): Promise<void> {
-  await withServer(0, async (server, client) => {
+  await withServer({ warmPool: 0 }, async (server, client) => {
     const id = await client.create({ resource_limits: { ...SMALL, disk_mb: fileMb + 1024, memory_mb: 2048 } });
     const beganAt = performance.now();
     let [events, bytes] = [0, 0];
@@ -196,7 +166,7 @@ function zeroes(megabytes: number): ReadableStream<Uint8Array> {
 }
 
 async function measureIdle(count: number): Promise<void> {
-  await withServer(0, async (server, client) => {
+  await withServer({ warmPool: 0 }, async (server, client) => {
     const first = await client.create({ resource_limits: SMALL });
     const before = { server: server.memory().residentBytes, others: residentOfOthers() };
     const ids = await Promise.all(Array.from({ length: count }, () => client.create({ resource_limits: SMALL })));

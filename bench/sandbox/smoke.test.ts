@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { keepPrinted } from "../support/printed.test-kit.ts";
-import { main } from "./sandboxes.ts";
+import { main as measureAgents } from "./agents.ts";
+import { main as measureSandboxes } from "./sandboxes.ts";
 
 const printed = keepPrinted();
 
 test("sandboxes are measured", { timeout: 120_000 }, async () => {
-  await main(["--rounds", "1", "--lines", "100", "--file-mb", "2", "--idle", "2"]);
+  await measureSandboxes(["--rounds", "1", "--lines", "100", "--file-mb", "2", "--idle", "2"]);
   const text = printed.join("\n");
   if (text.includes("sandboxes: skipped")) return;
   for (const name of ["runc by hand", "engine, cold", "engine, prepared"]) {
@@ -14,4 +15,17 @@ test("sandboxes are measured", { timeout: 120_000 }, async () => {
   expect(text).toMatch(/^engine( +[0-9.]+){2}$/m);
   expect(text).toMatch(/^upload( +[0-9.]+){2}$/m);
   expect(text).toMatch(/^ {2}the server -?[0-9.]+ MiB$/m);
+});
+
+test("agents are measured", { timeout: 120_000 }, async () => {
+  await measureAgents(["--prompts", "2", "--deltas", "100", "--listeners", "2", "--rounds", "1"]);
+  const text = printed.join("\n");
+  if (text.includes("agents: skipped")) return;
+  expect(text).toMatch(/^on top( +-?[0-9.]+){2}$/m);
+  expect(text).toMatch(/^100 pieces of text to one who listens: [0-9.]+\/s$/m);
+  expect(text).toMatch(/none lost: [0-9.]+\/s in all$/m);
+  expect(
+    text.match(/^launch of a workspace, .*: running after [0-9.]+ ms, first answer after [0-9.]+ ms$/gm),
+  ).toHaveLength(2);
+  expect(text).toMatch(/^an image of 16 MiB: built in [0-9.]+ ms; /m);
 });
