@@ -26,13 +26,14 @@ const LASTS = 0.3;
  */
 export async function runNumbered(ports: CommandPorts, numbered: Numbered): Promise<string | undefined> {
   const seen = await new CommandRun(ports).run(numbered);
+  const { exitCode, signal } = seen;
+  if (signal === "SIGKILL") throw new CommandLost("it was killed with its machine");
+  const how = `a command that ends with ${numbered.exitCode} ended with ${JSON.stringify({ exitCode, signal })}`;
   const wanted = wantedOf(numbered);
   for (const stream of ["stdout", "stderr"] as const) {
-    if (seen[stream] !== wanted[stream]) return `${stream} of a command: ${difference(seen[stream], wanted[stream])}`;
+    if (seen[stream] !== wanted[stream]) return `${how}; ${stream}: ${difference(seen[stream], wanted[stream])}`;
   }
-  if (seen.exitCode === numbered.exitCode) return undefined;
-  const { exitCode, signal } = seen;
-  return `a command that ends with ${numbered.exitCode} ended with ${JSON.stringify({ exitCode, signal })}`;
+  return exitCode === numbered.exitCode ? undefined : how;
 }
 
 function scriptOf({ lines, everyMs, exitCode }: Numbered, nonce: number): string {

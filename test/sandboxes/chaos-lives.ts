@@ -47,7 +47,8 @@ const SHORT: Omit<Numbered, "exitCode"> = { lines: 3, everyMs: 10 };
 const LONG = { leastLines: 15, moreLines: 25, everyMs: 100 };
 const MARK = "kept";
 const RETRY_MS = 100;
-const NOT_UP_MS = LEASE_MS + 5_000;
+/** So often it may be up by the records, and is not. */
+const MOST_TRIES = 150;
 
 /** The sandbox is not there any more, as may be: its node was lost. */
 class SandboxLost extends Error {}
@@ -125,6 +126,7 @@ export class Lives {
     const { client, problems } = this.#ports;
     const { random, id } = subject;
     const numbered = { ...lines, exitCode: Math.floor(random.next() * 100) };
+    const begunAtMs = performance.now();
     try {
       const problem = await runNumbered({ client, random, id, ...(onBegun && { onBegun }) }, numbered);
       this.counts.commands++;
@@ -132,7 +134,9 @@ export class Lives {
     } catch (error) {
       if (!(error instanceof CommandLost)) throw error;
       this.counts.commandsLost++;
-      this.#checkLoss(subject, `a command was lost: ${error.message}`);
+      // Its node may have been away before, and the machine end only then.
+      const sinceMs = Math.max(subject.bornAtMs, begunAtMs - 2 * LEASE_MS);
+      this.#checkLoss({ ...subject, bornAtMs: sinceMs }, `a command was lost: ${error.message}`);
       await this.#returns(subject);
     }
   }
@@ -208,15 +212,16 @@ export class Lives {
   async #checkMark({ id, isMarked }: Subject): Promise<void> {
     const { client, problems } = this.#ports;
     if (!isMarked) return;
-    const giveUpAtMs = performance.now() + NOT_UP_MS;
-    for (;;) {
+    for (let tries = 0; ; tries++) {
       const { status, text } = await client.ask("GET", `/${id}/files/home/agent/${MARK}`);
       if (status === 200 && text.includes(MARK)) return;
-      if (status !== 409 || performance.now() > giveUpAtMs) {
+      if (status !== 409 || tries > MOST_TRIES) {
         problems.push(`${id}: its file is ${status} ${text}`);
         return;
       }
       await delay(RETRY_MS);
+      // Its node may be lost once more; how soon it is back is looked at for all of them.
+      await client.reaches(id, ["running", "failed"]);
     }
   }
 

@@ -4,6 +4,7 @@ import type { Machine, MachineEnd, Runtime } from "../runtime/runtime.ts";
 import { JobFailure } from "../../fabric/handler.ts";
 import type { Companions } from "./companions.ts";
 import type { SandboxOrder } from "./control-port.ts";
+import { keepOrRemove } from "./fence.ts";
 import type { HeldFiles, HeldSandbox } from "./held-files.ts";
 import { provision, StepFailed } from "./provision.ts";
 import type { Recorder } from "./recorder.ts";
@@ -148,21 +149,33 @@ export class SandboxActions {
   async #mourn(): Promise<void> {
     const { recorder, order } = this.#options;
     const end = this.#howItEnded();
-    const reason =
-      end.cause === "deadline"
-        ? "timeout_secs have passed"
-        : `its machine ended: ${end.cause === "died" ? end.reason : "its node did not renew its lease in time"}`;
-    const mayStop = end.cause === "deadline" || order().spec.persistence === "persistent";
+    if (end === undefined) return await this.#lose("its machine ended while its node was away");
+    if (end.cause === "lease") return await this.#lose("its node did not renew the lease of its machine in time");
+    const isDeadline = end.cause === "deadline";
+    const reason = isDeadline ? "timeout_secs have passed" : `its machine ended: ${reasonOf(end)}`;
+    const mayStop = isDeadline || order().spec.persistence === "persistent";
     await recorder.say({ state: { to: mayStop ? "stopping" : "failed", reason } });
   }
 
-  #howItEnded(): MachineEnd {
+  /** Undefined where nobody saw it, and it was not its time. */
+  #howItEnded(): MachineEnd | undefined {
     const { clock, end, held } = this.#options;
     const seen = end();
     if (seen !== undefined) return seen;
     const { deadlineAtMs = Infinity } = held.now;
-    if (clock.nowMs() >= deadlineAtMs) return { cause: "deadline" };
-    return { cause: "died", reason: "while its node was away" };
+    return clock.nowMs() >= deadlineAtMs ? { cause: "deadline" } : undefined;
+  }
+
+  /**
+   * This node had it, and was of no use to it for too long: the same as if it had lost the hold. What becomes of the
+   * sandbox is decided as it is then; a persistent one comes back to its disk under a new hold.
+   */
+  async #lose(reason: string): Promise<never> {
+    const { recorder, held } = this.#options;
+    await this.#end();
+    await recorder.flush();
+    await keepOrRemove(this.#options, held.now);
+    throw new JobFailure({ error: reason, retryable: true, retryAfterMs: 0 });
   }
 
   async #remove(): Promise<void> {
@@ -193,4 +206,8 @@ export class SandboxActions {
     await machine()?.stop();
     dropMachine();
   }
+}
+
+function reasonOf(end: MachineEnd): string {
+  return end.cause === "died" ? end.reason : "it was stopped";
 }

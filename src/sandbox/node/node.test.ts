@@ -173,6 +173,30 @@ it("fails an ephemeral sandbox whose machine dies, and stops a persistent one", 
   await world.until("the dead one is gone", () => world.host.left.join() === b);
 });
 
+it("has a persistent sandbox back whose machine did not outlive its absence; an ephemeral one has failed", async () => {
+  const ends = [
+    () => world.crash(),
+    // The process was there, and did not come to renew anything.
+    () => Promise.resolve(),
+  ];
+  for (const [i, leave] of ends.entries()) {
+    const [a, b] = [await running(), await running({ persistence: "persistent" })];
+    const disk = world.host.disks.get(b);
+    disk?.files.set("a", "kept");
+    await leave();
+    for (const id of [a, b]) world.host.machines.get(id)?.end({ cause: "lease" });
+    if (i === 0) world.begin();
+    await reaches(a, "failed");
+    await world.until("it is another machine", () => world.host.machines.get(b)?.isEnded === false);
+    await reaches(b, "running");
+    expect(world.host.disks.get(b)?.files.get("a")).toBe("kept");
+    expect((await world.plane.sandboxes.get(a, ROOT)).reason).toMatch(/^its node was lost: its (node|machine) /);
+    expect(await eventsOf(b)).toContain("running > pending");
+    for (const id of [a, b]) await does(id, "delete", "gone");
+    expect(world.host.left).toEqual([]);
+  }
+});
+
 it("goes on with its sandboxes after a crash, also in the middle of a script", async () => {
   const up = await running();
   const making = await create({ provisioningScripts: [script("long", "echo begin; sleep 20000; echo end")] });
