@@ -2,13 +2,13 @@ import type { FabricDeps } from "../src/api/engine/deps.ts";
 import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { Fabric } from "../src/fabric/fabric.ts";
-import { checkNames } from "../src/fabric/held.ts";
 import type { Hold } from "../src/fabric/job.ts";
 import { JobEvents } from "../src/fabric/job-events.ts";
 import { JobLogs } from "../src/fabric/job-logs.ts";
 import { JobMetrics } from "../src/fabric/job-metrics.ts";
 import { JobKinds } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
+import { JobCredentials } from "../src/knowledge/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
 import { imageBuildJobKind } from "../src/sandbox/images/build-job.ts";
@@ -37,15 +37,16 @@ export type FabricParts = {
 /** Aborted when the process begins to stop, at `sinceMs` on the monotonic clock. */
 type Draining = { signal: AbortSignal; sinceMs: number | undefined };
 
-type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" | "credentials">;
+type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" | "credentials" | "tokens">;
 
 /** A node that builds an image and is silent for so long has lost it. */
 const IMAGE_LEASE_MS = 60_000;
 
 /** The fabric of this process, for its routes and for its dispatcher. */
-export function openFabric(parts: Parts, storage: Storage, { workers, audit, credentials }: Access): FabricParts {
+export function openFabric(parts: Parts, storage: Storage, access: Access): FabricParts {
   const { config, clock, metrics } = parts;
   const { records } = storage;
+  const { workers, audit, credentials } = access;
   if (workers === undefined) throw new Error("a process with a catalog knows the workers");
   const jobMetrics = new JobMetrics(metrics);
   const fabric = new Fabric({
@@ -63,7 +64,8 @@ export function openFabric(parts: Parts, storage: Storage, { workers, audit, cre
   const logs = new JobLogs(records);
   const jobEvents = new JobEvents({ ...parts, records, logs });
   const schedules = new Schedules({ ...parts, records, fabric });
-  const deps = { fabric, workers, logs, jobEvents, schedules, audit, credentials, clock };
+  const secrets = new JobCredentials({ ...access, fabric });
+  const deps = { fabric, workers, logs, jobEvents, schedules, audit, credentials, secrets, clock };
   const stop = new AbortController();
   const draining: Draining = { signal: stop.signal, sinceMs: undefined };
   const onDrain = {
@@ -151,18 +153,8 @@ function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: Han
   };
 }
 
-/** The secret for a handler of this process, with no more than the rights of the job's owner. */
-async function revealFor({ fabric, credentials, audit }: FabricDeps, hold: Hold, id: string): Promise<unknown> {
-  const job = await fabric.held(hold);
-  checkNames(job, id);
-  const { value } = await credentials.reveal(id, job.owner);
-  const origin = { caller: { subject: hold.holder, kind: "internal" }, address: "", requestId: "" } as const;
-  await audit.record({
-    origin,
-    action: "credential.reveal",
-    target: id,
-    outcome: "ok",
-    details: { job: hold.jobId },
-  });
-  return value;
+/** The secret for a handler of this process. */
+export function revealFor({ secrets }: Pick<FabricDeps, "secrets">, hold: Hold, id: string): Promise<unknown> {
+  const caller = { subject: hold.holder, kind: "internal" } as const;
+  return secrets.reveal(hold, id, { caller, address: "", requestId: "" });
 }

@@ -7,7 +7,7 @@ import { Dialler } from "../src/sandbox/link/dialler.ts";
 import { LocalControlPort } from "../src/sandbox/node/local-control-port.ts";
 import type { OpenedNode, OpenNodeOptions } from "../src/sandbox/node/open-node.ts";
 import { ownWorker } from "../src/sandbox/node/own-worker.ts";
-import type { FabricParts } from "./fabric.ts";
+import { revealFor, type FabricParts } from "./fabric.ts";
 import type { Parts } from "./parts.ts";
 import type { SandboxParts } from "./sandboxes.ts";
 
@@ -119,7 +119,7 @@ class NodeHere {
           ...this.#parts,
           fabric: fabric.deps.fabric,
           logs: fabric.deps.logs,
-          credential: () => Promise.reject(new Error("jobs of sandboxes name no credentials")),
+          credential: (hold, id) => revealFor(fabric.deps, hold, id),
           nodeId,
         }),
       images: sandboxes.deps.layers,

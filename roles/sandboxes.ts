@@ -41,7 +41,7 @@ export type SandboxParts = {
 export function openSandboxes(
   parts: Parts,
   { records, signals, store }: Storage,
-  { deps: { fabric, audit, workers } }: Pick<FabricParts, "deps">,
+  { deps: { fabric, audit, workers, credentials } }: Pick<FabricParts, "deps">,
   { isDraining, listen }: { isDraining: () => boolean; listen: Address | undefined },
 ): SandboxParts {
   const { config, clock, random } = parts;
@@ -54,11 +54,13 @@ export function openSandboxes(
     signals,
     fabric,
     audit,
+    credentials,
     envSealing,
     limits: {
       maxPerTenant: config.sandboxMaxPerTenant,
       defaultImages: config.sandboxDefaultImages,
       repositories,
+      providerUrls: config.sandboxProviderUrls,
       createsPerMinute: config.sandboxCreatesPerMinute,
       createBurst: config.sandboxCreateBurst,
       pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
@@ -109,6 +111,7 @@ export function openSandboxes(
       envSealing,
       sandboxes,
       repositories,
+      credentials,
       maxPerTenant: config.sandboxMaxWorkspaces,
     }),
   };

@@ -1,14 +1,5 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
-
-/** The scripted agent of the tests, as one file that needs nothing beside it. */
-export async function bundledAgent(): Promise<string> {
-  const entry = fileURLToPath(new URL("../../test/sandboxes/acp-agent.ts", import.meta.url));
-  const built = await build({ entryPoints: [entry], bundle: true, write: false, platform: "node", format: "esm" });
-  return built.outputFiles[0]?.text ?? "";
-}
 
 /** An agent as a process of this computer, spoken to over its pipes: what a prompt takes without anything around it. */
 export class AgentByHand {

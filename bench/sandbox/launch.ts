@@ -33,7 +33,8 @@ export async function measureLaunch({ node, agent, rounds }: LaunchOptions): Pro
         const workspace = await client.addWorkspace({
           name: "app",
           spec: {
-            agent: { provider: "claude-code" },
+            // With what is said of it the agent is started before the sandbox runs.
+            agent: { provider: "claude-code", model: "scripted" },
             network: { dns_servers: [NAME_SERVER] },
             repositories: [{ url: `http://git.test:${git.port}/app.git`, dest_path: "/workspace/app" }],
           },

@@ -23,6 +23,7 @@ export type AuditAction =
   | "credential.refresh"
   | "credential.rotate"
   | "credential.reveal"
+  | "credential.use"
   | "oauth.start"
   | "oauth.finish"
   | "worker.create"

@@ -21,6 +21,7 @@ export type CreateFlags = ApiFlags & {
   env?: string[];
   label?: string[];
   allowHost?: string[];
+  credential?: string[];
   volume?: string[];
   port?: string[];
   script?: string[];
@@ -31,7 +32,7 @@ const POLL_MS = 100;
 
 /** The body of `POST /api/v1/sandboxes`; the server judges what it says. */
 export async function requestFrom(flags: CreateFlags): Promise<Json> {
-  const { provider, name, image, persistent, timeout, env, label, allowHost, volume, port, script } = flags;
+  const { provider, name, image, persistent, timeout, env, label, allowHost, credential, volume, port, script } = flags;
   const limits = {
     ...number("cpu_cores", flags.cpus, "--cpus"),
     ...number("memory_mb", flags.memory, "--memory"),
@@ -48,6 +49,7 @@ export async function requestFrom(flags: CreateFlags): Promise<Json> {
     ...(env && { env_vars: pairsIn(env, "--env") }),
     ...(label && { labels: pairsIn(label, "--label") }),
     ...(allowHost && { network: { enabled: true, allowed_hosts: allowHost } }),
+    ...(credential && { credentials: credential.map(credentialIn) }),
     ...(volume && { volumes: volume.map(volumeIn) }),
     ...(port && { ports: port.map((text) => number("port", text, "--port")) }),
     ...(script && { provisioning_scripts: await Promise.all(script.map(scriptIn)) }),
@@ -83,6 +85,20 @@ export function number(name: string, text: string | undefined, flag: string): Re
   if (!/^\d+(\.\d+)?$/.test(text))
     throw new CliError(`${flag} takes a number, not ${JSON.stringify(text)}`, EXIT.usage);
   return { [name]: Number(text) };
+}
+
+function credentialIn(text: string): Json {
+  const { id, variable, hosts } = /^(?<id>[^:@]+)(?::(?<variable>[^@]+))?(?:@(?<hosts>.+))?$/.exec(text)?.groups ?? {};
+  if (id === undefined)
+    throw new CliError(
+      `--credential takes id, id:VARIABLE or id:VARIABLE@host, not ${JSON.stringify(text)}`,
+      EXIT.usage,
+    );
+  return {
+    credential_id: id,
+    ...(variable !== undefined && { env_var: variable }),
+    ...(hosts !== undefined && { hosts: hosts.split(",") }),
+  };
 }
 
 function volumeIn(text: string): Json {

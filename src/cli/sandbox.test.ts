@@ -87,6 +87,8 @@ describe("engine sandbox create", () => {
       ports: [{ port: 8080, name: null }],
       git_repos: [],
       credentials: [],
+      skills: [],
+      subagents: [],
       provisioning_scripts: [{ name: "set-up.sh", script: "apt-get update\n", user: "root", timeout_secs: 600 }],
       labels: { team: "x" },
       timeout_secs: 60,
@@ -95,6 +97,13 @@ describe("engine sandbox create", () => {
       pre_commands: [],
       working_directory: null,
     });
+  });
+
+  test("names credentials, with what they are for", async () => {
+    const asked = (text: string) => run("create", "--credential", text, "--detach");
+    expect((await asked("gone:TOKEN@a.example,b.example")).stderr).toMatch(/there is no credential "gone"/);
+    const { code, stderr } = await asked(":TOKEN");
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--credential takes id, id:VARIABLE")]);
   });
 
   test("waits until it runs, or says why it never will", async () => {

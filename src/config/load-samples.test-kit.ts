@@ -1,4 +1,5 @@
 import type { OAUTH_OPTIONS } from "./oauth-options.ts";
+import { PROVIDER_URLS } from "./sandbox-kinds.ts";
 import type { SANDBOX_OPTIONS } from "./sandbox-options.ts";
 
 export type Sample = {
@@ -202,6 +203,23 @@ export const SANDBOX_SAMPLES: Record<keyof typeof SANDBOX_OPTIONS, Sample> = {
     bad: ["codex", "codex=a;codex=b", "=a", "codex= "],
     badToml: ["7", "['codex']", "[1]"],
   },
+  sandboxProviderUrls: {
+    one: [
+      "codex=https://Models.test:8443/v1/",
+      { ...PROVIDER_URLS, codex: "https://models.test:8443/v1" },
+      '["codex=https://models.test:8443/v1"]',
+    ],
+    two: ["own=http://10.0.0.1", { ...PROVIDER_URLS, own: "http://10.0.0.1" }, '["own=http://10.0.0.1"]'],
+    bad: [
+      "codex",
+      "Codex=https://a",
+      "codex=ftp://a",
+      "codex=https://u:p@a",
+      "codex=https://a?b",
+      "codex=https://a,codex=https://b",
+    ],
+    badToml: ["7", "['codex']", "[1]"],
+  },
   sandboxCaFile: path("ca.pem"),
 };
 
@@ -255,5 +273,6 @@ export const SANDBOX_DEFAULTS: Readonly<Record<keyof typeof SANDBOX_OPTIONS, unk
   sandboxUpstreamProxy: undefined,
   sandboxDebianImage: false,
   sandboxAgentCommands: {},
+  sandboxProviderUrls: PROVIDER_URLS,
   sandboxCaFile: undefined,
 };

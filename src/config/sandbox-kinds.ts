@@ -52,6 +52,40 @@ function commandsIn(items: readonly string[]): Readonly<Record<string, readonly 
   return commands.size <= MAX_COMMANDS ? Object.fromEntries(commands) : undefined;
 }
 
+const PROVIDER_URL = /^([a-z][a-z0-9-]{0,62})=(https?:\/\/\S{1,2048})$/;
+
+/** Where the APIs of agents are, by agent provider. */
+export const PROVIDER_URLS: Readonly<Record<string, string>> = {
+  "claude-code": "https://api.anthropic.com",
+  codex: "https://api.openai.com",
+  "gemini-cli": "https://generativelanguage.googleapis.com",
+  opencode: "https://api.anthropic.com",
+};
+
+/** The same, in place of these: `name=https://host/path`, separated by commas. */
+export const providerUrls: Kind<Readonly<Record<string, string>>> = {
+  accepts: "name=https://host or name=https://host/path, separated by commas, each name once",
+  label: "list of `name=URL`",
+  parse: (text) => urlsIn(text.split(",")),
+  parseNative: (value) => urlsIn(textsIn(value) ?? [""]),
+  format: (value) =>
+    Object.entries(value)
+      .map(([name, url]) => `${name}=${url}`)
+      .join(","),
+};
+
+/** Without a slash at the end. A URL with a user, a query or a fragment is none of an API. Others stay as they are. */
+function urlsIn(items: readonly string[]): Readonly<Record<string, string>> | undefined {
+  const urls = new Map<string, string>();
+  for (const item of items) {
+    const [, name, text = ""] = PROVIDER_URL.exec(item.trim()) ?? [];
+    const url = URL.parse(text);
+    if (name === undefined || url === null || urls.has(name) || /[?#@\\]/.test(text)) return undefined;
+    urls.set(name, url.href.replace(/\/+$/, ""));
+  }
+  return { ...PROVIDER_URLS, ...Object.fromEntries(urls) };
+}
+
 /** Addresses, and ranges of them: `10.0.0.0/8`. */
 export const addressRanges: Kind<readonly string[]> = {
   accepts: "addresses and ranges like 10.0.0.0/8, separated by commas",

@@ -1,7 +1,15 @@
 import { join } from "node:path";
 import { IMAGE_OPTIONS } from "./image-options.ts";
 import * as kinds from "./kinds.ts";
-import { addressRanges, commandPairs, hostRules, labelPairs, proxyUrl } from "./sandbox-kinds.ts";
+import {
+  addressRanges,
+  commandPairs,
+  hostRules,
+  labelPairs,
+  PROVIDER_URLS,
+  providerUrls,
+  proxyUrl,
+} from "./sandbox-kinds.ts";
 import { derived, option, optional } from "./option.ts";
 
 const MIB = 2 ** 20;
@@ -298,6 +306,16 @@ export const SANDBOX_OPTIONS = {
     doc:
       "Commands that start the agents of sandboxes, in place of those that are built in: any program that speaks the Agent " +
       "Client Protocol over its standard input and output. Words are parted by spaces.",
+  }),
+  sandboxProviderUrls: option({
+    env: "ENGINE_SANDBOX_PROVIDER_URLS",
+    toml: "sandbox.provider_urls",
+    kind: providerUrls,
+    default: PROVIDER_URLS,
+    side: "SC",
+    doc:
+      "Where the APIs of the models of agents are, by agent provider: `name=https://host/path`, separated by commas. Those " +
+      "that are not named stay. Keys of sandboxes are sent there, over `http://` without protection.",
   }),
   sandboxCaFile: optional({
     env: "ENGINE_SANDBOX_CA_FILE",

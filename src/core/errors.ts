@@ -48,7 +48,7 @@ export const ERROR_CODES = {
   build_not_found: { status: 404, doc: "There is no such image build, or it is another tenant's." },
   workspace_not_found: { status: 404, doc: "There is no such workspace, or it is another tenant's." },
   file_not_found: { status: 404, doc: "There is no such file in the sandbox." },
-  credential_not_found: { status: 404, doc: "There is no such credential of that provider, or it is somebody else's." },
+  credential_not_found: { status: 404, doc: "There is no such credential for that use, or it is somebody else's." },
   agent_provider_not_found: { status: 404, doc: "There is no agent provider of that name." },
   method_not_allowed: { status: 405, doc: "The path exists, but not for this method; see `Allow`." },
   not_acceptable: { status: 406, doc: "None of the media types in `Accept` can be produced." },

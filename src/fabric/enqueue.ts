@@ -193,7 +193,8 @@ function databaseOf({ database }: NewJob, kind: JobKind, owner: JobOwner): strin
     return foldName(database);
   }
   if (kind.needsDatabase === true) throw new EngineError("bad_request_body", `database: a ${kind.name} job needs one`);
-  if (owner.databases === undefined) return undefined;
+  // What only the engine enqueues is about no database: the owner's say what the job's credentials are opened for.
+  if (owner.databases === undefined || kind.enqueue === "nobody") return undefined;
   throw new EngineError("forbidden", "a token that is limited to databases must say which one the job is about");
 }
 

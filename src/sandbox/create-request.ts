@@ -2,8 +2,11 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { EngineError } from "../core/errors.ts";
 import { agentConfigField, fromAgentConfig, toAgentConfig } from "./agent/config.ts";
+import { fromSubagents, subagentsField, toSubagents } from "./agent/subagents.ts";
+import { credentialUses, ENV_NAME, fromCredentialUses, toCredentialUses } from "./credentials/fields.ts";
 import { canonicalRule } from "./egress/host-names.ts";
 import { fromSetup, isNetworkOn, setupFields, text, toSetup } from "./pipeline/fields.ts";
+import { fromSkills, skillsField, toSkills } from "./pipeline/skill-fields.ts";
 import { PROXY_PORT } from "./runtime/runtime.ts";
 import { DEFAULT_DISK_MB, PERSISTENCE, type SandboxSpec } from "./spec.ts";
 
@@ -14,7 +17,6 @@ export const AGENT_PROVIDERS = ["claude-code", "codex", "gemini-cli", "opencode"
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const NAME_RULE = "accepted are up to 63 letters, digits, `.`, `_` and `-`, a letter or digit first";
 const LABEL_NAME = /^[A-Za-z0-9][\w./-]{0,62}$/;
-const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/;
 const LABEL_CHARS = 255;
 const VALUE_CHARS = 32_768;
 const ENV_BYTES = 131_072;
@@ -145,14 +147,6 @@ const provisioningScripts = z
   .default([])
   .describe("Run by `sh -c`, one after the other, when the sandbox is made; one that fails, fails the sandbox.");
 
-/** What the next parts of the service bring: accepted where it asks for nothing. */
-const nothing = z
-  .array(z.unknown())
-  .max(0, "this service does not do that")
-  .default([])
-  .transform(() => undefined)
-  .describe("Accepted is an empty array.");
-
 export const createFields = z.strictObject({
   agent_provider: z.string().describe(`One of ${AGENT_PROVIDERS.join(", ")}.`),
   name: name.nullish().describe("No other sandbox of the tenant has it."),
@@ -167,7 +161,9 @@ export const createFields = z.strictObject({
   volumes,
   ports,
   ...setupFields,
-  credentials: nothing,
+  skills: skillsField,
+  subagents: subagentsField,
+  credentials: credentialUses,
   provisioning_scripts: provisioningScripts,
   labels,
   timeout_secs: z
@@ -205,6 +201,9 @@ function toSpec(body: z.output<typeof createFields>, context: z.RefinementCtx): 
     limits: { cpuCores, memoryMb, diskMb, maxProcesses },
     persistence: body.persistence,
     ...toSetup(body, context),
+    skills: toSkills(body.skills, context),
+    subagents: toSubagents(body.subagents, body.agent_provider, context),
+    credentials: toCredentialUses(body, context),
     network: {
       enabled: isNetworkOn(body.network, body, context),
       allowedHosts: [...new Set(body.network.allowed_hosts)],
@@ -221,7 +220,11 @@ function toSpec(body: z.output<typeof createFields>, context: z.RefinementCtx): 
     provisioningScripts: body.provisioning_scripts.map(toScript),
     labels: body.labels,
     timeoutSecs: body.timeout_secs ?? undefined,
-    agentConfig: toAgentConfig(body.agent_config, body.agent_provider, context),
+    agentConfig: toAgentConfig(
+      body.agent_config,
+      { agentProvider: body.agent_provider, envVars: body.env_vars },
+      context,
+    ),
   };
 }
 
@@ -258,7 +261,9 @@ export function toRequest(spec: SandboxSpec): Record<string, unknown> {
     })),
     ports: spec.ports.map((port) => ({ port: port.port, name: port.name ?? null })),
     ...fromSetup(spec),
-    credentials: [],
+    skills: fromSkills(spec.skills),
+    subagents: fromSubagents(spec.subagents),
+    credentials: fromCredentialUses(spec.credentials),
     provisioning_scripts: spec.provisioningScripts.map(({ timeoutSecs, ...rest }) => ({
       ...rest,
       timeout_secs: timeoutSecs,

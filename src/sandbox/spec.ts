@@ -24,7 +24,19 @@ export type SandboxSpec = {
   workingDirectory?: string | undefined;
   gitRepos?: readonly GitRepo[];
   binaries?: readonly Binary[];
+  skills?: readonly Skill[];
   preCommands?: readonly PreCommand[];
+  subagents?: readonly Subagent[];
+  credentials?: readonly CredentialUse[];
+};
+
+/** A secret of the store that is added outside of the sandbox to requests to these hosts. */
+export type CredentialUse = {
+  credentialId: string;
+  /** Variable that has a placeholder inside; undefined: none. */
+  envVar: string | undefined;
+  /** Exact names, canonical (host-names.ts). */
+  hosts: readonly string[];
 };
 
 /** A repository that is cloned when the sandbox is made, to an absolute path. No pin: the server's default branch. */
@@ -34,10 +46,41 @@ export type GitRepo = {
   path: string;
   /** Commits of history; undefined: all. */
   depth: number | undefined;
+  /** What the gateway adds to requests for it; undefined: nothing. */
+  credentialId?: string | undefined;
 };
 
 /** A package that is installed when the sandbox is made; no version: the newest. */
 export type Binary = { manager: "apt" | "cargo" | "npm" | "pip"; name: string; version: string | undefined };
+
+/** A folder with a `SKILL.md`, of a repository, which the agent finds among its skills. */
+export type Skill = {
+  /** Of the repository. */
+  source: string;
+  /** A branch or tag, or a whole commit; undefined: the server's default branch. */
+  ref: string | undefined;
+  /** In the repository; undefined: all of it is the skill. */
+  path: string | undefined;
+  name: string;
+};
+
+/** An agent that the agent may give work to. */
+export type Subagent = {
+  name: string;
+  /** When it is of use. */
+  description: string;
+  prompt: string;
+  /** Undefined: that of the agent. */
+  model: string | undefined;
+  /** By the agent's own names for them; undefined: all that the agent has. */
+  tools: readonly string[] | undefined;
+};
+
+/** A server of the Model Context Protocol that the agent is to use. `${NAME}` in values is a variable of the sandbox. */
+export type McpServer = { name: string } & (
+  | { type: "stdio"; command: string; args: readonly string[]; env: Readonly<Record<string, string>> }
+  | { type: "http" | "sse"; url: string; headers: Readonly<Record<string, string>> }
+);
 
 /** A program that the agent's user runs before the sandbox runs. */
 export type PreCommand = { name: string; command: string; args: readonly string[]; timeoutSecs: number };
@@ -54,6 +97,7 @@ export type AgentConfig = {
   /** Names, and patterns with `*`; none: all that are not denied. */
   allowedTools: readonly string[];
   deniedTools: readonly string[];
+  mcpServers?: readonly McpServer[];
 };
 
 /** CPUs may be a fraction; MB are MiB. `maxProcesses` counts threads too, as the kernel does. */

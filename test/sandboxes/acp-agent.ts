@@ -12,6 +12,7 @@
  * | `begin NAME` | a tool that does not end |
  * | `blocks` | says what the prompt was made of |
  * | `history` | says all that was said in the session before |
+ * | `servers` | says which servers of MCP the session has |
  * | `where` | says its folder, and the variables that begin with `AGENT_` |
  * | `sleep MS` | |
  * | `wait` | until it is cancelled |
@@ -22,7 +23,7 @@
  * | `die CODE` | |
  *
  * Arguments: `--store FILE` (sessions outlive it and may be loaded), `--dead` (ends at once), `--login` (asks for one),
- * `--late` (offers no `allow_once`).
+ * `--late` (offers no `allow_once`), `--http` (takes servers of MCP over HTTP).
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
@@ -35,6 +36,7 @@ import {
   type AgentContext,
   type AgentApp,
   type ContentBlock,
+  type McpServer,
   type SessionUpdate,
   type StopReason,
 } from "@agentclientprotocol/sdk";
@@ -46,6 +48,8 @@ export type AgentBehaviour = {
   isSilent?: boolean;
   asksLogin?: boolean;
   offersOnlyAlways?: boolean;
+  /** Servers of MCP that it takes beside programs. */
+  takesHttp?: boolean;
   write?: (text: string) => void;
   log?: (text: string) => void;
   exit?: (code: number) => void;
@@ -63,12 +67,19 @@ class Turn {
   readonly #sessionId: string;
   readonly #prompt: readonly ContentBlock[];
   readonly #history: readonly string[];
+  readonly #servers: readonly McpServer[];
   readonly #behaviour: AgentBehaviour;
   readonly #running: Running;
   #tools = 0;
 
   constructor(
-    parts: { client: AgentContext; sessionId: string; prompt: readonly ContentBlock[]; history: readonly string[] },
+    parts: {
+      client: AgentContext;
+      sessionId: string;
+      prompt: readonly ContentBlock[];
+      history: readonly string[];
+      servers: readonly McpServer[];
+    },
     behaviour: AgentBehaviour,
     running: Running,
   ) {
@@ -76,6 +87,7 @@ class Turn {
     this.#sessionId = parts.sessionId;
     this.#prompt = parts.prompt;
     this.#history = parts.history;
+    this.#servers = parts.servers;
     this.#behaviour = behaviour;
     this.#running = running;
   }
@@ -124,6 +136,9 @@ class Turn {
         return undefined;
       case "history":
         await this.#say(this.#history.join("|"));
+        return undefined;
+      case "servers":
+        await this.#say(JSON.stringify(this.#servers));
         return undefined;
       case "where": {
         const variables = Object.entries(process.env).filter(([name]) => name.startsWith("AGENT_"));
@@ -218,6 +233,7 @@ function cancellation(): Running {
 export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
   const sessions = behaviour.store ?? new Map<string, string[]>();
   const turns = new Map<string, Running>();
+  const servers = new Map<string, readonly McpServer[]>();
   const { newId = () => crypto.randomUUID() } = behaviour;
   let isIn = behaviour.asksLogin !== true;
   return agent({ name: "scripted" })
@@ -225,7 +241,11 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
       if (behaviour.isSilent === true) return await new Promise<never>(() => undefined);
       return {
         protocolVersion: PROTOCOL_VERSION,
-        agentCapabilities: { loadSession: behaviour.store !== undefined, promptCapabilities: { image: true } },
+        agentCapabilities: {
+          loadSession: behaviour.store !== undefined,
+          promptCapabilities: { image: true },
+          mcpCapabilities: { http: behaviour.takesHttp === true },
+        },
         authMethods: [{ id: "api-key", name: "An API key" }],
       };
     })
@@ -233,13 +253,15 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
       isIn = params.methodId === "api-key";
       return {};
     })
-    .onRequest(methods.agent.session.new, () => {
+    .onRequest(methods.agent.session.new, ({ params }) => {
       if (!isIn) throw RequestError.authRequired();
       const sessionId = newId();
       sessions.set(sessionId, []);
+      servers.set(sessionId, params.mcpServers);
       return { sessionId };
     })
-    .onRequest(methods.agent.session.load, async ({ params: { sessionId }, client }) => {
+    .onRequest(methods.agent.session.load, async ({ params: { sessionId, mcpServers }, client }) => {
+      servers.set(sessionId, mcpServers);
       const said = sessions.get(sessionId);
       if (said === undefined) throw RequestError.resourceNotFound(sessionId);
       for (const text of said) {
@@ -254,7 +276,11 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
       if (history === undefined) throw RequestError.resourceNotFound(sessionId);
       const { cancelled, cancel } = cancellation();
       turns.set(sessionId, { cancelled, cancel });
-      const turn = new Turn({ client, sessionId, prompt, history: [...history] }, behaviour, { cancelled, cancel });
+      const turn = new Turn(
+        { client, sessionId, prompt, history: [...history], servers: servers.get(sessionId) ?? [] },
+        behaviour,
+        { cancelled, cancel },
+      );
       const said = prompt.flatMap((block) => (block.type === "text" ? [block.text] : []));
       sessions.set(sessionId, [...history, ...said]);
       behaviour.onStored?.();
@@ -275,6 +301,7 @@ function main(args: readonly string[]): void {
     ...(path !== undefined && { store, onStored: () => writeFileSync(path, JSON.stringify([...store])) }),
     asksLogin: args.includes("--login"),
     offersOnlyAlways: args.includes("--late"),
+    takesHttp: args.includes("--http"),
     write: (text) => void process.stdout.write(text),
     log: (text) => void process.stderr.write(text),
     exit: (code) => process.exit(code),

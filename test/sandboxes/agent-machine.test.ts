@@ -1,9 +1,6 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { agentScript, describeWithAgent } from "./bundled-agent.test-kit.ts";
 import { SandboxClient } from "./sandboxes.test-kit.ts";
 
 const TIMEOUT_MS = 120_000;
@@ -12,18 +9,7 @@ const ENV = {
   ENGINE_SANDBOX_AGENT_COMMANDS: "codex=/usr/bin/node /home/agent/agent.mjs --store /home/agent/sessions.json",
 };
 
-/** The scripted agent as one file that needs nothing beside it. */
-async function bundledAgent(): Promise<string> {
-  const entry = fileURLToPath(new URL("acp-agent.ts", import.meta.url));
-  const built = await build({ entryPoints: [entry], bundle: true, write: false, platform: "node", format: "esm" });
-  return built.outputFiles[0]?.text ?? "";
-}
-
-// Machines have the programs of this computer, those of `/usr`.
-const hasNode = existsSync("/usr/bin/node");
-if (!hasNode) process.stdout.write("tests of agents in machines are skipped: they need /usr/bin/node\n");
-
-(hasNode ? describeAsRoot : describe.skip)("the agent of a sandbox of a server", () => {
+describeWithAgent("the agent of a sandbox of a server", () => {
   let place: Awaited<ReturnType<typeof temporaryHome>>;
   let engine: Engine;
   let id: string;
@@ -46,9 +32,11 @@ if (!hasNode) process.stdout.write("tests of agents in machines are skipped: the
     place = await temporaryHome();
     engine = await startEngine({ home: place.home, env: ENV });
     const config = { model: "m-1", system_prompt: "Be brief.", denied_tools: ["Secret*"] };
-    id = await client.create({ agent_config: config, env_vars: { AGENT_NAME: "a" } });
-    const put = await client.call("PUT", `/${id}/files/home/agent/agent.mjs`, await bundledAgent());
-    expect(put.status).toBeLessThan(300);
+    id = await client.create({
+      agent_config: config,
+      env_vars: { AGENT_NAME: "a" },
+      provisioning_scripts: [await agentScript("/home/agent/agent.mjs")],
+    });
   }, TIMEOUT_MS);
   afterAll(async () => {
     try {
@@ -91,11 +79,14 @@ if (!hasNode) process.stdout.write("tests of agents in machines are skipped: the
       expect((await answer)["content"]).toEqual([{ type: "text", text: "ab" }]);
 
       const cut = say(session, "say half\nlog half said\nhang").catch((error: unknown) => error);
-      await expect.poll(async () => (await client.call("GET", `/${id}/logs`)).text).toContain("half said");
+      const patient = { timeout: 30_000 };
+      await expect.poll(async () => (await client.call("GET", `/${id}/logs`)).text, patient).toContain("half said");
       await engine.stop("SIGKILL");
       await cut;
       engine = await startEngine({ home: place.home, env: ENV });
-      await expect.poll(async () => (await call("GET", `/sessions/${String(session)}`))["state"]).toBe("failed");
+      await expect
+        .poll(async () => (await call("GET", `/sessions/${String(session)}`))["state"], patient)
+        .toBe("failed");
       const again = await say(session, "history");
       expect(again["content"]).toEqual([{ type: "text", text: expect.stringContaining("say half") }]);
       expect(await client.exec(id, "pgrep -fc [a]gent.mjs")).toMatchObject({ stdout: "1\n" });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { defaultAgentConfig } from "../../src/sandbox/agent/providers.ts";
 import { NodeWorld } from "../../src/sandbox/node/node-world.test-kit.ts";
 import { Talk, text } from "../../src/sandbox/sessions/sessions.test-kit.ts";
 import type { BegunTurn } from "../../src/sandbox/sessions/turn-end.ts";
@@ -173,4 +174,51 @@ it("says how turns ended though the answers of the control plane are lost", asyn
   expect(content).toEqual([text(Array.from({ length: 300 }, (_, i) => `${i} `).join(""))]);
   const deltas = (await world.plane.events(id)).filter(({ type }) => type === "text_delta");
   expect(deltas.map(({ data }) => data["text"])).toEqual(Array.from({ length: 300 }, (_, i) => `${i} `));
+});
+
+const withAgent = () => world.plane.create({ agentProvider: "codex", agentConfig: defaultAgentConfig("codex") }, ANN);
+const stepsOf = async (id: string) =>
+  (await world.plane.events(id)).flatMap(({ type, data }) =>
+    type === "provisioning_step" ? [`${String(data["step"])} ${String(data["status"])}`] : [],
+  );
+
+it("starts the agent before the sandbox runs, where something is said of it; the first message finds it", async () => {
+  const { id } = await withAgent();
+  await world.until("it runs", async () => (await stateOf(id)) === "running");
+  expect((await stepsOf(id)).slice(-2)).toEqual(["StartAgent in_progress", "StartAgent completed"]);
+  expect(agents).toHaveLength(1);
+  const session = await talk.open(id);
+  expect(await answer(await talk.say(session.id, "say hello"))).toEqual({ content: [text("hello")] });
+  expect(agents).toHaveLength(1);
+});
+
+it("fails a sandbox whose agent does not start, with the step and the reason", async () => {
+  behaviour = { isSilent: true };
+  const { id } = await withAgent();
+  await world.until("it has failed", async () => (await stateOf(id)) === "failed");
+  const failed = (await world.plane.events(id)).find(({ type }) => type === "provisioning_failed");
+  expect(failed?.data).toEqual({
+    step: "StartAgent",
+    error: "the agent failed: it did not say who it is in 30 seconds",
+  });
+  await world.until("it is killed", () => agents[0]?.isKilled === true);
+});
+
+it("lets a sandbox be deleted while its agent starts, and starts it anew after a crash of the node", async () => {
+  behaviour = { isSilent: true };
+  const starting = async () => {
+    const { id } = await withAgent();
+    await world.until("it starts", async () => (await stepsOf(id)).includes("StartAgent in_progress"));
+    await world.pass(500);
+    return id;
+  };
+  await act(await starting(), "delete", "gone");
+  expect(world.host.left).toEqual([]);
+  expect(agents.map(({ isKilled }) => isKilled)).toEqual([true]);
+  const id = await starting();
+  world.crash();
+  behaviour = {};
+  world.begin();
+  await world.until("it runs", async () => (await stateOf(id)) === "running");
+  expect(agents.map(({ isKilled }) => isKilled)).toEqual([true, true, false]);
 });

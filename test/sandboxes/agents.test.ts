@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
+import { ProcessMachine } from "../../src/sandbox/exec/process-machine.test-kit.ts";
 import type { ContentBlock } from "../../src/sandbox/sessions/content.ts";
 import { PICTURE } from "./acp-agent.ts";
 import { AgentWorld, type AgentWorldOptions } from "./agent-world.test-kit.ts";
@@ -291,4 +292,57 @@ it("a process of the node that begins again fails the turn that was begun, and b
   const again = () => world.reports.filter(({ turnId }) => turnId === begun.turnId).map((one) => one.error);
   await world.until(() => again().length === 2);
   expect(again()).toEqual([error, error]);
+});
+
+const TOOLS = {
+  name: "tools",
+  type: "stdio",
+  command: "/bin/tools",
+  args: ["--fast"],
+  env: { KEY: "is ${SECRET}" },
+} as const;
+const FAR = {
+  name: "far",
+  type: "http",
+  url: "https://far.test/mcp",
+  headers: { Authorization: "Bearer ${SECRET}" },
+} as const;
+
+it("tells the agent of its MCP servers, with the sandbox's variables, in new sessions and in loaded ones", async () => {
+  const world = begin({
+    args: ["--http", "--store", "sessions.json"],
+    config: { mcpServers: [TOOLS, FAR] },
+    envVars: { SECRET: "hunter2" },
+  });
+  const servers = JSON.stringify([
+    { name: "tools", command: "/bin/tools", args: ["--fast"], env: [{ name: "KEY", value: "is hunter2" }] },
+    { type: "http", name: "far", url: FAR.url, headers: [{ name: "Authorization", value: "Bearer hunter2" }] },
+  ]);
+  const asked = world.send("servers");
+  const { content, agentSessionId } = await world.ended(asked);
+  const [said] = content;
+  expect(JSON.parse(said?.type === "text" ? said.text : "")).toEqual(JSON.parse(servers));
+  const session = { sessionId: asked.sessionId, agentSessionId };
+  await world.ask("die 1", session);
+  expect((await world.ask("servers", session)).content).toEqual(content);
+});
+
+it("says which MCP server the agent does not take", async () => {
+  const world = begin({ config: { mcpServers: [TOOLS, FAR] }, envVars: { SECRET: "hunter2" } });
+  const why = "the agent failed: it does not take MCP servers over http, as far is";
+  expect(await world.ask("say x")).toMatchObject({ outcome: "failed", error: why, content: [] });
+  await expect(world.turns.start()).rejects.toThrow(why);
+});
+
+it("has the agent run before the first message, which that same process answers", async () => {
+  const world = begin({ args: ["--store", "sessions.json"] });
+  await world.turns.start();
+  const { machine } = world;
+  const started = machine instanceof ProcessMachine ? [...machine.execs.keys()] : [];
+  expect(started).toHaveLength(1);
+  expect((await world.ask("say a")).content).toEqual([text("a")]);
+  expect(machine instanceof ProcessMachine ? [...machine.execs.keys()] : []).toEqual(started);
+  await expect(begin({ argv: ["/nowhere/agent"] }).turns.start()).rejects.toThrow(
+    /^the agent failed: it cannot be started: .*ENOENT/,
+  );
 });

@@ -11,6 +11,8 @@ export const TIMEOUT_MS = 120_000;
 export type SandboxServer = {
   readonly client: SandboxClient;
   readonly url: string;
+  /** The folder of all that it stores. */
+  readonly home: string;
   log(): string;
   /** After `stop`: on the same home. */
   start(): Promise<void>;
@@ -48,6 +50,9 @@ export function sandboxServer(env: () => Readonly<Record<string, string>> = () =
     client,
     get url() {
       return engine.url;
+    },
+    get home() {
+      return place.home;
     },
     log: () => engine.log(),
     start,

@@ -15,6 +15,7 @@ import type { Workers } from "../../fabric/workers.ts";
 import type { IngestService } from "../../ingest/ingest.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { Credentials } from "../../knowledge/credentials/credentials.ts";
+import type { JobCredentials } from "../../knowledge/credentials/job-credentials.ts";
 import type { DeviceFlows } from "../../knowledge/oauth/device-flows.ts";
 import type { OAuthFlows } from "../../knowledge/oauth/flows.ts";
 import type { OAuthTokens } from "../../knowledge/oauth/tokens.ts";
@@ -82,6 +83,8 @@ export type ExportDeps = Pick<FabricDeps, "fabric" | "clock"> & Pick<IngestDeps,
 
 /** What workers, jobs and schedules work with. */
 export type FabricDeps = CredentialDeps & {
+  /** For those who hold jobs. */
+  secrets: JobCredentials;
   fabric: Fabric;
   workers: Workers;
   logs: JobLogs;

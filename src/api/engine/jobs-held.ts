@@ -2,7 +2,6 @@ import { z } from "zod";
 
 import type { HoldState } from "../../fabric/extend.ts";
 import { LOG_LEVELS } from "../../fabric/handler.ts";
-import { checkNames } from "../../fabric/held.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
 import { leaseLost } from "../../fabric/refusals.ts";
@@ -214,17 +213,11 @@ export const jobCredentialRow = describeRoute({
   errors: ["missing_header", "invalid_header", "lease_lost", "not_found", "not_configured", "insufficient_storage"],
 });
 
-export function jobCredentialRoute({ fabric, credentials, audit }: FabricDeps): Route {
+export function jobCredentialRoute({ secrets }: Pick<FabricDeps, "secrets">): Route {
   return defineRoute({
     ...jobCredentialRow,
     handle: async (call) => {
-      const { id, credential_id: credentialId } = call.params;
-      const job = await fabric.held(holdIn(call));
-      checkNames(job, credentialId);
-      const { value } = await credentials.reveal(credentialId, job.owner);
-      const entry = { action: "credential.reveal", target: credentialId, outcome: "ok", details: { job: id } } as const;
-      await audit.record({ origin: originOf(call), ...entry });
-      return secret(200, value);
+      return secret(200, await secrets.reveal(holdIn(call), call.params.credential_id, originOf(call)));
     },
   });
 }

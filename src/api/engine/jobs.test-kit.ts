@@ -18,6 +18,9 @@ import { JobKinds } from "../../fabric/kinds.ts";
 import { Schedules } from "../../fabric/schedules.ts";
 import { Workers } from "../../fabric/workers.ts";
 import { Credentials } from "../../knowledge/credentials/credentials.ts";
+import { JobCredentials } from "../../knowledge/credentials/job-credentials.ts";
+import { directoryOf } from "../../knowledge/oauth/provider.test-kit.ts";
+import { OAuthTokens } from "../../knowledge/oauth/tokens.ts";
 import { keyringOf } from "../../auth/sealing/keyring.ts";
 import { serveApp } from "../app.test-kit.ts";
 import type { FabricDeps } from "./deps.ts";
@@ -26,7 +29,7 @@ import { engineRoutes } from "./routes.ts";
 /** The routes of jobs and workers over a catalog in memory, with a clock that stands still. */
 export type JobsApi = Pick<
   FabricDeps,
-  "fabric" | "workers" | "credentials" | "audit" | "logs" | "jobEvents" | "schedules"
+  "fabric" | "workers" | "credentials" | "secrets" | "audit" | "logs" | "jobEvents" | "schedules"
 > & {
   clock: ManualClock;
   url: string;
@@ -79,10 +82,13 @@ export async function startJobsApi({ isOn = true } = {}): Promise<JobsApi> {
   const workers = new Workers({ ...common, offlineMs: OFFLINE_MS });
   const fabric = new Fabric({ ...common, signals, kinds: KINDS, leaseMs: LEASE_MS });
   const credentials = new Credentials({ ...common, keyring: keyringOf(randomBytes(32).toString("base64"), []) });
+  const providers = directoryOf(clock, {}, {});
+  const tokens = new OAuthTokens({ ...common, catalog, credentials, providers });
+  const secrets = new JobCredentials({ ...common, fabric, credentials, tokens });
   const logs = new JobLogs(records);
   const jobEvents = new JobEvents({ ...common, logs });
   const schedules = new Schedules({ ...common, fabric });
-  const deps = { ...common, fabric, workers, credentials, logs, jobEvents, schedules };
+  const deps = { ...common, fabric, workers, credentials, secrets, logs, jobEvents, schedules };
   const { url, close } = await serve(deps, isOn);
   const call = callerOf(url, said);
   return {

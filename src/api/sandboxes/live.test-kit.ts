@@ -12,6 +12,7 @@ import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
+import { noCredentials } from "../../sandbox/credentials/directory.test-kit.ts";
 import { SandboxEvents } from "../../sandbox/events/log.ts";
 import { addSandboxRow, appendEvents } from "../../sandbox/events/log.test-kit.ts";
 import type { StreamEvent } from "../../sandbox/events/stream-event.ts";
@@ -148,14 +149,31 @@ type Common = { clock: typeof systemClock; log: typeof silentLog; newId: typeof 
 
 async function serve({ catalog, nodes, audit }: LiveWorld, common: Common): Promise<LiveServer> {
   const repositories = { hosts: [], plainHttp: false };
-  const limits = { maxPerTenant: 100, repositories, createsPerMinute: 100, createBurst: 100, pendingTimeoutMs: 1_000 };
+  const limits = {
+    maxPerTenant: 100,
+    repositories,
+    providerUrls: {},
+    createsPerMinute: 100,
+    createBurst: 100,
+    pendingTimeoutMs: 1_000,
+  };
   const fabric = {
     prepare: () => {
       throw new Error("nothing is placed here");
     },
   };
   const { records, signals } = catalog;
-  const sandboxes = new Sandboxes({ ...common, records, signals, audit, limits, fabric, envSealing: undefined });
+  const credentials = noCredentials;
+  const sandboxes = new Sandboxes({
+    ...common,
+    records,
+    signals,
+    audit,
+    limits,
+    fabric,
+    credentials,
+    envSealing: undefined,
+  });
   const events = new SandboxEvents({ ...common, records, signals: sandboxes.signals });
   const deps: SandboxDeps = {
     ...common,

@@ -44,6 +44,8 @@ describe("POST /api/v1/sandboxes", () => {
         git_repos: [],
         binaries: [],
         pre_commands: [],
+        skills: [],
+        subagents: [],
         credentials: [],
         provisioning_scripts: [],
         labels: {},
@@ -80,6 +82,8 @@ describe("POST /api/v1/sandboxes", () => {
       git_repos: [],
       binaries: [],
       pre_commands: [{ name: "a", command: "true", args: [], timeout_secs: 5 }],
+      skills: [],
+      subagents: [{ name: "b", description: "b", prompt: "b", model: null, tools: ["read"] }],
       credentials: [],
       provisioning_scripts: ["echo 1", { name: "two", script: "echo 2", user: "agent", timeout_secs: 5 }],
       labels: { team: "a" },
@@ -92,6 +96,7 @@ describe("POST /api/v1/sandboxes", () => {
         tools_enabled: false,
         allowed_tools: ["read", "mcp__*"],
         denied_tools: ["execute"],
+        mcp_servers: [{ name: "c", type: "stdio", command: "c", args: ["d"], env: { E: "f" } }],
       },
     };
     await api.plane.report(NODE);
@@ -153,7 +158,7 @@ describe("POST /api/v1/sandboxes", () => {
       ["timeout_secs", { timeout_secs: 0 }],
       // What comes later.
       ["git_repos.0.url", { git_repos: [{ url: "https://secret.example/" }] }],
-      ["credentials", { credentials: ["secret"] }],
+      ["credentials.0", { credentials: ["secret"] }],
       ["agent_config.provider", { agent_config: { provider: "secret" } }],
       ["agent_config.max_tokens", { agent_config: { max_tokens: 0 } }],
       // Of what is said here, codex takes no such thing.

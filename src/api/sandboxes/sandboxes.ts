@@ -29,7 +29,14 @@ export const createSandboxRow = describeRoute({
   jsonLimitBytes: MOST_REQUEST_BYTES,
   jsonErrors: { unreadable: "config_error", invalid: "config_validation_error" },
   responses: [{ status: 202, description: "It will be made.", type: "application/json", schema: createdSandbox }],
-  errors: ["agent_provider_not_found", "sandbox_already_exists", "rate_limited", "insufficient_storage"],
+  errors: [
+    "agent_provider_not_found",
+    "credential_not_found",
+    "sandbox_already_exists",
+    "rate_limited",
+    "not_configured",
+    "insufficient_storage",
+  ],
 });
 
 export function createSandboxRoute({ sandboxes }: SandboxDeps): Route {

@@ -129,7 +129,14 @@ const launchRow = describeRoute({
     .optional(),
   jsonErrors,
   responses: [{ status: 202, description: "It will be made.", type: "application/json", schema: launched }],
-  errors: ["workspace_not_found", "sandbox_already_exists", "rate_limited", "insufficient_storage"],
+  errors: [
+    "workspace_not_found",
+    "credential_not_found",
+    "sandbox_already_exists",
+    "rate_limited",
+    "not_configured",
+    "insufficient_storage",
+  ],
 });
 
 const sandboxesRow = describeRoute({

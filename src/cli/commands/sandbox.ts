@@ -65,6 +65,11 @@ function registerCreate(group: Command, context: CliContext): void {
     .option("--env <name=value>", "environment variable; may be repeated", collect)
     .option("--label <name=value>", "label; may be repeated", collect)
     .option("--allow-host <host>", "host that it may reach: a name, or *.name; may be repeated", collect)
+    .option(
+      "--credential <id[:variable][@host]>",
+      "credential of the store that is added to its requests, outside of it; may be repeated",
+      collect,
+    )
     .option("--volume <name:path[:ro]>", "named storage, and where it is to be; may be repeated", collect)
     .option("--port <port>", "TCP port that is answered from outside; may be repeated", collect)
     .option("--script <file>", "script that is run when it is made; may be repeated", collect)

@@ -96,7 +96,7 @@ export class Credentials {
   }
 
   /** Newest first, those that the caller may see. */
-  async list(caller: Caller): Promise<Credential[]> {
+  async list(caller: Pick<Caller, "databases">): Promise<Credential[]> {
     this.#keyring();
     const sql = "SELECT * FROM credentials ORDER BY id DESC LIMIT ?";
     const all = (await this.#options.records.rows(sql, [MAX_LISTED])).map(toCredential);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { text } from "../pipeline/fields.ts";
-import type { AgentConfig } from "../spec.ts";
+import type { AgentConfig, SandboxSpec } from "../spec.ts";
+import { mcpServersField, variablesOf } from "./mcp-servers.ts";
 import { AGENTS, defaultAgentConfig } from "./providers.ts";
 
 const MODEL_CHARS = 255;
@@ -24,6 +25,7 @@ export const agentConfigField = z
     tools_enabled: z.boolean().default(true),
     allowed_tools: tools.default([]).describe("Kinds, titles and names of tools, and patterns with `*`. None: all."),
     denied_tools: tools.default([]).describe("So too; they come before those that are allowed."),
+    mcp_servers: mcpServersField,
   })
   .nullish()
   .describe("How the agent is to be.");
@@ -31,17 +33,21 @@ export const agentConfigField = z
 /** Undefined where nothing is said of it. What the agent does not take is an issue. */
 export function toAgentConfig(
   given: z.output<typeof agentConfigField>,
-  agentProvider: string,
+  { agentProvider, envVars }: Pick<SandboxSpec, "agentProvider" | "envVars">,
   context: z.RefinementCtx,
 ): AgentConfig | undefined {
   if (given === undefined || given === null) return undefined;
-  const refuse = (field: string, message: string) =>
-    context.addIssue({ code: "custom", path: ["agent_config", field], message });
+  const refuse = (field: string | readonly (string | number)[], message: string) =>
+    context.addIssue({ code: "custom", path: ["agent_config", ...[field].flat()], message });
   const provider = given.provider ?? agentProvider;
   const maxTokens = given.max_tokens ?? undefined;
   if (provider !== agentProvider) refuse("provider", "accepted is the sandbox's agent_provider");
   if (maxTokens !== undefined && AGENTS.get(agentProvider)?.takesMaxTokens === false) {
     refuse("max_tokens", "this agent has no such setting");
+  }
+  for (const [i, server] of given.mcp_servers.entries()) {
+    const unknown = variablesOf(server).find((variable) => !Object.hasOwn(envVars, variable));
+    if (unknown !== undefined) refuse(["mcp_servers", i], `there is no variable ${unknown} in env_vars`);
   }
   return {
     ...defaultAgentConfig(agentProvider),
@@ -51,6 +57,7 @@ export function toAgentConfig(
     toolsEnabled: given.tools_enabled,
     allowedTools: given.allowed_tools,
     deniedTools: given.denied_tools,
+    mcpServers: given.mcp_servers,
   };
 }
 
@@ -65,5 +72,6 @@ export function fromAgentConfig(config: AgentConfig | undefined): Record<string,
     tools_enabled: config.toolsEnabled,
     allowed_tools: config.allowedTools,
     denied_tools: config.deniedTools,
+    mcp_servers: config.mcpServers ?? [],
   };
 }

@@ -7,6 +7,7 @@ import {
   type ContentBlock,
   type AgentRequestParamsByMethod,
   type InitializeResponse,
+  type McpServer,
   type RequestPermissionRequest,
   type RequestPermissionResponse,
   type StopReason,
@@ -16,6 +17,7 @@ import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Exec, Machine } from "../runtime/runtime.ts";
 import { AgentFault } from "./fault.ts";
+import { checkServers } from "./mcp-servers.ts";
 import { CANCELLED } from "./permissions.ts";
 import type { AgentProvider, AgentSettings } from "./providers.ts";
 import { stdioOf, type StdioOptions } from "./stdio.ts";
@@ -28,6 +30,8 @@ export type AgentConnectionOptions = Pick<StdioOptions, "room" | "onErrorLine"> 
   provider: AgentProvider;
   argv: readonly string[];
   settings: AgentSettings;
+  /** That it uses in each session. */
+  mcpServers: McpServer[];
   /** Inside. */
   workingDirectory: string;
   clock: Clock;
@@ -78,7 +82,7 @@ export class AgentConnection {
     const exec = await machine
       .exec({
         id: execId,
-        argv,
+        argv: withFile(argv, settings.file),
         cwd: workingDirectory,
         env: settings.env,
         user: "agent",
@@ -112,7 +116,10 @@ export class AgentConnection {
   async newSession(): Promise<string> {
     const begin = async () => {
       const request = this.#sessionRequest();
-      return checkName((await this.#ask("begin a session", SESSION_MS, methods.agent.session.new, request)).sessionId);
+      const answer = await this.#ask("begin a session", SESSION_MS, methods.agent.session.new, request);
+      const sessionId = checkName(answer.sessionId);
+      await this.#enterMode(sessionId);
+      return sessionId;
     };
     try {
       return await begin();
@@ -136,6 +143,7 @@ export class AgentConnection {
     try {
       const request = { ...this.#sessionRequest(), sessionId };
       await this.#ask("load a session", SESSION_MS, methods.agent.session.load, request);
+      await this.#enterMode(sessionId);
       return true;
     } catch (error) {
       if (this.#connection.signal.aborted) throw error;
@@ -183,12 +191,21 @@ export class AgentConnection {
     if (protocolVersion !== PROTOCOL_VERSION) {
       throw new AgentFault(`it speaks version ${protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`);
     }
+    checkServers(this.#options.mcpServers, this.#about.agentCapabilities?.mcpCapabilities);
+  }
+
+  /** An agent that is not in the mode that it is to be in might use what it has to ask for. */
+  async #enterMode(sessionId: string): Promise<void> {
+    const modeId = this.#options.settings.sessionMode;
+    if (modeId === undefined) return;
+    const request = { sessionId, modeId };
+    await this.#ask(`go into the mode ${modeId}`, SESSION_MS, methods.agent.session.setMode, request);
   }
 
   #sessionRequest() {
-    const { workingDirectory, settings } = this.#options;
+    const { workingDirectory, settings, mcpServers } = this.#options;
     const meta = settings.sessionMeta;
-    return { cwd: workingDirectory, mcpServers: [], ...(meta !== undefined && { _meta: meta }) };
+    return { cwd: workingDirectory, mcpServers, ...(meta !== undefined && { _meta: meta }) };
   }
 
   /** A request that is answered in time. Rejects with `AgentFault`. */
@@ -229,6 +246,15 @@ export class AgentConnection {
 }
 
 const LOOK_EVERY_MS = 1_000;
+
+/** `$1` the folder, `$2` the file in it, `$3` its content. */
+const WRITE = 'mkdir -p -- "$HOME/$1" && printf %s "$3" > "$HOME/$1/$2" && shift 3 && exec "$@"';
+
+/** A command that writes a file before it runs the other one. */
+function withFile(argv: readonly string[], file: AgentSettings["file"]): readonly string[] {
+  if (file === undefined) return argv;
+  return ["/bin/sh", "-c", WRITE, "sh", file.folder, file.name, file.content, ...argv];
+}
 
 type Method = keyof AgentRequestParamsByMethod;
 type Params<M extends Method> = AgentRequestParamsByMethod[M];

@@ -1,8 +1,12 @@
 import type { RequestPermissionRequest, RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import type { AgentConfig } from "../spec.ts";
-import { restrictsTools } from "./providers.ts";
 
 type Rules = Pick<AgentConfig, "toolsEnabled" | "allowedTools" | "deniedTools">;
+
+/** Whether the agent may not use all that it has. */
+export function restrictsTools({ toolsEnabled, allowedTools, deniedTools }: Rules): boolean {
+  return !toolsEnabled || allowedTools.length > 0 || deniedTools.length > 0;
+}
 
 /**
  * Whether a tool may be used that the agent calls by these names (its kind, its title and its name, as far as it says

@@ -33,6 +33,27 @@ it("tells each agent its model, its prompt and its limit, in the way of that age
   expect(JSON.parse(opencode["OPENCODE_CONFIG_CONTENT"] ?? "")).toMatchObject({ model: "m-1" });
 });
 
+it("points each agent at the gateway, where its key is added to its requests", () => {
+  const envOf = (provider: string) =>
+    AGENTS.get(provider)?.settings(defaultAgentConfig(provider), "http://127.0.0.1:1/a").env ?? {};
+  expect(envOf("claude-code")).toEqual({ ANTHROPIC_BASE_URL: "http://127.0.0.1:1/a" });
+  expect(JSON.parse(envOf("codex")["CODEX_CONFIG"] ?? "")).toEqual({
+    model_provider: "engine",
+    model_providers: {
+      engine: {
+        name: "engine",
+        base_url: "http://127.0.0.1:1/a/v1",
+        env_key: AGENTS.get("codex")?.apiKeyVariable,
+        wire_api: "responses",
+      },
+    },
+  });
+  expect(envOf("gemini-cli")).toMatchObject({ GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:1/a" });
+  expect(JSON.parse(envOf("opencode")["OPENCODE_CONFIG_CONTENT"] ?? "")).toMatchObject({
+    provider: { anthropic: { options: { baseURL: "http://127.0.0.1:1/a/v1" } } },
+  });
+});
+
 it("has those ask that would not, where tools are restricted", () => {
   expect(settings("codex")?.env["INITIAL_AGENT_MODE"]).toBe("agent-full-access");
   expect(settings("codex", { deniedTools: ["x"] })?.env["INITIAL_AGENT_MODE"]).toBe("read-only");

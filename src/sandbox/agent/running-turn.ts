@@ -28,6 +28,11 @@ const CANCEL_MS = 10_000;
 
 const REASON_CHARS = 2_000;
 
+/** What is said of an agent that has failed, to the owner of its sandbox. */
+export function agentFailure(error: unknown): string {
+  return `the agent failed: ${boundedText(messageOf(error), REASON_CHARS)}`;
+}
+
 /** Why a turn ends that the agent has not ended. */
 class TurnCut extends Error {
   readonly outcome: "interrupted" | "failed";
@@ -106,7 +111,7 @@ export class RunningTurn {
       }
       // Some agents end what is cancelled with an error.
       if (this.#isInterrupted) return { outcome: "interrupted" };
-      return { outcome: "failed", error: `the agent failed: ${boundedText(messageOf(error), REASON_CHARS)}` };
+      return { outcome: "failed", error: agentFailure(error) };
     }
   }
 

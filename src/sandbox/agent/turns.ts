@@ -2,17 +2,19 @@ import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
+import { agentBaseUrl } from "../gateway/environment.ts";
 import type { SandboxOrder } from "../node/control-port.ts";
 import type { HeldSandbox } from "../node/held-files.ts";
 import type { Recorder } from "../node/recorder.ts";
 import type { Machine } from "../runtime/runtime.ts";
 import type { Turn, TurnReport } from "../sessions/turn.ts";
-import type { AgentConfig } from "../spec.ts";
+import type { AgentConfig, SandboxSpec } from "../spec.ts";
 import type { SandboxState } from "../states.ts";
 import { AgentConnection } from "./connection.ts";
 import { AgentFault } from "./fault.ts";
+import { toAcpServers } from "./mcp-servers.ts";
 import { AGENTS, defaultAgentConfig, type AgentProvider } from "./providers.ts";
-import { RunningTurn } from "./running-turn.ts";
+import { agentFailure, RunningTurn } from "./running-turn.ts";
 
 export type AgentTurnsOptions = {
   recorder: Pick<Recorder, "event" | "say" | "room">;
@@ -39,8 +41,8 @@ const STOPPED = "the sandbox was stopped";
 /**
  * The messages that the agent of one sandbox is to answer. `look` makes of them what the order says, whenever that may
  * have changed: those that nobody has begun are begun, those that are to end are ended, and of each it is said once how
- * it ended. All sessions of the sandbox share one process of the agent, which is started with the first message, and
- * anew with the next one after it has ended, however it did.
+ * it ended. All sessions of the sandbox share one process of the agent, which is started by `start` or with the first
+ * message, and anew with the next one after it has ended, however it did.
  *
  * A turn that an earlier process of this node had begun is not begun again: the agent may have done half of it.
  */
@@ -71,6 +73,15 @@ export class AgentTurns {
       await (await machine.attach(agentExecId))?.kill("SIGKILL");
     } catch (error) {
       log.warn({ sandboxId, reason: messageOf(error) }, "the agent of an earlier process of this node was not ended");
+    }
+  }
+
+  /** Has the agent run before the first message. Rejects with the reason, for the owner of the sandbox. */
+  async start(): Promise<void> {
+    try {
+      await this.#connect();
+    } catch (error) {
+      throw new Error(agentFailure(error), { cause: error });
     }
   }
 
@@ -176,6 +187,7 @@ export class AgentTurns {
   async #open(): Promise<Live> {
     const { recorder, held, newId, clock, commands } = this.#options;
     const { config, provider } = this.#agent();
+    const { spec } = this.#options.order();
     const machine = this.#options.machine();
     if (machine === undefined) throw new AgentFault("its machine has ended");
     if (provider === undefined) throw new AgentFault(`there is no agent provider ${config.provider}`);
@@ -186,8 +198,9 @@ export class AgentTurns {
       execId,
       provider,
       argv: commands[config.provider] ?? provider.argv,
-      settings: provider.settings(config),
-      workingDirectory: this.#options.order().spec.workingDirectory ?? HOME,
+      settings: provider.settings(config, hasKeyOutside(spec, provider) ? agentBaseUrl : undefined),
+      mcpServers: toAcpServers(config.mcpServers ?? [], spec.envVars),
+      workingDirectory: spec.workingDirectory ?? HOME,
       room: () => recorder.room(WAITING_EVENTS),
       onErrorLine: (line) => recorder.event("log_line", { line, stream: "stderr" }),
       clock,
@@ -200,6 +213,11 @@ export class AgentTurns {
     const config = spec.agentConfig ?? defaultAgentConfig(spec.agentProvider);
     return { config, provider: AGENTS.get(config.provider) };
   }
+}
+
+/** Whether its key is added to its requests on their way: then they go to the gateway. */
+function hasKeyOutside({ credentials = [] }: SandboxSpec, { apiKeyVariable }: AgentProvider): boolean {
+  return credentials.some(({ envVar }) => envVar === apiKeyVariable);
 }
 
 function notBegun({ sessionId, turnId }: Turn, end: Pick<TurnReport, "outcome" | "error">): TurnReport {

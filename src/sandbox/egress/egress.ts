@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import type { Machine } from "../runtime/runtime.ts";
 import type { NetworkSpec } from "../spec.ts";
 import { DialableAddresses } from "./addresses.ts";
@@ -49,13 +50,17 @@ export class Egress {
     return { ...proxyEnvironment(), ...(this.certificates === undefined ? {} : certificateEnvironment()) };
   }
 
-  /** Answers what the machine of a sandbox with a network asks for, until the returned proxy is closed. */
-  open(machine: Pick<Machine, "id" | "onEgress">, network: NetworkSpec): EgressProxy {
+  /**
+   * Answers what the machine of a sandbox with a network asks for, until the returned proxy is closed, and with it the
+   * gateway of its secrets.
+   */
+  open(machine: Pick<Machine, "id" | "onEgress">, network: NetworkSpec, gateway?: Gateway): EgressProxy {
     const { clock, log } = this.#options;
     const proxy = new EgressProxy({
       network,
       addresses: this.#addresses,
       upstream: this.#upstream,
+      gateway,
       clock,
       onRequest: ({ refused, ...entry }) => {
         if (refused === undefined) log.debug({ sandboxId: machine.id, ...entry }, "let a sandbox out");

@@ -135,6 +135,32 @@ describe("plain HTTP", () => {
     expect(names.asked.size).toBe(0);
   });
 
+  it("what is in a body stays there, however its length is told", async () => {
+    const bodies: string[] = [];
+    const port = await startOrigin((request, response) => {
+      let body = "";
+      request.on("data", (piece) => void (body += String(piece)));
+      request.on("end", () => {
+        bodies.push(`${request.url} ${body}`);
+        response.end();
+      });
+    });
+    const { port: proxyPort } = await startProxy();
+    const inner = `GET /inner HTTP/1.1\r\nHost: forbidden.test\r\n\r\n`;
+    const chunk = `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
+    const head = `GET http://allowed.test:${port}/ HTTP/1.1\r\nHost: allowed.test:${port}\r\n`;
+    for (const rest of [
+      `Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`,
+      `Connection: close, content-length\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+    ]) {
+      const socket = connect(proxyPort, "127.0.0.1");
+      socket.write(head + rest);
+      expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
+      socket.destroy();
+    }
+    expect(bodies).toEqual([`/ ${inner}`, `/ ${inner}`]);
+  });
+
   it("what is no HTTP gets an answer and the end", async () => {
     const { port, proxy } = await startProxy();
     const socket = connect(port, "127.0.0.1");

@@ -1,29 +1,29 @@
-import {
-  createServer,
-  request as httpRequest,
-  STATUS_CODES,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { pipeline, type Duplex } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
+import { NO_UPGRADE_BY_GATEWAY, type Gateway, type GatewayWay } from "../gateway/gateway.ts";
+import { GATEWAY_PATH } from "../gateway/paths.ts";
 import type { NetworkSpec } from "../spec.ts";
 import type { DialableAddresses } from "./addresses.ts";
-import { dialAny, dialThrough, type UpstreamProxy } from "./dial.ts";
+import { endWith, refusalOf, refuse } from "./answers.ts";
+import type { UpstreamProxy } from "./dial.ts";
+import { exchange } from "./exchange.ts";
 import { canonicalRule, isAllowed } from "./host-names.ts";
+import { createInsideServer } from "./http-server.ts";
 import { EgressRefusal } from "./refusal.ts";
-import { forwardable, splitAuthority, targetInTunnel, targetOf, type TunnelEnd } from "./request.ts";
-import { EgressResolver } from "./resolver.ts";
+import { forwardable, framingOf, splitAuthority, targetInTunnel, targetOf, type TunnelEnd } from "./request.ts";
 import { isNamed, join, readStart } from "./tunnel.ts";
+import { WayOut } from "./way-out.ts";
 
 export type EgressProxyOptions = {
   network: Pick<NetworkSpec, "allowedHosts" | "dnsServers">;
   addresses: DialableAddresses;
   /** All connections go through it; then it looks names up, and decides about their addresses. */
   upstream?: UpstreamProxy | undefined;
+  /** Has the secrets of the sandbox, which go to their hosts by it alone. It ends with the proxy. */
+  gateway?: Gateway | undefined;
   clock: Clock;
   /** Connections at once. */
   maxConnections?: number;
@@ -36,9 +36,7 @@ export type EgressEntry = { method: string; host: string; port: number; refused:
 const NO_TARGET = "this is a proxy: the target must be a whole http:// URL, and Host the same host";
 const OTHER_TARGET = "a request in a tunnel must have a path as its target, and as its Host where the tunnel leads";
 const MAX_CONNECTIONS = 256;
-const HEAD_MS = 10_000;
-/** As long as a server that thinks may be silent. */
-const SILENT_MS = 600_000;
+const NO_UPGRADE = "an upgrade needs TLS in a tunnel: use CONNECT";
 
 /**
  * The only way out of a sandbox: an HTTP proxy (RFC 9110 §7.3.2, `CONNECT` §9.3.6) that lets through what
@@ -49,6 +47,8 @@ const SILENT_MS = 600_000;
  * - Through `CONNECT` only TLS and HTTP pass, and only to the server that was asked for: its ClientHello must name that
  *   host. Else one allowed host behind a shared address would open the others there. A connection of plain HTTP carries
  *   one host per request, which must be that of its `Host` field, also in a tunnel (Node.js asks for one always).
+ * - To hosts that a credential of the sandbox is bound to there are no tunnels, and no plain HTTP: the gateway speaks for
+ *   them. Requests for the proxy itself are the gateway's, too.
  * - Bytes are counted on the side of the network (`traffic`).
  *
  * Whoever asks from inside is hostile: heads, times and connections are bounded.
@@ -56,47 +56,33 @@ const SILENT_MS = 600_000;
 export class EgressProxy {
   readonly #options: EgressProxyOptions;
   readonly #rules: readonly string[];
-  readonly #resolver: EgressResolver;
+  readonly #wayOut: WayOut;
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
-  /** Sockets, with the hosts that they lead to. */
-  readonly #dialled = new Map<Socket, string>();
   /** What is allowed for a while, beside `#rules`. */
   readonly #passing = new Set<readonly string[]>();
   /** Connections that are tunnels for HTTP. */
   readonly #tunnels = new WeakMap<Duplex, TunnelEnd>();
-  /** Of connections that have ended. */
-  readonly #past = { receivedBytes: 0, sentBytes: 0 };
+  /** Where a credential is bound to a host, that is the permission to reach it. */
+  readonly #gatewayWay: GatewayWay = {
+    dial: (host, port) => this.#dial(host, port, () => true),
+    note: ({ method, host, port }, error) => this.#note(method, host, port, error),
+  };
 
   constructor(options: EgressProxyOptions) {
     this.#options = options;
-    const { allowedHosts, dnsServers } = options.network;
-    this.#rules = allowedHosts.flatMap((rule) => canonicalRule(rule) ?? []);
-    this.#resolver = new EgressResolver(options.addresses, dnsServers);
-    this.#server = createServer({
-      maxHeaderSize: 32 * 1024,
-      headersTimeout: HEAD_MS,
-      requestTimeout: 0,
-      keepAliveTimeout: 30_000,
-    });
-    this.#server.on("request", (request, response) => void this.#forward(request, response));
+    const { network, addresses, upstream } = options;
+    this.#rules = network.allowedHosts.flatMap((rule) => canonicalRule(rule) ?? []);
+    const onSocket = (socket: Socket): void => this.#track(socket);
+    this.#wayOut = new WayOut({ dnsServers: network.dnsServers, addresses, upstream, onSocket });
+    this.#server = createInsideServer(({ url }) => (isOfGateway(url) ? NO_UPGRADE_BY_GATEWAY : NO_UPGRADE));
+    this.#server.on("request", (request, response) => void this.#serve(request, response));
     this.#server.on("connect", (request, socket, head) => void this.#tunnel(request, socket, head));
-    this.#server.on("upgrade", (_request, socket) => {
-      endWith(socket, new EgressRefusal(403, "an upgrade needs TLS in a tunnel: use CONNECT"));
-    });
-    this.#server.on("clientError", (_error, socket) => {
-      endWith(socket, new EgressRefusal(400, "this is no request of HTTP"));
-    });
   }
 
   /** What came from the network, and what went there. */
   get traffic(): { receivedBytes: number; sentBytes: number } {
-    let { receivedBytes, sentBytes } = this.#past;
-    for (const socket of this.#dialled.keys()) {
-      receivedBytes += socket.bytesRead;
-      sentBytes += socket.bytesWritten;
-    }
-    return { receivedBytes, sentBytes };
+    return this.#wayOut.traffic;
   }
 
   /** Connections that are open. */
@@ -124,7 +110,7 @@ export class EgressProxy {
     this.#passing.add(passing);
     return () => {
       this.#passing.delete(passing);
-      for (const [socket, host] of this.#dialled) if (!this.#isAllowed(host)) socket.destroy();
+      this.#wayOut.review();
     };
   }
 
@@ -132,6 +118,7 @@ export class EgressProxy {
   close(): void {
     for (const stream of this.#open) stream.destroy();
     this.#server.close();
+    this.#options.gateway?.close();
   }
 
   #track(stream: Duplex): void {
@@ -141,11 +128,12 @@ export class EgressProxy {
 
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const { host, port } = splitAuthority(request.url ?? "");
-    let server: Socket;
+    let server: Socket | undefined;
     try {
       if (this.#tunnels.has(client)) throw new EgressRefusal(400, "there is no tunnel in a tunnel");
-      this.#check("CONNECT", host, port);
-      server = await this.#dial(host, port);
+      const isBound = host !== undefined && this.#options.gateway?.isBound(host) === true;
+      this.#check("CONNECT", host, port, isBound);
+      server = isBound ? undefined : await this.#dial(host, port, () => this.#isAllowed(host));
       client.write("HTTP/1.1 200 Connection established\r\n\r\n");
     } catch (error) {
       this.#note("CONNECT", host, port, error);
@@ -153,26 +141,51 @@ export class EgressProxy {
       return;
     }
     try {
-      const hello = await readStart(client, head, this.#options.clock);
-      if (hello.kind === "http") {
-        // Each of its requests is judged, and has a connection of its own.
-        server.destroy();
-        this.#tunnels.set(client, { host, port });
-        client.unshift(hello.bytes);
-        this.#server.emit("connection", client);
-        return;
-      }
-      if (!isNamed(hello.serverName, host)) {
-        throw new EgressRefusal(403, `the TLS connection to ${host} asks for ${hello.serverName ?? "no name"}`);
-      }
-      server.write(hello.bytes);
-      this.#note("CONNECT", host, port, undefined);
-      join(client, server);
+      if (server === undefined) await this.#endTls(client, head, { host, port });
+      else await this.#join(client, head, { server, end: { host, port } });
     } catch (error) {
       this.#note("CONNECT", host, port, error);
       client.destroy();
-      server.destroy();
+      server?.destroy();
     }
+  }
+
+  /** What comes in a tunnel goes to the server as it is, or request by request. */
+  async #join(client: Duplex, head: Buffer, { server, end }: { server: Socket; end: TunnelEnd }): Promise<void> {
+    const start = await readStart(client, head, this.#options.clock);
+    if (start.kind === "http") {
+      // Each of its requests is judged, and has a connection of its own.
+      server.destroy();
+      this.#tunnels.set(client, end);
+      client.unshift(start.bytes);
+      this.#server.emit("connection", client);
+      return;
+    }
+    checkName(start.serverName, end);
+    server.write(start.bytes);
+    this.#note("CONNECT", end.host, end.port, undefined);
+    join(client, server);
+  }
+
+  /** What comes in a tunnel is for the gateway. */
+  async #endTls(client: Duplex, head: Buffer, end: TunnelEnd): Promise<void> {
+    const start = await readStart(client, head, this.#options.clock);
+    if (start.kind === "http") {
+      const refusal = new EgressRefusal(403, onlyTls(end.host));
+      this.#note("CONNECT", end.host, end.port, refusal);
+      endWith(client, refusal);
+      return;
+    }
+    checkName(start.serverName, end);
+    client.unshift(start.bytes);
+    await this.#options.gateway?.terminate(client, end, this.#gatewayWay);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { gateway } = this.#options;
+    const isItself = !this.#tunnels.has(request.socket) && isOfGateway(request.url);
+    if (isItself && gateway !== undefined) await gateway.serve(request, response, this.#gatewayWay);
+    else await this.#forward(request, response);
   }
 
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -181,67 +194,24 @@ export class EgressProxy {
     const target = tunnel === undefined ? targetOf(request) : targetInTunnel(request, tunnel);
     try {
       if (target === undefined) throw new EgressRefusal(400, tunnel === undefined ? NO_TARGET : OTHER_TARGET);
-      this.#check(method, target.host, target.port);
-      const socket = await this.#dial(target.host, target.port);
-      this.#note(method, target.host, target.port, undefined);
-      await this.#exchange(request, response, { socket, path: target.path, authority: target.authority });
+      const { host, port } = target;
+      if (host !== undefined && this.#options.gateway?.isBound(host) === true) {
+        throw new EgressRefusal(403, onlyTls(host));
+      }
+      this.#check(method, host, port, false);
+      const headers = { ...forwardable(request), ...framingOf(request), host: target.authority, connection: "close" };
+      const socket = await this.#dial(host, port, () => this.#isAllowed(host));
+      this.#note(method, host, port, undefined);
+      await exchange(request, response, { socket, path: target.path, headers, onAnswer: forwardable });
     } catch (error) {
       this.#note(method, target?.host, target?.port ?? 0, error);
-      const { status, message } = refusalOf(error);
-      if (response.headersSent) response.destroy();
-      else response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8" }).end(`${message}\n`);
+      refuse(response, refusalOf(error));
     }
   }
 
-  /** One request on a connection of its own; resolves when the answer has gone, rejects when there is none. */
-  #exchange(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { socket, path, authority }: { socket: Socket; path: string; authority: string },
-  ): Promise<void> {
-    const headers = { ...forwardable(request), host: authority, connection: "close" };
-    const done = Promise.withResolvers<void>();
-    const outgoing = httpRequest({
-      method: request.method ?? "GET",
-      path,
-      headers,
-      setHost: false,
-      createConnection: () => socket,
-    });
-    outgoing.once("error", (error) => {
-      done.reject(new EgressRefusal(502, `the server did not answer: ${messageOf(error)}`));
-    });
-    outgoing.once("response", (answer) => {
-      response.writeHead(answer.statusCode ?? 502, forwardable(answer));
-      pipeline(answer, response, (error) => {
-        socket.destroy();
-        if (error) response.destroy();
-        done.resolve();
-      });
-    });
-    response.once("close", () => outgoing.destroy());
-    pipeline(request, outgoing, () => {});
-    return done.promise;
-  }
-
-  async #dial(host: string, port: number): Promise<Socket> {
-    const { upstream } = this.#options;
-    const socket =
-      upstream === undefined
-        ? await dialAny(await this.#resolver.resolve(host), port)
-        : await dialThrough(upstream, host, port, this.#options.addresses);
-    if (!this.#isAllowed(host)) {
-      socket.destroy();
-      throw notAllowed(host);
-    }
-    socket.setTimeout(SILENT_MS, () => socket.destroy());
-    this.#track(socket);
-    this.#dialled.set(socket, host);
-    socket.once("close", () => {
-      this.#dialled.delete(socket);
-      this.#past.receivedBytes += socket.bytesRead;
-      this.#past.sentBytes += socket.bytesWritten;
-    });
+  async #dial(host: string, port: number, mayBe: () => boolean): Promise<Socket> {
+    const socket = await this.#wayOut.dial(host, port, mayBe);
+    if (socket === undefined) throw notAllowed(host);
     return socket;
   }
 
@@ -254,27 +224,29 @@ export class EgressProxy {
     return [this.#rules, ...this.#passing].some((rules) => isAllowed(host, rules));
   }
 
-  /** Throws `EgressRefusal` when the rules do not name the host. */
-  #check(method: string, host: string | undefined, port: number): asserts host is string {
+  /** Throws `EgressRefusal` when the rules do not name the host, and no credential is bound to it. */
+  #check(method: string, host: string | undefined, port: number, isBound: boolean): asserts host is string {
     if (host === undefined || !(port >= 1 && port <= 65_535)) {
       throw new EgressRefusal(400, `${method} needs a host and a port`);
     }
-    if (this.#isAllowed(host)) return;
-    throw notAllowed(host);
+    if (!isBound && !this.#isAllowed(host)) throw notAllowed(host);
   }
+}
+
+function isOfGateway(target = ""): boolean {
+  return target.startsWith(GATEWAY_PATH);
 }
 
 function notAllowed(host: string): EgressRefusal {
   return new EgressRefusal(403, `${host} is not among the sandbox's allowed_hosts`);
 }
 
-function refusalOf(error: unknown): EgressRefusal {
-  return error instanceof EgressRefusal ? error : new EgressRefusal(502, messageOf(error));
+function onlyTls(host: string): string {
+  return `a credential of the sandbox is bound to ${host}: it is reached by TLS in a tunnel alone`;
 }
 
-function endWith(connection: Duplex, { status, message }: EgressRefusal): void {
-  const body = `${message}\n`;
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Refused"}`;
-  const fields = `Content-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}`;
-  connection.end(`${head}\r\n${fields}\r\nConnection: close\r\n\r\n${body}`);
+/** Throws `EgressRefusal` for TLS to another host than that of the tunnel. */
+function checkName(serverName: string | undefined, { host }: TunnelEnd): void {
+  if (isNamed(serverName, host)) return;
+  throw new EgressRefusal(403, `the TLS connection to ${host} asks for ${serverName ?? "no name"}`);
 }

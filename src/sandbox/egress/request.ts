@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { canonicalHost } from "./host-names.ts";
+import { EgressRefusal } from "./refusal.ts";
 
 /** Fields that are about one connection (RFC 9110 §7.6.1), or about the way to this proxy. */
 const OF_THE_CONNECTION = new Set([
@@ -19,6 +20,12 @@ const OF_THE_CONNECTION = new Set([
 export function splitAuthority(authority: string): { host: string | undefined; port: number } {
   const match = /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(authority);
   return { host: canonicalHost(match?.[1] ?? ""), port: Number(match?.[2] ?? 0) };
+}
+
+/** `Host` of a request: the name as it came, and the port where one is said. No name: it is malformed. */
+export function splitHost(text: string): { name: string; port: number | undefined } {
+  const [, name = "", port] = /^(\[[^\]]*\]|[^:@/?#\\]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  return { name, port: port === undefined ? undefined : Number(port) };
 }
 
 type Target = { host: string | undefined; port: number; path: string; authority: string };
@@ -53,4 +60,19 @@ export function forwardable({ headersDistinct, headers }: IncomingMessage): Reco
     ([name]) => !OF_THE_CONNECTION.has(name) && !named.has(name) && name !== "host",
   );
   return Object.fromEntries(kept.map(([name, values]) => [name, values ?? []]));
+}
+
+/**
+ * How the length of the body is told, so that it is said again as it was understood here: what is read in another way
+ * by the server would be a request of its own (request smuggling, RFC 9112 §11.2). Without any there is no body. Throws
+ * `EgressRefusal`.
+ */
+export function framingOf({ headers }: IncomingMessage): Record<string, string> {
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined) {
+    if (coding.trim().toLowerCase() === "chunked") return { "transfer-encoding": "chunked" };
+    throw new EgressRefusal(501, "the only transfer coding that goes on is chunked");
+  }
+  const length = headers["content-length"];
+  return length === undefined ? {} : { "content-length": length };
 }

@@ -8,12 +8,15 @@ import { keepOrRemove } from "./fence.ts";
 import type { HeldFiles, HeldSandbox } from "./held-files.ts";
 import { provision, StepFailed } from "./provision.ts";
 import type { Recorder } from "./recorder.ts";
+import type { SandboxSecrets } from "./secrets.ts";
+import type { SetupHosts } from "./setup-hosts.ts";
 import type { Step } from "./steps.ts";
 
 export type ActionsOptions = {
   runtime: Runtime;
   files: HeldFiles;
   companions: Companions;
+  secrets: SandboxSecrets;
   clock: Clock;
   recorder: Recorder;
   held: HeldSandbox;
@@ -21,6 +24,9 @@ export type ActionsOptions = {
   machine: () => Machine | undefined;
   setMachine: (machine: Machine) => void;
   dropMachine: () => void;
+  setupHosts: SetupHosts;
+  /** Has the agent run before the first message. */
+  startAgent: () => Promise<void>;
   /** Ends what the agent is doing, and says how that ended. */
   endTurns: () => Promise<void>;
   /** How the last machine ended, when it ended by itself under the eyes of this process. */
@@ -96,7 +102,7 @@ export class SandboxActions {
   }
 
   async #make(): Promise<void> {
-    const { recorder, held, order, machine, companions } = this.#options;
+    const { recorder, held, order, machine, companions, secrets } = this.#options;
     const wanted = order();
     const keepsDisk = wanted.spec.persistence === "persistent";
     const signal = this.#options.making();
@@ -109,7 +115,7 @@ export class SandboxActions {
         signal,
         onMachine: async (made) => {
           this.#options.setMachine(made);
-          await companions.began(made, wanted);
+          await companions.began(made, wanted, secrets);
         },
         onStart: (deadlineAtMs) => held.update({ keepsDisk, deadlineAtMs }),
       });

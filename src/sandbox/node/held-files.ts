@@ -6,17 +6,31 @@ import { systemCodeOf } from "../../core/errors.ts";
 const heldSchema = z.object({
   sandboxId: z.uuid(),
   /** What was claimed; absent when only the disk is kept, until the job comes to this node again. */
-  job: z.object({ id: z.string(), holder: z.string(), fence: z.int(), leaseMs: z.int(), attempt: z.int() }).optional(),
+  job: z
+    .object({
+      id: z.string(),
+      holder: z.string(),
+      fence: z.int(),
+      leaseMs: z.int(),
+      attempt: z.int(),
+      /** Ids of those that it may fetch; absent: none. */
+      credentials: z.array(z.string()).optional(),
+    })
+    .optional(),
   /** Whether the disk stays when the machine is lost. */
   keepsDisk: z.boolean(),
   /** Whether the machine's provisioning scripts have ended: they are not run again on this disk. */
   isProvisioned: z.boolean(),
   /** When `timeout_secs` have passed, in ms since 1970. */
   deadlineAtMs: z.int().optional(),
+  /** The step of setting it up that is under way, with the hosts that it lets the sandbox reach. */
+  openSetup: z.object({ step: z.string(), hosts: z.array(z.string()) }).optional(),
   /** The command of the newest process of its agent. */
   agentExecId: z.uuid().optional(),
   /** Turns that the agent was told of. */
   begunTurns: z.array(z.string()).optional(),
+  /** The certificate authority that the machine trusts, and its key, both in PEM: made when it is first needed. */
+  authority: z.object({ key: z.string(), certificate: z.string() }).optional(),
 });
 
 /** What a node knows of one of its sandboxes, for a later process of this node. */

@@ -17,6 +17,8 @@ import { HeldSandbox, type Held } from "./held-files.ts";
 import { Recorder } from "./recorder.ts";
 import { isGone, untilAnswered, untilDone } from "./retry.ts";
 import { Sampler } from "./sampler.ts";
+import { SandboxSecrets } from "./secrets.ts";
+import { SetupHosts } from "./setup-hosts.ts";
 import { nextStep, type Step } from "./steps.ts";
 
 export type KeeperPorts = FencePorts & {
@@ -143,10 +145,12 @@ export class SandboxKeeper {
 
   /** The first process that has this hold. A disk may be here from an earlier one. */
   async #begin(before: Held | undefined): Promise<HeldSandbox> {
-    const { id, holder = "", fence: fenceNumber, leaseMs, attempt } = this.#job;
-    const { keepsDisk = false, isProvisioned = false } = before ?? {};
-    const held = new HeldSandbox(this.#ports.files, { sandboxId: this.sandboxId, keepsDisk, isProvisioned });
-    await held.update({ job: { id, holder, fence: fenceNumber, leaseMs, attempt } });
+    const { id, holder = "", fence: fenceNumber, leaseMs, attempt, credentials: named } = this.#job;
+    const { keepsDisk = false, isProvisioned = false, authority } = before ?? {};
+    const { sandboxId } = this;
+    const held = new HeldSandbox(this.#ports.files, { sandboxId, keepsDisk, isProvisioned, authority });
+    const credentials = named.length === 0 ? undefined : [...named];
+    await held.update({ job: { id, holder, fence: fenceNumber, leaseMs, attempt, credentials } });
     return held;
   }
 
@@ -162,25 +166,31 @@ export class SandboxKeeper {
     });
     this.#recorder = recorder;
     const machine = () => this.#machine;
+    const secrets = new SandboxSecrets({ ...this.#ports, job: this.#job, held });
     const turns = this.#agentTurns(order, recorder, held);
     this.#turns = turns;
+    const setupHosts = new SetupHosts(this.#ports.companions, held);
     const sampler = new Sampler({ ...this.#ports, recorder, machine, sandboxId: this.sandboxId });
     const actions = new SandboxActions({
       ...this.#ports,
       recorder,
       held,
+      secrets,
       machine,
       order: () => this.#order ?? order,
       end: () => this.#end,
       leaseMs: () => this.#leaseMs(),
       setMachine: (made) => this.#watch(made),
       dropMachine: () => (this.#machine = undefined),
+      setupHosts,
+      startAgent: () => turns.start(),
       endTurns: () => turns.end(),
       making: () => this.#beginMaking(),
     });
     try {
       if (this.#machine !== undefined) {
-        await this.#ports.companions.began(this.#machine, order);
+        await this.#ports.companions.began(this.#machine, order, secrets);
+        setupHosts.takeUp();
         await turns.takeUp(this.#machine);
       }
       await this.#steps(actions);

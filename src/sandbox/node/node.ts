@@ -213,7 +213,8 @@ export class SandboxNode {
       this.#kept.add(sandboxId);
       return;
     }
-    const job: HeldJob = { ...heldJob, ...OF_EVERY_SANDBOX, payload: { sandbox_id: sandboxId } };
+    const { credentials = [] } = heldJob;
+    const job: HeldJob = { ...heldJob, ...OF_EVERY_SANDBOX, credentials, payload: { sandbox_id: sandboxId } };
     try {
       let askedAtMs = clock.monotonicMs();
       await untilAnswered("renewing the hold of a sandbox", { ...this.#options, signal: this.#stopping.signal }, () => {
@@ -301,7 +302,6 @@ export class SandboxNode {
 /** What jobs of sandboxes have in common: it needs not be kept. */
 const OF_EVERY_SANDBOX = {
   kind: SANDBOX_JOB_KIND,
-  credentials: [],
   database: undefined,
   owner: { subject: "engine", kind: "internal", role: "admin", databases: undefined },
   traceContext: undefined,

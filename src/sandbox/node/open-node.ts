@@ -93,6 +93,7 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
     const surroundings: Surroundings = new Surroundings({
       runtime,
       egress,
+      providerUrls: config.sandboxProviderUrls,
       find: (sandboxId) => node.keeperOf(sandboxId),
       clock,
       log,

@@ -1,14 +1,18 @@
 import type { Clock } from "../../core/clock.ts";
+import { untilAborted } from "../../core/concurrency.ts";
 import { messageOf } from "../../core/errors.ts";
 import { INSTALL_CERTIFICATES } from "../egress/environment.ts";
+import { gatewayEnvironment } from "../gateway/environment.ts";
 import type { Machine, MachineSpec, Runtime } from "../runtime/runtime.ts";
 import { runCommand } from "../pipeline/run-command.ts";
-import { lastSteps, setUpSteps } from "../pipeline/set-up.ts";
+import { lastSteps, setUpSteps, type SetUpOptions } from "../pipeline/set-up.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { volumeKey } from "../volume-key.ts";
 import type { Companions } from "./companions.ts";
 import type { SandboxOrder } from "./control-port.ts";
 import type { Recorder } from "./recorder.ts";
+import type { SetupHosts } from "./setup-hosts.ts";
+import type { SandboxSecrets } from "./secrets.ts";
 
 /** A step of making a sandbox did not succeed; the message is for its owner. */
 export class StepFailed extends Error {
@@ -35,7 +39,11 @@ export type ProvisionOptions = {
   onStart: (deadlineAtMs: number | undefined) => Promise<void>;
   /** A machine is there, before its scripts are run. */
   onMachine: (machine: Machine) => Promise<void>;
+  setupHosts: Pick<SetupHosts, "open">;
+  /** Has the agent run, and know that it does. */
+  startAgent: () => Promise<void>;
   companions: Companions;
+  secrets: SandboxSecrets;
   clock: Clock;
   /** Aborted when the sandbox is no longer wanted. */
   signal: AbortSignal;
@@ -43,10 +51,11 @@ export type ProvisionOptions = {
 
 /**
  * Makes a sandbox's machine, step by step, with an event before and after each: `LoadImage` for a built one,
- * `MountVolumes`, `CreateMachine` (or `StartMachine`, from its disk); and, where that was not done on this disk yet, `InstallCertificates` where the operator
- * has some, `PrepareDisk`, `CloneRepositories`, `InstallBinaries`, `RunScript:<name>` for each script, and
- * `RunPreCommands`. May be called again after the node died in the middle: a command that runs is waited for, and not run
- * twice. Rejects with `StepFailed`, and with the reason of the signal.
+ * `MountVolumes`, `CreateMachine` (or `StartMachine`, from its disk); and, where that was not done on this disk yet,
+ * `InstallCertificates` where there are some, `PrepareDisk`, `CloneRepositories`, `InstallBinaries`, `InstallSkills`,
+ * `RunScript:<name>` for each script, `RunPreCommands`, `ConfigureAgent`, and `StartAgent` where something is said of the
+ * agent. May be called again after the node died in the middle: a command that runs is waited for, and not run twice.
+ * Rejects with `StepFailed`, and with the reason of the signal.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
   const { runtime, order, machine, hasDisk, onMachine } = options;
@@ -89,8 +98,8 @@ async function setUp(options: ProvisionOptions, machine: Machine): Promise<void>
   const { order, companions } = options;
   const { spec } = order;
   const ports = { ...options, machine, spec, sources: companions.sources };
-  const { certificates } = companions;
-  if (certificates !== undefined && spec.network.enabled) {
+  const certificates = await companions.certificates(order, options.secrets);
+  if (certificates !== undefined) {
     const input = Buffer.from(certificates);
     const install = {
       key: "certificates",
@@ -101,13 +110,16 @@ async function setUp(options: ProvisionOptions, machine: Machine): Promise<void>
     } as const;
     await step(options, "InstallCertificates", () => runCommand(ports, install));
   }
-  const setUpOptions = { ...ports, letOut: (hosts: readonly string[]) => companions.letOut(order.sandboxId, hosts) };
+  const setUpOptions: SetUpOptions = { ...ports, letOut: (name, hosts) => options.setupHosts.open(name, hosts) };
   for (const { name, run } of setUpSteps(setUpOptions)) await step(options, name, run);
   for (const [i, { name, script, user, timeoutSecs }] of spec.provisioningScripts.entries()) {
     const command = { key: String(i), argv: ["/bin/sh", "-c", script], user, timeoutMs: timeoutSecs * 1_000 };
     await step(options, `RunScript:${name}`, () => runCommand(ports, command));
   }
   for (const { name, run } of lastSteps(setUpOptions)) await step(options, name, run);
+  if (spec.agentConfig !== undefined) {
+    await step(options, "StartAgent", () => untilAborted(options.startAgent(), options.signal));
+  }
 }
 
 async function step<T>({ recorder, signal }: ProvisionOptions, name: string, run: () => Promise<T>): Promise<T> {
@@ -153,7 +165,7 @@ function machineSpec(
     network: { enabled: spec.network.enabled },
     volumes,
     hostname: hostnameOf(sandboxId, spec),
-    env: { ...env, ...spec.builtImage?.environment, ...spec.envVars },
+    env: { ...env, ...spec.builtImage?.environment, ...spec.envVars, ...gatewayEnvironment(spec) },
     keepsDisk: spec.persistence === "persistent",
     leaseMs,
     deadlineMs: spec.timeoutSecs === undefined ? undefined : spec.timeoutSecs * 1_000,

@@ -53,6 +53,7 @@ describeAsRoot("files of a machine", () => {
         clock: systemClock,
         log: silentLog,
       }),
+      providerUrls: {},
       find: () => ({ machine: now.machine, order: order() }),
       clock: systemClock,
       log: silentLog,

@@ -1,18 +1,26 @@
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
+import { credentialIdsIn } from "../credentials/bind.ts";
 import type { Egress, SetupSources } from "../egress/egress.ts";
+import { certificateEnvironment } from "../egress/environment.ts";
 import type { EgressProxy } from "../egress/proxy.ts";
 import { createSandboxFiles, type SandboxFiles } from "../files/files.ts";
 import type { FilesTarget } from "../files/target.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import { routesOf } from "../gateway/routes.ts";
 import type { Machine, Runtime } from "../runtime/runtime.ts";
+import type { SandboxSpec } from "../spec.ts";
 import type { Companions } from "./companions.ts";
 import type { SandboxOrder } from "./control-port.ts";
 import type { Traffic } from "./figures.ts";
+import type { SandboxSecrets } from "./secrets.ts";
 
 export type SurroundingsOptions = {
   runtime: Runtime;
   egress: Egress;
+  /** Where the APIs of agents are, by agent provider. */
+  providerUrls: Readonly<Record<string, string>>;
   /** What this node knows of a sandbox that it has. */
   find: (sandboxId: string) => { machine: Machine | undefined; order: SandboxOrder | undefined } | undefined;
   clock: Clock;
@@ -27,14 +35,12 @@ const COVERED_IN_MEMORY = COVERED.filter((path) => path !== "/tmp");
 
 /** The way out of each sandbox of this node, and its files. */
 export class Surroundings implements Companions {
-  readonly certificates: string | undefined;
   readonly #options: SurroundingsOptions;
   readonly #proxies = new Map<string, EgressProxy>();
   readonly #files = new Map<string, SandboxFiles>();
 
   constructor(options: SurroundingsOptions) {
     this.#options = options;
-    this.certificates = options.egress.certificates;
   }
 
   get sources(): SetupSources {
@@ -45,13 +51,41 @@ export class Surroundings implements Companions {
     return this.#proxies.get(sandboxId)?.letOut(hosts) ?? (() => undefined);
   }
 
-  environment({ spec }: SandboxOrder): Record<string, string> {
-    return this.#options.egress.environment(spec.network);
+  /** The operator's; and the sandbox's own, where requests are to be read that it sends over TLS. */
+  async certificates({ spec }: SandboxOrder, secrets: SandboxSecrets): Promise<string | undefined> {
+    if (!spec.network.enabled) return undefined;
+    const { certificates: ofOperator } = this.#options.egress;
+    if (!endsTls(spec)) return ofOperator;
+    const own = (await secrets.authority()).certificate;
+    return ofOperator === undefined ? own : `${ofOperator.trimEnd()}\n${own}`;
   }
 
-  async began(machine: Machine, { spec, sandboxId }: SandboxOrder): Promise<void> {
+  environment({ spec }: SandboxOrder): Record<string, string> {
+    return {
+      ...this.#options.egress.environment(spec.network),
+      ...(endsTls(spec) ? certificateEnvironment() : {}),
+    };
+  }
+
+  async began(machine: Machine, { spec, sandboxId }: SandboxOrder, secrets: SandboxSecrets): Promise<void> {
+    const gateway = await this.#gatewayOf(spec, secrets);
     await this.end(sandboxId);
-    if (spec.network.enabled) this.#proxies.set(sandboxId, this.#options.egress.open(machine, spec.network));
+    if (!spec.network.enabled) return;
+    this.#proxies.set(sandboxId, this.#options.egress.open(machine, spec.network, gateway));
+  }
+
+  /** What adds the credentials of a sandbox to its requests; undefined for one without. */
+  async #gatewayOf(spec: SandboxSpec, secrets: SandboxSecrets): Promise<Gateway | undefined> {
+    const { egress, providerUrls, clock, log } = this.#options;
+    if (credentialIdsIn(spec).length === 0) return undefined;
+    return new Gateway({
+      routes: routesOf(spec, providerUrls, egress.sources),
+      reveal: (credentialId) => secrets.reveal(credentialId),
+      authority: endsTls(spec) ? await secrets.authority() : undefined,
+      certificates: egress.certificates,
+      clock,
+      log,
+    });
   }
 
   /** Never rejects. */
@@ -107,6 +141,11 @@ export class Surroundings implements Companions {
       release: () => opened.release(),
     };
   }
+}
+
+/** Whether it has credentials for hosts: those of repositories travel another way. */
+function endsTls({ credentials = [] }: SandboxSpec): boolean {
+  return credentials.length > 0;
 }
 
 /** Of a machine that runs. */

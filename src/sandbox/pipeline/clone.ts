@@ -5,6 +5,12 @@ import { CommandFailed, runCommand, type CommandPorts } from "./run-command.ts";
 
 export type ClonePorts = CommandPorts & { sources: Pick<SetupSources, "plainHttp">; clock: Clock };
 
+/** What is cloned; a pin of the kind `ref` is a branch, or a tag where there is none. `key`: as of a command. */
+type Cloned = Pick<GitRepo, "url" | "path" | "depth" | "credentialId"> & {
+  pin: GitRepo["pin"] | { kind: "ref"; name: string };
+  key: string;
+};
+
 const CLONE_MS = 1_800_000;
 /** Before the second try, and the third, which is the last. */
 const PAUSES_MS = [2_000, 8_000];
@@ -13,7 +19,7 @@ const PAUSES_MS = [2_000, 8_000];
  * Clones a repository, as the agent's user, by the sandbox's own way out. What only the network is to blame for is tried
  * again. Rejects with `CommandFailed`.
  */
-export async function cloneRepository(ports: ClonePorts, repo: GitRepo & { key: string }): Promise<void> {
+export async function cloneRepository(ports: ClonePorts, repo: Cloned): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await runClone(ports, { ...repo, key: `${repo.key}.${attempt}` });
@@ -29,11 +35,15 @@ export async function cloneRepository(ports: ClonePorts, repo: GitRepo & { key: 
   }
 }
 
-async function runClone(ports: ClonePorts, { url, pin, path, depth, key }: GitRepo & { key: string }): Promise<void> {
+async function runClone(ports: ClonePorts, repo: Cloned): Promise<void> {
+  const { url, pin, path, depth, key, credentialId } = repo;
   const arguments_ = [url, path, pin?.kind ?? "", pin?.name ?? "", depth === undefined ? "" : String(depth)];
+  // The environment of the machine leads git to the gateway, which is on loopback; nothing is to lead it elsewhere.
+  const isRouted = credentialId !== undefined;
+  const rules = [ports.sources.plainHttp || isRouted ? "always" : "never", isRouted ? "false" : "initial"];
   await runCommand(ports, {
     key,
-    argv: ["/bin/sh", "-c", CLONE, "sh", ...arguments_, ports.sources.plainHttp ? "always" : "never"],
+    argv: ["/bin/sh", "-c", CLONE, "sh", ...arguments_, ...rules],
     user: "agent",
     // No configuration but what the script says, no questions, and messages in one language.
     env: {
@@ -43,6 +53,7 @@ async function runClone(ports: ClonePorts, { url, pin, path, depth, key }: GitRe
       SSH_ASKPASS: "",
       GIT_CONFIG_NOSYSTEM: "1",
       GIT_CONFIG_GLOBAL: "/dev/null",
+      ...(isRouted ? {} : { GIT_CONFIG_COUNT: "0" }),
     },
     timeoutMs: CLONE_MS,
   });
@@ -61,13 +72,14 @@ function isNetworkFailure(lines: readonly string[]): boolean {
 }
 
 /**
- * `$1` URL, `$2` folder, `$3` and `$4` what it is pinned to, `$5` depth, `$6` whether plain HTTP is allowed.
+ * `$1` URL, `$2` folder, `$3` and `$4` what it is pinned to, `$5` depth, `$6` whether plain HTTP is allowed, `$7` which
+ * redirects are followed.
  *
  * Nothing that comes with a repository is run: neither hooks, nor submodules, nor filters. A folder that was not empty is
  * left as it is; of a clone that fails nothing stays.
  */
 const CLONE = `
-url=$1 dest=$2 pin=$3 name=$4 depth=\${5:+--depth=$5} http=$6
+url=$1 dest=$2 pin=$3 name=$4 depth=\${5:+--depth=$5} http=$6 redirects=$7
 fail() { echo "$1" >&2; exit 1; }
 command -v git >/dev/null || fail "the image has no git"
 at=$dest
@@ -78,7 +90,7 @@ mkdir -p -- "$dest" || exit 1
 git() {
   command git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c credential.helper= -c submodule.recurse=false \\
     -c fetch.recurseSubmodules=false -c protocol.allow=never -c protocol.https.allow=always \\
-    -c protocol.http.allow="$http" -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=60 -c advice.detachedHead=false \\
+    -c protocol.http.allow="$http" -c http.followRedirects="$redirects" -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=60 -c advice.detachedHead=false \\
     -c init.defaultBranch=main "$@"
 }
 trap '[ $? = 0 ] || find "$dest" -mindepth 1 -delete' EXIT
@@ -100,6 +112,7 @@ case $pin in
   branch)
     git clone -q $depth --no-recurse-submodules --template= --branch "$name" -- "$url" . || exit 1
     git show-ref -q --verify "refs/remotes/origin/$name" || fail "there is no branch $name" ;;
+  ref) git clone -q $depth --no-recurse-submodules --template= --branch "$name" -- "$url" . || exit 1 ;;
   *) git clone -q $depth --no-recurse-submodules --template= -- "$url" . || exit 1 ;;
 esac
 echo "$url is at $(git rev-parse -q --verify HEAD || echo 'no commit: it is empty') in $dest"

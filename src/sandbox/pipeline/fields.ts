@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { credentialId } from "../credentials/fields.ts";
 import type { Binary, GitRepo, PreCommand } from "../spec.ts";
-import { toRepositoryUrl } from "./repository-url.ts";
+import { repositoryName, toRepositoryUrl } from "./repository-url.ts";
 import { AGENT_ROOTS, folderInside } from "./folders.ts";
 
 /** Fields of a create request about what is set up in a sandbox before anything runs in it. */
@@ -28,7 +29,8 @@ const label = z
   .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), "accepted is text without control characters");
 
 const REF_RULE = "accepted are names of git: no spaces, none of ~^:?*[\\, no `..`, no `-` first";
-const ref = z
+/** A branch or a tag. */
+export const ref = z
   .string()
   .max(REF_CHARS)
   .refine((name) => name.isWellFormed() && isRefName(name), REF_RULE);
@@ -58,7 +60,7 @@ const repository = z
       .regex(/^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$/, "accepted is a whole hash")
       .nullish(),
     dest_path: path.nullish().describe("Below the working directory, by the name of the repository, by default."),
-    credential_id: z.null("this service does not do that").optional().describe("Accepted is null."),
+    credential_id: credentialId.nullish(),
     depth: z.int().min(1).max(MOST_DEPTH).nullish().describe("Commits of history; all by default."),
   })
   .refine((repo) => pinsOf(repo).length <= 1, "accepted is one of branch, tag and commit");
@@ -130,14 +132,16 @@ export function toSetup(body: Setup, context: Pick<z.RefinementCtx, "addIssue">)
   const home = body.working_directory ?? AGENT_ROOTS[0];
   const taken = new Set<string>();
   const found = body.git_repos.map((one, i): GitRepo => {
-    const at = folderInside(one.dest_path ?? nameOf(one.url), home);
+    const at = folderInside(one.dest_path ?? repositoryName(one.url), home);
     const refuse = (message: string): void => {
       context.addIssue({ code: "custom", message, path: ["git_repos", i, "dest_path"] });
     };
     if (at === undefined) refuse(`accepted are paths that stay in ${folders}, relative to the working directory`);
     else if (taken.has(at)) refuse("another repository is cloned to the same folder");
     taken.add(at ?? "");
-    return { url: one.url, pin: pinsOf(one)[0], path: at ?? "", depth: one.depth ?? undefined };
+    const use = one.credential_id ?? undefined;
+    const repo = { url: one.url, pin: pinsOf(one)[0], path: at ?? "", depth: one.depth ?? undefined };
+    return use === undefined ? repo : { ...repo, credentialId: use };
   });
   return {
     workingDirectory: body.working_directory ?? undefined,
@@ -151,17 +155,17 @@ export function toSetup(body: Setup, context: Pick<z.RefinementCtx, "addIssue">)
   };
 }
 
-/** What is cloned and installed comes from the network: it cannot be without. */
+/** What is cloned and installed comes from the network, and credentials are for it: they cannot be without. */
 export function isNetworkOn(
   { enabled }: { enabled?: boolean | undefined },
-  body: Setup,
+  body: Setup & Readonly<Record<"credentials" | "skills", readonly unknown[]>>,
   context: Pick<z.RefinementCtx, "addIssue">,
 ): boolean {
-  const isNeeded = body.git_repos.length + body.binaries.length > 0;
+  const isNeeded = [body.git_repos, body.binaries, body.skills, body.credentials].some((all) => all.length > 0);
   if (enabled === false && isNeeded) {
     context.addIssue({
       code: "custom",
-      message: "what is cloned and installed needs the network",
+      message: "what is cloned and installed needs the network, and so do credentials",
       path: ["network", "enabled"],
     });
   }
@@ -178,13 +182,13 @@ export function fromSetup(spec: Partial<SetupSpec>): Record<string, unknown> {
   } = spec;
   return {
     working_directory: directory,
-    git_repos: repos.map(({ url, pin, path: at, depth = null }) => ({
+    git_repos: repos.map(({ url, pin, path: at, depth = null, credentialId: use = null }) => ({
       url,
       branch: pin?.kind === "branch" ? pin.name : null,
       tag: pin?.kind === "tag" ? pin.name : null,
       commit: pin?.kind === "commit" ? pin.name : null,
       dest_path: at,
-      credential_id: null,
+      credential_id: use,
       depth,
     })),
     binaries: all.map(({ manager, name, version = null }) => ({ manager, name, version })),
@@ -204,12 +208,6 @@ function pinsOf(repo: Readonly<Partial<Record<(typeof PINS)[number], string | nu
     const name = repo[kind] ?? undefined;
     return name === undefined ? [] : [{ kind, name: kind === "commit" ? name.toLowerCase() : name }];
   });
-}
-
-/** The last part of its path, as git names a clone. */
-function nameOf(url: string): string {
-  const last = new URL(url).pathname.replace(/\/+$/, "").split("/").at(-1) ?? "";
-  return last.replace(/\.git$/, "");
 }
 
 /** The rules of git-check-ref-format(1). */

@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { dirname, join } from "node:path";
 import { listen } from "../egress/proxy.test-kit.ts";
 
@@ -16,20 +17,36 @@ export type GitServer = {
   close(): void;
 };
 
+export type GitServerOptions = {
+  /** Whom it lets read and push; undefined: everybody reads. */
+  authorization?: string;
+  tls?: { cert: Buffer; key: Buffer };
+};
+
 /** Serves the repositories of a folder. */
-export async function startGitServer(folder: string): Promise<GitServer> {
+export async function startGitServer(
+  folder: string,
+  { authorization, tls }: GitServerOptions = {},
+): Promise<GitServer> {
   const refuse = { count: 0, status: 503 };
   const gate = { open: Promise.resolve() };
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
     asked.push(request.url ?? "");
+    if (authorization !== undefined && request.headers.authorization !== authorization) {
+      response.writeHead(401, { "WWW-Authenticate": "Basic" }).end();
+      return;
+    }
     if (refuse.count > 0) {
       refuse.count--;
       response.writeHead(refuse.status).end();
       return;
     }
-    void gate.open.then(() => runBackend(folder, request, response));
-  });
+    void gate.open.then(() =>
+      runBackend(folder, request, response, authorization === undefined ? undefined : "someone"),
+    );
+  };
+  const server = tls === undefined ? createServer(handle) : createTlsServer(tls, handle);
   const port = await listen(server);
   const close = (): void => {
     server.closeAllConnections();
@@ -39,7 +56,12 @@ export async function startGitServer(folder: string): Promise<GitServer> {
 }
 
 /** `git http-backend` is a program of CGI (RFC 3875). */
-function runBackend(folder: string, request: IncomingMessage, response: ServerResponse): void {
+function runBackend(
+  folder: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  user: string | undefined,
+): void {
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://git");
   const backend = spawn("git", ["http-backend"], {
     env: {
@@ -51,6 +73,8 @@ function runBackend(folder: string, request: IncomingMessage, response: ServerRe
       PATH_INFO: pathname,
       QUERY_STRING: searchParams.toString(),
       CONTENT_TYPE: request.headers["content-type"] ?? "",
+      // Whom it knows, it lets push.
+      ...(user !== undefined && { REMOTE_USER: user }),
       HTTP_CONTENT_ENCODING: request.headers["content-encoding"] ?? "",
     },
     stdio: ["pipe", "pipe", "ignore"],

@@ -15,6 +15,12 @@ export function toRepositoryUrl(text: string): string | undefined {
   return /[?#]/.test(href) ? undefined : href;
 }
 
+/** The last part of its path, as git names a clone. */
+export function repositoryName(url: string): string {
+  const last = new URL(url).pathname.replace(/\/+$/, "").split("/").at(-1) ?? "";
+  return last.replace(/\.git$/, "");
+}
+
 /** The host of such a URL, as rules of hosts are compared with it. */
 export function repositoryHost(url: string): string {
   return canonicalHost(new URL(url).hostname) ?? "";

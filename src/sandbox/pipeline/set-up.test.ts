@@ -7,7 +7,7 @@ import { startNameServer } from "../egress/proxy.test-kit.ts";
 import { run, specOf as machineSpecOf, testRuntime } from "../runtime/machines.test-kit.ts";
 import { describeAsRoot, rootFolder } from "../runtime/root.test-kit.ts";
 import { specOf } from "../scheduler/scheduler.test-kit.ts";
-import type { GitRepo, SandboxSpec } from "../spec.ts";
+import type { GitRepo, SandboxSpec, Skill } from "../spec.ts";
 import { makeRepository, startGitServer, type GitServer, type TestRepository } from "./git-server.test-kit.ts";
 import { startRegistry } from "./registry.test-kit.ts";
 import { lastSteps, setUpSteps } from "./set-up.ts";
@@ -20,11 +20,27 @@ describeAsRoot("what is set up in a machine", () => {
   let server: GitServer;
   let names: Awaited<ReturnType<typeof startNameServer>>;
   let made: TestRepository;
+  let whole: TestRepository;
   let base: string;
 
   beforeAll(async () => {
     made = makeRepository(join(folder, "app.git"), { "run.sh": "#!/bin/sh\necho hello from $PWD\n" });
     makeRepository(join(folder, "links.git"), { out: { link: "/tmp" } });
+    whole = makeRepository(join(folder, "whole.git"), { "SKILL.md": "of all\n", again: { link: "./SKILL.md" } });
+    makeRepository(join(folder, "tools.git"), {
+      "SKILL.md": "of all\n",
+      "skills/part/SKILL.md": "of a part\n",
+      "skills/part/help": "help\n",
+      "skills/part/inside": { link: "help" },
+      "skills/linked/SKILL.md": { link: "../part/SKILL.md" },
+      "skills/up/SKILL.md": "up\n",
+      "skills/up/deep/out": { link: "../../../SKILL.md" },
+      "skills/absolute/SKILL.md": "absolute\n",
+      "skills/absolute/out": { link: "/etc/passwd" },
+      "skills/beside/SKILL.md": "beside\n",
+      "skills/beside/out": { link: "../sibling" },
+      linked: { link: "skills/part" },
+    });
     server = await startGitServer(folder);
     names = await startNameServer(() => "127.0.0.1");
     base = `http://${HOST}:${server.port}`;
@@ -62,7 +78,10 @@ describeAsRoot("what is set up in a machine", () => {
         event: (_type: string, data: Readonly<Record<string, unknown>>) => void said.push(String(data["line"])),
       },
       signal: new AbortController().signal,
-      letOut: (hosts: readonly string[]) => proxy.letOut(hosts),
+      letOut: async (_: string, hosts: readonly string[]) => {
+        const close = proxy.letOut(hosts);
+        return async () => close();
+      },
     };
     const steps = [...setUpSteps(options), ...lastSteps(options)];
     const sh = async (command: string) => (await run(machine, command)).stdout.trim();
@@ -71,6 +90,14 @@ describeAsRoot("what is set up in a machine", () => {
     };
     return { machine, steps: steps.map(({ name }) => name), begin, said, sh };
   }
+
+  const skill = (name: string, more: Partial<Skill>): Skill => ({
+    source: `${base}/tools.git`,
+    ref: undefined,
+    path: undefined,
+    name,
+    ...more,
+  });
 
   const repo = (name: string, more: Partial<GitRepo> = {}): GitRepo => ({
     url: `${base}/${name}`,
@@ -196,6 +223,88 @@ describeAsRoot("what is set up in a machine", () => {
     await expect(missing.begin()).rejects.toThrow(
       "cargo: it ended with exit code 1; its last line: the image has no cargo",
     );
+  });
+
+  it("puts skills where the agent finds them", { timeout: 60_000 }, async () => {
+    const skills = [
+      skill("whole", { source: `${base}/whole.git` }),
+      skill("at-a-tag", { source: `${base}/whole.git`, ref: "v1" }),
+      skill("at-a-branch", { source: `${base}/whole.git`, ref: "side" }),
+      skill("at-a-commit", { source: `${base}/whole.git`, ref: whole.second }),
+      skill("part", { path: "skills/part" }),
+    ];
+    const box = await setUp({ agentProvider: "claude-code", skills });
+    expect(box.steps).toEqual(["InstallSkills"]);
+    await box.begin();
+    const at = "/home/agent/.claude/skills";
+    expect(await box.sh(`cd ${at}; ls; cat */file`)).toBe(
+      "at-a-branch\nat-a-commit\nat-a-tag\npart\nwhole\none\ntwo\ntwo\nthree",
+    );
+    expect(await box.sh(`cd ${at}/part; cat SKILL.md inside; ls -A; stat -c %U SKILL.md`)).toBe(
+      "of a part\nhelp\nSKILL.md\nhelp\ninside\nagent",
+    );
+    // Nothing else stays, and nothing was run.
+    expect(await box.sh(`ls -A ${at}/whole; ls -A .cache/engine-skills /tmp`)).not.toMatch(/\.git\n|part|evil/);
+    for (const [agentProvider, folder] of [
+      ["codex", ".agents/skills"],
+      ["gemini-cli", ".gemini/skills"],
+      ["opencode", ".config/opencode/skills"],
+    ] as const) {
+      const other = await setUp({ agentProvider, skills: [skill("part", { path: "skills/part" })] });
+      await other.begin();
+      expect(await other.sh(`cat ~/${folder}/part/SKILL.md`)).toBe("of a part");
+    }
+  });
+
+  it("refuses skills that are none, and that reach out of themselves", { timeout: 60_000 }, async () => {
+    const refused: [Partial<Skill>, RegExp][] = [
+      [{ path: "none" }, /^s: .*there is no folder none in the repository/],
+      [{ path: "skills" }, /^s: .*there is no SKILL\.md in skills/],
+      [{ path: "linked" }, /^s: .*there is no folder linked in the repository, or there is a link on the way/],
+      [{ path: "skills/linked" }, /^s: .*there is no SKILL\.md in skills\/linked/],
+      [{ path: "skills/up" }, /^s: .*a link leaves the skill: deep\/out/],
+      [{ path: "skills/absolute" }, /^s: .*a link leaves the skill: out/],
+      [{ path: "skills/beside" }, /^s: .*a link leaves the skill: out/],
+      [{ ref: "none" }, /Remote branch none not found/],
+    ];
+    for (const [more, why] of refused) {
+      const box = await setUp({ agentProvider: "claude-code", skills: [skill("s", more)] });
+      await expect(box.begin()).rejects.toThrow(why);
+      expect(await box.sh("ls -A .claude/skills .cache/engine-skills/s 2>/dev/null | grep -v :")).toBe("");
+      await box.machine.stop();
+      await test.runtime.remove(box.machine.id);
+    }
+    const there = await setUp({ agentProvider: "claude-code", skills: [skill("s", {})] });
+    await there.sh("mkdir -p .claude/skills/s; echo kept > .claude/skills/s/SKILL.md");
+    await expect(there.begin()).rejects.toThrow("/home/agent/.claude/skills/s is there already");
+    expect(await there.sh("cat .claude/skills/s/SKILL.md")).toBe("kept");
+    const closed = await setUp({ agentProvider: "claude-code", skills: [skill("s", {})] }, { repositoryHosts: [] });
+    await expect(closed.begin()).rejects.toThrow(/403/);
+  });
+
+  it("tells the agent of its subagents", { timeout: 60_000 }, async () => {
+    const subagent = {
+      name: "reviewer",
+      description: 'Reviews: "all" # of it',
+      prompt: "---\n$HOME `id`\nBe strict.",
+      model: "small",
+      tools: ["Read", "Grep"],
+    };
+    const claude = await setUp({ agentProvider: "claude-code", subagents: [subagent] });
+    expect(claude.steps).toEqual(["ConfigureAgent"]);
+    await claude.begin();
+    expect(await claude.sh("cat .claude/agents/reviewer.md")).toBe(
+      '---\nname: "reviewer"\ndescription: "Reviews: \\"all\\" # of it"\nmodel: "small"\ntools: "Read, Grep"\n---\n\n' +
+        subagent.prompt,
+    );
+    expect(await claude.sh("stat -c '%U %F' .claude/agents/reviewer.md")).toBe("agent regular file");
+    await expect(claude.begin()).resolves.toBeUndefined();
+    const opencode = await setUp({ agentProvider: "opencode", subagents: [subagent] });
+    await opencode.begin();
+    expect(await opencode.sh("head -3 .config/opencode/agents/reviewer.md")).toContain('mode: "subagent"');
+    const linked = await setUp({ agentProvider: "claude-code", subagents: [subagent] });
+    await linked.sh("mkdir .claude; ln -s /tmp .claude/agents");
+    await expect(linked.begin()).rejects.toThrow("is no folder, or there is a link on the way");
   });
 
   it("runs commands before the rest, as they are, in the working directory", { timeout: 60_000 }, async () => {

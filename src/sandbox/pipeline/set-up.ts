@@ -1,16 +1,18 @@
 import { isAllowed } from "../egress/host-names.ts";
 import type { SetupSources } from "../egress/egress.ts";
-import type { Binary, PreCommand, SandboxSpec } from "../spec.ts";
+import type { Binary, PreCommand, SandboxSpec, Skill } from "../spec.ts";
 import { cloneRepository, type ClonePorts } from "./clone.ts";
+import { configureAgent } from "./configure-agent.ts";
 import { AGENT_ROOTS } from "./folders.ts";
+import { installSkills } from "./install-skills.ts";
 import { CommandFailed, runCommand, type Command } from "./run-command.ts";
 import { repositoryHost } from "./repository-url.ts";
 
 export type SetUpOptions = ClonePorts & {
   spec: SandboxSpec;
   sources: SetupSources;
-  /** Until the returned function is called, the sandbox reaches these hosts, too. */
-  letOut: (hosts: readonly string[]) => () => void;
+  /** Until the returned function is called, the sandbox reaches these hosts, too, for that step. */
+  letOut: (step: string, hosts: readonly string[]) => Promise<() => Promise<void>>;
 };
 
 /** One step of the pipeline, with the name that events have. */
@@ -20,24 +22,28 @@ const INSTALL_MS = 1_800_000;
 const FOLDER_MS = 60_000;
 
 /**
- * What is set up in a machine before the owner's scripts: folders and repositories, and packages. Steps that there is
+ * What is set up in a machine before the owner's scripts: folders and repositories, packages and skills. Steps that there is
  * nothing to do in are left out. Each may be begun again after its node died in the middle.
  */
 export function setUpSteps(options: SetUpOptions): SetUpStep[] {
-  const { gitRepos = [], binaries = [], workingDirectory } = options.spec;
+  const { gitRepos = [], binaries = [], skills = [], workingDirectory } = options.spec;
   const folders = [...new Set([...gitRepos.map(({ path }) => path), workingDirectory ?? AGENT_ROOTS[0]])];
   const isAnyNew = gitRepos.length > 0 || workingDirectory !== undefined;
   return [
     { name: "PrepareDisk", isThere: isAnyNew, run: () => prepareDisk(options, folders) },
     { name: "CloneRepositories", isThere: gitRepos.length > 0, run: () => cloneAll(options) },
     { name: "InstallBinaries", isThere: binaries.length > 0, run: () => installAll(options, binaries) },
+    { name: "InstallSkills", isThere: skills.length > 0, run: () => installAllSkills(options, skills) },
   ].filter(({ isThere }) => isThere);
 }
 
 /** What comes after the owner's scripts. */
 export function lastSteps(options: SetUpOptions): SetUpStep[] {
-  const { preCommands = [] } = options.spec;
-  return preCommands.length === 0 ? [] : [{ name: "RunPreCommands", run: () => runAll(options, preCommands) }];
+  const { preCommands = [], subagents = [] } = options.spec;
+  return [
+    { name: "RunPreCommands", isThere: preCommands.length > 0, run: () => runAll(options, preCommands) },
+    { name: "ConfigureAgent", isThere: subagents.length > 0, run: () => configureAgent(options, options.spec) },
+  ].filter(({ isThere }) => isThere);
 }
 
 /** The second root is no folder of an image: it is made, and given to the agent, as root of the sandbox. */
@@ -62,22 +68,38 @@ async function prepareDisk(options: SetUpOptions, folders: readonly string[]): P
 }
 
 async function cloneAll(options: SetUpOptions): Promise<void> {
-  const { spec, sources, letOut } = options;
-  const repos = spec.gitRepos ?? [];
-  const hosts = repos.map(({ url }) => repositoryHost(url)).filter((host) => isAllowed(host, sources.repositoryHosts));
-  const close = letOut(hosts);
+  const repos = options.spec.gitRepos ?? [];
+  // The gateway reaches those with a credential, and nothing else of their hosts.
+  const open = repos.filter(({ credentialId }) => credentialId === undefined);
+  const hosts = open.map(({ url }) => repositoryHost(url));
+  const close = await options.letOut("CloneRepositories", listed(options, hosts));
   try {
     for (const [i, repo] of repos.entries()) await cloneRepository(options, { ...repo, key: `clone ${i}` });
   } finally {
-    close();
+    await close();
   }
+}
+
+async function installAllSkills(options: SetUpOptions, skills: readonly Skill[]): Promise<void> {
+  const hosts = skills.map(({ source }) => repositoryHost(source));
+  const close = await options.letOut("InstallSkills", listed(options, hosts));
+  try {
+    await installSkills(options, options.spec);
+  } finally {
+    await close();
+  }
+}
+
+/** Those that the operator lets repositories come from. */
+function listed({ sources }: SetUpOptions, hosts: readonly string[]): string[] {
+  return hosts.filter((host) => isAllowed(host, sources.repositoryHosts));
 }
 
 /** Each manager is asked once, for everything; root's comes first, for others may need what it brings. */
 const MANAGERS = ["apt", "pip", "npm", "cargo"] as const;
 
 async function installAll(options: SetUpOptions, binaries: readonly Binary[]): Promise<void> {
-  const close = options.letOut(options.sources.registryHosts);
+  const close = await options.letOut("InstallBinaries", options.sources.registryHosts);
   try {
     for (const manager of MANAGERS) {
       const packages = binaries.filter((binary) => binary.manager === manager);
@@ -89,7 +111,7 @@ async function installAll(options: SetUpOptions, binaries: readonly Binary[]): P
       }
     }
   } finally {
-    close();
+    await close();
   }
 }
 

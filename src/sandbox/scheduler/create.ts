@@ -3,6 +3,7 @@ import type { Origin } from "../../auth/audit.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ownerValues, type JobOwner } from "../../fabric/job.ts";
 import { chooseImage, type ChosenImage } from "../images/choose.ts";
+import { bindCredentials, credentialIdsIn } from "../credentials/bind.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { knownVolumes, planPlacement, takenBy, type Placement } from "./place.ts";
@@ -26,6 +27,8 @@ export type CreateLimits = {
   /** By agent provider: what those get that name no image. */
   defaultImages?: Readonly<Record<string, string>>;
   repositories: RepositoryRules;
+  /** Where the APIs of agents are, by agent provider. */
+  providerUrls: Readonly<Record<string, string>>;
 };
 
 /** Others may take the room that was found. */
@@ -36,25 +39,25 @@ const RETRY_SECS = "10";
 /**
  * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
  * `config_validation_error` for an image that no node has, repositories that none may clone, and volumes that lie apart;
- * `sandbox_already_exists`;
+ * `sandbox_already_exists`; what `bindCredentials` says of its credentials;
  * `rate_limited` for a tenant that has `maxPerTenant`.
  */
 export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limits: CreateLimits): Promise<Sandbox> {
   const { records } = ports;
-  const asked = await withImage(ports, given, limits);
+  const asked = await withCredentials(ports, await withImage(ports, given, limits), limits);
   const { spec, owner } = asked;
   const { maxPerTenant } = limits;
   checkRepositories(spec, limits.repositories);
   const [id, tenant] = [ports.newId(), owner.subject];
   for (let attempt = 1; ; attempt++) {
     const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
-    const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, spec, volumes });
-    const entry = auditEntry(ports, id, asked);
+    const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, owner, spec, volumes });
     const outcome = await records.transact([
       countGuard(tenant, maxPerTenant),
       insertion(ports, id, asked, place),
       ...(place?.statements ?? []),
-      entry,
+      auditEntry(ports, id, asked),
+      ...useEntries(ports, id, asked),
     ]);
     if (outcome.done) {
       place?.job.stored();
@@ -79,6 +82,16 @@ async function withImage(
   const chosen = await chooseImage(ports.records, spec, { tenant: owner.subject, defaults });
   await checkImage(ports, chosen);
   return { ...asked, spec: { ...spec, ...chosen } };
+}
+
+/** With the hosts of its credentials. */
+async function withCredentials(
+  { credentials: directory }: SandboxPorts,
+  asked: NewSandbox,
+  { providerUrls }: CreateLimits,
+): Promise<NewSandbox> {
+  const { spec, owner } = asked;
+  return { ...asked, spec: await bindCredentials(spec, { directory, owner, providerUrls }) };
 }
 
 async function checkImage({ records }: SandboxPorts, { image, builtImage }: ChosenImage): Promise<void> {
@@ -151,6 +164,12 @@ function insertion(
 function auditEntry({ audit }: SandboxPorts, id: string, { spec, origin }: NewSandbox): Statement {
   const details = { name: spec.name ?? null, agent_provider: spec.agentProvider, image: spec.image ?? null };
   return audit.statement({ origin, action: "sandbox.create", target: id, outcome: "ok", details });
+}
+
+/** Who lets which sandbox use what: found by the id of the credential. */
+function useEntries({ audit }: SandboxPorts, id: string, { spec, origin }: NewSandbox): Statement[] {
+  const entry = { origin, action: "credential.use", outcome: "ok", details: { sandbox: id } } as const;
+  return credentialIdsIn(spec).map((target) => audit.statement({ ...entry, target }));
 }
 
 function tooMany(max: number): EngineError {

@@ -2,6 +2,7 @@ import { NOW, type RecordStore, type RecordValue, type Statement } from "../../c
 import { textOf, type JobOwner } from "../../fabric/job.ts";
 import type { PreparedJobs } from "../../fabric/enqueue.ts";
 import { SANDBOX_JOB_KIND, type SandboxJobPayload } from "../node/control-port.ts";
+import { credentialIdsIn } from "../credentials/bind.ts";
 import type { SandboxSpec, VolumeMount } from "../spec.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { invalidField } from "./refusals.ts";
@@ -13,8 +14,8 @@ import { cancelQueued, unplace } from "./unheld.ts";
 export type Placement = { node: NodeRoom; job: PreparedJobs; jobId: string; statements: Statement[] };
 
 const AT_ONCE = 200;
-/** The job is the control plane's own: it carries nothing but an id, and needs no right of the tenant. */
-const OWNER: JobOwner = { subject: "engine", kind: "internal", role: "admin", databases: undefined };
+/** The job is the control plane's own. Its credentials are opened in the scope of who made the sandbox. */
+const OWNER = { subject: "engine", kind: "internal", role: "admin" } as const;
 /** A persistent sandbox waits for its node, however often that is lost. */
 const EVER_AGAIN = 1_000_000_000;
 
@@ -25,19 +26,22 @@ const EVER_AGAIN = 1_000_000_000;
 export function planPlacement(
   ports: Pick<SandboxPorts, "fabric">,
   nodes: readonly NodeRoom[],
-  { id, tenant, spec, volumes }: { id: string; tenant: string; spec: SandboxSpec; volumes: KnownVolumes },
+  { id, tenant, owner, spec, volumes }: Placed & { volumes: KnownVolumes },
 ): Placement | undefined {
   const node = pickNode(nodes, needOf(spec, volumes));
   if (node === undefined) return undefined;
   const payload: SandboxJobPayload = { sandbox_id: id };
   const maxAttempts = spec.persistence === "persistent" ? EVER_AGAIN : 1;
-  const request = { kind: SANDBOX_JOB_KIND, payload, workerId: node.id, maxAttempts };
-  const job = ports.fabric.prepare([request], OWNER);
+  const credentials = credentialIdsIn(spec);
+  const request = { kind: SANDBOX_JOB_KIND, payload, workerId: node.id, maxAttempts, credentials };
+  const job = ports.fabric.prepare([request], { ...OWNER, databases: owner.databases });
   const [jobId] = job.ids;
   if (jobId === undefined) throw new Error("a job without an id");
   const statements = [...volumeStatements(tenant, node.id, spec.volumes), roomGuard(node.id, node.capacity)];
   return { node, job, jobId, statements: [...statements, job.statement] };
 }
+
+type Placed = { id: string; tenant: string; owner: Pick<JobOwner, "databases">; spec: SandboxSpec };
 
 /** Volumes that are there, by name: where, and their sizes. */
 export type KnownVolumes = ReadonlyMap<string, string>;
@@ -126,11 +130,11 @@ export async function placeWaiting(ports: SandboxPorts): Promise<number> {
 }
 
 async function place(ports: SandboxPorts, nodes: readonly NodeRoom[], sandbox: Sandbox): Promise<boolean> {
-  const { id, tenant, spec } = sandbox;
+  const { id, tenant, owner, spec } = sandbox;
   const volumes = await knownVolumes(ports.records, tenant, spec.volumes).catch(() => undefined);
   // Its volumes came to lie apart while it waited: it has no place, and fails when its time is over.
   if (volumes === undefined) return false;
-  const placement = planPlacement(ports, nodes, { id, tenant, spec, volumes });
+  const placement = planPlacement(ports, nodes, { id, tenant, owner, spec, volumes });
   if (placement === undefined) return false;
   const { node, job, jobId, statements } = placement;
   const update: Statement = {

@@ -2,6 +2,7 @@ import type { AuditLog } from "../../auth/audit.ts";
 import type { RecordStore } from "../../catalog/records.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
+import type { CredentialDirectory } from "../credentials/directory.ts";
 import type { EnvSealing } from "./sealed-env.ts";
 import type { SandboxMetrics } from "./sandbox-metrics.ts";
 import type { SandboxSignals } from "./signals.ts";
@@ -14,6 +15,8 @@ export type SandboxPorts = {
   audit: AuditLog;
   newId: IdSource;
   metrics: SandboxMetrics;
+  /** What sandboxes may use, without the secrets. */
+  credentials: CredentialDirectory;
   /** Undefined where the operator set no key. */
   envSealing: EnvSealing | undefined;
 };

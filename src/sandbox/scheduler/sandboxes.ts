@@ -8,6 +8,7 @@ import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { Hold } from "../../fabric/job.ts";
+import type { CredentialDirectory } from "../credentials/directory.ts";
 import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../node/control-port.ts";
 import { Sessions } from "../sessions/sessions.ts";
 import { act, type Asked } from "./act.ts";
@@ -34,6 +35,8 @@ export type SandboxesOptions = {
   audit: AuditLog;
   clock: Clock;
   newId: IdSource;
+  /** What sandboxes may use, without the secrets. */
+  credentials: CredentialDirectory;
   /** Undefined where the operator set no key. */
   envSealing: EnvSealing | undefined;
   log: Log;

@@ -9,6 +9,8 @@ import { seededRandom } from "../../core/random.ts";
 import { Fabric } from "../../fabric/fabric.ts";
 import { holdOf, type Hold, type JobOwner } from "../../fabric/job.ts";
 import { JobKinds } from "../../fabric/kinds.ts";
+import type { CredentialDirectory } from "../credentials/directory.ts";
+import { noCredentials } from "../credentials/directory.test-kit.ts";
 import { imageBuildJobKind } from "../images/build-job.ts";
 import { SANDBOX_JOB_KIND, type NodeCapacity, type NodeReport, type SandboxBatch } from "../node/control-port.ts";
 import type { SandboxSpec } from "../spec.ts";
@@ -27,6 +29,7 @@ export const ROOMY: NodeCapacity = { cpuMillis: 64_000, memoryMb: 65_536, diskMb
 const LIMITS: SandboxLimits = {
   maxPerTenant: 100,
   repositories: { hosts: ["git.example"], plainHttp: false },
+  providerUrls: { "claude-code": "https://api.claude.example" },
   createsPerMinute: 60_000,
   createBurst: 1_000,
   pendingTimeoutMs: 60_000,
@@ -57,9 +60,16 @@ export function originOf(owner: JobOwner): Origin {
 /** A control plane of one process on a catalog, and nodes as they speak to it. */
 export type ControlPlane = ReturnType<typeof controlPlaneOn>;
 
+type PlaneOptions = {
+  seed?: number;
+  limits?: Partial<SandboxLimits>;
+  keyring?: Keyring;
+  credentials?: CredentialDirectory;
+};
+
 export function controlPlaneOn(
   { catalog, clock }: { catalog: Pick<CatalogDatabase, "records" | "signals">; clock: Clock },
-  { seed = 1, limits = {}, keyring }: { seed?: number; limits?: Partial<SandboxLimits>; keyring?: Keyring } = {},
+  { seed = 1, limits = {}, keyring, credentials = noCredentials }: PlaneOptions = {},
 ) {
   const random = seededRandom(seed);
   const newId = uuidV7Source(clock, random);
@@ -70,7 +80,8 @@ export function controlPlaneOn(
   const fabric = new Fabric({ ...shared, kinds, random, leaseMs: LEASE_MS });
   const audit = new AuditLog(records, newId);
   const envSealing = keyring === undefined ? undefined : { keyring, random };
-  const sandboxes = new Sandboxes({ ...shared, metrics, fabric, audit, envSealing, limits: { ...LIMITS, ...limits } });
+  const all = { ...LIMITS, ...limits };
+  const sandboxes = new Sandboxes({ ...shared, metrics, fabric, audit, envSealing, credentials, limits: all });
   return {
     records,
     metrics,

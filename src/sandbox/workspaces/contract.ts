@@ -4,6 +4,7 @@ import { seededRandom } from "../../core/random.ts";
 import { keyringOf } from "../../auth/sealing/keyring.ts";
 import { ANN, BOB, controlPlaneOn, originOf, ROOT, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";
 import { resealEnvs } from "../scheduler/sealed-env.ts";
+import { directoryOf } from "../credentials/directory.test-kit.ts";
 import { workspaceFields, type WorkspaceContent } from "./fields.ts";
 import { workspacesOn } from "./workspaces.test-kit.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -166,6 +167,31 @@ export function workspacesContract(name: string, open: () => Promise<OpenedCatal
       await workspaces.remove(made.id, by(ANN));
       expect((await plane.sandboxes.get(sandbox.id, ANN)).spec).toEqual(sandbox.spec);
       await expect(workspaces.sandboxes(made.id, ANN)).rejects.toMatchObject({ code: "workspace_not_found" });
+    });
+
+    it("launches with credentials that it names by their id or their label", async () => {
+      const known = { kind: "pat", metadata: { hosts: ["a.example"] } };
+      const credentials = directoryOf([
+        { ...known, id: "c1", label: "mine" },
+        { ...known, id: "c2", label: "twice", metadata: { hosts: ["b.example"] } },
+        { ...known, id: "c3", label: "twice" },
+      ]);
+      const all = controlPlaneOn(opened, { seed: 2, credentials });
+      const named = workspacesOn(all, { credentials });
+      const launch = async (uses: unknown[]) => {
+        const { id } = await named.create(contentOf("app", { credentials: uses }), by(ANN));
+        return (await named.launch(id, {}, by(ANN))).spec.credentials;
+      };
+      expect(await launch([{ name: "mine", env_var: "TOKEN" }, { credential_id: "c2" }])).toEqual([
+        { credentialId: "c1", envVar: "TOKEN", hosts: ["a.example"] },
+        { credentialId: "c2", hosts: ["b.example"] },
+      ]);
+      await expect(launch([{ name: "twice" }])).rejects.toMatchObject({
+        code: "config_validation_error",
+        message: expect.stringMatching(/^credentials\.0\.name: 2 credentials/) as unknown,
+      });
+      await expect(launch([{ name: "none" }])).rejects.toMatchObject({ code: "credential_not_found" });
+      all.fabric.close();
     });
 
     it("seals variables, and launches with none that it cannot open", async () => {

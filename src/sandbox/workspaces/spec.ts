@@ -1,4 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
+import { idOfLabel, type BindOptions } from "../credentials/bind.ts";
+import { namedCredentialUses } from "../credentials/fields.ts";
 import { createFields, createRequest } from "../create-request.ts";
 import { invalidField } from "../scheduler/refusals.ts";
 import type { SandboxSpec } from "../spec.ts";
@@ -7,17 +10,14 @@ import type { SandboxSpec } from "../spec.ts";
 
 const { shape } = createFields;
 
-/** What would have no effect is refused. */
-const nothing = z.array(z.unknown()).max(0, "this service does not do that").optional();
-
 const fields = z.strictObject({
   agent: shape.agent_config
     .unwrap()
     .unwrap()
-    .extend({ provider: shape.agent_provider, mcp_servers: nothing.describe("Accepted is an empty array.") })
+    .extend({ provider: shape.agent_provider })
     .describe("The agent that the sandbox is for, and how it is to be."),
   repositories: shape.git_repos,
-  skills: nothing.describe("Accepted is an empty array."),
+  skills: shape.skills,
   pre_commands: shape.pre_commands,
   binaries: shape.binaries,
   filesystem: z
@@ -25,8 +25,8 @@ const fields = z.strictObject({
     .default({})
     .describe("All changes lie on a disk of the sandbox, above its image, which stays as it is."),
   environment: shape.env_vars,
-  credentials: nothing.describe("Accepted is an empty array."),
-  subagents: nothing.describe("Accepted is an empty array."),
+  credentials: namedCredentialUses,
+  subagents: shape.subagents,
   image: shape.image,
   resource_limits: shape.resource_limits,
   persistence: shape.persistence,
@@ -72,13 +72,32 @@ export function toSandboxSpec(spec: WorkspaceSpec, own: Pick<SandboxSpec, "name"
   throw invalidField(path.map(String).join("."), message);
 }
 
+/** The spec with the ids of the credentials that it names by their label. Rejects as `idOfLabel`. */
+export async function withCredentialIds(
+  spec: WorkspaceSpec,
+  seen: Pick<BindOptions, "directory" | "owner">,
+): Promise<WorkspaceSpec> {
+  const credentials: WorkspaceSpec["credentials"] = [];
+  for (const [i, { name, ...use }] of (spec.credentials ?? []).entries()) {
+    const isNamed = name !== undefined && name !== null;
+    credentials.push(isNamed ? { ...use, credential_id: await idOfLabel(seen, name, `credentials.${i}.name`) } : use);
+  }
+  return { ...spec, credentials };
+}
+
 function toBody(spec: Fields): Record<string, unknown> {
-  const { provider, mcp_servers: _none, ...config } = spec.agent;
+  const { agent } = spec;
   return {
-    agent_provider: provider,
-    agent_config: { provider, ...config },
+    agent_provider: agent.provider,
+    agent_config: isMoreSaid(agent) ? agent : undefined,
     git_repos: spec.repositories,
+    skills: spec.skills,
+    subagents: spec.subagents,
     env_vars: spec.environment,
+    credentials: spec.credentials?.map(({ name, credential_id: id, ...use }) => ({
+      ...use,
+      credential_id: id ?? name,
+    })),
     working_directory: spec.filesystem.working_directory,
     binaries: spec.binaries,
     pre_commands: spec.pre_commands,
@@ -91,6 +110,13 @@ function toBody(spec: Fields): Record<string, unknown> {
     provisioning_scripts: spec.provisioning_scripts,
     timeout_secs: spec.timeout_secs,
   };
+}
+
+/** A workspace names its agent in any case; where it says no more of it, the sandbox has none to start. */
+function isMoreSaid(agent: Fields["agent"]): boolean {
+  const unsaid = new Map<string, unknown>(Object.entries(fields.shape.agent.parse({ provider: agent.provider })));
+  const said = Object.entries(agent).filter(([, value]) => value !== undefined && value !== null);
+  return said.some(([name, value]) => !isDeepStrictEqual(value, unsaid.get(name)));
 }
 
 function withoutNulls(spec: Fields): WorkspaceSpec {

@@ -19,6 +19,9 @@ branch = "main"
 name = "install"
 command = "npm"
 args = ["install"]
+
+[[workspace.skills]]
+source = "https://github.com/org/skills.git"
 `;
 
 function refusalOf(text: string): EngineError {
@@ -41,6 +44,7 @@ describe("a workspace as TOML", () => {
         agent: { provider: "claude-code" },
         repositories: [{ url: "https://github.com/org/repo.git", branch: "main" }],
         pre_commands: [{ name: "install", command: "npm", args: ["install"] }],
+        skills: [{ source: "https://github.com/org/skills.git" }],
       },
     });
     expect(workspaceToToml(content)).toContain('[[workspace.repositories]]\nurl = "https://github.com/org/repo.git"');
@@ -81,8 +85,11 @@ describe("a workspace as TOML", () => {
         `[workspace]\nname = "a"\n${agent}[[workspace.repositories]]\nurl = "ext::sh -c id"`,
         "workspace.repositories.0.url: ",
       ],
-      [`[workspace]\nname = "a"\n${agent}[[workspace.skills]]\nsource = "x"`, "workspace.skills: this service"],
-      [`[workspace]\nname = "a"\n${agent}[[workspace.credentials]]\nname = "x"`, "workspace.credentials: this service"],
+      [`[workspace]\nname = "a"\n${agent}[[workspace.skills]]\nsource = "x"`, "workspace.skills.0.source: "],
+      [
+        `[workspace]\nname = "a"\n${agent}[[workspace.credentials]]\nenv_var = "X"`,
+        "workspace.credentials.0: accepted is",
+      ],
       [
         `[workspace]\nname = "a"\n${agent}[workspace.network]\nenabled = false\n[[workspace.binaries]]\nmanager = "npm"\nname = "a"`,
         "workspace.network.enabled: what is cloned and installed needs the network",
@@ -125,6 +132,30 @@ const repository = fc
   })
   .map(({ pin, ...rest }) => Object.assign(rest, pin));
 
+const skill = fc.record(
+  { source: repository.map(({ url }) => url), ref: fc.option(word), path: fc.option(word), name: word },
+  { requiredKeys: ["source", "name"] },
+);
+const credentialUse = fc
+  .tuple(
+    fc.oneof(fc.record({ name: word }), fc.record({ credential_id: fc.uuid() })),
+    fc.record({ hosts: fc.array(word, { minLength: 1, maxLength: 2 }) }, { requiredKeys: [] }),
+    fc.stringMatching(/^_[A-Z]{1,9}$/),
+  )
+  .map(([which, more, name]) => Object.assign({}, which, more, { env_var: name }));
+const mcpServer = fc.oneof(
+  fc.record({ name: word, command: anyText(40).filter(Boolean), env: fc.dictionary(word, word, { maxKeys: 2 }) }),
+  fc.record(
+    {
+      name: word,
+      type: fc.constantFrom("http", "sse"),
+      url: word.map((path) => `https://mcp.example/${path}`),
+      headers: fc.dictionary(word, word, { maxKeys: 2 }),
+    },
+    { requiredKeys: ["name", "type", "url"] },
+  ),
+);
+
 /** As clients send them, and then as they are stored. */
 const contents: fc.Arbitrary<WorkspaceContent> = fc
   .record({
@@ -140,9 +171,12 @@ const contents: fc.Arbitrary<WorkspaceContent> = fc
             system_prompt: anyText(200).filter(Boolean),
             tools_enabled: fc.boolean(),
             allowed_tools: fc.array(word, { maxLength: 3 }),
+            mcp_servers: fc.uniqueArray(mcpServer, { maxLength: 3, selector: ({ name }) => name }),
           },
           { requiredKeys: ["provider"] },
         ),
+        credentials: fc.uniqueArray(credentialUse, { maxLength: 3, selector: ({ env_var: name }) => name }),
+        skills: fc.uniqueArray(skill, { maxLength: 3, selector: ({ name }) => name }),
         repositories: fc.uniqueArray(repository, { maxLength: 4, selector: ({ url }) => url.split("/").at(-1) }),
         pre_commands: fc.array(
           fc.record(

@@ -1,6 +1,7 @@
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { systemRandom } from "../../core/random.ts";
+import { noCredentials } from "../credentials/directory.test-kit.ts";
 import { Workspaces, type WorkspacesOptions } from "./workspaces.ts";
 
 /** Workspaces over the records of a test, whose sandboxes it makes. */
@@ -16,6 +17,7 @@ export function workspacesOn(
     envSealing: undefined,
     repositories: { hosts: ["git.example"], plainHttp: false },
     maxPerTenant: 100,
+    credentials: noCredentials,
     ...more,
   });
 }

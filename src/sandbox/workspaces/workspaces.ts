@@ -3,13 +3,14 @@ import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { checkProvider } from "../create-request.ts";
+import type { CredentialDirectory } from "../credentials/directory.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import { seesAll, type Asker } from "../scheduler/find.ts";
 import { labelInColumn, labelsToColumn, type Sandbox } from "../scheduler/sandbox.ts";
 import type { NewSandbox } from "../scheduler/create.ts";
 import type { EnvSealing } from "../scheduler/sealed-env.ts";
 import type { WorkspaceChange, WorkspaceContent } from "./fields.ts";
-import { toSandboxSpec } from "./spec.ts";
+import { toSandboxSpec, withCredentialIds } from "./spec.ts";
 import { specToWorkspaceColumn, toWorkspace, WORKSPACE_COLUMNS, type Workspace } from "./workspace.ts";
 
 export type WorkspacesOptions = {
@@ -21,6 +22,8 @@ export type WorkspacesOptions = {
   /** How sandboxes are made. */
   sandboxes: { create(asked: NewSandbox): Promise<Sandbox> };
   repositories: RepositoryRules;
+  /** Where those are that are named by their label. */
+  credentials: CredentialDirectory;
   /** Workspaces that a tenant has at once. */
   maxPerTenant: number;
 };
@@ -143,14 +146,15 @@ export class Workspaces {
 
   /**
    * Makes a sandbox of the caller's from the workspace as it is now, with these labels beside its own. Rejects as `get`
-   * and `Sandboxes.create` do, and with `unavailable` where its variables cannot be opened.
+   * and `Sandboxes.create` do, as `withCredentialIds`, and with `unavailable` where its variables cannot be opened.
    */
   async launch(id: string, own: LaunchedAs, by: By): Promise<Sandbox> {
     const { spec, labels, closedEnv } = await this.get(id, by.caller);
     if (closedEnv !== undefined) throw new EngineError("unavailable", `its variables cannot be opened: ${closedEnv}`);
     const { subject, kind, role, databases } = by.caller;
+    const whole = await withCredentialIds(spec, { directory: this.#options.credentials, owner: { databases } });
     return await this.#options.sandboxes.create({
-      spec: toSandboxSpec(spec, { name: own.name, labels: { ...labels, ...own.labels } }),
+      spec: toSandboxSpec(whole, { name: own.name, labels: { ...labels, ...own.labels } }),
       owner: { subject, kind, role, databases },
       origin: by.origin,
       workspaceId: id,
@@ -171,7 +175,10 @@ export class Workspaces {
   #check(spec: WorkspaceContent["spec"]): void {
     const made = toSandboxSpec(spec, { name: undefined, labels: {} });
     checkProvider(made);
-    checkRepositories(made, this.#options.repositories, "spec.repositories");
+    checkRepositories(made, this.#options.repositories, {
+      repositories: "spec.repositories",
+      skills: "spec.skills",
+    });
   }
 
   #column(id: string, spec: WorkspaceContent["spec"]): string {

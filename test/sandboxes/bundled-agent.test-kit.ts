@@ -1,0 +1,18 @@
+import { existsSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { describe } from "vitest";
+import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { bundledAgent } from "./bundled-agent.ts";
+
+/** A provisioning script that puts it there. */
+export async function agentScript(path: string): Promise<string> {
+  const packed = gzipSync(await bundledAgent()).toString("base64");
+  return `base64 -d <<'END' | gzip -d > ${path}\n${packed}\nEND\n`;
+}
+
+// Machines have the programs of this computer, those of `/usr`.
+const hasNode = existsSync("/usr/bin/node");
+if (!hasNode) process.stdout.write("tests of agents in machines are skipped: they need /usr/bin/node\n");
+
+/** For tests in which an agent runs in a machine. */
+export const describeWithAgent = hasNode ? describeAsRoot : describe.skip;
