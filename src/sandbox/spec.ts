@@ -22,6 +22,8 @@ export type SandboxSpec = {
   agentConfig?: AgentConfig | undefined;
   /** Absolute: where what is set up, and the agent, begin. Undefined: the agent's home. */
   workingDirectory?: string | undefined;
+  /** Patterns, as in a `.gitignore`, of what is not checked out of repositories. */
+  exclusions?: readonly string[];
   gitRepos?: readonly GitRepo[];
   binaries?: readonly Binary[];
   skills?: readonly Skill[];

@@ -114,6 +114,8 @@ it("refuses fields that it does not know, or that would have no effect", async (
     [{ spec: { agent, subagents: [{}] } }, "spec.subagents.0"],
     [{ spec: { agent, filesystem: { working_directory: "/etc" } } }, "spec.filesystem.working_directory: "],
     [{ spec: { agent, filesystem: { copy_on_write: true } } }, "spec.filesystem: "],
+    [{ spec: { agent, filesystem: { isolation: "none" } } }, "spec.filesystem.isolation: "],
+    [{ spec: { agent, filesystem: { exclusions: ["!kept"] } } }, "spec.filesystem.exclusions.0: "],
     [{ spec: { agent: { provider: "codex", mcp_servers: [{}] } } }, "spec.agent"],
     [{ spec: { ...SPEC, network: { enabled: false } } }, "spec.network.enabled: "],
     [{ name: "" }, "name: "],

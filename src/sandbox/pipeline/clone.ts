@@ -8,6 +8,8 @@ export type ClonePorts = CommandPorts & { sources: Pick<SetupSources, "plainHttp
 /** What is cloned; a pin of the kind `ref` is a branch, or a tag where there is none. `key`: as of a command. */
 type Cloned = Pick<GitRepo, "url" | "path" | "depth" | "credentialId"> & {
   pin: GitRepo["pin"] | { kind: "ref"; name: string };
+  /** Patterns of paths that are not checked out, as in a `.gitignore`; none by default. */
+  exclusions?: readonly string[] | undefined;
   key: string;
 };
 
@@ -36,14 +38,14 @@ export async function cloneRepository(ports: ClonePorts, repo: Cloned): Promise<
 }
 
 async function runClone(ports: ClonePorts, repo: Cloned): Promise<void> {
-  const { url, pin, path, depth, key, credentialId } = repo;
+  const { url, pin, path, depth, key, credentialId, exclusions = [] } = repo;
   const arguments_ = [url, path, pin?.kind ?? "", pin?.name ?? "", depth === undefined ? "" : String(depth)];
   // The environment of the machine leads git to the gateway, which is on loopback; nothing is to lead it elsewhere.
   const isRouted = credentialId !== undefined;
   const rules = [ports.sources.plainHttp || isRouted ? "always" : "never", isRouted ? "false" : "initial"];
   await runCommand(ports, {
     key,
-    argv: ["/bin/sh", "-c", CLONE, "sh", ...arguments_, ...rules],
+    argv: ["/bin/sh", "-c", CLONE, "sh", ...arguments_, ...rules, exclusions.map((one) => `!${one}`).join("\n")],
     user: "agent",
     // No configuration but what the script says, no questions, and messages in one language.
     env: {
@@ -73,13 +75,13 @@ function isNetworkFailure(lines: readonly string[]): boolean {
 
 /**
  * `$1` URL, `$2` folder, `$3` and `$4` what it is pinned to, `$5` depth, `$6` whether plain HTTP is allowed, `$7` which
- * redirects are followed.
+ * redirects are followed, `$8` lines of what is not checked out.
  *
  * Nothing that comes with a repository is run: neither hooks, nor submodules, nor filters. A folder that was not empty is
  * left as it is; of a clone that fails nothing stays.
  */
 const CLONE = `
-url=$1 dest=$2 pin=$3 name=$4 depth=\${5:+--depth=$5} http=$6 redirects=$7
+url=$1 dest=$2 pin=$3 name=$4 depth=\${5:+--depth=$5} http=$6 redirects=$7 excluded=$8
 fail() { echo "$1" >&2; exit 1; }
 command -v git >/dev/null || fail "the image has no git"
 at=$dest
@@ -96,7 +98,15 @@ git() {
 trap '[ $? = 0 ] || find "$dest" -mindepth 1 -delete' EXIT
 trap 'exit 1' HUP INT TERM
 cd -- "$dest" || exit 1
-begin() { git init -q --template= . && git remote add origin "$url"; }
+sparse() {
+  [ -n "$excluded" ] || return 0
+  mkdir -p .git/info && printf '%s\\n' '/*' "$excluded" > .git/info/sparse-checkout && git config core.sparseCheckout true
+}
+begin() { git init -q --template= . && git remote add origin "$url" && sparse; }
+clone() {
+  git clone -q $depth --no-checkout --no-recurse-submodules --template= "$@" -- "$url" . && sparse || exit 1
+  if git rev-parse -q --verify HEAD >/dev/null; then git read-tree -mu HEAD || exit 1; fi
+}
 heads='+refs/heads/*:refs/remotes/origin/*'
 if [ -n "$depth" ]; then heads=; fi
 case $pin in
@@ -110,10 +120,10 @@ case $pin in
     git checkout -q --detach "$name" || exit 1
     [ "$(git rev-parse HEAD)" = "$name" ] || fail "$name is no commit" ;;
   branch)
-    git clone -q $depth --no-recurse-submodules --template= --branch "$name" -- "$url" . || exit 1
+    clone --branch "$name"
     git show-ref -q --verify "refs/remotes/origin/$name" || fail "there is no branch $name" ;;
-  ref) git clone -q $depth --no-recurse-submodules --template= --branch "$name" -- "$url" . || exit 1 ;;
-  *) git clone -q $depth --no-recurse-submodules --template= -- "$url" . || exit 1 ;;
+  ref) clone --branch "$name" ;;
+  *) clone ;;
 esac
 echo "$url is at $(git rev-parse -q --verify HEAD || echo 'no commit: it is empty') in $dest"
 `;

@@ -6,7 +6,7 @@ import { AGENT_ROOTS, folderInside } from "./folders.ts";
 
 /** Fields of a create request about what is set up in a sandbox before anything runs in it. */
 
-const MAX_SETUP = { repositories: 32, binaries: 64, preCommands: 64, args: 256 } as const;
+const MAX_SETUP = { repositories: 32, binaries: 64, preCommands: 64, args: 256, exclusions: 64 } as const;
 const REF_CHARS = 255;
 const PATH_CHARS = 1_024;
 const ARG_CHARS = 32_768;
@@ -111,8 +111,26 @@ const preCommands = z
   .default([])
   .describe("Run by the agent's user, one after the other, last of all before the sandbox runs.");
 
+const exclusions = z
+  .array(
+    path
+      .min(1)
+      .refine(
+        (pattern) => pattern.isWellFormed() && !/\p{Cc}/u.test(pattern),
+        "accepted is text without control characters",
+      )
+      .refine(
+        (pattern) => !pattern.startsWith("!"),
+        "accepted are patterns of what is left out, not of what is brought back",
+      ),
+  )
+  .max(MAX_SETUP.exclusions)
+  .default([])
+  .describe("Patterns, as in a `.gitignore`, of what is not checked out of repositories (git's sparse checkout).");
+
 export const setupFields = {
   working_directory: workingDirectory.nullish(),
+  exclusions,
   git_repos: gitRepos,
   binaries,
   pre_commands: preCommands,
@@ -122,6 +140,7 @@ type Setup = z.output<typeof setup>;
 
 type SetupSpec = {
   workingDirectory: string | undefined;
+  exclusions?: readonly string[];
   gitRepos: readonly GitRepo[];
   binaries: readonly Binary[];
   preCommands: readonly PreCommand[];
@@ -145,6 +164,7 @@ export function toSetup(body: Setup, context: Pick<z.RefinementCtx, "addIssue">)
   });
   return {
     workingDirectory: body.working_directory ?? undefined,
+    ...(body.exclusions.length > 0 && { exclusions: body.exclusions }),
     gitRepos: found,
     binaries: body.binaries.map(({ version, ...rest }) => ({ ...rest, version: version ?? undefined })),
     preCommands: body.pre_commands.map(({ timeout_secs: timeoutSecs = COMMAND_SECS, name, ...rest }) => ({
@@ -176,12 +196,14 @@ export function isNetworkOn(
 export function fromSetup(spec: Partial<SetupSpec>): Record<string, unknown> {
   const {
     workingDirectory: directory = null,
+    exclusions: excluded = [],
     gitRepos: repos = [],
     binaries: all = [],
     preCommands: commands = [],
   } = spec;
   return {
     working_directory: directory,
+    exclusions: excluded,
     git_repos: repos.map(({ url, pin, path: at, depth = null, credentialId: use = null }) => ({
       url,
       branch: pin?.kind === "branch" ? pin.name : null,

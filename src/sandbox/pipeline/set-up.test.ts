@@ -135,6 +135,22 @@ describeAsRoot("what is set up in a machine", () => {
     ).toContain(`${base}/app.git`);
   });
 
+  it("checks out nothing that is excluded", { timeout: 60_000 }, async () => {
+    const pins: Partial<GitRepo>[] = [
+      {},
+      { pin: { kind: "tag", name: "v1" } },
+      { pin: { kind: "commit", name: made.first } },
+    ];
+    const gitRepos = pins.map((more, i) => repo("app.git", { ...more, path: `/workspace/${i}` }));
+    const box = await setUp({ gitRepos, exclusions: [".gitmodules", "/no such; rm *"] });
+    await box.begin();
+    for (const i of pins.keys()) {
+      expect(await box.sh(`cd /workspace/${i} && ls -A && git status --porcelain`)).toBe(
+        ".git\n.gitattributes\nfile\nrun.sh",
+      );
+    }
+  });
+
   it("is reached for its step alone", { timeout: 60_000 }, async () => {
     const box = await setUp({ gitRepos: [repo("app.git")] });
     const ask = `curl -s -o /dev/null -w '%{http_code}' ${base}/app.git/info/refs`;

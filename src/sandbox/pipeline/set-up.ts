@@ -68,13 +68,13 @@ async function prepareDisk(options: SetUpOptions, folders: readonly string[]): P
 }
 
 async function cloneAll(options: SetUpOptions): Promise<void> {
-  const repos = options.spec.gitRepos ?? [];
+  const { gitRepos: repos = [], exclusions } = options.spec;
   // The gateway reaches those with a credential, and nothing else of their hosts.
   const open = repos.filter(({ credentialId }) => credentialId === undefined);
   const hosts = open.map(({ url }) => repositoryHost(url));
   const close = await options.letOut("CloneRepositories", listed(options, hosts));
   try {
-    for (const [i, repo] of repos.entries()) await cloneRepository(options, { ...repo, key: `clone ${i}` });
+    for (const [i, repo] of repos.entries()) await cloneRepository(options, { ...repo, exclusions, key: `clone ${i}` });
   } finally {
     await close();
   }

@@ -21,9 +21,15 @@ const fields = z.strictObject({
   pre_commands: shape.pre_commands,
   binaries: shape.binaries,
   filesystem: z
-    .strictObject({ working_directory: shape.working_directory })
-    .default({})
-    .describe("All changes lie on a disk of the sandbox, above its image, which stays as it is."),
+    .strictObject({
+      working_directory: shape.working_directory,
+      isolation: z
+        .literal("copy_on_write")
+        .default("copy_on_write")
+        .describe("All changes lie on a disk of the sandbox, above its image, which stays as it is."),
+      exclusions: shape.exclusions,
+    })
+    .prefault({}),
   environment: shape.env_vars,
   credentials: namedCredentialUses,
   subagents: shape.subagents,
@@ -45,6 +51,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   git_repos: ["repositories"],
   env_vars: ["environment"],
   working_directory: ["filesystem", "working_directory"],
+  exclusions: ["filesystem", "exclusions"],
 };
 
 /** Checks all but the agent's provider, as the create request does. */
@@ -99,6 +106,7 @@ function toBody(spec: Fields): Record<string, unknown> {
       credential_id: id ?? name,
     })),
     working_directory: spec.filesystem.working_directory,
+    exclusions: spec.filesystem.exclusions,
     binaries: spec.binaries,
     pre_commands: spec.pre_commands,
     image: spec.image,

@@ -193,7 +193,7 @@ const contents: fc.Arbitrary<WorkspaceContent> = fc
           fc.record({ manager: fc.constantFrom("apt", "npm", "pip"), name: word.filter((name) => name.length > 1) }),
           { maxLength: 3 },
         ),
-        filesystem: fc.constantFrom({}, { working_directory: "/workspace/a b/ü" }),
+        filesystem: fc.constantFrom({}, { working_directory: "/workspace/a b/ü", exclusions: ["*.bin", "a b/ü"] }),
         environment: fc.dictionary(fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,20}$/), anyText(80), { maxKeys: 5 }),
         resource_limits: fc.record({
           cpu_cores: fc.constantFrom(0.1, 0.5, 1, 2.25, 256),
