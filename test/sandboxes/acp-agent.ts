@@ -12,6 +12,7 @@
  * | `begin NAME` | a tool that does not end |
  * | `blocks` | says what the prompt was made of |
  * | `history` | says all that was said in the session before |
+ * | `mode` | says in which mode the session is, `auto` at first |
  * | `servers` | says which servers of MCP the session has |
  * | `where` | says its folder, and the variables that begin with `AGENT_` |
  * | `sleep MS` | |
@@ -37,6 +38,7 @@ import {
   type AgentApp,
   type ContentBlock,
   type McpServer,
+  type SessionModeState,
   type SessionUpdate,
   type StopReason,
 } from "@agentclientprotocol/sdk";
@@ -68,6 +70,7 @@ class Turn {
   readonly #prompt: readonly ContentBlock[];
   readonly #history: readonly string[];
   readonly #servers: readonly McpServer[];
+  readonly #mode: string;
   readonly #behaviour: AgentBehaviour;
   readonly #running: Running;
   #tools = 0;
@@ -79,6 +82,7 @@ class Turn {
       prompt: readonly ContentBlock[];
       history: readonly string[];
       servers: readonly McpServer[];
+      mode: string;
     },
     behaviour: AgentBehaviour,
     running: Running,
@@ -88,6 +92,7 @@ class Turn {
     this.#prompt = parts.prompt;
     this.#history = parts.history;
     this.#servers = parts.servers;
+    this.#mode = parts.mode;
     this.#behaviour = behaviour;
     this.#running = running;
   }
@@ -136,6 +141,9 @@ class Turn {
         return undefined;
       case "history":
         await this.#say(this.#history.join("|"));
+        return undefined;
+      case "mode":
+        await this.#say(this.#mode);
         return undefined;
       case "servers":
         await this.#say(JSON.stringify(this.#servers));
@@ -229,11 +237,17 @@ function cancellation(): Running {
   return { cancelled, cancel: () => resolvers.forEach((resolve) => resolve()) };
 }
 
+function modesOf(modes: ReadonlyMap<string, string>, sessionId: string): SessionModeState {
+  const availableModes = ["auto", "default"].map((id) => ({ id, name: id }));
+  return { currentModeId: modes.get(sessionId) ?? "auto", availableModes };
+}
+
 /** The agent, to be connected. */
 export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
   const sessions = behaviour.store ?? new Map<string, string[]>();
   const turns = new Map<string, Running>();
   const servers = new Map<string, readonly McpServer[]>();
+  const modes = new Map<string, string>();
   const { newId = () => crypto.randomUUID() } = behaviour;
   let isIn = behaviour.asksLogin !== true;
   return agent({ name: "scripted" })
@@ -258,7 +272,7 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
       const sessionId = newId();
       sessions.set(sessionId, []);
       servers.set(sessionId, params.mcpServers);
-      return { sessionId };
+      return { sessionId, modes: modesOf(modes, sessionId) };
     })
     .onRequest(methods.agent.session.load, async ({ params: { sessionId, mcpServers }, client }) => {
       servers.set(sessionId, mcpServers);
@@ -268,6 +282,10 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
         const update = { sessionUpdate: "agent_message_chunk" as const, content: { type: "text" as const, text } };
         await client.notify(methods.client.session.update, { sessionId, update });
       }
+      return { modes: modesOf(modes, sessionId) };
+    })
+    .onRequest(methods.agent.session.setMode, ({ params: { sessionId, modeId } }) => {
+      modes.set(sessionId, modeId);
       return {};
     })
     .onNotification(methods.agent.session.cancel, ({ params }) => turns.get(params.sessionId)?.cancel())
@@ -277,7 +295,14 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
       const { cancelled, cancel } = cancellation();
       turns.set(sessionId, { cancelled, cancel });
       const turn = new Turn(
-        { client, sessionId, prompt, history: [...history], servers: servers.get(sessionId) ?? [] },
+        {
+          client,
+          sessionId,
+          prompt,
+          history: [...history],
+          servers: servers.get(sessionId) ?? [],
+          mode: modesOf(modes, sessionId).currentModeId,
+        },
         behaviour,
         { cancelled, cancel },
       );

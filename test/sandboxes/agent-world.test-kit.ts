@@ -7,7 +7,7 @@ import { vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { defaultAgentConfig } from "../../src/sandbox/agent/providers.ts";
+import { AGENTS, defaultAgentConfig } from "../../src/sandbox/agent/providers.ts";
 import { AgentTurns } from "../../src/sandbox/agent/turns.ts";
 import type { NewSandboxEvent } from "../../src/sandbox/events/event.ts";
 import { ProcessMachine } from "../../src/sandbox/exec/process-machine.test-kit.ts";
@@ -21,6 +21,7 @@ import type { Turn, TurnReport } from "../../src/sandbox/sessions/turn.ts";
 import type { AgentConfig } from "../../src/sandbox/spec.ts";
 
 const AGENT = fileURLToPath(new URL("acp-agent.ts", import.meta.url));
+const AGENT_NAMES = [...AGENTS.keys()];
 const SPEC = specOf({ agentProvider: "codex" });
 
 export type AgentWorldOptions = {
@@ -160,7 +161,7 @@ export class AgentWorld {
       held: this.#held,
       order: () => this.#order,
       machine: () => this.machine,
-      commands: { codex: argv ?? [process.execPath, AGENT, ...args] },
+      commands: Object.fromEntries(AGENT_NAMES.map((name) => [name, argv ?? [process.execPath, AGENT, ...args]])),
       newId: () => randomUUID(),
     });
   }

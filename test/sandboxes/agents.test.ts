@@ -69,6 +69,17 @@ it("lets the agent use what is allowed; what is denied never runs", async () => 
   expect(results).toEqual([false, false, true, true]);
 });
 
+it("has an agent ask that would not by itself, in new sessions and in loaded ones", async () => {
+  const world = begin({ args: ["--store", "sessions.json"], config: { provider: "claude-code" } });
+  const turn = world.send("mode");
+  const { content, agentSessionId } = await world.ended(turn);
+  expect(content).toEqual([text("default")]);
+  const session = { sessionId: turn.sessionId, agentSessionId };
+  await world.ask("die 1", session);
+  expect((await world.ask("mode", session)).content).toEqual([text("default")]);
+  expect((await begin().ask("mode")).content).toEqual([text("auto")]);
+});
+
 it("denies everything without tools; answers an agent that offers no fitting answer", async () => {
   const without = begin({ config: { toolsEnabled: false, allowedTools: ["*"] } });
   await without.ask(`ask edit Write ${join(without.folder, "f")}`);

@@ -10,6 +10,7 @@ import {
   type McpServer,
   type RequestPermissionRequest,
   type RequestPermissionResponse,
+  type SessionModeState,
   type StopReason,
 } from "@agentclientprotocol/sdk";
 import { z } from "zod";
@@ -118,7 +119,7 @@ export class AgentConnection {
       const request = this.#sessionRequest();
       const answer = await this.#ask("begin a session", SESSION_MS, methods.agent.session.new, request);
       const sessionId = checkName(answer.sessionId);
-      await this.#enterMode(sessionId);
+      await this.#enterMode(sessionId, answer.modes);
       return sessionId;
     };
     try {
@@ -142,8 +143,8 @@ export class AgentConnection {
     if (this.#about?.agentCapabilities?.loadSession !== true) return false;
     try {
       const request = { ...this.#sessionRequest(), sessionId };
-      await this.#ask("load a session", SESSION_MS, methods.agent.session.load, request);
-      await this.#enterMode(sessionId);
+      const { modes } = await this.#ask("load a session", SESSION_MS, methods.agent.session.load, request);
+      await this.#enterMode(sessionId, modes);
       return true;
     } catch (error) {
       if (this.#connection.signal.aborted) throw error;
@@ -194,10 +195,10 @@ export class AgentConnection {
     checkServers(this.#options.mcpServers, this.#about.agentCapabilities?.mcpCapabilities);
   }
 
-  /** An agent that is not in the mode that it is to be in might use what it has to ask for. */
-  async #enterMode(sessionId: string): Promise<void> {
+  /** In another mode it might use what it has to ask for. One of the operator's choice may have no modes. */
+  async #enterMode(sessionId: string, modes: SessionModeState | null | undefined): Promise<void> {
     const modeId = this.#options.settings.sessionMode;
-    if (modeId === undefined) return;
+    if (modeId === undefined || modes === undefined || modes === null || modes.currentModeId === modeId) return;
     const request = { sessionId, modeId };
     await this.#ask(`go into the mode ${modeId}`, SESSION_MS, methods.agent.session.setMode, request);
   }

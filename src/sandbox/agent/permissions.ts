@@ -1,10 +1,11 @@
 import type { RequestPermissionRequest, RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import type { AgentConfig } from "../spec.ts";
 
-type Rules = Pick<AgentConfig, "toolsEnabled" | "allowedTools" | "deniedTools">;
+/** What an agent may use. */
+export type AgentRules = Pick<AgentConfig, "toolsEnabled" | "allowedTools" | "deniedTools">;
 
 /** Whether the agent may not use all that it has. */
-export function restrictsTools({ toolsEnabled, allowedTools, deniedTools }: Rules): boolean {
+export function restrictsTools({ toolsEnabled, allowedTools, deniedTools }: AgentRules): boolean {
   return !toolsEnabled || allowedTools.length > 0 || deniedTools.length > 0;
 }
 
@@ -12,7 +13,7 @@ export function restrictsTools({ toolsEnabled, allowedTools, deniedTools }: Rule
  * Whether a tool may be used that the agent calls by these names (its kind, its title and its name, as far as it says
  * them): `denied_tools` come before `allowed_tools`, of which none stands for all.
  */
-export function mayUse(rules: Rules, names: readonly string[]): boolean {
+export function mayUse(rules: AgentRules, names: readonly string[]): boolean {
   const isOneOf = (patterns: readonly string[]) => patterns.some((one) => names.some((name) => matches(one, name)));
   if (!rules.toolsEnabled || isOneOf(rules.deniedTools)) return false;
   return rules.allowedTools.length === 0 || isOneOf(rules.allowedTools);
@@ -23,7 +24,7 @@ export function mayUse(rules: Rules, names: readonly string[]): boolean {
  * nothing else and nothing is restricted. Where it offers no fitting answer, the question is cancelled.
  */
 export function answerTo(
-  rules: Rules,
+  rules: AgentRules,
   { options }: Pick<RequestPermissionRequest, "options">,
   names: readonly string[],
 ): RequestPermissionResponse {

@@ -60,6 +60,38 @@ it("has those ask that would not, where tools are restricted", () => {
   const claude = settings("claude-code", { toolsEnabled: false, deniedTools: ["Bash", "mcp__*"] });
   expect(claude?.sessionMeta).toMatchObject({
     disableBuiltInTools: true,
-    claudeCode: { options: { disallowedTools: ["Bash"] } },
+    claudeCode: {
+      options: {
+        disallowedTools: ["Bash"],
+        settings: { permissions: { ask: expect.arrayContaining(["Bash", "Read"]) } },
+      },
+    },
   });
+  expect(claude?.sessionMode).toBe("default");
+  const opencode = (config: Partial<AgentConfig>): unknown =>
+    JSON.parse(settings("opencode", config)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");
+  expect(opencode({})).toMatchObject({ permission: { "*": "allow" } });
+  expect(opencode({ allowedTools: ["edit"] })).toMatchObject({
+    permission: { "*": "ask" },
+    agent: { general: { disable: true }, explore: { disable: true } },
+  });
+});
+
+it("takes from an agent what it could use without asking", () => {
+  const codex = (config: Partial<AgentConfig>): unknown =>
+    JSON.parse(settings("codex", config)?.env["CODEX_CONFIG"] ?? "");
+  expect(codex({ deniedTools: ["fetch"] })).toEqual({});
+  for (const config of [{ deniedTools: ["execute"] }, { allowedTools: ["edit"] }, { toolsEnabled: false }]) {
+    expect(codex(config)).toEqual({ features: { shell_tool: false } });
+  }
+  expect(settings("gemini-cli")?.file).toBeUndefined();
+  const rulesOf = (config: Partial<AgentConfig>) =>
+    [...(settings("gemini-cli", config)?.file?.content ?? "").matchAll(/toolName = "(.*)"\ndecision = "(.*)"/g)].map(
+      ([, name, decision]) => `${name} ${decision}`,
+    );
+  expect(rulesOf({ deniedTools: ["read_file", 'x"\n', "mcp_*"] })).toEqual(["* ask_user", "read_file deny"]);
+  expect(rulesOf({ allowedTools: ["read_file"] })).toEqual(["* ask_user", "read_file allow"]);
+  // It may be denied by its kind.
+  expect(rulesOf({ allowedTools: ["read_file"], deniedTools: ["read"] })).toEqual(["* ask_user", "read deny"]);
+  expect(rulesOf({ toolsEnabled: false })).toEqual(["* ask_user", "* deny"]);
 });

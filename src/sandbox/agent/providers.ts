@@ -1,5 +1,5 @@
 import type { AgentConfig } from "../spec.ts";
-import { mayUse, restrictsTools } from "./permissions.ts";
+import { mayUse, restrictsTools, type AgentRules } from "./permissions.ts";
 
 /** How an agent is started in a machine that has it installed, and what of `agent_config` it can be told. */
 export type AgentProvider = {
@@ -76,7 +76,8 @@ function claudeSettings(config: AgentConfig, apiUrl?: string): AgentSettings {
 
 /**
  * From the adapter's README (`CODEX_CONFIG`, `INITIAL_AGENT_MODE`). Of its modes only `agent-full-access` is without a
- * sandbox of its own, and it never asks for permission: where tools are restricted, the one that asks most is taken.
+ * sandbox of its own, and it never asks for permission: where tools are restricted, the one that asks most is taken. Its
+ * sandbox cannot be made in most machines, so commands run that it asks for; where none may, it has no tool for them.
  */
 function codexSettings({ model, systemPrompt, ...config }: AgentConfig, apiUrl?: string): AgentSettings {
   const mayRun = mayUse(config, ["execute", "exec_command"]);
@@ -117,14 +118,19 @@ function geminiSettings({ model, ...config }: AgentConfig, apiUrl?: string): Age
 }
 
 /**
- * From Gemini CLI's documentation of its policy engine: it asks for everything, and does not have what is denied by its own
- * name, which it does not say when it asks. Rules of higher priority win.
+ * From Gemini CLI's documentation of its policy engine: it asks for everything. Its own name for a tool, which it does not
+ * say when it asks, decides here; but what kinds of tools are denied is only known when it asks. Higher priorities win.
  */
-function geminiPolicy({ toolsEnabled, deniedTools }: Pick<AgentConfig, "toolsEnabled" | "deniedTools">): string {
-  const rule = (toolName: string, decision: string, priority: number): string =>
-    `[[rule]]\ntoolName = ${JSON.stringify(toolName)}\ndecision = "${decision}"\npriority = ${priority}\n`;
-  const denied = toolsEnabled ? deniedTools.filter((name) => /^\w+$/.test(name)) : ["*"];
-  return [rule("*", "ask_user", 900), ...denied.map((name) => rule(name, "deny", 950))].join("\n");
+function geminiPolicy({ toolsEnabled, allowedTools, deniedTools }: AgentRules): string {
+  const denied = toolsEnabled ? deniedTools : ["*"];
+  const allowed = denied.length === 0 ? allowedTools : [];
+  return [...rules(["*"], "ask_user", 900), ...rules(allowed, "allow", 920), ...rules(denied, "deny", 950)].join("\n");
+}
+
+function rules(names: readonly string[], decision: string, priority: number): string[] {
+  return names
+    .filter((name) => /^(?:\w+|\*)$/.test(name))
+    .map((name) => `[[rule]]\ntoolName = "${name}"\ndecision = "${decision}"\npriority = ${priority}\n`);
 }
 
 /** From OpenCode's documentation of its configuration; it has no sandbox of its own. */
