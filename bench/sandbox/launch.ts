@@ -39,7 +39,7 @@ export async function measureLaunch({ node, agent, rounds }: LaunchOptions): Pro
             repositories: [{ url: `http://git.test:${git.port}/app.git`, dest_path: "/workspace/app" }],
           },
         });
-        for (let round = -1; round < rounds; round++) {
+        for (let round = rounds > 1 ? -1 : 0; round < rounds; round++) {
           const beganAt = performance.now();
           const id = await client.running(await client.launch(workspace));
           const runningMs = performance.now() - beganAt;

@@ -96,6 +96,7 @@ describe("engine sandbox create", () => {
       binaries: [],
       pre_commands: [],
       working_directory: null,
+      exclusions: [],
     });
   });
 

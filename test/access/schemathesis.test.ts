@@ -42,7 +42,7 @@ afterAll(async () => {
   await removeHome();
 });
 
-function fuzz(token: string): Promise<{ code: number | null; output: string }> {
+function fuzz(token: string, only: readonly string[]): Promise<{ code: number | null; output: string }> {
   const argv = [
     "run",
     `${engine.url}/v1/openapi.json`,
@@ -58,6 +58,7 @@ function fuzz(token: string): Promise<{ code: number | null; output: string }> {
     // Streams of what there is have no end.
     "--exclude-path-regex",
     "/stream$",
+    ...only,
     "--no-color",
   ];
   const child = spawn(program, argv, { env: { ...cleanEnv(), SCHEMATHESIS_HOOKS: HOOKS }, cwd: engine.home });
@@ -84,8 +85,12 @@ async function workerToken(): Promise<string> {
 }
 
 describe.skipIf(installed.status !== 0)("what the OpenAPI document says", { timeout: 300_000 }, () => {
-  test.each(["admin", "worker"])("holds for the role %s", async (role) => {
-    const { code, output } = await fuzz(role === "worker" ? await workerToken() : `token-${role}`);
+  test.each([
+    { role: "admin", only: [] },
+    // All others answer a worker with 403: `matrix.test.ts`.
+    { role: "worker", only: ["--include-path-regex", "^/v1/(sandbox-nodes|jobs|workers)/"] },
+  ])("holds for the role $role", async ({ role, only }) => {
+    const { code, output } = await fuzz(role === "worker" ? await workerToken() : `token-${role}`, only);
     // Its report names each request that was answered otherwise.
     expect(output).toMatch(/\d+ generated/);
     expect(code === 0 ? "" : output).toBe("");

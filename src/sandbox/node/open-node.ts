@@ -207,9 +207,9 @@ export async function cgroupRootOf(home: string): Promise<string> {
 
 /** Without machines nothing stays mounted: the folder may be removed like any other. */
 async function closeRuntime(runtime: Runtime, home: string): Promise<void> {
-  const isEmpty = (await runtime.list()).length === 0;
+  // What is being put away at this moment is gone when it is closed.
   await runtime.close();
-  if (isEmpty) await sweepMounts(home);
+  if ((await runtime.list()).length === 0) await sweepMounts(home);
 }
 
 function missingLimits(abilities: RuntimeAbilities): string[] {
