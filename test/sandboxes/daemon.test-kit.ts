@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect } from "vitest";
 import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
 import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
+import { fieldOf, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
 import { TIMEOUT_MS } from "./server.test-kit.ts";
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
@@ -98,6 +98,7 @@ export function serverWithDaemon(
   }, TIMEOUT_MS);
   afterAll(async () => {
     try {
+      await untilPutAway(homeOfNode());
       expect(await daemon.end("SIGTERM")).toBe(0);
       expect((await listMounts(homeOfNode())).map(({ at }) => at)).toEqual([]);
       expect(loopFiles(homeOfNode())).toEqual([]);

@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Engine } from "../support/engine.ts";
 
@@ -81,4 +83,13 @@ export function eventsIn(text: string): { id: string; type: string; data: unknow
 
 export function fieldOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? new Map(Object.entries(value)).get(name) : undefined;
+}
+
+/** A sandbox is gone for clients before its node has put everything away. */
+export async function untilPutAway(home: string): Promise<void> {
+  const left = () => readdirSync(join(home, "sandboxes", "machines")).filter((name) => !name.startsWith("warm-"));
+  for (let waitedMs = 0; left().length > 0; waitedMs += 50) {
+    if (waitedMs > 30_000) throw new Error(`machines are left: ${left().join(", ")}`);
+    await pause(50);
+  }
 }

@@ -1,9 +1,8 @@
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect } from "vitest";
 import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
 import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
+import { fieldOf, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
 
 /** Of a test with a real sandbox: it takes seconds, and many where much else runs. */
 export const TIMEOUT_MS = 120_000;
@@ -37,6 +36,7 @@ export function sandboxServer(env: () => Readonly<Record<string, string>> = () =
   afterAll(async () => {
     try {
       await deleteAll(client);
+      await untilPutAway(place.home);
       await engine.stop();
       expect((await listMounts(place.home)).map(({ at }) => at)).toEqual([]);
       expect(loopFiles(place.home)).toEqual([]);
@@ -67,6 +67,4 @@ async function deleteAll(client: SandboxClient): Promise<void> {
     await client.call("DELETE", `/${id}`);
     await client.reaches(id, "gone");
   }
-  // The node puts the last one away after its record is gone.
-  await pause(500);
 }
