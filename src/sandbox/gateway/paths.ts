@@ -50,9 +50,9 @@ export function agentTarget({ upstream }: AgentRoute, rest: string): string {
 
 /** Servers differ in how often they decode a path, and some take `\` and `;` for ends of a segment. */
 function leavesPath(path: string): boolean {
-  let text = path;
-  for (let round = 0; round < 3; round++) {
+  for (let text = path, last = ""; text !== last;) {
     if (/(?:^|[\\/;])\.{1,2}(?:[\\/;?#]|$)/.test(text)) return true;
+    last = text;
     text = decoded(text);
   }
   return false;
