@@ -1,6 +1,4 @@
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
-import { sleep, systemClock } from "../../src/core/clock.ts";
+import { untilPutAway } from "../../test/sandboxes/sandboxes.test-kit.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
 import { SandboxClient } from "./client.ts";
 
@@ -25,14 +23,5 @@ export async function withServer<T>(
     return await use(server, new SandboxClient(server.url));
   } finally {
     await untilPutAway(server.home).finally(() => server.stop());
-  }
-}
-
-/** What is deleted is put away after the answer. */
-async function untilPutAway(home: string): Promise<void> {
-  const left = () => readdirSync(join(home, "sandboxes", "machines")).filter((name) => !name.startsWith("warm-"));
-  for (let tries = 0; left().length > 0; tries++) {
-    if (tries > 300) throw new Error(`machines are left: ${left().join(", ")}`);
-    await sleep(systemClock, 100);
   }
 }

@@ -1,11 +1,12 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { ENV_NAME, text } from "./text-fields.ts";
 import { EngineError } from "../core/errors.ts";
 import { agentConfigField, fromAgentConfig, toAgentConfig } from "./agent/config.ts";
 import { fromSubagents, subagentsField, toSubagents } from "./agent/subagents.ts";
-import { credentialUses, ENV_NAME, fromCredentialUses, toCredentialUses } from "./credentials/fields.ts";
+import { credentialUses, fromCredentialUses, toCredentialUses } from "./credentials/fields.ts";
 import { canonicalRule } from "./egress/host-names.ts";
-import { fromSetup, isNetworkOn, setupFields, text, toSetup } from "./pipeline/fields.ts";
+import { fromSetup, isNetworkOn, setupFields, toSetup } from "./pipeline/fields.ts";
 import { fromSkills, skillsField, toSkills } from "./pipeline/skill-fields.ts";
 import { PROXY_PORT } from "./runtime/runtime.ts";
 import { DEFAULT_DISK_MB, PERSISTENCE, type SandboxSpec } from "./spec.ts";

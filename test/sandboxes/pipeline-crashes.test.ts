@@ -63,10 +63,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-async function stateOf(id: string): Promise<string> {
-  const [row] = await world.plane.records.rows("SELECT state FROM sandboxes WHERE id = ?", [id]);
-  return row === undefined ? "gone" : String(row["state"]);
-}
+const stateOf = (id: string): Promise<string> => world.stateOf(id);
 
 async function stepsOf(id: string): Promise<string[]> {
   const events = await world.plane.events(id);

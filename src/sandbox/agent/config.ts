@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { text } from "../pipeline/fields.ts";
+import { text } from "../text-fields.ts";
 import type { AgentConfig, SandboxSpec } from "../spec.ts";
 import { mcpServersField, variablesOf } from "./mcp-servers.ts";
 import { AGENTS, defaultAgentConfig } from "./providers.ts";

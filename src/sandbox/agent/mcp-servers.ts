@@ -1,6 +1,6 @@
 import type { McpCapabilities, McpServer as AcpServer } from "@agentclientprotocol/sdk";
 import { z } from "zod";
-import { text } from "../pipeline/fields.ts";
+import { ENV_NAME, text } from "../text-fields.ts";
 import type { McpServer } from "../spec.ts";
 import { AgentFault } from "./fault.ts";
 
@@ -15,7 +15,6 @@ const URL_CHARS = 2_048;
 const MAX_BYTES = 65_536;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/;
 /** RFC 9110: a token. */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\u{10ffff}]*$/u;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { text } from "../pipeline/fields.ts";
+import { line, text } from "../text-fields.ts";
 import type { Subagent } from "../spec.ts";
 import { SUBAGENT_FILES } from "./subagent-files.ts";
 
@@ -13,13 +13,6 @@ const MODEL_CHARS = 255;
 const PROMPT_CHARS = 16_384;
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
 const TOOL = /^[A-Za-z][\w.-]{0,127}$/;
-
-const line = (maxChars: number) =>
-  z
-    .string()
-    .min(1)
-    .max(maxChars)
-    .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), "accepted is text without control characters");
 
 const subagent = z.strictObject({
   name: z.string().regex(NAME, "accepted are up to 64 lower-case letters, digits and `-`, a letter first"),

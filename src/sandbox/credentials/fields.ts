@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { canonicalHost } from "../egress/host-names.ts";
 import type { CredentialUse } from "../spec.ts";
+import { ENV_NAME, line } from "../text-fields.ts";
 
 /** Fields of a create request about secrets of the store. */
 
@@ -9,15 +10,8 @@ const MAX_USES = 32;
 const MAX_HOSTS = 32;
 const ID_CHARS = 200;
 
-/** Names of environment variables. */
-export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/;
-
 /** By which a credential is named: its id, or its label. */
-const reference = z
-  .string()
-  .min(1)
-  .max(ID_CHARS)
-  .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), "accepted is text without control characters");
+const reference = line(ID_CHARS);
 
 /** Of the credential that is added to requests for one thing. */
 export const credentialId = reference.describe(

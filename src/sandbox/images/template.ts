@@ -1,6 +1,7 @@
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
+import { ENV_NAME } from "../text-fields.ts";
 import { DEFAULT_TEMPLATES } from "./default-templates.ts";
 
 /**
@@ -56,7 +57,6 @@ const MAX = { variables: 64, packages: 200, files: 100, commands: 100, environme
 /** As what is built of it goes into a job, beside what is said of its base. */
 const MAX_BYTES = 160 * 1024;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/;
 const PLACEHOLDER = /\{\{([^{}\n]*)\}\}/g;
 
 /** What package managers take as a package. Never an option, a path or an address. */

@@ -129,6 +129,12 @@ export class NodeWorld {
     throw new Error(`it never came to be: ${what}`);
   }
 
+  /** Of a sandbox, as the records have it. */
+  async stateOf(id: string): Promise<string> {
+    const [row] = await this.plane.records.rows("SELECT state FROM sandboxes WHERE id = ?", [id]);
+    return row === undefined ? "gone" : String(row["state"]);
+  }
+
   async close(): Promise<void> {
     this.crash();
     this.plane.fabric.close();

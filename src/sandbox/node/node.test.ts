@@ -15,10 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-async function stateOf(id: string): Promise<SandboxState | "gone"> {
-  const [row] = await world.plane.records.rows("SELECT state FROM sandboxes WHERE id = ?", [id]);
-  return row === undefined ? "gone" : (String(row["state"]) as SandboxState);
-}
+const stateOf = (id: string): Promise<string> => world.stateOf(id);
 
 async function create(spec: Partial<SandboxSpec> = {}): Promise<string> {
   return (await world.plane.create(spec)).id;

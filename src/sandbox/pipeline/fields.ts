@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { credentialId } from "../credentials/fields.ts";
 import type { Binary, GitRepo, PreCommand } from "../spec.ts";
+import { line, text } from "../text-fields.ts";
 import { repositoryName, toRepositoryUrl } from "./repository-url.ts";
 import { AGENT_ROOTS, folderInside } from "./folders.ts";
 
@@ -13,20 +14,6 @@ const ARG_CHARS = 32_768;
 const MOST_DEPTH = 1_000_000;
 const DAY_SECS = 86_400;
 const COMMAND_SECS = 600;
-
-/** Text that databases, logs and programs can hold. */
-export const text = (maxChars: number) =>
-  z
-    .string()
-    .max(maxChars)
-    .refine((value) => value.isWellFormed() && !value.includes("\0"), "accepted is text without NUL characters");
-
-/** A short text of one line. */
-const label = z
-  .string()
-  .min(1)
-  .max(100)
-  .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), "accepted is text without control characters");
 
 const REF_RULE = "accepted are names of git: no spaces, none of ~^:?*[\\, no `..`, no `-` first";
 /** A branch or a tag. */
@@ -99,7 +86,7 @@ const binaries = z
 
 const argument = text(ARG_CHARS);
 const preCommand = z.strictObject({
-  name: label.optional().describe("Of the command, by default."),
+  name: line(100).optional().describe("Of the command, by default."),
   command: argument.min(1).describe("A program: nothing is read into it by a shell."),
   args: z.array(argument).max(MAX_SETUP.args).default([]),
   timeout_secs: z.int().min(1).max(DAY_SECS).optional().describe(`${COMMAND_SECS} by default.`),
@@ -113,16 +100,10 @@ const preCommands = z
 
 const exclusions = z
   .array(
-    path
-      .min(1)
-      .refine(
-        (pattern) => pattern.isWellFormed() && !/\p{Cc}/u.test(pattern),
-        "accepted is text without control characters",
-      )
-      .refine(
-        (pattern) => !pattern.startsWith("!"),
-        "accepted are patterns of what is left out, not of what is brought back",
-      ),
+    line(PATH_CHARS).refine(
+      (pattern) => !pattern.startsWith("!"),
+      "accepted are patterns of what is left out, not of what is brought back",
+    ),
   )
   .max(MAX_SETUP.exclusions)
   .default([])

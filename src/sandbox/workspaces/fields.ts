@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { labelRecord } from "../create-request.ts";
-import { text } from "../pipeline/fields.ts";
+import { line, text } from "../text-fields.ts";
 import { workspaceSpec } from "./spec.ts";
 
 /** What a client says of a workspace. */
@@ -8,11 +8,7 @@ import { workspaceSpec } from "./spec.ts";
 const NAME_CHARS = 200;
 const DESCRIPTION_CHARS = 4_096;
 
-const name = z
-  .string()
-  .min(1)
-  .max(NAME_CHARS)
-  .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), "accepted is text without control characters");
+const name = line(NAME_CHARS);
 
 const description = text(DESCRIPTION_CHARS).nullish();
 
