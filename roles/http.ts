@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { createApp, type App, type BrowserAccess } from "../src/api/app.ts";
 import { asEngineError, errorResponse } from "../src/api/error-response.ts";
 import { requestIdOf } from "../src/api/request-id.ts";
@@ -124,6 +125,7 @@ function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPa
     },
     reportFailure: (error) => log.error({ err: error }, "a response could not be completed"),
     clock,
+    overflowFolder: join(config.home, "tmp", "bodies"),
     maxHeaderBytes: MAX_HEADER_BYTES,
     headersTimeoutMs: HEADERS_TIMEOUT_MS,
     idleTimeoutMs: IDLE_TIMEOUT_MS,

@@ -142,6 +142,8 @@ export type HttpServerOptions = {
   reportFailure?: (error: unknown) => void;
   /** The server speaks TLS with it, and nothing else. */
   tls?: TlsPair;
+  /** For what of bodies comes faster than it is taken; made when it is needed. The one for temporary files unless given. */
+  overflowFolder?: string;
   /** The system's unless given. */
   clock?: Clock;
 };

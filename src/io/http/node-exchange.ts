@@ -76,7 +76,7 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     this.remoteAddress = textAddress(message.socket.remoteAddress ?? "");
     this.webSocket =
       arrival.behindHead === undefined ? undefined : webSocketOffer(this.method, (name) => this.header(name));
-    this.#body = new RequestBody(this, state.clock, announcedBytes(message));
+    this.#body = new RequestBody(this, state.clock, announcedBytes(message), state.options.overflowFolder);
   }
 
   get signal(): AbortSignal {

@@ -1,6 +1,8 @@
+import { tmpdir } from "node:os";
 import type { Clock } from "../../core/clock.ts";
 import { copyBytes, MIN_SHARED_BYTES, releaseShared, takeShared } from "../../core/buffer-pool.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
+import { OverflowFile } from "./overflow-file.ts";
 import { MIN_BODY_BYTES_PER_SEC, type BodyOptions, type StreamOptions } from "./http.ts";
 
 /** Where a body comes from: one connection of one driver. */
@@ -14,12 +16,18 @@ export interface BodySource {
 }
 
 const FIRST_BUFFER_BYTES = 64 * 1024;
+/**
+ * Of pieces that wait. A source that is paused brings little more, but for one: uWebSockets.js does not look up before
+ * it has read all that a client on the same computer sends at the time, which may be gigabytes.
+ */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** A piece of a stream below this is no reason to take a whole buffer of the pool. */
 const MIN_SHARED_PIECE_BYTES = 16 * 1024;
 
 /**
  * The body of one request between a driver, which pushes pieces as they arrive, and a handler, which takes them whole
- * or one by one. What arrives before the handler asks is kept and the source paused.
+ * or one by one. What arrives before the handler asks is kept and the source paused; of what arrives all the same,
+ * `MAX_WAITING_BYTES` are kept in memory, and the rest in a file.
  */
 export class RequestBody {
   readonly #source: BodySource;
@@ -33,6 +41,10 @@ export class RequestBody {
   #onGrow: ((sizeBytes: number) => void) | undefined;
   #receivedBytes = 0;
   #pieces: Uint8Array[] = [];
+  #waitingBytes = 0;
+  readonly #overflowFolder: string;
+  /** Comes after `pieces`; while there is any of it, what arrives is appended to it. */
+  #overflow: OverflowFile | undefined;
   #sharesPieces = false;
   #buffer: Uint8Array = new Uint8Array(0);
   #whole: PromiseWithResolvers<Uint8Array> | undefined;
@@ -41,10 +53,11 @@ export class RequestBody {
   #waitedMs = 0;
   #lastPieceMs = 0;
 
-  constructor(source: BodySource, clock: Clock, announcedBytes: number | undefined) {
+  constructor(source: BodySource, clock: Clock, announcedBytes: number | undefined, overflowFolder = tmpdir()) {
     this.#source = source;
     this.#clock = clock;
     this.#announcedBytes = announcedBytes;
+    this.#overflowFolder = overflowFolder;
     this.#complete = announcedBytes === 0;
   }
 
@@ -65,12 +78,16 @@ export class RequestBody {
     const firstBytes = this.#announcedBytes ?? Math.max(this.#receivedBytes, Math.min(limitBytes, FIRST_BUFFER_BYTES));
     if (this.#error === undefined) this.#tryGrow(firstBytes);
     if (this.#error !== undefined) throw this.#error;
-    if (this.#complete && this.#pieces.length <= 1) return this.#pieces.pop() ?? this.#buffer;
+    if (this.#complete && this.#pieces.length <= 1 && this.#overflow === undefined)
+      return this.#pieces.pop() ?? this.#buffer;
     const early = this.#pieces;
     this.#pieces = [];
+    const overflow = this.#overflow;
+    this.#overflow = undefined;
     this.#receivedBytes = 0;
     this.#buffer = shared ? bufferOf(this.#announcedBytes, firstBytes) : new Uint8Array(firstBytes);
     for (const piece of early) this.#append(piece);
+    if (overflow !== undefined) this.#append(overflow.takeAll());
     if (this.#complete) return this.#exact();
     this.#whole = Promise.withResolvers();
     this.#wait();
@@ -118,6 +135,8 @@ export class RequestBody {
   discard(): void {
     this.#mode = "unwanted";
     for (const piece of this.#pieces.splice(0)) releaseShared(piece);
+    this.#overflow?.close();
+    this.#overflow = undefined;
     this.#buffer = new Uint8Array(0);
     this.#whole = undefined;
     this.#stopWaiting();
@@ -145,7 +164,11 @@ export class RequestBody {
   async #next(): Promise<IteratorResult<Uint8Array>> {
     for (;;) {
       const value = this.#pieces.shift();
-      if (value !== undefined) return { done: false, value };
+      if (value !== undefined) {
+        this.#waitingBytes -= value.length;
+        return { done: false, value };
+      }
+      if (this.#overflow !== undefined) return { done: false, value: await this.#takeOverflow(this.#overflow) };
       if (this.#error !== undefined) throw this.#error;
       if (this.#complete || this.#mode === "unwanted") return { done: true, value: undefined };
       await new Promise<void>((resolve) => {
@@ -170,7 +193,11 @@ export class RequestBody {
 
   #keep(piece: Uint8Array, stable: boolean): void {
     this.#receivedBytes += piece.length;
-    if (piece.length > 0) this.#pieces.push(stable ? piece : this.#copyOf(piece));
+    if (this.#overflow !== undefined || this.#waitingBytes > MAX_WAITING_BYTES) this.#letOverflow(piece);
+    else if (piece.length > 0) {
+      this.#waitingBytes += piece.length;
+      this.#pieces.push(stable ? piece : this.#copyOf(piece));
+    }
     if (!this.#complete) this.#source.pause();
     this.#stopWaiting();
   }
@@ -180,6 +207,25 @@ export class RequestBody {
     const copy = new Uint8Array(takeShared(piece.length), 0, piece.length);
     copyBytes(piece, copy, 0);
     return copy;
+  }
+
+  #letOverflow(piece: Uint8Array): void {
+    try {
+      this.#overflow ??= new OverflowFile(this.#overflowFolder);
+      this.#overflow.append(piece);
+    } catch (error) {
+      const reason = `there is no room for a body that comes faster than it is taken: ${messageOf(error)}`;
+      this.fail(new EngineError("insufficient_storage", reason));
+    }
+  }
+
+  async #takeOverflow(overflow: OverflowFile): Promise<Uint8Array> {
+    const piece = await overflow.take();
+    if (overflow.isEmpty && this.#overflow === overflow) {
+      this.#overflow = undefined;
+      overflow.close();
+    }
+    return piece;
   }
 
   #append(piece: Uint8Array): void {

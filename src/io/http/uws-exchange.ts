@@ -81,7 +81,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     this.#refusal = this.#problem();
     this.#context = context;
     this.webSocket = context === undefined ? undefined : webSocketOffer(this.method, (name) => this.header(name));
-    this.#body = new RequestBody(this, state.clock, this.#announcedBytes());
+    this.#body = new RequestBody(this, state.clock, this.#announcedBytes(), state.options.overflowFolder);
   }
 
   get remoteAddress(): string {
