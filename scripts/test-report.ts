@@ -4,6 +4,8 @@ export type Report = {
   failed: number;
   skipped: number;
   skippedNames: string[];
+  /** Each test that failed, and each file that did not load, with the first line of the reason. */
+  failures: string[];
   /** The files that took the longest, the longest first. */
   slowest: { name: string; seconds: number }[];
 };
@@ -16,9 +18,10 @@ type JsonReport = {
   testResults: {
     name: string;
     status: string;
+    message: string;
     startTime: number;
     endTime: number;
-    assertionResults: { status: string; fullName: string }[];
+    assertionResults: { status: string; fullName: string; failureMessages?: string[] | null }[];
   }[];
 };
 
@@ -40,11 +43,21 @@ export function readReport(text: string | undefined, runSucceeded: boolean): Rep
     failed: failed === 0 && !runSucceeded ? 1 : failed,
     skipped: skippedNames.length,
     skippedNames,
+    failures: [
+      ...tests
+        .filter(({ status }) => status === "failed")
+        .map(({ fullName, failureMessages }) => `${fullName}: ${firstLine(failureMessages?.[0])}`),
+      ...brokenFiles.map(({ name, message }) => `${name}: ${firstLine(message)}`),
+    ],
     slowest: files
       .map(({ name, startTime, endTime }) => ({ name, seconds: (endTime - startTime) / 1_000 }))
       .toSorted((a, b) => b.seconds - a.seconds)
       .slice(0, SLOWEST),
   };
+}
+
+function firstLine(text = ""): string {
+  return text.trimStart().split("\n", 1)[0] ?? "";
 }
 
 function isSkipped(status: string): boolean {

@@ -39,6 +39,7 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(`${name.slice(repository.length).padEnd(60)} ${seconds.toFixed(1).padStart(6)} s`);
   }
   for (const name of report.skippedNames) console.log(`skipped: ${name}`);
+  for (const failure of report.failures) console.log(`failed: ${failure}`);
   const skipFails = inCi && report.skipped > 0;
   if (skipFails) console.log("FAILED: tests were skipped, which CI does not accept");
   console.log(`${report.passed} passed, ${failed} failed, ${report.skipped} skipped`);
