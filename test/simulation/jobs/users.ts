@@ -80,9 +80,12 @@ export async function operate(world: JobWorld, from: CallerProcess, count: numbe
         world.judge(() => model.hearsCancelled(id, job));
       });
     } else {
+      // Half of the time one that can be: among all there are few.
+      const over = [...model.rows.values()].filter(({ status }) => status === "failed" || status === "cancelled");
+      const retried = over.length > 0 && scheduler.chance(0.5) ? scheduler.pick(over).id : id;
       await callUntilTold(world, from, "retry", async ({ verbs }) => {
-        model.operates("retry", id);
-        await verbs.retry(id);
+        model.operates("retry", retried);
+        await verbs.retry(retried);
       });
     }
   }
