@@ -17,7 +17,7 @@ import { Recorder } from "../../src/sandbox/node/recorder.ts";
 import type { Machine } from "../../src/sandbox/runtime/runtime.ts";
 import { specOf } from "../../src/sandbox/scheduler/scheduler.test-kit.ts";
 import type { ContentBlock } from "../../src/sandbox/sessions/content.ts";
-import type { Turn, TurnReport } from "../../src/sandbox/sessions/turn.ts";
+import type { Turn, TurnMessage, TurnReport } from "../../src/sandbox/sessions/turn.ts";
 import type { AgentConfig } from "../../src/sandbox/spec.ts";
 
 const AGENT = fileURLToPath(new URL("acp-agent.ts", import.meta.url));
@@ -42,6 +42,8 @@ export class AgentWorld {
   readonly machine: Machine;
   readonly events: NewSandboxEvent[] = [];
   readonly reports: TurnReport[] = [];
+  /** Of every session, before its turn. */
+  history: readonly TurnMessage[] = [];
   #gone = new AbortController();
   readonly #options: AgentWorldOptions;
   #order: SandboxOrder;
@@ -93,7 +95,7 @@ export class AgentWorld {
       turnId: randomUUID(),
       content: typeof content === "string" ? [{ type: "text", text: content }] : content,
       agentSessionId: undefined,
-      history: [],
+      messagesBefore: 0,
       isInterrupted: false,
       ...wanted,
     };
@@ -160,6 +162,7 @@ export class AgentWorld {
       recorder,
       held: this.#held,
       order: () => this.#order,
+      history: async () => this.history,
       machine: () => this.machine,
       commands: Object.fromEntries(AGENT_NAMES.map((name) => [name, argv ?? [process.execPath, AGENT, ...args]])),
       newId: () => randomUUID(),

@@ -167,14 +167,14 @@ it("goes on in a session of the process that runs, loads one of an earlier proce
 
 it("tells the history to an agent that does not know the session", async () => {
   const world = begin();
-  const history = [
+  world.history = [
     { role: "user" as const, content: [text("What is it?")] },
     {
       role: "assistant" as const,
       content: [text("A door."), { type: "tool_use" as const, id: "1", name: "Look", input: 1 }],
     },
   ];
-  const { content, agentSessionId } = await world.ask("blocks", { agentSessionId: "unknown", history });
+  const { content, agentSessionId } = await world.ask("blocks", { agentSessionId: "unknown", messagesBefore: 2 });
   const [said] = content;
   expect(said?.type === "text" ? said.text : "").toMatch(
     /User:\nWhat is it\?\n\nAssistant:\nA door\.\n.*Look.*\|blocks$/s,

@@ -17,7 +17,7 @@ import type { NodeReport } from "../../sandbox/node/control-port.ts";
 import { RemoteControlPort } from "../../sandbox/node/remote-control-port.ts";
 import { ANN, controlPlaneOn, originOf, ROOMY, ROOT, specOf } from "../../sandbox/scheduler/scheduler.test-kit.ts";
 import { serveApp } from "../app.test-kit.ts";
-import { linkRoute, orderRoute, recordBatchRoute, reportNodeRoute } from "./nodes.ts";
+import { historyRoute, linkRoute, orderRoute, recordBatchRoute, reportNodeRoute } from "./nodes.ts";
 
 /** A control plane with the routes of nodes, and nodes that speak to it as daemons do. */
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -56,7 +56,7 @@ async function startWorld() {
     log: silentLog,
     metrics: createMetrics(),
     authenticator: createAuthenticator({ isOn: true, backends: [], workers, failures }),
-    routes: [reportNodeRoute(deps), orderRoute(deps), recordBatchRoute(deps), linkRoute(deps)],
+    routes: [reportNodeRoute(deps), orderRoute(deps), historyRoute(deps), recordBatchRoute(deps), linkRoute(deps)],
   });
   const closers: (() => Promise<void> | void)[] = [close, () => catalog.close()];
   const remote = (id: string, token: string): RemoteControlPort => {

@@ -9,9 +9,11 @@ import {
   batchOf,
   reportOf,
   toWireAnswer,
+  toWireHistory,
   toWireOrder,
   wireAnswer,
   wireBatch,
+  wireHistory,
   wireOrder,
   wireReport,
 } from "../../sandbox/node/control-wire.ts";
@@ -72,6 +74,28 @@ export function orderRoute({ sandboxes }: NodeDeps): Route {
   return defineRoute({
     ...orderRow,
     handle: async (call) => jsonResponse(200, toWireOrder(await sandboxes.order(holdOfJob(call.params.job_id, call)))),
+  });
+}
+
+export const historyRow = describeRoute({
+  ...common,
+  method: "GET",
+  path: "/v1/sandbox-nodes/jobs/{job_id}/sessions/{sid}/history",
+  summary: "What was said in a session before the message that is being answered",
+  description: "For an agent that does not know the session any more. Nothing where no message is being answered.",
+  params: jobPath.extend({ sid: z.string() }),
+  headers: fenceHeader,
+  responses: [{ status: 200, description: "The newest messages.", type: "application/json", schema: wireHistory }],
+  errors: ["missing_header", "invalid_header", "lease_lost", "sandbox_not_found"],
+});
+
+export function historyRoute({ sandboxes }: NodeDeps): Route {
+  return defineRoute({
+    ...historyRow,
+    handle: async (call) => {
+      const { job_id: jobId, sid } = call.params;
+      return jsonResponse(200, toWireHistory(await sandboxes.history(holdOfJob(jobId, call), sid)));
+    },
   });
 }
 

@@ -1,12 +1,12 @@
 import type { ContentBlock as AcpBlock } from "@agentclientprotocol/sdk";
 import type { ContentBlock } from "../sessions/content.ts";
-import type { Turn } from "../sessions/turn.ts";
+import type { Turn, TurnMessage } from "../sessions/turn.ts";
 
 export type PromptOptions = {
   /** Whether the agent takes images. */
   takesImages: boolean;
-  /** The agent does not know what was said before. */
-  needsHistory: boolean;
+  /** What was said before, where the agent does not know it. */
+  history: readonly TurnMessage[];
   /** Stands before everything, where the agent has no setting for it. */
   preamble: string | undefined;
 };
@@ -15,12 +15,12 @@ export type PromptOptions = {
 const HISTORY_CHARS = 200_000;
 
 /** What an agent is asked, as ACP has it. */
-export function promptOf(turn: Pick<Turn, "content" | "history">, options: PromptOptions): AcpBlock[] {
-  const { needsHistory, preamble } = options;
+export function promptOf({ content }: Pick<Turn, "content">, options: PromptOptions): AcpBlock[] {
+  const { history, preamble } = options;
   const blocks: AcpBlock[] = [];
   if (preamble !== undefined) blocks.push(textBlock(preamble));
-  if (needsHistory && turn.history.length > 0) blocks.push(textBlock(historyText(turn.history)));
-  return [...blocks, ...turn.content.map((block) => toAcp(block, options))];
+  if (history.length > 0) blocks.push(textBlock(historyText(history)));
+  return [...blocks, ...content.map((block) => toAcp(block, options))];
 }
 
 function toAcp(block: ContentBlock, { takesImages }: PromptOptions): AcpBlock {
@@ -31,7 +31,7 @@ function toAcp(block: ContentBlock, { takesImages }: PromptOptions): AcpBlock {
 }
 
 /** The conversation so far, for an agent that was not there. */
-function historyText(history: Turn["history"]): string {
+function historyText(history: readonly TurnMessage[]): string {
   const said = history.map(
     ({ role, content }) => `${role === "user" ? "User" : "Assistant"}:\n${content.map(textOf).join("\n")}`,
   );

@@ -4,7 +4,7 @@ import { untilAborted } from "../../core/concurrency.ts";
 import { messageOf } from "../../core/errors.ts";
 import { boundedText } from "../../fabric/refusals.ts";
 import type { Recorder } from "../node/recorder.ts";
-import type { Turn, TurnReport } from "../sessions/turn.ts";
+import type { Turn, TurnMessage, TurnReport } from "../sessions/turn.ts";
 import type { AgentConfig } from "../spec.ts";
 import { Answer } from "./answer.ts";
 import type { AgentConnection, SessionListener } from "./connection.ts";
@@ -19,6 +19,8 @@ export type RunningTurnOptions = {
   clock: Clock;
   /** The agent, started where it does not run. */
   connect: () => Promise<{ connection: AgentConnection; sessions: Map<string, string> }>;
+  /** What was said in a session before. */
+  history: (sessionId: string) => Promise<readonly TurnMessage[]>;
   /** The agent is about to be told: from here on, no later process of the node may begin the turn again. */
   onBegin: () => Promise<void>;
 };
@@ -116,7 +118,7 @@ export class RunningTurn {
   }
 
   async #converse(): Promise<StopReason> {
-    const { connect, onBegin, preamble } = this.#options;
+    const { connect, history, onBegin, preamble } = this.#options;
     const { signal } = this.#cut;
     // As soon as it can be waited for: a turn may be cut before it begins.
     await Promise.resolve();
@@ -124,13 +126,15 @@ export class RunningTurn {
     signal.throwIfAborted();
     const { id, isNew } = await this.#session(connection, sessions);
     signal.throwIfAborted();
+    const earlier = isNew && this.#turn.messagesBefore > 0 ? await history(this.#turn.sessionId) : [];
+    signal.throwIfAborted();
     await onBegin();
     signal.throwIfAborted();
     this.#agentSessionId = id;
     this.#answering = connection;
     const prompt = promptOf(this.#turn, {
       takesImages: connection.takesImages,
-      needsHistory: isNew,
+      history: earlier,
       preamble: isNew ? preamble : undefined,
     });
     return await connection.prompt(id, prompt, this.#listener());

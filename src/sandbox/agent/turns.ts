@@ -7,7 +7,7 @@ import type { SandboxOrder } from "../node/control-port.ts";
 import type { HeldSandbox } from "../node/held-files.ts";
 import type { Recorder } from "../node/recorder.ts";
 import type { Machine } from "../runtime/runtime.ts";
-import type { Turn, TurnReport } from "../sessions/turn.ts";
+import type { Turn, TurnMessage, TurnReport } from "../sessions/turn.ts";
 import type { AgentConfig, SandboxSpec } from "../spec.ts";
 import type { SandboxState } from "../states.ts";
 import { AgentConnection } from "./connection.ts";
@@ -20,6 +20,8 @@ export type AgentTurnsOptions = {
   recorder: Pick<Recorder, "event" | "say" | "room">;
   held: Pick<HeldSandbox, "now" | "update">;
   order: () => SandboxOrder;
+  /** What was said in a session before the turn that is under way. */
+  history: (sessionId: string) => Promise<readonly TurnMessage[]>;
   /** While it is up. */
   machine: () => Machine | undefined;
   /** Commands of the operator's choice, by provider. */
@@ -136,6 +138,7 @@ export class AgentTurns {
       recorder,
       clock,
       connect: () => this.#connect(),
+      history: (sessionId) => this.#options.history(sessionId),
       onBegin: () => this.#options.held.update({ begunTurns: [...this.#begun.add(turn.turnId)] }),
     });
     this.#running.set(turn.turnId, running);

@@ -1,6 +1,6 @@
 import type { Hold } from "../../fabric/job.ts";
 import type { NewSandboxEvent } from "../events/event.ts";
-import type { Turn, TurnReport } from "../sessions/turn.ts";
+import type { Turn, TurnMessage, TurnReport } from "../sessions/turn.ts";
 import type { SandboxSpec } from "../spec.ts";
 import type { SandboxState, SandboxWant } from "../states.ts";
 
@@ -25,6 +25,8 @@ export interface ControlPort {
    * meanwhile is left out (the order says what is); one that no node may write rejects with `sandbox_invalid_state`.
    */
   record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder>;
+  /** What was said in a session before the turn that is under way in it, oldest first: as much as an agent may need. */
+  history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]>;
   /** Calls the listener with the id of a sandbox of this node whose order changed; some may be missed. */
   onOrder(listener: (sandboxId: string) => void): () => void;
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { SandboxSpec } from "../spec.ts";
 import { SANDBOX_EVENT_TYPES, type NewSandboxEvent } from "../events/event.ts";
 import { contentBlock } from "../sessions/content.ts";
-import type { Turn, TurnReport } from "../sessions/turn.ts";
+import type { Turn, TurnMessage, TurnReport } from "../sessions/turn.ts";
 import { SANDBOX_STATES, SANDBOX_WANTS } from "../states.ts";
 import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
 
@@ -51,8 +51,14 @@ const wireTurn = z.object({
   turn_id: z.string(),
   content: z.array(contentBlock),
   agent_session_id: z.string().optional(),
-  history: z.array(z.object({ role: z.enum(["user", "assistant"]), content: z.array(contentBlock) })),
+  messages_before: amount,
   interrupted: z.boolean(),
+});
+
+export const wireHistory = z.object({
+  messages: z
+    .array(z.object({ role: z.enum(["user", "assistant"]), content: z.array(contentBlock) }))
+    .describe("Those before the one that is being answered, oldest first."),
 });
 
 const wireTurnReport = z.strictObject({
@@ -161,20 +167,25 @@ export function orderOf(wire: z.output<typeof wireOrder>): SandboxOrder {
   };
 }
 
+export function toWireHistory(messages: readonly TurnMessage[]): z.output<typeof wireHistory> {
+  return { messages: messages.map(({ role, content }) => ({ role, content: [...content] })) };
+}
+
 function toWireTurn(turn: Turn): z.input<typeof wireTurn> {
   return {
     session_id: turn.sessionId,
     turn_id: turn.turnId,
     content: [...turn.content],
-    history: turn.history.map(({ role, content }) => ({ role, content: [...content] })),
+    messages_before: turn.messagesBefore,
     interrupted: turn.isInterrupted,
     ...(turn.agentSessionId === undefined ? {} : { agent_session_id: turn.agentSessionId }),
   };
 }
 
 function turnOf(wire: z.output<typeof wireTurn>): Turn {
-  const { session_id: sessionId, turn_id: turnId, agent_session_id: agentSessionId, content, history } = wire;
-  return { sessionId, turnId, content, history, agentSessionId, isInterrupted: wire.interrupted };
+  const { session_id: sessionId, turn_id: turnId, agent_session_id: agentSessionId, content } = wire;
+  const { messages_before: messagesBefore, interrupted: isInterrupted } = wire;
+  return { sessionId, turnId, content, agentSessionId, messagesBefore, isInterrupted };
 }
 
 function toWireReportOfTurn({

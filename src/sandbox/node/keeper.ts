@@ -202,11 +202,13 @@ export class SandboxKeeper {
   }
 
   #agentTurns(order: SandboxOrder, recorder: Recorder, held: HeldSandbox): AgentTurns {
-    const { clock, random, log, agentCommands: commands } = this.#ports;
+    const { control, clock, random, log, agentCommands: commands } = this.#ports;
     return new AgentTurns({
       recorder,
       held,
       order: () => this.#order ?? order,
+      history: (sessionId) =>
+        untilAnswered("what was said in a session", this.#io(), () => control.history(this.#hold, sessionId)),
       machine: () => this.#machine,
       commands,
       newId: uuidV7Source(clock, random),

@@ -1,10 +1,11 @@
 import type { Hold } from "../../fabric/job.ts";
 import type { Sandboxes } from "../scheduler/sandboxes.ts";
+import type { TurnMessage } from "../sessions/turn.ts";
 import type { ControlPort, NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
 
 export type LocalControlPortOptions = {
   nodeId: string;
-  sandboxes: Pick<Sandboxes, "report" | "order" | "record" | "signals">;
+  sandboxes: Pick<Sandboxes, "report" | "order" | "record" | "history" | "signals">;
 };
 
 /** The control plane as a node in a process with the catalog reaches it: directly. */
@@ -28,6 +29,10 @@ export class LocalControlPort implements ControlPort {
 
   record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
     return this.#sandboxes.record(hold, batch);
+  }
+
+  history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]> {
+    return this.#sandboxes.history(hold, sessionId);
   }
 
   onOrder(listener: (sandboxId: string) => void): () => void {

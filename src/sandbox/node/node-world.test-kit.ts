@@ -162,6 +162,7 @@ export class NodeWorld {
       nodeId: port.nodeId,
       report: (node) => asked(() => port.report(node)),
       order: (hold) => asked(() => port.order(hold)),
+      history: (hold, sessionId) => asked(() => port.history(hold, sessionId)),
       record: (hold, batch) => asked(() => port.record(hold, batch)),
       onOrder: (listener) => port.onOrder((id) => !life.aborted && this.way() === "open" && listener(id)),
     };

@@ -2,8 +2,9 @@ import type { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { RemoteHttp, type RemoteServer } from "../../fabric/remote-port-http.ts";
+import type { TurnMessage } from "../sessions/turn.ts";
 import type { ControlPort, NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
-import { answerOf, orderOf, toWireBatch, toWireReport, wireAnswer, wireOrder } from "./control-wire.ts";
+import { answerOf, orderOf, toWireBatch, toWireReport, wireAnswer, wireHistory, wireOrder } from "./control-wire.ts";
 
 const FENCE_HEADER = "X-Job-Fence";
 
@@ -31,6 +32,11 @@ export class RemoteControlPort implements ControlPort {
 
   async record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
     return orderOf(read(wireOrder, await this.#ofHold(hold, "POST", "batches", toWireBatch(batch))));
+  }
+
+  async history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]> {
+    const what = `sessions/${encodeURIComponent(sessionId)}/history`;
+    return read(wireHistory, await this.#ofHold(hold, "GET", what)).messages;
   }
 
   onOrder(listener: (sandboxId: string) => void): () => void {

@@ -3,8 +3,9 @@ import { NOW } from "../../catalog/records.ts";
 import { heldValues, IS_HELD, type Hold } from "../../fabric/job.ts";
 import { leaseLost } from "../../fabric/refusals.ts";
 import type { SandboxOrder } from "../node/control-port.ts";
-import { turnsOf } from "../sessions/order-turns.ts";
+import { historyOf, turnsOf } from "../sessions/order-turns.ts";
 import { turnEnds, whyTurnsEnd } from "../sessions/turn-ends.ts";
+import type { TurnMessage } from "../sessions/turn.ts";
 import { changeStatements } from "./change.ts";
 import { lossOf } from "./lost.ts";
 import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
@@ -40,6 +41,16 @@ export async function order(ports: SandboxPorts, hold: Hold): Promise<SandboxOrd
     if (outcome.failed === 0) throw leaseLost(hold);
   }
   throw tooBusy(hold.jobId);
+}
+
+/** What was said in a session of the sandbox of a job, for its holder: see `ControlPort.history`. */
+export async function history(
+  { records }: Pick<SandboxPorts, "records">,
+  hold: Hold,
+  sessionId: string,
+): Promise<TurnMessage[]> {
+  const { id } = await heldSandbox(records, hold);
+  return await historyOf(records, id, sessionId);
 }
 
 /** Rejects with `lease_lost`, and with `sandbox_not_found` when its record is gone. */

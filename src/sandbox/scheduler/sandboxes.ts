@@ -11,11 +11,12 @@ import type { Hold } from "../../fabric/job.ts";
 import type { CredentialDirectory } from "../credentials/directory.ts";
 import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../node/control-port.ts";
 import { Sessions } from "../sessions/sessions.ts";
+import type { TurnMessage } from "../sessions/turn.ts";
 import { act, type Asked } from "./act.ts";
 import { CreateRate } from "./create-rate.ts";
 import { createSandbox, type CreateLimits, type NewSandbox } from "./create.ts";
 import { getSandbox, listSandboxes, type Asker, type SandboxFilter } from "./find.ts";
-import { order } from "./held.ts";
+import { history, order } from "./held.ts";
 import { expirePending, settleLost } from "./lost.ts";
 import { forgetNodes, reportNode } from "./nodes.ts";
 import { placeWaiting } from "./place.ts";
@@ -124,6 +125,11 @@ export class Sandboxes {
   /** See `ControlPort.record`. */
   record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
     return record(this.#ports, hold, batch);
+  }
+
+  /** See `ControlPort.history`. */
+  history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]> {
+    return history(this.#ports, hold, sessionId);
   }
 
   /** See `ControlPort.report`. */

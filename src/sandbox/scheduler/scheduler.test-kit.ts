@@ -139,6 +139,10 @@ export class HeldBox {
     return this.#plane.sandboxes.order(this.hold);
   }
 
+  history(sessionId: string) {
+    return this.#plane.sandboxes.history(this.hold, sessionId);
+  }
+
   record(batch: Partial<SandboxBatch> = {}) {
     return this.#plane.sandboxes.record(this.hold, { number: ++this.#batch, events: [], ...batch });
   }

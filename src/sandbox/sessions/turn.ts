@@ -8,12 +8,13 @@ export type Turn = {
   content: readonly ContentBlock[];
   /** The session by the agent's own name, where an earlier turn gave it one. */
   agentSessionId: string | undefined;
-  /** Messages before this one, oldest first: for an agent that does not know the session any more. */
-  history: readonly TurnMessage[];
+  /** How much was said in the session before. */
+  messagesBefore: number;
   /** Somebody wants it to end. */
   isInterrupted: boolean;
 };
 
+/** What was said in a session before: a node asks for it where its agent does not know the session any more. */
 export type TurnMessage = { role: "user" | "assistant"; content: readonly ContentBlock[] };
 
 /** How a turn ended: written once, in the batch that has the last events of it. */
