@@ -1,3 +1,4 @@
+import { request } from "undici";
 import { sleep, systemClock } from "../../src/core/clock.ts";
 
 const POLL_MS = 50;
@@ -104,8 +105,13 @@ export class SandboxClient {
     await this.#fetch("DELETE", `/sandboxes/${id}`);
   }
 
-  async #json(method: string, path: string, body?: object): Promise<unknown> {
-    return await (await this.#fetch(method, path, body === undefined ? undefined : JSON.stringify(body))).json();
+  /** By undici itself: `fetch` over it takes half a millisecond more, which is not what is measured here. */
+  async #json(method: "GET" | "POST", path: string, body?: object): Promise<unknown> {
+    const sent =
+      body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    const answer = await request(this.#url + path, { method, ...sent, headersTimeout: 0, bodyTimeout: 0 });
+    if (answer.statusCode < 300) return await answer.body.json();
+    throw new Error(`${method} ${path}: ${answer.statusCode} ${await answer.body.text()}`);
   }
 
   async #fetch(method: string, path: string, body?: string | ReadableStream<Uint8Array>): Promise<Response> {

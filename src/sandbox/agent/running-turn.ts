@@ -22,7 +22,7 @@ export type RunningTurnOptions = {
   /** What was said in a session before. */
   history: (sessionId: string) => Promise<readonly TurnMessage[]>;
   /** The agent is about to be told: from here on, no later process of the node may begin the turn again. */
-  onBegin: () => Promise<void>;
+  onBegin: () => void;
 };
 
 /** An agent that does not end a turn so long after it was asked to is killed. */
@@ -128,8 +128,7 @@ export class RunningTurn {
     signal.throwIfAborted();
     const earlier = isNew && this.#turn.messagesBefore > 0 ? await history(this.#turn.sessionId) : [];
     signal.throwIfAborted();
-    await onBegin();
-    signal.throwIfAborted();
+    onBegin();
     this.#agentSessionId = id;
     this.#answering = connection;
     const prompt = promptOf(this.#turn, {

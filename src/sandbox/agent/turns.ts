@@ -18,7 +18,7 @@ import { agentFailure, RunningTurn } from "./running-turn.ts";
 
 export type AgentTurnsOptions = {
   recorder: Pick<Recorder, "event" | "say" | "room">;
-  held: Pick<HeldSandbox, "now" | "update">;
+  held: Pick<HeldSandbox, "now" | "update" | "begunTurns">;
   order: () => SandboxOrder;
   /** What was said in a session before the turn that is under way. */
   history: (sessionId: string) => Promise<readonly TurnMessage[]>;
@@ -62,7 +62,7 @@ export class AgentTurns {
 
   constructor(options: AgentTurnsOptions) {
     this.#options = options;
-    this.#cut = new Set(options.held.now.begunTurns);
+    this.#cut = new Set(options.held.begunTurns);
     this.#begun = new Set(this.#cut);
   }
 
@@ -139,7 +139,9 @@ export class AgentTurns {
       clock,
       connect: () => this.#connect(),
       history: (sessionId) => this.#options.history(sessionId),
-      onBegin: () => this.#options.held.update({ begunTurns: [...this.#begun.add(turn.turnId)] }),
+      onBegin: () => {
+        this.#options.held.begunTurns = [...this.#begun.add(turn.turnId)];
+      },
     });
     this.#running.set(turn.turnId, running);
     void running.report.then((report) => {

@@ -33,6 +33,25 @@ it("keeps what is known of each sandbox", async () => {
   expect(await files.readAll()).toEqual([]);
 });
 
+it("keeps the turns that an agent was told of", async () => {
+  const sandbox = new HeldSandbox(files, HELD);
+  expect(sandbox.begunTurns).toEqual([]);
+  await sandbox.update({});
+  const ids = Array.from({ length: 256 }, (_, i) => `turn-${i}`);
+  for (const known of [ids, ids.slice(3, 5), [], ["turn-1"]]) {
+    sandbox.begunTurns = known;
+    expect(new HeldSandbox(new HeldFiles(join(folder, "held")), HELD).begunTurns).toEqual(known);
+  }
+  expect(await files.readAll()).toEqual([HELD]);
+  expect(sandbox.begunTurns).toEqual(["turn-1"]);
+  await files.remove(ID);
+  expect(sandbox.begunTurns).toEqual([]);
+  // Of no sandbox.
+  sandbox.begunTurns = ["turn-1"];
+  await files.readAll();
+  expect(sandbox.begunTurns).toEqual([]);
+});
+
 it("takes away files that are no such thing, and what a killed process had not finished", async () => {
   await files.write(HELD);
   writeFileSync(join(folder, "held", "torn.json"), '{"sandboxId": "');

@@ -1,3 +1,4 @@
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -27,8 +28,6 @@ const heldSchema = z.object({
   openSetup: z.object({ step: z.string(), hosts: z.array(z.string()) }).optional(),
   /** The command of the newest process of its agent. */
   agentExecId: z.uuid().optional(),
-  /** Turns that the agent was told of. */
-  begunTurns: z.array(z.string()).optional(),
   /** The certificate authority that the machine trusts, and its key, both in PEM: made when it is first needed. */
   authority: z.object({ key: z.string(), certificate: z.string() }).optional(),
 });
@@ -37,8 +36,9 @@ const heldSchema = z.object({
 export type Held = z.infer<typeof heldSchema>;
 
 const SUFFIX = ".json";
+const TURNS_SUFFIX = ".turns";
 
-/** One small file for each sandbox, always whole. */
+/** One small file for each sandbox, always whole, and another one with the turns that its agent was told of. */
 export class HeldFiles {
   readonly #folder: string;
 
@@ -50,11 +50,13 @@ export class HeldFiles {
   async readAll(): Promise<Held[]> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const all: Held[] = [];
-    for (const name of await readdir(this.#folder)) {
-      const held = name.endsWith(SUFFIX) ? await readJson(join(this.#folder, name), heldSchema) : undefined;
-      if (held === undefined) await rm(join(this.#folder, name), { force: true });
-      else all.push(held);
+    const names = await readdir(this.#folder);
+    for (const name of names.filter((one) => one.endsWith(SUFFIX))) {
+      const held = await readJson(join(this.#folder, name), heldSchema);
+      if (held !== undefined) all.push(held);
     }
+    const known = new Set(all.flatMap(({ sandboxId }) => [`${sandboxId}${SUFFIX}`, `${sandboxId}${TURNS_SUFFIX}`]));
+    for (const name of names) if (!known.has(name)) await rm(join(this.#folder, name), { force: true });
     return all;
   }
 
@@ -68,11 +70,40 @@ export class HeldFiles {
   }
 
   async remove(sandboxId: string): Promise<void> {
+    await rm(this.#turnsPathOf(sandboxId), { force: true });
     await rm(this.#pathOf(sandboxId), { force: true });
+  }
+
+  /**
+   * Turns that the agent of a sandbox was told of. Written at once, for a prompt waits for it, and never emptied first: a
+   * process that is killed in between has noted too many, and not too few. Of a computer that crashes all turns end.
+   */
+  writeTurns(sandboxId: string, turnIds: readonly string[]): void {
+    const file = openSync(this.#turnsPathOf(sandboxId), constants.O_WRONLY | constants.O_CREAT, 0o600);
+    try {
+      const bytes = Buffer.from(turnIds.map((id) => `${id}\n`).join(""));
+      writeSync(file, bytes, 0, bytes.length, 0);
+      ftruncateSync(file, bytes.length);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  readTurns(sandboxId: string): readonly string[] {
+    try {
+      return readFileSync(this.#turnsPathOf(sandboxId), "utf8").split("\n").filter(Boolean);
+    } catch (error) {
+      if (systemCodeOf(error) === "ENOENT") return [];
+      throw error;
+    }
   }
 
   #pathOf(sandboxId: string): string {
     return join(this.#folder, `${sandboxId}${SUFFIX}`);
+  }
+
+  #turnsPathOf(sandboxId: string): string {
+    return join(this.#folder, `${sandboxId}${TURNS_SUFFIX}`);
   }
 }
 
@@ -90,6 +121,15 @@ export class HeldSandbox {
 
   get now(): Held {
     return this.#held;
+  }
+
+  /** Turns that the agent was told of, by an earlier process of the node or by this one. */
+  get begunTurns(): readonly string[] {
+    return this.#files.readTurns(this.#held.sandboxId);
+  }
+
+  set begunTurns(turnIds: readonly string[]) {
+    this.#files.writeTurns(this.#held.sandboxId, turnIds);
   }
 
   async update(change: Partial<Omit<Held, "sandboxId">>): Promise<void> {

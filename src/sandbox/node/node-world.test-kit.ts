@@ -206,6 +206,12 @@ class MemoryFiles extends HeldFiles {
     this.#files.set(held.sandboxId, structuredClone(held));
   }
 
+  override writeTurns(): void {}
+
+  override readTurns(): readonly string[] {
+    return [];
+  }
+
   override async remove(sandboxId: string): Promise<void> {
     if (this.#life.aborted) await never();
     this.#files.delete(sandboxId);
