@@ -66,6 +66,19 @@ async function startTls(): Promise<number> {
   return serve(createTlsServer(tls, (socket) => socket.on("error", () => {}).pipe(socket)));
 }
 
+/** A tunnel to such a server, in which TLS has begun. */
+async function openRawTunnel(handle: (socket: Socket) => void): Promise<{ tunnel: Socket; proxy: EgressProxy }> {
+  const hello = Promise.withResolvers<Buffer>();
+  const listener = await serve(createTcpServer((socket) => socket.once("data", hello.resolve)));
+  const client = tlsConnect({ host: "127.0.0.1", port: listener, servername: "allowed.test" }).on("error", () => {});
+  const port = await serve(createTcpServer((socket) => handle(socket.on("error", () => {}))));
+  const { port: proxyPort, proxy } = await startProxy();
+  const tunnel = (await openTunnel(proxyPort, `allowed.test:${port}`)) as Socket;
+  tunnel.pause().write(await hello.promise);
+  client.destroy();
+  return { tunnel, proxy };
+}
+
 describe("plain HTTP", () => {
   it("reaches an allowed host, and nothing about the way there", async () => {
     const port = await startOrigin((request, response) => {
@@ -255,6 +268,15 @@ describe("tunnels", () => {
   ])("to %s are refused", async (_what, authority, status) => {
     const { port } = await startProxy();
     expect(await openTunnel(port, authority)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  });
+
+  it("break off for a client when the server does", async () => {
+    const { tunnel, proxy } = await openRawTunnel((socket) =>
+      socket.once("data", () => socket.write("a beginning", () => socket.resetAndDestroy())),
+    );
+    tunnel.resume();
+    await once(tunnel, "close");
+    await expect.poll(() => proxy.connections).toBe(0);
   });
 
   it("end on both sides when one side ends", async () => {

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { pipeline, type Duplex } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import { MAX_HELLO_BYTES, readClientHello } from "./client-hello.ts";
 import { canonicalHost } from "./host-names.ts";
@@ -58,12 +58,16 @@ export function isNamed(serverName: string | undefined, host: string): boolean {
   return canonicalHost(serverName) === host;
 }
 
-/** Both directions, until one of the two ends. */
+/**
+ * Both directions, until the client has gone, or has all that the server said before its end, however slowly it takes it.
+ * `pipeline` would drop what is on its way when the server's socket closes.
+ */
 export function join(client: Duplex, server: Duplex): void {
-  const end = (): void => {
-    client.destroy();
-    server.destroy();
-  };
-  pipeline(client, server, (error) => error && end());
-  pipeline(server, client, end);
+  client.once("close", () => server.destroy());
+  client.once("finish", () => client.destroy());
+  server.once("close", () => {
+    if (!server.readableEnded) client.destroy();
+  });
+  client.pipe(server);
+  server.pipe(client);
 }

@@ -322,6 +322,21 @@ describeAsRoot("a machine", () => {
     expect((await run(machine, "cat /proc/net/route | wc -l")).stdout).toBe("1\n");
   });
 
+  it("gives it all that the listener said before its end, also when it speaks on", async () => {
+    const saidBytes = 4 * 1024 * 1024;
+    const listening = await test.runtime.create(specOf());
+    listening.onEgress((connection) => {
+      connection.resume();
+      connection.end(Buffer.alloc(saidBytes), () => connection.destroy());
+    });
+    const hear = `perl -MSocket -e '
+      $SIG{PIPE} = "IGNORE"; socket(my $s, PF_INET, SOCK_STREAM, 0); setsockopt($s, SOL_SOCKET, SO_RCVBUF, 65536);
+      connect($s, sockaddr_in(${PROXY_PORT}, inet_aton("127.0.0.1"))) or die; my $n = 0;
+      while (sysread $s, my $b, 65536) { $n += length $b; select undef, undef, undef, 0.001; syswrite $s, "x" } print $n'`;
+    await expect.poll(async () => (await run(listening, hear)).stdout).toBe(String(saidBytes));
+    await test.runtime.remove(listening.id);
+  });
+
   it("has no listener without a network", async () => {
     const lonely = await test.runtime.create(specOf({ network: { enabled: false } }));
     expect(() => lonely.onEgress(() => undefined)).toThrow(RuntimeError);

@@ -26,6 +26,8 @@ sub join_up {
         bytes  => [$first, ""],
         is_eof => [0, 0],
         is_shut => [0, 0],
+        # Nobody reads at the other end any more.
+        is_dropped => [0, 0],
     };
     for my $handle ($left, $right) { fcntl($handle, Kernel::F_SETFL, Kernel::O_NONBLOCK) or return }
     $relays{"$self"} = $self;
@@ -45,7 +47,7 @@ sub _watch {
         my $other = 1 - $end;
         Loop::watch(
             $self->{ends}[$end],
-            !$self->{is_eof}[$end] && !length $self->{bytes}[$end] ? sub { $self->_readable($end) } : undef,
+            !$self->{is_eof}[$end] && ($self->{is_dropped}[$end] || !length $self->{bytes}[$end]) ? sub { $self->_readable($end) } : undef,
             length $self->{bytes}[$other] ? sub { $self->_move($other) && $self->_watch } : undef,
         );
     }
@@ -57,9 +59,12 @@ sub _readable {
     my $count = sysread($self->{ends}[$end], $self->{bytes}[$end], CHUNK_BYTES);
     if (!defined $count) {
         return if $! == EAGAIN || $! == EINTR;
-        return $self->_close;
+        # A process that ends with something unread says no more than one that has read all.
+        return $self->_close unless is_unix($self->{ends}[$end]);
+        $count = 0;
     }
     $self->{is_eof}[$end] = 1 if $count == 0;
+    $self->{bytes}[$end] = "" if $self->{is_dropped}[$end];
     $self->_move($end) && $self->_watch;
     return;
 }
@@ -71,16 +76,36 @@ sub _move {
     if (length $self->{bytes}[$end]) {
         my $count = syswrite($to, $self->{bytes}[$end]);
         if    (defined $count) { substr($self->{bytes}[$end], 0, $count, "") }
-        elsif ($! != EAGAIN && $! != EINTR) { $self->_close; return 0 }
+        elsif ($! != EAGAIN && $! != EINTR) {
+            $self->{bytes}[$end] = "";
+            $self->{is_dropped}[$end] = 1;
+        }
     }
     if ($self->{is_eof}[$end] && !length $self->{bytes}[$end] && !$self->{is_shut}[$end]) {
         $self->{is_shut}[$end] = 1;
         # Fails when it has gone altogether, which its reading tells.
         shutdown($to, 1);
     }
-    return 1 unless $self->{is_shut}[0] && $self->{is_shut}[1];
+    return 1 unless $self->_is_over;
     $self->_close;
     return 0;
+}
+
+# To close a TCP connection with something unread, or to be sent something later, would destroy what is still on its way:
+# so one is read to its end, though nobody wants it.
+sub _is_over {
+    my ($self) = @_;
+    my $is_shut = $self->{is_shut};
+    return 1 if $is_shut->[0] && $is_shut->[1];
+    for my $end (0, 1) {
+        return 1 if $is_shut->[1 - $end] && $self->{is_dropped}[$end] && is_unix($self->{ends}[$end]);
+    }
+    return 0;
+}
+
+sub is_unix {
+    my ($handle) = @_;
+    return unpack("S", getsockname($handle) // "\0\0") == Kernel::AF_UNIX;
 }
 
 sub _close {
