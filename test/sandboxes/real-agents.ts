@@ -20,6 +20,7 @@ import {
   DENIED,
   HIDDEN,
   PLACE,
+  PROJECT,
   REAL_AGENTS,
   rulesOf,
   type RealAgent,
@@ -127,12 +128,14 @@ export class RealAgentLab {
     const id = await this.#client.create({
       agent_provider: provider,
       agent_config: { model: agent.model, ...rulesOf(rules, agent) },
+      working_directory: PROJECT,
       resource_limits: { disk_mb: 2_048, memory_mb: 3_072, cpu_cores: 2 },
       network: { enabled: true, allowed_hosts: [FILES], dns_servers: [NAME_SERVER] },
       credentials: [{ credential_id: String(fieldOf(stored, "id")), env_var: apiKeyVariable }],
       provisioning_scripts: [
         { user: "agent", script: `mkdir ${PLACE} && curl -sSf ${this.#agentsUrl}/${provider} | tar -xf - -C ${PLACE}` },
         { user: "agent", script: `echo ${hidden} > ${HIDDEN}` },
+        { user: "agent", script: projectScript(agent) },
       ],
     });
     try {
@@ -251,6 +254,15 @@ function agentOf(provider: string): RealAgent {
   const agent = REAL_AGENTS.get(provider);
   if (agent === undefined) throw new Error(`there is no agent provider ${provider}`);
   return agent;
+}
+
+/** Makes the project, in which nobody has to be trusted. */
+function projectScript({ project }: RealAgent): string {
+  const files = Object.entries(project).map(([name, content]) => {
+    const path = `${PROJECT}/${name}`;
+    return `mkdir -p ${dirname(path)} && echo ${Buffer.from(content).toString("base64")} | base64 -d > ${path}`;
+  });
+  return files.join(" && ");
 }
 
 function commandOf(provider: string): string {

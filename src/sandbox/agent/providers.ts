@@ -65,7 +65,8 @@ function claudeSettings(config: AgentConfig, apiUrl?: string): AgentSettings {
           sandbox: { enabled: false },
           ...(denied.length > 0 && { disallowedTools: denied }),
           // Some it uses without asking otherwise.
-          ...(restrictsTools(config) && { settings: { permissions: { ask: CLAUDE_TOOLS } } }),
+          // And a project's hooks run commands.
+          ...(restrictsTools(config) && { settings: { permissions: { ask: CLAUDE_TOOLS }, disableAllHooks: true } }),
         },
       },
     },
@@ -147,6 +148,8 @@ function opencodeSettings({ model, maxTokens, ...config }: AgentConfig, apiUrl?:
   return {
     env: {
       OPENCODE_CONFIG_CONTENT: JSON.stringify(settings),
+      // A project's settings would add to these, and its plugins decide.
+      ...(restricted && { OPENCODE_DISABLE_PROJECT_CONFIG: "1", OPENCODE_PURE: "1" }),
       ...(maxTokens !== undefined && { OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX: String(maxTokens) }),
     },
   };
