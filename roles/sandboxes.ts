@@ -48,24 +48,6 @@ export function openSandboxes(
   const keyring = keyringIn(config);
   const envSealing = keyring === undefined ? undefined : { keyring, random };
   const repositories = { hosts: config.sandboxRepositoryHosts, plainHttp: config.sandboxPlainHttpRepositories };
-  const sandboxes = new Sandboxes({
-    ...parts,
-    records,
-    signals,
-    fabric,
-    audit,
-    credentials,
-    envSealing,
-    limits: {
-      maxPerTenant: config.sandboxMaxPerTenant,
-      defaultImages: config.sandboxDefaultImages,
-      repositories,
-      providerUrls: config.sandboxProviderUrls,
-      createsPerMinute: config.sandboxCreatesPerMinute,
-      createBurst: config.sandboxCreateBurst,
-      pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
-    },
-  });
   const layers = new LayerStore({ records, store, prefix: config.pathPrefix });
   const images = new MachineImages({
     ...parts,
@@ -78,6 +60,25 @@ export function openSandboxes(
       pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
     },
     defaults: { region: config.sandboxDefaultRegion, instanceType: config.sandboxDefaultInstanceType },
+  });
+  const sandboxes = new Sandboxes({
+    ...parts,
+    records,
+    signals,
+    fabric,
+    audit,
+    credentials,
+    envSealing,
+    limits: {
+      maxPerTenant: config.sandboxMaxPerTenant,
+      defaultImages: config.sandboxDefaultImages,
+      builtImage: (provider, origin) => images.defaultOf(provider, origin),
+      repositories,
+      providerUrls: config.sandboxProviderUrls,
+      createsPerMinute: config.sandboxCreatesPerMinute,
+      createBurst: config.sandboxCreateBurst,
+      pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
+    },
   });
   const events = new SandboxEvents({ ...parts, records, signals: sandboxes.signals });
   let runtime: ReturnType<SandboxDeps["runtime"]> =

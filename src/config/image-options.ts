@@ -74,7 +74,8 @@ export const IMAGE_OPTIONS = {
     side: "S",
     doc:
       "Images of sandboxes that name none, by agent provider: `provider=image`, separated by commas. An image is one of " +
-      "nodes, by its name, or a built one, by its id, whoever built it. Without one it is the node's own.",
+      "nodes, by its name, or a built one, by its id, whoever built it. Without one it is built from the provider's default " +
+      "template, once, where nodes have its base (`debian`), and else the node's own (`host`).",
   }),
   sandboxDefaultRegion: option({
     env: "ENGINE_SANDBOX_DEFAULT_REGION",

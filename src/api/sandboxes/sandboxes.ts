@@ -36,6 +36,7 @@ export const createSandboxRow = describeRoute({
     "rate_limited",
     "not_configured",
     "insufficient_storage",
+    "unavailable",
   ],
 });
 

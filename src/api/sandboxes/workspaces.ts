@@ -136,6 +136,7 @@ const launchRow = describeRoute({
     "rate_limited",
     "not_configured",
     "insufficient_storage",
+    "unavailable",
   ],
 });
 

@@ -55,7 +55,7 @@ function registerCreate(group: Command, context: CliContext): void {
     .description("Make a sandbox, and wait until it runs; prints its id.")
     .option("--provider <provider>", "coding agent that it is for", "claude-code")
     .option("--name <name>", "what it is called")
-    .option("--image <image>", "what it is made from; the node's default otherwise")
+    .option("--image <image>", "what it is made from; the provider's default image otherwise")
     .option("--cpus <count>", "most CPUs")
     .option("--memory <mb>", "most memory, in MiB")
     .option("--disk <mb>", "size of its disk, in MiB")

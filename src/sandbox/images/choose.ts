@@ -1,4 +1,7 @@
 import type { RecordStore } from "../../catalog/records.ts";
+import { DEBIAN_IMAGE } from "../runtime/images.ts";
+import { knownImages } from "../scheduler/room.ts";
+import { DEFAULT_TEMPLATES } from "./default-templates.ts";
 import { invalidField } from "../scheduler/refusals.ts";
 import { isImageId, type BuiltImage } from "./image.ts";
 import { builtImageOf } from "./records.ts";
@@ -16,14 +19,22 @@ export async function ownImage(
 
 export type ChosenImage = { image: string | undefined; builtImage: BuiltImage | undefined };
 
+export type ImageDefaults = {
+  /** What the operator gives to agent providers. */
+  named: Readonly<Record<string, string>>;
+  /** The image of an agent provider, where there are such; rejects with `unavailable` until it is built. */
+  built?: ((provider: string) => Promise<BuiltImage>) | undefined;
+};
+
 /**
- * The image that a new sandbox gets: what it asks for, else what the operator gives its agent provider, else that of the
- * node. Rejects with `config_validation_error` for one that is not there.
+ * The image that a new sandbox gets: what it asks for, else what the operator gives its agent provider, else what is
+ * built for that where nodes have its base, else that of the node. Rejects with `config_validation_error` for one that is
+ * not there.
  */
 export async function chooseImage(
   records: RecordStore,
   { image, agentProvider }: { image: string | undefined; agentProvider: string },
-  { tenant, defaults }: { tenant: string; defaults: Readonly<Record<string, string>> },
+  { tenant, defaults }: { tenant: string; defaults: ImageDefaults },
 ): Promise<ChosenImage> {
   if (image !== undefined) {
     return {
@@ -31,7 +42,13 @@ export async function chooseImage(
       builtImage: isImageId(image) ? await ownImage(records, { id: image, tenant, field: "image" }) : undefined,
     };
   }
-  const given = Object.hasOwn(defaults, agentProvider) ? defaults[agentProvider] : undefined;
+  const { named, built } = defaults;
+  const given = Object.hasOwn(named, agentProvider) ? named[agentProvider] : undefined;
+  if (given === undefined && built !== undefined && DEFAULT_TEMPLATES.has(agentProvider)) {
+    if ((await knownImages(records))?.has(DEBIAN_IMAGE) !== true) return { image: undefined, builtImage: undefined };
+    const builtImage = await built(agentProvider);
+    return { image: builtImage.id, builtImage };
+  }
   if (given === undefined || !isImageId(given)) return { image: given, builtImage: undefined };
   // The operator's word: whosever it is.
   const sql = "SELECT id, manifest FROM machine_images WHERE id = ? AND deleted_at_ms IS NULL";

@@ -48,17 +48,22 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       return (await plane.fabric.claim({ ...asked, holder: nodeId, workerId: nodeId })).map(holdOf);
     };
     /** As a node does it. */
-    const finish = async (build: ImageBuild): Promise<string> => {
+    const finish = async (build: Pick<ImageBuild, "id">, asker = ANN): Promise<string> => {
       const [hold] = await claim();
       if (hold === undefined) throw new Error("no job");
       await world.layers.write(hold, 0, Buffer.from("layer"));
       const layer = { buildId: build.id, fence: hold.fence, parts: 1, sha256: SHA, sizeBytes: 5, unpackedBytes: 9 };
       await plane.fabric.complete(hold, { layer });
-      const { status, imageId } = await world.images.getBuild(build.id, ANN);
+      const { status, imageId } = await world.images.getBuild(build.id, asker);
       expect(status).toBe("succeeded");
       if (imageId === undefined) throw new Error("no image");
       return imageId;
     };
+
+    const defaultOf = (provider: string) => world.images.defaultOf(provider, originOf(ANN));
+    const builds = () =>
+      opened.catalog.records.rows("SELECT id, tenant, status FROM image_builds ORDER BY created_at_ms, id");
+    const reportDebian = () => plane.report("node-1", { images: ["host", "debian"] });
 
     it("follow their job from the queue to an image", async () => {
       const build = await ask();
@@ -121,6 +126,73 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       expect(await world.images.getBuild(nowhere.id, ANN)).toMatchObject({
         status: "failed",
         error: expect.stringContaining("no node"),
+      });
+    });
+
+    describe("that are an agent provider's own", () => {
+      let another: ControlPlane;
+      beforeEach(async () => {
+        await reportDebian();
+        another = controlPlaneOn(opened, {
+          seed: 2,
+          limits: { builtImage: defaultOf, defaultImages: { codex: "host" } },
+        });
+      });
+      afterEach(() => another.fabric.close());
+      const create = (caller: typeof ANN) => another.create({ agentProvider: "claude-code" }, caller);
+
+      it("are built once, when they are first asked for, for everybody", async () => {
+        const asked = await Promise.allSettled([
+          defaultOf("claude-code"),
+          defaultOf("claude-code"),
+          create(BOB),
+          create(ANN),
+        ]);
+        for (const one of asked) expect(one).toMatchObject({ reason: { code: "unavailable", status: 503 } });
+        const [build, ...more] = await builds();
+        expect(more).toEqual([]);
+        expect(build).toMatchObject({ tenant: "engine", status: "queued" });
+        const id = await finish({ id: String(build?.["id"]) }, ROOT);
+        expect(await defaultOf("claude-code")).toMatchObject({ id, base: "debian" });
+        for (const caller of [ANN, BOB]) {
+          expect((await create(caller)).spec).toMatchObject({ image: id, builtImage: { id } });
+        }
+        expect(await builds()).toHaveLength(1);
+        expect(await world.images.list({}, ANN)).toEqual([]);
+        await expect(plane.create({ image: id })).rejects.toMatchObject({ code: "config_validation_error" });
+        // The operator's word is first.
+        expect((await another.create({ agentProvider: "codex" })).spec.image).toBe("host");
+      });
+
+      it("are built again when somebody deletes them, or a while after that has failed", async () => {
+        await expect(defaultOf("claude-code")).rejects.toMatchObject({
+          message: expect.stringContaining("is being built"),
+        });
+        const [hold] = await claim();
+        if (hold === undefined) throw new Error("no job");
+        await plane.fabric.fail(hold, { error: "packages.npm: no network" });
+        await world.images.look();
+        const refused = { code: "unavailable", message: expect.stringContaining("packages.npm: no network") };
+        await expect(defaultOf("claude-code")).rejects.toMatchObject(refused);
+        expect(await builds()).toHaveLength(1);
+        opened.clock.advance(601_000);
+        await reportDebian();
+        await expect(defaultOf("claude-code")).rejects.toMatchObject({
+          message: expect.stringContaining("is being built"),
+        });
+        const id = await finish({ id: String((await builds())[1]?.["id"]) }, ROOT);
+        expect((await defaultOf("claude-code")).id).toBe(id);
+        await world.images.remove(id, by(ROOT));
+        await expect(defaultOf("claude-code")).rejects.toMatchObject({
+          message: expect.stringContaining("is being built"),
+        });
+        expect(await builds()).toHaveLength(3);
+      });
+
+      it("are the node's own where none has their base", async () => {
+        await plane.report("node-1", { images: ["host"] });
+        expect((await create(ANN)).spec.image).toBeUndefined();
+        expect(await builds()).toEqual([]);
       });
     });
 

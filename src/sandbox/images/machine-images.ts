@@ -1,5 +1,5 @@
 import type { AuditLog, Origin } from "../../auth/audit.ts";
-import { NOW, type RecordStore, type RecordValue } from "../../catalog/records.ts";
+import { NOW, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
@@ -12,7 +12,8 @@ import { knownImages } from "../scheduler/room.ts";
 import { HOST_IMAGE } from "../runtime/images.ts";
 import type { ImageBase, ImageBuildPayload } from "./build-job.ts";
 import { ownImage } from "./choose.ts";
-import { isImageId } from "./image.ts";
+import { ENGINE, newestDefault, noDefaultBuilding, notThere } from "./default-images.ts";
+import { isImageId, type BuiltImage } from "./image.ts";
 import type { LayerStore } from "./layer-store.ts";
 import { placeBuilds } from "./place-builds.ts";
 import {
@@ -53,6 +54,15 @@ export type BuildRequest = {
   variables: Readonly<Record<string, string>>;
 };
 
+type StoredBuild = {
+  provider: string;
+  region: string;
+  instanceType: string;
+  template: Template;
+  tenant: string;
+  origin: Origin;
+};
+
 const MAX_LISTED = 10_000;
 /** Builds on top of each other. */
 const MAX_LAYERS = 100;
@@ -80,22 +90,54 @@ export class MachineImages {
    * with the template, and `rate_limited`.
    */
   async build(request: BuildRequest, { tenant, origin }: { tenant: string; origin: Origin }): Promise<ImageBuild> {
-    const { records, newId, audit, limits, defaults } = this.#options;
+    const { limits, defaults } = this.#options;
     const { provider, region = defaults.region, instanceType = defaults.instanceType, templateSource } = request;
     const template = readTemplate(templateSource, { provider, given: request.variables });
+    const guard = {
+      sql:
+        "SELECT 1 AS fits WHERE (SELECT count(*) FROM machine_images WHERE tenant = ? AND deleted_at_ms IS NULL) + " +
+        "(SELECT count(*) FROM image_builds WHERE tenant = ? AND status IN ('queued', 'building')) < CAST(? AS bigint)",
+      values: [tenant, tenant, limits.maxPerTenant],
+      mustReturn: 1,
+    };
+    const stored = await this.#store(guard, { provider, region, instanceType, template, tenant, origin });
+    if (stored !== undefined) return stored;
+    const headers = { "Retry-After": RETRY_SECS };
+    throw new EngineError("rate_limited", `a tenant has at most ${limits.maxPerTenant} images: delete some`, {
+      headers,
+    });
+  }
+
+  /**
+   * The image of an agent provider for sandboxes that name none: built once from its default template, when it is first
+   * asked for, and again with a release that has another one. Rejects with `unavailable` until it is there.
+   */
+  async defaultOf(provider: string, origin: Origin): Promise<BuiltImage> {
+    const { records, defaults } = this.#options;
+    const template = readTemplate(undefined, { provider, given: {} });
+    const newest = await newestDefault(records, provider, template);
+    if (newest?.image !== undefined) return newest.image;
+    if (newest?.failure !== undefined) throw notThere(provider, `could not be built: ${newest.failure}`);
+    if (newest === undefined) {
+      const guard = noDefaultBuilding(provider);
+      await this.#store(guard, { provider, ...defaults, template, tenant: ENGINE, origin });
+    }
+    throw notThere(provider, "is being built, which takes some minutes");
+  }
+
+  /** Stores a build, and gives it to a node where there is one; undefined where the guard is not met. */
+  async #store(
+    guard: Statement,
+    { provider, region, instanceType, template, tenant, origin }: StoredBuild,
+  ): Promise<ImageBuild | undefined> {
+    const { records, newId, audit } = this.#options;
     const id = newId();
     const payload: ImageBuildPayload = { buildId: id, base: await this.#baseOf(template, tenant), template };
     checkSize(payload);
     const row: RecordValue[] = [id, tenant, "queued", provider, region, instanceType, JSON.stringify(payload), NOW];
     const details = { provider, region, base: template.base };
     const outcome = await records.transact([
-      {
-        sql:
-          "SELECT 1 AS fits WHERE (SELECT count(*) FROM machine_images WHERE tenant = ? AND deleted_at_ms IS NULL) + " +
-          "(SELECT count(*) FROM image_builds WHERE tenant = ? AND status IN ('queued', 'building')) < CAST(? AS bigint)",
-        values: [tenant, tenant, limits.maxPerTenant],
-        mustReturn: 1,
-      },
+      guard,
       {
         sql:
           "INSERT INTO image_builds (id, tenant, status, provider, region, instance_type, request, created_at_ms) " +
@@ -105,12 +147,7 @@ export class MachineImages {
       },
       audit.statement({ origin, action: "image.build", target: id, outcome: "ok", details }),
     ]);
-    if (!outcome.done) {
-      const headers = { "Retry-After": RETRY_SECS };
-      throw new EngineError("rate_limited", `a tenant has at most ${limits.maxPerTenant} images: delete some`, {
-        headers,
-      });
-    }
+    if (!outcome.done) return undefined;
     const [stored] = outcome.rows[1] ?? [];
     if (stored === undefined) throw new Error("an image build was stored and not returned");
     await placeBuilds(this.#options, { id });

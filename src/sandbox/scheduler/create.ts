@@ -3,6 +3,7 @@ import type { Origin } from "../../auth/audit.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ownerValues, type JobOwner } from "../../fabric/job.ts";
 import { chooseImage, type ChosenImage } from "../images/choose.ts";
+import type { BuiltImage } from "../images/image.ts";
 import { bindCredentials, credentialIdsIn } from "../credentials/bind.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import type { SandboxSpec } from "../spec.ts";
@@ -26,6 +27,8 @@ export type CreateLimits = {
   maxPerTenant: number;
   /** By agent provider: what those get that name no image. */
   defaultImages?: Readonly<Record<string, string>>;
+  /** See `MachineImages.defaultOf`. */
+  builtImage?: (provider: string, origin: Origin) => Promise<BuiltImage>;
   repositories: RepositoryRules;
   /** Where the APIs of agents are, by agent provider. */
   providerUrls: Readonly<Record<string, string>>;
@@ -39,7 +42,7 @@ const RETRY_SECS = "10";
 /**
  * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
  * `config_validation_error` for an image that no node has, repositories that none may clone, and volumes that lie apart;
- * `sandbox_already_exists`; what `bindCredentials` says of its credentials;
+ * `sandbox_already_exists`; `unavailable` while its default image is being built; what `bindCredentials` says of its credentials;
  * `rate_limited` for a tenant that has `maxPerTenant`.
  */
 export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limits: CreateLimits): Promise<Sandbox> {
@@ -72,14 +75,15 @@ export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limi
   }
 }
 
-/** With the image that it gets. */
+/** With the image that it gets. Rejects with `unavailable` where that has to be built first. */
 async function withImage(
   ports: SandboxPorts,
   asked: NewSandbox,
-  { defaultImages: defaults = {} }: CreateLimits,
+  { defaultImages: named = {}, builtImage }: CreateLimits,
 ): Promise<NewSandbox> {
-  const { spec, owner } = asked;
-  const chosen = await chooseImage(ports.records, spec, { tenant: owner.subject, defaults });
+  const { spec, owner, origin } = asked;
+  const built = builtImage === undefined ? undefined : (provider: string) => builtImage(provider, origin);
+  const chosen = await chooseImage(ports.records, spec, { tenant: owner.subject, defaults: { named, built } });
   await checkImage(ports, chosen);
   return { ...asked, spec: { ...spec, ...chosen } };
 }
