@@ -531,6 +531,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     answer: ok,
   },
   "GET /v1/sandbox-nodes/jobs/{job_id}/order": ofNoSandbox("GET", "order"),
+  "GET /v1/sandbox-nodes/jobs/{job_id}/sessions/{sid}/history": ofNoSandbox("GET", "sessions/none/history"),
   "POST /v1/sandbox-nodes/jobs/{job_id}/batches": ofNoSandbox("POST", "batches", { number: 1, events: [] }),
   // Whoever does not ask for a WebSocket is told so.
   "GET /v1/sandbox-nodes/link": { request: get("/v1/sandbox-nodes/link"), answer: () => 426 },

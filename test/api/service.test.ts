@@ -144,6 +144,7 @@ describe("service routes", () => {
       "/api/v1/workspaces/import",
       "/v1/sandbox-nodes/report",
       "/v1/sandbox-nodes/jobs/{job_id}/order",
+      "/v1/sandbox-nodes/jobs/{job_id}/sessions/{sid}/history",
       "/v1/sandbox-nodes/jobs/{job_id}/batches",
       "/v1/sandbox-nodes/link",
       "/api/v1/images/build",

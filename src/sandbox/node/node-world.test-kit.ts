@@ -32,6 +32,7 @@ export class NodeWorld {
   readonly host = new FakeHost(this.clock);
   readonly plane: ControlPlane;
   /** What the node has written down, by sandbox. */
+  readonly #begunTurns = new Map<string, readonly string[]>();
   readonly files = new Map<string, Held>();
   /** Asked for each call of a node to the control plane. */
   way: () => Way = () => "open";
@@ -70,7 +71,7 @@ export class NodeWorld {
       runtime,
       jobs: this.#jobsOf(jobs, life.signal),
       control: this.#controlOf(control, life.signal),
-      files: new MemoryFiles(this.files, life.signal),
+      files: new MemoryFiles(this.files, this.#begunTurns, life.signal),
       companions: NO_COMPANIONS,
       agentCommands: {},
       node: { name: "n", runtime: "fake", labels: {}, capacity: ROOMY, bootId: "b" },
@@ -184,11 +185,13 @@ type NodeProcess = { node: SandboxNode; runtime: FakeRuntime; life: AbortControl
 /** The node's files, without a disk: a process that has died writes no more. */
 class MemoryFiles extends HeldFiles {
   readonly #files: Map<string, Held>;
+  readonly #turns: Map<string, readonly string[]>;
   readonly #life: AbortSignal;
 
-  constructor(files: Map<string, Held>, life: AbortSignal) {
+  constructor(files: Map<string, Held>, turns: Map<string, readonly string[]>, life: AbortSignal) {
     super("/nowhere");
     this.#files = files;
+    this.#turns = turns;
     this.#life = life;
   }
 
@@ -206,15 +209,18 @@ class MemoryFiles extends HeldFiles {
     this.#files.set(held.sandboxId, structuredClone(held));
   }
 
-  override writeTurns(): void {}
+  override writeTurns(sandboxId: string, turnIds: readonly string[]): void {
+    if (!this.#life.aborted) this.#turns.set(sandboxId, [...turnIds]);
+  }
 
-  override readTurns(): readonly string[] {
-    return [];
+  override readTurns(sandboxId: string): readonly string[] {
+    return this.#turns.get(sandboxId) ?? [];
   }
 
   override async remove(sandboxId: string): Promise<void> {
     if (this.#life.aborted) await never();
     this.#files.delete(sandboxId);
+    this.#turns.delete(sandboxId);
   }
 }
 

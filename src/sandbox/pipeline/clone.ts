@@ -64,8 +64,9 @@ async function runClone(ports: ClonePorts, repo: Cloned): Promise<void> {
 /** What git says of servers that are not reached, or break off; a server that refuses is none of these. */
 const OF_THE_NETWORK = [
   /could not resolve|failed to connect|couldn't connect|could not connect/i,
-  /timed out|too slow|empty reply|early EOF|unexpected disconnect|hung up unexpectedly/i,
+  /timed out|too slow|empty reply|early EOF|unexpected disconnect|hung up unexpectedly|transfer closed/i,
   /connection (?:was )?(?:reset|refused|closed)|recv failure|send failure|(?:SSL|TLS)[_ ](?:read|write|connect)/i,
+  /not closed cleanly|recv error|non-properly terminated/i,
   /returned error: (?:429|5\d\d)|response 5\d\d|code 5\d\d from proxy/i,
 ];
 
