@@ -78,7 +78,7 @@ function say(world: JobWorld, from: CallerProcess, inHand: InHand, verb: HolderV
   const result = { by: hold.holder, fence: hold.fence, nonce: scheduler.below(1e9) };
   const failure = {
     error: `failure ${result.nonce}`,
-    retryable: scheduler.chance(0.75),
+    retryable: scheduler.chance(0.5),
     ...(scheduler.chance(0.5) ? { retryAfterMs: scheduler.below(5_000) } : {}),
   };
   const leaseMs = 10_000 + scheduler.below(40_000);

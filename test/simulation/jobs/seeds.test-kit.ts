@@ -23,7 +23,7 @@ const LEAST = [
   ["deduped", 0.5],
   ["claimed", 6],
   ["completed", 3],
-  ["failed", 0.25],
+  ["failed", 0.5],
   ["released", 0.25],
   ["swept", 2],
   ["cancelled", 0.5],
