@@ -60,16 +60,16 @@ export class OverflowFile {
     }
   }
 
-  /** All that is left, and nothing comes after it. */
-  takeAll(): Uint8Array {
-    const all = new Uint8Array(this.#writtenBytes - this.#takenBytes);
+  /** Fills the beginning of `target` with all that is left, and closes the file. Returns how many bytes that are. */
+  takeAll(target: Uint8Array): number {
+    const allBytes = this.#writtenBytes - this.#takenBytes;
     try {
-      for (let done = 0; done < all.length && this.#fd !== undefined;) {
-        const bytesRead = readSync(this.#fd, all, done, all.length - done, this.#takenBytes + done);
+      for (let done = 0; done < allBytes && this.#fd !== undefined;) {
+        const bytesRead = readSync(this.#fd, target, done, allBytes - done, this.#takenBytes + done);
         if (bytesRead === 0) throw new Error(SHORTER);
         done += bytesRead;
       }
-      return all;
+      return allBytes;
     } finally {
       this.close();
     }

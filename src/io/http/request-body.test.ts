@@ -78,6 +78,11 @@ describe("the body of a flood", () => {
     const complete = new RequestBody(SOURCE, systemClock, undefined, folder);
     flood(complete, 100);
     expect((await complete.whole(100 * MIB)).length).toBe(50 * MIB);
+    const announced = new RequestBody(SOURCE, systemClock, 50 * MIB, folder);
+    flood(announced, 100);
+    const shared = await announced.whole(100 * MIB, { shared: true });
+    expect([shared.length, shared[0], shared.at(-1)]).toEqual([50 * MIB, 0, 99]);
+    expect(shared.buffer).toBeInstanceOf(SharedArrayBuffer);
     expect(overflows(folder)).toBe(0);
   });
 

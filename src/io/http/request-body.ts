@@ -87,7 +87,8 @@ export class RequestBody {
     this.#receivedBytes = 0;
     this.#buffer = shared ? bufferOf(this.#announcedBytes, firstBytes) : new Uint8Array(firstBytes);
     for (const piece of early) this.#append(piece);
-    if (overflow !== undefined) this.#append(overflow.takeAll());
+    // The buffer is at least as large as all that was received.
+    if (overflow !== undefined) this.#receivedBytes += overflow.takeAll(this.#buffer.subarray(this.#receivedBytes));
     if (this.#complete) return this.#exact();
     this.#whole = Promise.withResolvers();
     this.#wait();
