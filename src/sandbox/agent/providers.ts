@@ -64,8 +64,7 @@ function claudeSettings(config: AgentConfig, apiUrl?: string): AgentSettings {
           // Its own sandbox is off: the machine is one.
           sandbox: { enabled: false },
           ...(denied.length > 0 && { disallowedTools: denied }),
-          // Some it uses without asking otherwise.
-          // And a project's hooks run commands.
+          // Some it uses without asking otherwise; and a project's hooks run commands.
           ...(restrictsTools(config) && { settings: { permissions: { ask: CLAUDE_TOOLS }, disableAllHooks: true } }),
         },
       },

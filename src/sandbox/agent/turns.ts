@@ -130,7 +130,7 @@ export class AgentTurns {
   }
 
   #begin(turn: Turn): void {
-    const { recorder, clock } = this.#options;
+    const { recorder, clock, history } = this.#options;
     const { config, provider } = this.#agent();
     const running = new RunningTurn(turn, {
       config,
@@ -138,7 +138,7 @@ export class AgentTurns {
       recorder,
       clock,
       connect: () => this.#connect(),
-      history: (sessionId) => this.#options.history(sessionId),
+      history,
       onBegin: () => {
         this.#options.held.begunTurns = [...this.#begun.add(turn.turnId)];
       },

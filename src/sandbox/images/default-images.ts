@@ -4,10 +4,10 @@ import { EngineError } from "../../core/errors.ts";
 import { jsonOf, optionalText, textOf } from "../../fabric/job.ts";
 import { imageBuildPayload } from "./build-job.ts";
 import type { BuiltImage } from "./image.ts";
-import { builtImageOf } from "./records.ts";
+import { builtImageOf, UNFINISHED } from "./records.ts";
 import type { Template } from "./template.ts";
 
-/** Whose the images are that are built for everybody. */
+/** Whose the images are that are built for everybody, and the jobs that build images. */
 export const ENGINE = "engine";
 /** A template is changed by releases, now and then. */
 const LOOKED_AT = 20;
@@ -50,7 +50,7 @@ export function noDefaultBuilding(provider: string): Statement {
   return {
     sql:
       "SELECT 1 AS fits WHERE NOT EXISTS (SELECT 1 FROM image_builds WHERE tenant = ? AND provider = ? " +
-      "AND status IN ('queued', 'building'))",
+      `AND ${UNFINISHED})`,
     values: [ENGINE, provider],
     mustReturn: 1,
   };

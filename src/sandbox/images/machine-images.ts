@@ -23,6 +23,7 @@ import {
   imageNotFound,
   toBuild,
   toImage,
+  UNFINISHED,
   type ImageBuild,
   type MachineImage,
 } from "./records.ts";
@@ -96,7 +97,7 @@ export class MachineImages {
     const guard = {
       sql:
         "SELECT 1 AS fits WHERE (SELECT count(*) FROM machine_images WHERE tenant = ? AND deleted_at_ms IS NULL) + " +
-        "(SELECT count(*) FROM image_builds WHERE tenant = ? AND status IN ('queued', 'building')) < CAST(? AS bigint)",
+        `(SELECT count(*) FROM image_builds WHERE tenant = ? AND ${UNFINISHED}) < CAST(? AS bigint)`,
       values: [tenant, tenant, limits.maxPerTenant],
       mustReturn: 1,
     };
@@ -214,7 +215,7 @@ export class MachineImages {
       "SELECT gone.id, gone.build_id FROM machine_images gone WHERE gone.deleted_at_ms <= ? " +
         `AND NOT EXISTS (SELECT 1 FROM machine_images m WHERE ${uses("m.manifest")} AND (m.deleted_at_ms IS NULL ` +
         "OR EXISTS (SELECT 1 FROM sandboxes WHERE sandboxes.image_id = m.id))) " +
-        `AND NOT EXISTS (SELECT 1 FROM image_builds b WHERE b.status IN ('queued', 'building') AND ${uses("b.request")}) ` +
+        `AND NOT EXISTS (SELECT 1 FROM image_builds b WHERE b.${UNFINISHED} AND ${uses("b.request")}) ` +
         "LIMIT ?",
       [{ nowPlusMs: -PURGED_AFTER_MS }, MAX_LISTED],
     );

@@ -3,10 +3,11 @@ import type { Fabric } from "../../fabric/fabric.ts";
 import { jsonOf, textOf, type JobOwner } from "../../fabric/job.ts";
 import { nodesWithRoom, type NodeRoom } from "../scheduler/room.ts";
 import { IMAGE_BUILD_KIND, imageBuildPayload } from "./build-job.ts";
+import { ENGINE } from "./default-images.ts";
 
 const AT_ONCE = 100;
 /** The job is the control plane's own: it needs no right of the tenant. */
-const OWNER: JobOwner = { subject: "engine", kind: "internal", role: "admin", databases: undefined };
+const OWNER: JobOwner = { subject: ENGINE, kind: "internal", role: "admin", databases: undefined };
 
 export type PlacePorts = { records: RecordStore; fabric: Pick<Fabric, "prepare"> };
 

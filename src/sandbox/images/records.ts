@@ -18,6 +18,9 @@ import type { BuiltImage } from "./image.ts";
 export const BUILD_STATUSES = ["queued", "building", "succeeded", "failed"] as const;
 export type BuildStatus = (typeof BUILD_STATUSES)[number];
 
+/** Condition of a build, in a WHERE, that it is not at its end. */
+export const UNFINISHED = "status IN ('queued', 'building')";
+
 export type ImageBuild = {
   id: string;
   tenant: string;

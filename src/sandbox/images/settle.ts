@@ -5,6 +5,7 @@ import { isJobStatus, jsonOf, optionalNumber, optionalText, textOf } from "../..
 import { IS_SILENT } from "../scheduler/room.ts";
 import { cancelQueued } from "../scheduler/unheld.ts";
 import { imageBuildPayload, imageBuildResult } from "./build-job.ts";
+import { UNFINISHED } from "./records.ts";
 import type { LayerStore } from "./layer-store.ts";
 
 export type SettlePorts = {
@@ -17,7 +18,6 @@ export type SettlePorts = {
 };
 
 const AT_ONCE = 200;
-const UNFINISHED = "status IN ('queued', 'building')";
 
 /**
  * Makes of unfinished builds what their jobs have come to: a build is its job, and this may be done by anybody, at any
