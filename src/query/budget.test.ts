@@ -179,7 +179,8 @@ describe("a client that leaves", () => {
     const outcomes = new Map<string, number>();
     const one = async (i: number): Promise<void> => {
       const client = new AbortController();
-      const timer = setTimeout(() => client.abort(), (i * 37) % 400);
+      // One client waits for its SELECT 1, however busy the machine is.
+      const timer = i === 95 ? undefined : setTimeout(() => client.abort(), (i * 37) % 400);
       const format = (["ndjson", "arrow", "csv", "parquet"] as const)[i % 4];
       const request = {
         caller: ANONYMOUS,
