@@ -67,6 +67,10 @@ class PlayedNode {
     return this.#with((control) => control.order(this.#held()));
   }
 
+  history(sessionId: string) {
+    return this.#with((control) => control.history(this.#held(), sessionId));
+  }
+
   record(batch: Partial<SandboxBatch>) {
     return this.#with((control) => control.record(this.#held(), { number: ++this.#batch, events: [], ...batch }));
   }
@@ -130,5 +134,19 @@ it(
       state: "active",
       messages: [hello, { role: "assistant", content: [{ type: "text", text: "one two" }] }],
     });
+    // Asked for by a node whose agent does not know the session any more.
+    expect(await node.history(sessionId)).toEqual([]);
+    const second = call("POST", `${session}/messages`, hello);
+    await expect
+      .poll(async () => (await node.order()).turns, { timeout: 10_000 })
+      .toMatchObject([{ messagesBefore: 2 }]);
+    expect(await node.history(sessionId)).toEqual([
+      hello,
+      { role: "assistant", content: [{ type: "text", text: "one two" }] },
+    ]);
+    expect(await node.history("another")).toEqual([]);
+    const next = (await node.order()).turns?.[0]?.turnId ?? "";
+    await node.record({ turns: [{ sessionId, turnId: next, outcome: "completed", content: [] }] });
+    expect(await second).toMatchObject({ role: "assistant" });
   },
 );
