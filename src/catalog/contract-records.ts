@@ -55,6 +55,19 @@ export function recordsContract({
     expect(await records.transact([absent, add("y")])).toEqual({ done: false, failed: 0 });
   });
 
+  it("does early what others then see, all or nothing", async () => {
+    const { records } = catalog();
+    const found = { sql: "SELECT id FROM api_tokens WHERE id = ? FOR SHARE", values: ["a"], mustReturn: 1 };
+    expect(await records.transact([add("a"), found], { early: true })).toMatchObject({ done: true });
+    expect(await idsOf(records)).toEqual(["a"]);
+    const absent = { ...found, values: ["x"] };
+    expect(await records.transact([add("b"), absent], { early: true })).toEqual({ done: false, failed: 1 });
+    const broken = { sql: "SELECT no_such_column FROM api_tokens" };
+    await expect(records.transact([add("c"), broken], { early: true })).rejects.toThrow("no_such_column");
+    await Promise.all(["d", "e", "f"].map((id, i) => records.transact([add(id)], i === 1 ? {} : { early: true })));
+    expect(await idsOf(records)).toEqual(["a", "d", "e", "f"]);
+  });
+
   it("undoes a transaction in which a statement fails", async () => {
     const { records } = catalog();
     await expect(records.transact([add("a"), { sql: "SELECT no_such_column FROM api_tokens" }])).rejects.toThrow(

@@ -23,10 +23,20 @@ export interface RecordStore {
   /**
    * All statements in one serializable transaction, or none. A statement that says how many rows it must return, and
    * returns another number, undoes the transaction: that is how a change makes sure of what it rests on. Conflicts are
-   * repeated. Errors are those of `Catalog`: one that is no `EngineError` leaves open whether the change happened.
+   * repeated. ` FOR SHARE` at the end of a SELECT keeps its rows as they are until the end. Errors are those of
+   * `Catalog`: one that is no `EngineError` leaves open whether the change happened.
    */
-  transact(statements: readonly Statement[]): Promise<TransactOutcome>;
+  transact(statements: readonly Statement[], options?: TransactOptions): Promise<TransactOutcome>;
 }
+
+export type TransactOptions = {
+  /**
+   * Returns as soon as others see the change, a fraction of a millisecond before it is durable: for what is worth
+   * nothing without a later transaction, which makes both durable. A process that dies loses none of it; a computer that
+   * loses its power at that moment does. PostgreSQL waits all the same: those who have seen the change may outlive it.
+   */
+  early?: true;
+};
 
 /** A catalog with the records that lie beside it, and the signals of the nodes that share it. */
 export type CatalogDatabase = Catalog & { readonly records: RecordStore; readonly signals: Signals };

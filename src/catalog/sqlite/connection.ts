@@ -1,3 +1,4 @@
+import { closeSync, fsyncSync, openSync } from "node:fs";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "./driver.ts";
 
@@ -12,9 +13,11 @@ export type ConnectionOptions = {
 /** One connection with its prepared statements. Not shared between threads. */
 export class Connection {
   readonly db: InstanceType<typeof DatabaseSync>;
+  readonly #busyTimeoutMs: number;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string, options: ConnectionOptions) {
+    this.#busyTimeoutMs = options.busyTimeoutMs;
     this.db = new DatabaseSync(path, {
       readOnly: options.readOnly,
       timeout: options.busyTimeoutMs,
@@ -64,6 +67,29 @@ export class Connection {
     return this.#transaction("BEGIN IMMEDIATE", work);
   }
 
+  /** The same, without waiting for another connection's lock: throws SQLITE_BUSY, then, and nothing has happened. */
+  writeAtOnce<T>(work: () => T): T {
+    this.db.exec("PRAGMA busy_timeout = 0");
+    try {
+      return this.write(work);
+    } finally {
+      this.db.exec(`PRAGMA busy_timeout = ${this.#busyTimeoutMs}`);
+    }
+  }
+
+  /** Makes durable what was committed before. Throws when it cannot be known that it is. */
+  sync(): void {
+    const path = this.db.location();
+    if (path === null) return;
+    // What SQLite itself does to the log after a commit. Closing it drops no locks: those lie on the other two files.
+    const log = openSync(`${path}-wal`, "r+");
+    try {
+      fsyncSync(log);
+    } finally {
+      closeSync(log);
+    }
+  }
+
   /** Runs `work` on one state of the database. */
   read<T>(work: () => T): T {
     return this.#transaction("BEGIN", work);
@@ -85,6 +111,14 @@ export class Connection {
   close(): void {
     this.db.close();
   }
+}
+
+/** The caller's: it reads, and commits what may be lost with the power until somebody syncs it. */
+export function configureCaller(connection: Connection): void {
+  connection.db.exec("PRAGMA synchronous = NORMAL");
+  connection.db.exec("PRAGMA foreign_keys = ON");
+  // The writer does that, on its own thread.
+  connection.db.exec("PRAGMA wal_autocheckpoint = 0");
 }
 
 /** Connections that write: durable when a commit returns, and readers never wait for it. */

@@ -1,13 +1,13 @@
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { StartupError, systemCodeOf } from "../../core/errors.ts";
-import { configureWriter, Connection } from "./connection.ts";
+import { configureCaller, configureWriter, Connection } from "./connection.ts";
 import { isBusy } from "./errors.ts";
 import { migrate, versionOf } from "./migrations.ts";
 
 export type OpenOptions = {
   path: string;
-  part: "writer" | "reader";
+  part: "writer" | "caller" | "reader";
   busyTimeoutMs: number;
   nowMs: number;
   /** Whether a catalog of an earlier version is brought to the newest. */
@@ -19,7 +19,8 @@ export function openConnection(options: OpenOptions): Connection {
   const readOnly = options.part === "reader";
   const connection = new Connection(options.path, { readOnly, busyTimeoutMs: options.busyTimeoutMs });
   try {
-    if (!readOnly) prepareWriter(connection, options);
+    if (options.part === "writer") prepareWriter(connection, options);
+    if (options.part === "caller") configureCaller(connection);
     return connection;
   } catch (error) {
     connection.close();

@@ -9,11 +9,11 @@ export function readRecords(
   nowMs: number,
   { sql, values = [] }: Pick<Statement, "sql" | "values">,
 ): RecordRow[] {
-  return connection.all(sql.replaceAll(SKIP_LOCKED, ""), ...values.map((value) => toParameter(value, nowMs)));
+  return connection.all(sql.replaceAll(LOCKING, ""), ...values.map((value) => toParameter(value, nowMs)));
 }
 
-/** In one file there is one writer, and no row that another statement is changing. */
-const SKIP_LOCKED = " FOR UPDATE SKIP LOCKED";
+/** In one file there is one writer, and no row that another statement is changing, or could change. */
+const LOCKING = / FOR (?:UPDATE SKIP LOCKED|SHARE)/g;
 
 /** Runs the statements in the caller's transaction; throws `Unmet` for it to be undone. */
 export function runRecords(connection: Connection, nowMs: number, statements: readonly Statement[]): RecordRow[][] {

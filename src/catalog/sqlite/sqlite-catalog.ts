@@ -19,21 +19,21 @@ import type {
   TimeRange,
 } from "../catalog.ts";
 import type { Clock } from "../../core/clock.ts";
-import { EngineError } from "../../core/errors.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
 import { startOfIds } from "../../core/ids.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type { EncodedExtent, EncodedFlush } from "./commit.ts";
 import type { Connection } from "./connection.ts";
-import { toCatalogError } from "./errors.ts";
+import { isBusy, toCatalogError } from "./errors.ts";
 import { toExtentRecords } from "./extents.ts";
 import { findLedgerEntry } from "./ledger.ts";
 import type { ServerLock } from "./lock.ts";
 import type { OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
-import { readRecords } from "./records.ts";
+import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
-import type { CatalogDatabase, RecordStore } from "../records.ts";
+import type { CatalogDatabase, RecordStore, Statement, TransactOutcome } from "../records.ts";
 import { localSignals } from "../signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import type { PartClient } from "./thread-client.ts";
@@ -67,19 +67,25 @@ export class SqliteCatalog implements CatalogDatabase {
   readonly signals = localSignals();
   readonly #parts: Parts;
   readonly #clock: Clock;
+  readonly #onFailure: (reason: Error) => void;
   readonly #schema: SchemaReader;
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
   #failure: Error | undefined;
 
-  constructor(parts: Parts, clock: Clock) {
+  /** @param onFailure is told once what the catalog cannot go on after, and has it `fail` */
+  constructor(parts: Parts, clock: Clock, onFailure = (reason: Error) => this.fail(reason)) {
+    this.#onFailure = onFailure;
     this.#parts = parts;
     this.#clock = clock;
     this.#schema = new SchemaReader(parts.local);
     this.records = {
       rows: (sql, values) => this.#lookUp(() => readRecords(parts.local, clock.nowMs(), { sql, values: values ?? [] })),
       write: (statement) => this.#run(() => parts.writer.call("writeRecords", clock.nowMs(), statement)),
-      transact: (statements) => this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements)),
+      transact: (statements, { early } = {}) =>
+        early === true
+          ? this.#transactEarly(statements)
+          : this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements)),
     };
   }
 
@@ -371,6 +377,28 @@ export class SqliteCatalog implements CatalogDatabase {
       });
       return all;
     });
+  }
+
+  /** On this thread, unless somebody else is writing: that takes less than to hand it to the other one and back. */
+  async #transactEarly(statements: readonly Statement[]): Promise<TransactOutcome> {
+    const { local, writer } = this.#parts;
+    const nowMs = this.#clock.nowMs();
+    const outcome = await this.#lookUp(() => {
+      try {
+        return outcomeOf(() => local.writeAtOnce(() => runRecords(local, nowMs, statements)));
+      } catch (error) {
+        if (isBusy(error)) return undefined;
+        throw error;
+      }
+    });
+    if (outcome === undefined) return await this.#run(() => writer.call("transactRecords", nowMs, statements));
+    if (outcome.done) this.#run(() => writer.call("sync")).catch((error: unknown) => this.#unsynced(error));
+    return outcome;
+  }
+
+  /** What could not be synced may be lost, though a later sync may not say so. */
+  #unsynced(error: unknown): void {
+    this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error }));
   }
 
   #run<T>(work: () => Promise<T>): Promise<T> {

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ManualClock, sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
-import type { Catalog } from "../catalog.ts";
+import type { CatalogDatabase } from "../records.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
 import { catalogContract } from "../contract.ts";
 import { Connection } from "./connection.ts";
@@ -24,13 +24,19 @@ catalogContract("sqlite", async () => {
   return { catalog, close, clock };
 });
 
+const TOKEN = {
+  sql:
+    "INSERT INTO api_tokens (id, hash, name, preview, owner, role, created_at_ms) " +
+    "VALUES ('a', 'h', 'n', '', 'me', 'read', 1) ON CONFLICT DO NOTHING",
+};
+
 describe("the sqlite catalog", () => {
   const clock = new ManualClock();
   const failures: Error[] = [];
   const onFailure = (reason: Error) => void failures.push(reason);
   let folder: string;
   let path: string;
-  let catalog: Catalog;
+  let catalog: CatalogDatabase;
   let parts: Awaited<ReturnType<typeof openSqliteParts>>["parts"];
 
   beforeEach(async () => {
@@ -116,6 +122,28 @@ describe("the sqlite catalog", () => {
     other.exec("ROLLBACK");
     expect(committed((await waiting)[0]).snapshot.id).toBe(1);
     other.close();
+  });
+
+  it("writes early where nobody else writes, and waits for others without standing in anybody's way", async () => {
+    const { records } = catalog;
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    const waiting = records.transact([TOKEN], { early: true });
+    expect(await records.rows("SELECT id FROM api_tokens")).toEqual([]);
+    other.exec("COMMIT");
+    other.close();
+    expect(await waiting).toMatchObject({ done: true });
+    expect(await records.rows("SELECT id FROM api_tokens")).toEqual([{ id: "a" }]);
+  });
+
+  it("fails when what it has written early cannot be made durable", async () => {
+    const { records } = catalog;
+    await records.rows("SELECT id FROM api_tokens");
+    renameSync(`${path}-wal`, `${path}-moved`);
+    expect(await records.transact([TOKEN], { early: true })).toMatchObject({ done: true });
+    await vi.waitFor(() => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: .*ENOENT/)]));
+    await expect(records.transact([TOKEN])).rejects.toMatchObject({ code: "unavailable" });
+    renameSync(`${path}-moved`, `${path}-wal`);
   });
 
   it("gives up on a lock that is never given back, storing nothing, and works when it is", async () => {

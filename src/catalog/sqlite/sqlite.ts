@@ -13,8 +13,8 @@ import type { Writer } from "./writer.ts";
 /**
  * The embedded catalog: one SQLite file in WAL mode.
  *
- *     caller's thread    point look-ups, tens of microseconds, on a read-only connection
- *     writer's thread    every write, one transaction per call, fsynced before it is answered
+ *     caller's thread    point look-ups, and small writes that need not be durable at once: tens of microseconds each
+ *     writer's thread    every other write, one transaction per call, fsynced before it is answered
  *     reader's thread    what may be large: lists of tables and of extents
  *
  * `verify` has a thread of its own for as long as it runs. An administrative process may write beside the server; what
@@ -29,7 +29,7 @@ export type SqliteCatalogOptions = {
   mode: "server" | "admin";
   /** How long a write waits for another process's. */
   busyTimeoutMs?: number;
-  /** Called once when a thread of the catalog dies; every call fails from then on. */
+  /** Called once when a thread of the catalog dies, or cannot sync; every call fails from then on. */
   onFailure?: (reason: Error) => void;
 };
 
@@ -52,7 +52,7 @@ export async function openSqliteParts(
   let lock: ServerLock | undefined;
   let catalog: SqliteCatalog | undefined;
   const onDeath = (reason: Error) => {
-    options.log.fatal({ err: reason, path }, "a thread of the catalog died");
+    options.log.fatal({ err: reason, path }, "the catalog has failed");
     catalog?.fail(reason);
     options.onFailure?.(reason);
   };
@@ -66,7 +66,7 @@ export async function openSqliteParts(
       mayUpgrade: options.mode === "server",
     };
     const parts = await openParts(open, lock, onDeath);
-    catalog = new SqliteCatalog(parts, options.clock);
+    catalog = new SqliteCatalog(parts, options.clock, onDeath);
     return { catalog, parts };
   } catch (error) {
     lock?.release();
@@ -85,7 +85,7 @@ async function openParts(
   try {
     await writer.open({ ...open, part: "writer" });
     await reader.open({ ...open, part: "reader" });
-    const local = openConnection({ ...open, part: "reader", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
+    const local = openConnection({ ...open, part: "caller", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
     return { open, lock, writer, reader, local, openVerifier: () => openVerifier(open) };
   } catch (error) {
     await Promise.all([reader.terminate(), writer.terminate()]);

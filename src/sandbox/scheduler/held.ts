@@ -1,5 +1,4 @@
 import type { RecordRow, RecordStore, Statement } from "../../catalog/records.ts";
-import { NOW } from "../../catalog/records.ts";
 import { heldValues, IS_HELD, type Hold } from "../../fabric/job.ts";
 import { leaseLost } from "../../fabric/refusals.ts";
 import type { SandboxOrder } from "../node/control-port.ts";
@@ -72,8 +71,8 @@ export async function heldSandbox(records: RecordStore, hold: Hold): Promise<Hel
 /** Undoes a transaction of one who has lost the lease, and keeps others from getting it before it is done. */
 export function holdGuard(hold: Hold): Statement {
   return {
-    sql: `UPDATE jobs SET updated_at_ms = ? WHERE ${IS_HELD} RETURNING id`,
-    values: [NOW, ...heldValues(hold)],
+    sql: `SELECT id FROM jobs WHERE ${IS_HELD} FOR SHARE`,
+    values: heldValues(hold),
     mustReturn: 1,
   };
 }

@@ -3,6 +3,7 @@ import { NOW, type RecordStore, type Statement } from "../../catalog/records.ts"
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
+import { optionalText } from "../../fabric/job.ts";
 import { changeStatements } from "../scheduler/change.ts";
 import { getSandbox, maySee, type Asker } from "../scheduler/find.ts";
 import { ATTEMPTS } from "../scheduler/ports.ts";
@@ -110,16 +111,26 @@ export class Sessions {
     const { records, signals, newId } = this.#ports;
     const { id, sandboxId } = session;
     const turnId = newId();
-    const outcome = await records.transact([
+    const statements = [
       versionStep(sandboxId, true),
       turnBeginning(id, turnId),
       messageInsertion({ id, turnId, messageId: newId(), content }),
       this.#auditEntry("sandbox.message", session, by.origin),
-    ]);
+    ];
+    // Nothing is acknowledged before the turn has ended, in a transaction after this one.
+    const outcome = await records.transact(statements, { early: true });
     if (outcome.done) {
-      const [row] = outcome.rows[0] ?? [];
-      signals.orderChanged(sandboxId, String(row?.["node_id"]));
-      const userSeq = Number(outcome.rows[2]?.[0]?.["seq"]);
+      const [[sandbox] = [], [row] = []] = outcome.rows;
+      const [userSeq, agentSessionId] = [Number(row?.["last_message"]), optionalText(row ?? {}, "agent_session_id")];
+      const begun = {
+        sessionId: id,
+        turnId,
+        content,
+        agentSessionId,
+        messagesBefore: userSeq - 1,
+        isInterrupted: false,
+      };
+      signals.orderChanged(sandboxId, String(sandbox?.["node_id"]), { version: Number(sandbox?.["version"]), begun });
       return { sessionId: id, turnId, answerSeq: userSeq + 1 };
     }
     const now = await this.get(id, by.asker);
@@ -193,7 +204,7 @@ function versionStep(sandboxId: string, needsRunning: boolean): Statement {
   return {
     sql:
       "UPDATE sandboxes SET version = version + 1 WHERE id = ? AND deleted_at_ms IS NULL " +
-      `${needsRunning ? "AND state = 'running' AND wanted = 'running' " : ""}RETURNING node_id`,
+      `${needsRunning ? "AND state = 'running' AND wanted = 'running' " : ""}RETURNING node_id, version`,
     values: [sandboxId],
     mustReturn: 1,
   };
@@ -204,7 +215,8 @@ function turnBeginning(sessionId: string, turnId: string): Statement {
     sql:
       "UPDATE sandbox_sessions SET state = 'processing', turn_id = ?, is_interrupted = 0, error = NULL, " +
       "turn_event_seq = (SELECT last_seq FROM sandboxes WHERE sandboxes.id = sandbox_sessions.sandbox_id), " +
-      "last_message = last_message + 1, updated_at_ms = ? WHERE id = ? AND turn_id IS NULL RETURNING id",
+      "last_message = last_message + 1, updated_at_ms = ? WHERE id = ? AND turn_id IS NULL " +
+      "RETURNING last_message, agent_session_id",
     values: [turnId, NOW, sessionId],
     mustReturn: 1,
   };
