@@ -76,9 +76,13 @@ export function sendMessageRoute(deps: SandboxDeps): Route {
       const { caller, params, json, request, requestId } = call;
       const { sessions } = deps.sandboxes;
       const session = await sessions.get(params.sid, caller);
-      const sandbox = await sandboxOf(deps, session, caller);
-      await inState(deps, sandbox, { allowed: ["running"], asker: caller, signal: request.signal });
-      const turn = await sessions.begin(session, json.content, { asker: caller, origin: originOf(call) });
+      const begin = () => sessions.begin(session, json.content, { asker: caller, origin: originOf(call) });
+      const turn = await begin().catch(async (error: unknown) => {
+        if (!(error instanceof EngineError) || error.code !== "sandbox_invalid_state") throw error;
+        const sandbox = await sandboxOf(deps, session, caller);
+        await inState(deps, sandbox, { allowed: ["running"], asker: caller, signal: request.signal });
+        return await begin();
+      });
       return await turnAnswer(deps, turn, { signal: request.signal, requestId });
     },
   });

@@ -11,16 +11,21 @@ const NEWLINE = 0x0a;
 
 const id = z.union([z.string(), z.number(), z.null()]);
 const jsonrpc = z.literal("2.0");
-const message: z.ZodType<AnyMessage> = z.union([
-  z.object({ jsonrpc, id, method: z.string(), params: z.unknown().optional() }),
-  z.strictObject({ jsonrpc, method: z.string(), params: z.unknown().optional() }),
-  z.strictObject({ jsonrpc, id, result: z.unknown().refine((result) => result !== undefined) }),
-  z.strictObject({
-    jsonrpc,
-    id,
-    error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }),
-  }),
-]);
+const request = z.object({ jsonrpc, id, method: z.string(), params: z.unknown().optional() });
+const notification = z.strictObject({ jsonrpc, method: z.string(), params: z.unknown().optional() });
+const result = z.strictObject({ jsonrpc, id, result: z.unknown().refine((result) => result !== undefined) });
+const failure = z.strictObject({
+  jsonrpc,
+  id,
+  error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }),
+});
+
+/** Not a union, which tries each in turn: agents say many messages. */
+function schemaOf(message: unknown): z.ZodType<AnyMessage> {
+  if (typeof message !== "object" || message === null) return request;
+  if ("method" in message) return "id" in message ? request : notification;
+  return "error" in message ? failure : result;
+}
 
 export type StdioOptions = {
   /** Parameters of an update of a session. What it throws ends the connection. */
@@ -83,7 +88,8 @@ async function* messages(exec: Exec, asked: Set<unknown>, options: StdioOptions)
 function messageIn(frame: string): AnyMessage | undefined {
   if (frame.trim() === "") return undefined;
   try {
-    return message.parse(JSON.parse(frame));
+    const message: unknown = JSON.parse(frame);
+    return schemaOf(message).parse(message);
   } catch (error) {
     throw new AgentFault(`it said what is no message of the protocol: ${frame.slice(0, SHOWN_CHARS)}`, {
       cause: error,

@@ -28,8 +28,11 @@ export interface ControlPort {
   /** What was said in a session before the turn that is under way in it, oldest first: as much as an agent may need. */
   history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]>;
   /** Calls the listener with the id of a sandbox of this node whose order changed; some may be missed. */
-  onOrder(listener: (sandboxId: string) => void): () => void;
+  onOrder(listener: (sandboxId: string, change?: OrderChange) => void): () => void;
 }
+
+/** All that has changed since the version before: whoever has that order need not ask for this one. */
+export type OrderChange = { version: number; begun: Turn };
 
 export type NodeReport = {
   name: string;

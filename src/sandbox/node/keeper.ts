@@ -11,7 +11,7 @@ import { AgentTurns } from "../agent/turns.ts";
 import type { Machine, MachineEnd } from "../runtime/runtime.ts";
 import { SandboxActions } from "./actions.ts";
 import type { Companions } from "./companions.ts";
-import type { ControlPort, SandboxOrder } from "./control-port.ts";
+import type { ControlPort, OrderChange, SandboxOrder } from "./control-port.ts";
 import { fence, type FencePorts } from "./fence.ts";
 import { HeldSandbox, type Held } from "./held-files.ts";
 import { Recorder } from "./recorder.ts";
@@ -89,10 +89,13 @@ export class SandboxKeeper {
     return this.#order;
   }
 
-  /** The order may have changed. */
-  wake(): void {
-    this.#isStale = true;
-    this.#ring();
+  /** The order may have changed, or has by this. */
+  wake(change?: OrderChange): void {
+    const order = this.#order;
+    if (change === undefined || order?.version !== change.version - 1) {
+      this.#isStale = true;
+      this.#ring();
+    } else this.#take({ ...order, version: change.version, turns: [...(order.turns ?? []), change.begun] });
   }
 
   /** A line of output that belongs into the sandbox's log. */

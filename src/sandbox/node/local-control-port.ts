@@ -1,7 +1,7 @@
 import type { Hold } from "../../fabric/job.ts";
 import type { Sandboxes } from "../scheduler/sandboxes.ts";
 import type { TurnMessage } from "../sessions/turn.ts";
-import type { ControlPort, NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
+import type { ControlPort, NodeAnswer, NodeReport, OrderChange, SandboxBatch, SandboxOrder } from "./control-port.ts";
 
 export type LocalControlPortOptions = {
   nodeId: string;
@@ -35,9 +35,7 @@ export class LocalControlPort implements ControlPort {
     return this.#sandboxes.history(hold, sessionId);
   }
 
-  onOrder(listener: (sandboxId: string) => void): () => void {
-    return this.#sandboxes.signals.onOrder((sandboxId, nodeId) => {
-      if (sandboxId !== undefined && nodeId === this.nodeId) listener(sandboxId);
-    });
+  onOrder(listener: (sandboxId: string, change?: OrderChange) => void): () => void {
+    return this.#sandboxes.signals.onOrderOf(this.nodeId, listener);
   }
 }

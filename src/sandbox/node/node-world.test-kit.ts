@@ -165,7 +165,7 @@ export class NodeWorld {
       order: (hold) => asked(() => port.order(hold)),
       history: (hold, sessionId) => asked(() => port.history(hold, sessionId)),
       record: (hold, batch) => asked(() => port.record(hold, batch)),
-      onOrder: (listener) => port.onOrder((id) => !life.aborted && this.way() === "open" && listener(id)),
+      onOrder: (listener) => port.onOrder((...change) => !life.aborted && this.way() === "open" && listener(...change)),
     };
   }
 

@@ -98,7 +98,7 @@ export class SandboxNode {
    */
   async start(): Promise<void> {
     const { clock, control, runtime, warmsAtOnce } = this.#options;
-    this.#stopListening = control.onOrder((sandboxId) => this.#keepers.get(sandboxId)?.wake());
+    this.#stopListening = control.onOrder((sandboxId, change) => this.#keepers.get(sandboxId)?.wake(change));
     this.#reports = clock.every(REPORT_EVERY_MS, () => void this.report());
     try {
       await this.report();

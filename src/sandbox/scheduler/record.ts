@@ -42,7 +42,8 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
       ports.metrics.moved(before, after);
       tellOfTurns(ports, turns);
       const recordedNow = { recordedFence: hold.fence, recordedBatch: batch.number };
-      return orderOf(ports, { ...after, ...recordedNow, isBusy: before.isBusy }, batch.knownVersion);
+      const isBusy = before.isBusy && turns.left !== 0;
+      return orderOf(ports, { ...after, ...recordedNow, isBusy }, batch.knownVersion);
     }
     if (outcome.failed === 0) throw leaseLost(hold);
   }

@@ -14,9 +14,8 @@ import type { SandboxSpec } from "../spec.ts";
 export type EnvSealing = { keyring: Keyring; random: Random };
 
 /** A spec as the catalog has it: sealed variables are beside it, and none in it. */
-const storedSpec = z.looseObject({
-  sealedEnv: z.object({ keyId: z.string(), sealedKey: z.string(), sealedValue: z.string() }).optional(),
-});
+type StoredSpec = SandboxSpec & { sealedEnv?: unknown };
+const envelope = z.object({ keyId: z.string(), sealedKey: z.string(), sealedValue: z.string() });
 const variables = z.record(z.string(), z.string());
 
 const AT_ONCE = 100;
@@ -40,8 +39,8 @@ export function specToColumn(
 
 /** What is in that column: the spec, without the variables that are sealed. */
 export function specOfColumn(text: string): { spec: SandboxSpec; sealedEnv: Envelope | undefined } {
-  const { sealedEnv, ...spec } = storedSpec.parse(JSON.parse(text));
-  return { spec: spec as unknown as SandboxSpec, sealedEnv };
+  const { sealedEnv, ...spec } = JSON.parse(text) as StoredSpec;
+  return { spec, sealedEnv: sealedEnv === undefined ? undefined : envelope.parse(sealedEnv) };
 }
 
 /** The variables, or why they cannot be had: then nothing of them is said. */

@@ -1,6 +1,7 @@
 import type { Signals } from "../../catalog/signals.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
+import type { OrderChange } from "../node/control-port.ts";
 
 const ORDERS = "sandbox_orders";
 const EVENTS = "sandbox_events";
@@ -14,15 +15,18 @@ const TURNS = "sandbox_turns";
 export class SandboxSignals {
   readonly #signals: Signals;
   readonly #log: Log;
+  readonly #nodesHere = new Map<string, (sandboxId: string, change?: OrderChange) => void>();
 
   constructor({ signals, log }: { signals: Signals; log: Log }) {
     this.#signals = signals;
     this.#log = log;
   }
 
-  /** What is to become of a sandbox has changed: for the node that has it. */
-  orderChanged(sandboxId: string, nodeId: string): void {
-    this.#send(ORDERS, `${sandboxId} ${nodeId}`);
+  /** What is to become of a sandbox has changed: for the node that has it. One in this process is told how. */
+  orderChanged(sandboxId: string, nodeId: string, change?: OrderChange): void {
+    const tell = this.#nodesHere.get(nodeId);
+    if (tell === undefined) this.#send(ORDERS, `${sandboxId} ${nodeId}`);
+    else tell(sandboxId, change);
   }
 
   /** The log of a sandbox has grown. */
@@ -45,6 +49,18 @@ export class SandboxSignals {
       const [sandboxId, nodeId] = payload?.split(" ") ?? [];
       listener(sandboxId, nodeId);
     });
+  }
+
+  /** For a node in this process. */
+  onOrderOf(nodeId: string, listener: (sandboxId: string, change?: OrderChange) => void): () => void {
+    const stop = this.onOrder((sandboxId, ofNode) => {
+      if (sandboxId !== undefined && ofNode === nodeId) listener(sandboxId);
+    });
+    this.#nodesHere.set(nodeId, listener);
+    return () => {
+      stop();
+      if (this.#nodesHere.get(nodeId) === listener) this.#nodesHere.delete(nodeId);
+    };
   }
 
   onEvents(listener: (sandboxId: string | undefined) => void): () => void {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../catalog/contract.ts";
+import type { OrderChange } from "../node/control-port.ts";
 import {
   ANN,
   BOB,
@@ -98,6 +99,36 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
       const { box: broken, id: failed } = await running();
       await broken.say("failed", "no disk");
       await expect(talk.open(failed)).rejects.toMatchObject({ code: "sandbox_invalid_state" });
+    });
+
+    it("tell a node in this process how its order has changed, so that it need not ask", async () => {
+      const { id, box } = await running();
+      const session = await talk.open(id);
+      const changes: [string, OrderChange | undefined][] = [];
+      const told: unknown[] = [];
+      const stops = [
+        plane.sandboxes.signals.onOrderOf(NODE, (sandboxId, change) => changes.push([sandboxId, change])),
+        plane.sandboxes.signals.onOrder((...signal) => told.push(signal)),
+      ];
+      let known = await box.order();
+      for (const [script, agentSessionId] of [
+        ["look \0 😀", undefined],
+        ["again", "agent-1"],
+      ] as const) {
+        await talk.say(session.id, script);
+        const [[sandboxId, change] = [], ...more] = changes.splice(0);
+        expect([sandboxId, more]).toEqual([id, []]);
+        const { version = 0, begun } = change ?? {};
+        expect({ ...known, version, turns: [begun] }).toEqual(await box.order());
+        expect(version).toBe(known.version + 1);
+        expect(begun).toMatchObject({ content: [text(script)], agentSessionId });
+        known = await box.record({ turns: [reportOf(await turnIn(box), { agentSessionId: "agent-1" })] });
+      }
+      // Of what else has changed it is told that it has; and others are told nothing of what is not theirs.
+      await plane.act(id, "pause");
+      expect(changes).toEqual([[id, undefined]]);
+      for (const stop of stops) stop();
+      expect(told).toEqual([]);
     });
 
     it("take a message, which the node finds in its order, and have the answer", async () => {

@@ -1,5 +1,5 @@
 import type { RecordStore } from "../../catalog/records.ts";
-import { pause, type Clock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { SandboxSignals } from "../scheduler/signals.ts";
 import { messageAt, type SessionMessage } from "./messages.ts";
 
@@ -24,19 +24,23 @@ export async function turnEnd(
   { sessionId, answerSeq }: BegunTurn,
   signal: AbortSignal,
 ): Promise<EndedTurn | undefined> {
-  let news = new AbortController();
-  const stop = signals.onTurnEnded((id) => (id === undefined || id === sessionId) && news.abort());
+  let news = Promise.withResolvers<void>();
+  const wake = () => news.resolve();
+  const stop = signals.onTurnEnded((id) => (id === undefined || id === sessionId) && wake());
+  signal.addEventListener("abort", wake);
   try {
     while (!signal.aborted) {
-      const seen = news;
+      news = Promise.withResolvers();
       const message = await messageAt(records, sessionId, answerSeq);
       if (message !== undefined) return { type: "answered", message };
       if (await isGone(records, sessionId)) return { type: "gone" };
-      await pause(clock, LOOK_EVERY_MS, AbortSignal.any([seen.signal, signal]));
-      if (news.signal.aborted) news = new AbortController();
+      const timer = clock.after(LOOK_EVERY_MS, wake);
+      await news.promise;
+      timer.cancel();
     }
     return undefined;
   } finally {
+    signal.removeEventListener("abort", wake);
     stop();
   }
 }

@@ -16,6 +16,8 @@ export type TurnEnds = {
   events: readonly StoredEvent[];
   /** They undo the transaction when a turn has ended meanwhile. */
   statements: readonly Statement[];
+  /** How many go on; absent where that was not looked up. */
+  left?: number;
 };
 
 export const NO_TURN_ENDS: TurnEnds = { ended: [], events: [], statements: [] };
@@ -67,7 +69,8 @@ export async function turnEnds(ports: Ports, sandboxId: string, cause: Cause): P
   const ended: { sessionId: string; outcome: TurnOutcome }[] = [];
   const events: StoredEvent[] = [];
   const statements: Statement[] = [];
-  for (const session of await busySessions(ports.records, sandboxId)) {
+  const busy = await busySessions(ports.records, sandboxId);
+  for (const session of busy) {
     const report = reports.find(({ sessionId, turnId }) => sessionId === session.id && turnId === session.turnId);
     if (report === undefined && why === undefined) continue;
     const end = report ?? { outcome: "failed" as const, error: why ?? "", content: [] };
@@ -77,7 +80,7 @@ export async function turnEnds(ports: Ports, sandboxId: string, cause: Cause): P
     events.push(eventOf(session.id, error));
     statements.push(...statementsOf(ports, session, { ...end, error, content }));
   }
-  return { ended, events, statements };
+  return { ended, events, statements, left: busy.length - ended.length };
 }
 
 /** What the events of the turn say. */
