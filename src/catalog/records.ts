@@ -31,11 +31,12 @@ export interface RecordStore {
 
 export type TransactOptions = {
   /**
-   * Returns as soon as others see the change, a fraction of a millisecond before it is durable: for what is worth
-   * nothing without a later transaction, which makes both durable. A process that dies loses none of it; a computer that
-   * loses its power at that moment does. PostgreSQL waits all the same: those who have seen the change may outlive it.
+   * Somebody waits for it: a few rows, written where that takes least. `early` returns before they are durable: for what
+   * is worth nothing without a later transaction, which makes both durable. Nobody else reads them before they are. A
+   * process that dies loses none of it; a computer that loses its power at that moment does. PostgreSQL waits all the
+   * same: those who have seen the change may outlive it.
    */
-  early?: true;
+  urgent?: "durable" | "early";
 };
 
 /** A catalog with the records that lie beside it, and the signals of the nodes that share it. */

@@ -1,4 +1,3 @@
-import { closeSync, fsyncSync, openSync } from "node:fs";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "./driver.ts";
 
@@ -77,19 +76,6 @@ export class Connection {
     }
   }
 
-  /** Makes durable what was committed before. Throws when it cannot be known that it is. */
-  sync(): void {
-    const path = this.db.location();
-    if (path === null) return;
-    // What SQLite itself does to the log after a commit. Closing it drops no locks: those lie on the other two files.
-    const log = openSync(`${path}-wal`, "r+");
-    try {
-      fsyncSync(log);
-    } finally {
-      closeSync(log);
-    }
-  }
-
   /** Runs `work` on one state of the database. */
   read<T>(work: () => T): T {
     return this.#transaction("BEGIN", work);
@@ -113,7 +99,7 @@ export class Connection {
   }
 }
 
-/** The caller's: it reads, and commits what may be lost with the power until somebody syncs it. */
+/** The caller's: it reads, and commits what may be lost with the power until the log has been synced. */
 export function configureCaller(connection: Connection): void {
   connection.db.exec("PRAGMA synchronous = NORMAL");
   connection.db.exec("PRAGMA foreign_keys = ON");

@@ -23,6 +23,7 @@ export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; conne
     open,
     lock: undefined,
     local: connection,
+    log: { sync: async () => {}, close: () => {} },
     writer: new InlinePart(new Writer(connection)),
     reader: new InlinePart(new Reader(connection)),
     openVerifier: async () => new InlinePart(new Reader(connection)),

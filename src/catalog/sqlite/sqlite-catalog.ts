@@ -28,12 +28,13 @@ import { isBusy, toCatalogError } from "./errors.ts";
 import { toExtentRecords } from "./extents.ts";
 import { findLedgerEntry } from "./ledger.ts";
 import type { ServerLock } from "./lock.ts";
+import type { LogFile } from "./log-file.ts";
 import type { OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
 import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
-import type { CatalogDatabase, RecordStore, Statement, TransactOutcome } from "../records.ts";
+import type { CatalogDatabase, RecordRow, RecordStore, RecordValue, Statement, TransactOutcome } from "../records.ts";
 import { localSignals } from "../signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import type { PartClient } from "./thread-client.ts";
@@ -57,6 +58,8 @@ export type Parts = {
   writer: PartClient<Writer>;
   reader: PartClient<Reader>;
   local: Connection;
+  /** Syncs what `local` has committed. */
+  log: Pick<LogFile, "sync" | "close">;
   /** One more reader, for what takes long. Its death is its caller's alone: the catalog itself is well. */
   openVerifier: () => Promise<PartClient<Reader>>;
 };
@@ -72,6 +75,8 @@ export class SqliteCatalog implements CatalogDatabase {
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
   #failure: Error | undefined;
+  /** While what was committed on this thread may be lost with the power. */
+  #syncing: Promise<void> | undefined;
 
   /** @param onFailure is told once what the catalog cannot go on after, and has it `fail` */
   constructor(parts: Parts, clock: Clock, onFailure = (reason: Error) => this.fail(reason)) {
@@ -80,12 +85,12 @@ export class SqliteCatalog implements CatalogDatabase {
     this.#clock = clock;
     this.#schema = new SchemaReader(parts.local);
     this.records = {
-      rows: (sql, values) => this.#lookUp(() => readRecords(parts.local, clock.nowMs(), { sql, values: values ?? [] })),
+      rows: (sql, values) => this.#rows(sql, values),
       write: (statement) => this.#run(() => parts.writer.call("writeRecords", clock.nowMs(), statement)),
-      transact: (statements, { early } = {}) =>
-        early === true
-          ? this.#transactEarly(statements)
-          : this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements)),
+      transact: (statements, { urgent } = {}) =>
+        urgent === undefined
+          ? this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements))
+          : this.#transactHere(statements, urgent),
     };
   }
 
@@ -345,9 +350,10 @@ export class SqliteCatalog implements CatalogDatabase {
 
   // The writer goes last of the connections: the last one to close folds the log into the file, and may write.
   async #close(): Promise<void> {
-    const { local, reader, writer, lock } = this.#parts;
+    const { local, log, reader, writer, lock } = this.#parts;
     await Promise.allSettled(this.#running);
     try {
+      log.close();
       local.close();
       await reader.close();
       await writer.close();
@@ -380,31 +386,60 @@ export class SqliteCatalog implements CatalogDatabase {
   }
 
   /** On this thread, unless somebody else is writing: that takes less than to hand it to the other one and back. */
-  async #transactEarly(statements: readonly Statement[]): Promise<TransactOutcome> {
-    const { local, writer } = this.#parts;
-    const nowMs = this.#clock.nowMs();
-    const outcome = await this.#lookUp(() => {
-      try {
-        return outcomeOf(() => local.writeAtOnce(() => runRecords(local, nowMs, statements)));
-      } catch (error) {
-        if (isBusy(error)) return undefined;
-        throw error;
+  #transactHere(statements: readonly Statement[], urgent: "durable" | "early"): Promise<TransactOutcome> {
+    return this.#run(async () => {
+      const nowMs = this.#clock.nowMs();
+      const outcome = this.#writeHere(nowMs, statements);
+      if (outcome === undefined) return await this.#parts.writer.call("transactRecords", nowMs, statements);
+      if (outcome.done) {
+        const synced = this.#sync();
+        if (urgent === "durable") await synced;
       }
+      return outcome;
     });
-    if (outcome === undefined) return await this.#run(() => writer.call("transactRecords", nowMs, statements));
-    if (outcome.done) this.#run(() => writer.call("sync")).catch((error: unknown) => this.#unsynced(error));
-    return outcome;
   }
 
-  /** What could not be synced may be lost, though a later sync may not say so. */
-  #unsynced(error: unknown): void {
-    this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error }));
+  /** Undefined, and nothing has happened, while somebody else is writing. */
+  #writeHere(nowMs: number, statements: readonly Statement[]): TransactOutcome | undefined {
+    const { local, open } = this.#parts;
+    try {
+      return outcomeOf(() => local.writeAtOnce(() => runRecords(local, nowMs, statements)));
+    } catch (error) {
+      if (isBusy(error)) return undefined;
+      throw toCatalogError(error, open.path);
+    }
+  }
+
+  /** Makes durable what was committed here. When it rejects, the catalog has failed. */
+  #sync(): Promise<void> {
+    const synced = this.#track(this.#parts.log.sync());
+    this.#syncing = synced;
+    synced.then(
+      () => {
+        if (this.#syncing === synced) this.#syncing = undefined;
+      },
+      // What could not be synced may be lost, though a later sync may not say so.
+      (error: unknown) => this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error })),
+    );
+    return synced;
+  }
+
+  /** What is read is durable when it is shown. */
+  async #rows(sql: string, values: readonly RecordValue[] = []): Promise<RecordRow[]> {
+    const nowMs = this.#clock.nowMs();
+    const reading = this.#lookUp(() => readRecords(this.#parts.local, nowMs, { sql, values }));
+    if (this.#syncing === undefined) return await reading;
+    const [rows] = await Promise.all([reading, this.#syncing]);
+    return rows;
   }
 
   #run<T>(work: () => Promise<T>): Promise<T> {
     const refusal = this.#refusal();
-    if (refusal !== undefined) return Promise.reject(refusal);
-    const running = work();
+    return refusal === undefined ? this.#track(work()) : Promise.reject(refusal);
+  }
+
+  /** `close` waits for it. */
+  #track<T>(running: Promise<T>): Promise<T> {
     this.#running.add(running);
     void Promise.allSettled([running]).then(() => this.#running.delete(running));
     return running;

@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -124,11 +124,11 @@ describe("the sqlite catalog", () => {
     other.close();
   });
 
-  it("writes early where nobody else writes, and waits for others without standing in anybody's way", async () => {
+  it.each(["early", "durable"] as const)("writes what is urgent (%s) whoever else is writing", async (urgent) => {
     const { records } = catalog;
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
-    const waiting = records.transact([TOKEN], { early: true });
+    const waiting = records.transact([TOKEN], { urgent });
     expect(await records.rows("SELECT id FROM api_tokens")).toEqual([]);
     other.exec("COMMIT");
     other.close();
@@ -136,14 +136,39 @@ describe("the sqlite catalog", () => {
     expect(await records.rows("SELECT id FROM api_tokens")).toEqual([{ id: "a" }]);
   });
 
-  it("fails when what it has written early cannot be made durable", async () => {
+  it("shows what is urgent when it is durable, and returns then, or early", async () => {
     const { records } = catalog;
-    await records.rows("SELECT id FROM api_tokens");
-    renameSync(`${path}-wal`, `${path}-moved`);
-    expect(await records.transact([TOKEN], { early: true })).toMatchObject({ done: true });
-    await vi.waitFor(() => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: .*ENOENT/)]));
+    const gate = Promise.withResolvers<void>();
+    const synced = vi.spyOn(parts.log, "sync").mockImplementation(() => gate.promise);
+    const told: string[] = [];
+    await records.transact([TOKEN], { urgent: "early" });
+    const reading = records.rows("SELECT id FROM api_tokens").then((rows) => told.push(`${rows.length} row`));
+    const later = { sql: "DELETE FROM api_tokens" };
+    const deleting = records.transact([later], { urgent: "durable" }).then(() => told.push("deleted"));
+    // By the other thread, which syncs for itself.
+    await records.transact([{ sql: "DELETE FROM api_tokens" }]);
+    expect(told).toEqual([]);
+    gate.resolve();
+    await Promise.all([reading, deleting]);
+    expect(told.toSorted()).toEqual(["1 row", "deleted"]);
+    expect(synced).toHaveBeenCalledTimes(2);
+  });
+
+  it("fails when what it has written here cannot be made durable", async () => {
+    const { records } = catalog;
+    vi.spyOn(parts.log, "sync").mockRejectedValue(new Error("EIO: i/o error, fsync"));
+    expect(await records.transact([TOKEN], { urgent: "early" })).toMatchObject({ done: true });
+    await vi.waitFor(() => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: EIO/)]));
+    await expect(records.rows("SELECT id FROM api_tokens")).rejects.toThrow("EIO");
     await expect(records.transact([TOKEN])).rejects.toMatchObject({ code: "unavailable" });
-    renameSync(`${path}-moved`, `${path}-wal`);
+  });
+
+  it("leaves open whether it happened when what was to be durable could not be synced", async () => {
+    vi.spyOn(parts.log, "sync").mockRejectedValue(new Error("EIO: i/o error, fsync"));
+    const transacted = catalog.records.transact([TOKEN], { urgent: "durable" });
+    await expect(transacted).rejects.toThrow("EIO");
+    await expect(transacted).rejects.not.toHaveProperty("code");
+    expect(failures).toHaveLength(1);
   });
 
   it("gives up on a lock that is never given back, storing nothing, and works when it is", async () => {

@@ -3,6 +3,7 @@ import type { CatalogDatabase } from "../records.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { toStartupError } from "./errors.ts";
+import { LogFile } from "./log-file.ts";
 import { acquireServerLock, type ServerLock } from "./lock.ts";
 import { openConnection, prepareFile } from "./open.ts";
 import type { Reader } from "./reader.ts";
@@ -13,7 +14,7 @@ import type { Writer } from "./writer.ts";
 /**
  * The embedded catalog: one SQLite file in WAL mode.
  *
- *     caller's thread    point look-ups, and small writes that need not be durable at once: tens of microseconds each
+ *     caller's thread    point look-ups, and a few rows that somebody waits for: tens of microseconds, the fsync not counted
  *     writer's thread    every other write, one transaction per call, fsynced before it is answered
  *     reader's thread    what may be large: lists of tables and of extents
  *
@@ -86,7 +87,8 @@ async function openParts(
     await writer.open({ ...open, part: "writer" });
     await reader.open({ ...open, part: "reader" });
     const local = openConnection({ ...open, part: "caller", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
-    return { open, lock, writer, reader, local, openVerifier: () => openVerifier(open) };
+    const log = new LogFile(open.path);
+    return { open, lock, writer, reader, local, log, openVerifier: () => openVerifier(open) };
   } catch (error) {
     await Promise.all([reader.terminate(), writer.terminate()]);
     throw error;

@@ -188,11 +188,6 @@ export class Writer {
     return outcomeOf(() => this.#connection.write(() => runRecords(this.#connection, nowMs, statements)));
   }
 
-  /** Makes durable what another connection has committed without. */
-  sync(): void {
-    this.#connection.sync();
-  }
-
   #forgettableExtent(id: string): number | undefined {
     const row = this.#connection.get("SELECT seq, table_id, end_snapshot FROM extents WHERE id = ?", id);
     if (row === undefined) return undefined;

@@ -17,6 +17,9 @@ import { tellOfTurns } from "./tell-of-turns.ts";
 /** What one report may bring. */
 export const BATCH_LIMITS = { events: 1_000, eventBytes: 64 * 1_024, reasonChars: 4_096 } as const;
 
+/** Somebody waits for the end of a turn; what the agent said last comes with it. */
+const MOST_URGENT_EVENTS = 20;
+
 /** Writes what a node reports of a sandbox: see `ControlPort.record`. */
 export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
   const events = batch.events.map(toStored);
@@ -33,7 +36,9 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
     const turns = await endsOf(ports, before, { move, events, batch });
     const change: Change = { ...move, events, turns, recorded, stats: batch.stats };
     const removal = batch.removed === true ? removalOf(before) : [];
-    const outcome = await ports.records.transact([holdGuard(hold), ...changeStatements(before, change), ...removal]);
+    const statements = [holdGuard(hold), ...changeStatements(before, change), ...removal];
+    const isAwaited = turns.ended.length > 0 && events.length <= MOST_URGENT_EVENTS;
+    const outcome = await ports.records.transact(statements, isAwaited ? { urgent: "durable" } : {});
     if (outcome.done) {
       const [row] = outcome.rows[1] ?? [];
       if (row === undefined) throw new Error("a report of a sandbox returned nothing");
