@@ -18,13 +18,13 @@ import { withServer } from "./with-server.ts";
  * of a workspace with a small repository until its agent has answered; and what do the build of an image and starts from
  * it take?
  *
- *     node bench/sandbox/agents.ts [--prompts 200] [--deltas 100000] [--listeners 200] [--rounds 5]   (as root, on Linux)
+ *     node bench/sandbox/agents.ts [--prompts 1000] [--deltas 100000] [--listeners 200] [--rounds 5]   (as root, on Linux)
  *
  * The agent is the scripted one of the tests, by the real protocol. The peer of a prompt is the same agent, spoken to
  * over its pipes, in turn with the other.
  */
 const OPTIONS = {
-  prompts: { type: "string", default: "200" },
+  prompts: { type: "string", default: "1000" },
   deltas: { type: "string", default: "100000" },
   listeners: { type: "string", default: "200" },
   rounds: { type: "string", default: "5" },
@@ -34,6 +34,8 @@ const NODE = "/usr/bin/node";
 const AGENT = "/home/agent/agent.mjs";
 /** Of the agent's, in the sandbox of the first measurements. */
 const LIMITS = { cpu_cores: 2, memory_mb: 1024 };
+/** Prompts that are not counted: the first starts the agent, and the others find what is slow until it is compiled. */
+const WARM_UP = 200;
 /** Each of many listeners gets fewer: together they get as many. */
 const DELTAS_OF_MANY = 1_000;
 
@@ -69,11 +71,10 @@ async function measurePrompts(
     await byHand.begin();
     const session = await client.converse(id);
     const took = { byHand: [] as number[], engine: [] as number[] };
-    for (let n = -20; n < prompts; n++) {
+    for (let n = -WARM_UP; n < prompts; n++) {
       const wanted = `answer ${n}`;
       const hand = await timed(wanted, () => byHand.say(`say ${wanted}`));
       const engine = await timed(wanted, () => client.say(session, `say ${wanted}`));
-      // The first ones start the agent, and warm both.
       if (n < 0) continue;
       took.byHand.push(hand);
       took.engine.push(engine);

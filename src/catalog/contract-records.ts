@@ -58,13 +58,13 @@ export function recordsContract({
   it("does early what others then see, all or nothing", async () => {
     const { records } = catalog();
     const found = { sql: "SELECT id FROM api_tokens WHERE id = ? FOR SHARE", values: ["a"], mustReturn: 1 };
-    expect(await records.transact([add("a"), found], { urgent: "early" })).toMatchObject({ done: true });
+    expect(await records.transact([add("a"), found], { early: true })).toMatchObject({ done: true });
     expect(await idsOf(records)).toEqual(["a"]);
     const absent = { ...found, values: ["x"] };
-    expect(await records.transact([add("b"), absent], { urgent: "early" })).toEqual({ done: false, failed: 1 });
+    expect(await records.transact([add("b"), absent], { early: true })).toEqual({ done: false, failed: 1 });
     const broken = { sql: "SELECT no_such_column FROM api_tokens" };
-    await expect(records.transact([add("c"), broken], { urgent: "early" })).rejects.toThrow("no_such_column");
-    await Promise.all(["d", "e", "f"].map((id, i) => records.transact([add(id)], i === 1 ? {} : { urgent: "early" })));
+    await expect(records.transact([add("c"), broken], { early: true })).rejects.toThrow("no_such_column");
+    await Promise.all(["d", "e", "f"].map((id, i) => records.transact([add(id)], i === 1 ? {} : { early: true })));
     expect(await idsOf(records)).toEqual(["a", "d", "e", "f"]);
   });
 

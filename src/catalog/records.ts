@@ -31,12 +31,12 @@ export interface RecordStore {
 
 export type TransactOptions = {
   /**
-   * Somebody waits for it: a few rows, written where that takes least. `early` returns before they are durable: for what
-   * is worth nothing without a later transaction, which makes both durable. Nobody else reads them before they are. A
-   * process that dies loses none of it; a computer that loses its power at that moment does. PostgreSQL waits all the
-   * same: those who have seen the change may outlive it.
+   * Somebody waits for it: a few rows, written where that takes least, and told before they are durable. What follows
+   * may be prepared then; it may be acknowledged when `durable` has resolved. Nobody reads them before. A process that
+   * dies loses none of it; a computer that loses its power at that moment does. PostgreSQL waits all the same: those who
+   * have seen the change may outlive it.
    */
-  urgent?: "durable" | "early";
+  early?: true;
 };
 
 /** A catalog with the records that lie beside it, and the signals of the nodes that share it. */
@@ -57,8 +57,13 @@ export type Statement = {
   mustReturn?: number;
 };
 
-/** What each statement returned; or which one did not return what it must, and then nothing has happened. */
-export type TransactOutcome = { done: true; rows: RecordRow[][] } | { done: false; failed: number };
+/**
+ * What each statement returned; or which one did not return what it must, and then nothing has happened. Without
+ * `durable` it is.
+ */
+export type TransactOutcome =
+  | { done: true; rows: RecordRow[][]; durable?: Promise<void> }
+  | { done: false; failed: number };
 
 /** Where the guard of a transaction fails. */
 export function isUnmet({ mustReturn }: Statement, rows: readonly RecordRow[] | undefined): boolean {

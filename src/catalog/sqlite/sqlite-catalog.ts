@@ -87,10 +87,10 @@ export class SqliteCatalog implements CatalogDatabase {
     this.records = {
       rows: (sql, values) => this.#rows(sql, values),
       write: (statement) => this.#run(() => parts.writer.call("writeRecords", clock.nowMs(), statement)),
-      transact: (statements, { urgent } = {}) =>
-        urgent === undefined
-          ? this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements))
-          : this.#transactHere(statements, urgent),
+      transact: (statements, { early } = {}) =>
+        early === true
+          ? this.#transactHere(statements)
+          : this.#run(() => parts.writer.call("transactRecords", clock.nowMs(), statements)),
     };
   }
 
@@ -386,16 +386,12 @@ export class SqliteCatalog implements CatalogDatabase {
   }
 
   /** On this thread, unless somebody else is writing: that takes less than to hand it to the other one and back. */
-  #transactHere(statements: readonly Statement[], urgent: "durable" | "early"): Promise<TransactOutcome> {
+  #transactHere(statements: readonly Statement[]): Promise<TransactOutcome> {
     return this.#run(async () => {
       const nowMs = this.#clock.nowMs();
       const outcome = this.#writeHere(nowMs, statements);
       if (outcome === undefined) return await this.#parts.writer.call("transactRecords", nowMs, statements);
-      if (outcome.done) {
-        const synced = this.#sync();
-        if (urgent === "durable") await synced;
-      }
-      return outcome;
+      return outcome.done ? { ...outcome, durable: this.#sync() } : outcome;
     });
   }
 

@@ -124,51 +124,45 @@ describe("the sqlite catalog", () => {
     other.close();
   });
 
-  it.each(["early", "durable"] as const)("writes what is urgent (%s) whoever else is writing", async (urgent) => {
+  it("writes early whoever else is writing", async () => {
     const { records } = catalog;
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
-    const waiting = records.transact([TOKEN], { urgent });
+    const waiting = records.transact([TOKEN], { early: true });
     expect(await records.rows("SELECT id FROM api_tokens")).toEqual([]);
     other.exec("COMMIT");
     other.close();
-    expect(await waiting).toMatchObject({ done: true });
+    expect(await waiting).toEqual({ done: true, rows: [[]] });
     expect(await records.rows("SELECT id FROM api_tokens")).toEqual([{ id: "a" }]);
   });
 
-  it("shows what is urgent when it is durable, and returns then, or early", async () => {
+  it("shows what it has written early when that is durable", async () => {
     const { records } = catalog;
     const gate = Promise.withResolvers<void>();
     const synced = vi.spyOn(parts.log, "sync").mockImplementation(() => gate.promise);
     const told: string[] = [];
-    await records.transact([TOKEN], { urgent: "early" });
+    const outcome = await records.transact([TOKEN], { early: true });
+    const durable = (outcome.done ? outcome.durable : undefined)?.then(() => told.push("durable"));
     const reading = records.rows("SELECT id FROM api_tokens").then((rows) => told.push(`${rows.length} row`));
-    const later = { sql: "DELETE FROM api_tokens" };
-    const deleting = records.transact([later], { urgent: "durable" }).then(() => told.push("deleted"));
     // By the other thread, which syncs for itself.
     await records.transact([{ sql: "DELETE FROM api_tokens" }]);
     expect(told).toEqual([]);
     gate.resolve();
-    await Promise.all([reading, deleting]);
-    expect(told.toSorted()).toEqual(["1 row", "deleted"]);
-    expect(synced).toHaveBeenCalledTimes(2);
+    await Promise.all([durable, reading]);
+    expect(told).toEqual(["durable", "1 row"]);
+    expect(synced).toHaveBeenCalledOnce();
+    expect(await records.rows("SELECT id FROM api_tokens")).toEqual([]);
   });
 
-  it("fails when what it has written here cannot be made durable", async () => {
+  it("fails when what it has written early cannot be made durable", async () => {
     const { records } = catalog;
     vi.spyOn(parts.log, "sync").mockRejectedValue(new Error("EIO: i/o error, fsync"));
-    expect(await records.transact([TOKEN], { urgent: "early" })).toMatchObject({ done: true });
+    const outcome = await records.transact([TOKEN], { early: true });
+    expect(outcome).toMatchObject({ done: true });
+    await expect(outcome.done ? outcome.durable : undefined).rejects.toThrow("EIO");
     await vi.waitFor(() => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: EIO/)]));
     await expect(records.rows("SELECT id FROM api_tokens")).rejects.toThrow("EIO");
     await expect(records.transact([TOKEN])).rejects.toMatchObject({ code: "unavailable" });
-  });
-
-  it("leaves open whether it happened when what was to be durable could not be synced", async () => {
-    vi.spyOn(parts.log, "sync").mockRejectedValue(new Error("EIO: i/o error, fsync"));
-    const transacted = catalog.records.transact([TOKEN], { urgent: "durable" });
-    await expect(transacted).rejects.toThrow("EIO");
-    await expect(transacted).rejects.not.toHaveProperty("code");
-    expect(failures).toHaveLength(1);
   });
 
   it("gives up on a lock that is never given back, storing nothing, and works when it is", async () => {

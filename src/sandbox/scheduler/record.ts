@@ -38,7 +38,7 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
     const removal = batch.removed === true ? removalOf(before) : [];
     const statements = [holdGuard(hold), ...changeStatements(before, change), ...removal];
     const isAwaited = turns.ended.length > 0 && events.length <= MOST_URGENT_EVENTS;
-    const outcome = await ports.records.transact(statements, isAwaited ? { urgent: "durable" } : {});
+    const outcome = await ports.records.transact(statements, isAwaited ? { early: true } : {});
     if (outcome.done) {
       const [row] = outcome.rows[1] ?? [];
       if (row === undefined) throw new Error("a report of a sandbox returned nothing");
@@ -48,7 +48,9 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
       tellOfTurns(ports, turns);
       const recordedNow = { recordedFence: hold.fence, recordedBatch: batch.number };
       const isBusy = before.isBusy && turns.left !== 0;
-      return orderOf(ports, { ...after, ...recordedNow, isBusy }, batch.knownVersion);
+      const order = await orderOf(ports, { ...after, ...recordedNow, isBusy }, batch.knownVersion);
+      await outcome.durable;
+      return order;
     }
     if (outcome.failed === 0) throw leaseLost(hold);
   }

@@ -118,7 +118,7 @@ export class Sessions {
       this.#auditEntry("sandbox.message", session, by.origin),
     ];
     // Nothing is acknowledged before the turn has ended, in a transaction after this one.
-    const outcome = await records.transact(statements, { urgent: "early" });
+    const outcome = await records.transact(statements, { early: true });
     if (outcome.done) {
       const [[sandbox] = [], [row] = []] = outcome.rows;
       const [userSeq, agentSessionId] = [Number(row?.["last_message"]), optionalText(row ?? {}, "agent_session_id")];
