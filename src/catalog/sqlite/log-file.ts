@@ -1,4 +1,5 @@
 import { closeSync, fsync, openSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 
 const fsyncing = promisify(fsync);
@@ -10,14 +11,26 @@ const fsyncing = promisify(fsync);
  */
 export class LogFile {
   readonly #descriptor: number;
+  /** The next sync, until it begins. */
+  #next: Promise<void> | undefined;
 
   constructor(catalogPath: string) {
     this.#descriptor = openSync(`${catalogPath}-wal`, "r+");
   }
 
-  /** Resolves when everything that was committed before is durable. Rejects when that cannot be known. */
+  /**
+   * Resolves when everything that was committed before is durable. Rejects when that cannot be known. It begins when this
+   * thread has done what it is at, and stands for all who have asked until then.
+   */
   sync(): Promise<void> {
-    return fsyncing(this.#descriptor);
+    this.#next ??= this.#syncNext();
+    return this.#next;
+  }
+
+  async #syncNext(): Promise<void> {
+    await setImmediate();
+    this.#next = undefined;
+    await fsyncing(this.#descriptor);
   }
 
   close(): void {
