@@ -36,6 +36,11 @@ export function nowNs(clock: Clock): bigint {
   return BigInt(clock.nowMs()) * 1_000_000n;
 }
 
+/** Resolves when this thread has done what it is at, and has looked for input and output. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Resolves after `delayMs`; rejects with the signal's reason when aborted first. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { closeSync, fsync, openSync } from "node:fs";
-import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
+import { nextTurn } from "../../core/clock.ts";
 
 const fsyncing = promisify(fsync);
 
@@ -28,7 +28,7 @@ export class LogFile {
   }
 
   async #syncNext(): Promise<void> {
-    await setImmediate();
+    await nextTurn();
     this.#next = undefined;
     await fsyncing(this.#descriptor);
   }

@@ -421,12 +421,10 @@ export class SqliteCatalog implements CatalogDatabase {
   }
 
   /** What is read is durable when it is shown. */
-  async #rows(sql: string, values: readonly RecordValue[] = []): Promise<RecordRow[]> {
+  #rows(sql: string, values: readonly RecordValue[] = []): Promise<RecordRow[]> {
     const nowMs = this.#clock.nowMs();
     const reading = this.#lookUp(() => readRecords(this.#parts.local, nowMs, { sql, values }));
-    if (this.#syncing === undefined) return await reading;
-    const [rows] = await Promise.all([reading, this.#syncing]);
-    return rows;
+    return this.#syncing === undefined ? reading : Promise.all([reading, this.#syncing]).then(([rows]) => rows);
   }
 
   #run<T>(work: () => Promise<T>): Promise<T> {

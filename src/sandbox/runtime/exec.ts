@@ -1,10 +1,22 @@
 import type { Socket } from "node:net";
+import { DirectInput } from "./direct-input.ts";
 import { MessageReader, encodeMessage } from "./messages.ts";
 import { type Exec, type ExecOutput, RuntimeError } from "./runtime.ts";
 import { type SupervisorClient, openStream } from "./supervisor-client.ts";
 
 /** Of input, in one message: the supervisor takes messages whole. */
 const PIECE_BYTES = 64 * 1024;
+
+export type SupervisedExecParts = {
+  id: string;
+  folder: string;
+  client: SupervisorClient;
+  letGo: AbortSignal;
+  /** See `ExecRequest`. */
+  isSoleWriter: boolean;
+};
+
+type Input = { socket: Socket; direct: DirectInput | undefined };
 
 /** A command that a supervisor has. Input and output have connections of their own, so that neither waits for others. */
 export class SupervisedExec implements Exec {
@@ -13,17 +25,19 @@ export class SupervisedExec implements Exec {
   readonly #client: SupervisorClient;
   /** Aborted when this process lets go of the machine: connections end then, though the command goes on. */
   readonly #letGo: AbortSignal;
-  #input: Promise<Socket> | undefined;
+  readonly #isSoleWriter: boolean;
+  #input: Promise<Input> | undefined;
 
-  constructor(parts: { id: string; folder: string; client: SupervisorClient; letGo: AbortSignal }) {
+  constructor(parts: SupervisedExecParts) {
     this.id = parts.id;
+    this.#isSoleWriter = parts.isSoleWriter;
     this.#folder = parts.folder;
     this.#client = parts.client;
     this.#letGo = parts.letGo;
   }
 
   async *output(from = { stdout: 0, stderr: 0 }, signal?: AbortSignal): AsyncGenerator<ExecOutput> {
-    const socket = await this.#open("output", from.stdout, from.stderr);
+    const { socket } = await this.#open("output", from.stdout, from.stderr);
     const reader = new MessageReader();
     const giveUp = () => void socket.destroy();
     signal?.addEventListener("abort", giveUp, { once: true });
@@ -47,14 +61,15 @@ export class SupervisedExec implements Exec {
   }
 
   async write(bytes: Uint8Array): Promise<void> {
-    const socket = await this.#inputSocket();
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+    const { socket, direct } = await this.#openInput();
+    for (let at = direct?.write(bytes) ?? 0; at < bytes.length; at += PIECE_BYTES) {
       await send(socket, encodeMessage("data", bytes.subarray(at, at + PIECE_BYTES)));
     }
   }
 
   async endInput(): Promise<void> {
-    const socket = await this.#inputSocket();
+    const { socket, direct } = await this.#openInput();
+    direct?.close();
     await send(socket, encodeMessage("eof"));
     socket.end();
   }
@@ -67,13 +82,15 @@ export class SupervisedExec implements Exec {
     await this.#client.request("kill", this.id, signal);
   }
 
-  #inputSocket(): Promise<Socket> {
-    this.#input ??= this.#open("input").then((socket) => {
-      // It says nothing more; its end is to be noticed.
+  #openInput(): Promise<Input> {
+    this.#input ??= this.#open("input").then(({ socket, fields }) => {
+      const direct = this.#isSoleWriter ? DirectInput.open(fields) : undefined;
+      // It says nothing more; its end, which is the command's, is to be noticed.
       socket.on("end", () => socket.destroy());
+      socket.on("close", () => direct?.close());
       socket.resume();
       socket.unref();
-      return socket;
+      return { socket, direct };
     });
     return this.#input;
   }
@@ -87,9 +104,12 @@ export class SupervisedExec implements Exec {
     return socket;
   }
 
-  async #open(use: "input" | "output", ...fields: readonly number[]): Promise<Socket> {
-    const opened = await openStream(this.#folder, use, this.id, ...fields);
-    if ("socket" in opened) return this.#endedWithUs(opened.socket);
+  async #open(
+    use: "input" | "output",
+    ...asked: readonly number[]
+  ): Promise<{ socket: Socket; fields: readonly string[] }> {
+    const opened = await openStream(this.#folder, use, this.id, ...asked);
+    if ("socket" in opened) return { socket: this.#endedWithUs(opened.socket), fields: opened.fields };
     throw new RuntimeError("not_running", `nothing is known any more of the command ${this.id}`);
   }
 }

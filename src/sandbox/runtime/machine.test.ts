@@ -1,12 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { statSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
-import { beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it, vi } from "vitest";
 import { FIRST_HOST_ID, execRequest, outputOf, readIfThere, run, specOf, testRuntime } from "./machines.test-kit.ts";
 import { describeAsRoot } from "./root.test-kit.ts";
 import { EXEC_KEPT_BYTES, type ExecOutput, type Machine, PROXY_PORT, RuntimeError } from "./runtime.ts";
 
+const WRITERS = [
+  { writer: "one of several", wanted: {} },
+  { writer: "the only one", wanted: { isSoleWriter: true } },
+] as const;
 const ENDED_WELL = { exitCode: 0, signal: undefined, timedOut: false };
 
 describeAsRoot("a machine", () => {
@@ -89,19 +94,44 @@ describeAsRoot("a machine", () => {
     expect(await run(machine, ["hostname"])).toMatchObject({ stdout: "test-machine\n" });
   });
 
-  it("hands input to the command, and its end", async () => {
-    const exec = await machine.exec(execRequest(["sha256sum"]));
+  it.each(WRITERS)("hands input to the command, and its end ($writer)", async ({ wanted }) => {
+    const before = pipesHere();
+    const exec = await machine.exec(execRequest(["sha256sum"], wanted));
     const output = outputOf(exec);
-    const bytes = Buffer.alloc(3_000_000, "input ");
-    await exec.write(bytes);
-    await exec.write(Buffer.from("the end"));
+    const pieces = ["the first", "and the next", Buffer.alloc(3_000_000, "input "), "the end"].map((piece) =>
+      Buffer.from(piece),
+    );
+    for (const piece of pieces) await exec.write(piece);
     await exec.endInput();
-    const digest = await crypto.subtle.digest("SHA-256", Buffer.concat([bytes, Buffer.from("the end")]));
+    const digest = await crypto.subtle.digest("SHA-256", Buffer.concat(pieces));
     expect((await output).stdout).toContain(Buffer.from(digest).toString("hex"));
+    expect(pipesHere()).toEqual(before);
   });
 
-  it("takes input that comes too late, or is not wanted", async () => {
-    const exec = await machine.exec(execRequest("exec 0<&-; sleep 0.2"));
+  it("writes to the command itself where nobody else does, also when its supervisor stands still", async () => {
+    const before = pipesHere();
+    const exec = await machine.exec(
+      execRequest("while read -r line; do echo $line >> said; done", { isSoleWriter: true }),
+    );
+    const output = outputOf(exec);
+    await exec.write(Buffer.from("one\n"));
+    const supervisor = Number(readIfThere(join(machine.folder, "supervisor.pid")));
+    process.kill(supervisor, "SIGSTOP");
+    try {
+      await exec.write(Buffer.from("two\n"));
+      const said = `/proc/${machine.initPid}/root/home/agent/said`;
+      await vi.waitFor(() => expect(readFileSync(said, "utf8")).toBe("one\ntwo\n"));
+    } finally {
+      process.kill(supervisor, "SIGCONT");
+    }
+    await exec.kill("SIGKILL");
+    expect(await output).toMatchObject({ signal: "SIGKILL" });
+    await vi.waitFor(() => expect(pipesHere()).toEqual(before));
+    await exec.write(Buffer.from("three\n"));
+  });
+
+  it.each(WRITERS)("takes input that comes too late, or is not wanted ($writer)", async ({ wanted }) => {
+    const exec = await machine.exec(execRequest("exec 0<&-; sleep 0.2", wanted));
     await exec.write(Buffer.alloc(2_000_000));
     expect(await outputOf(exec)).toMatchObject(ENDED_WELL);
     await exec.write(Buffer.alloc(2_000_000));
@@ -395,4 +425,18 @@ function cpuTimeOf(machine: Machine): number {
 
 function spareOf(machine: Machine): string | undefined {
   return pidsOf(machine).find((pid) => readIfThere(`/proc/${pid}/cmdline`).startsWith("waiting for a command"));
+}
+
+/** How many descriptors of this process are pipes. */
+function pipesHere(): number {
+  const folder = "/proc/self/fd";
+  const targets = readdirSync(folder).map((name) => {
+    try {
+      return readlinkSync(join(folder, name));
+    } catch {
+      // That of the folder itself.
+      return "";
+    }
+  });
+  return targets.filter((target) => target.startsWith("pipe:")).length;
 }

@@ -170,6 +170,8 @@ export type ExecRequest = {
   timeoutMs: number | undefined;
   /** A terminal of that size, with one stream of output. */
   tty: { columns: number; rows: number } | undefined;
+  /** Nobody else writes to it, or ends its input: then what is written needs not go by its supervisor. */
+  isSoleWriter?: true;
 };
 
 export interface Exec {

@@ -101,18 +101,18 @@ function goneError(): RuntimeError {
 }
 
 /**
- * A connection of its own to a supervisor, for what the first message says. Resolves with it, paused, when the answer is
- * `ok`, or with the answer when it is another.
+ * A connection of its own to a supervisor, for what the first message says. Resolves with it, paused, and the rest of the
+ * answer when that is `ok`, or with the answer when it is another.
  */
 export async function openStream(
   folder: string,
   ...fields: readonly (string | number)[]
-): Promise<{ socket: Socket } | { refusal: string[] }> {
+): Promise<{ socket: Socket; fields: string[] } | { refusal: string[] }> {
   const socket = await connectIfThere(folder);
   if (socket === undefined) throw goneError();
   socket.write(encodeMessage(...fields.map(String)));
   const answer = await firstMessage(socket);
-  if (answer[0] === "ok") return { socket };
+  if (answer[0] === "ok") return { socket, fields: answer.slice(1) };
   socket.destroy();
   return { refusal: answer };
 }

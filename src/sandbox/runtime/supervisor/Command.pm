@@ -239,6 +239,14 @@ sub resize {
 
 # Input
 
+# Where its input may be written to without us: our process, the descriptor, and the number of the pipe, for by then the
+# descriptor may be another's. Nothing for a terminal.
+sub input_pipe {
+    my ($self) = @_;
+    my $input = $self->{input};
+    return !$input || $self->{terminal} ? () : ($$, fileno $input, (stat $input)[1]);
+}
+
 # Takes messages of input from this connection: `data` and its bytes, `eof`.
 sub take_input {
     my ($self, $connection) = @_;

@@ -165,7 +165,7 @@ sub _output {
 sub _input {
     my ($connection, $id) = @_;
     my $command = Command::find($id);
-    $connection->send_message($command ? "ok" : "unknown");
+    $connection->send_message($command ? ("ok", $command->input_pipe) : "unknown");
     return $connection->end if !$command;
     $command->take_input($connection);
     return;

@@ -24,7 +24,8 @@
 # A connection begins with one message, which says what it is for:
 #   output ID STDOUT STDERR   answered by ok or unknown; then `output STREAM BYTES`, `skipped STREAM COUNT`, and at the
 #                             end `exit CODE SIGNAL TIMED_OUT`; the numbers are the bytes that the reader has had
-#   input ID                  answered by ok or unknown; then the node sends `data BYTES` and `eof`
+#   input ID                  answered by `ok [PID DESCRIPTOR INODE]`, of our end of the command's pipe, or unknown; then
+#                             the node sends `data BYTES` and `eof`
 #   connect PORT              answered by ok or `error REASON`; then it is the connection, without messages
 # anything else is a request `VERB NUMBER ...`, as are all that follow, answered by `ok NUMBER ...` or
 # `error NUMBER CODE REASON`, in any order:
