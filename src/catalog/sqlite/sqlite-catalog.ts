@@ -414,10 +414,16 @@ export class SqliteCatalog implements CatalogDatabase {
       () => {
         if (this.#syncing === synced) this.#syncing = undefined;
       },
-      // What could not be synced may be lost, though a later sync may not say so.
-      (error: unknown) => this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error })),
+      (error: unknown) => this.#unsynced(error),
     );
     return synced;
+  }
+
+  /** What could not be synced may be lost, though a later sync may not say so. */
+  #unsynced(error: unknown): void {
+    // Several may have waited for it.
+    if (this.#failure !== undefined) return;
+    this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error }));
   }
 
   /** What is read is durable when it is shown. */
