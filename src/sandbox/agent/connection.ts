@@ -89,7 +89,7 @@ export class AgentConnection {
         user: "agent",
         timeoutMs: undefined,
         tty: undefined,
-        isSoleWriter: true,
+        isSoleUser: true,
       })
       .catch((error: unknown) => {
         const hint = `the image must have ${provider.package}, or a command of the operator's choice`;

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
-import { DirectInput } from "./direct-input.ts";
+import { DirectInput, DirectOutput } from "./direct-pipes.ts";
 import { MessageReader, encodeMessage } from "./messages.ts";
 import { type Exec, type ExecOutput, RuntimeError } from "./runtime.ts";
-import { type SupervisorClient, openStream } from "./supervisor-client.ts";
+import { type SupervisorClient, openStream, piecesIn } from "./supervisor-client.ts";
 
 /** Of input, in one message: the supervisor takes messages whole. */
 const PIECE_BYTES = 64 * 1024;
@@ -13,7 +13,7 @@ export type SupervisedExecParts = {
   client: SupervisorClient;
   letGo: AbortSignal;
   /** See `ExecRequest`. */
-  isSoleWriter: boolean;
+  isSoleUser: boolean;
 };
 
 type Input = { socket: Socket; direct: DirectInput | undefined };
@@ -25,38 +25,47 @@ export class SupervisedExec implements Exec {
   readonly #client: SupervisorClient;
   /** Aborted when this process lets go of the machine: connections end then, though the command goes on. */
   readonly #letGo: AbortSignal;
-  readonly #isSoleWriter: boolean;
+  readonly #isSoleUser: boolean;
   #input: Promise<Input> | undefined;
 
   constructor(parts: SupervisedExecParts) {
     this.id = parts.id;
-    this.#isSoleWriter = parts.isSoleWriter;
+    this.#isSoleUser = parts.isSoleUser;
     this.#folder = parts.folder;
     this.#client = parts.client;
     this.#letGo = parts.letGo;
   }
 
   async *output(from = { stdout: 0, stderr: 0 }, signal?: AbortSignal): AsyncGenerator<ExecOutput> {
-    const { socket } = await this.#open("output", from.stdout, from.stderr);
+    let news = Promise.withResolvers<void>();
+    const ring = () => news.resolve();
+    const { socket, direct } = await this.#openOutput(from, ring);
     const reader = new MessageReader();
     const giveUp = () => void socket.destroy();
     signal?.addEventListener("abort", giveUp, { once: true });
     if (signal?.aborted === true) giveUp();
+    socket.on("readable", ring).on("close", ring);
+    /** Of standard output, from the supervisor. */
+    let had = from.stdout;
     try {
-      for await (const piece of socket as AsyncIterable<Buffer>) {
-        reader.push(piece);
-        for (let message = reader.next(); message !== undefined; message = reader.next()) {
-          const output = outputOf(message);
+      for (;;) {
+        news = Promise.withResolvers();
+        for (const output of outputsIn(socket, reader)) {
+          if (output.type === "exit" && direct !== undefined) yield* stdoutOf(direct.rest());
           yield output;
           if (output.type === "exit") return;
+          had += bytesOfStdout(output);
         }
+        if (direct !== undefined && had >= direct.start) yield* stdoutOf(direct.pieces());
+        if (socket.destroyed || socket.readableEnded) break;
+        await news.promise;
       }
-    } catch (error) {
-      if (!this.#letGo.aborted) throw error;
     } finally {
       signal?.removeEventListener("abort", giveUp);
       socket.destroy();
+      direct?.close();
     }
+    signal?.throwIfAborted();
     throw new RuntimeError("not_running", `how the command ${this.id} ended is not known: its supervisor is gone`);
   }
 
@@ -82,9 +91,24 @@ export class SupervisedExec implements Exec {
     await this.#client.request("kill", this.id, signal);
   }
 
+  async #openOutput(
+    { stdout, stderr }: { stdout: number; stderr: number },
+    onNews: () => void,
+  ): Promise<{ socket: Socket; direct: DirectOutput | undefined }> {
+    if (this.#isSoleUser) {
+      const { socket, fields } = await this.#open("output", stdout, stderr, 1);
+      const direct = DirectOutput.open(fields, onNews);
+      // Nobody else takes from a pipe that is lent.
+      if (direct !== undefined || fields.length === 0) return { socket, direct };
+      socket.destroy();
+    }
+    const { socket } = await this.#open("output", stdout, stderr, 0);
+    return { socket, direct: undefined };
+  }
+
   #openInput(): Promise<Input> {
     this.#input ??= this.#open("input").then(({ socket, fields }) => {
-      const direct = this.#isSoleWriter ? DirectInput.open(fields) : undefined;
+      const direct = this.#isSoleUser ? DirectInput.open(fields) : undefined;
       // It says nothing more; its end, which is the command's, is to be noticed.
       socket.on("end", () => socket.destroy());
       socket.on("close", () => direct?.close());
@@ -122,6 +146,23 @@ function send(socket: Socket, bytes: Buffer): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   socket.write(bytes, () => resolve());
   return promise;
+}
+
+function* stdoutOf(pieces: Iterable<Uint8Array>): Generator<ExecOutput> {
+  for (const bytes of pieces) yield { type: "stdout", bytes };
+}
+
+/** What has arrived. */
+function* outputsIn(socket: Socket, reader: MessageReader): Generator<ExecOutput> {
+  for (const piece of piecesIn(socket)) {
+    reader.push(piece);
+    for (let message = reader.next(); message !== undefined; message = reader.next()) yield outputOf(message);
+  }
+}
+
+function bytesOfStdout(output: ExecOutput): number {
+  if (output.type === "stdout") return output.bytes.length;
+  return output.type === "skipped" && output.stream === "stdout" ? output.bytes : 0;
 }
 
 function outputOf([kind, ...fields]: Buffer[]): ExecOutput {

@@ -8,9 +8,9 @@ import { FIRST_HOST_ID, execRequest, outputOf, readIfThere, run, specOf, testRun
 import { describeAsRoot } from "./root.test-kit.ts";
 import { EXEC_KEPT_BYTES, type ExecOutput, type Machine, PROXY_PORT, RuntimeError } from "./runtime.ts";
 
-const WRITERS = [
-  { writer: "one of several", wanted: {} },
-  { writer: "the only one", wanted: { isSoleWriter: true } },
+const USERS = [
+  { user: "one of several", wanted: {} },
+  { user: "the only one", wanted: { isSoleUser: true } },
 ] as const;
 const ENDED_WELL = { exitCode: 0, signal: undefined, timedOut: false };
 
@@ -94,7 +94,7 @@ describeAsRoot("a machine", () => {
     expect(await run(machine, ["hostname"])).toMatchObject({ stdout: "test-machine\n" });
   });
 
-  it.each(WRITERS)("hands input to the command, and its end ($writer)", async ({ wanted }) => {
+  it.each(USERS)("hands input to the command, and its end ($user)", async ({ wanted }) => {
     const before = pipesHere();
     const exec = await machine.exec(execRequest(["sha256sum"], wanted));
     const output = outputOf(exec);
@@ -108,19 +108,28 @@ describeAsRoot("a machine", () => {
     expect(pipesHere()).toEqual(before);
   });
 
-  it("writes to the command itself where nobody else does, also when its supervisor stands still", async () => {
+  it("speaks with the command itself where nobody else does, also when its supervisor stands still", async () => {
     const before = pipesHere();
     const exec = await machine.exec(
-      execRequest("while read -r line; do echo $line >> said; done", { isSoleWriter: true }),
+      execRequest("while read -r line; do echo $line >> said; echo $line; done", { isSoleUser: true }),
     );
-    const output = outputOf(exec);
+    let heard = "";
+    const output = (async () => {
+      for await (const piece of exec.output()) {
+        if (piece.type !== "stdout") return piece;
+        heard += Buffer.from(piece.bytes).toString();
+      }
+      return undefined;
+    })();
     await exec.write(Buffer.from("one\n"));
+    await vi.waitFor(() => expect(heard).toBe("one\n"));
     const supervisor = Number(readIfThere(join(machine.folder, "supervisor.pid")));
     process.kill(supervisor, "SIGSTOP");
     try {
       await exec.write(Buffer.from("two\n"));
       const said = `/proc/${machine.initPid}/root/home/agent/said`;
       await vi.waitFor(() => expect(readFileSync(said, "utf8")).toBe("one\ntwo\n"));
+      await vi.waitFor(() => expect(heard).toBe("one\ntwo\n"));
     } finally {
       process.kill(supervisor, "SIGCONT");
     }
@@ -130,7 +139,7 @@ describeAsRoot("a machine", () => {
     await exec.write(Buffer.from("three\n"));
   });
 
-  it.each(WRITERS)("takes input that comes too late, or is not wanted ($writer)", async ({ wanted }) => {
+  it.each(USERS)("takes input that comes too late, or is not wanted ($user)", async ({ wanted }) => {
     const exec = await machine.exec(execRequest("exec 0<&-; sleep 0.2", wanted));
     await exec.write(Buffer.alloc(2_000_000));
     expect(await outputOf(exec)).toMatchObject(ENDED_WELL);
@@ -138,20 +147,38 @@ describeAsRoot("a machine", () => {
     await exec.endInput();
   });
 
-  it("brings 10 MB of output through intact, to a reader who comes late and is slow", async () => {
-    const exec = await machine.exec(execRequest("seq 1 1450000"));
-    await delay(300);
-    const pieces: Uint8Array[] = [];
-    const others: ExecOutput[] = [];
-    for await (const output of exec.output()) {
-      if (output.type === "stdout") pieces.push(output.bytes);
-      else others.push(output);
-      if (pieces.length % 40 === 0) await delay(1);
-    }
-    expect(others).toEqual([{ type: "exit", ...ENDED_WELL }]);
-    const lines = Buffer.concat(pieces).toString().trimEnd().split("\n");
-    expect(lines).toHaveLength(1_450_000);
-    expect(lines.every((line, index) => Number(line) === index + 1)).toBe(true);
+  it.each(USERS)(
+    "brings 10 MB of output through intact, to a slow reader who comes late ($user)",
+    async ({ wanted }) => {
+      const exec = await machine.exec(execRequest("seq 1 1450000", wanted));
+      await delay(300);
+      const pieces: Uint8Array[] = [];
+      const others: ExecOutput[] = [];
+      for await (const output of exec.output()) {
+        if (output.type === "stdout") pieces.push(output.bytes);
+        else others.push(output);
+        if (pieces.length % 40 === 0) await delay(1);
+      }
+      expect(others).toEqual([{ type: "exit", ...ENDED_WELL }]);
+      const lines = Buffer.concat(pieces).toString().trimEnd().split("\n");
+      expect(lines).toHaveLength(1_450_000);
+      expect(lines.every((line, index) => Number(line) === index + 1)).toBe(true);
+    },
+  );
+
+  it("takes over what its only reader leaves", async () => {
+    const before = pipesHere();
+    const exec = await machine.exec(execRequest("seq 1 400000; sleep 30 & echo end >&2", { isSoleUser: true }));
+    const leaving = new AbortController();
+    await expect(
+      (async () => {
+        for await (const _ of exec.output(undefined, leaving.signal)) leaving.abort(new Error("it leaves"));
+      })(),
+    ).rejects.toThrow("it leaves");
+    const { stdout, stderr, exitCode } = await outputOf(exec);
+    expect([stdout.endsWith("\n400000\n"), stderr, exitCode]).toEqual([true, "end\n", 0]);
+    expect(await run(machine, "pkill sleep")).toMatchObject({ exitCode: 0 });
+    expect(pipesHere()).toEqual(before);
   });
 
   it("keeps the newest output of a command that nobody reads, and lets it go on", async () => {
@@ -193,8 +220,8 @@ describeAsRoot("a machine", () => {
     expect(await run(machine, "true", { timeoutMs: 10_000 })).toMatchObject(ENDED_WELL);
   });
 
-  it("does not wait for what a command leaves behind", async () => {
-    const ran = await run(machine, "sleep 30 & echo done");
+  it.each(USERS)("does not wait for what a command leaves behind ($user)", async ({ wanted }) => {
+    const ran = await run(machine, "sleep 30 & echo done", wanted);
     expect(ran).toMatchObject({ ...ENDED_WELL, stdout: "done\n" });
     expect(await run(machine, "pkill sleep")).toMatchObject({ exitCode: 0 });
   });

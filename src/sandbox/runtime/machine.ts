@@ -115,7 +115,7 @@ export class SupervisedMachine implements Machine {
     const size = [tty?.columns ?? 0, tty?.rows ?? 0];
     const client = this.#running();
     await client.request("exec", id, user, cwd, Math.ceil(timeoutMs), ...size, argv.length, ...argv, ...env);
-    return this.#exec(id, client, request.isSoleWriter);
+    return this.#exec(id, client, request.isSoleUser);
   }
 
   async attach(execId: string): Promise<Exec | undefined> {
@@ -213,8 +213,8 @@ export class SupervisedMachine implements Machine {
     this.#settleEnd({ cause: "stopped" });
   }
 
-  #exec(id: string, client: SupervisorClient, isSoleWriter = false): Exec {
-    return new SupervisedExec({ id, folder: this.folder, client, letGo: this.#released.signal, isSoleWriter });
+  #exec(id: string, client: SupervisorClient, isSoleUser = false): Exec {
+    return new SupervisedExec({ id, folder: this.folder, client, letGo: this.#released.signal, isSoleUser });
   }
 
   #running(): SupervisorClient {

@@ -170,8 +170,11 @@ export type ExecRequest = {
   timeoutMs: number | undefined;
   /** A terminal of that size, with one stream of output. */
   tty: { columns: number; rows: number } | undefined;
-  /** Nobody else writes to it, or ends its input: then what is written needs not go by its supervisor. */
-  isSoleWriter?: true;
+  /**
+   * Nobody else writes to it or ends its input, and nobody else ever reads what it says: then neither needs to go by its
+   * supervisor.
+   */
+  isSoleUser?: true;
 };
 
 export interface Exec {

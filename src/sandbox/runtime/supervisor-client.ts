@@ -122,7 +122,7 @@ function firstMessage(socket: Socket): Promise<string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   const reader = new MessageReader();
   const onReadable = (): void => {
-    for (let piece = read(socket); piece !== null; piece = read(socket)) {
+    for (const piece of piecesIn(socket)) {
       reader.push(piece);
       const message = reader.next();
       if (message === undefined) continue;
@@ -146,9 +146,13 @@ function firstMessage(socket: Socket): Promise<string[]> {
   return promise;
 }
 
-function read(socket: Socket): Buffer | null {
-  const piece: unknown = socket.read();
-  return Buffer.isBuffer(piece) ? piece : null;
+/** What has arrived, of a socket that is read by hand. */
+export function* piecesIn(socket: Socket): Generator<Buffer> {
+  for (;;) {
+    const piece: unknown = socket.read();
+    if (!Buffer.isBuffer(piece)) return;
+    yield piece;
+  }
 }
 
 async function connectIfThere(folder: string): Promise<Socket | undefined> {

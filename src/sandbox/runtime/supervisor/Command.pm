@@ -305,15 +305,20 @@ sub _close_input {
 
 # Output
 
-# Sends output to this connection, from these offsets on, and how it ended.
+# Answers what the connection is told first, and sends output to it, from these offsets on, and how it ended. One that
+# is lent the pipe of standard output gets from us what was in it before, and is told where it is: see Stream.
 sub feed {
-    my ($self, $connection, %offsets) = @_;
-    my $reader = { connection => $connection, offsets => \%offsets };
+    my ($self, $connection, $is_lent, %offsets) = @_;
+    my $lent = $is_lent && !$self->{terminal} ? $self->{streams}{stdout} : undef;
+    my @where = $lent ? $lent->lend : ();
+    $connection->send_message("ok", @where);
+    my $reader = { connection => $connection, offsets => \%offsets, is_lent => scalar @where };
     $self->{readers}{"$reader"} = $reader;
     $self->{was_read}      = 1;
     $connection->{on_room} = sub { $self->_feed($reader) };
     $connection->{on_close} = sub {
         delete $self->{readers}{"$reader"};
+        $lent->take_back if $reader->{is_lent};
         $_->watch for values %{ $self->{streams} };
     };
     $self->_feed($reader);
@@ -366,7 +371,8 @@ sub _feed {
     return if !$is_done || !$connection->is_open;
     $reader->{is_fed} = 1;
     $connection->send_message("exit", $self->{exit_code} // "", $self->{signal} // "", $self->{timed_out});
-    $connection->end;
+    # One that is lent the pipe takes the rest from it, and goes.
+    $connection->end if !$reader->{is_lent};
     return;
 }
 

@@ -153,12 +153,14 @@ sub _exec {
 }
 
 sub _output {
-    my ($connection, $id, $stdout, $stderr) = @_;
+    my ($connection, $id, $stdout, $stderr, $is_lent) = @_;
     my $command = Command::find($id);
-    $connection->send_message($command ? "ok" : "unknown");
-    return $connection->end if !$command;
+    if (!$command) {
+        $connection->send_message("unknown");
+        return $connection->end;
+    }
     $connection->{on_message} = sub { };
-    $command->feed($connection, stdout => $stdout, stderr => $stderr);
+    $command->feed($connection, $is_lent, stdout => $stdout, stderr => $stderr);
     return;
 }
 

@@ -26,6 +26,8 @@ sub new {
         bytes     => "",
         start     => 0,
         is_watched => 0,
+        # How many readers take from the pipe themselves.
+        lent      => 0,
         # After the command's end: how many bytes it has left in the pipe.
         left      => undef,
         is_done   => 0,
@@ -46,12 +48,26 @@ sub piece {
 sub watch {
     my ($self) = @_;
     my $handle = $self->{handle} or return;
-    my $wanted = $self->{is_done} || $self->_room > 0 ? 1 : 0;
+    my $wanted = !$self->{lent} && ($self->{is_done} || $self->_room > 0) ? 1 : 0;
     return if $wanted == $self->{is_watched};
     $self->{is_watched} = $wanted;
     Loop::watch($handle, $wanted ? sub { $self->_readable } : undef, undef);
     return;
 }
+
+# Nothing is taken from the pipe until it is given back: a reader does that without us. Where it is: our process, the
+# descriptor, the number of the pipe, for by then the descriptor may be another's, and how many bytes we have taken.
+# Nothing where there is no more to come.
+sub lend {
+    my ($self) = @_;
+    my $handle = $self->{handle};
+    return if !$handle || $self->{is_done} || defined $self->{left};
+    $self->{lent}++;
+    $self->watch;
+    return ($$, fileno $handle, (stat $handle)[1], $self->end_offset);
+}
+
+sub take_back { my ($self) = @_; $self->{lent}--; $self->watch; return }
 
 sub _room {
     my ($self) = @_;
@@ -65,6 +81,8 @@ sub _room {
 sub command_ended {
     my ($self) = @_;
     return if $self->{is_done};
+    # Whoever has the pipe knows what is in it.
+    return $self->_finish if $self->{lent};
     my $count = pack("i", 0);
     $self->{left} = ioctl($self->{handle}, Kernel::FIONREAD, $count) ? unpack("i", $count) : 0;
     $self->_finish if $self->{left} == 0;

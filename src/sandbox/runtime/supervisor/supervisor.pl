@@ -22,8 +22,11 @@
 # supervisor dies with the node; from then on it lives without.
 #
 # A connection begins with one message, which says what it is for:
-#   output ID STDOUT STDERR   answered by ok or unknown; then `output STREAM BYTES`, `skipped STREAM COUNT`, and at the
-#                             end `exit CODE SIGNAL TIMED_OUT`; the numbers are the bytes that the reader has had
+#   output ID STDOUT STDERR IS_LENT
+#                             answered by `ok [PID DESCRIPTOR INODE TAKEN]` or unknown; then `output STREAM BYTES`,
+#                             `skipped STREAM COUNT`, and at the end `exit CODE SIGNAL TIMED_OUT`; the numbers are the
+#                             bytes that the reader has had. A reader that is lent our end of the pipe of standard
+#                             output takes from it himself what comes after the TAKEN first bytes, until he goes
 #   input ID                  answered by `ok [PID DESCRIPTOR INODE]`, of our end of the command's pipe, or unknown; then
 #                             the node sends `data BYTES` and `eof`
 #   connect PORT              answered by ok or `error REASON`; then it is the connection, without messages
