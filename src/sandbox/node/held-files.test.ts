@@ -46,6 +46,15 @@ it("keeps the turns that an agent was told of", async () => {
   expect(sandbox.begunTurns).toEqual(["turn-1"]);
   await files.remove(ID);
   expect(sandbox.begunTurns).toEqual([]);
+  // One file for all that was written, until that is over.
+  const opened = () => readdirSync("/proc/self/fd").length;
+  const before = opened();
+  for (const id of ids) sandbox.begunTurns = [id];
+  expect(opened()).toBe(before + 1);
+  sandbox.close();
+  sandbox.close();
+  expect(opened()).toBe(before);
+  expect(sandbox.begunTurns).toEqual(["turn-255"]);
   // Of no sandbox.
   sandbox.begunTurns = ["turn-1"];
   await files.readAll();

@@ -1,4 +1,4 @@
-import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -41,6 +41,8 @@ const TURNS_SUFFIX = ".turns";
 /** One small file for each sandbox, always whole, and another one with the turns that its agent was told of. */
 export class HeldFiles {
   readonly #folder: string;
+  /** Of turns that are being written, by sandbox. */
+  readonly #turns = new Map<string, TurnsFile>();
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -70,23 +72,24 @@ export class HeldFiles {
   }
 
   async remove(sandboxId: string): Promise<void> {
+    this.closeTurns(sandboxId);
     await rm(this.#turnsPathOf(sandboxId), { force: true });
     await rm(this.#pathOf(sandboxId), { force: true });
   }
 
   /**
-   * Turns that the agent of a sandbox was told of. Written at once, for a prompt waits for it, and never emptied first: a
-   * process that is killed in between has noted too many, and not too few. Of a computer that crashes all turns end.
+   * Turns that the agent of a sandbox was told of. Written at once, for a prompt waits for it. Of a computer that crashes
+   * all turns end. The file stays open until `closeTurns`.
    */
   writeTurns(sandboxId: string, turnIds: readonly string[]): void {
-    const file = openSync(this.#turnsPathOf(sandboxId), constants.O_WRONLY | constants.O_CREAT, 0o600);
-    try {
-      const bytes = Buffer.from(turnIds.map((id) => `${id}\n`).join(""));
-      writeSync(file, bytes, 0, bytes.length, 0);
-      ftruncateSync(file, bytes.length);
-    } finally {
-      closeSync(file);
-    }
+    const file = this.#turns.get(sandboxId) ?? new TurnsFile(this.#turnsPathOf(sandboxId));
+    this.#turns.set(sandboxId, file);
+    file.write(turnIds);
+  }
+
+  closeTurns(sandboxId: string): void {
+    this.#turns.get(sandboxId)?.close();
+    this.#turns.delete(sandboxId);
   }
 
   readTurns(sandboxId: string): readonly string[] {
@@ -104,6 +107,29 @@ export class HeldFiles {
 
   #turnsPathOf(sandboxId: string): string {
     return join(this.#folder, `${sandboxId}${TURNS_SUFFIX}`);
+  }
+}
+
+/** One line for each turn, and empty ones. */
+class TurnsFile {
+  readonly #descriptor: number;
+  #size: number;
+
+  constructor(path: string) {
+    this.#descriptor = openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    this.#size = fstatSync(this.#descriptor).size;
+  }
+
+  /** In one write, which covers what was there: a process that is killed has noted them, or those before. */
+  write(turnIds: readonly string[]): void {
+    const text = turnIds.map((id) => `${id}\n`).join("");
+    const bytes = Buffer.from(text.padEnd(this.#size, "\n"));
+    writeSync(this.#descriptor, bytes, 0, bytes.length, 0);
+    this.#size = bytes.length;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
   }
 }
 
@@ -130,6 +156,11 @@ export class HeldSandbox {
 
   set begunTurns(turnIds: readonly string[]) {
     this.#files.writeTurns(this.#held.sandboxId, turnIds);
+  }
+
+  /** Nothing more is said of turns here. */
+  close(): void {
+    this.#files.closeTurns(this.#held.sandboxId);
   }
 
   async update(change: Partial<Omit<Held, "sandboxId">>): Promise<void> {

@@ -200,6 +200,7 @@ export class SandboxKeeper {
     } finally {
       sampler.stop();
       turns.abandon();
+      held.close();
       await this.#ports.companions.end(this.sandboxId);
     }
   }
