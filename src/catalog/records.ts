@@ -12,7 +12,7 @@ import type { Signals } from "./signals.ts";
  */
 export interface RecordStore {
   /** One statement that only reads, as of now; bounded by its own LIMIT, for SQLite answers on the caller's thread. */
-  rows(sql: string, values?: readonly RecordValue[]): Promise<RecordRow[]>;
+  rows(sql: string, values?: readonly RecordValue[], options?: ReadOptions): Promise<RecordRow[]>;
   /**
    * One statement that changes rows, in a transaction of its own. It sees what was committed when it began, and what it
    * changes as it is by then; ` FOR UPDATE SKIP LOCKED` at the end of a SELECT passes over rows that another statement
@@ -29,12 +29,18 @@ export interface RecordStore {
   transact(statements: readonly Statement[], options?: TransactOptions): Promise<TransactOutcome>;
 }
 
+export type ReadOptions = {
+  /** Also what was written early and is not durable yet: to prepare what is written next, and never to be shown. */
+  early?: true;
+};
+
 export type TransactOptions = {
   /**
    * Somebody waits for it: a few rows, written where that takes least, and told before they are durable. What follows
-   * may be prepared then; it may be acknowledged when `durable` has resolved. Nobody reads them before. A process that
-   * dies loses none of it; a computer that loses its power at that moment does. PostgreSQL waits all the same: those who
-   * have seen the change may outlive it.
+   * may be prepared then; it may be acknowledged when `durable()` has resolved, which begins to make it so at once; that
+   * begins a moment later in any case. Nobody is shown them before. A process that dies loses
+   * none of it; a computer that loses its power at that moment does. PostgreSQL waits all the same: those who have seen
+   * the change may outlive it.
    */
   early?: true;
 };
@@ -62,8 +68,13 @@ export type Statement = {
  * `durable` it is.
  */
 export type TransactOutcome =
-  | { done: true; rows: RecordRow[][]; durable?: Promise<void> }
+  | { done: true; rows: RecordRow[][]; durable?: () => Promise<void> }
   | { done: false; failed: number };
+
+/** The same records, read early: see `ReadOptions`. */
+export function readEarly(records: Pick<RecordStore, "rows">): Pick<RecordStore, "rows"> {
+  return { rows: (sql, values) => records.rows(sql, values, { early: true }) };
+}
 
 /** Where the guard of a transaction fails. */
 export function isUnmet({ mustReturn }: Statement, rows: readonly RecordRow[] | undefined): boolean {

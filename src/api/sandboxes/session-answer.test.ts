@@ -20,7 +20,7 @@ function waiting() {
   const leaving = new AbortController();
   const ending = Promise.withResolvers<EndedTurn | undefined>();
   const sessions = {
-    ended: (_: unknown, signal: AbortSignal) => {
+    ended: (_: unknown, { signal }: { signal: AbortSignal }) => {
       signal.addEventListener("abort", () => ending.resolve(undefined));
       return ending.promise;
     },

@@ -23,7 +23,7 @@ const KEEP_ALIVE_MS = 15_000;
 const SPACE = Buffer.from(" ");
 
 /**
- * The answer to a message, once its turn has ended. Rejects with `agent_communication_error` when the agent failed, and
+ * The answer to a message that was stored just now, once its turn has ended. Rejects with `agent_communication_error` when the agent failed, and
  * `unavailable` when the server stops. A turn that takes long is answered with a body that begins before: what would be
  * the body of an error is at its end, then.
  */
@@ -32,7 +32,7 @@ export async function turnAnswer(
   turn: BegunTurn,
   { signal, requestId }: { signal: AbortSignal; requestId: string },
 ): Promise<HttpResponse> {
-  const ending = sandboxes.sessions.ended(turn, AbortSignal.any([signal, events.closing]));
+  const ending = sandboxes.sessions.ended(turn, { signal: AbortSignal.any([signal, events.closing]), isNew: true });
   const ended = await within(clock, ending, BEGINS_AFTER_MS);
   if (ended !== "late") return answerOf(answered(ended, turn));
   const { headers } = jsonResponse(200, null);

@@ -1,8 +1,7 @@
-import { closeSync, fsync, openSync } from "node:fs";
+import { closeSync, fdatasync, openSync } from "node:fs";
 import { promisify } from "node:util";
-import { nextTurn } from "../../core/clock.ts";
 
-const fsyncing = promisify(fsync);
+const syncing = promisify(fdatasync);
 
 /**
  * The write-ahead log of a catalog, to sync what a connection has committed without: SQLite syncs on the thread that
@@ -11,26 +10,14 @@ const fsyncing = promisify(fsync);
  */
 export class LogFile {
   readonly #descriptor: number;
-  /** The next sync, until it begins. */
-  #next: Promise<void> | undefined;
 
   constructor(catalogPath: string) {
     this.#descriptor = openSync(`${catalogPath}-wal`, "r+");
   }
 
-  /**
-   * Resolves when everything that was committed before is durable. Rejects when that cannot be known. It begins when this
-   * thread has done what it is at, and stands for all who have asked until then.
-   */
+  /** Resolves when everything that was committed before is durable. Rejects when that cannot be known. */
   sync(): Promise<void> {
-    this.#next ??= this.#syncNext();
-    return this.#next;
-  }
-
-  async #syncNext(): Promise<void> {
-    await nextTurn();
-    this.#next = undefined;
-    await fsyncing(this.#descriptor);
+    return syncing(this.#descriptor);
   }
 
   close(): void {

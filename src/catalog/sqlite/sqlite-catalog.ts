@@ -28,13 +28,14 @@ import { isBusy, toCatalogError } from "./errors.ts";
 import { toExtentRecords } from "./extents.ts";
 import { findLedgerEntry } from "./ledger.ts";
 import type { ServerLock } from "./lock.ts";
+import { LateSync } from "./late-sync.ts";
 import type { LogFile } from "./log-file.ts";
 import type { OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
 import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
-import type { CatalogDatabase, RecordRow, RecordStore, RecordValue, Statement, TransactOutcome } from "../records.ts";
+import type { CatalogDatabase, ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../records.ts";
 import { localSignals } from "../signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import type { PartClient } from "./thread-client.ts";
@@ -75,8 +76,8 @@ export class SqliteCatalog implements CatalogDatabase {
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
   #failure: Error | undefined;
-  /** While what was committed on this thread may be lost with the power. */
-  #syncing: Promise<void> | undefined;
+  /** Of what was committed on this thread, which may be lost with the power until then. */
+  readonly #lateSync: LateSync;
 
   /** @param onFailure is told once what the catalog cannot go on after, and has it `fail` */
   constructor(parts: Parts, clock: Clock, onFailure = (reason: Error) => this.fail(reason)) {
@@ -84,8 +85,9 @@ export class SqliteCatalog implements CatalogDatabase {
     this.#parts = parts;
     this.#clock = clock;
     this.#schema = new SchemaReader(parts.local);
+    this.#lateSync = new LateSync(parts.log, (error) => this.#unsynced(error));
     this.records = {
-      rows: (sql, values) => this.#rows(sql, values),
+      rows: (sql, values = [], options = {}) => this.#rows({ sql, values }, options),
       write: (statement) => this.#run(() => parts.writer.call("writeRecords", clock.nowMs(), statement)),
       transact: (statements, { early } = {}) =>
         early === true
@@ -352,6 +354,7 @@ export class SqliteCatalog implements CatalogDatabase {
   async #close(): Promise<void> {
     const { local, log, reader, writer, lock } = this.#parts;
     await Promise.allSettled(this.#running);
+    await Promise.allSettled([this.#lateSync.durable()]);
     try {
       log.close();
       local.close();
@@ -391,7 +394,9 @@ export class SqliteCatalog implements CatalogDatabase {
       const nowMs = this.#clock.nowMs();
       const outcome = this.#writeHere(nowMs, statements);
       if (outcome === undefined) return await this.#parts.writer.call("transactRecords", nowMs, statements);
-      return outcome.done ? { ...outcome, durable: this.#sync() } : outcome;
+      if (!outcome.done) return outcome;
+      this.#lateSync.committed();
+      return { ...outcome, durable: () => this.#track(this.#lateSync.durable()) };
     });
   }
 
@@ -406,31 +411,19 @@ export class SqliteCatalog implements CatalogDatabase {
     }
   }
 
-  /** Makes durable what was committed here. When it rejects, the catalog has failed. */
-  #sync(): Promise<void> {
-    const synced = this.#track(this.#parts.log.sync());
-    this.#syncing = synced;
-    synced.then(
-      () => {
-        if (this.#syncing === synced) this.#syncing = undefined;
-      },
-      (error: unknown) => this.#unsynced(error),
-    );
-    return synced;
-  }
-
   /** What could not be synced may be lost, though a later sync may not say so. */
   #unsynced(error: unknown): void {
-    // Several may have waited for it.
+    // A sync that follows one that has failed may fail, too.
     if (this.#failure !== undefined) return;
     this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error }));
   }
 
   /** What is read is durable when it is shown. */
-  #rows(sql: string, values: readonly RecordValue[] = []): Promise<RecordRow[]> {
+  #rows(statement: Pick<Statement, "sql" | "values">, { early }: ReadOptions): Promise<RecordRow[]> {
     const nowMs = this.#clock.nowMs();
-    const reading = this.#lookUp(() => readRecords(this.#parts.local, nowMs, { sql, values }));
-    return this.#syncing === undefined ? reading : Promise.all([reading, this.#syncing]).then(([rows]) => rows);
+    const reading = this.#lookUp(() => readRecords(this.#parts.local, nowMs, statement));
+    if (early === true || this.#lateSync.isDurable) return reading;
+    return this.#track(Promise.all([reading, this.#lateSync.durable()]).then(([rows]) => rows));
   }
 
   #run<T>(work: () => Promise<T>): Promise<T> {

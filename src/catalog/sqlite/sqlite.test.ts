@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ManualClock, sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
-import type { CatalogDatabase } from "../records.ts";
+import { readEarly, type CatalogDatabase, type TransactOutcome } from "../records.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
 import { catalogContract } from "../contract.ts";
 import { Connection } from "./connection.ts";
@@ -29,6 +29,10 @@ const TOKEN = {
     "INSERT INTO api_tokens (id, hash, name, preview, owner, role, created_at_ms) " +
     "VALUES ('a', 'h', 'n', '', 'me', 'read', 1) ON CONFLICT DO NOTHING",
 };
+
+async function durable(outcome: TransactOutcome | undefined): Promise<void> {
+  if (outcome?.done === true) await outcome.durable?.();
+}
 
 describe("the sqlite catalog", () => {
   const clock = new ManualClock();
@@ -142,16 +146,61 @@ describe("the sqlite catalog", () => {
     const synced = vi.spyOn(parts.log, "sync").mockImplementation(() => gate.promise);
     const told: string[] = [];
     const outcome = await records.transact([TOKEN], { early: true });
-    const durable = (outcome.done ? outcome.durable : undefined)?.then(() => told.push("durable"));
+    const isDurable = durable(outcome).then(() => told.push("durable"));
     const reading = records.rows("SELECT id FROM api_tokens").then((rows) => told.push(`${rows.length} row`));
     // By the other thread, which syncs for itself.
     await records.transact([{ sql: "DELETE FROM api_tokens" }]);
     expect(told).toEqual([]);
     gate.resolve();
-    await Promise.all([durable, reading]);
+    await Promise.all([isDurable, reading]);
     expect(told).toEqual(["durable", "1 row"]);
     expect(synced).toHaveBeenCalledOnce();
     expect(await records.rows("SELECT id FROM api_tokens")).toEqual([]);
+  });
+
+  it("makes durable what it has written early when somebody waits for it, and soon in any case", async () => {
+    const { records } = catalog;
+    const synced = vi.spyOn(parts.log, "sync");
+    const first = await records.transact([TOKEN], { early: true });
+    const second = await records.transact([{ sql: "DELETE FROM api_tokens" }], { early: true });
+    expect(synced).not.toHaveBeenCalled();
+    await Promise.all([durable(first), durable(second)]);
+    expect(synced).toHaveBeenCalledTimes(1);
+    await records.transact([TOKEN], { early: true });
+    await vi.waitFor(() => expect(synced).toHaveBeenCalledTimes(2));
+    await records.transact([TOKEN], { early: true });
+    await catalog.close();
+    expect(synced).toHaveBeenCalledTimes(3);
+  });
+
+  it("syncs once more for what is written early while a sync runs, for all of that at once", async () => {
+    const { records } = catalog;
+    const gate = Promise.withResolvers<void>();
+    const synced = vi.spyOn(parts.log, "sync").mockImplementationOnce(() => gate.promise);
+    const told: string[] = [];
+    for (const name of ["a", "b", "c"]) {
+      void durable(await records.transact([TOKEN], { early: true })).then(() => told.push(name));
+    }
+    await new Promise(setImmediate);
+    expect(synced).toHaveBeenCalledTimes(1);
+    gate.resolve();
+    await vi.waitFor(() => expect(told).toEqual(["a", "b", "c"]));
+    expect(synced).toHaveBeenCalledTimes(2);
+  });
+
+  it("reads early what is to be written upon, and shows nothing of it", async () => {
+    const { records } = catalog;
+    const gate = Promise.withResolvers<void>();
+    vi.spyOn(parts.log, "sync").mockImplementationOnce(() => gate.promise);
+    await records.transact([TOKEN], { early: true });
+    const sql = "SELECT id FROM api_tokens";
+    const told: string[] = [];
+    const shown = records.rows(sql).then(() => told.push("shown"));
+    expect(await readEarly(records).rows(sql)).toEqual([{ id: "a" }]);
+    await new Promise(setImmediate);
+    expect(told).toEqual([]);
+    gate.resolve();
+    await shown;
   });
 
   it("fails when what it has written early cannot be made durable", async () => {
@@ -159,7 +208,7 @@ describe("the sqlite catalog", () => {
     vi.spyOn(parts.log, "sync").mockRejectedValue(new Error("EIO: i/o error, fsync"));
     const [outcome, other] = await Promise.all([TOKEN, TOKEN].map((one) => records.transact([one], { early: true })));
     expect([outcome, other]).toMatchObject([{ done: true }, { done: true }]);
-    await expect(outcome?.done === true ? outcome.durable : undefined).rejects.toThrow("EIO");
+    await expect(durable(outcome)).rejects.toThrow("EIO");
     await vi.waitFor(() => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: EIO/)]));
     await expect(records.rows("SELECT id FROM api_tokens")).rejects.toThrow("EIO");
     await expect(records.transact([TOKEN])).rejects.toMatchObject({ code: "unavailable" });

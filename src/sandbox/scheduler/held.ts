@@ -53,7 +53,7 @@ export async function history(
 }
 
 /** Rejects with `lease_lost`, and with `sandbox_not_found` when its record is gone. */
-export async function heldSandbox(records: RecordStore, hold: Hold): Promise<HeldSandbox> {
+export async function heldSandbox(records: Pick<RecordStore, "rows">, hold: Hold): Promise<HeldSandbox> {
   const [row] = await records.rows(
     `SELECT ${COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE ${IS_HELD}) THEN 1 ELSE 0 END AS is_held, ` +
       `CASE WHEN ${IS_BUSY} THEN 1 ELSE 0 END AS is_busy ` +

@@ -1,5 +1,5 @@
 import { EngineError } from "../../core/errors.ts";
-import type { Statement } from "../../catalog/records.ts";
+import { readEarly, type Statement } from "../../catalog/records.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { boundedJson, boundedText, leaseLost } from "../../fabric/refusals.ts";
 import type { NewSandboxEvent, StoredEvent } from "../events/event.ts";
@@ -27,9 +27,9 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
     throw new EngineError("bad_request_body", `events: at most ${BATCH_LIMITS.events} are recorded at once`);
   }
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    const before = await heldSandbox(ports.records, hold);
+    const before = await heldSandbox(readEarly(ports.records), hold);
     if (before.recordedFence === hold.fence && batch.number <= before.recordedBatch) {
-      return orderOf(ports, before, batch.knownVersion);
+      return orderOf(ports, await heldSandbox(ports.records, hold), batch.knownVersion);
     }
     const recorded = { fence: hold.fence, batch: batch.number };
     const move = moveOf(before, batch);
@@ -40,6 +40,8 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
     const isAwaited = turns.ended.length > 0 && events.length <= MOST_URGENT_EVENTS;
     const outcome = await ports.records.transact(statements, isAwaited ? { early: true } : {});
     if (outcome.done) {
+      // What follows is prepared meanwhile.
+      const durable = outcome.durable?.();
       const [row] = outcome.rows[1] ?? [];
       if (row === undefined) throw new Error("a report of a sandbox returned nothing");
       tell(ports, before, change, batch);
@@ -49,7 +51,7 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
       const recordedNow = { recordedFence: hold.fence, recordedBatch: batch.number };
       const isBusy = before.isBusy && turns.left !== 0;
       const order = await orderOf(ports, { ...after, ...recordedNow, isBusy }, batch.knownVersion);
-      await outcome.durable;
+      await durable;
       return order;
     }
     if (outcome.failed === 0) throw leaseLost(hold);
@@ -92,10 +94,14 @@ function removalOf({ id, state }: HeldSandbox): Statement[] {
 type Reported = { move: Pick<Change, "to" | "reason">; events: readonly StoredEvent[]; batch: SandboxBatch };
 
 /** The turns that end by the report: those of which it says so, and all when the agent is gone. */
-async function endsOf(ports: SandboxPorts, before: HeldSandbox, { move, events, batch }: Reported): Promise<TurnEnds> {
+async function endsOf(
+  { records, newId }: SandboxPorts,
+  before: HeldSandbox,
+  { move, events, batch }: Reported,
+): Promise<TurnEnds> {
   if (!before.isBusy) return NO_TURN_ENDS;
   const why = whyTurnsEnd(move.to, move.reason);
-  return await turnEnds(ports, before.id, { reports: batch.turns, events, why });
+  return await turnEnds({ records: readEarly(records), newId }, before.id, { reports: batch.turns, events, why });
 }
 
 function tell(

@@ -417,7 +417,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
       const other = controlPlaneOn(opened, { seed: 2 });
       const waiting = [talk.ended(begun), new Talk(other).ended(begun)];
       const leaving = new AbortController();
-      const left = plane.sandboxes.sessions.ended(begun, leaving.signal);
+      const left = plane.sandboxes.sessions.ended(begun, { signal: leaving.signal });
       leaving.abort();
       expect(await left).toBeUndefined();
       await box.record({ turns: [reportOf(turn, { content: [text("done")] })] });

@@ -77,7 +77,7 @@ export class Talk {
 
   /** How a turn ended, which it has. */
   async ended(turn: BegunTurn): Promise<EndedTurn> {
-    const ended = await this.#plane.sandboxes.sessions.ended(turn, new AbortController().signal);
+    const ended = await this.#plane.sandboxes.sessions.ended(turn, { signal: new AbortController().signal });
     expect(ended).toBeDefined();
     return ended ?? { type: "gone" };
   }

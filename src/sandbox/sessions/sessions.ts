@@ -141,9 +141,9 @@ export class Sessions {
     throw invalidSessionState(now.state, "one message after the other: wait until it is answered, or interrupt it");
   }
 
-  /** How a turn ended; undefined when the signal is aborted first. */
-  ended(turn: BegunTurn, signal: AbortSignal): Promise<EndedTurn | undefined> {
-    return turnEnd(this.#ports, turn, signal);
+  /** How a turn ended; undefined when the signal is aborted first. See `turnEnd`. */
+  ended(turn: BegunTurn, options: { signal: AbortSignal; isNew?: boolean }): Promise<EndedTurn | undefined> {
+    return turnEnd(this.#ports, turn, options);
   }
 
   /** Has the turn that is under way end. Rejects with `session_invalid_state` where none is. */

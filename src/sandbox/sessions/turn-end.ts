@@ -15,28 +15,38 @@ export type EndedTurn = { type: "answered"; message: SessionMessage } | { type: 
 
 /** Signals may be lost. */
 const LOOK_EVERY_MS = 2_000;
+/** Of a turn that was begun at this moment: whatever ends it before this process listens is hardly any. */
+const FIRST_LOOK_MS = 50;
 
 type Ports = { records: Pick<RecordStore, "rows">; signals: Pick<SandboxSignals, "onTurnEnded">; clock: Clock };
 
-/** How a turn ended, whichever process it was told; undefined when the signal is aborted first. */
+/**
+ * How a turn ended, whichever process it was told; undefined when the signal is aborted first.
+ *
+ * @param isNew whether it was begun just now, and need not be looked up at once
+ */
 export async function turnEnd(
   { records, signals, clock }: Ports,
   { sessionId, answerSeq }: BegunTurn,
-  signal: AbortSignal,
+  { signal, isNew = false }: { signal: AbortSignal; isNew?: boolean },
 ): Promise<EndedTurn | undefined> {
   let news = Promise.withResolvers<void>();
   const wake = () => news.resolve();
+  const newsWithin = async (ms: number): Promise<void> => {
+    const timer = clock.after(ms, wake);
+    await news.promise;
+    timer.cancel();
+  };
   const stop = signals.onTurnEnded((id) => (id === undefined || id === sessionId) && wake());
   signal.addEventListener("abort", wake);
   try {
+    if (isNew && !signal.aborted) await newsWithin(FIRST_LOOK_MS);
     while (!signal.aborted) {
       news = Promise.withResolvers();
       const message = await messageAt(records, sessionId, answerSeq);
       if (message !== undefined) return { type: "answered", message };
       if (await isGone(records, sessionId)) return { type: "gone" };
-      const timer = clock.after(LOOK_EVERY_MS, wake);
-      await news.promise;
-      timer.cancel();
+      await newsWithin(LOOK_EVERY_MS);
     }
     return undefined;
   } finally {
