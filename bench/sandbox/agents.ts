@@ -7,7 +7,7 @@ import { readArguments } from "../support/arguments.ts";
 import { machine, median, printTable, shown } from "../support/report.ts";
 import { bundledAgent } from "../../test/sandboxes/bundled-agent.ts";
 import { AgentByHand } from "./agent-by-hand.ts";
-import type { SandboxClient } from "./client.ts";
+import { PromptConnection, type SandboxClient } from "./client.ts";
 import { measureImages } from "./images.ts";
 import { measureLaunch } from "./launch.ts";
 import { withServer } from "./with-server.ts";
@@ -21,7 +21,7 @@ import { withServer } from "./with-server.ts";
  *     node bench/sandbox/agents.ts [--prompts 1000] [--deltas 100000] [--listeners 200] [--rounds 5]   (as root, on Linux)
  *
  * The agent is the scripted one of the tests, by the real protocol. The peer of a prompt is the same agent, spoken to
- * over its pipes, in turn with the other.
+ * over its pipes, in turn with the engine: by the leanest HTTP client there is, and by a library that people use.
  */
 const OPTIONS = {
   prompts: { type: "string", default: "1000" },
@@ -48,10 +48,10 @@ export async function main(args: readonly string[]): Promise<void> {
   }
   const agent = await bundledAgent();
   const env = { ENGINE_SANDBOX_AGENT_COMMANDS: `claude-code=${NODE} ${AGENT}` };
-  await withServer({ warmPool: 0, env }, async (_server, client) => {
+  await withServer({ warmPool: 0, env }, async ({ url }, client) => {
     const id = await client.create({ resource_limits: LIMITS });
     await client.put(id, AGENT, new Blob([agent]).stream());
-    await measurePrompts(client, { id, agent, prompts: options.count("prompts") });
+    await measurePrompts(client, { url, id, agent, prompts: options.count("prompts") });
     await measureDeltas(client, id, options.count("deltas"));
     await measureListeners(client, id, options.count("listeners"));
     await client.remove(id);
@@ -62,30 +62,40 @@ export async function main(args: readonly string[]): Promise<void> {
 
 async function measurePrompts(
   client: SandboxClient,
-  { id, agent, prompts }: { id: string; agent: string; prompts: number },
+  { url, id, agent, prompts }: { url: string; id: string; agent: string; prompts: number },
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "engine-bench-agent-"));
   await writeFile(join(folder, "agent.mjs"), agent);
   const byHand = new AgentByHand([NODE, join(folder, "agent.mjs")]);
+  const connection = await PromptConnection.open(url);
   try {
     await byHand.begin();
     const session = await client.converse(id);
-    const took = { byHand: [] as number[], engine: [] as number[] };
+    const took = { byHand: [] as number[], lean: [] as number[], undici: [] as number[] };
     for (let n = -WARM_UP; n < prompts; n++) {
       const wanted = `answer ${n}`;
       const hand = await timed(wanted, () => byHand.say(`say ${wanted}`));
-      const engine = await timed(wanted, () => client.say(session, `say ${wanted}`));
+      const lean = await timed(wanted, () => connection.say(session, `say ${wanted}`));
+      const undici = await timed(wanted, () => client.say(session, `say ${wanted}`));
       if (n < 0) continue;
       took.byHand.push(hand);
-      took.engine.push(engine);
+      took.lean.push(lean);
+      took.undici.push(undici);
     }
     console.log(`\n${prompts} prompts with an answer of one piece, in turn`);
     printTable(
       ["", "p50 ms", "p95 ms"],
-      [row("over its pipes", took.byHand), row("engine", took.engine), row("on top", on(took.engine, took.byHand))],
+      [
+        row("over its pipes", took.byHand),
+        row("engine", took.lean),
+        row("on top", on(took.lean, took.byHand)),
+        row("engine, by undici", took.undici),
+        row("on top", on(took.undici, took.byHand)),
+      ],
     );
   } finally {
     byHand.end();
+    connection.close();
     await rm(folder, { recursive: true });
   }
 }

@@ -1,5 +1,6 @@
 import { request } from "undici";
 import { sleep, systemClock } from "../../src/core/clock.ts";
+import { HttpConnection } from "../support/http-connection.ts";
 
 const POLL_MS = 50;
 
@@ -77,11 +78,7 @@ export class SandboxClient {
 
   /** Resolves when the agent has answered, to the texts of the answer. */
   async say(session: string, text: string): Promise<string> {
-    const message = { role: "user", content: [{ type: "text", text }] };
-    const { content } = (await this.#json("POST", `/sessions/${session}/messages`, message)) as {
-      content: readonly { text?: string }[];
-    };
-    return content.map((block) => block.text ?? "").join("");
+    return textOf((await this.#json("POST", `/sessions/${session}/messages`, messageOf(text))) as Message);
   }
 
   /** What is told in a session from now on, until it is left; the first event says that it is listened to. */
@@ -121,6 +118,47 @@ export class SandboxClient {
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
     return answer;
   }
+}
+
+/** Says things by the leanest client: what a prompt takes is not to be what a library does with it. */
+export class PromptConnection {
+  readonly #connection: HttpConnection;
+  readonly #host: string;
+
+  private constructor(connection: HttpConnection, host: string) {
+    this.#connection = connection;
+    this.#host = host;
+  }
+
+  static async open(url: string): Promise<PromptConnection> {
+    const { hostname, port, host } = new URL(url);
+    return new PromptConnection(await HttpConnection.open(hostname, Number(port)), host);
+  }
+
+  /** See `SandboxClient.say`. */
+  async say(session: string, text: string): Promise<string> {
+    const body = Buffer.from(JSON.stringify(messageOf(text)));
+    const head =
+      `POST /api/v1/sessions/${session}/messages HTTP/1.1\r\nHost: ${this.#host}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const answer = await this.#connection.send(head, body);
+    if (answer.status !== 200) throw new Error(`a message: ${answer.status} ${answer.body}`);
+    return textOf(JSON.parse(answer.body) as Message);
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+}
+
+type Message = { content: readonly { text?: string }[] };
+
+function messageOf(text: string) {
+  return { role: "user", content: [{ type: "text", text }] };
+}
+
+function textOf({ content }: Message): string {
+  return content.map((block) => block.text ?? "").join("");
 }
 
 export type StreamEvent = { event_type: string; data: Readonly<Record<string, unknown>> };
