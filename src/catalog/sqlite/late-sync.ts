@@ -8,14 +8,16 @@ import type { LogFile } from "./log-file.ts";
  */
 export class LateSync {
   readonly #log: Pick<LogFile, "sync">;
-  readonly #onFailure: (error: unknown) => void;
+  readonly #onFailure: (error: Error) => void;
   /** Whether there is something that no sync has begun for. */
   #isDue = false;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
+  /** After it nothing is known to be durable: a sync after one that failed may succeed all the same. */
+  #failure: Error | undefined;
 
-  /** @param onFailure is told of a sync that has failed, whoever waits for it */
-  constructor(log: Pick<LogFile, "sync">, onFailure: (error: unknown) => void) {
+  /** @param onFailure is told once that a sync has failed, whoever waits for it */
+  constructor(log: Pick<LogFile, "sync">, onFailure: (error: Error) => void) {
     this.#log = log;
     this.#onFailure = onFailure;
   }
@@ -28,11 +30,12 @@ export class LateSync {
   }
 
   get isDurable(): boolean {
-    return !this.#isDue && this.#running === undefined;
+    return !this.#isDue && this.#running === undefined && this.#failure === undefined;
   }
 
   /** Resolves when everything that was committed before is durable. Rejects when that cannot be known. */
   durable(): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
     if (!this.#isDue) return this.#running ?? Promise.resolve();
     if (this.#running === undefined) return this.#begin();
     this.#next ??= this.#running.then(() => {
@@ -46,13 +49,16 @@ export class LateSync {
     this.#isDue = false;
     const running = this.#log.sync();
     this.#running = running;
-    const ended = (): void => {
-      this.#running = undefined;
-    };
-    running.then(ended, (error: unknown) => {
-      ended();
-      this.#onFailure(error);
-    });
+    running.then(
+      () => {
+        this.#running = undefined;
+      },
+      (error: Error) => {
+        this.#running = undefined;
+        this.#failure = error;
+        this.#onFailure(error);
+      },
+    );
     return running;
   }
 }

@@ -413,7 +413,7 @@ export class SqliteCatalog implements CatalogDatabase {
 
   /** What could not be synced may be lost, though a later sync may not say so. */
   #unsynced(error: unknown): void {
-    // A sync that follows one that has failed may fail, too.
+    // It may have failed for another reason before.
     if (this.#failure !== undefined) return;
     this.#onFailure(new Error(`a commit was not synced: ${messageOf(error)}`, { cause: error }));
   }

@@ -50,8 +50,8 @@ export class DirectOutput {
   /** Where the pipe begins for us: the bytes before, counted from the command's first one, come from the supervisor. */
   readonly start: number;
   readonly #socket: Socket;
-  /** Of our own, to look into it without waiting. */
-  readonly #descriptor: number;
+  /** Of our own, to look into it without waiting; until it is closed. */
+  #descriptor: number | undefined;
 
   private constructor(socket: Socket, descriptor: number, start: number) {
     this.#socket = socket;
@@ -78,33 +78,37 @@ export class DirectOutput {
     return new DirectOutput(socket, descriptor, Number(where[3]));
   }
 
-  /** What has arrived. */
-  pieces(): Generator<Uint8Array> {
-    return piecesIn(this.#socket);
+  /** What has arrived by now: no more, however fast the command goes on. */
+  pieces(): Uint8Array[] {
+    return [...piecesIn(this.#socket)];
   }
 
   /** When the command has ended: the last that it has written. What comes after that is of others. */
-  *rest(): Generator<Uint8Array> {
-    yield* this.pieces();
+  rest(): Uint8Array[] {
+    // All at once, for meanwhile nobody else takes from the pipe.
+    const pieces = this.pieces();
     for (let size = 0; size < PIPE_BYTES;) {
-      const piece = Buffer.allocUnsafe(PIECE_BYTES);
-      const count = this.#readNow(piece);
-      if (count === 0) return;
-      size += count;
-      yield piece.subarray(0, count);
+      const piece = this.#readNow();
+      if (piece.length === 0) break;
+      size += piece.length;
+      pieces.push(piece);
     }
+    return pieces;
   }
 
   close(): void {
     this.#socket.destroy();
-    closeSync(this.#descriptor);
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
   }
 
-  #readNow(into: Uint8Array): number {
+  #readNow(): Uint8Array {
+    if (this.#descriptor === undefined) return new Uint8Array(0);
+    const piece = Buffer.allocUnsafe(PIECE_BYTES);
     try {
-      return readSync(this.#descriptor, into);
+      return piece.subarray(0, readSync(this.#descriptor, piece));
     } catch (error) {
-      if (systemCodeOf(error) === "EAGAIN") return 0;
+      if (systemCodeOf(error) === "EAGAIN") return new Uint8Array(0);
       throw error;
     }
   }

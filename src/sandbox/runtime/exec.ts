@@ -41,10 +41,13 @@ export class SupervisedExec implements Exec {
     const ring = () => news.resolve();
     const { socket, direct } = await this.#openOutput(from, ring);
     const reader = new MessageReader();
-    const giveUp = () => void socket.destroy();
+    const giveUp = () => {
+      socket.destroy();
+      direct?.close();
+    };
     signal?.addEventListener("abort", giveUp, { once: true });
     if (signal?.aborted === true) giveUp();
-    socket.on("readable", ring).on("close", ring);
+    socket.on("readable", ring).on("end", ring).on("close", ring);
     /** Of standard output, from the supervisor. */
     let had = from.stdout;
     try {
@@ -62,8 +65,7 @@ export class SupervisedExec implements Exec {
       }
     } finally {
       signal?.removeEventListener("abort", giveUp);
-      socket.destroy();
-      direct?.close();
+      giveUp();
     }
     signal?.throwIfAborted();
     throw new RuntimeError("not_running", `how the command ${this.id} ended is not known: its supervisor is gone`);
@@ -152,9 +154,10 @@ function* stdoutOf(pieces: Iterable<Uint8Array>): Generator<ExecOutput> {
   for (const bytes of pieces) yield { type: "stdout", bytes };
 }
 
-/** What has arrived. */
+/** What has arrived by now: no more, however fast it goes on. */
 function* outputsIn(socket: Socket, reader: MessageReader): Generator<ExecOutput> {
-  for (const piece of piecesIn(socket)) {
+  const pieces = [...piecesIn(socket)];
+  for (const piece of pieces) {
     reader.push(piece);
     for (let message = reader.next(); message !== undefined; message = reader.next()) yield outputOf(message);
   }

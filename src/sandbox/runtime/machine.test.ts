@@ -166,6 +166,42 @@ describeAsRoot("a machine", () => {
     },
   );
 
+  it("brings the last of the output through to a reader who is behind, and nothing of others", async () => {
+    // 1031 makes the pipe larger.
+    const script =
+      '$| = 1; print "begun\\n"; fcntl(STDOUT, 1031, 1048576); select undef, undef, undef, 0.2; ' +
+      'print map { "$_\\n" } 1 .. 100000; if (!fork) { exec "yes" }';
+    const exec = await machine.exec(execRequest(["perl", "-e", script], { isSoleUser: true }));
+    const pieces: Uint8Array[] = [];
+    for await (const output of exec.output()) {
+      if (output.type !== "stdout") continue;
+      pieces.push(output.bytes);
+      await delay(pieces.length === 1 ? 500 : 1);
+    }
+    const lines = Buffer.concat(pieces).toString().split("\n");
+    const last = lines.indexOf("100000");
+    expect(lines.slice(0, last + 1)).toEqual(["begun", ...Array.from({ length: 100_000 }, (_, i) => `${i + 1}`)]);
+    expect(lines.length - last).toBeLessThan(1_048_576);
+    expect(await run(machine, "pkill yes")).toMatchObject({ exitCode: 0 });
+  });
+
+  it.each(USERS)("tells a reader who is behind that the supervisor has gone ($user)", async ({ wanted }) => {
+    const own = await test.runtime.create(specOf());
+    const exec = await own.exec(execRequest("echo one; sleep 0.2; echo two; sleep 100", wanted));
+    const reading = (async () => {
+      let heard = "";
+      for await (const output of exec.output()) {
+        if (output.type !== "stdout") continue;
+        heard += Buffer.from(output.bytes).toString();
+        if (heard !== "one\n") continue;
+        await delay(400);
+        process.kill(Number(readIfThere(join(own.folder, "supervisor.pid"))), "SIGKILL");
+        await delay(200);
+      }
+    })();
+    await expect(reading).rejects.toMatchObject({ code: "not_running" });
+  });
+
   it("takes over what its only reader leaves", async () => {
     const before = pipesHere();
     const exec = await machine.exec(execRequest("seq 1 400000; sleep 30 & echo end >&2", { isSoleUser: true }));

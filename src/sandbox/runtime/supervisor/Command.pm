@@ -312,6 +312,10 @@ sub feed {
     my $lent = $is_lent && !$self->{terminal} ? $self->{streams}{stdout} : undef;
     my @where = $lent ? $lent->lend : ();
     $connection->send_message("ok", @where);
+    if (!$connection->is_open) {
+        $lent->take_back if @where;
+        return;
+    }
     my $reader = { connection => $connection, offsets => \%offsets, is_lent => scalar @where };
     $self->{readers}{"$reader"} = $reader;
     $self->{was_read}      = 1;
@@ -365,6 +369,8 @@ sub _feed {
             $reader->{offsets}{$name} += length $piece;
             $connection->send_message("output", $name, $piece);
         }
+        # Of what was lent, something may come back.
+        $is_done &&= $reader->{is_lent} || !$stream->{lent};
         $is_done &&= $stream->{is_done} && $reader->{offsets}{$name} >= $stream->end_offset;
         $stream->watch;
     }

@@ -67,7 +67,26 @@ sub lend {
     return ($$, fileno $handle, (stat $handle)[1], $self->end_offset);
 }
 
-sub take_back { my ($self) = @_; $self->{lent}--; $self->watch; return }
+# Whoever had it may not have taken all that the command left in it.
+sub take_back {
+    my ($self) = @_;
+    $self->{lent}--;
+    if ($self->{handle} && $self->{is_done} && $self->{left} && !$self->{lent}) {
+        my $count = sysread($self->{handle}, $self->{bytes}, $self->{left}, length $self->{bytes});
+        $self->{left} = 0;
+        $self->_keep_newest if $count;
+    }
+    $self->watch;
+    $self->{on_change}->();
+    return;
+}
+
+sub _keep_newest {
+    my ($self) = @_;
+    my $excess = length($self->{bytes}) - KEPT_BYTES;
+    if ($excess > 0) { substr($self->{bytes}, 0, $excess, ""); $self->{start} += $excess }
+    return;
+}
 
 sub _room {
     my ($self) = @_;
@@ -81,11 +100,10 @@ sub _room {
 sub command_ended {
     my ($self) = @_;
     return if $self->{is_done};
-    # Whoever has the pipe knows what is in it.
-    return $self->_finish if $self->{lent};
     my $count = pack("i", 0);
     $self->{left} = ioctl($self->{handle}, Kernel::FIONREAD, $count) ? unpack("i", $count) : 0;
-    $self->_finish if $self->{left} == 0;
+    # Whoever has the pipe takes that.
+    $self->_finish if $self->{left} == 0 || $self->{lent};
     return;
 }
 
@@ -132,8 +150,7 @@ sub _readable {
         $self->close;
         return $self->_finish;
     }
-    my $excess = length($self->{bytes}) - KEPT_BYTES;
-    if ($excess > 0) { substr($self->{bytes}, 0, $excess, ""); $self->{start} += $excess }
+    $self->_keep_newest;
     if (defined $self->{left}) { $self->{left} -= $count }
     return $self->_finish if defined $self->{left} && $self->{left} <= 0;
     $self->{on_change}->();
