@@ -38,9 +38,9 @@ export type TransactOptions = {
   /**
    * Somebody waits for it: a few rows, written where that takes least, and told before they are durable. What follows
    * may be prepared then; it may be acknowledged when `durable()` has resolved, which begins to make it so at once; that
-   * begins a moment later in any case. Nobody is shown them before. A process that dies loses
-   * none of it; a computer that loses its power at that moment does. PostgreSQL waits all the same: those who have seen
-   * the change may outlive it.
+   * begins a moment later in any case. Nobody is shown them before. A process that dies loses none of it; a computer
+   * that loses its power at that moment does. PostgreSQL waits all the same: those who have seen the change may outlive
+   * it.
    */
   early?: true;
 };

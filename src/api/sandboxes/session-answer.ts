@@ -23,9 +23,9 @@ const KEEP_ALIVE_MS = 15_000;
 const SPACE = Buffer.from(" ");
 
 /**
- * The answer to a message that was stored just now, once its turn has ended. Rejects with `agent_communication_error` when the agent failed, and
- * `unavailable` when the server stops. A turn that takes long is answered with a body that begins before: what would be
- * the body of an error is at its end, then.
+ * The answer to a message that was stored just now, once its turn has ended. Rejects with `agent_communication_error`
+ * when the agent failed, and `unavailable` when the server stops. A turn that takes long is answered with a body that
+ * begins before: what would be the body of an error is at its end, then.
  */
 export async function turnAnswer(
   { sandboxes, events, clock }: AnswerDeps,

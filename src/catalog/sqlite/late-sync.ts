@@ -26,6 +26,7 @@ export class LateSync {
   committed(): void {
     if (this.#isDue) return;
     this.#isDue = true;
+    // Its failure is told to `onFailure`.
     void nextTurn().then(() => this.durable().catch(() => undefined));
   }
 

@@ -50,12 +50,12 @@ export class DirectOutput {
   /** Where the pipe begins for us: the bytes before, counted from the command's first one, come from the supervisor. */
   readonly start: number;
   readonly #socket: Socket;
-  /** Of our own, to look into it without waiting; until it is closed. */
-  #descriptor: number | undefined;
+  /** The socket's, as long as that is not destroyed. */
+  readonly #descriptor: number;
 
-  private constructor(socket: Socket, descriptor: number, start: number) {
-    this.#socket = socket;
+  private constructor(descriptor: number, start: number) {
     this.#descriptor = descriptor;
+    this.#socket = new Socket({ fd: descriptor, readable: true, writable: false });
     this.start = start;
   }
 
@@ -64,18 +64,12 @@ export class DirectOutput {
    * @param onNews is called when there is something to take, or will be no more
    */
   static open(where: readonly string[], onNews: () => void): DirectOutput | undefined {
-    const polled = openPipe(where, constants.O_RDONLY);
-    if (polled === undefined) return undefined;
-    const socket = new Socket({ fd: polled, readable: true, writable: false });
-    // Its end is told by the supervisor.
-    socket.on("error", () => socket.destroy());
     const descriptor = openPipe(where, constants.O_RDONLY);
-    if (descriptor === undefined) {
-      socket.destroy();
-      return undefined;
-    }
-    socket.on("readable", onNews);
-    return new DirectOutput(socket, descriptor, Number(where[3]));
+    if (descriptor === undefined) return undefined;
+    const opened = new DirectOutput(descriptor, Number(where[3]));
+    // Its end is told by the supervisor.
+    opened.#socket.on("error", () => opened.close()).on("readable", onNews);
+    return opened;
   }
 
   /** What has arrived by now: no more, however fast the command goes on. */
@@ -98,12 +92,10 @@ export class DirectOutput {
 
   close(): void {
     this.#socket.destroy();
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
-    this.#descriptor = undefined;
   }
 
   #readNow(): Uint8Array {
-    if (this.#descriptor === undefined) return new Uint8Array(0);
+    if (this.#socket.destroyed) return new Uint8Array(0);
     const piece = Buffer.allocUnsafe(PIECE_BYTES);
     try {
       return piece.subarray(0, readSync(this.#descriptor, piece));
