@@ -75,7 +75,7 @@ export async function writeFed(merge: FedMerge, order: RowOrder): Promise<FedFil
   });
   const isSmall = source.sizeBytes < MIN_SHRINKING * task.targetBytes;
   const level = isSmall ? { compressionLevel: LIGHT_COMPRESSION } : {};
-  const options = parquetOptions({ rowGroupRows, fieldIds: source.columns, ...level });
+  const options = parquetOptions({ encodings: source.encodings, rowGroupRows, fieldIds: source.columns, ...level });
   for (const end of endsOfDays(order)) {
     while (feed.place < end) {
       const path = join(folder, `${files.length}.parquet`);

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { TIME_COLUMN } from "../format/types.ts";
 import { quoteIdentifier, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
-import { parquetOptions, ROW_GROUP_ROWS } from "../io/duckdb/parquet.ts";
+import { parquetOptions, ROW_GROUP_ROWS, type ParquetOptions } from "../io/duckdb/parquet.ts";
 import { registerTlmScan, type TlmScans } from "../io/duckdb/tlm-scan.ts";
 import { describeFile } from "./merge-describe.ts";
 import { orderForFeed, writeFed } from "./merge-fed.ts";
@@ -48,7 +48,7 @@ async function mergeWith(duckdb: DuckDb, connection: Connection, task: MergeTask
 type Written = { path: string; profile?: readonly ColumnProfile[] };
 
 function writeByFeed(writer: Writer, order: RowOrder): Promise<Written[]> {
-  return writeFed({ ...writer, ...optionsFor(writer.task, writer.source) }, order);
+  return writeFed({ ...writer, ...optionsFor(writer.source) }, order);
 }
 
 /** Sorts by one COPY, and cuts what spans midnight. */
@@ -88,7 +88,7 @@ async function writeSorted({ duckdb, connection, task, source }: Writer): Promis
   const order = [TIME, ...clusterBy.map(quoteIdentifier), ARRIVAL].join(", ");
   // DuckDB's sort is not stable: without a number of its own, lines of one millisecond would change places.
   const numbered = `SELECT *, row_number() OVER () AS ${ARRIVAL} FROM (${source.sql})`;
-  const options = parquetOptions({ ...optionsFor(task, source), fileSizeBytes: task.targetBytes });
+  const options = parquetOptions({ ...optionsFor(source), fileSizeBytes: task.targetBytes });
   await duckdb.query(
     connection,
     `COPY (SELECT ${columns} FROM (${numbered}) ORDER BY ${order}) TO ${quoteText(folder)} (${options})`,
@@ -100,10 +100,11 @@ async function writeSorted({ duckdb, connection, task, source }: Writer): Promis
 const ROW_GROUP_BYTES = 32 * 1024 * 1024;
 const VECTOR_ROWS = 2_048;
 
-function optionsFor(task: MergeTask, source: MergeSource): { rowGroupRows: number; fieldIds: MergeSource["columns"] } {
+function optionsFor(source: MergeSource): ParquetOptions & { rowGroupRows: number } {
   const rowBytes = Math.max(source.sizeBytes / source.rows, 1);
   const vectors = Math.max(Math.floor(ROW_GROUP_BYTES / rowBytes / VECTOR_ROWS), 1);
-  return { rowGroupRows: Math.min(vectors * VECTOR_ROWS, ROW_GROUP_ROWS), fieldIds: source.columns };
+  const rowGroupRows = Math.min(vectors * VECTOR_ROWS, ROW_GROUP_ROWS);
+  return { encodings: source.encodings, rowGroupRows, fieldIds: source.columns };
 }
 
 type Writer = { duckdb: DuckDb; connection: Connection; task: MergeTask; source: MergeSource };
@@ -113,7 +114,7 @@ const MAX_DAYS = 400;
 const DAY_NS = 86_400_000_000_000n;
 
 /** Replaces a sorted file that spans midnight by one for each day; the files' paths. */
-async function cutDays({ duckdb, connection, task, source }: Writer, path: string): Promise<string[]> {
+async function cutDays({ duckdb, connection, source }: Writer, path: string): Promise<string[]> {
   const file = `read_parquet(${quoteText(path)})`;
   // Rounding towards zero would put the last day before 1970 with the first one.
   const day = `(epoch_ns(${TIME}) // ${DAY_NS} - CAST(epoch_ns(${TIME}) % ${DAY_NS} < 0 AS BIGINT))`;
@@ -129,7 +130,7 @@ async function cutDays({ duckdb, connection, task, source }: Writer, path: strin
     // Bounds on the column itself let DuckDB skip the row groups of other days.
     const range = `${TIME} >= ${instant(first * DAY_NS)} AND ${TIME} <= ${instant((last + 1n) * DAY_NS - 1n)}`;
     const target = join(folder, `${i}.parquet`);
-    const options = parquetOptions(optionsFor(task, source));
+    const options = parquetOptions(optionsFor(source));
     await duckdb.query(connection, `COPY (SELECT * FROM ${file} WHERE ${range}) TO ${quoteText(target)} (${options})`);
     paths.push(target);
   }

@@ -3,6 +3,7 @@ import { foldName } from "../core/names.ts";
 import { RunningChecksum } from "../format/checksum.ts";
 import type { ColumnType } from "../format/types.ts";
 import { quoteIdentifier, quoteText, runSql, sqlTypeOf, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { encodingsFor, IntRanges, type ParquetEncodings } from "../io/duckdb/parquet-encodings.ts";
 import { columnsOfTlm } from "../io/duckdb/tlm-file.ts";
 import { TLM_SCAN, type TlmScans } from "../io/duckdb/tlm-scan.ts";
 import { DamagedInputs, type MergeColumn, type MergeInput, type MergeTask } from "./merge.ts";
@@ -18,6 +19,8 @@ export type MergeSource = {
   sizeBytes: number;
   /** The same of each input. */
   inputBytes: readonly number[];
+  /** What suits the values of all of them. */
+  encodings: ParquetEncodings;
 };
 
 const PIECE_BYTES = 1024 * 1024;
@@ -55,7 +58,14 @@ export async function openInputs(
   { duckdb, connection, scans }: { duckdb: DuckDb; connection: Connection; scans: TlmScans },
 ): Promise<MergeSource> {
   const located: Located[] = [];
-  for (const input of task.inputs) located.push({ ...input, ...(await layoutOf(duckdb, connection, input)) });
+  const ints = new IntRanges(task.columns);
+  for (const input of task.inputs) {
+    const layout = await layoutOf(duckdb, connection, input);
+    const has = (name: string): boolean => layout.columns.has(foldName(name));
+    if (input.format === "tlm") ints.addTlm({ path: input.path });
+    else await ints.addSql(duckdb, connection, `read_parquet(${quoteText(input.path)})`, has);
+    located.push({ ...input, ...layout });
+  }
   const present = new Set(located.flatMap(({ columns }) => [...columns]));
   const columns = task.columns.filter(({ name }) => present.has(foldName(name)));
   if (columns.length < present.size) throw new Error("an input has a column that its table does not have");
@@ -76,7 +86,8 @@ export async function openInputs(
   const rows = task.inputs.reduce((sum, input) => sum + input.rows, 0);
   const inputBytes = located.map((input) => input.sizeBytes);
   const sizeBytes = inputBytes.reduce((sum, size) => sum + size, 0);
-  return { columns, sql: parts.join(" UNION ALL "), rows, sizeBytes, inputBytes };
+  const encodings = encodingsFor(ints);
+  return { columns, sql: parts.join(" UNION ALL "), rows, sizeBytes, inputBytes, encodings };
 }
 
 /** The folded names of a file's columns, and how large it is when nothing is compressed. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Semaphore } from "../../core/concurrency.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { loadDuckDb, quoteIdentifier, quoteText, type Connection, type DuckDb } from "./duckdb.ts";
+import { encodingsFor, IntRanges, type ParquetEncodings } from "./parquet-encodings.ts";
 import { columnsOfTlm } from "./tlm-file.ts";
 import { registerTlmScan, TLM_SCAN, type TlmScans } from "./tlm-scan.ts";
 
@@ -25,6 +26,7 @@ export async function tlmToParquet(tlm: Uint8Array): Promise<Uint8Array<ArrayBuf
 export const ROW_GROUP_ROWS = 122_880;
 
 export type ParquetOptions = {
+  encodings: ParquetEncodings;
   rowGroupRows?: number;
   /** Columns whose ids the file records as field ids, by which open table formats know columns across files. */
   fieldIds?: readonly (ColumnSpec & { id: number })[];
@@ -35,9 +37,10 @@ export type ParquetOptions = {
 };
 
 /** The options of a COPY that writes an extent. */
-export function parquetOptions({ rowGroupRows = ROW_GROUP_ROWS, ...options }: ParquetOptions = {}): string {
+export function parquetOptions({ encodings, rowGroupRows = ROW_GROUP_ROWS, ...options }: ParquetOptions): string {
   const { fieldIds, fileSizeBytes, compressionLevel } = options;
   const parts = ["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE ${rowGroupRows}`];
+  if (encodings === "v2") parts.push("PARQUET_VERSION V2");
   if (compressionLevel !== undefined) parts.push(`COMPRESSION_LEVEL ${compressionLevel}`);
   if (fieldIds !== undefined) parts.push(`FIELD_IDS {${fieldIds.map(fieldIdOf).join(", ")}}`);
   if (fileSizeBytes !== undefined) parts.push(`FILE_SIZE_BYTES ${fileSizeBytes}`);
@@ -69,8 +72,11 @@ async function write({ duckdb, connection, scans }: Writer, tlm: Uint8Array): Pr
   const folder = await mkdtemp(join(tmpdir(), "engine-parquet-"));
   try {
     const file = join(folder, "extent.parquet");
-    const scan = scans.add({ columns: columnsOfTlm({ bytes: tlm }), sources: [{ bytes: tlm }], rows: 0 });
-    const target = `${quoteText(file)} (${parquetOptions()})`;
+    const columns = columnsOfTlm({ bytes: tlm });
+    const scan = scans.add({ columns, sources: [{ bytes: tlm }], rows: 0 });
+    const ints = new IntRanges(columns);
+    ints.addTlm({ bytes: tlm });
+    const target = `${quoteText(file)} (${parquetOptions({ encodings: encodingsFor(ints) })})`;
     await duckdb.query(connection, `COPY (SELECT * FROM ${TLM_SCAN}(${scan})) TO ${target}`);
     return Uint8Array.from(await readFile(file));
   } finally {
