@@ -167,6 +167,15 @@ describe("a merge of tlm extents alone", () => {
     }
   });
 
+  it("has the rows of inputs that have few of each day", async () => {
+    const given = await inputs(3, 2_000, 20 * 86_400e9);
+    const files = await mergeFiles(duckdb, await taskOf(given));
+    expect(files.length).toBeGreaterThanOrEqual(20);
+    const sorted = await mergeFiles(duckdb, await taskOf(given, { clusterBy: ["seq"] }));
+    const byTime = sorted.toSorted((a, b) => Number(a.minAtNs - b.minAtNs));
+    expect(await rowsOf(files)).toEqual(await rowsOf(byTime));
+  });
+
   it("ends files at midnight, and where they are large enough, each with what is in it", async () => {
     const given = await inputs(8, 4_000, 2.5 * 86_400e9);
     const files = await mergeFiles(duckdb, await taskOf(given, { targetBytes: 128 * 1024, columns: COLUMNS }));

@@ -158,7 +158,14 @@ function windowRowsFor(columns: readonly ColumnSpec[]): number {
   return Math.min(Math.max(chunks * CHUNK_ROWS, CHUNK_ROWS), MAX_WINDOW_ROWS);
 }
 
-/** Sorts the rows of a window by the input that has them, so that each input's columns are looked at once. */
+/** A run's rows are sorted where they are one in so many of those between its first and its last. */
+const MAX_RANGE_PER_ROW = 8;
+
+/**
+ * Sorts the rows of a window by the input that has them, so that each input's columns are looked at once, and those of
+ * an input by their place there: to read them in order, and write them out of it into a window that is in the
+ * processor's cache, takes half as long as the other way round.
+ */
 class Picks {
   readonly #order: RowOrder;
   readonly #inputOf: InputIndex;
@@ -166,6 +173,8 @@ class Picks {
   readonly #sources: Uint32Array;
   readonly #targets: Uint16Array;
   readonly #counts: Uint32Array;
+  /** By place in the input, one more than the row of the window; 0 for none. */
+  #marks = new Uint16Array(0);
 
   constructor(order: RowOrder, maxRows: number) {
     this.#inputs = new Uint16Array(maxRows);
@@ -203,7 +212,32 @@ class Picks {
     for (const run of runs) {
       run.to = counts[run.input] as number;
       counts[run.input] = 0;
+      this.#sortBySource(run);
     }
     return runs;
+  }
+
+  #sortBySource({ from, to, sources, targets }: Run): void {
+    let first = sources[from] as number;
+    let last = first;
+    for (let i = from; i < to; i++) {
+      const source = sources[i] as number;
+      if (source < first) first = source;
+      if (source > last) last = source;
+    }
+    const range = last - first + 1;
+    if (range > (to - from) * MAX_RANGE_PER_ROW) return;
+    if (range > this.#marks.length) this.#marks = new Uint16Array(range);
+    const marks = this.#marks;
+    for (let i = from; i < to; i++) marks[(sources[i] as number) - first] = (targets[i] as number) + 1;
+    let at = from;
+    for (let i = 0; i < range; i++) {
+      const mark = marks[i] as number;
+      if (mark === 0) continue;
+      marks[i] = 0;
+      sources[at] = first + i;
+      targets[at] = mark - 1;
+      at++;
+    }
   }
 }
