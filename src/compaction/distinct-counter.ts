@@ -44,7 +44,7 @@ export class DistinctCounter {
     let sum = 0;
     let free = 0;
     for (const register of this.#registers) {
-      sum += 2 ** -register;
+      sum += 1 / (1 << register);
       if (register === 0) free++;
     }
     const estimate = (ALPHA * REGISTERS * REGISTERS) / sum;

@@ -5,7 +5,7 @@ import type { DataChunk, DuckDb } from "../io/duckdb/duckdb.ts";
 import { TlmReader, type TlmBatch } from "../io/duckdb/tlm-file.ts";
 import { CHUNK_ROWS, ColumnWriter, type Run } from "./merge-column.ts";
 import { ExtentMemory, openExtent, wordsOf, type OpenExtent } from "./merge-extent.ts";
-import { InputIndex, spansOf, type RowOrder } from "./merge-order.ts";
+import { InputIndex, type RowOrder } from "./merge-order.ts";
 import { DamagedInputs, type MergeInput } from "./merge.ts";
 
 /**
@@ -28,7 +28,7 @@ const MAX_WINDOW_ROWS = 16 * CHUNK_ROWS;
 
 /** The most bytes of files that are open at once. */
 export function openBytesOf(order: RowOrder, sizes: readonly number[]): number {
-  const { first, last } = spansOf(order);
+  const { first, last } = order.spans;
   const places = sizes.flatMap((sizeBytes, i) =>
     (first[i] as number) > (last[i] as number)
       ? []
@@ -55,7 +55,6 @@ export class Feed {
   readonly #duckdb: DuckDb;
   readonly #source: FeedInputs;
   readonly #reader: TlmReader;
-  readonly #spans: { first: Uint32Array; last: Uint32Array };
   readonly #open = new Map<number, Open>();
   /** Of inputs that are over. */
   readonly #spare: ExtentMemory[] = [];
@@ -72,7 +71,6 @@ export class Feed {
     this.#duckdb = duckdb;
     this.#source = source;
     this.#reader = new TlmReader(source.columns);
-    this.#spans = spansOf(source.order);
     this.#maxWindowRows = windowRowsFor(source.columns);
     this.#picks = new Picks(source.order, this.#maxWindowRows);
     this.#writers = source.columns.map(({ type }) => new ColumnWriter(type, this.#maxWindowRows));
@@ -143,8 +141,9 @@ export class Feed {
   }
 
   #closeBefore(place: number): void {
+    const { last } = this.#source.order.spans;
     for (const [input, { memory }] of this.#open) {
-      if ((this.#spans.last[input] as number) >= place) continue;
+      if ((last[input] as number) >= place) continue;
       this.#open.delete(input);
       memory.reset();
       this.#spare.push(memory);

@@ -24,8 +24,8 @@ export type TextProfile = {
   spaced: number;
   /** The hashes of all values, where they have been kept (`hashRange`). */
   hashes?: readonly Int32Array[] | undefined;
-  /** All grams, where they have been gathered; "too many" for a filter. */
-  grams?: GramFilterBuilder | "too many" | undefined;
+  /** All grams, where they have been gathered. */
+  grams?: GramFilterBuilder | undefined;
 };
 
 type FilterSource = { duckdb: DuckDb; connection: Connection; from: string; sizeBytes: number };
@@ -67,7 +67,12 @@ function isText(profile: TextProfile): boolean {
 }
 
 export function looksLikeText({ values, textBytes, spaced }: Omit<TextProfile, "name" | "distinct">): boolean {
-  return textBytes > values * LONG_TEXT_BYTES || spaced * 2 >= values;
+  return isLongText(textBytes, values) || spaced * 2 >= values;
+}
+
+/** Too long for ids, too. */
+export function isLongText(textBytes: number, values: number): boolean {
+  return textBytes > values * LONG_TEXT_BYTES;
 }
 
 async function valueFilter(source: FilterSource, { name, distinct, hashes }: TextProfile): Promise<ColumnFilter> {
@@ -84,17 +89,24 @@ async function valueFilter(source: FilterSource, { name, distinct, hashes }: Tex
 }
 
 async function gramFilter(source: FilterSource, { name, grams }: TextProfile): Promise<ColumnFilter | undefined> {
-  if (grams === "too many") return undefined;
-  if (grams !== undefined) return { name, kind: "grams", bytes: grams.finish() };
+  const builder = grams ?? (await gramsOf(source, name));
+  const bytes = builder.finish();
+  return bytes && { name, kind: "grams", bytes };
+}
+
+async function gramsOf(source: FilterSource, name: string): Promise<GramFilterBuilder> {
   const builder = new GramFilterBuilder(GRAM_LIMIT);
-  const isWhole = await eachText(source, name, (view, start, length) => builder.add(view, start, start + length));
-  return isWhole ? { name, kind: "grams", bytes: builder.finish() } : undefined;
+  await eachText(source, name, (view, start, length) => {
+    builder.add(view, start, start + length);
+    return !builder.isFull;
+  });
+  return builder;
 }
 
 type Visit = (view: DataView, start: number, length: number) => boolean;
 
-/** Shows every text of a column until one is refused; whether none was. */
-async function eachText({ duckdb, connection, from }: FilterSource, name: string, visit: Visit): Promise<boolean> {
+/** Shows every text of a column until one is refused. */
+async function eachText({ duckdb, connection, from }: FilterSource, name: string, visit: Visit): Promise<void> {
   const column = quoteIdentifier(name);
   const sql = `SELECT ${column} FROM ${from} WHERE ${column} IS NOT NULL`;
   const statement = await duckdb.prepare(connection, sql);
@@ -103,12 +115,12 @@ async function eachText({ duckdb, connection, from }: FilterSource, name: string
     for (;;) {
       const chunk = await duckdb.fetch_chunk(result);
       const rows = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
-      if (chunk === null || rows === 0) return true;
+      if (chunk === null || rows === 0) return;
       const structs = duckdb.vector_get_data(duckdb.data_chunk_get_vector(chunk, 0), rows * STRUCT_BYTES);
       const { bytes, starts, lengths } = readTexts(duckdb, structs, () => true);
       const view = new DataView(bytes.buffer);
       for (let row = 0; row < rows; row++) {
-        if (!visit(view, starts[row] as number, lengths[row] as number)) return false;
+        if (!visit(view, starts[row] as number, lengths[row] as number)) return;
       }
     }
   } finally {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { seededRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { tlmFixture } from "../io/duckdb/tlm-fixture.ts";
-import { endsOfDays, orderRows, spansOf, timeAt } from "./merge-order.ts";
+import { endsOfDays, orderRows, timeAt } from "./merge-order.ts";
 import type { MergeInput } from "./merge.ts";
 
 const DAY_NS = 86_400_000_000_000n;
@@ -56,7 +56,7 @@ describe("the order of rows", () => {
     const ends = days.flatMap((day, i) => (i + 1 === days.length || days[i + 1] !== day ? [i + 1] : []));
     expect(endsOfDays(order)).toEqual(ends);
 
-    const { first, last } = spansOf(order);
+    const { first, last } = order.spans;
     const owners = expected.map((row) => Math.floor(row / third));
     expect([...first]).toEqual(inputs.map((_, i) => owners.indexOf(i)));
     expect([...last]).toEqual(inputs.map((_, i) => owners.lastIndexOf(i)));

@@ -17,6 +17,8 @@ export type RowOrder = {
   /** Nanoseconds since `minNs` by number of row. */
   times: Float64Array;
   minNs: bigint;
+  /** Places in the order of each input's first and last row; the first behind the last without any. */
+  spans: { first: Uint32Array; last: Uint32Array };
 };
 
 /** 26 days. Sums and differences of two stay exact. */
@@ -52,7 +54,8 @@ export function orderRows(inputs: readonly MergeInput[]): RowOrder | undefined {
   starts[inputs.length] = row;
   const range = rebase(times);
   if (range === undefined || base === undefined) return undefined;
-  return { rows: sortedRows(times, range.max), starts, times, minNs: base + BigInt(range.min) };
+  const rows = sortedRows(times, range.max);
+  return { rows, starts, times, minNs: base + BigInt(range.min), spans: spansOf(rows, starts) };
 }
 
 /** The differences to `base`. Doubles are exact where they are small enough to be used. */
@@ -177,6 +180,8 @@ export function endsOfDays({ rows, times, minNs }: RowOrder): number[] {
   const sinceMidnight = Number(((minNs % BigInt(DAY_NS)) + BigInt(DAY_NS)) % BigInt(DAY_NS));
   const ends: number[] = [];
   let midnight = DAY_NS - sinceMidnight;
+  const latest = times[rows[rows.length - 1] as number] as number;
+  if (latest < midnight) return [rows.length];
   for (let place = 0; place < rows.length; place++) {
     const time = times[rows[place] as number] as number;
     if (time < midnight) continue;
@@ -186,8 +191,7 @@ export function endsOfDays({ rows, times, minNs }: RowOrder): number[] {
   return [...ends, rows.length];
 }
 
-/** The places of each input's first and last row. */
-export function spansOf({ rows, starts }: RowOrder): { first: Uint32Array; last: Uint32Array } {
+function spansOf(rows: Uint32Array, starts: Uint32Array): RowOrder["spans"] {
   const inputs = starts.length - 1;
   const first = new Uint32Array(inputs).fill(0xffff_ffff);
   const last = new Uint32Array(inputs);

@@ -4,7 +4,7 @@ import { hashRange, mixed } from "../format/filter/hash.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import { TEXT_SLACK_BYTES, type TlmBatch, type TlmColumn } from "../io/duckdb/tlm-file.ts";
 import { DistinctCounter } from "./distinct-counter.ts";
-import { GRAM_LIMIT, looksLikeText, type TextProfile } from "./merge-filters.ts";
+import { GRAM_LIMIT, isLongText, looksLikeText, type TextProfile } from "./merge-filters.ts";
 
 /**
  * What is in the extents that an output file has rows of, gathered while they are open: to read the file again for it
@@ -73,8 +73,10 @@ class ColumnFinder {
   #spaced = 0;
   #hashes: Int32Array[] | undefined = [];
   #nextCheck = FIRST_CHECK;
-  /** Undefined while nothing looked like text; false when values went by without it. */
-  #grams: GramFilterBuilder | "too many" | false | undefined;
+  /** Undefined before the first value; false where values do not look like text. */
+  #grams: GramFilterBuilder | false | undefined;
+  /** Long texts are told apart by the hash that comes with their grams; those are no ids, whose hashes would be wanted. */
+  #isHashedByGrams = false;
 
   constructor(spec: ColumnSpec, shared: Shared) {
     this.#spec = spec;
@@ -89,17 +91,22 @@ class ColumnFinder {
       return;
     }
     const texts = textsOf(column, column.offsets, rows);
-    const isKept = this.#spec.type.kind === "string" && this.#hashes !== undefined && this.#shared.hashesLeft >= values;
-    const hashes = isKept ? new Int32Array(values) : undefined;
-    hashTexts(this.#distinct, texts, hashes);
-    if (this.#spec.type.kind !== "string") return;
-    this.#keep(hashes);
+    if (this.#spec.type.kind !== "string") {
+      hashTexts(this.#distinct, texts, undefined);
+      return;
+    }
     const textBytes = (column.offsets[rows] as number) - (column.offsets[0] as number);
     const { sampled, spaced } = sampleSpaces(texts);
     this.#textBytes += textBytes;
     this.#sampled += sampled;
     this.#spaced += spaced;
-    this.#addGrams(texts, looksLikeText({ values: sampled, textBytes: (textBytes * sampled) / values, spaced }));
+    if (this.#grams === undefined) {
+      const isText = looksLikeText({ values: sampled, textBytes: (textBytes * sampled) / values, spaced });
+      this.#grams = isText && this.#newBuilder();
+      this.#isHashedByGrams = this.#grams !== false && isLongText(textBytes, values);
+    }
+    if (!this.#isHashedByGrams) this.#hash(texts, values);
+    if (this.#grams !== false) this.#addGrams(this.#grams, texts);
   }
 
   profile(): ColumnProfile {
@@ -107,8 +114,30 @@ class ColumnFinder {
     const counted = { name, values: this.#values, distinct: Math.min(Math.max(this.#distinct.count, 1), this.#values) };
     if (type.kind !== "string") return { ...counted, text: undefined };
     const spaced = this.#sampled === 0 ? 0 : Math.round((this.#spaced * this.#values) / this.#sampled);
-    const grams = this.#grams === false ? undefined : this.#grams;
-    return { ...counted, text: { ...counted, textBytes: this.#textBytes, spaced, hashes: this.#hashes, grams } };
+    const grams = this.#grams || undefined;
+    return {
+      ...counted,
+      text: {
+        ...counted,
+        textBytes: this.#textBytes,
+        spaced,
+        hashes: this.#isHashedByGrams ? undefined : this.#hashes,
+        grams,
+      },
+    };
+  }
+
+  #newBuilder(): GramFilterBuilder | false {
+    if (this.#shared.gramBuildersLeft === 0) return false;
+    this.#shared.gramBuildersLeft--;
+    return new GramFilterBuilder(GRAM_LIMIT);
+  }
+
+  #hash(texts: Texts, values: number): void {
+    const isKept = this.#hashes !== undefined && this.#shared.hashesLeft >= values;
+    const hashes = isKept ? new Int32Array(values) : undefined;
+    hashTexts(this.#distinct, texts, hashes);
+    this.#keep(hashes);
   }
 
   #keep(hashes: Int32Array | undefined): void {
@@ -129,23 +158,17 @@ class ColumnFinder {
     this.#hashes = undefined;
   }
 
-  #addGrams({ offsets, view, rows }: Texts, isText: boolean): void {
-    if (this.#grams === undefined) {
-      if (!isText || this.#shared.gramBuildersLeft === 0) {
-        this.#grams = false;
-        return;
-      }
-      this.#shared.gramBuildersLeft--;
-      this.#grams = new GramFilterBuilder(GRAM_LIMIT);
-    }
-    if (typeof this.#grams !== "object") return;
+  #addGrams(grams: GramFilterBuilder, { nullCount, validity, offsets, view, rows }: Texts): void {
+    const distinct = this.#isHashedByGrams ? this.#distinct : undefined;
+    const wasFull = grams.isFull;
+    if (wasFull && distinct === undefined) return;
     for (let row = 0; row < rows; row++) {
-      // Of NULL there are no bytes.
-      if (this.#grams.add(view, offsets[row] as number, offsets[row + 1] as number)) continue;
-      this.#shared.gramBuildersLeft++;
-      this.#grams = "too many";
-      return;
+      if (nullCount > 0 && !isSet(validity, row)) continue;
+      const hash = grams.add(view, offsets[row] as number, offsets[row + 1] as number);
+      distinct?.add(hash);
     }
+    // What is left of it is small.
+    if (grams.isFull && !wasFull) this.#shared.gramBuildersLeft++;
   }
 }
 

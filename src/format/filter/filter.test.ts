@@ -4,7 +4,7 @@ import { seededRandom } from "../../core/random.ts";
 import { addHash, MAX_BLOCKS } from "./block-bloom.ts";
 import { emptyFilter, filterBytes, mayHold, sealFilter } from "./filter.ts";
 import { textsOf } from "./filter-fixture.ts";
-import { buildGramFilter, GRAM_BYTES } from "./gram-filter.ts";
+import { buildGramFilter, GRAM_BYTES, GramFilterBuilder } from "./gram-filter.ts";
 import { hashRange, mixed } from "./hash.ts";
 import { probeNeedles, probeValues } from "./probes.ts";
 import { buildValueFilter, valueFilterBytes } from "./value-filter.ts";
@@ -162,6 +162,44 @@ describe("filters of grams", () => {
         expect(buildGramFilter(textsOf(values))).toEqual(sealFilter(filter.bytes, blocks));
       }),
     );
+  });
+
+  it("have those of bytes that are no text, whatever doubles they are", () => {
+    const values = ["0000000000000000", "0000000000000080", "ffffffffffffffff", "010000000000f87f", "020000000000f87f"];
+    const filter = buildGramFilter(textsOf(values.map((hex) => Buffer.from(hex, "hex")))) ?? new Uint8Array(0);
+    for (const hex of values) {
+      const bytes = Buffer.from(hex, "hex");
+      const grams = [0, 1, 2, 3, 4].map((at) => mixed(bytes.readInt32LE(at)));
+      expect(mayHold(filter, { kind: "grams", anyOf: [grams] })).toBe(true);
+    }
+    expect(mayHold(filter, { kind: "grams", anyOf: [[mixed(0x03030303)]] })).toBe(false);
+  });
+
+  it("come with a hash of each text, which is the same when there are too many grams", () => {
+    const base = "request handled in time for user with cache miss, ";
+    const marked = (at: readonly number[]): string => {
+      const bytes = Buffer.from(base);
+      for (const i of at) bytes[i] = 0x23;
+      return bytes.toString();
+    };
+    const different = new Set([...hexIds(10_000, 2), ...hexIds(50, 3).map((id) => id.slice(0, 7))]);
+    // Different in length, in one byte, and in two.
+    for (let i = 0; i < base.length; i++) {
+      different.add(base.slice(0, i));
+      for (let j = i; j < base.length; j++) different.add(marked([i, j]));
+    }
+    const hashesBy = (builder: GramFilterBuilder): number[] =>
+      Array.from(different, (value) => {
+        const bytes = Buffer.from(`..${value}..`);
+        return builder.add(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 2, bytes.length - 2);
+      });
+    const builder = new GramFilterBuilder(1 << 20);
+    const hashes = hashesBy(builder);
+    expect(builder.isFull).toBe(false);
+    expect(new Set(hashes).size).toBe(different.size);
+    const small = new GramFilterBuilder(1 << 6);
+    expect(hashesBy(small)).toEqual(hashes);
+    expect([small.isFull, small.finish()]).toEqual([true, undefined]);
   });
 
   it("are not made of text with too many different grams", () => {

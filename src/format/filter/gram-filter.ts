@@ -14,8 +14,9 @@ export const GRAM_BYTES = 4;
 const BITS_PER_GRAM = 8;
 /** Text of more different grams gets no filter, which would take more than 256 KiB. */
 const MAX_GRAMS = 1 << 18;
-/** Bytes of four grams that follow each other, looked up at once: most text is made of words that were seen before. */
-const WINDOW_BYTES = 2 * GRAM_BYTES - 1;
+/** Five grams that follow each other are looked up at once: most text is made of words that were seen before. */
+const WINDOW_BYTES = 8;
+const WINDOW_GRAMS = WINDOW_BYTES - GRAM_BYTES + 1;
 /** 256 KiB. */
 const WINDOW_BITS = 15;
 /** 64 KiB: a text of a few thousand different words finds nearly all of its grams there. */
@@ -28,7 +29,8 @@ export function buildGramFilter({ offsets, bytes }: Texts): Uint8Array | undefin
   let start = offsets[0] ?? 0;
   for (let i = 1; i < offsets.length; i++) {
     const end = offsets[i] as number;
-    if (!builder.add(view, start, end)) return undefined;
+    builder.add(view, start, end);
+    if (builder.isFull) return undefined;
     start = end;
   }
   return builder.finish();
@@ -38,14 +40,18 @@ export function buildGramFilter({ offsets, bytes }: Texts): Uint8Array | undefin
 export class GramFilterBuilder {
   readonly #maxGrams: number;
   /** Zero marks a free slot: it is the hash of four NULs alone, which the filter always has. */
-  readonly #slots: Int32Array;
+  #slots: Int32Array;
   readonly #shift: number;
-  readonly #grams: Int32Array;
+  #grams: Int32Array;
   /** The last gram of each of as many kinds: most grams were seen a moment ago, and finding that out needs no hash. */
   readonly #recent = new Int32Array(1 << RECENT_BITS);
-  /** The same of windows, as pairs of the first gram and the last. Zeroes are seven NULs, which the filter has too. */
-  readonly #windows = new Int32Array(2 << WINDOW_BITS);
+  /**
+   * The same of windows, each as the double that its bytes are, which takes one comparison. What equals nothing (NaN) or
+   * something else (zero) is no text in UTF-8, and is looked into every time.
+   */
+  readonly #windows = new Float64Array(1 << WINDOW_BITS);
   #count = 1;
+  #isFull = false;
 
   /** `maxGrams` is a power of two; a filter of as many takes as many bytes. */
   constructor(maxGrams: number) {
@@ -56,57 +62,88 @@ export class GramFilterBuilder {
     this.#grams = new Int32Array(maxGrams);
   }
 
-  /** Adds all grams of `view[start, end)`; false when there are too many by now, and the filter is not to be had. */
-  add(view: DataView, start: number, end: number): boolean {
+  /** There were too many grams: there is no filter to be had. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /**
+   * Adds all grams of `view[start, end)`. Returns a hash of the text, by which different texts can be counted: it is made
+   * of words that are looked at in any case, which takes a quarter of another pass. It is not that of
+   * filters of values.
+   */
+  add(view: DataView, start: number, end: number): number {
+    if (end - start < WINDOW_BYTES) return this.#addShort(view, start, end);
     const windows = this.#windows;
-    let at = start;
-    for (const last = end - WINDOW_BYTES; at <= last; at += GRAM_BYTES) {
+    let hash = end - start;
+    // The last window ends with the text, and mostly has some grams of the one before.
+    const last = end - WINDOW_BYTES;
+    for (let at = start; ; at = at + WINDOW_GRAMS < last ? at + WINDOW_GRAMS : last) {
       const head = view.getInt32(at, true);
-      const tail = view.getInt32(at + GRAM_BYTES - 1, true);
-      const kind = (Math.imul(head, 0x9e3779b1) ^ Math.imul(tail, 0x85ebca6b)) >>> (32 - WINDOW_BITS);
-      if (windows[kind * 2] === head && windows[kind * 2 + 1] === tail) continue;
-      windows[kind * 2] = head;
-      windows[kind * 2 + 1] = tail;
-      if (!this.#addWindow(head, tail)) return false;
+      const tail = view.getInt32(at + GRAM_BYTES, true);
+      const bytes = view.getFloat64(at, true);
+      const both = Math.imul(head, 0x9e3779b1) ^ Math.imul(tail ^ (head >>> 16), 0x85ebca6b);
+      hash = hashedWith(hash, both);
+      const kind = both >>> (32 - WINDOW_BITS);
+      if (windows[kind] !== bytes || bytes === 0) {
+        windows[kind] = bytes;
+        this.#addWindow(head, tail);
+      }
+      if (at === last) return mixed(hash);
     }
-    for (const last = end - GRAM_BYTES; at <= last; at++) if (!this.#addWord(view.getInt32(at, true))) return false;
-    return true;
   }
 
-  /** The four grams of seven bytes: the first is `head`, the last `tail`, and they share a byte. */
-  #addWindow(head: number, tail: number): boolean {
-    return (
-      this.#addWord(head) &&
-      this.#addWord((head >>> 8) | ((tail << 16) & 0xff000000)) &&
-      this.#addWord((head >>> 16) | ((tail << 8) & 0xffff0000)) &&
-      this.#addWord(tail)
-    );
+  #addShort(view: DataView, start: number, end: number): number {
+    for (let at = start; at <= end - GRAM_BYTES; at++) this.#addWord(view.getInt32(at, true));
+    let hash = end - start;
+    for (let at = start; at < end; at++) hash = hashedWith(hash, view.getUint8(at));
+    return mixed(hash);
   }
 
-  #addWord(word: number): boolean {
+  /** The five grams of eight bytes: the first is `head`, the last `tail`. */
+  #addWindow(head: number, tail: number): void {
+    this.#addWord(head);
+    this.#addWord((head >>> 8) | (tail << 24));
+    this.#addWord((head >>> 16) | (tail << 16));
+    this.#addWord((head >>> 24) | (tail << 8));
+    this.#addWord(tail);
+  }
+
+  #addWord(word: number): void {
     const recent = this.#recent;
     const kind = Math.imul(word, 0x9e3779b1) >>> (32 - RECENT_BITS);
-    if (recent[kind] === word) return true;
+    if (recent[kind] === word) return;
     recent[kind] = word;
-    return this.#addGram(mixed(word));
+    if (!this.#isFull) this.#addGram(mixed(word));
   }
 
-  #addGram(gram: number): boolean {
+  #addGram(gram: number): void {
     const slots = this.#slots;
     const mask = slots.length - 1;
     let slot = gram >>> this.#shift;
     while (slots[slot] !== gram && slots[slot] !== 0) slot = (slot + 1) & mask;
-    if (slots[slot] === gram) return true;
-    if (this.#count === this.#maxGrams) return false;
+    if (slots[slot] === gram) return;
+    if (this.#count === this.#maxGrams) {
+      this.#isFull = true;
+      // Nobody needs them any more, and they are large.
+      this.#slots = new Int32Array(0);
+      this.#grams = new Int32Array(0);
+      return;
+    }
     slots[slot] = gram;
     this.#grams[this.#count++] = gram;
-    return true;
   }
 
-  finish(): Uint8Array {
+  /** The filter of all grams; undefined when there were too many. */
+  finish(): Uint8Array | undefined {
+    if (this.#isFull) return undefined;
     const blocks = Math.ceil((this.#count * BITS_PER_GRAM) / 256);
     const filter = emptyFilter("grams", blocks);
     for (let i = 0; i < this.#count; i++) addHash(filter.words, blocks, this.#grams[i] as number);
     return sealFilter(filter.bytes, blocks);
   }
+}
+
+function hashedWith(hash: number, word: number): number {
+  return Math.imul(((hash << 15) | (hash >>> 17)) ^ word, 0x1b873593);
 }
