@@ -20,13 +20,14 @@ import { delayed, writeExtents, type Extents } from "./extents.ts";
  * Question: how many megabytes of `tlm` does a merge take per CPU-second, against DuckDB's own COPY of the same rows?
  *
  *     node bench/compaction/merge.ts [DATA…] [--rows 640000] [--extent-rows 8000] [--late 20000] [--rounds 5]
- *                                    [--against table,parquet,ndjson] [--process own,kept]
+ *                                    [--against table,parquet,ndjson] [--process own,kept,turn]
  *
  * The engine's side is a whole merge as compaction does it: a process of its own started, checksums of all inputs
  * checked, rows sorted by `at` and those of one time by arrival, Parquet with field ids written, the output read again
  * for statistics of every column and for filters, its checksum taken. What counts is the CPU of that process from its
  * start to its end, and of ours meanwhile. Merges that follow each other in one turn share a process, up to eight of them:
- * `own` is the first of a turn, `kept` each of the others.
+ * `own` is the first of a turn, `kept` each of the others, and `turn` an eighth of a whole one, from the start of its
+ * process to its end.
  *
  * DuckDB's side is one `COPY (SELECT … ORDER BY at) TO 'x.parquet'` with zstd and row groups of as many rows, on one
  * thread like a merge, in a process that has long started. It reads the same rows from
@@ -37,8 +38,8 @@ import { delayed, writeExtents, type Extents } from "./extents.ts";
  *
  * `table` is the strictest: everything that reading rows costs is left out. Neither side syncs its files, and only the
  * merge makes statistics for the catalog and filters, takes checksums, and starts a process; run from its source, that
- * takes a tenth of a second longer than released, for the types that Node takes out. Both make files of about one size,
- * which the table shows. `late` is how many rows a row may be behind its place in time when it arrives; with 0 the inputs
+ * takes a tenth of a second longer than released, for the types that Node takes out. COPY has the options that a user
+ * would give it, and a merge its own (other encodings, a lower level of zstd); whose files are larger the table shows. `late` is how many rows a row may be behind its place in time when it arrives; with 0 the inputs
  * follow each other.
  */
 const OPTIONS = {
@@ -47,7 +48,7 @@ const OPTIONS = {
   late: { type: "string", default: "20000" },
   rounds: { type: "string", default: "5" },
   against: { type: "string", default: "table,parquet,ndjson" },
-  process: { type: "string", default: "own,kept" },
+  process: { type: "string", default: "own,kept,turn" },
 } as const;
 
 const LIMITS = { memoryBytes: 512 * MIB, spillBytes: 32 * 1024 * MIB, threads: 1 };
@@ -108,7 +109,8 @@ async function compare(bench: Bench, { against, processes }: Sides, rounds: numb
       if (process === "kept") await startKept(bench);
       const pairs: Pair[] = [];
       for (let round = 0; round < rounds; round++) {
-        const merge = await withMerged(bench, process, async ({ run }) => run);
+        const merge =
+          process === "turn" ? await turnOf(bench) : await withMerged(bench, process, async ({ run }) => run);
         const copied = await bench.copier.copy(job);
         pairs.push({ merge, copy: { ...copied, sizeBytes: (await stat(target)).size } });
       }
@@ -171,6 +173,19 @@ async function sourceOf(kind: string, { folder, dataset, extents }: Bench): Prom
 async function startKept(bench: Bench): Promise<void> {
   await bench.spare.end();
   await withMerged(bench, "kept", async () => {});
+}
+
+const MERGES_OF_TURN = 8;
+
+/** A merge of a whole turn, on average. */
+async function turnOf(bench: Bench): Promise<Run> {
+  await bench.spare.end();
+  const cpuBefore = cpuSecondsOf(pid);
+  const runs: Run[] = [];
+  for (let i = 0; i < MERGES_OF_TURN; i++) runs.push(await withMerged(bench, "kept", async ({ run }) => run));
+  await bench.spare.end();
+  const cpuSeconds = (cpuSecondsOf(pid) - cpuBefore) / MERGES_OF_TURN;
+  return { seconds: median(runs.map(({ seconds }) => seconds)), cpuSeconds, sizeBytes: runs[0]?.sizeBytes ?? 0 };
 }
 
 /** Merges all extents, shows what came out, and deletes it. */
