@@ -176,37 +176,6 @@ describe("a merge of tlm extents alone", () => {
     expect(await rowsOf(files)).toEqual(await rowsOf(byTime));
   });
 
-  it.each([
-    ["few different values, or no two the same", ["few"]],
-    ["one column between", ["few", "late"]],
-  ])("has dictionaries of columns that repeat values: %s", async (_, repeated) => {
-    const rowsEach = 6_000;
-    const random = seededRandom(5);
-    const columns = COLUMNS.filter(({ name }) => name === "at" || name === "late" || name === "few" || name === "body");
-    const given: MergeInput[] = [];
-    for (let i = 0; i < 10; i++) {
-      const fixture = Array.from({ length: rowsEach }, (_value, j) => ({
-        at: START_NS + BigInt(i * rowsEach + j) * 1_000_000n,
-        few: `host-${Math.floor(random.next() * 800)}`,
-        body: Buffer.from(random.fill(new Uint8Array(12))).toString("hex"),
-        ...(repeated.includes("late") ? { late: `user-${Math.floor(random.next() * 9_000)}` } : {}),
-      }));
-      const present = columns.filter(({ name }) => name !== "late" || repeated.includes("late"));
-      const bytes = tlmFixture(present, fixture);
-      const path = join(folder, `${i}.tlm`);
-      await writeFile(path, bytes);
-      given.push({ id: String(i), path, format: "tlm", rows: rowsEach, checksum: checksumOf(bytes) });
-    }
-    const [file] = await mergeFiles(duckdb, await taskOf(given));
-    const encodings = await runSql(
-      duckdb,
-      connection,
-      `SELECT path_in_schema, encodings FROM parquet_metadata(${quoteText(file?.path ?? "")})`,
-    );
-    const withDictionary = encodings.flatMap(([name, of]) => (of?.includes("DICTIONARY") === true ? [name] : []));
-    expect(new Set(withDictionary)).toEqual(new Set(repeated));
-  });
-
   it("ends files at midnight, and where they are large enough, each with what is in it", async () => {
     const given = await inputs(8, 4_000, 2.5 * 86_400e9);
     const files = await mergeFiles(duckdb, await taskOf(given, { targetBytes: 128 * 1024, columns: COLUMNS }));

@@ -9,8 +9,7 @@ import {
   type DataChunk,
   type DuckDb,
 } from "../io/duckdb/duckdb.ts";
-import { defaultDictionaryValues, parquetOptions, type ParquetOptions } from "../io/duckdb/parquet.ts";
-import type { TlmBatch } from "../io/duckdb/tlm-file.ts";
+import { parquetOptions } from "../io/duckdb/parquet.ts";
 import { Feed, openBytesOf } from "./merge-feed.ts";
 import { typeInFile, type MergeSource } from "./merge-input.ts";
 import { endsOfDays, orderRows, type RowOrder } from "./merge-order.ts";
@@ -76,36 +75,22 @@ export async function writeFed(merge: FedMerge, order: RowOrder): Promise<FedFil
   });
   const isSmall = source.sizeBytes < MIN_SHRINKING * task.targetBytes;
   const level = isSmall ? { compressionLevel: LIGHT_COMPRESSION } : {};
-  const options = { encodings: source.encodings, rowGroupRows, fieldIds: source.columns, ...level };
+  const options = parquetOptions({ encodings: source.encodings, rowGroupRows, fieldIds: source.columns, ...level });
   for (const end of endsOfDays(order)) {
     while (feed.place < end) {
       const path = join(folder, `${files.length}.parquet`);
       const profile = new FileProfile(source.columns);
       feed.reopen();
       current = new FileFeed(duckdb, feed, { ...plan, path, profile, start: feed.place, end });
-      current.prepare();
-      const target = `${quoteText(path)} (${parquetOptions({ ...options, ...dictionaries(profile, rowGroupRows) })})`;
-      await duckdb.query(connection, `COPY (SELECT ${items.join(", ")} FROM ${FEED}()) TO ${target}`);
+      await duckdb.query(
+        connection,
+        `COPY (SELECT ${items.join(", ")} FROM ${FEED}()) TO ${quoteText(path)} (${options})`,
+      );
       if (feed.place === current.start) throw new Error("DuckDB asked for no rows");
       files.push({ path, profile: profile.columns() });
     }
   }
   return files;
-}
-
-/** With no more different values in the rows that a file begins with, a row group is taken to have few. */
-const FEW_VALUES = 1_024;
-const FEW_VALUES_OF_ROW_GROUP = 4 * FEW_VALUES;
-
-/**
- * DuckDB makes a dictionary of every column of every row group until it is too large, a fifth of the rows, and throws it
- * away then, which took 4 % of a merge of logs. Where every column has either few values or, in the rows that the file
- * begins with already, too many, it gives up on the latter sooner. Between the two its own choice stands.
- */
-function dictionaries(profile: FileProfile, rowGroupRows: number): Pick<ParquetOptions, "dictionaryValues"> {
-  const most = defaultDictionaryValues(rowGroupRows);
-  const isCertain = profile.distinct().every((values) => values <= FEW_VALUES || values > most);
-  return isCertain && most > FEW_VALUES_OF_ROW_GROUP ? { dictionaryValues: FEW_VALUES_OF_ROW_GROUP } : {};
 }
 
 type FilePlan = {
@@ -135,18 +120,11 @@ class FileFeed {
     return this.#plan.start;
   }
 
-  /** Has the profile see the first rows. */
-  prepare(): void {
-    this.#feed.prepare(this.#rowsAhead(), this.#onOpen);
-  }
-
   fill(output: DataChunk): void {
     const rows = this.#rowsAhead();
     if (rows === 0) this.#duckdb.data_chunk_set_size(output, 0);
-    else this.#feed.fill(output, rows, this.#onOpen);
+    else this.#feed.fill(output, rows, (batches) => this.#plan.profile.add(batches));
   }
-
-  readonly #onOpen = (batches: readonly TlmBatch[]): void => this.#plan.profile.add(batches);
 
   /** How many more rows are certain to be in this file. */
   #rowsAhead(): number {

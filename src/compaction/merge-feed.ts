@@ -81,14 +81,9 @@ export class Feed {
     return this.#place;
   }
 
-  /** Puts the next rows together, of which `ahead` at least are wanted. What the chunk before pointed to may be gone then. */
-  prepare(ahead: number, onOpen: OnOpen): void {
-    if (this.#written === this.#windowRows) this.#nextWindow(Math.min(ahead, this.#maxWindowRows), onOpen);
-  }
-
-  /** Fills the chunk with the next rows; see `prepare`. */
+  /** Fills the chunk with the next rows, of which `ahead` at least are wanted. What the chunk before pointed to may be gone then. */
   fill(output: DataChunk, ahead: number, onOpen: OnOpen): void {
-    this.prepare(ahead, onOpen);
+    if (this.#written === this.#windowRows) this.#nextWindow(Math.min(ahead, this.#maxWindowRows), onOpen);
     const rows = Math.min(CHUNK_ROWS, this.#windowRows - this.#written);
     for (const [i, writer] of this.#writers.entries()) {
       writer.write(this.#duckdb, this.#duckdb.data_chunk_get_vector(output, i), this.#written, rows);

@@ -42,11 +42,6 @@ export class FileProfile {
     }
   }
 
-  /** How many different values of every column there have been so far. */
-  distinct(): number[] {
-    return this.#found.map((found) => found?.distinct ?? 0);
-  }
-
   /** Of every column, in order. */
   columns(): ColumnProfile[] {
     return this.#columns.map(
@@ -114,13 +109,9 @@ class ColumnFinder {
     if (this.#grams !== false) this.#addGrams(this.#grams, texts);
   }
 
-  get distinct(): number {
-    return Math.min(Math.max(this.#distinct.count, 1), this.#values);
-  }
-
   profile(): ColumnProfile {
     const { name, type } = this.#spec;
-    const counted = { name, values: this.#values, distinct: this.distinct };
+    const counted = { name, values: this.#values, distinct: Math.min(Math.max(this.#distinct.count, 1), this.#values) };
     if (type.kind !== "string") return { ...counted, text: undefined };
     const spaced = this.#sampled === 0 ? 0 : Math.round((this.#spaced * this.#values) / this.#sampled);
     const grams = this.#grams || undefined;

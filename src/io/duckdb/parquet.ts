@@ -34,21 +34,14 @@ export type ParquetOptions = {
   fileSizeBytes?: number;
   /** Of zstd; DuckDB's own choice is 3. */
   compressionLevel?: number;
-  /** A dictionary of a row group has no more values; DuckDB's own choice is `defaultDictionaryValues`. */
-  dictionaryValues?: number;
 };
-
-export function defaultDictionaryValues(rowGroupRows: number): number {
-  return Math.floor(rowGroupRows / 5);
-}
 
 /** The options of a COPY that writes an extent. */
 export function parquetOptions({ encodings, rowGroupRows = ROW_GROUP_ROWS, ...options }: ParquetOptions): string {
-  const { fieldIds, fileSizeBytes, compressionLevel, dictionaryValues } = options;
+  const { fieldIds, fileSizeBytes, compressionLevel } = options;
   const parts = ["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE ${rowGroupRows}`];
   if (encodings === "v2") parts.push("PARQUET_VERSION V2");
   if (compressionLevel !== undefined) parts.push(`COMPRESSION_LEVEL ${compressionLevel}`);
-  if (dictionaryValues !== undefined) parts.push(`DICTIONARY_SIZE_LIMIT ${dictionaryValues}`);
   if (fieldIds !== undefined) parts.push(`FIELD_IDS {${fieldIds.map(fieldIdOf).join(", ")}}`);
   if (fileSizeBytes !== undefined) parts.push(`FILE_SIZE_BYTES ${fileSizeBytes}`);
   return parts.join(", ");
