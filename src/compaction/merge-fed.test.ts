@@ -176,6 +176,43 @@ describe("a merge of tlm extents alone", () => {
     expect(await rowsOf(files)).toEqual(await rowsOf(byTime));
   });
 
+  it.each([
+    ["near", 2 ** 31 - 1, "DELTA_BINARY_PACKED"],
+    ["apart", 2 ** 31, "PLAIN"],
+  ])("writes integers so that everybody can read them, %s as they are in all inputs", async (_, range, encoding) => {
+    // More different values than a dictionary has.
+    const rowsEach = 30_000;
+    const given: MergeInput[] = [];
+    for (const [i, base] of [-(2 ** 30), range - 2 ** 30 - rowsEach + 1].entries()) {
+      const fixture = Array.from({ length: rowsEach }, (_value, j) => ({ at: START_NS + BigInt(j), seq: base + j }));
+      const bytes = tlmFixture(COLUMNS.slice(0, 2), fixture);
+      const path = join(folder, `${i}.tlm`);
+      await writeFile(path, bytes);
+      given.push({ id: String(i), path, format: "tlm", rows: rowsEach, checksum: checksumOf(bytes) });
+    }
+    const [first, second] = given;
+    if (first === undefined || second === undefined) throw new Error("no inputs");
+    const [single] = await mergeFiles(duckdb, await taskOf([first]));
+    if (single === undefined) throw new Error("no file");
+    const asParquet: MergeInput = { ...first, path: single.path, format: "parquet", checksum: single.checksum };
+    const cases: [MergeInput[], Partial<MergeTask>, string][] = [
+      [[first], {}, "DELTA_BINARY_PACKED"],
+      [given, {}, encoding],
+      [given, { clusterBy: ["seq"] }, encoding],
+      [[asParquet, second], {}, encoding],
+    ];
+    for (const [inputs, changed, expected] of cases) {
+      const [file] = await mergeFiles(duckdb, await taskOf(inputs, changed));
+      const metadata = `parquet_metadata(${quoteText(file?.path ?? "")})`;
+      const encodings = await runSql(
+        duckdb,
+        connection,
+        `SELECT DISTINCT encodings FROM ${metadata} WHERE path_in_schema = 'seq'`,
+      );
+      expect(encodings).toEqual([[expected]]);
+    }
+  });
+
   it("ends files at midnight, and where they are large enough, each with what is in it", async () => {
     const given = await inputs(8, 4_000, 2.5 * 86_400e9);
     const files = await mergeFiles(duckdb, await taskOf(given, { targetBytes: 128 * 1024, columns: COLUMNS }));

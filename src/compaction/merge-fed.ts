@@ -9,7 +9,7 @@ import {
   type DataChunk,
   type DuckDb,
 } from "../io/duckdb/duckdb.ts";
-import { parquetOptions } from "../io/duckdb/parquet.ts";
+import { parquetOptions, type ParquetOptions } from "../io/duckdb/parquet.ts";
 import { Feed, openBytesOf } from "./merge-feed.ts";
 import { typeInFile, type MergeSource } from "./merge-input.ts";
 import { endsOfDays, orderRows, type RowOrder } from "./merge-order.ts";
@@ -23,12 +23,13 @@ import type { MergeTask } from "./merge.ts";
  */
 export type FedFile = { path: string; profile: readonly ColumnProfile[] };
 
-export type FedMerge = {
+/** Who writes the files of a merge, and how. */
+export type MergeWriter = {
   duckdb: DuckDb;
   connection: Connection;
   task: MergeTask;
   source: MergeSource;
-  rowGroupRows: number;
+  options: ParquetOptions & { rowGroupRows: number };
 };
 
 /** An input that is open takes up to so many times its size. */
@@ -55,14 +56,14 @@ const MIN_SHRINKING = 3;
 const FEED = "engine_merge_feed";
 
 /** Writes all rows into files that follow each other in time, each of one day. */
-export async function writeFed(merge: FedMerge, order: RowOrder): Promise<FedFile[]> {
-  const { duckdb, connection, task, source, rowGroupRows } = merge;
+export async function writeFed(merge: MergeWriter, order: RowOrder): Promise<FedFile[]> {
+  const { duckdb, connection, task, source } = merge;
   const folder = join(task.folder, "sorted");
   mkdirSync(folder);
   const memoryBytes = Math.floor(task.limits.memoryBytes * (1 - OPEN_SHARE));
   await duckdb.query(connection, `SET GLOBAL memory_limit = '${memoryBytes}B'`);
   const feed = new Feed(duckdb, { columns: source.columns, inputs: task.inputs, order });
-  const plan = { rowGroupRows, targetBytes: task.targetBytes };
+  const plan = { rowGroupRows: merge.options.rowGroupRows, targetBytes: task.targetBytes };
   const files: FedFile[] = [];
   let current: FileFeed | undefined;
   registerFeed(duckdb, connection, source, (output) => {
@@ -75,7 +76,7 @@ export async function writeFed(merge: FedMerge, order: RowOrder): Promise<FedFil
   });
   const isSmall = source.sizeBytes < MIN_SHRINKING * task.targetBytes;
   const level = isSmall ? { compressionLevel: LIGHT_COMPRESSION } : {};
-  const options = parquetOptions({ encodings: source.encodings, rowGroupRows, fieldIds: source.columns, ...level });
+  const options = parquetOptions({ ...merge.options, ...level });
   for (const end of endsOfDays(order)) {
     while (feed.place < end) {
       const path = join(folder, `${files.length}.parquet`);

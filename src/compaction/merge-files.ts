@@ -2,12 +2,12 @@ import { mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { TIME_COLUMN } from "../format/types.ts";
 import { quoteIdentifier, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
-import { parquetOptions, ROW_GROUP_ROWS, type ParquetOptions } from "../io/duckdb/parquet.ts";
+import { parquetOptions, ROW_GROUP_ROWS } from "../io/duckdb/parquet.ts";
+import type { ParquetEncodings } from "../io/duckdb/parquet-encodings.ts";
 import { registerTlmScan, type TlmScans } from "../io/duckdb/tlm-scan.ts";
 import { describeFile } from "./merge-describe.ts";
-import { orderForFeed, writeFed } from "./merge-fed.ts";
+import { orderForFeed, writeFed, type MergeWriter } from "./merge-fed.ts";
 import { openInputs, verifyInputs, type MergeSource } from "./merge-input.ts";
-import type { RowOrder } from "./merge-order.ts";
 import type { ColumnProfile } from "./merge-profile.ts";
 import type { MergedFile, MergeTask } from "./merge.ts";
 
@@ -33,9 +33,9 @@ async function mergeWith(duckdb: DuckDb, connection: Connection, task: MergeTask
   if (task.inputs.some(({ format }) => format === "parquet")) verifyInputs(task.inputs);
   const scans = registerTlmScan(duckdb, connection);
   const source = await openInputs(task, { duckdb, connection, scans });
-  const writer = { duckdb, connection, task, source };
+  const writer = { duckdb, connection, task, source, options: optionsFor(source, await source.encodings()) };
   const order = orderForFeed(task, source.inputBytes);
-  const written = order === undefined ? await writeByDuckDb(writer, scans) : await writeByFeed(writer, order);
+  const written = await (order === undefined ? writeByDuckDb(writer, scans) : writeFed(writer, order));
   const files: MergedFile[] = [];
   for (const { path, ...seen } of written) {
     files.push(await describeFile(duckdb, connection, path, { columns: source.columns, ...seen }));
@@ -47,12 +47,8 @@ async function mergeWith(duckdb: DuckDb, connection: Connection, task: MergeTask
 
 type Written = { path: string; profile?: readonly ColumnProfile[] };
 
-function writeByFeed(writer: Writer, order: RowOrder): Promise<Written[]> {
-  return writeFed({ ...writer, ...optionsFor(writer.source) }, order);
-}
-
 /** Sorts by one COPY, and cuts what spans midnight. */
-async function writeByDuckDb(writer: Writer, scans: TlmScans): Promise<Written[]> {
+async function writeByDuckDb(writer: MergeWriter, scans: TlmScans): Promise<Written[]> {
   if (writer.task.inputs.every(({ format }) => format === "tlm")) verifyInputs(writer.task.inputs);
   const sorted = await writeSorted(writer);
   scans.clear();
@@ -80,7 +76,7 @@ const TIME = quoteIdentifier(TIME_COLUMN);
 const ARRIVAL = quoteIdentifier("arrival".padEnd(256, "_"));
 
 /** One COPY of all rows in order, into files that follow each other in time; returns their paths. */
-async function writeSorted({ duckdb, connection, task, source }: Writer): Promise<string[]> {
+async function writeSorted({ duckdb, connection, task, source, options: common }: MergeWriter): Promise<string[]> {
   const folder = join(task.folder, "sorted");
   const columns = source.columns.map(({ name }) => quoteIdentifier(name)).join(", ");
   // A column that no input has is NULL everywhere, and orders nothing.
@@ -88,7 +84,7 @@ async function writeSorted({ duckdb, connection, task, source }: Writer): Promis
   const order = [TIME, ...clusterBy.map(quoteIdentifier), ARRIVAL].join(", ");
   // DuckDB's sort is not stable: without a number of its own, lines of one millisecond would change places.
   const numbered = `SELECT *, row_number() OVER () AS ${ARRIVAL} FROM (${source.sql})`;
-  const options = parquetOptions({ ...optionsFor(source), fileSizeBytes: task.targetBytes });
+  const options = parquetOptions({ ...common, fileSizeBytes: task.targetBytes });
   await duckdb.query(
     connection,
     `COPY (SELECT ${columns} FROM (${numbered}) ORDER BY ${order}) TO ${quoteText(folder)} (${options})`,
@@ -100,21 +96,19 @@ async function writeSorted({ duckdb, connection, task, source }: Writer): Promis
 const ROW_GROUP_BYTES = 32 * 1024 * 1024;
 const VECTOR_ROWS = 2_048;
 
-function optionsFor(source: MergeSource): ParquetOptions & { rowGroupRows: number } {
+function optionsFor(source: MergeSource, encodings: ParquetEncodings): MergeWriter["options"] {
   const rowBytes = Math.max(source.sizeBytes / source.rows, 1);
   const vectors = Math.max(Math.floor(ROW_GROUP_BYTES / rowBytes / VECTOR_ROWS), 1);
   const rowGroupRows = Math.min(vectors * VECTOR_ROWS, ROW_GROUP_ROWS);
-  return { encodings: source.encodings, rowGroupRows, fieldIds: source.columns };
+  return { encodings, rowGroupRows, fieldIds: source.columns };
 }
-
-type Writer = { duckdb: DuckDb; connection: Connection; task: MergeTask; source: MergeSource };
 
 /** Rows of that many days of one file become files of their own; of more, those of days that follow each other share one. */
 const MAX_DAYS = 400;
 const DAY_NS = 86_400_000_000_000n;
 
 /** Replaces a sorted file that spans midnight by one for each day; the files' paths. */
-async function cutDays({ duckdb, connection, source }: Writer, path: string): Promise<string[]> {
+async function cutDays({ duckdb, connection, options: common }: MergeWriter, path: string): Promise<string[]> {
   const file = `read_parquet(${quoteText(path)})`;
   // Rounding towards zero would put the last day before 1970 with the first one.
   const day = `(epoch_ns(${TIME}) // ${DAY_NS} - CAST(epoch_ns(${TIME}) % ${DAY_NS} < 0 AS BIGINT))`;
@@ -130,7 +124,7 @@ async function cutDays({ duckdb, connection, source }: Writer, path: string): Pr
     // Bounds on the column itself let DuckDB skip the row groups of other days.
     const range = `${TIME} >= ${instant(first * DAY_NS)} AND ${TIME} <= ${instant((last + 1n) * DAY_NS - 1n)}`;
     const target = join(folder, `${i}.parquet`);
-    const options = parquetOptions(optionsFor(source));
+    const options = parquetOptions(common);
     await duckdb.query(connection, `COPY (SELECT * FROM ${file} WHERE ${range}) TO ${quoteText(target)} (${options})`);
     paths.push(target);
   }

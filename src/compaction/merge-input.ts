@@ -19,8 +19,8 @@ export type MergeSource = {
   sizeBytes: number;
   /** The same of each input. */
   inputBytes: readonly number[];
-  /** What suits the values of all of them. */
-  encodings: ParquetEncodings;
+  /** What suits the values of all of them; reads some. */
+  encodings(): Promise<ParquetEncodings>;
 };
 
 const PIECE_BYTES = 1024 * 1024;
@@ -58,14 +58,7 @@ export async function openInputs(
   { duckdb, connection, scans }: { duckdb: DuckDb; connection: Connection; scans: TlmScans },
 ): Promise<MergeSource> {
   const located: Located[] = [];
-  const ints = new IntRanges(task.columns);
-  for (const input of task.inputs) {
-    const layout = await layoutOf(duckdb, connection, input);
-    const has = (name: string): boolean => layout.columns.has(foldName(name));
-    if (input.format === "tlm") ints.addTlm({ path: input.path });
-    else await ints.addSql(duckdb, connection, `read_parquet(${quoteText(input.path)})`, has);
-    located.push({ ...input, ...layout });
-  }
+  for (const input of task.inputs) located.push({ ...input, ...(await layoutOf(duckdb, connection, input)) });
   const present = new Set(located.flatMap(({ columns }) => [...columns]));
   const columns = task.columns.filter(({ name }) => present.has(foldName(name)));
   if (columns.length < present.size) throw new Error("an input has a column that its table does not have");
@@ -86,8 +79,22 @@ export async function openInputs(
   const rows = task.inputs.reduce((sum, input) => sum + input.rows, 0);
   const inputBytes = located.map((input) => input.sizeBytes);
   const sizeBytes = inputBytes.reduce((sum, size) => sum + size, 0);
-  const encodings = encodingsFor(ints);
-  return { columns, sql: parts.join(" UNION ALL "), rows, sizeBytes, inputBytes, encodings };
+  return {
+    columns,
+    sql: parts.join(" UNION ALL "),
+    rows,
+    sizeBytes,
+    inputBytes,
+    async encodings() {
+      const ints = new IntRanges(columns);
+      for (const { path, format, columns: own } of located) {
+        if (format === "tlm") ints.addTlm({ path });
+        else
+          await ints.addSql(duckdb, connection, `read_parquet(${quoteText(path)})`, (name) => own.has(foldName(name)));
+      }
+      return encodingsFor(ints);
+    },
+  };
 }
 
 /** The folded names of a file's columns, and how large it is when nothing is compressed. */

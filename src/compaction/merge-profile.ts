@@ -73,7 +73,7 @@ class ColumnFinder {
   #spaced = 0;
   #hashes: Int32Array[] | undefined = [];
   #nextCheck = FIRST_CHECK;
-  /** Undefined before the first value; false where values do not look like text. */
+  /** Undefined before the first value; false where values do not look like text, or no builder was left. */
   #grams: GramFilterBuilder | false | undefined;
   /** Long texts are told apart by the hash that comes with their grams; those are no ids, whose hashes would be wanted. */
   #isHashedByGrams = false;

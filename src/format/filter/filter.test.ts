@@ -183,6 +183,8 @@ describe("filters of grams", () => {
       return bytes.toString();
     };
     const different = new Set([...hexIds(10_000, 2), ...hexIds(50, 3).map((id) => id.slice(0, 7))]);
+    // Numbers that follow each other, where windows end and where they do not.
+    for (let i = 0; i < 20_000; i++) different.add(`${"a".repeat(60 + (i % 5))}${String(i).padStart(8, "0")}`);
     // Different in length, in one byte, and in two.
     for (let i = 0; i < base.length; i++) {
       different.add(base.slice(0, i));

@@ -46,8 +46,8 @@ export class GramFilterBuilder {
   /** The last gram of each of as many kinds: most grams were seen a moment ago, and finding that out needs no hash. */
   readonly #recent = new Int32Array(1 << RECENT_BITS);
   /**
-   * The same of windows, each as the double that its bytes are, which takes one comparison. What equals nothing (NaN) or
-   * something else (zero) is no text in UTF-8, and is looked into every time.
+   * The same of windows, each as the double that its bytes are, which takes one comparison. What equals nothing (NaN), or
+   * what other bytes may be, too (zero), hardly is in any text, and is looked into every time.
    */
   readonly #windows = new Float64Array(1 << WINDOW_BITS);
   #count = 1;
@@ -69,7 +69,7 @@ export class GramFilterBuilder {
 
   /**
    * Adds all grams of `view[start, end)`. Returns a hash of the text, by which different texts can be counted: it is made
-   * of words that are looked at in any case, which takes a quarter of another pass. It is not that of
+   * of words that are looked at in any case, which takes much less than another pass. It is not that of
    * filters of values.
    */
   add(view: DataView, start: number, end: number): number {
@@ -82,9 +82,8 @@ export class GramFilterBuilder {
       const head = view.getInt32(at, true);
       const tail = view.getInt32(at + GRAM_BYTES, true);
       const bytes = view.getFloat64(at, true);
-      const both = Math.imul(head, 0x9e3779b1) ^ Math.imul(tail ^ (head >>> 16), 0x85ebca6b);
-      hash = hashedWith(hash, both);
-      const kind = both >>> (32 - WINDOW_BITS);
+      hash = hashedWith(hashedWith(hash, head), tail);
+      const kind = (Math.imul(head, 0x9e3779b1) ^ Math.imul(tail, 0x85ebca6b)) >>> (32 - WINDOW_BITS);
       if (windows[kind] !== bytes || bytes === 0) {
         windows[kind] = bytes;
         this.#addWindow(head, tail);
