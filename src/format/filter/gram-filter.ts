@@ -69,8 +69,7 @@ export class GramFilterBuilder {
 
   /**
    * Adds all grams of `view[start, end)`. Returns a hash of the text, by which different texts can be counted: it is made
-   * of words that are looked at in any case, which takes much less than another pass. It is not that of
-   * filters of values.
+   * of words that are looked at in any case, which takes much less than another pass. It is not that of filters of values.
    */
   add(view: DataView, start: number, end: number): number {
     if (end - start < WINDOW_BYTES) return this.#addShort(view, start, end);
