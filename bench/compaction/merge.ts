@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pid } from "node:process";
-import { mergeInProcess, SpareProcess } from "../../src/compaction/merge-process.ts";
+import { MAX_TASKS, mergeInProcess, SpareProcess } from "../../src/compaction/merge-process.ts";
 import type { MergedFile } from "../../src/compaction/merge.ts";
 import { TARGET_BYTES } from "../../src/compaction/pick.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -39,8 +39,8 @@ import { delayed, writeExtents, type Extents } from "./extents.ts";
  * `table` is the strictest: everything that reading rows costs is left out. Neither side syncs its files, and only the
  * merge makes statistics for the catalog and filters, takes checksums, and starts a process; run from its source, that
  * takes a tenth of a second longer than released, for the types that Node takes out. COPY has the options that a user
- * would give it, and a merge its own (other encodings, a lower level of zstd); whose files are larger the table shows. `late` is how many rows a row may be behind its place in time when it arrives; with 0 the inputs
- * follow each other.
+ * would give it, and a merge its own (other encodings, a lower level of zstd); whose files are larger the table shows.
+ * `late` is how many rows a row may be behind its place in time when it arrives; with 0 the inputs follow each other.
  */
 const OPTIONS = {
   rows: { type: "string", default: "640000" },
@@ -175,16 +175,14 @@ async function startKept(bench: Bench): Promise<void> {
   await withMerged(bench, "kept", async () => {});
 }
 
-const MERGES_OF_TURN = 8;
-
-/** A merge of a whole turn, on average. */
+/** A merge of a whole turn, on average: of as many as share a process. */
 async function turnOf(bench: Bench): Promise<Run> {
   await bench.spare.end();
   const cpuBefore = cpuSecondsOf(pid);
   const runs: Run[] = [];
-  for (let i = 0; i < MERGES_OF_TURN; i++) runs.push(await withMerged(bench, "kept", async ({ run }) => run));
+  for (let i = 0; i < MAX_TASKS; i++) runs.push(await withMerged(bench, "kept", async ({ run }) => run));
   await bench.spare.end();
-  const cpuSeconds = (cpuSecondsOf(pid) - cpuBefore) / MERGES_OF_TURN;
+  const cpuSeconds = (cpuSecondsOf(pid) - cpuBefore) / MAX_TASKS;
   return { seconds: median(runs.map(({ seconds }) => seconds)), cpuSeconds, sizeBytes: runs[0]?.sizeBytes ?? 0 };
 }
 

@@ -72,6 +72,14 @@ function row(random: Random, seq: number, atNs: bigint): FixtureRow {
   };
 }
 
+/** An extent in several batches. */
+async function inputOf(id: number, columns: readonly ColumnSpec[], rows: readonly FixtureRow[]): Promise<MergeInput> {
+  const bytes = tlmFixture(columns, rows, 1_000);
+  const path = join(folder, `${id}.tlm`);
+  await writeFile(path, bytes);
+  return { id: String(id), path, format: "tlm", rows: rows.length, checksum: checksumOf(bytes) };
+}
+
 /** Extents that overlap in time, the later ones with more columns; sorted by nothing. */
 async function inputs(extents: number, rows: number, rangeNs: number): Promise<MergeInput[]> {
   const random = seededRandom(11);
@@ -82,10 +90,7 @@ async function inputs(extents: number, rows: number, rangeNs: number): Promise<M
       const at = START_NS + BigInt(Math.floor(((i + random.next() * 2) / (extents + 1)) * rangeNs));
       return row(random, i * rows + j, (at / 1_000_000n) * 1_000_000n);
     });
-    const bytes = tlmFixture(present, fixture, 1_000);
-    const path = join(folder, `${i}.tlm`);
-    await writeFile(path, bytes);
-    made.push({ id: String(i), path, format: "tlm", rows, checksum: checksumOf(bytes) });
+    made.push(await inputOf(i, present, fixture));
   }
   return made;
 }
@@ -104,6 +109,12 @@ async function rowsOf(files: readonly MergedFile[]): Promise<string[]> {
     all.push(...rows.map(([text]) => text ?? ""));
   }
   return all;
+}
+
+/** What DuckDB makes of the inputs: a column by which they are clustered has it sort, by `seq` as rows arrived. */
+async function sortedRowsOf(given: readonly MergeInput[]): Promise<string[]> {
+  const sorted = await mergeFiles(duckdb, await taskOf(given, { clusterBy: ["seq"] }));
+  return rowsOf(sorted.toSorted((a, b) => Number(a.minAtNs - b.minAtNs)));
 }
 
 function filterOf({ filters }: MergedFile, name: string): ColumnFilter | undefined {
@@ -158,9 +169,7 @@ describe("a merge of tlm extents alone", () => {
     ).toBeDefined();
     const files = await mergeFiles(duckdb, task);
     expect(files.map(({ rows }) => rows)).toEqual([24_000]);
-    // A column by which it is clustered has DuckDB sort, by `seq` as rows arrived.
-    const sorted = await mergeFiles(duckdb, await taskOf(given, { clusterBy: ["seq"] }));
-    expect(await rowsOf(files)).toEqual(await rowsOf(sorted));
+    expect(await rowsOf(files)).toEqual(await sortedRowsOf(given));
     for (const file of files) {
       await expectSameAsRead(file);
       await expectFilters(file);
@@ -171,9 +180,7 @@ describe("a merge of tlm extents alone", () => {
     const given = await inputs(3, 2_000, 20 * 86_400e9);
     const files = await mergeFiles(duckdb, await taskOf(given));
     expect(files.length).toBeGreaterThanOrEqual(20);
-    const sorted = await mergeFiles(duckdb, await taskOf(given, { clusterBy: ["seq"] }));
-    const byTime = sorted.toSorted((a, b) => Number(a.minAtNs - b.minAtNs));
-    expect(await rowsOf(files)).toEqual(await rowsOf(byTime));
+    expect(await rowsOf(files)).toEqual(await sortedRowsOf(given));
   });
 
   it.each([
@@ -185,10 +192,7 @@ describe("a merge of tlm extents alone", () => {
     const given: MergeInput[] = [];
     for (const [i, base] of [-(2 ** 30), range - 2 ** 30 - rowsEach + 1].entries()) {
       const fixture = Array.from({ length: rowsEach }, (_value, j) => ({ at: START_NS + BigInt(j), seq: base + j }));
-      const bytes = tlmFixture(COLUMNS.slice(0, 2), fixture);
-      const path = join(folder, `${i}.tlm`);
-      await writeFile(path, bytes);
-      given.push({ id: String(i), path, format: "tlm", rows: rowsEach, checksum: checksumOf(bytes) });
+      given.push(await inputOf(i, COLUMNS.slice(0, 2), fixture));
     }
     const [first, second] = given;
     if (first === undefined || second === undefined) throw new Error("no inputs");
@@ -224,9 +228,7 @@ describe("a merge of tlm extents alone", () => {
       expect(file.minAtNs).toBeGreaterThanOrEqual(files[i - 1]?.maxAtNs ?? 0n);
       await expectSameAsRead(file);
     }
-    const sorted = await mergeFiles(duckdb, await taskOf(given, { clusterBy: ["seq"] }));
-    const byTime = sorted.toSorted((a, b) => Number(a.minAtNs - b.minAtNs));
-    expect(await rowsOf(files)).toEqual(await rowsOf(byTime));
+    expect(await rowsOf(files)).toEqual(await sortedRowsOf(given));
   });
 
   it("is sorted by DuckDB when too much would be open at once", async () => {
@@ -241,11 +243,9 @@ describe("a merge of tlm extents alone", () => {
     expect(order(32 * MIB)).toBeUndefined();
     // Those that follow each other are open one at a time.
     const apart: MergeInput[] = [];
-    for (const [i, input] of given.entries()) {
+    for (let i = 0; i < given.length; i++) {
       const rows = Array.from({ length: 40_000 }, (_, j) => ({ at: START_NS + BigInt(i * 40_000 + j) }));
-      const bytes = tlmFixture(COLUMNS.slice(0, 1), rows);
-      await writeFile(input.path, bytes);
-      apart.push({ ...input, rows: 40_000, checksum: checksumOf(bytes) });
+      apart.push(await inputOf(i, COLUMNS.slice(0, 1), rows));
     }
     expect(
       orderForFeed(

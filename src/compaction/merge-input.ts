@@ -88,9 +88,9 @@ export async function openInputs(
     async encodings() {
       const ints = new IntRanges(columns);
       for (const { path, format, columns: own } of located) {
+        const has = (name: string): boolean => own.has(foldName(name));
         if (format === "tlm") ints.addTlm({ path });
-        else
-          await ints.addSql(duckdb, connection, `read_parquet(${quoteText(path)})`, (name) => own.has(foldName(name)));
+        else await ints.addSql(duckdb, connection, `read_parquet(${quoteText(path)})`, has);
       }
       return encodingsFor(ints);
     },

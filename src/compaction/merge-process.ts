@@ -83,7 +83,7 @@ async function runInProcess(task: ProcessTask, options: MergeProcessOptions): Pr
 }
 
 /** What tasks leave in a process, such as memory that cannot be given back in between, goes with it after so many. */
-const MAX_TASKS = 8;
+export const MAX_TASKS = 8;
 
 /** Keeps a process from one task to the next, for whoever has several in a row; `end` is theirs to call. */
 export class SpareProcess {

@@ -1,3 +1,4 @@
+import { isBitSet } from "../format/columns/bits.ts";
 import { looksLikeIds } from "../format/columns/column-filters.ts";
 import { GramFilterBuilder } from "../format/filter/gram-filter.ts";
 import { hashRange, mixed } from "../format/filter/hash.ts";
@@ -104,6 +105,7 @@ class ColumnFinder {
       const isText = looksLikeText({ values: sampled, textBytes: (textBytes * sampled) / values, spaced });
       this.#grams = isText && this.#newBuilder();
       this.#isHashedByGrams = this.#grams !== false && isLongText(textBytes, values);
+      if (this.#isHashedByGrams) this.#hashes = undefined;
     }
     if (!this.#isHashedByGrams) this.#hash(texts, values);
     if (this.#grams !== false) this.#addGrams(this.#grams, texts);
@@ -115,16 +117,7 @@ class ColumnFinder {
     if (type.kind !== "string") return { ...counted, text: undefined };
     const spaced = this.#sampled === 0 ? 0 : Math.round((this.#spaced * this.#values) / this.#sampled);
     const grams = this.#grams || undefined;
-    return {
-      ...counted,
-      text: {
-        ...counted,
-        textBytes: this.#textBytes,
-        spaced,
-        hashes: this.#isHashedByGrams ? undefined : this.#hashes,
-        grams,
-      },
-    };
+    return { ...counted, text: { ...counted, textBytes: this.#textBytes, spaced, hashes: this.#hashes, grams } };
   }
 
   #newBuilder(): GramFilterBuilder | false {
@@ -163,7 +156,7 @@ class ColumnFinder {
     const wasFull = grams.isFull;
     if (wasFull && distinct === undefined) return;
     for (let row = 0; row < rows; row++) {
-      if (nullCount > 0 && !isSet(validity, row)) continue;
+      if (nullCount > 0 && !isBitSet(validity, row)) continue;
       const hash = grams.add(view, offsets[row] as number, offsets[row + 1] as number);
       distinct?.add(hash);
     }
@@ -180,15 +173,11 @@ function textsOf({ nullCount, validity, values }: TlmColumn, offsets: Int32Array
   return { nullCount, validity, values, offsets, view, rows };
 }
 
-function isSet(validity: Uint8Array, row: number): boolean {
-  return (((validity[row >> 3] as number) >> (row & 7)) & 1) === 1;
-}
-
 function hashTexts(distinct: DistinctCounter, texts: Texts, hashes: Int32Array | undefined): void {
   const { nullCount, validity, offsets, view, rows } = texts;
   let value = 0;
   for (let row = 0; row < rows; row++) {
-    if (nullCount > 0 && !isSet(validity, row)) continue;
+    if (nullCount > 0 && !isBitSet(validity, row)) continue;
     const start = offsets[row] as number;
     const hash = hashRange(view, start, (offsets[row + 1] as number) - start);
     distinct.add(hash);
@@ -201,7 +190,7 @@ function sampleSpaces(texts: Texts): { sampled: number; spaced: number } {
   let sampled = 0;
   let spaced = 0;
   for (let row = 0; row < rows; row += SPACE_SAMPLE) {
-    if (nullCount > 0 && !isSet(validity, row)) continue;
+    if (nullCount > 0 && !isBitSet(validity, row)) continue;
     sampled++;
     const end = offsets[row + 1] as number;
     for (let at = offsets[row] as number; at < end; at++) {
@@ -220,14 +209,14 @@ function hashWords(distinct: DistinctCounter, column: TlmColumn, rows: number, {
   const { nullCount, validity, values } = column;
   if (type.kind === "bool") {
     for (let row = 0; row < rows; row++) {
-      if (nullCount === 0 || isSet(validity, row)) distinct.add(mixed(Number(isSet(values, row))));
+      if (nullCount === 0 || isBitSet(validity, row)) distinct.add(mixed(Number(isBitSet(values, row))));
     }
     return;
   }
   const perRow = type.kind === "int" ? 1 : type.kind === "vector" ? type.dimensions : 2;
   const words = new Int32Array(values.buffer, values.byteOffset, rows * perRow);
   for (let row = 0, word = 0; row < rows; row++, word += perRow) {
-    if (nullCount > 0 && !isSet(validity, row)) continue;
+    if (nullCount > 0 && !isBitSet(validity, row)) continue;
     let hash = words[word] as number;
     for (let i = 1; i < perRow; i++) hash = mixed(hash) ^ Math.imul(words[word + i] as number, MULTIPLIER);
     distinct.add(mixed(hash));
