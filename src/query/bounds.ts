@@ -1,6 +1,6 @@
 import { TIME_COLUMN } from "../format/types.ts";
 import { foldName } from "../core/names.ts";
-import { isFixed } from "./fixed.ts";
+import { isConstant } from "./constant-expression.ts";
 import { conditionOf } from "./predicates.ts";
 import type { Bound, TableUse } from "./table-use.ts";
 import { topOf } from "./top.ts";
@@ -124,5 +124,5 @@ function timePath(node: Json | undefined): string[] | undefined {
 }
 
 function boundOn(path: string[], operator: Bound["operator"], node: Json | undefined): Found[] {
-  return isObject(node) && isFixed(node) ? [{ path, bound: { operator, expression: node } }] : [];
+  return isObject(node) && isConstant(node) ? [{ path, bound: { operator, expression: node } }] : [];
 }

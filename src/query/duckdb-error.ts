@@ -1,7 +1,6 @@
 import { EngineError, messageOf, type ErrorCode } from "../core/errors.ts";
 import { budgetError } from "./budget.ts";
 import { SHADOWED } from "./macros.ts";
-import { SYSTEM_SCHEMA, SYSTEM_VIEWS_SCHEMA } from "./system-tables.ts";
 import { unknownName } from "./unknown-name.ts";
 
 /**
@@ -79,5 +78,5 @@ function firstLines(message: string): string {
   if (/^memory exhausted at or near|^Max expression depth limit/.test(message)) return "the query is nested too deeply";
   const statement = message.indexOf("\n\nLINE ");
   const own = statement === -1 ? message : message.slice(0, statement);
-  return own.replaceAll(SYSTEM_VIEWS_SCHEMA, SYSTEM_SCHEMA).trim();
+  return own.trim();
 }

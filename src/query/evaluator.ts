@@ -1,14 +1,16 @@
-import { runSql } from "../io/duckdb/duckdb.ts";
+import { runOne, runSql } from "../io/duckdb/duckdb.ts";
+import { isConstant } from "./constant-expression.ts";
 import { isOutOfMemory, readDuckDbError } from "./duckdb-error.ts";
 import { literalMoment, plainMoment } from "./literal-moment.ts";
 import type { Constant, Operand } from "./predicates.ts";
+import { printTree } from "./print-tree.ts";
 import { rewriteQuery } from "./rewrite.ts";
-import { textOfExpression, type SqlContext } from "./sql-tree.ts";
-import type { JsonObject } from "./tree.ts";
+import { selectOf, type SqlContext } from "./sql-tree.ts";
+import { QueryRefused, type JsonObject } from "./tree.ts";
 
 /**
- * Evaluates expressions free of columns in the query's own transaction, so that `now()` is the query's. What DuckDB
- * cannot evaluate has no value here; the query itself will say why.
+ * Evaluates constant expressions (`isConstant`) in the query's own transaction, so that `now()` is the query's. What
+ * DuckDB cannot evaluate has no value here; the query itself will say why.
  */
 export class Evaluator {
   readonly #context: SqlContext;
@@ -26,8 +28,9 @@ export class Evaluator {
   }
 
   async bigint(expression: JsonObject): Promise<bigint | undefined> {
-    const text = await textOfExpression(this.#context.parser, expression);
-    const [value] = (await this.#row(`SELECT TRY_CAST((${text}) AS BIGINT)`)) ?? [];
+    const text = await this.#textOf(expression);
+    if (text === undefined) return undefined;
+    const [value] = (await this.#row(`SELECT TRY_CAST(v AS BIGINT) FROM (${text}) AS constant(v)`)) ?? [];
     return value === undefined || value === null ? undefined : BigInt(value);
   }
 
@@ -49,8 +52,7 @@ export class Evaluator {
     if (operand.kind !== "expression") return operand;
     const text = await this.#textOf(operand.node);
     if (text === undefined) return undefined;
-    const [type, value] =
-      (await this.#row(`SELECT typeof(v), CAST(v AS VARCHAR) FROM (SELECT ${text}) AS constant(v)`)) ?? [];
+    const [type, value] = (await this.#row(`SELECT typeof(v), CAST(v AS VARCHAR) FROM (${text}) AS constant(v)`)) ?? [];
     if (type === undefined || type === null || value === undefined || value === null) return undefined;
     if (!MOMENT.test(type)) return constantOf(type, value);
     const [ns] = (await this.#row(momentQuery(text))) ?? [];
@@ -69,16 +71,23 @@ export class Evaluator {
     return ns === undefined || ns === null ? text : { ...text, ns: BigInt(ns) };
   }
 
+  /** The text of a query that yields the value; undefined when the expression is none to evaluate. */
   async #textOf(expression: JsonObject): Promise<string | undefined> {
-    if (this.#left <= 0) return undefined;
+    if (this.#left <= 0 || !isConstant(expression)) return undefined;
     this.#left--;
-    return await textOfExpression(this.#context.parser, rewriteQuery(expression, NO_TABLES) ?? expression);
+    const rewritten = rewriteQuery(expression, { timestampColumns: new Set() }) ?? expression;
+    try {
+      return (await printTree(this.#context.parser, selectOf(rewritten))).sql;
+    } catch (error) {
+      if (error instanceof QueryRefused) return undefined;
+      throw error;
+    }
   }
 
   async #row(sql: string): Promise<(string | null)[] | undefined> {
     const { duckdb, connection } = this.#context;
     try {
-      const [row] = await runSql(duckdb, connection, sql);
+      const [row] = await runOne(duckdb, connection, sql, "SELECT");
       return row;
     } catch (error) {
       if (isOutOfMemory(readDuckDbError(error))) throw error;
@@ -90,13 +99,11 @@ export class Evaluator {
   }
 }
 
-const NO_TABLES = { timestampColumns: new Set<string>(), travelViews: new Map<number, string>() };
-
 const MOMENT = /^(?:TIMESTAMP|DATE)/;
 const DATE = /^\s*\d{4,6}-\d{1,2}-\d{1,2}/;
 
 function momentQuery(text: string): string {
-  return `SELECT epoch_ns(TRY_CAST(v AS TIMESTAMP_NS)), typeof(v) FROM (SELECT ${text}) AS bound(v)`;
+  return `SELECT epoch_ns(TRY_CAST(v AS TIMESTAMP_NS)), typeof(v) FROM (${text}) AS bound(v)`;
 }
 
 const INTEGER = /^U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?$/;

@@ -1,93 +1,156 @@
-import { runSql } from "../io/duckdb/duckdb.ts";
-import type { Need } from "./needs.ts";
-import type { TableShape } from "./protocol.ts";
+import { foldName } from "../core/names.ts";
+import { runOne } from "../io/duckdb/duckdb.ts";
+import { bindNames, type Names } from "./bound-names.ts";
+import { checkQuery, type CheckedQuery } from "./check.ts";
 import { instantNames } from "./instant-names.ts";
+import { printTree, type PrintedTree } from "./print-tree.ts";
+import type { TableShape } from "./protocol.ts";
 import { rewriteQuery, type Rewrites } from "./rewrite.ts";
-import { parseTree, textOfExpression, textOfTree, type SqlContext } from "./sql-tree.ts";
+import { parseTree, titleOf, type SqlContext } from "./sql-tree.ts";
 import type { OpenPivot } from "./statement.ts";
+import type { TableUse } from "./table-use.ts";
 import { isObject, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
 
-/** The view that stands for a table at an older snapshot; no table has a name that begins with `_`. */
-export const travelView = (index: number): string => `_engine_travel_${index}`;
-
-export type TextToRun = {
-  sql: string;
-  /** Whether it is the user's text, so that positions in it mean something. */
-  asWritten: boolean;
-};
+/** A query that was parsed and checked. */
+export type CheckedText = {
+  node: JsonObject;
+  checked: CheckedQuery;
+  /** Its PIVOT whose values are not listed: `node` has others in their place. */
+  pivot: OpenPivot | undefined;
+} & Pick<Names, "database" | "viewOf">;
 
 /** How many columns a PIVOT without listed values may spread into, per expression. */
 const MAX_PIVOT_VALUES = 1_000;
 
 /**
- * The texts to try, best first. The later ones, with less rewritten, are tried when the earlier do not bind, which
- * happens when a name that looks like a `timestamp` column is something else.
+ * The texts to try, best first. No text of the user's is run: each is printed from the tree that was checked, with our
+ * names for its relations and with what `rewrite.ts` changes. The later ones, with less rewritten, are tried when the
+ * earlier do not bind, which happens when a name that looks like a `timestamp` column is something else.
  */
-export async function textsToRun(
+export async function* textsToRun(
   context: SqlContext,
-  query: { text: string; node: JsonObject; pivot: OpenPivot | undefined; needs: readonly Need[] },
+  query: CheckedText,
   tables: readonly TableShape[],
-): Promise<TextToRun[]> {
-  const own: TextToRun = { sql: query.text, asWritten: true };
-  let { node } = query;
-  if (query.pivot !== undefined) {
-    const lists = await pivotValues(context, query.pivot, rewritesFor(query.needs, tables, node));
-    own.sql = query.pivot.withValues(lists);
-    own.asWritten = false;
-    node = (await parseTree(context.parser, own.sql)).tree ?? node;
+): AsyncGenerator<PrintedTree> {
+  const { pivot } = query;
+  const filled = pivot === undefined ? query : await withPivotValues(context, query, { pivot, tables });
+  const names = instantNames(filled.node, tables);
+  const bound = bindNames(filled.node, namesOf(filled));
+  // Casts are certain; the rest is known by names alone.
+  for (const timestampColumns of [names, NO_NAMES]) {
+    const rewrites = { timestampColumns };
+    if (rewriteQuery(bound, rewrites) === undefined) continue;
+    const titled = await withTitles(context, { original: filled.node, bound }, rewrites);
+    yield await printTree(context.parser, rewriteQuery(titled, rewrites) ?? titled);
   }
-  const rewrites = rewritesFor(query.needs, tables, node);
-  if (rewriteQuery(node, rewrites) === undefined) return [own];
-  const rewritten = rewriteQuery(await withColumnNames(context, node, rewrites), rewrites) ?? node;
-  const other: TextToRun = { sql: await textOfTree(context.parser, rewritten), asWritten: false };
-  // Without what is known by its name alone: casts and tables at older snapshots are certain.
-  const certain = rewriteQuery(node, { ...rewrites, timestampColumns: new Set() });
-  const texts = [other];
-  if (certain !== undefined) texts.push({ sql: await textOfTree(context.parser, certain), asWritten: false });
-  return rewrites.travelViews.size > 0 ? texts : [...texts, own];
+  yield await printTree(context.parser, await withTitles(context, { original: filled.node, bound }, undefined));
 }
 
-function rewritesFor(needs: readonly Need[], tables: readonly TableShape[], node: JsonObject): Rewrites {
-  const travelViews = new Map<number, string>();
-  for (const [i, { table, uses }] of needs.entries()) {
-    if (table.travel === undefined) continue;
-    for (const use of uses) if (use.position !== undefined) travelViews.set(use.position, travelView(i));
-  }
-  return { timestampColumns: instantNames(node, tables), travelViews };
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function namesOf({ checked, database, viewOf }: CheckedText): Names {
+  return { ...checked, database, viewOf };
 }
 
-/** Columns without an alias are named by their expression: the one the user wrote, not what it is rewritten to. */
-async function withColumnNames(context: SqlContext, node: JsonObject, rewrites: Rewrites): Promise<JsonObject> {
-  const left = node["left"];
-  if (node["type"] === "SET_OPERATION_NODE" && isObject(left)) {
-    return { ...node, left: await withColumnNames(context, left, rewrites) };
+/** A tree as it was parsed, and with our names: node by node the same. */
+type Pair = { original: JsonObject; bound: JsonObject };
+
+/** Columns without an alias are named by their expression: the one the user wrote, not what it becomes. */
+async function withTitles(context: SqlContext, pair: Pair, rewrites: Rewrites | undefined): Promise<JsonObject> {
+  const titles = new Map<JsonObject, string>();
+  for (const { original, bound } of itemsOf(pair.original, pair.bound)) {
+    const changes = original !== bound || (rewrites !== undefined && rewriteQuery(bound, rewrites) !== undefined);
+    if (changes) titles.set(bound, await titleOf(context.parser, original));
   }
-  const list = node["select_list"];
-  if (!Array.isArray(list)) return node;
-  const items: Json[] = [];
-  for (const item of list as readonly Json[]) {
-    const unnamed = isObject(item) && textOf(item["alias"]) === "" && item["class"] !== "STAR";
-    const changes = unnamed && rewriteQuery(item, rewrites) !== undefined;
-    items.push(changes ? { ...item, alias: await textOfExpression(context.parser, item) } : item);
-  }
-  return { ...node, select_list: items };
+  return titles.size === 0 ? pair.bound : (withAliases(pair.bound, titles) as JsonObject);
 }
 
-async function pivotValues(context: SqlContext, pivot: OpenPivot, rewrites: Rewrites): Promise<string[][]> {
-  const { duckdb, connection } = context;
-  const lists: string[][] = [];
-  for (const sql of pivot.valueQueries(MAX_PIVOT_VALUES + 1)) {
-    const node = (await parseTree(context.parser, sql)).tree;
-    const rewritten = node === undefined ? undefined : rewriteQuery(node, rewrites);
-    const rows = await runSql(
-      duckdb,
-      connection,
-      rewritten === undefined ? sql : await textOfTree(context.parser, rewritten),
-    );
-    if (rows.length > MAX_PIVOT_VALUES) {
-      throw new QueryRefused(`PIVOT would make more than ${MAX_PIVOT_VALUES} columns: list the values with IN`);
+/** What is selected anywhere and has no alias. A column is named by its last part, whatever stands before that. */
+function* itemsOf(original: Json | undefined, bound: Json | undefined): Generator<Pair> {
+  if (Array.isArray(original) && Array.isArray(bound)) {
+    for (const [i, item] of original.entries()) yield* itemsOf(item as Json, bound[i] as Json);
+  }
+  if (!isObject(original) || !isObject(bound)) return;
+  const list = original["select_list"];
+  const boundList = bound["select_list"];
+  if (Array.isArray(list) && Array.isArray(boundList)) {
+    for (const [i, item] of (list as readonly Json[]).entries()) {
+      const other = (boundList as readonly Json[])[i];
+      if (isObject(item) && isObject(other) && isTitled(item)) yield { original: item, bound: other };
     }
-    lists.push(rows.flatMap(([value]) => value ?? []));
   }
-  return lists;
+  for (const [key, child] of Object.entries(original)) yield* itemsOf(child, bound[key]);
+}
+
+function isTitled(item: JsonObject): boolean {
+  return textOf(item["alias"]) === "" && item["class"] !== "STAR" && item["class"] !== "COLUMN_REF";
+}
+
+function withAliases(value: Json, aliases: ReadonlyMap<JsonObject, string>): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => withAliases(item, aliases));
+  if (!isObject(value) || "rawJSON" in value) return value;
+  const entries = Object.entries(value).map(([key, child]): [string, Json] => [key, withAliases(child, aliases)]);
+  const alias = aliases.get(value);
+  return Object.fromEntries(alias === undefined ? entries : [...entries, ["alias", alias]]);
+}
+
+/** The query with the values that its PIVOT finds in the tables, which is parsed and checked like any other. */
+async function withPivotValues(
+  context: SqlContext,
+  query: CheckedText,
+  { pivot, tables }: { pivot: OpenPivot; tables: readonly TableShape[] },
+): Promise<CheckedText> {
+  const lists: string[][] = [];
+  for (const text of pivot.valueQueries(MAX_PIVOT_VALUES + 1))
+    lists.push(await pivotValues(context, { ...query, text }, tables));
+  return { ...query, ...(await recheck(context, pivot.withValues(lists), query)) };
+}
+
+async function pivotValues(
+  context: SqlContext,
+  query: CheckedText & { text: string },
+  tables: readonly TableShape[],
+): Promise<string[]> {
+  const { node, checked } = await recheck(context, query.text, query);
+  const bound = bindNames(node, namesOf({ ...query, checked }));
+  const rewrites = { timestampColumns: instantNames(node, tables) };
+  const { sql } = await printTree(context.parser, rewriteQuery(bound, rewrites) ?? bound);
+  const rows = await runOne(context.duckdb, context.connection, sql, "SELECT");
+  if (rows.length > MAX_PIVOT_VALUES) {
+    throw new QueryRefused(`PIVOT would make more than ${MAX_PIVOT_VALUES} columns: list the values with IN`);
+  }
+  return rows.flatMap(([value]) => value ?? []);
+}
+
+/** A text made of one that was checked, which mentions no other tables. */
+async function recheck(
+  context: SqlContext,
+  text: string,
+  query: CheckedText,
+): Promise<Pick<CheckedText, "node" | "checked">> {
+  const { tree: node } = await parseTree(context.parser, text);
+  if (node === undefined) throw new QueryRefused("PIVOT takes one source and expressions over its columns");
+  const checked = checkQuery(node);
+  const known = query.checked.tables.map(mentionKey);
+  const uses = checked.tables.map((use) => known.indexOf(mentionKey(use)));
+  if (uses.includes(-1)) throw new QueryRefused("PIVOT takes one source and expressions over its columns");
+  return { node, checked: withUses(checked, uses) };
+}
+
+/** The same for mentions of one table at one snapshot. */
+function mentionKey({ name, schema, travel }: TableUse): string {
+  return JSON.stringify([foldName(schema), foldName(name), travel], (key, value: unknown) =>
+    key === "query_location" ? undefined : value,
+  );
+}
+
+/** With the places in the list of tables exchanged. */
+function withUses(checked: CheckedQuery, uses: readonly number[]): CheckedQuery {
+  const bindings = new Map(
+    [...checked.bindings].map(([node, binding]) => [
+      node,
+      binding.kind === "table" ? { ...binding, use: uses[binding.use] ?? -1 } : binding,
+    ]),
+  );
+  return { ...checked, bindings };
 }

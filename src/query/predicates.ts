@@ -1,5 +1,5 @@
-import { anyNode, columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type JsonObject } from "./tree.ts";
-import { isFixed } from "./fixed.ts";
+import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type JsonObject } from "./tree.ts";
+import { isConstant } from "./constant-expression.ts";
 
 /**
  * What a WHERE clause says about the columns of one table, so that extents without a row of interest are never opened.
@@ -180,9 +180,7 @@ function operandOf(node: Json | undefined): Operand | undefined {
   if (!isObject(node) || isNull(node)) return undefined;
   const literal = literalOf(node);
   if (literal !== undefined) return literal;
-  // Inside of an expression that is written out again, a double would become a decimal.
-  const hasDouble = anyNode(node, (part) => typeOfConstant(part) === "DOUBLE");
-  return isFixed(node) && !hasDouble ? { kind: "expression", node } : undefined;
+  return isConstant(node) ? { kind: "expression", node } : undefined;
 }
 
 function typeOfConstant(node: JsonObject): string {

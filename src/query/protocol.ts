@@ -23,8 +23,6 @@ export type ParseRequest = {
   kind: "parse";
   text: string;
   database: string;
-  /** Folders in which extents are opened in place. The first query of a child decides. */
-  roots: readonly string[];
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
 };

@@ -5,7 +5,8 @@ import { systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../core/errors.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
-import { QuerySession, spillFolder } from "./session.ts";
+import { spillFolder } from "./process-folders.ts";
+import { QuerySession } from "./session.ts";
 import { UsageMeter } from "./usage.ts";
 
 /**
@@ -22,7 +23,8 @@ async function openSession(): Promise<Running> {
   const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
   if (folder === undefined || !(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
   const threads = Math.min(availableParallelism(), MAX_THREADS);
-  const session = await QuerySession.open({ duckdb: await loadDuckDb(), folder, memoryBytes, spillBytes, threads });
+  const duckdb = await loadDuckDb();
+  const session = await QuerySession.open({ duckdb, folder, memoryBytes, spillBytes, threads, onSpent: endAtOnce });
   return { session, meter: new UsageMeter(systemClock, spillFolder(folder)) };
 }
 
@@ -34,6 +36,12 @@ function volunteerForTheOomKiller(): void {
   } catch (error) {
     process.stderr.write(`cannot set oom_score_adj: ${messageOf(error)}\n`);
   }
+}
+
+/** The server starts another one, and runs a query that it was about to have again. */
+function endAtOnce(reason: unknown): void {
+  process.stderr.write(`the process is spent: ${messageOf(reason)}\n`);
+  process.kill(process.pid, "SIGKILL");
 }
 
 async function answer({ session, meter }: Running, message: ServerMessage): Promise<ChildMessage> {
@@ -63,6 +71,8 @@ function send(message: ChildMessage): void {
 }
 
 volunteerForTheOomKiller();
+// Results and spilled data are for this user alone.
+process.umask(0o077);
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
 process.on("SIGINT", () => {});
 // The server is gone. An ordinary exit would wait for the thread that runs the query, however long that takes.

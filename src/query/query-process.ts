@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { EngineError, fromErrorRecord, systemCodeOf } from "../core/errors.ts";
 import { isolateEnv, isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
 import { budgetError } from "./budget.ts";
+import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 
 /**
@@ -43,6 +44,7 @@ export class QueryProcess {
   constructor(options: ProcessOptions) {
     this.#options = options;
     this.folder = mkdtempSync(join(options.baseFolder, "child-"));
+    for (const folder of [inputFolder(this.folder), outputFolder(this.folder)]) mkdirSync(folder, { mode: 0o700 });
     this.#child = startChild(options, this.folder);
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR_CHARS);
@@ -198,7 +200,12 @@ function startChild(options: ProcessOptions, folder: string): ChildProcess {
   };
   const [file, ...args] = process.platform === "win32" ? node : [...underLimits(options), ...node];
   if (file === undefined) throw new Error("no command");
-  return spawn(file, args, { env, stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", cwd: folder });
+  return spawn(file, args, {
+    env,
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    serialization: "advanced",
+    cwd: outputFolder(folder),
+  });
 }
 
 /** `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. */

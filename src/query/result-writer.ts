@@ -1,5 +1,5 @@
 import { writeArrowStream } from "../io/duckdb/arrow-stream.ts";
-import { quoteText, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
+import { prepareOne, quoteText, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
 import { writeLines } from "../io/duckdb/text-lines.ts";
 import type { ResultFormat } from "./formats.ts";
 import { outputQuery, type OutputColumn } from "./projection.ts";
@@ -24,8 +24,13 @@ export async function writeResult(
 ): Promise<{ rows: number; data: Spooled }> {
   const output = outputQuery(duckdb, columns, sql, format);
   if (format === "csv" || format === "parquet") {
-    const result = await duckdb.query(connection, `COPY (${output}) TO ${quoteText(file)} (${COPY_OPTIONS[format]})`);
-    return { rows: duckdb.rows_changed(result), data: { file } };
+    const copy = `COPY (${output}) TO ${quoteText(file)} (${COPY_OPTIONS[format]})`;
+    const statement = await prepareOne(duckdb, connection, copy, "COPY");
+    try {
+      return { rows: duckdb.rows_changed(await duckdb.execute_prepared(statement)), data: { file } };
+    } finally {
+      duckdb.destroy_prepare_sync(statement);
+    }
   }
   const spool = new Spool(file);
   try {

@@ -1,15 +1,6 @@
 import { foldName } from "../core/names.ts";
 import { bucketFloor, floorArguments, truncFloor } from "./fixed-width.ts";
-import {
-  columnPath,
-  exactNumber,
-  isColumnRef,
-  isObject,
-  objectsOf,
-  textOf,
-  type Json,
-  type JsonObject,
-} from "./tree.ts";
+import { columnPath, isColumnRef, isObject, numberOf, objectsOf, textOf, type Json, type JsonObject } from "./tree.ts";
 
 /**
  * Changes to the parsed tree that neither a view nor a macro can make:
@@ -20,14 +11,13 @@ import {
  *   that passes one on), keep the nanoseconds that DuckDB's own operator drops;
  * - `date_trunc` and `time_bucket` of such a `t` to a fixed width become arithmetic (`fixed-width.ts`);
  * - averages of such a `t` are one again;
- * - `t AT TIME ZONE zone` for such a `t` says so, since the macro cannot choose for `max(at) AT TIME ZONE …`;
- * - a table read at an older snapshot becomes the view that was made for it.
+ * - `t AT TIME ZONE zone` for such a `t` says so, since the macro cannot choose for `max(at) AT TIME ZONE …`.
+ *
+ * Every node made here is one that the parser would make of its text (`print-tree.ts`).
  */
 export type Rewrites = {
   /** Folded names of columns that are instants (`instant-names.ts`). */
   timestampColumns: ReadonlySet<string>;
-  /** The view for a mention of a table at a snapshot, by the position of the mention. */
-  travelViews: ReadonlyMap<number, string>;
 };
 
 /** The rewritten tree, or undefined when nothing had to change. */
@@ -47,7 +37,6 @@ function rewrite(value: Json, rewrites: Rewrites): Json {
   const node: JsonObject = changed ? Object.fromEntries(entries) : value;
   if (node["class"] === "CAST") return rewriteCast(node);
   if (node["class"] === "FUNCTION") return rewriteCall(node, rewrites);
-  if (node["type"] === "BASE_TABLE") return rewriteTravel(node, rewrites);
   return node;
 }
 
@@ -98,8 +87,9 @@ function floorCall(moment: JsonObject, args: readonly bigint[]): JsonObject {
 }
 
 function integer(value: bigint): JsonObject {
-  const type = { id: "BIGINT", type_info: null };
-  const constant = { type, is_null: false, value: exactNumber(String(value)) };
+  const id = BigInt.asIntN(32, value) === value ? "INTEGER" : "BIGINT";
+  const type = { id, type_info: null };
+  const constant = { type, is_null: false, value: numberOf(value) };
   return { class: "CONSTANT", type: "VALUE_CONSTANT", alias: "", query_location: 0, value: constant };
 }
 
@@ -189,10 +179,8 @@ const PASSES_ON: Readonly<Record<string, number>> = {
 /** Functions whose result is a `timestamp` when any argument is one. */
 const WIDENS = new Set(["greatest", "least"]);
 
-type Instants = Pick<Rewrites, "timestampColumns">;
-
 /** Whether the expression is plainly a `timestamp`. */
-export function isInstant(node: JsonObject, rewrites: Instants): boolean {
+export function isInstant(node: JsonObject, rewrites: Rewrites): boolean {
   if (isColumnRef(node)) {
     const name = foldName(columnPath(node).at(-1) ?? "");
     return rewrites.timestampColumns.has(name) || name === "current_timestamp";
@@ -227,7 +215,7 @@ function branchesOf(node: JsonObject): JsonObject[] {
   ]);
 }
 
-function yieldsInstant(subquery: JsonObject, rewrites: Instants): boolean {
+function yieldsInstant(subquery: JsonObject, rewrites: Rewrites): boolean {
   const statement = subquery["subquery"];
   const select = isObject(statement) ? statement["node"] : undefined;
   const [item] = objectsOf(isObject(select) ? select["select_list"] : undefined);
@@ -239,11 +227,4 @@ function isNanoType(type: JsonObject): boolean {
   const name = isObject(info) ? textOf(info["name"]) : "";
   // A cast to TIMESTAMPTZ becomes one to TIMESTAMP_NS.
   return type["id"] === "TIMESTAMP_NS" || type["id"] === ZONED || name.toLowerCase() === "timestamp_ns";
-}
-
-function rewriteTravel(node: JsonObject, rewrites: Rewrites): JsonObject {
-  const view = rewrites.travelViews.get(Number(node["query_location"]));
-  if (view === undefined || !isObject(node["at_clause"])) return node;
-  const alias = textOf(node["alias"]) || textOf(node["table_name"]);
-  return { ...node, schema_name: "", table_name: view, alias, at_clause: null };
 }

@@ -14,7 +14,9 @@ import { budgetError, budgetOf, loweredBudget, type QueryBudget } from "./budget
 import type { ChildPool } from "./child-pool.ts";
 import { createExtentFetcher, type ExtentFetcher, type Fetched } from "./fetch.ts";
 import { LargeTexts } from "./large-texts.ts";
+import { lendFiles, type LentFiles } from "./lend-files.ts";
 import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
+import { inputFolder } from "./process-folders.ts";
 import type { QueryProcess } from "./query-process.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
@@ -231,6 +233,7 @@ class Queries {
     const isKnown = this.#largeTexts.has(request);
     const budget = new ReadBudget(objectStoreBytes);
     let fetched: Fetched | undefined;
+    let lent: LentFiles | undefined;
     let system: readonly SystemTableFile[] = [];
     let rssBytes = 0;
     let isParsed = false;
@@ -240,7 +243,7 @@ class Queries {
       if (isKnown && !permit.grow()) throw new Outgrown();
       const { text, database, format = "ndjson" } = request;
       trace.enter("parse");
-      const needs = await child.ask({ kind: "parse", text, database, roots: this.#fetcher.roots, memoryBytes });
+      const needs = await child.ask({ kind: "parse", text, database, memoryBytes });
       isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
       travels = needs.tables.some(({ travel }) => travel !== undefined);
@@ -255,9 +258,10 @@ class Queries {
         const { catalog, records } = this.#options;
         // Of which database a staged write is only its bytes say: who may not see all sees none.
         const listStaged = request.caller.databases === undefined ? this.#options.listStaged : none;
-        const target = { database, head: plan.head, folder: child.folder, signal: stop };
+        const target = { database, head: plan.head, folder: inputFolder(child.folder), signal: stop };
         const own = { records, caller: request.caller, queryLog: this.#queryLog };
         system = await writeSystemTables(needs.system, { catalog, listStaged, ...own, ...target });
+        lent = await lendFiles(inputFolder(child.folder), fetched.tables);
       } catch (error) {
         // The child forgets the query and stays good for the next one.
         if (child.alive) await child.ask({ kind: "drop" });
@@ -266,7 +270,7 @@ class Queries {
       trace.enter("scan");
       const done = await child.ask({
         kind: "run",
-        tables: fetched.tables,
+        tables: lent.tables,
         listed: plan.listed,
         system,
         format,
@@ -294,6 +298,7 @@ class Queries {
       if (child.isLost) this.#options.metrics.queryProcessesLost.inc();
       if (supervision.isLong()) this.#largeTexts.add(request);
       fetched?.release();
+      await lent?.release();
       await Promise.all(system.map(({ path }) => rm(path, { force: true })));
       this.#options.pool.release(child, rssBytes);
     }

@@ -2,56 +2,46 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
-import {
-  quoteIdentifier,
-  quoteText,
-  runSql,
-  type Connection,
-  type Database,
-  type DuckDb,
-} from "../io/duckdb/duckdb.ts";
-import { registerTlmScan, type TlmScans } from "../io/duckdb/tlm-scan.ts";
+import { prepareOne, quoteText, runOne } from "../io/duckdb/duckdb.ts";
+import { cteName, TABLE_LIST_VIEW } from "./bound-names.ts";
 import { checkQuery, type CheckedQuery } from "./check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
-import { textsToRun, travelView } from "./final-text.ts";
-import { REFUSING_MACROS, TIME_MACROS } from "./macros.ts";
+import { textsToRun } from "./final-text.ts";
 import { neededTables, type Need } from "./needs.ts";
+import type { PrintedTree } from "./print-tree.ts";
+import { outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "./projection.ts";
 import type { Done, Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
+import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
 import { quoteAt, type QuotedText } from "./quote-at.ts";
-import { writeResult } from "./result-writer.ts";
+import { writeResult, type ResultQuery } from "./result-writer.ts";
 import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
-import { systemTablesOf, withSystemSchema } from "./system-mentions.ts";
-import {
-  SYSTEM_SCHEMA,
-  SYSTEM_TABLES,
-  SYSTEM_VIEWS_SCHEMA,
-  systemViews,
-  type SystemTableName,
-} from "./system-tables.ts";
-import type { TableUse } from "./table-use.ts";
-import { QueryRefused, type JsonObject } from "./tree.ts";
+import { isSystemUse, systemTablesOf } from "./system-mentions.ts";
+import { SYSTEM_SCHEMA, SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "./system-tables.ts";
+import { QueryRefused, textOf, type JsonObject } from "./tree.ts";
 import { tableQuery } from "./views.ts";
 
 /**
- * The query engine inside a query process: one DuckDB, one query at a time.
+ * The query engine inside a query process: one DuckDB, one query at a time. The gate that a query passes, whatever it
+ * came in by, each part of it enough to keep a query to its own tables:
  *
- * A query runs inside one transaction that is rolled back: `now()` is the same moment when bounds are computed and
- * when the query runs, and the views that stand for its tables vanish with it. The text runs as the user wrote it
- * wherever possible (`rewrite.ts` says where not), so that error positions and column names are DuckDB's own.
+ * 1. What is checked is what runs: `check.ts` lets through what it knows, and `print-tree.ts` prints the text that runs
+ *    from that tree. It is prepared as exactly one SELECT.
+ * 2. Names resolve in our code: `bound-names.ts` gives every relation a name of ours.
+ * 3. DuckDB opens the files of this query and no others, and nothing of a query is left after it: `query-space.ts`.
+ * 4. The system confines the process to its folders: `confinement/`.
+ *
+ * A query runs inside one transaction that is rolled back: `now()` is the same moment when bounds are computed and when
+ * the query runs. Errors are placed in the user's text by following the printed tree back to the one that was parsed.
  */
-export type SessionOptions = {
-  duckdb: DuckDb;
-  /** A folder of this process: results, spilled data. */
-  folder: string;
-  memoryBytes: number;
-  /** Of disk, for what does not fit into memory. */
-  spillBytes: number;
-  threads: number;
+export type SessionOptions = SpaceOptions & {
+  /** Called when something of a query is left in the process, which takes no further ones then. */
+  onSpent: (reason: unknown) => void;
 };
 
 type OpenQuery = SqlContext & {
+  space: QuerySpace;
   database: string;
   quoted: QuotedText;
   statement: Statement;
@@ -63,59 +53,61 @@ type OpenQuery = SqlContext & {
 
 export class QuerySession {
   readonly #options: SessionOptions;
-  readonly #duckdb: DuckDb;
-  readonly #database: Database;
-  readonly #scans: TlmScans;
+  readonly #spaces: QuerySpaces;
   readonly #parser: SqlParser;
-  #locked = false;
+  /** The space of the next query. */
+  #space: Promise<QuerySpace>;
   #memoryBytes: number;
   #results = 0;
   #query: OpenQuery | undefined;
 
-  private constructor(options: SessionOptions, database: Database, scans: TlmScans, parser: SqlParser) {
+  private constructor(options: SessionOptions, spaces: QuerySpaces, parser: SqlParser) {
     this.#options = options;
-    this.#duckdb = options.duckdb;
     this.#memoryBytes = options.memoryBytes;
-    this.#database = database;
-    this.#scans = scans;
+    this.#spaces = spaces;
     this.#parser = parser;
+    this.#space = spaces.create();
   }
 
-  /** Opens the database; no user text is touched before `parse` has locked the configuration. */
+  /** Opens the database. */
   static async open(options: SessionOptions): Promise<QuerySession> {
-    const { duckdb } = options;
-    const database = await duckdb.open(":memory:");
-    const connection = await duckdb.connect(database);
-    const scans = registerTlmScan(duckdb, connection);
-    for (const setting of settingsFor(options)) await duckdb.query(connection, `SET GLOBAL ${setting}`);
-    for (const macro of [...TIME_MACROS, ...REFUSING_MACROS]) await duckdb.query(connection, `CREATE MACRO ${macro}`);
+    const { duckdb, folder } = options;
+    const spaces = await QuerySpaces.open(options);
     // The first use of each of these is slow, and should not be a client's.
     const parser = await SqlParser.open(duckdb, options.memoryBytes);
     await parser.treeOf("SELECT now() - INTERVAL 1 HOUR");
     const columns = [{ name: "a", type: duckdb.create_logical_type(duckdb.Type.INTEGER) }];
-    await writeResult(duckdb, connection, { columns, sql: "SELECT 1", format: "ndjson" }, join(options.folder, "warm"));
-    duckdb.disconnect_sync(connection);
-    return new QuerySession(options, database, scans, parser);
+    const space = await spaces.create();
+    const { connection } = space;
+    const warm = join(outputFolder(folder), "warm");
+    await writeResult(duckdb, connection, { columns, sql: "SELECT 1", format: "ndjson" }, warm);
+    await spaces.remove(space);
+    return new QuerySession(options, spaces, parser);
   }
 
   /** Parses and checks the text. The query stays open until `run` or `drop`. Throws `EngineError`. */
   async parse(request: ParseRequest): Promise<Needs> {
-    const connection = await this.#duckdb.connect(this.#database);
-    let quoted = quoteAt(request.text);
+    const { duckdb } = this.#options;
+    const space = await this.#space;
+    const quoted = quoteAt(request.text);
     try {
-      await this.#lock(connection, request.roots);
-      await this.#limitMemory(connection, request.memoryBytes);
-      const context = { duckdb: this.#duckdb, connection, parser: this.#parser };
+      await this.#limitMemory(request.memoryBytes);
+      const context = { duckdb, connection: space.connection, parser: this.#parser };
       refuseNul(quoted);
-      const system = await findSystemTables(context, quoted, request.database);
-      ({ quoted } = system);
-      const query = await openQuery(context, request.database, system);
+      const query = await openQuery(context, space, { quoted, database: request.database });
       this.#query = query;
+      const { checked } = query;
       const tables = query.needs.map(({ table }) => table);
-      return { kind: "needs", tables, listsTables: query.checked.listsTables, system: system.tables };
+      return {
+        kind: "needs",
+        tables,
+        listsTables: checked.listsTables,
+        system: systemTablesOf(checked.tables, quoted),
+      };
     } catch (error) {
-      this.#duckdb.disconnect_sync(connection);
-      throw this.#clientError(error, quoted, []);
+      this.#query = undefined;
+      this.#renew(space);
+      throw this.#clientError(error, { quoted });
     }
   }
 
@@ -123,20 +115,15 @@ export class QuerySession {
   async run(request: RunRequest): Promise<Pick<Done, "rows" | "columns" | "data">> {
     const query = this.#query;
     if (query === undefined) throw new Error("run without parse");
-    const file = join(this.#options.folder, `${this.#results++}.${request.format}`);
+    const { folder, duckdb } = this.#options;
+    const file = join(outputFolder(folder), `${this.#results++}.${request.format}`);
     try {
       await this.#createViews(query, request);
-      const { sql, columns } = await this.#bind(query, request);
-      const { explain } = query.statement;
-      const { format } = request;
-      const result =
-        explain === undefined
-          ? { columns, sql, format }
-          : { ...(await this.#explain(query, `${explain} ${sql}`, request.pruning)), format };
-      const written = await writeResult(this.#duckdb, query.connection, result, file);
+      const result = await this.#bind(query, request);
+      const written = await writeResult(duckdb, query.connection, result, file);
       return { ...written, columns: result.columns.map(({ name }) => name) };
     } catch (error) {
-      throw missingExtent(request) ?? this.#clientError(error, query.quoted, columnNames(request));
+      throw missingExtent(request) ?? this.#clientError(error, query, columnNames(request));
     } finally {
       this.drop();
     }
@@ -146,76 +133,65 @@ export class QuerySession {
   drop(): void {
     const query = this.#query;
     this.#query = undefined;
-    // Closing the connection rolls its transaction back.
-    if (query !== undefined) this.#duckdb.disconnect_sync(query.connection);
-    this.#scans.clear();
+    if (query !== undefined) this.#renew(query.space);
   }
 
-  /** From here on nothing but the folders named can be opened, and no setting can change. */
-  async #lock(connection: Connection, roots: readonly string[]): Promise<void> {
-    if (this.#locked) return;
-    const folders = [this.#options.folder, ...roots].map(quoteText).join(", ");
-    await this.#duckdb.query(connection, `SET GLOBAL allowed_directories = [${folders}]`);
-    await this.#duckdb.query(connection, "SET GLOBAL enable_external_access = false");
-    // Every query has a memory budget of its own; its text cannot reach these settings, for SET is no query.
-    const changeable = ["memory_limit", "streaming_buffer_size"].map(quoteText).join(", ");
-    await this.#duckdb.query(connection, `SET GLOBAL allowed_configs = [${changeable}]`);
-    await this.#duckdb.query(connection, "SET GLOBAL lock_configuration = true");
-    this.#locked = true;
+  /** The next query waits for it; nobody else does. */
+  #renew(space: QuerySpace): void {
+    this.#space = this.#spaces.remove(space).then(() => {
+      this.#memoryBytes = this.#options.memoryBytes;
+      return this.#spaces.create();
+    });
+    this.#space.catch((error: unknown) => this.#options.onSpent(error));
   }
 
-  async #limitMemory(connection: Connection, memoryBytes: number): Promise<void> {
+  async #limitMemory(memoryBytes: number): Promise<void> {
     if (memoryBytes === this.#memoryBytes) return;
     this.#memoryBytes = memoryBytes;
-    await this.#duckdb.query(connection, `SET GLOBAL memory_limit = '${memoryBytes}B'`);
+    await this.#spaces.limitMemory(memoryBytes);
   }
 
-  async #createViews({ connection, database, checked, needs }: OpenQuery, request: RunRequest): Promise<void> {
-    const schema = quoteIdentifier(database);
-    const qualified = foldName(database) !== "main" && checked.tables.some((use) => use.schema !== "");
-    if (qualified) await this.#duckdb.query(connection, `CREATE SCHEMA ${schema}`);
-    const created = new Set<string>();
-    for (const [i, { table: need }] of needs.entries()) {
+  async #createViews({ connection, checked, needs }: OpenQuery, request: RunRequest): Promise<void> {
+    const { duckdb } = this.#options;
+    for (const i of needs.keys()) {
       const table = request.tables[i];
       if (table === undefined) throw new Error("fewer tables than the query needs");
-      const name = quoteIdentifier(need.travel === undefined ? table.name : travelView(i));
-      await this.#duckdb.query(connection, `CREATE VIEW main.${name} AS ${tableQuery(table, this.#scans)}`);
-      if (need.travel !== undefined) continue;
-      created.add(foldName(table.name));
-      if (qualified) await this.#duckdb.query(connection, `CREATE VIEW ${schema}.${name} AS FROM main.${name}`);
+      await duckdb.query(connection, `CREATE VIEW ${tableView(i)} AS ${tableQuery(table, this.#spaces.scans)}`);
     }
-    for (const table of request.listed) {
-      if (created.has(foldName(table.name))) continue;
-      const empty = tableQuery({ ...table, needed: undefined, extents: [], bareRows: 0 }, this.#scans);
-      await this.#duckdb.query(connection, `CREATE VIEW main.${quoteIdentifier(table.name)} AS ${empty}`);
-    }
-    for (const statement of systemViews(request.system)) await this.#duckdb.query(connection, statement);
+    if (checked.listsTables) await duckdb.query(connection, tableListView(request.listed));
+    for (const statement of systemViews(request.system)) await duckdb.query(connection, statement);
   }
 
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
-  async #bind(query: OpenQuery, request: RunRequest): Promise<{ sql: string; columns: OutputColumn[] }> {
-    const { text } = query.statement;
-    const candidates = await textsToRun(query, { ...query, text }, shapesOf(request));
+  async #bind(query: OpenQuery, request: RunRequest): Promise<ResultQuery> {
+    const viewOf = viewsOf(query);
     let failure: unknown;
-    for (const { sql, asWritten } of candidates) {
+    for await (const printed of textsToRun(query, { ...query, viewOf }, shapesOf(request))) {
       try {
-        return { sql, columns: await this.#describe(query.connection, sql) };
+        const columns = await this.#describe(query, printed.sql);
+        const { explain } = query.statement;
+        if (explain === undefined) return { columns, sql: printed.sql, format: request.format };
+        return {
+          ...(await this.#explain(query, `${explain} ${printed.sql}`, request.pruning)),
+          format: request.format,
+        };
       } catch (error) {
-        failure = asWritten ? error : new Unplaced(error);
+        failure = new Unbound(error, printed);
       }
     }
     throw failure;
   }
 
-  async #describe(connection: Connection, sql: string): Promise<OutputColumn[]> {
-    const statement = await this.#duckdb.prepare(connection, sql);
+  async #describe({ connection }: OpenQuery, sql: string): Promise<OutputColumn[]> {
+    const { duckdb } = this.#options;
+    const statement = await prepareOne(duckdb, connection, sql, "SELECT");
     try {
-      return Array.from({ length: this.#duckdb.prepared_statement_column_count(statement) }, (_, i) => ({
-        name: this.#duckdb.prepared_statement_column_name(statement, i),
-        type: this.#duckdb.prepared_statement_column_logical_type(statement, i),
+      return Array.from({ length: duckdb.prepared_statement_column_count(statement) }, (_, i) => ({
+        name: duckdb.prepared_statement_column_name(statement, i),
+        type: duckdb.prepared_statement_column_logical_type(statement, i),
       }));
     } finally {
-      this.#duckdb.destroy_prepare_sync(statement);
+      duckdb.destroy_prepare_sync(statement);
     }
   }
 
@@ -225,15 +201,22 @@ export class QuerySession {
     sql: string,
     pruning: readonly string[],
   ): Promise<{ sql: string; columns: OutputColumn[] }> {
-    const rows = await runSql(this.#duckdb, query.connection, sql);
+    const { duckdb } = this.#options;
+    const rows = await runOne(duckdb, query.connection, sql, "EXPLAIN");
     rows.push(...pruning.map((text) => ["extents", text]));
-    const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(value ?? "")})`);
-    const type = this.#duckdb.create_logical_type(this.#duckdb.Type.VARCHAR);
+    const nameOf = userNames(query);
+    const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(nameOf(value ?? ""))})`);
+    const type = duckdb.create_logical_type(duckdb.Type.VARCHAR);
     const columns = ["explain_key", "explain_value"].map((name) => ({ name, type }));
     return { sql: `VALUES ${values.join(", ")}`, columns };
   }
 
-  #clientError(thrown: unknown, quoted: QuotedText, columns: readonly string[]): unknown {
+  #clientError(
+    thrown: unknown,
+    query: Pick<OpenQuery, "quoted"> & Partial<OpenQuery>,
+    columns: readonly string[] = [],
+  ): unknown {
+    const { quoted, checked } = query;
     if (thrown instanceof EngineError) return thrown;
     if (thrown instanceof RangeError) return new EngineError("invalid_query", "the query is nested too deeply");
     if (thrown instanceof QueryRefused) {
@@ -243,9 +226,11 @@ export class QuerySession {
         ...(suggestion === undefined ? {} : { suggestion }),
       });
     }
-    const error = readDuckDbError(thrown instanceof Unplaced ? thrown.cause : thrown);
-    const placed = error.position !== undefined && !(thrown instanceof Unplaced) && isInQuery(error);
-    const place = placed ? quoted.place(error.position ?? 0) : undefined;
+    const error = readDuckDbError(thrown instanceof Unbound ? thrown.cause : thrown);
+    if (checked !== undefined) error.message = userNames({ checked })(error.message);
+    const position = isInQuery(error) ? error.position : undefined;
+    const own = thrown instanceof Unbound && position !== undefined ? thrown.printed.placeOf(position) : position;
+    const place = own === undefined ? undefined : quoted.place(own);
     return asEngineError(error, place, columns, {
       memoryBytes: this.#memoryBytes,
       tempBytes: this.#options.spillBytes,
@@ -253,80 +238,82 @@ export class QuerySession {
   }
 }
 
-/** An error about a text that is not the user's own: its position means nothing to them. */
-class Unplaced extends Error {
-  constructor(cause: unknown) {
-    super("a rewritten query does not bind", { cause });
+/** A printed text does not bind: positions in the error are positions in it. */
+class Unbound extends Error {
+  readonly printed: PrintedTree;
+  constructor(cause: unknown, printed: PrintedTree) {
+    super("a query does not bind", { cause });
+    this.printed = printed;
   }
 }
 
-/** Where DuckDB puts what does not fit into memory, within the folder of a process. */
-export function spillFolder(folder: string): string {
-  return join(folder, "spill");
+/** The view of a table that the query needs, by its place among them. */
+const tableView = (need: number): string => `engine_table_${need}`;
+
+/** The view for each mention of a table. */
+function viewsOf({ checked, needs }: Pick<OpenQuery, "checked" | "needs">): (use: number) => string {
+  const views = new Map(needs.flatMap(({ uses }, i) => uses.map((use) => [use, tableView(i)] as const)));
+  return (index) => {
+    const use = checked.tables[index];
+    const view = use === undefined ? undefined : views.get(use);
+    if (view !== undefined) return view;
+    const system = use !== undefined && isSystemUse(use) ? systemTableNamed(use.name) : undefined;
+    if (system === undefined) throw new Error("a mention of a table has no view");
+    return systemView(system);
+  };
 }
 
-function settingsFor(options: SessionOptions): string[] {
-  return [
-    `memory_limit = '${options.memoryBytes}B'`,
-    `threads = ${options.threads}`,
-    `temp_directory = ${quoteText(spillFolder(options.folder))}`,
-    `max_temp_directory_size = '${options.spillBytes}B'`,
-    "TimeZone = 'UTC'",
-    "errors_as_json = true",
-    "autoinstall_known_extensions = false",
-    "autoload_known_extensions = false",
-    "allow_community_extensions = false",
-    // The newest 100 rows of a wide table read the wide columns of those rows only; the default is 50 rows.
-    "late_materialization_max_rows = 1000",
-  ];
+function tableListView(tables: readonly TableShape[]): string {
+  const names = tables.map(({ name }) => `(${quoteText(name)})`);
+  const rows = names.length === 0 ? "SELECT '' WHERE false" : `VALUES ${names.join(", ")}`;
+  return `CREATE VIEW ${TABLE_LIST_VIEW} AS SELECT name FROM (${rows}) AS list(name) ORDER BY name`;
 }
 
-type SystemMentions = { quoted: QuotedText; tables: readonly SystemTableName[] };
-
-/** The system tables of the query, and its text with our name for their schema. */
-async function findSystemTables(context: SqlContext, quoted: QuotedText, database: string): Promise<SystemMentions> {
-  const none: SystemMentions = { quoted, tables: [] };
-  if (!quoted.text.toLowerCase().includes(SYSTEM_SCHEMA)) return none;
-  const { node } = await parseStatement(context, peel(quoted.text).text);
-  const { tables: uses } = checkQuery(node);
-  refuseOtherDatabases(uses, [database, SYSTEM_SCHEMA]);
-  const tables = systemTablesOf(uses, quoted);
-  return tables.length === 0 ? none : { quoted: withSystemSchema(quoted, node), tables };
-}
-
-function refuseOtherDatabases(uses: readonly TableUse[], allowed: readonly string[]): void {
-  for (const { schema, position } of uses) {
-    if (schema === "" || allowed.some((name) => foldName(name) === foldName(schema))) continue;
-    const message = `a query reads tables of its own database ${JSON.stringify(allowed[0])}, not of ${JSON.stringify(schema)}`;
-    throw new QueryRefused(message, position);
+/** Puts the user's names into a text of DuckDB's that has ours. */
+function userNames({ checked, needs = [] }: Pick<OpenQuery, "checked"> & Partial<OpenQuery>): (text: string) => string {
+  const ctes = new Map<string, string>();
+  for (const [node, binding] of checked.bindings) {
+    if (binding.kind === "cte" && "key" in node) ctes.set(cteName(binding.cte), textOf(node["key"]));
   }
+  return (text) =>
+    text
+      .replaceAll(/engine_cte_\d+/g, (name) => ctes.get(name) ?? name)
+      .replaceAll(/engine_table_(\d+)/g, (name, i) => needs[Number(i)]?.table.name ?? name);
 }
 
-async function openQuery(context: SqlContext, database: string, system: SystemMentions): Promise<OpenQuery> {
-  const { quoted } = system;
+async function openQuery(
+  context: SqlContext,
+  space: QuerySpace,
+  { quoted, database }: Pick<OpenQuery, "quoted" | "database">,
+): Promise<OpenQuery> {
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
   const { node, pivot } = await begunMeanwhile(context, () => parseStatement(context, statement.text));
   const checked = checkQuery(node);
-  refuseOtherDatabases(checked.tables, system.tables.length === 0 ? [database] : [database, SYSTEM_VIEWS_SCHEMA]);
-  checked.tables = checked.tables.filter((use) => foldName(use.schema) !== SYSTEM_VIEWS_SCHEMA);
-  const needs = await neededTables(context, checked);
+  refuseOtherDatabases(checked, database);
+  // Refuses what is no system table.
+  systemTablesOf(checked.tables, quoted);
+  const needs = await neededTables(context, { ...checked, tables: checked.tables.filter((use) => !isSystemUse(use)) });
   for (const { table, uses } of needs) {
     const { position, cte } = uses[0] ?? {};
     if (position !== undefined) Object.assign(table, quoted.place(position));
     if (cte !== undefined) table.cte = cte;
   }
-  return { ...context, database, quoted, statement, node, pivot, checked, needs };
+  return { ...context, space, database, quoted, statement, node, pivot, checked, needs };
 }
 
-/** Of rows that wait to be written. With the default of 1 MB one thread waits for the other half of the time. */
-const STREAMING_BUFFER_BYTES = 8 * 1024 * 1024;
+function refuseOtherDatabases({ tables }: CheckedQuery, database: string): void {
+  const allowed = new Set(["", foldName(database), SYSTEM_SCHEMA]);
+  for (const { schema, position } of tables) {
+    if (allowed.has(foldName(schema))) continue;
+    const message = `a query reads tables of its own database ${JSON.stringify(database)}, not of ${JSON.stringify(schema)}`;
+    throw new QueryRefused(message, position);
+  }
+}
 
 /** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */
 async function begunMeanwhile<T>({ duckdb, connection }: SqlContext, task: () => Promise<T>): Promise<T> {
-  const begun = duckdb
-    .query(connection, `SET streaming_buffer_size = '${STREAMING_BUFFER_BYTES}B'`)
-    .then(() => duckdb.query(connection, "BEGIN TRANSACTION"));
+  const begun = duckdb.query(connection, "BEGIN TRANSACTION");
   try {
     return await task();
   } finally {

@@ -52,11 +52,16 @@ export type ParsedTree = { tree: JsonObject } | { tree: undefined; refused: stri
 const ONLY_QUERIES =
   "only queries can be run: SELECT, WITH, VALUES, FROM, PIVOT, UNPIVOT, EXPLAIN, DESCRIBE, SUMMARIZE and SHOW TABLES";
 
-/** Parses the text. Throws DuckDB's parser error in the form of its other errors (`readDuckDbError`). */
+/**
+ * Parses a text of one statement. Throws DuckDB's parser error in the form of its other errors (`readDuckDbError`), and
+ * `QueryRefused` where there are more.
+ */
 export async function parseTree(parser: SqlParser, text: string): Promise<ParsedTree> {
   const parsed = parseExact(await parser.treeOf(text));
   if (parsed["error"] !== true) {
-    const node = objectsOf(parsed["statements"])[0]?.["node"];
+    const [statement, second] = objectsOf(parsed["statements"]);
+    if (second !== undefined) throw new QueryRefused("a query is one statement");
+    const node = statement?.["node"];
     if (isObject(node)) return { tree: node };
     throw new EngineError("parse_error", "the query text is empty");
   }
@@ -66,14 +71,15 @@ export async function parseTree(parser: SqlParser, text: string): Promise<Parsed
   throw new Error(JSON.stringify(position === "" ? details : { ...details, position }));
 }
 
-/** The text of a tree. */
-export function textOfTree(parser: SqlParser, node: JsonObject): Promise<string> {
-  return parser.textOf(JSON.stringify({ error: false, statements: [{ node, named_param_map: [] }] }));
+/** A query of one expression over nothing, without its alias. */
+export function selectOf(expression: JsonObject): JsonObject {
+  return { ...SELECT_NOTHING, select_list: [{ ...expression, alias: "" }] };
 }
 
-/** The text of one expression. */
-export async function textOfExpression(parser: SqlParser, expression: JsonObject): Promise<string> {
-  const text = await textOfTree(parser, { ...SELECT_NOTHING, select_list: [{ ...expression, alias: "" }] });
+/** An expression as DuckDB names a column after it. Not to be run: nothing says that it parses back. */
+export async function titleOf(parser: SqlParser, expression: JsonObject): Promise<string> {
+  const statements = [{ node: selectOf(expression), named_param_map: [] }];
+  const text = await parser.textOf(JSON.stringify({ error: false, statements }));
   return text.replace(/^SELECT /, "");
 }
 

@@ -4,11 +4,20 @@ import { openPivot, peel } from "./statement.ts";
 describe("peel", () => {
   test("takes EXPLAIN and trailing semicolons off without moving anything", () => {
     expect(peel("SELECT 1 ; ;")).toEqual({ text: "SELECT 1    " });
-    expect(peel("explain\n select 1")).toEqual({ text: "       \n select 1", explain: "explain\n " });
-    expect(peel("EXPLAIN ANALYZE SELECT 1").explain).toBe("EXPLAIN ANALYZE ");
-    expect(peel("EXPLAIN (FORMAT json) SELECT 1").explain).toBe("EXPLAIN (FORMAT json) ");
-    expect(peel("EXPLAIN (SELECT 1)")).toEqual({ text: "        (SELECT 1)", explain: "EXPLAIN " });
+    expect(peel("explain\n select 1")).toEqual({ text: "       \n select 1", explain: "EXPLAIN" });
+    expect(peel("EXPLAIN ANALYZE SELECT 1").explain).toBe("EXPLAIN ANALYZE");
+    expect(peel("EXPLAIN (FORMAT json) SELECT 1").explain).toBe("EXPLAIN (FORMAT JSON)");
+    expect(peel("EXPLAIN (ANALYZE, FORMAT json) SELECT 1").explain).toBe("EXPLAIN (ANALYZE, FORMAT JSON)");
+    expect(peel("EXPLAIN (SELECT 1)")).toEqual({ text: "        (SELECT 1)", explain: "EXPLAIN" });
     expect(peel("SELECT ';' -- ;").explain).toBeUndefined();
+  });
+
+  test.each([
+    "EXPLAIN (FORMAT json, ANALYZE, x) SELECT 1",
+    "EXPLAIN (FORMAT 'a') SELECT 1",
+    "EXPLAIN (FORMAT) SELECT 1",
+  ])("refuses other options: %s", (text) => {
+    expect(() => peel(text)).toThrow("EXPLAIN takes ANALYZE and a FORMAT");
   });
 
   test("refuses a second statement, naming where it starts in bytes", () => {

@@ -8,7 +8,7 @@ import { QueryRefused } from "./tree.ts";
 export type Statement = {
   /** The statement with what was peeled off blanked out, so that positions stay. */
   text: string;
-  /** `EXPLAIN`, `EXPLAIN ANALYZE`, `EXPLAIN (FORMAT json)`, …; undefined for a plain statement. */
+  /** `EXPLAIN`, `EXPLAIN ANALYZE`, `EXPLAIN (FORMAT JSON)`, …, in our words; undefined for a plain statement. */
   explain?: string;
 };
 
@@ -32,7 +32,7 @@ export function peel(text: string): Statement {
   const body = explainEnd(text, tokens);
   const from = tokens[0]?.start ?? 0;
   const to = tokens[body]?.start ?? text.length;
-  return { text: blank(bare, from, to), explain: bare.slice(from, to) };
+  return { text: blank(bare, from, to), explain: explainOf(tokens.slice(1, body).map((token) => textOf(text, token))) };
 }
 
 /** The token that begins the statement that is explained. */
@@ -42,6 +42,21 @@ function explainEnd(text: string, tokens: readonly Token[]): number {
   if (!isOptions) return i;
   while (i < tokens.length && symbolOf(text, tokens[i]) !== ")") i++;
   return i + 1;
+}
+
+const FORMATS = new Set(["text", "json", "html", "graphviz", "yaml", "mermaid"]);
+
+/** Says again what the words before the statement ask for. */
+function explainOf(words: readonly string[]): string {
+  const options = words.filter((word) => !["(", ")", ","].includes(word)).map((word) => word.toLowerCase());
+  const isAnalyzed = options.includes("analyze");
+  const format = options[options.indexOf("format") + 1] ?? "";
+  const others = options.filter((word) => word !== "analyze" && word !== "format" && word !== format);
+  if (others.length > 0 || (options.includes("format") && !FORMATS.has(format))) {
+    throw new QueryRefused("EXPLAIN takes ANALYZE and a FORMAT: text, json, html, graphviz, yaml or mermaid");
+  }
+  if (!options.includes("format")) return isAnalyzed ? "EXPLAIN ANALYZE" : "EXPLAIN";
+  return `EXPLAIN (${isAnalyzed ? "ANALYZE, " : ""}FORMAT ${format.toUpperCase()})`;
 }
 
 /** A PIVOT statement whose values must first be looked up. */
@@ -117,6 +132,10 @@ function topLevel(text: string, tokens: readonly Token[]): Token[] {
     if (symbol === "(" || symbol === "[" || symbol === "{") depth++;
     return outside;
   });
+}
+
+function textOf(text: string, token: Token): string {
+  return text.slice(token.start, token.end);
 }
 
 function wordOf(text: string, token: Token | undefined): string {

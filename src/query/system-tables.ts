@@ -23,8 +23,8 @@ import { quoteIdentifier, quoteText } from "../io/duckdb/duckdb.ts";
  */
 export const SYSTEM_SCHEMA = "system";
 
-/** The schema as DuckDB sees it: to DuckDB `system` is a database of its own. No user's name begins with `_`. */
-export const SYSTEM_VIEWS_SCHEMA = "_engine_system";
+/** The view of a system table in a query's database. */
+export const systemView = (name: SystemTableName): string => `engine_system_${name}`;
 
 const column = (name: string, kind: ScalarTypeName): ColumnSpec => ({ name, type: { kind } });
 const longs = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "long"));
@@ -124,9 +124,7 @@ const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
 
 /** The statements that make the tables visible to a query. */
 export function systemViews(files: readonly SystemTableFile[]): string[] {
-  if (files.length === 0) return [];
-  const schema = quoteIdentifier(SYSTEM_VIEWS_SCHEMA);
-  const views = files.map(({ name, path }) => {
+  return files.map(({ name, path }) => {
     const columns: readonly ColumnSpec[] = SYSTEM_TABLES[name];
     const types = columns.map(({ name: own, type }) => {
       const fileType = FILE_TYPES[type.kind as ScalarTypeName];
@@ -138,8 +136,7 @@ export function systemViews(files: readonly SystemTableFile[]): string[] {
         ? `make_timestamp_ns(${quoteIdentifier(own)}) AS ${quoteIdentifier(own)}`
         : quoteIdentifier(own),
     );
-    return `CREATE VIEW ${schema}.${quoteIdentifier(name)} AS SELECT ${items.join(", ")}
+    return `CREATE VIEW ${systemView(name)} AS SELECT ${items.join(", ")}
       FROM read_csv(${quoteText(path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
   });
-  return [`CREATE SCHEMA ${schema}`, ...views];
 }

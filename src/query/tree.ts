@@ -30,6 +30,12 @@ export function exactNumber(digits: string): JsonObject {
   return (JSON as unknown as { rawJSON(text: string): JsonObject }).rawJSON(digits);
 }
 
+/** An integer as the parser's JSON has it. */
+export function numberOf(value: bigint): Json {
+  const digits = String(value);
+  return String(Number(digits)) === digits ? Number(digits) : exactNumber(digits);
+}
+
 export function textOf(value: Json | undefined): string {
   return typeof value === "string" ? value : "";
 }

@@ -2,7 +2,7 @@ import { AsyncByteQueue, Field, makeData, RecordBatch, RecordBatchStreamWriter, 
 import { bytesOf } from "../../format/tlm.ts";
 import { arrowColumn } from "./arrow-columns.ts";
 import type { ArrowColumn } from "./arrow-flat.ts";
-import type { Connection, DuckDb } from "./duckdb.ts";
+import { prepareOne, type Connection, type DuckDb } from "./duckdb.ts";
 
 /**
  * Gives the rows of a query as an Arrow IPC stream, with `write`, and returns how many. DuckDB's own Arrow extension is not part of
@@ -15,7 +15,7 @@ export async function writeArrowStream(
   sql: string,
   write: (bytes: Uint8Array) => void,
 ): Promise<number> {
-  const statement = await duckdb.prepare(connection, sql);
+  const statement = await prepareOne(duckdb, connection, sql, "SELECT");
   try {
     const result = await duckdb.execute_prepared_streaming(statement);
     const count = duckdb.column_count(result);

@@ -28,13 +28,47 @@ export async function runSql(
   ...parameters: string[]
 ): Promise<(string | null)[][]> {
   if (parameters.length === 0) return readTextRows(duckdb, await duckdb.query(connection, sql));
-  const statement = await duckdb.prepare(connection, sql);
+  return readStatement(duckdb, await duckdb.prepare(connection, sql), parameters);
+}
+
+/** The same for a text that comes of somebody else's: it runs only if it is one statement of that kind. */
+export async function runOne(
+  duckdb: DuckDb,
+  connection: Bindings.Connection,
+  sql: string,
+  kind: "SELECT" | "EXPLAIN",
+): Promise<(string | null)[][]> {
+  return readStatement(duckdb, await prepareOne(duckdb, connection, sql, kind), []);
+}
+
+async function readStatement(
+  duckdb: DuckDb,
+  statement: Bindings.PreparedStatement,
+  parameters: readonly string[],
+): Promise<(string | null)[][]> {
   try {
     for (const [i, value] of parameters.entries()) duckdb.bind_varchar(statement, i + 1, value);
     return await readTextRows(duckdb, await duckdb.execute_prepared(statement));
   } finally {
     duckdb.destroy_prepare_sync(statement);
   }
+}
+
+/**
+ * Prepares a text that must be one statement of that kind, and throws for any other, of which nothing has run then. (A
+ * text that is given to `query` may be any number of statements of any kind.)
+ */
+export async function prepareOne(
+  duckdb: DuckDb,
+  connection: Bindings.Connection,
+  sql: string,
+  kind: "SELECT" | "EXPLAIN" | "COPY",
+): Promise<Bindings.PreparedStatement> {
+  const statement = await duckdb.prepare(connection, sql);
+  const found = duckdb.prepared_statement_type(statement);
+  if (found === duckdb.StatementType[kind]) return statement;
+  duckdb.destroy_prepare_sync(statement);
+  throw new Error(`a statement that must be ${kind} is ${duckdb.StatementType[found]}`);
 }
 
 /** Rows of a result whose columns are all VARCHAR or BIGINT (what the callers select); anything else throws. */

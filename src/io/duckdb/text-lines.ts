@@ -1,4 +1,4 @@
-import type { Connection, DataChunk, DuckDb } from "./duckdb.ts";
+import { prepareOne, type Connection, type DataChunk, type DuckDb } from "./duckdb.ts";
 import { readTexts, STRUCT_BYTES } from "./text-vector.ts";
 
 /** Texts are copied out in pieces of about this size: one chunk of 2,048 rows may hold gigabytes. */
@@ -16,7 +16,7 @@ export async function writeLines(
   sql: string,
   write: (lines: Uint8Array) => void,
 ): Promise<number> {
-  const statement = await duckdb.prepare(connection, sql);
+  const statement = await prepareOne(duckdb, connection, sql, "SELECT");
   let next: Promise<DataChunk | null> | undefined;
   try {
     const result = await duckdb.execute_prepared_streaming(statement);
