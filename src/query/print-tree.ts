@@ -1,7 +1,7 @@
 import { quoteIdentifier } from "../io/duckdb/duckdb.ts";
 import { matchTrees } from "./same-tree.ts";
 import { parseTree, type SqlParser } from "./sql-tree.ts";
-import { isObject, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
+import { isObject, objectsOf, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
 
 /**
  * The text of a tree, for DuckDB to run. DuckDB's own printer is not to be trusted with what was checked: it leaves some
@@ -88,6 +88,7 @@ function markNode(value: Json, markOf: (text: string) => string, isStar: boolean
   if (!isObject(value) || "rawJSON" in value) return value;
   const double = doubleOf(value);
   if (double !== undefined) return wordNode(value, markOf(double));
+  if (value["type"] === "STRUCT_EXTRACT") return markField(value, markOf);
   const inStar = value["class"] === "STAR" || (isStar && typeof value["class"] !== "string");
   let changed = false;
   const entries = Object.entries(value).map(([key, child]): [string, Json] => {
@@ -96,6 +97,18 @@ function markNode(value: Json, markOf: (text: string) => string, isStar: boolean
     return [key, other];
   });
   return changed ? Object.fromEntries(entries) : value;
+}
+
+/** `(s)."field"`: the printer writes the name of the field as if it were a literal. */
+function markField(node: JsonObject, markOf: (text: string) => string): Json {
+  const [struct, field] = objectsOf(node["children"]);
+  const constant = field?.["value"];
+  if (struct === undefined || field === undefined || !isObject(constant)) return node;
+  const name = textOf(constant["value"]);
+  const marked = PLAIN_WORD.test(name)
+    ? field
+    : { ...field, value: { ...constant, value: markOf(quoteIdentifier(name)) } };
+  return { ...node, children: [markNode(struct, markOf, false), marked] };
 }
 
 /** The digits of a DOUBLE that the printer would write as a decimal, with an exponent, which makes them a double. */

@@ -102,7 +102,7 @@ const SELECT_NOTHING: JsonObject = {
  * Parses JSON; numbers that JavaScript would write in another way stay as the text they were, and are written back as
  * that: what a double cannot hold, and `1000.0`, which the deserialiser takes for a double and `1000` not.
  */
-function parseExact(text: string): JsonObject {
+export function parseExact(text: string): JsonObject {
   // DuckDB writes a constant that it took for an infinite number as such, which is no JSON.
   const infinite = /"value":-?Infinity\}/.test(text);
   if (infinite) throw new QueryRefused("a number in the query is beyond the range of DOUBLE");
