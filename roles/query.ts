@@ -1,9 +1,11 @@
 import { join } from "node:path";
 
+import { AuditLog } from "../src/auth/audit.ts";
 import { listStaged } from "../src/ingest/staged/listing.ts";
 import { queryCapacity, type QueryCapacity } from "../src/query/capacity.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
 import { availableMemoryBytes } from "../src/query/memory-limit.ts";
+import { QueryAudit } from "../src/query/query-audit.ts";
 import type { QueryService } from "../src/query/query.ts";
 import { createQueryService } from "../src/query/service.ts";
 import type { Parts } from "./parts.ts";
@@ -18,6 +20,7 @@ export function createQuery(parts: Parts, storage: Storage): QueryService {
     ...storage,
     ...common,
     metrics,
+    audit: new QueryAudit({ audit: new AuditLog(storage.records, newId), clock, log }),
     listStaged: () => listStaged(storage.store, config.pathPrefix),
     pool: createChildPool({
       ...common,

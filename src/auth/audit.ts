@@ -24,6 +24,8 @@ export type AuditAction =
   | "credential.rotate"
   | "credential.reveal"
   | "credential.use"
+  | "query.budget"
+  | "query.refuse"
   | "oauth.start"
   | "oauth.finish"
   | "worker.create"

@@ -107,6 +107,8 @@ export type ErrorDetails = {
   budget?: { name: string; used: number; allowed: number };
   /** Response headers the error brings (`Retry-After`, `Allow`, `X-Engine-Budget-Limit`). */
   headers?: Readonly<Record<string, string>>;
+  /** The request reached for what it may not have: for the audit log, and not for the client. */
+  refused?: true;
   cause?: unknown;
 };
 

@@ -29,6 +29,11 @@ export function checkName(thing: NamedThing, name: string): string {
   throw new EngineError("invalid_name", `${thing} name ${JSON.stringify(shown)} ${problem}`);
 }
 
+/** Whether a database or a table may have the name. */
+export function isName(name: string): boolean {
+  return problemOf(name) === undefined;
+}
+
 function problemOf(name: string): string | undefined {
   if (name === "") return "is empty";
   if (name.length > LIMITS.nameChars) return `has ${name.length} characters; at most ${LIMITS.nameChars} are accepted`;

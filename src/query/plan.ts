@@ -2,8 +2,8 @@ import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { snapshotExpired } from "../catalog/refusals.ts";
 import type { Reading } from "../catalog/snapshot-holds.ts";
-import { EngineError } from "../core/errors.ts";
-import { foldName } from "../core/names.ts";
+import { EngineError, type ErrorDetails } from "../core/errors.ts";
+import { foldName, isName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
@@ -123,11 +123,12 @@ const NS_PER_MS = 1_000_000n;
 export async function databaseNotFound(
   catalog: Pick<Catalog, "databases">,
   { caller, database: name }: Pick<QueryRequest, "caller" | "database">,
+  details: Pick<ErrorDetails, "refused"> = {},
 ): Promise<EngineError> {
   const names = (await catalog.databases()).map((database) => database.name);
   const seen = names.filter((other) => mayUseDatabase(caller, other));
   const suggestion = nearest(name, seen);
-  return notFound("database_not_found", "database", name, suggestion, {});
+  return notFound("database_not_found", "database", name, suggestion, details);
 }
 
 async function tableNotFound(catalog: Catalog, database: string, need: NeededTable): Promise<EngineError> {
@@ -136,7 +137,10 @@ async function tableNotFound(catalog: Catalog, database: string, need: NeededTab
     ...tables.map((table) => table.name),
     ...(need.cte === undefined ? [] : [need.cte]),
   ]);
-  return notFound("table_not_found", "table", need.name, suggestion, placeOf(need));
+  const place = placeOf(need);
+  // No table can have such a name: somebody tries what else it may lead to.
+  const details = isName(need.name) ? place : { ...place, refused: true as const };
+  return notFound("table_not_found", "table", need.name, suggestion, details);
 }
 
 function notFound(
@@ -144,7 +148,7 @@ function notFound(
   thing: string,
   name: string,
   suggestion: string | undefined,
-  place: { line?: number; column?: number },
+  place: Pick<ErrorDetails, "line" | "column" | "refused">,
 ): EngineError {
   const hint = suggestion === undefined ? "" : `; did you mean ${JSON.stringify(suggestion)}?`;
   return new EngineError(code, `there is no ${thing} ${JSON.stringify(name)}${hint}`, {

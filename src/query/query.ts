@@ -18,7 +18,9 @@ export interface QueryService {
 
 export type QueryRequest = {
   /** Who asks; has the role, and is checked for the database here, whatever the protocol. */
-  caller: Pick<Caller, "subject" | "databases" | "role">;
+  caller: Pick<Caller, "subject" | "kind" | "databases" | "role">;
+  /** Where the request came from, for the audit log. */
+  address?: string;
   database: string;
   text: string;
   /** Of the answer; NDJSON when not given. */

@@ -18,6 +18,7 @@ import { lendFiles, type LentFiles } from "./lend-files.ts";
 import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import { inputFolder } from "./process-folders.ts";
 import type { QueryProcess } from "./query-process.ts";
+import type { QueryAudit } from "./query-audit.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
 import { bodyOf, saveResult } from "./result-body.ts";
@@ -41,6 +42,8 @@ export type QueryServiceOptions = {
   tempDir: string;
   /** What is staged and not committed, for `system.staged`; called when a query names it. */
   listStaged: () => AsyncIterable<StagedWrite>;
+  /** Is told of queries that fail. */
+  audit?: QueryAudit;
   /** Whether extents without a row of interest are left out; `false` only to compare. */
   prune?: boolean;
   wallMs: number;
@@ -142,7 +145,11 @@ class Queries {
     const budget = loweredBudget(this.#options, request.budget);
     const { catalog } = this.#options;
     // To a caller who is limited to others a database does not exist, whether it does or not.
-    if (!mayUseDatabase(request.caller, request.database)) throw await databaseNotFound(catalog, request);
+    if (!mayUseDatabase(request.caller, request.database)) {
+      const refusal = await databaseNotFound(catalog, request, { refused: true });
+      this.#options.audit?.failed(request, refusal);
+      throw refusal;
+    }
     const permit = this.#admission.enter({ tenant: tenantOf(request), memoryBytes: budget.memoryBytes });
     const startedMs = clock.monotonicMs();
     const trace = this.#queryLog.start(request);
@@ -156,6 +163,7 @@ class Queries {
       return { rows, columns, body: watchedBody(body, () => trace.streamed()) };
     } catch (error) {
       trace.end(error);
+      this.#options.audit?.failed(request, error);
       outcome = error instanceof EngineError ? error.code : "internal";
       if (outcome === "budget_exceeded") metrics.queryBudgetKills.inc({ budget: budgetOf(error)?.name ?? "unknown" });
       throw error;

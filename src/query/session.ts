@@ -222,6 +222,7 @@ export class QuerySession {
     if (thrown instanceof QueryRefused) {
       const { message, position, suggestion } = thrown;
       return new EngineError("invalid_query", message, {
+        refused: true,
         ...(position === undefined ? {} : quoted.place(position)),
         ...(suggestion === undefined ? {} : { suggestion }),
       });

@@ -32,7 +32,7 @@ async function addEvents(tenant: string, sandboxId: string, count: number): Prom
 async function rows(sql: string, caller: Pick<Caller, "subject" | "role">): Promise<unknown[]> {
   const { signal } = new AbortController();
   const request = {
-    caller: { ...caller, databases: undefined },
+    caller: { ...caller, kind: "static" as const, databases: undefined },
     database: "default",
     text: sql,
     requestId: "test",

@@ -84,7 +84,7 @@ export const queryRow = describeRoute({
 export function queryRoute(deps: QueryDeps): Route {
   return defineRoute({
     ...queryRow,
-    handle: async ({ request, requestId, caller, headers }) => {
+    handle: async ({ request, requestId, caller, clientAddress, headers }) => {
       const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
       if (!isUtf8(bytes)) throw new EngineError("parse_error", "the query text is not valid UTF-8");
       const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
@@ -92,6 +92,7 @@ export function queryRoute(deps: QueryDeps): Route {
       const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
       const { rows, body } = await deps.query.run({
         caller,
+        address: clientAddress,
         database: headers["x-database"],
         text,
         format,

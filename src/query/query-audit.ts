@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import type { AuditLog } from "../auth/audit.ts";
+import type { Clock } from "../core/clock.ts";
+import { EngineError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { budgetOf } from "./budget.ts";
+import type { QueryRequest } from "./query.ts";
+
+/**
+ * Writes to the audit log which queries were refused (statements that the gate does not let through, databases that are
+ * not the caller's) and which passed a budget: by whom, and the SHA-256 of the text, which may hold anything. Slips of a
+ * client are refusals too, so what is written is bounded for each caller; what is left out is counted in the log.
+ */
+export type QueryAuditOptions = { audit: Pick<AuditLog, "record">; clock: Clock; log: Log };
+
+/** Entries that a caller has at once, and the time after which there is one more. */
+const BURST = 60;
+const REFILL_MS = 1_000;
+/** Callers that are remembered; beyond that all begin anew. */
+const MAX_CALLERS = 10_000;
+
+type Bucket = { left: number; atMs: number; dropped: number };
+
+export class QueryAudit {
+  readonly #options: QueryAuditOptions;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(options: QueryAuditOptions) {
+    this.#options = options;
+  }
+
+  /** Says what became of a query; failures that are neither refusal nor breach are not written. Does not wait. */
+  failed(request: QueryRequest, error: unknown): void {
+    const reason = reasonOf(error);
+    if (reason === undefined || !this.#mayWrite(request.caller.subject)) return;
+    const { caller, address = "", requestId, database, text } = request;
+    const details = { reason: reason.text, text_sha256: createHash("sha256").update(text).digest("hex") };
+    this.#options.audit
+      .record({
+        origin: { caller, address, requestId },
+        action: reason.action,
+        target: database,
+        outcome: "refused",
+        details,
+      })
+      .catch((failure: unknown) =>
+        this.#options.log.error({ err: failure, requestId }, "cannot write to the audit log"),
+      );
+  }
+
+  #mayWrite(subject: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (this.#buckets.size >= MAX_CALLERS) this.#buckets.clear();
+    const { left, atMs, dropped } = this.#buckets.get(subject) ?? { left: BURST, atMs: nowMs, dropped: 0 };
+    const filled = Math.min(BURST, left + (nowMs - atMs) / REFILL_MS);
+    const may = filled >= 1;
+    if (may && dropped > 0) this.#options.log.warn({ subject, dropped }, "refused queries left out of the audit log");
+    this.#buckets.set(subject, { left: may ? filled - 1 : filled, atMs: nowMs, dropped: may ? 0 : dropped + 1 });
+    return may;
+  }
+}
+
+const MAX_REASON_CHARS = 300;
+
+function reasonOf(error: unknown): { action: "query.refuse" | "query.budget"; text: string } | undefined {
+  if (!(error instanceof EngineError)) return undefined;
+  const budget = budgetOf(error);
+  if (budget !== undefined) return { action: "query.budget", text: budget.name };
+  return error.details.refused === true
+    ? { action: "query.refuse", text: error.message.slice(0, MAX_REASON_CHARS) }
+    : undefined;
+}
