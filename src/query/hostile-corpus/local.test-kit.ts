@@ -1,0 +1,140 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import { foldName } from "../../core/names.ts";
+import type { ColumnSpec } from "../../format/types.ts";
+import { loadDuckDb, runSql, type Database, type DuckDb } from "../../io/duckdb/duckdb.ts";
+import { tlmToParquet } from "../../io/duckdb/parquet.ts";
+import { tlmFixture } from "../../io/duckdb/tlm-fixture.ts";
+import type { LocalExtent, NeededTable, ResolvedTable } from "../protocol.ts";
+import { QuerySession } from "../session.ts";
+import { CANARY } from "./evidence.test-kit.ts";
+import type { Target } from "./texts.test-kit.ts";
+
+/**
+ * What runs in a query process, run in this one, so that a test sees the state of DuckDB that a query leaves to the
+ * next: its functions, settings, databases and so on. Two databases, as in `Target`; queries are of `mine`.
+ */
+export type LocalEngine = {
+  target: Target;
+  /** Parses the text, and runs it where its tables are there. Errors come back as their message. */
+  run(sql: string): Promise<string>;
+  /** What a query that comes now would find in DuckDB, one line each. */
+  state(): Promise<string[]>;
+  close(): void;
+};
+
+const COLUMNS: readonly ColumnSpec[] = [
+  { name: "at", type: { kind: "timestamp" } },
+  { name: "label", type: { kind: "string" } },
+  { name: "body", type: { kind: "string" } },
+];
+const MEMORY_BYTES = 256 * 1024 * 1024;
+
+export async function openLocalEngine(): Promise<LocalEngine> {
+  const home = mkdtempSync(join(tmpdir(), "engine-local-test-"));
+  const target = await writeExtents(home);
+  const folder = join(home, "process");
+  mkdirSync(folder);
+  const { duckdb, latest } = watched(await loadDuckDb());
+  const open = () =>
+    QuerySession.open({ duckdb, folder, memoryBytes: MEMORY_BYTES, spillBytes: MEMORY_BYTES, threads: 1 });
+  const session = await open();
+  const parse = (text: string) =>
+    session.parse({ kind: "parse", text, database: "mine", roots: [target.root], memoryBytes: MEMORY_BYTES });
+  const tableOf = ({ name, travel }: NeededTable): ResolvedTable | undefined => {
+    if (!["logs", "users"].includes(foldName(name)) || travel !== undefined) return undefined;
+    return { name, columns: COLUMNS, needed: undefined, extents: extentsOf(target), bareRows: 0 };
+  };
+  return {
+    target,
+    async run(sql) {
+      try {
+        const needs = await parse(sql);
+        const tables = needs.tables.flatMap((table) => tableOf(table) ?? []);
+        if (tables.length < needs.tables.length || needs.system.length > 0) {
+          session.drop();
+          return "not all of its tables are there";
+        }
+        await session.run({ kind: "run", tables, listed: [], format: "csv", system: [], pruning: [] });
+        return "answered";
+      } catch (error) {
+        return messageOf(error);
+      }
+    },
+    async state() {
+      // While a query is open, its database is the one that it sees.
+      await parse("SELECT 1");
+      const lines = await stateOf(duckdb, latest());
+      session.drop();
+      return lines;
+    },
+    close: () => rmSync(home, { recursive: true, force: true }),
+  };
+}
+
+/** DuckDB, with the database to which somebody last connected. */
+function watched(duckdb: DuckDb): { duckdb: DuckDb; latest: () => Database } {
+  let database: Database | undefined;
+  const connect = (to: Database) => {
+    database = to;
+    return duckdb.connect(to);
+  };
+  return {
+    duckdb: Object.create(duckdb, { connect: { value: connect } }) as DuckDb,
+    latest: () => {
+      if (database === undefined) throw new Error("nobody connected");
+      return database;
+    },
+  };
+}
+
+const STATE = [
+  "SELECT concat_ws(' ', 'function', schema_name, function_name, function_type, return_type, parameters::VARCHAR, macro_definition) FROM duckdb_functions()",
+  "SELECT concat_ws(' ', 'setting', name, value) FROM duckdb_settings()",
+  "SELECT concat_ws(' ', 'database', database_name, path, readonly) FROM duckdb_databases()",
+  "SELECT concat_ws(' ', 'schema', database_name, schema_name) FROM duckdb_schemas()",
+  "SELECT concat_ws(' ', 'table', database_name, schema_name, table_name) FROM duckdb_tables()",
+  "SELECT concat_ws(' ', 'view', database_name, schema_name, view_name, sql) FROM duckdb_views()",
+  "SELECT concat_ws(' ', 'type', database_name, schema_name, type_name, logical_type) FROM duckdb_types()",
+  "SELECT concat_ws(' ', 'sequence', database_name, schema_name, sequence_name) FROM duckdb_sequences()",
+].join(" UNION ALL ");
+
+async function stateOf(duckdb: DuckDb, database: Database): Promise<string[]> {
+  const connection = await duckdb.connect(database);
+  try {
+    return (await runSql(duckdb, connection, STATE)).map(([line]) => line ?? "").toSorted();
+  } finally {
+    duckdb.disconnect_sync(connection);
+  }
+}
+
+async function writeExtents(home: string): Promise<Target> {
+  const root = join(home, "data");
+  const fileOf = (database: string, name: string) => join(root, database, "logs", "2026-01-01", name);
+  for (const database of ["mine", "theirs"]) {
+    const label = database === "theirs" ? CANARY : "plain";
+    const tlm = tlmFixture(COLUMNS, [{ at: 1n, label, body: "text" }]);
+    mkdirSync(fileOf(database, "."), { recursive: true });
+    writeFileSync(fileOf(database, "1.tlm"), tlm);
+    writeFileSync(fileOf(database, "2.parquet"), await tlmToParquet(tlm));
+  }
+  return {
+    root,
+    folder: join(root, "theirs"),
+    ownFolder: join(root, "mine"),
+    tlm: fileOf("theirs", "1.tlm"),
+    parquet: fileOf("theirs", "2.parquet"),
+    catalog: join(home, "catalog.db"),
+  };
+}
+
+function extentsOf({ ownFolder }: Target): LocalExtent[] {
+  const columns = COLUMNS.map(({ name }) => name);
+  const folder = join(ownFolder, "logs", "2026-01-01");
+  return [
+    { id: "1", format: "tlm", rows: 1, columns, path: join(folder, "1.tlm") },
+    { id: "2", format: "parquet", rows: 1, columns, path: join(folder, "2.parquet") },
+  ];
+}
