@@ -9,7 +9,7 @@ import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
 import { textsToRun } from "./final-text.ts";
 import { neededTables, type Need } from "./needs.ts";
 import type { PrintedTree } from "./print-tree.ts";
-import { outputFolder } from "./process-folders.ts";
+import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "./projection.ts";
 import type { Done, Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
 import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
@@ -88,6 +88,7 @@ export class QuerySession {
   /** Parses and checks the text. The query stays open until `run` or `drop`. Throws `EngineError`. */
   async parse(request: ParseRequest): Promise<Needs> {
     const { duckdb } = this.#options;
+    this.drop();
     const space = await this.#space;
     const quoted = quoteAt(request.text);
     try {
@@ -201,11 +202,12 @@ export class QuerySession {
     sql: string,
     pruning: readonly string[],
   ): Promise<{ sql: string; columns: OutputColumn[] }> {
-    const { duckdb } = this.#options;
+    const { duckdb, folder } = this.#options;
     const rows = await runOne(duckdb, query.connection, sql, "EXPLAIN");
     rows.push(...pruning.map((text) => ["extents", text]));
     const nameOf = userNames(query);
-    const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(nameOf(value ?? ""))})`);
+    const shown = (text: string): string => nameOf(text).replaceAll(`${inputFolder(folder)}/`, "");
+    const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(shown(value ?? ""))})`);
     const type = duckdb.create_logical_type(duckdb.Type.VARCHAR);
     const columns = ["explain_key", "explain_value"].map((name) => ({ name, type }));
     return { sql: `VALUES ${values.join(", ")}`, columns };

@@ -7,6 +7,8 @@ import type { ColumnSpec } from "../../format/types.ts";
 import { loadDuckDb, runSql, type Database, type DuckDb } from "../../io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../io/duckdb/parquet.ts";
 import { tlmFixture } from "../../io/duckdb/tlm-fixture.ts";
+import { lendFiles } from "../lend-files.ts";
+import { inputFolder, outputFolder } from "../process-folders.ts";
 import type { LocalExtent, NeededTable, ResolvedTable } from "../protocol.ts";
 import { QuerySession } from "../session.ts";
 import { CANARY } from "./evidence.test-kit.ts";
@@ -36,13 +38,18 @@ export async function openLocalEngine(): Promise<LocalEngine> {
   const home = mkdtempSync(join(tmpdir(), "engine-local-test-"));
   const target = await writeExtents(home);
   const folder = join(home, "process");
-  mkdirSync(folder);
+  for (const each of [folder, inputFolder(folder), outputFolder(folder)]) mkdirSync(each);
   const { duckdb, latest } = watched(await loadDuckDb());
-  const open = () =>
-    QuerySession.open({ duckdb, folder, memoryBytes: MEMORY_BYTES, spillBytes: MEMORY_BYTES, threads: 1 });
-  const session = await open();
-  const parse = (text: string) =>
-    session.parse({ kind: "parse", text, database: "mine", roots: [target.root], memoryBytes: MEMORY_BYTES });
+  const spent: unknown[] = [];
+  const session = await QuerySession.open({
+    duckdb,
+    folder,
+    memoryBytes: MEMORY_BYTES,
+    spillBytes: MEMORY_BYTES,
+    threads: 1,
+    onSpent: (reason) => spent.push(reason),
+  });
+  const parse = (text: string) => session.parse({ kind: "parse", text, database: "mine", memoryBytes: MEMORY_BYTES });
   const tableOf = ({ name, travel }: NeededTable): ResolvedTable | undefined => {
     if (!["logs", "users"].includes(foldName(name)) || travel !== undefined) return undefined;
     return { name, columns: COLUMNS, needed: undefined, extents: extentsOf(target), bareRows: 0 };
@@ -57,8 +64,13 @@ export async function openLocalEngine(): Promise<LocalEngine> {
           session.drop();
           return "not all of its tables are there";
         }
-        await session.run({ kind: "run", tables, listed: [], format: "csv", system: [], pruning: [] });
-        return "answered";
+        const lent = await lendFiles(inputFolder(folder), tables);
+        try {
+          await session.run({ kind: "run", tables: lent.tables, listed: [], format: "csv", system: [], pruning: [] });
+          return "answered";
+        } finally {
+          await lent.release();
+        }
       } catch (error) {
         return messageOf(error);
       }
@@ -104,6 +116,8 @@ const STATE = [
 async function stateOf(duckdb: DuckDb, database: Database): Promise<string[]> {
   const connection = await duckdb.connect(database);
   try {
+    // As the space of a query has it: a connection that nobody has set up has no database.
+    await duckdb.query(connection, "SET search_path = 'query.main,engine.main'");
     return (await runSql(duckdb, connection, STATE)).map(([line]) => line ?? "").toSorted();
   } finally {
     duckdb.disconnect_sync(connection);
