@@ -102,3 +102,17 @@ describe("other names", () => {
     expect(error.details.suggestion).toBe(suggestion);
   });
 });
+
+describe("errors in texts that are printed anew are placed in the user's own", () => {
+  test.each<[sql: string, column: number]>([
+    ["SELECT  label, CAST(label AS INTEGER) FROM logs", 16],
+    ["WITH c AS (SELECT label::INTEGER AS n FROM logs) FROM c", 24],
+    ["SELECT at + INTERVAL 1 HOUR, CAST(label AS INTEGER) FROM logs", 30],
+    ["SELECT label FROM logs AT (VERSION => 1) WHERE lable = 1", 48],
+    ['SELECT "we ird".lable FROM logs AS "we ird" WHERE at > now()::TIMESTAMPTZ', 8],
+  ])("%s", async (sql, column) => {
+    const { code, details } = await failure(sql);
+    expect(code).toBe("invalid_query");
+    expect(details).toMatchObject({ line: 1, column });
+  });
+});

@@ -19,6 +19,12 @@ export type CheckedText = {
   pivot: OpenPivot | undefined;
 } & Pick<Names, "database" | "viewOf">;
 
+export type TextToRun = {
+  printed: PrintedTree;
+  /** Whether something in it was changed that only looks like a `timestamp`. */
+  isGuess: boolean;
+};
+
 /** How many columns a PIVOT without listed values may spread into, per expression. */
 const MAX_PIVOT_VALUES = 1_000;
 
@@ -31,7 +37,7 @@ export async function* textsToRun(
   context: SqlContext,
   query: CheckedText,
   tables: readonly TableShape[],
-): AsyncGenerator<PrintedTree> {
+): AsyncGenerator<TextToRun> {
   const { pivot } = query;
   const filled = pivot === undefined ? query : await withPivotValues(context, query, { pivot, tables });
   const names = instantNames(filled.node, tables);
@@ -41,9 +47,11 @@ export async function* textsToRun(
     const rewrites = { timestampColumns };
     if (rewriteQuery(bound, rewrites) === undefined) continue;
     const titled = await withTitles(context, { original: filled.node, bound }, rewrites);
-    yield await printTree(context.parser, rewriteQuery(titled, rewrites) ?? titled);
+    const printed = await printTree(context.parser, rewriteQuery(titled, rewrites) ?? titled);
+    yield { printed, isGuess: timestampColumns === names };
   }
-  yield await printTree(context.parser, await withTitles(context, { original: filled.node, bound }, undefined));
+  const titled = await withTitles(context, { original: filled.node, bound }, undefined);
+  yield { printed: await printTree(context.parser, titled), isGuess: false };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();

@@ -14,7 +14,7 @@ import { isObject, objectsOf, QueryRefused, textOf, type Json, type JsonObject }
 export type PrintedTree = {
   sql: string;
   /** From a position in `sql` to the one that the tree has there, in bytes; undefined where nothing is known to begin. */
-  placeOf(position: number): number | undefined;
+  placeOf: (position: number) => number | undefined;
 };
 
 /** Throws `QueryRefused` when the text of the tree would not parse back to it. */

@@ -15,6 +15,13 @@ const STREAM_WRITERS = { ndjson: writeLines, arrow: writeArrowStream } as const;
 
 export type ResultQuery = { columns: readonly OutputColumn[]; sql: string; format: ResultFormat };
 
+/** Where the text of the query begins in the statement that runs, in bytes; for positions in errors. */
+export function resultOffset(duckdb: DuckDb, { columns, sql, format }: ResultQuery): number {
+  const output = outputQuery(duckdb, columns, sql, format);
+  const copied = format === "csv" || format === "parquet" ? "COPY (" : "";
+  return Buffer.byteLength(copied + output.slice(0, output.indexOf(sql)));
+}
+
 /** Runs a query; `file` is the name of a file that there is not, for an answer that is not small. */
 export async function writeResult(
   duckdb: DuckDb,

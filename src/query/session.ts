@@ -14,7 +14,7 @@ import type { OutputColumn } from "./projection.ts";
 import type { Done, Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
 import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
 import { quoteAt, type QuotedText } from "./quote-at.ts";
-import { writeResult, type ResultQuery } from "./result-writer.ts";
+import { resultOffset, writeResult, type ResultQuery } from "./result-writer.ts";
 import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
 import { isSystemUse, systemTablesOf } from "./system-mentions.ts";
@@ -120,8 +120,11 @@ export class QuerySession {
     const file = join(outputFolder(folder), `${this.#results++}.${request.format}`);
     try {
       await this.#createViews(query, request);
-      const result = await this.#bind(query, request);
-      const written = await writeResult(duckdb, query.connection, result, file);
+      const { result, printed } = await this.#bind(query, request);
+      const written = await writeResult(duckdb, query.connection, result, file).catch((error: unknown) => {
+        const offset = resultOffset(duckdb, result);
+        throw new Misplaced(error, (position) => printed?.placeOf(position - offset));
+      });
       return { ...written, columns: result.columns.map(({ name }) => name) };
     } catch (error) {
       throw missingExtent(request) ?? this.#clientError(error, query, columnNames(request));
@@ -164,23 +167,22 @@ export class QuerySession {
   }
 
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
-  async #bind(query: OpenQuery, request: RunRequest): Promise<ResultQuery> {
+  async #bind(query: OpenQuery, request: RunRequest): Promise<{ result: ResultQuery; printed?: PrintedTree }> {
     const viewOf = viewsOf(query);
-    let failure: unknown;
-    for await (const printed of textsToRun(query, { ...query, viewOf }, shapesOf(request))) {
+    let failure: { error: Misplaced; isGuess: boolean } | undefined;
+    for await (const { printed, isGuess } of textsToRun(query, { ...query, viewOf }, shapesOf(request))) {
       try {
         const columns = await this.#describe(query, printed.sql);
         const { explain } = query.statement;
-        if (explain === undefined) return { columns, sql: printed.sql, format: request.format };
-        return {
-          ...(await this.#explain(query, `${explain} ${printed.sql}`, request.pruning)),
-          format: request.format,
-        };
+        const { format } = request;
+        if (explain === undefined) return { result: { columns, sql: printed.sql, format }, printed };
+        return { result: { ...(await this.#explain(query, `${explain} ${printed.sql}`, request.pruning)), format } };
       } catch (error) {
-        failure = new Unbound(error, printed);
+        // What is wrong with the first text that rests on no guess is what is wrong with the user's.
+        if (failure?.isGuess !== false) failure = { error: new Misplaced(error, printed.placeOf), isGuess };
       }
     }
-    throw failure;
+    throw failure?.error;
   }
 
   async #describe({ connection }: OpenQuery, sql: string): Promise<OutputColumn[]> {
@@ -229,10 +231,10 @@ export class QuerySession {
         ...(suggestion === undefined ? {} : { suggestion }),
       });
     }
-    const error = readDuckDbError(thrown instanceof Unbound ? thrown.cause : thrown);
+    const error = readDuckDbError(thrown instanceof Misplaced ? thrown.cause : thrown);
     if (checked !== undefined) error.message = userNames({ checked })(error.message);
     const position = isInQuery(error) ? error.position : undefined;
-    const own = thrown instanceof Unbound && position !== undefined ? thrown.printed.placeOf(position) : position;
+    const own = thrown instanceof Misplaced && position !== undefined ? thrown.placeOf(position) : position;
     const place = own === undefined ? undefined : quoted.place(own);
     return asEngineError(error, place, columns, {
       memoryBytes: this.#memoryBytes,
@@ -241,12 +243,12 @@ export class QuerySession {
   }
 }
 
-/** A printed text does not bind: positions in the error are positions in it. */
-class Unbound extends Error {
-  readonly printed: PrintedTree;
-  constructor(cause: unknown, printed: PrintedTree) {
-    super("a query does not bind", { cause });
-    this.printed = printed;
+/** An error of DuckDB's about a text that was printed: positions in it are positions in that. */
+class Misplaced extends Error {
+  readonly placeOf: PrintedTree["placeOf"];
+  constructor(cause: unknown, placeOf: PrintedTree["placeOf"]) {
+    super("a printed query fails", { cause });
+    this.placeOf = placeOf;
   }
 }
 
