@@ -1,3 +1,4 @@
+import { signalProcess } from "../core/signals.test-kit.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -141,7 +142,7 @@ async function dies(harness: QueryHarness, random: Random): Promise<string> {
 
 function killIfThere(pid: number): void {
   try {
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
   } catch (error) {
     if (systemCodeOf(error) !== "ESRCH") throw error;
   }
