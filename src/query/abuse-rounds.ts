@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { sleep, systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, systemCodeOf } from "../core/errors.ts";
 import { seededRandom, type Random } from "../core/random.ts";
+import { withBackstop } from "./backstop.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
 
 /**
@@ -69,7 +70,7 @@ export async function abuseRounds(
   let early = 0;
   for (let round = 0; round < rounds; round++) {
     const act = ACTS[Math.floor(random.next() * ACTS.length)] ?? runsOut;
-    const ending = await act(harness, random);
+    const ending = await withBackstop(harness, () => act(harness, random));
     endings[ending] = (endings[ending] ?? 0) + 1;
     if (round === Math.floor(rounds / 3)) early = await settledRss(harness);
   }

@@ -131,7 +131,7 @@ function ociConfig(root: string, id: string): unknown {
     ociVersion: "1.0.2",
     process: {
       user: { uid: 0, gid: 0 },
-      args: ["/usr/bin/sleep", "infinity"],
+      args: ["/usr/bin/sleep", "900"],
       env: ["PATH=/usr/bin:/usr/sbin"],
       cwd: "/",
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
@@ -148,6 +148,8 @@ function ociConfig(root: string, id: string): unknown {
       uidMappings: maps,
       gidMappings: maps,
       cgroupsPath: `/${id}`,
+      // What tests do in it is hostile.
+      resources: { pids: { limit: 128 }, memory: { limit: 256 * 1024 * 1024 } },
       namespaces: ["pid", "ipc", "uts", "mount", "network", "user"].map((type) => ({ type })),
     },
   };
