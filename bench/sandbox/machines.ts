@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { createLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
+import { removeSwept } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { openRuntime } from "../../src/sandbox/runtime/open-runtime.ts";
 import { median, printTable, shown } from "../support/report.ts";
 import { RuncByHand, type ByHandOptions } from "./runc-by-hand.ts";
@@ -66,9 +66,8 @@ export async function measureMachines(rounds: number, limits: ByHandOptions): Pr
   } finally {
     await runtime.remove(id);
     await runtime.close();
-    await sweepMounts(home);
     await byHand.close();
-    await rm(home, { recursive: true, force: true });
+    await removeSwept(home);
   }
 }
 

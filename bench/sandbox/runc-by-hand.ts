@@ -1,10 +1,11 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { openImages, type ImagePlace } from "../../src/sandbox/runtime/images.ts";
+import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { ociSeccomp } from "../../src/sandbox/runtime/seccomp-oci.ts";
 
 const run = promisify(execFile);
@@ -62,7 +63,7 @@ export class RuncByHand {
 
   async close(): Promise<void> {
     await run("umount", ["--recursive", this.#image.path]);
-    await rm(this.#folder, { recursive: true, force: true });
+    await removeUnmounted(this.#folder);
   }
 }
 
@@ -94,7 +95,7 @@ export class HandMadeMachine {
     await run("runc", ["delete", "--force", this.id]);
     await run("umount", [this.#mounts.root]);
     await run("umount", [this.#mounts.disk]);
-    await rm(this.#at, { recursive: true, force: true });
+    await removeUnmounted(this.#at);
   }
 }
 

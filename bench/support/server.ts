@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CreateTable } from "../../src/catalog/catalog.ts";
+import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { duckdbAnswersSql, type Answers } from "./answers.ts";
 import { withCatalog } from "./catalog.ts";
 import { cpuSecondsOf, diskBytesOf, memoryOf, resetPeak } from "./process-stats.ts";
@@ -62,7 +63,7 @@ export async function startBenchServer(options: ServerOptions = {}): Promise<Ben
     stop: async () => {
       child.kill("SIGTERM");
       await gone;
-      if (options.home === undefined) await rm(home, { recursive: true, force: true });
+      if (options.home === undefined) await removeUnmounted(home);
     },
   };
 }

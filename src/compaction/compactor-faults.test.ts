@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { signalProcess } from "../core/signals.test-kit.ts";
 import type { ExtentRecord, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { systemClock } from "../core/clock.ts";
@@ -91,7 +92,7 @@ describe("a merge that fails", () => {
       () => (mergingProcesses().length > 0 ? mergingProcesses() : undefined),
       10_000,
     );
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     await stuck;
     expect(String(bench.failures)).toContain("ended with SIGKILL");
     await expectUntouched();

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { signalProcess } from "../core/signals.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { seededRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
@@ -157,7 +158,7 @@ it("merges share a process where they are given a spare one, until one of them f
   // A kept process that dies is found out, and no process has merges without end.
   await found();
   const [mortal = ""] = mergingProcesses();
-  process.kill(Number(mortal), "SIGKILL");
+  signalProcess(Number(mortal), "SIGKILL");
   // Until then it is there, as one that has ended.
   await expect.poll(() => isThere(Number(mortal)), { timeout: 10_000 }).toBe(false);
   const seen = new Set<string>();

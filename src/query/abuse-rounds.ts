@@ -1,9 +1,11 @@
+import { signalProcess } from "../core/signals.test-kit.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleep, systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, systemCodeOf } from "../core/errors.ts";
 import { seededRandom, type Random } from "../core/random.ts";
+import { withBackstop } from "./backstop.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
 
 /**
@@ -68,7 +70,7 @@ export async function abuseRounds(
   let early = 0;
   for (let round = 0; round < rounds; round++) {
     const act = ACTS[Math.floor(random.next() * ACTS.length)] ?? runsOut;
-    const ending = await act(harness, random);
+    const ending = await withBackstop(harness, () => act(harness, random));
     endings[ending] = (endings[ending] ?? 0) + 1;
     if (round === Math.floor(rounds / 3)) early = await settledRss(harness);
   }
@@ -141,7 +143,7 @@ async function dies(harness: QueryHarness, random: Random): Promise<string> {
 
 function killIfThere(pid: number): void {
   try {
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
   } catch (error) {
     if (systemCodeOf(error) !== "ESRCH") throw error;
   }

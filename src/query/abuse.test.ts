@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { signalProcess } from "../core/signals.test-kit.ts";
 import { abuseHarness, abuseRounds } from "./abuse-rounds.ts";
 
 const MIB = 1024 * 1024;
@@ -39,7 +40,7 @@ test("a server that is killed in the middle of a query takes its processes with 
     server.kill("SIGKILL");
     await expect.poll(() => pids.filter(isRunning), { timeout: 3_000 }).toEqual([]);
   } finally {
-    for (const pid of pids.filter(isRunning)) process.kill(pid, "SIGKILL");
+    for (const pid of pids.filter(isRunning)) signalProcess(pid, "SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
 });

@@ -1,3 +1,4 @@
+import { signalProcess } from "../core/signals.test-kit.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdtemp, mkdir, rm } from "node:fs/promises";
@@ -52,7 +53,7 @@ describe("a query process", () => {
     const [pid = 0] = harness.pool.pids();
     const answer = failureOf(harness.text(ENDLESS));
     await delay(300);
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ code: "budget_exceeded" });
     expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
     expect(harness.pool.pids()).not.toContain(pid);
@@ -82,7 +83,7 @@ describe("a query process", () => {
     harness = createQueryHarness();
     await harness.text("SELECT 1");
     const [pid = 0] = harness.pool.pids();
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     // The server does not know yet.
     expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
     await eventually(() => !harness.pool.pids().includes(pid));

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => harness.close());
 
 test.each(Object.entries(BOMBS))("%s", async (name, bomb) => {
-  const { code, message, tookMs } = await detonate(harness.service, bomb, WALL_MS);
+  const { code, message, tookMs } = await detonate(harness, bomb, WALL_MS);
   expect({ isExpected: isExpectedEnding(name, code), code, message }).toEqual({ isExpected: true, code, message });
   expect(message.length).toBeLessThan(2_000);
   expect(tookMs).toBeLessThan(LATEST_MS);

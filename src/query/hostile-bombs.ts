@@ -1,7 +1,8 @@
 import { ANONYMOUS } from "../auth/caller.ts";
 import { systemClock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
-import type { QueryService } from "./query.ts";
+import { withBackstop } from "./backstop.ts";
+import type { QueryHarness } from "./query-fixture.ts";
 
 /**
  * Queries that grow without end, in what they compute or in their own text. Each ends in one of its budgets or in an
@@ -204,14 +205,14 @@ export function isExpectedEnding(name: string, code: string): boolean {
   return ENDINGS.has(code) || (code === "query_failed" && CRASHES.has(name));
 }
 
-/** Runs it on a budget of that time. */
-export async function detonate(service: QueryService, bomb: string | (() => string), wallMs: number): Promise<Ending> {
+/** Runs it on a budget of that time; rejects when something else had to end it. */
+export async function detonate(harness: QueryHarness, bomb: string | (() => string), wallMs: number): Promise<Ending> {
   const text = typeof bomb === "string" ? bomb : bomb();
   const startedMs = systemClock.monotonicMs();
   const signal = new AbortController().signal;
-  const ended = await service
-    .run({ caller: ANONYMOUS, database: "default", text, requestId: "bomb", signal, budget: { wallMs } })
-    .then(
+  const request = { caller: ANONYMOUS, database: "default", text, requestId: "bomb", signal, budget: { wallMs } };
+  const ended = await withBackstop(harness, () =>
+    harness.service.run(request).then(
       async ({ body }) => {
         for await (const _ of body);
         return { code: "answered", message: "" };
@@ -220,6 +221,7 @@ export async function detonate(service: QueryService, bomb: string | (() => stri
         if (!(thrown instanceof EngineError)) throw thrown;
         return { code: thrown.code, message: thrown.message };
       },
-    );
+    ),
+  );
   return { ...ended, tookMs: systemClock.monotonicMs() - startedMs };
 }

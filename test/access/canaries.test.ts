@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
 /**
@@ -237,7 +238,7 @@ describe("what the server says and keeps", { timeout: 120_000 }, () => {
     await useRightly();
     await useWrongly();
     await breakOften();
-    process.kill(engine.pid, "SIGUSR2");
+    signalProcess(engine.pid, "SIGUSR2");
     await vi.waitFor(() => expect(reportsOf()).toHaveLength(1), 20_000);
   }, 120_000);
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 
 /** A server as a process of its own, that can be stopped, killed, and started again in its place. */
 export type ProgramOptions = {
@@ -156,7 +157,7 @@ function treeOf(root: number): number[] {
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
-      process.kill(pid, signal);
+      signalProcess(pid, signal);
     } catch (error) {
       // It has ended since it was listed.
       if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { ingest } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 import { DurabilityModel } from "./durability.ts";
@@ -20,7 +21,7 @@ async function traceOneIngest(): Promise<{ calls: SystemCall[]; home: string; ex
     const { status } = await ingest(engine.url, "events", '{"body":"durable"}', { "X-Idempotency-Key": "k" });
     expect(status).toBe(200);
     // strace keeps the signals it gets to itself: tell the server, which told the lock who it is.
-    process.kill(Number.parseInt(await readFile(join(home, "catalog.db.pid"), "utf8"), 10), "SIGTERM");
+    signalProcess(Number.parseInt(await readFile(join(home, "catalog.db.pid"), "utf8"), 10), "SIGTERM");
     await engine.stop("SIGCONT");
     const calls = parseTrace(await readFile(file, "utf8"));
     const renamed = calls.flatMap((call) => (call.name.startsWith("rename") ? call.args.map(stringOf) : []));

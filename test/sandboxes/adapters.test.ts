@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { RealAgentLab } from "./real-agents.ts";
 import { TIMEOUT_MS } from "./server.test-kit.ts";
 
 /** The smallest to install; `scripts/adapters.ts` has all. */
 const PROVIDER = "gemini-cli";
 
-describeAsRoot("a real agent in a real sandbox, behind the gateway", () => {
+describeInCage("a real agent in a real sandbox, behind the gateway", () => {
   let lab: RealAgentLab;
   beforeAll(async () => {
     lab = await RealAgentLab.open([PROVIDER]);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { describe } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { bundledAgent } from "./bundled-agent.ts";
 
 /** A provisioning script that puts it there. */
@@ -15,4 +15,4 @@ const hasNode = existsSync("/usr/bin/node");
 if (!hasNode) process.stdout.write("tests of agents in machines are skipped: they need /usr/bin/node\n");
 
 /** For tests in which an agent runs in a machine. */
-export const describeWithAgent = hasNode ? describeAsRoot : describe.skip;
+export const describeWithAgent = hasNode ? describeInCage : describe.skip;

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { systemCodeOf } from "../../src/core/errors.ts";
 import { cgroupRootOf } from "../../src/sandbox/node/open-node.ts";
 import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
@@ -10,6 +11,8 @@ import type { NodeMember } from "./chaos-member.ts";
 
 type Place = Pick<NodeMember, "home" | "firstHostId">;
 
+/** What belongs to a node is killed: were its home empty or its ids those of users, that would be all of this computer. */
+const [FOLDER_OF_A_NODE, MIN_HOST_ID] = [/^(?:\/[^/]+){3,}$/, 100_000];
 const WARM_PREFIX = "warm-";
 const [RETRY_MS, MOST_TRIES] = [50, 60];
 
@@ -49,7 +52,7 @@ export async function machinesThatRun(place: Place): Promise<string[]> {
 export async function sweepRemains(place: Place): Promise<void> {
   for (const pid of processesOf(place)) {
     try {
-      process.kill(pid, "SIGKILL");
+      signalProcess(pid, "SIGKILL");
     } catch (error) {
       if (systemCodeOf(error) !== "ESRCH") throw error;
     }
@@ -84,6 +87,7 @@ export function figuresOf(pid: number): Figures {
 
 /** Those whose ids are the node's, those that work in its folder, and those that were told of it. */
 function processesOf({ home, firstHostId }: Place): number[] {
+  if (!FOLDER_OF_A_NODE.test(home) || firstHostId < MIN_HOST_ID) throw new Error(`${home} is not the home of a node`);
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.map(Number).filter((pid) => {
     const status = textOf(`/proc/${pid}/status`);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { describeReport, runSandboxChaos } from "./chaos.ts";
 
-describeAsRoot("sandboxes of a cluster", () => {
+describeInCage("sandboxes of a cluster", () => {
   it("are neither lost nor left behind while nodes and control planes are killed", { timeout: 300_000 }, async () => {
     const wanted = { kills: 20, creates: 100, disconnects: 50 };
     const report = await runSandboxChaos({ ...wanted, seed: 1, postgres: postgresPrograms() });

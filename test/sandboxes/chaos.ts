@@ -1,6 +1,7 @@
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom, type Random } from "../../src/core/random.ts";
 import { ChaosClient } from "./chaos-client.ts";
@@ -76,7 +77,7 @@ export async function runSandboxChaos(options: SandboxChaosOptions): Promise<San
   } finally {
     await cluster?.kill();
     for (const node of cluster?.nodes ?? []) await sweepRemains(node);
-    if (report?.problems.length === 0) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    if (report?.problems.length === 0) await removeUnmounted(folder);
   }
 }
 

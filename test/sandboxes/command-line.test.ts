@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runHere, type RunOptions } from "../../src/cli/harness.ts";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
-describeAsRoot("the command line and a real sandbox", () => {
+describeInCage("the command line and a real sandbox", () => {
   const server = sandboxServer();
   let folder: string;
   const run = (argv: readonly string[], options: RunOptions = {}) =>

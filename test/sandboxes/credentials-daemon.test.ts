@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { listen } from "../../src/sandbox/egress/proxy.test-kit.ts";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { serverWithDaemon } from "./daemon.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { TIMEOUT_MS } from "./server.test-kit.ts";
@@ -10,7 +10,7 @@ import { TIMEOUT_MS } from "./server.test-kit.ts";
 const SECRET_KEY = randomBytes(32).toString("base64");
 const KEY = `canary-${randomBytes(12).toString("hex")}`;
 
-describeAsRoot("credentials of a sandbox on a node of its own", () => {
+describeInCage("credentials of a sandbox on a node of its own", () => {
   let model: Server;
   let modelPort: number;
   const seen: (string | undefined)[] = [];

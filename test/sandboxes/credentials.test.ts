@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { certificateFolder, makeCertificate } from "../../src/io/http/tls.test-kit.ts";
 import { listen, startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
 import { makeRepository, startGitServer, type GitServer } from "../../src/sandbox/pipeline/git-server.test-kit.ts";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { fieldOf, outcomeOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
@@ -27,7 +27,7 @@ const SECRET_KEY = randomBytes(32).toString("base64");
 
 type Seen = { host: string | undefined; path: string; headers: IncomingMessage["headers"] };
 
-describeAsRoot("credentials of a real sandbox", () => {
+describeInCage("credentials of a real sandbox", () => {
   const folder = certificateFolder();
   const ids = { key: "", token: "", pat: "" };
   /** Requests that arrived at the servers of the test. */

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { serverWithDaemon } from "./daemon.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 
 const TIMEOUT_MS = 120_000;
 
-describeAsRoot("sandboxes of a node of its own", () => {
+describeInCage("sandboxes of a node of its own", () => {
   const server = serverWithDaemon(() => ({ node: { ENGINE_SANDBOX_NODE_LABELS: "zone=a" } }));
   const { client } = server;
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { certificateFolder, makeCertificate } from "../../src/io/http/tls.test-kit.ts";
 import { startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
@@ -17,7 +17,7 @@ const NAME_SERVER = "127.53.0.1";
 const NAMES = new Set(["exact.test", "a.wild.test", "wild.test", "other.test"]);
 const NETWORK = { enabled: true, allowed_hosts: ["exact.test", "*.wild.test"], dns_servers: [NAME_SERVER] };
 
-describeAsRoot("the way out of a real sandbox", () => {
+describeInCage("the way out of a real sandbox", () => {
   const folder = certificateFolder();
   const servers: Server[] = [];
   const asked: string[] = [];

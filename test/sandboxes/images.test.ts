@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
@@ -29,7 +29,7 @@ COLOUR = "red"
 SHAPE = "round"
 `;
 
-describeAsRoot("images of a server", () => {
+describeInCage("images of a server", () => {
   const server = sandboxServer(() => ENV);
   const { client } = server;
 

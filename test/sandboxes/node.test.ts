@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { eventsIn, fieldOf, outcomeOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
 const ENV = { ENGINE_SANDBOX_WARM_POOL: "1", ENGINE_LOG_LEVEL: "info" };
 
-describeAsRoot("sandboxes of a server", () => {
+describeInCage("sandboxes of a server", () => {
   const server = sandboxServer(() => ENV);
   const { client } = server;
 

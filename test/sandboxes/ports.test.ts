@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
 const PORT = 8_080;
@@ -21,7 +21,7 @@ const PROGRAM = `
   }));
 `;
 
-describeAsRoot("ports of a real sandbox", () => {
+describeInCage("ports of a real sandbox", () => {
   const server = sandboxServer();
   const { client } = server;
   const put = async (id: string, path: string, body: Uint8Array<ArrayBuffer>): Promise<void> => {

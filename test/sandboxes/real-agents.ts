@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -13,6 +13,7 @@ import { AGENTS } from "../../src/sandbox/agent/providers.ts";
 import { listen, startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
 import { GatewayAuthority } from "../../src/sandbox/gateway/authority.ts";
 import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
+import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { ProviderServer } from "./provider-server.ts";
 import {
@@ -106,7 +107,7 @@ export class RealAgentLab {
       await engine.stop();
       await sweepMounts(place.home);
       await place.remove();
-      rmSync(folder, { recursive: true, force: true });
+      await removeUnmounted(folder);
     };
     return new RealAgentLab(engine, { servers, agentsUrl, close });
   }

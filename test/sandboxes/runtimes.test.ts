@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { describeAsRoot } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { runscProblem } from "../../src/sandbox/runtime/runsc.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
@@ -14,7 +14,7 @@ const SERVER = `perl -MIO::Socket -e '
 const RUNTIMES = ["runc", ...(runscProblem === undefined ? ["runsc"] : [])];
 
 for (const runtime of RUNTIMES) {
-  describeAsRoot(`a server that runs sandboxes by ${runtime}`, () => {
+  describeInCage(`a server that runs sandboxes by ${runtime}`, () => {
     const machines = sandboxServer(() => ({ ...ENV, ENGINE_SANDBOX_RUNTIME: runtime }));
     const { client } = machines;
     const call = async (method: string, path: string, body?: unknown) => {

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
 import { makeRepository, startGitServer, type GitServer } from "../../src/sandbox/pipeline/git-server.test-kit.ts";
 import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
-import { describeAsRoot, rootFolder } from "../../src/sandbox/runtime/root.test-kit.ts";
+import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
+import { rootFolder } from "../../src/sandbox/runtime/root.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { eventsIn, fieldOf, SandboxClient } from "./sandboxes.test-kit.ts";
 
@@ -12,7 +13,7 @@ const TIMEOUT_MS = 120_000;
 /** Requests name addresses of name servers without ports: this one answers at the usual one. */
 const NAME_SERVER = "127.53.0.2";
 
-describeAsRoot("a workspace that is launched", () => {
+describeInCage("a workspace that is launched", () => {
   const folder = rootFolder("workspaces");
   let place: Awaited<ReturnType<typeof temporaryHome>>;
   let names: Awaited<ReturnType<typeof startNameServer>>;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkBarrels } from "./barrels.ts";
 import { checkLayering, importsOf } from "./layering.ts";
+import { checkHazards } from "./hazards.ts";
 import { checkLength, measureFiles, measureFunctions } from "./length.ts";
 import { checkMachine } from "./machine.ts";
 import type { Violation } from "./source.ts";
@@ -148,6 +149,61 @@ describe("clock, timers and randomness", () => {
       "const text = 'Math.random()';",
     ];
     expect(found(checkMachine(at("src/io/a.ts", ...text)))).toEqual([]);
+  });
+});
+
+describe("hazards", () => {
+  it("are kept in their cage", () => {
+    expect(everything.filter(({ path }) => path.startsWith("test/sandboxes/")).length).toBeGreaterThan(10);
+    expect(found(checkHazards(everything))).toEqual([]);
+  });
+
+  it.each([
+    `run("while :; do :; done");`,
+    "run(`while true\ndo x; done`);",
+    `run("perl -e 'while (1) {}'");`,
+    `run("perl", "-e", "for (;;) { $x++ }");`,
+    `run("perl", "-e", "my $pid = fork; 1");`,
+    `run("perl", "-e", "fork while 1");`,
+    `run("bomb() { bomb | bomb & }; :(){ :|:& };:");`,
+    "write(`sh ${bomb} & sh ${bomb} & wait`);",
+    "const text = `cat /dev/zero > ${file}`;",
+    `run("dd if=/dev/urandom of=x");`,
+    `run("fallocate -l 1T x");`,
+    `run("yes > file");`,
+    `run('exec "yes"');`,
+    `run("perl", "-e", '$x = "x" x (1 << 40)');`,
+    `run("pkill node");`,
+    `run("kill -9 -1");`,
+    'run(`echo 0 > "$file"; ${command}`);',
+    `process.kill(pid, "SIGKILL");`,
+    `process.kill(Number(text));`,
+    `process.kill(-pid, "SIGTERM");`,
+    `const { kill } = x; pids.forEach((pid) => process.kill(pid, signal));`,
+    `import { sweepMounts } from "./mounts.ts"; rmSync(folder, { recursive: true });`,
+    `import { sweepMounts } from "./mounts.ts"; await rm(folder, { force: true, recursive: true });`,
+  ])("sees %s", (line) => {
+    for (const path of ["src/io/a.test.ts", "src/io/a.test-kit.ts", "test/a.ts", "bench/a.ts", "scripts/a.ts"]) {
+      expect(found(checkHazards(at(path, line)))).toHaveLength(1);
+    }
+    expect(found(checkHazards(at("src/io/a.ts", line)))).toEqual([]);
+  });
+
+  it("allows what is caged, bounded, or asks only", () => {
+    const fine = [
+      ...at(
+        "test/a.ts",
+        `import { spawnCaged } from "../b/cage.test-kit.ts";`,
+        `spawnCaged(group, "while :; do :; done");`,
+      ),
+      ...at("test/b.ts", "// bounded: by the limit of 20 s that spawnSync has", `run("while :; do :; done");`),
+      ...at("test/c.ts", `process.kill(pid, 0); process.kill(process.pid, "SIGKILL"); child.kill("SIGKILL");`),
+      ...at("test/d.ts", `run("head -c 10 /dev/zero; while read -r line; do x; done; dd if=/dev/zero count=1");`),
+      ...at("test/e.ts", `import { sweepMounts } from "./mounts.ts"; rmSync(file); await rm(file, { force: true });`),
+    ];
+    expect(found(checkHazards(fine))).toEqual([]);
+    const tooFar = at("test/b.ts", "// bounded: by nothing here", "", "", `run("while :; do :; done");`);
+    expect(found(checkHazards(tooFar))).toHaveLength(1);
   });
 });
 

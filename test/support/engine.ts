@@ -1,8 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 
 /** A real server in a process of its own, on a free port and a temporary home; what whole-system tests talk to. */
 export type Engine = {
@@ -32,7 +33,7 @@ const START_TIMEOUT_MS = 90_000;
 
 export async function temporaryHome(): Promise<{ home: string; remove: () => Promise<void> }> {
   const home = await mkdtemp(join(tmpdir(), "engine-test-"));
-  return { home, remove: () => rm(home, { recursive: true, force: true, maxRetries: 3 }) };
+  return { home, remove: () => removeUnmounted(home) };
 }
 
 /** Starts a server and resolves once it listens; rejects with its log when it ends before that. */

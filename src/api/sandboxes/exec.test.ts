@@ -154,7 +154,7 @@ describe("a command in a sandbox", () => {
   });
 
   it("can be ended", async () => {
-    const client = await open("trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done");
+    const client = await open("trap 'echo caught; exit 9' TERM; echo ready; for n in $(seq 1200); do sleep 0.05; done");
     const begun = await client.until(isOutput);
     const url = `${server.url}/api/v1/sandboxes/${id}/exec/${execIdOf(begun)}`;
     const end = (rest: string) => fetch(url + rest, { method: "DELETE", headers: { Authorization: "Bearer t" } });

@@ -101,7 +101,7 @@ describe.each(CODINGS)("%s", (coding, encode) => {
   });
 
   test("stops a bomb at the limit", async () => {
-    const bomb = Buffer.concat(Array<Uint8Array>(256).fill(encode(Buffer.alloc(16 * MIB))));
+    const bomb = Buffer.concat(Array<Uint8Array>(32).fill(encode(Buffer.alloc(16 * MIB))));
     const beforeBytes = process.memoryUsage().arrayBuffers;
     const startedMs = performance.now();
     await expect(decode(coding, bomb, 4 * MIB)).rejects.toMatchObject({ code: "body_too_large" });

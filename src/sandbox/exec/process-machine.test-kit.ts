@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
+import { signalGroup } from "../../core/signals.test-kit.ts";
 import { RuntimeError, type Exec, type ExecOutput, type ExecRequest, type Machine } from "../runtime/runtime.ts";
 
 /**
@@ -154,7 +155,7 @@ export class ProcessExec implements Exec {
     const { pid } = this.#child;
     if (pid === undefined || this.hasEnded) return;
     try {
-      process.kill(-pid, signal);
+      signalGroup(pid, signal);
     } catch (error) {
       // It ended meanwhile.
       if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;

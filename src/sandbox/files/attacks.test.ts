@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { createSandboxFiles } from "./files.ts";
@@ -202,7 +203,7 @@ END
       const { files, machine } = own;
       await machine.sh(`head -c 1000 /dev/zero > ${HOME}/file`);
       expect((await bytesOf((await files.get({ path: `${HOME}/file` }, NEVER)).body)).length).toBe(1_000);
-      process.kill(machine.pid, "SIGKILL");
+      signalProcess(machine.pid, "SIGKILL");
       await expect.poll(() => codeOf(files.stat(`${HOME}/file`, NEVER)), { timeout: 5_000 }).toBe("unavailable");
     } finally {
       await own.remove();

@@ -5,7 +5,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -13,12 +12,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomUUID } from "node:crypto";
+import { cageProblem } from "../runtime/cage.test-kit.ts";
+import { removeUnmounted } from "../runtime/removal.test-kit.ts";
 import type { FilesTarget } from "./target.ts";
 
 /** Why no machine can be made here; empty where one can. */
 export function whyNoMachine(): string {
-  if (process.platform !== "linux") return "Linux only";
-  if (process.getuid?.() !== 0) return "needs root";
+  if (cageProblem !== undefined) return cageProblem;
   const missing = ["runc", "mkfs.ext4", "perl"].filter((tool) => spawnSync("which", [tool]).status !== 0);
   return missing.length === 0 ? "" : `needs ${missing.join(", ")}`;
 }
@@ -56,7 +56,7 @@ export async function startMachine({ diskMb = 64 } = {}): Promise<TestMachine> {
   const remove = async (): Promise<void> => {
     if (isRunning) await runc("delete", "--force", id);
     for (const name of ["root", "writable"]) await run("umount", [join(folder, name)]).catch(() => undefined);
-    rmSync(folder, { recursive: true, force: true });
+    await removeUnmounted(folder);
   };
   try {
     await makeRoot(folder, diskMb);
@@ -131,7 +131,7 @@ function ociConfig(root: string, id: string): unknown {
     ociVersion: "1.0.2",
     process: {
       user: { uid: 0, gid: 0 },
-      args: ["/usr/bin/sleep", "infinity"],
+      args: ["/usr/bin/sleep", "900"],
       env: ["PATH=/usr/bin:/usr/sbin"],
       cwd: "/",
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
@@ -148,6 +148,8 @@ function ociConfig(root: string, id: string): unknown {
       uidMappings: maps,
       gidMappings: maps,
       cgroupsPath: `/${id}`,
+      // What tests do in it is hostile.
+      resources: { pids: { limit: 128 }, memory: { limit: 256 * 1024 * 1024 } },
       namespaces: ["pid", "ipc", "uts", "mount", "network", "user"].map((type) => ({ type })),
     },
   };

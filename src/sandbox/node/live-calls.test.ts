@@ -7,13 +7,13 @@ import { silentLog } from "../../core/log.ts";
 import type { ExecEvent, NodeCall, NodeCallHandler, NodeReply } from "../link/calls.ts";
 import { encodeShellFrame, shellFramesOf } from "../link/shell-frames.ts";
 import { specOf, testRuntime } from "../runtime/machines.test-kit.ts";
-import { describeAsRoot } from "../runtime/root.test-kit.ts";
+import { describeInCage } from "../runtime/cage.test-kit.ts";
 import type { Machine } from "../runtime/runtime.ts";
 import { liveCallHandler } from "./live-calls.ts";
 
 type More = Pick<Partial<NodeCall>, "body" | "signal">;
 
-describeAsRoot("calls about what runs in a machine", () => {
+describeInCage("calls about what runs in a machine", () => {
   let machine: Machine;
   let handler: NodeCallHandler;
   const lines: string[] = [];

@@ -6,7 +6,7 @@ import { systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { Egress } from "../egress/egress.ts";
 import { expectLeft, NOTHING, readIfThere, run, specOf, testRuntime } from "../runtime/machines.test-kit.ts";
-import { describeAsRoot } from "../runtime/root.test-kit.ts";
+import { describeInCage } from "../runtime/cage.test-kit.ts";
 import type { Machine } from "../runtime/runtime.ts";
 import { specOf as sandboxSpecOf } from "../scheduler/scheduler.test-kit.ts";
 import type { SandboxState } from "../states.ts";
@@ -16,7 +16,7 @@ import { Surroundings } from "./surroundings.ts";
 const MIB = 1024 * 1024;
 const signal = AbortSignal.timeout(60_000);
 
-describeAsRoot("files of a machine", () => {
+describeInCage("files of a machine", () => {
   const test = testRuntime("surroundings");
 
   /** Groups of helpers, in all hierarchies. */

@@ -5,7 +5,8 @@ import { silentLog } from "../../core/log.ts";
 import { Egress, type SetupSources } from "../egress/egress.ts";
 import { startNameServer } from "../egress/proxy.test-kit.ts";
 import { run, specOf as machineSpecOf, testRuntime } from "../runtime/machines.test-kit.ts";
-import { describeAsRoot, rootFolder } from "../runtime/root.test-kit.ts";
+import { describeInCage } from "../runtime/cage.test-kit.ts";
+import { rootFolder } from "../runtime/root.test-kit.ts";
 import { specOf } from "../scheduler/scheduler.test-kit.ts";
 import type { GitRepo, SandboxSpec, Skill } from "../spec.ts";
 import { makeRepository, startGitServer, type GitServer, type TestRepository } from "./git-server.test-kit.ts";
@@ -14,7 +15,7 @@ import { lastSteps, setUpSteps } from "./set-up.ts";
 
 const HOST = "git.test";
 
-describeAsRoot("what is set up in a machine", () => {
+describeInCage("what is set up in a machine", () => {
   const test = testRuntime("set-up");
   const folder = rootFolder("repositories");
   let server: GitServer;

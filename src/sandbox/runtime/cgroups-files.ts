@@ -10,8 +10,13 @@ export async function writeWord(file: string, word: string): Promise<void> {
   await writeFile(file, word, { flag: "r+" });
 }
 
+/** Makes a group in one that is there. Repeatable. */
 export async function makeFolder(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    if (systemCodeOf(error) !== "EEXIST") throw error;
+  }
 }
 
 export function hasLine(text: string, line: string): boolean {

@@ -42,6 +42,8 @@ export async function makeParentV1(mounts: readonly MountEntry[], root: string, 
   if (mount === undefined) return { ok: false, reason: `${what} is not mounted` };
   const folder = join(mount.at, root);
   try {
+    // Something else may be mounted over it since: folders there would limit nothing.
+    await access(join(mount.at, "cgroup.procs"));
     await makeFolder(folder);
     await access(folder, constants.W_OK);
     return { ok: true, folder };

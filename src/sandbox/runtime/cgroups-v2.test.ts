@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { openControllersV1 } from "./cgroups-v1.ts";
 import { openControllersV2 } from "./cgroups-v2.ts";
+import type { MountEntry } from "./mounts.ts";
 
 /** A folder with the files of a hierarchy that has all controllers: what is written, and what is read. */
 let at: string;
@@ -19,18 +21,12 @@ function group(path: string, files: Readonly<Record<string, string>>): void {
 
 const read = (path: string): string => readFileSync(join(at, path), "utf8");
 
+function mountOf(fsType: string, options = "rw"): MountEntry {
+  return { mountId: 1, parentId: 0, root: "/", at, isShared: false, fsType, source: "", options };
+}
+
 function open(ownGroup = "/") {
-  const mount = {
-    mountId: 1,
-    parentId: 0,
-    root: "/",
-    at,
-    isShared: false,
-    fsType: "cgroup2",
-    source: "",
-    options: "rw",
-  };
-  return openControllersV2({ mounts: [mount], root: "machines", ownGroup });
+  return openControllersV2({ mounts: [mountOf("cgroup2")], root: "machines", ownGroup });
 }
 
 it("hands controllers down, those that are not yet", async () => {
@@ -59,6 +55,18 @@ it("goes below its own group where the whole may not be changed", async () => {
   const { abilities, parents } = await open("/service");
   expect(abilities.memory).toBe(true);
   expect(parents).toEqual([join(at, "service/machines")]);
+});
+
+it("makes nothing where something else is mounted over the hierarchy", async () => {
+  rmSync(join(at, "cgroup.controllers"));
+  const { abilities, parents } = await open();
+  expect(abilities.processes).toContain("cgroup version 2 cannot be used");
+  expect(parents).toEqual([]);
+  expect(readdirSync(at)).toEqual(["cgroup.subtree_control"]);
+
+  const { abilities: older } = await openControllersV1({ mounts: [mountOf("cgroup", "rw,pids")], root: "machines" });
+  expect(older.processes).toContain("the pids controller of cgroups cannot be used");
+  expect(readdirSync(at)).toEqual(["cgroup.subtree_control"]);
 });
 
 it("says why when it can go nowhere", async () => {

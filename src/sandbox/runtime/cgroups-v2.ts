@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import {
@@ -33,6 +33,8 @@ export async function openControllersV2(options: {
   for (const base of new Set([mount.at, own])) {
     const parent = join(base, options.root);
     try {
+      // Something else may be mounted over it since: folders there would limit nothing.
+      await access(join(base, "cgroup.controllers"));
       await makeFolder(parent);
       await handDown(base, own);
       const given = await handDown(parent, own);

@@ -1,21 +1,37 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { mkdtempSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sleep, systemClock as clock } from "../../core/clock.ts";
 import { type Cgroup, type Cgroups, openCgroups } from "./cgroups.ts";
 import { readMounts } from "./mounts.ts";
-import { describeAsRoot, spawnIn } from "./root.test-kit.ts";
+import { CAGED_ID, describeInCage, spawnCaged } from "./cage.test-kit.ts";
+
+/**
+ * A fork bomb that has an end: every process of it forks until a moment that all of them know, and there are no more of
+ * them than one user may have, by `spawnCaged`. One that cannot fork makes room for others, but for the first.
+ */
+const BOMB = `exec perl -e '
+  my ($end, $is_first) = (time + 20, 1);
+  $SIG{CHLD} = "IGNORE";
+  while (time < $end) {
+    my $pid = fork;
+    if (defined $pid) { $is_first = 0 if $pid == 0 }
+    elsif ($is_first) { select undef, undef, undef, 0.01 }
+    else { exit }
+  }'`;
 
 const LIMITS = { cpuCores: 1, memoryMb: 64, maxProcesses: 64 };
 
 /** With version 2 where it is, and without it, as on an older computer. */
-describeAsRoot("cgroups", () => {
+describeInCage("cgroups", () => {
   const root = `engine-test-${process.pid}`;
   const folder = mkdtempSync(join(tmpdir(), "engine-cgroups-"));
+  // The caged come in as well.
+  chmodSync(folder, 0o755);
   afterAll(() => rmSync(folder, { recursive: true }));
+  const SOON = { timeout: 15_000, interval: 5 };
 
   describe.each(["all hierarchies", "version 1 alone"])("%s", (which) => {
     let groups: Cgroups;
@@ -70,15 +86,16 @@ describeAsRoot("cgroups", () => {
       const group = await create();
       const file = join(folder, `${group.name}-count`);
       writeFileSync(file, "");
-      spawnIn(group.procsFiles, `n=0; while :; do n=$((n+1)); echo $n >> ${file}; done`);
+      chownSync(file, CAGED_ID, CAGED_ID);
+      await spawnCaged(group, `n=0; while [ $n -lt 10000000 ]; do n=$((n+1)); echo $n >> ${file}; done`);
       const lines = (): number => readFileSync(file, "utf8").split("\n").length;
-      while (lines() < 10) await sleep(clock, 5);
+      await expect.poll(lines, SOON).toBeGreaterThan(10);
       await group.freeze();
       const frozen = lines();
       await sleep(clock, 200);
       expect(lines()).toBe(frozen);
       await group.thaw();
-      while (lines() < frozen + 10) await sleep(clock, 5);
+      await expect.poll(lines, SOON).toBeGreaterThan(frozen + 10);
       await end(group);
       const numbers = readFileSync(file, "utf8").split("\n").slice(0, -1).map(Number);
       expect(numbers.slice(0, -1)).toEqual(numbers.slice(0, -1).map((_n, index) => index + 1));
@@ -86,8 +103,8 @@ describeAsRoot("cgroups", () => {
 
     it("kills what stands still", async () => {
       const group = await create();
-      const child = spawnIn(group.procsFiles, "sleep 1000 & sleep 1000 & wait");
-      while ((await group.stats()).processes < 3) await sleep(clock, 5);
+      const child = await spawnCaged(group, "sleep 60 & sleep 60 & wait");
+      await expect.poll(async () => (await group.stats()).processes, SOON).toBe(4);
       await group.freeze();
       const ended = once(child, "exit");
       await end(group);
@@ -96,18 +113,17 @@ describeAsRoot("cgroups", () => {
 
     it("holds a fork bomb at its limit, and ends it", async () => {
       const group = await create();
-      const bomb = join(folder, "bomb.sh");
-      writeFileSync(bomb, `sh ${bomb} & sh ${bomb} & sleep 0.01; exec sh ${bomb}`);
-      spawnIn(group.procsFiles, `exec sh ${bomb} 2>/dev/null`);
-      while ((await group.stats()).processes < LIMITS.maxProcesses - 8) await sleep(clock, 5);
-      expect((await group.stats()).processes).toBeLessThanOrEqual(LIMITS.maxProcesses);
+      await spawnCaged(group, BOMB);
+      const processes = async () => (await group.stats()).processes;
+      await expect.poll(processes, SOON).toBeGreaterThanOrEqual(LIMITS.maxProcesses - 8);
+      expect(await processes()).toBeLessThanOrEqual(LIMITS.maxProcesses);
       await end(group);
     });
 
     it("kills the process that takes too much memory, and no other", async () => {
       const group = await create();
-      const kept = spawnIn(group.procsFiles, "exec sleep 1000");
-      const hog = spawnIn(group.procsFiles, "exec perl -e '$x = \"a\" x (1 << 28); sleep 1000'");
+      const kept = await spawnCaged(group, "exec sleep 60");
+      const hog = await spawnCaged(group, "exec perl -e '$x = \"a\" x (1 << 28); sleep 60'");
       expect(await once(hog, "exit")).toEqual([null, "SIGKILL"]);
       expect(kept.exitCode).toBeNull();
       const stats = await group.stats();
@@ -118,8 +134,8 @@ describeAsRoot("cgroups", () => {
 
     it("gives no more CPU time than it may have, and measures it", async () => {
       const group = await create({ ...LIMITS, cpuCores: 0.2 });
-      spawnIn(group.procsFiles, "while :; do :; done");
-      while ((await group.stats()).cpuUsageUs === 0) await sleep(clock, 5);
+      await spawnCaged(group, "n=0; while [ $n -lt 100000000 ]; do n=$((n+1)); done");
+      await expect.poll(async () => (await group.stats()).cpuUsageUs, SOON).toBeGreaterThan(0);
       const [before, startedMs] = [await group.stats(), clock.monotonicMs()];
       await sleep(clock, 1000);
       const cores = ((await group.stats()).cpuUsageUs - before.cpuUsageUs) / 1000 / (clock.monotonicMs() - startedMs);
@@ -140,6 +156,68 @@ describeAsRoot("cgroups", () => {
     it("leaves nothing of a group whose limits the kernel refuses", async () => {
       await expect(create({ ...LIMITS, maxProcesses: -5 })).rejects.toMatchObject({ code: "failed" });
       expect(await groups.list()).toEqual([]);
+    });
+  });
+
+  /** The cage itself: the limits that are tried above must not be all that holds. */
+  describe("a caged process", () => {
+    const marks = join(folder, "marks");
+    const mark = join(marks, "begun");
+    let groups: Cgroups;
+    beforeAll(async () => {
+      groups = await openCgroups({ root: `${root}-cage`, clock });
+      mkdirSync(marks);
+      chownSync(marks, CAGED_ID, CAGED_ID);
+    });
+    afterAll(() => groups.close());
+
+    it("has as many processes as its user may have, where its group lets it have more", async () => {
+      const group = await groups.create("wide", { cpuCores: 1, memoryMb: 256, maxProcesses: 256 });
+      await spawnCaged(group, BOMB);
+      const processes = async () => (await group.stats()).processes;
+      await expect.poll(processes, SOON).toBeGreaterThan(LIMITS.maxProcesses + 32);
+      let most = 0;
+      for (let looks = 0; looks < 200; looks++) {
+        most = Math.max(most, await processes());
+        await sleep(clock, 5);
+      }
+      expect(most).toBeLessThanOrEqual(128);
+      await group.kill();
+      await group.remove();
+    });
+
+    it("begins once it is in all of its groups, as a user of its own", async () => {
+      const group = await groups.create("whole", LIMITS);
+      await spawnCaged(group, `id -u > ${mark}.new && mv ${mark}.new ${mark} && sleep 60`);
+      await expect.poll(() => existsSync(mark), SOON).toBe(true);
+      expect(readFileSync(mark, "utf8")).toBe(`${CAGED_ID}\n`);
+      await group.kill();
+      await group.remove();
+      rmSync(mark);
+    });
+
+    it("does not begin in a group without limits, or where there is no group", async () => {
+      const wide = await groups.create("no-limit", { cpuCores: 1, memoryMb: 64, maxProcesses: 4096 });
+      await expect(spawnCaged(wide, `touch ${mark}`)).rejects.toThrow("no more than 256 processes");
+      await wide.remove();
+      const large = await groups.create("large", { cpuCores: 1, memoryMb: 512, maxProcesses: 64 });
+      await expect(spawnCaged(large, `touch ${mark}`)).rejects.toThrow("no more than 268435456 bytes");
+      await large.remove();
+      await expect(spawnCaged({ procsFiles: [] }, `touch ${mark}`)).rejects.toThrow("no more than 256 processes");
+      for (const at of [folder, "/sys/fs/cgroup/no-such"]) {
+        const procsFiles = [join(at, "cgroup.procs")];
+        await expect(spawnCaged({ procsFiles }, `touch ${mark}`)).rejects.toThrow(`there is no cgroup at ${at}`);
+      }
+      expect(existsSync(mark)).toBe(false);
+    });
+
+    it("does not begin when it cannot join one of its groups", async () => {
+      const group = await groups.create("half", LIMITS);
+      // A file of a group that takes nothing.
+      const procsFiles = [...group.procsFiles, join(dirname(group.procsFiles[0] ?? ""), "cgroup.events")];
+      await expect(spawnCaged({ procsFiles }, `touch ${mark}`)).rejects.toThrow("is not in");
+      await group.remove();
+      expect(existsSync(mark)).toBe(false);
     });
   });
 

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, expect, it, vi } from "vitest";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { FIRST_HOST_ID, execRequest, outputOf, readIfThere, run, specOf, testRuntime } from "./machines.test-kit.ts";
-import { describeAsRoot } from "./root.test-kit.ts";
+import { checkCaged, describeInCage } from "./cage.test-kit.ts";
 import { EXEC_KEPT_BYTES, type ExecOutput, type Machine, PROXY_PORT, RuntimeError } from "./runtime.ts";
 
 const USERS = [
@@ -14,7 +15,7 @@ const USERS = [
 ] as const;
 const ENDED_WELL = { exitCode: 0, signal: undefined, timedOut: false };
 
-describeAsRoot("a machine", () => {
+describeInCage("a machine", () => {
   const test = testRuntime("machine");
   let machine: Machine;
 
@@ -58,7 +59,7 @@ describeAsRoot("a machine", () => {
   it("does without the spare process where that is gone, or the command is too large for it", async () => {
     await expect.poll(() => spareOf(machine)).toBeDefined();
     const spare = Number(spareOf(machine));
-    process.kill(spare, "SIGKILL");
+    signalProcess(spare, "SIGKILL");
     await expect.poll(() => readIfThere(`/proc/${spare}/stat`)).toBe("");
     expect(await run(machine, "echo one")).toMatchObject({ stdout: "one\n", exitCode: 0 });
     const long = "x".repeat(100_000);
@@ -124,14 +125,14 @@ describeAsRoot("a machine", () => {
     await exec.write(Buffer.from("one\n"));
     await vi.waitFor(() => expect(heard).toBe("one\n"));
     const supervisor = Number(readIfThere(join(machine.folder, "supervisor.pid")));
-    process.kill(supervisor, "SIGSTOP");
+    signalProcess(supervisor, "SIGSTOP");
     try {
       await exec.write(Buffer.from("two\n"));
       const said = `/proc/${machine.initPid}/root/home/agent/said`;
       await vi.waitFor(() => expect(readFileSync(said, "utf8")).toBe("one\ntwo\n"));
       await vi.waitFor(() => expect(heard).toBe("one\ntwo\n"));
     } finally {
-      process.kill(supervisor, "SIGCONT");
+      signalProcess(supervisor, "SIGCONT");
     }
     await exec.kill("SIGKILL");
     expect(await output).toMatchObject({ signal: "SIGKILL" });
@@ -195,7 +196,7 @@ describeAsRoot("a machine", () => {
         heard += Buffer.from(output.bytes).toString();
         if (heard !== "one\n") continue;
         await delay(400);
-        process.kill(Number(readIfThere(join(own.folder, "supervisor.pid"))), "SIGKILL");
+        signalProcess(Number(readIfThere(join(own.folder, "supervisor.pid"))), "SIGKILL");
         await delay(200);
       }
     })();
@@ -441,6 +442,7 @@ describeAsRoot("a machine", () => {
     const hungry = await test.runtime.create(
       specOf({ limits: { cpuCores: 1, memoryMb: 64, diskMb: 256, maxProcesses: 30 } }),
     );
+    checkCaged(hungry.initPid, test.options.cgroupRoot);
     const bomb = await run(hungry, "for i in $(seq 100); do sleep 5 & done; wait", { timeoutMs: 3000 });
     expect(bomb.stderr).toMatch(/fork/i);
     const hog = await run(hungry, ["perl", "-e", '$x = "x" x (300 * 1024 * 1024); print "survived"']);
@@ -453,7 +455,7 @@ describeAsRoot("a machine", () => {
   it("ends with its first process, and says so", async () => {
     const victim = await test.runtime.create(specOf());
     const sleeping = outputOf(await victim.exec(execRequest("sleep 1000")));
-    process.kill(victim.initPid, "SIGKILL");
+    signalProcess(victim.initPid, "SIGKILL");
     expect(await victim.ended).toEqual({ cause: "died", reason: "its first process ended by signal 9" });
     expect(await sleeping).toMatchObject({ signal: "SIGKILL" });
     await expect(victim.exec(execRequest("true"))).rejects.toMatchObject({ code: "not_running" });
@@ -463,7 +465,7 @@ describeAsRoot("a machine", () => {
   it("ends with its supervisor", async () => {
     const victim = await test.runtime.create(specOf());
     const pid = Number(readIfThere(`${victim.folder}/supervisor.pid`));
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await victim.ended).toEqual({ cause: "died", reason: "its supervisor was killed" });
     // It waits for its processes; whether it is reaped at once is up to the host's first process.
     await expect.poll(() => readIfThere(`/proc/${victim.initPid}/status`)).toMatch(/^$|State:\tZ/);

@@ -359,9 +359,16 @@ sub mapped_users {
 
 sub unmount {
     my ($at) = @_;
+    check_folder($at);
     for my $mount (reverse mounts()) {
         unmount_one($mount->{at}) if $mount->{at} eq $at || index($mount->{at}, "$at/") == 0;
     }
+}
+
+# Below an empty path, or the root, is everything of this computer.
+sub check_folder {
+    my ($path) = @_;
+    $path =~ m{\A(?:/[^/]+)+\z} && $path !~ m{/\.\.?(?:/|\z)} or fail("EINVAL", "'$path' is no folder of machines");
 }
 
 # The processes of a machine that was killed let go of its mounts a moment later. What is held longer than that is
@@ -378,6 +385,7 @@ sub unmount_one {
 
 sub free_loops {
     my ($path) = @_;
+    check_folder($path);
     for my $loop (loops()) {
         (my $backing = $loop->{backing}) =~ s/ \(deleted\)$//;
         next if $backing ne $path && index($backing, "$path/") != 0;

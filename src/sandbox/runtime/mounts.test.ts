@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { changeMounts, listMounts, makeMountsPrivate, parseMounts, runProgram, sweepMounts } from "./mounts.ts";
+import { removeSwept, removeUnmounted } from "./removal.test-kit.ts";
 import { describeAsRoot, rootFolder, runAs } from "./root.test-kit.ts";
 
 it("reads what the kernel says of mounts", () => {
@@ -78,6 +79,27 @@ describeAsRoot("mounts", () => {
     expect(await listMounts(at)).toEqual([]);
     await expect(changeMounts([["explode"]])).rejects.toThrow("there is no operation explode");
     await expect(changeMounts([["bind", "one"]])).rejects.toThrow("bind takes 2 arguments");
+  });
+
+  it.each(["unmount", "free"])("does not %s where everything of this computer is", (operation) => {
+    // By a user who could not do it, were it tried.
+    const input = readFileSync(new URL("./mounts.pl", import.meta.url));
+    const options = { uid: 500_000, gid: 500_000, input, stdio: "pipe", cwd: "/" } as const;
+    for (const path of ["", "/", "//", "relative", "/tmp/..", "/./tmp"]) {
+      const args = ["-", process.arch, String(process.pid), operation, path];
+      expect(() => execFileSync("perl", args, options)).toThrow(`EINVAL '${path}' is no folder of machines`);
+    }
+  });
+
+  it("removes no folder in which something is mounted", async () => {
+    const [from, at] = [join(folder, "of-the-host"), join(folder, "home/mounted")];
+    for (const path of [from, at]) mkdirSync(path, { recursive: true });
+    writeFileSync(join(from, "kept"), "");
+    await changeMounts([["bind", from, at]]);
+    await expect(removeUnmounted(join(folder, "home"))).rejects.toThrow(`${at} is mounted there`);
+    expect(existsSync(join(at, "kept"))).toBe(true);
+    await removeSwept(join(folder, "home"));
+    expect([existsSync(join(from, "kept")), existsSync(join(folder, "home"))]).toEqual([true, false]);
   });
 
   it("keeps mounts from other namespaces", async () => {

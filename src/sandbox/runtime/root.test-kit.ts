@@ -1,16 +1,30 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, vi } from "vitest";
 import { loopFiles } from "./loop-files.test-kit.ts";
-import { listMounts, sweepMounts } from "./mounts.ts";
+import { listMounts } from "./mounts.ts";
+import { removeSwept } from "./removal.test-kit.ts";
 
-const isRoot = process.platform === "linux" && process.getuid?.() === 0;
+/** Why this process cannot mount disks of its own; undefined where it can. */
+export const whyNotRoot = reasonAgainst();
 
-/** Tests of what only root on Linux may do; elsewhere they are skipped, with a line that says so. */
-export const describeAsRoot = isRoot ? describe : describe.skip;
-if (!isRoot) process.stdout.write("tests of sandboxes are skipped: they need root on Linux\n");
+function reasonAgainst(): string | undefined {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "they need root on Linux";
+  const capabilities = /^CapEff:\s+([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
+  // CAP_SYS_ADMIN, which root of a container lacks.
+  if ((BigInt(`0x${capabilities}`) & (1n << 21n)) === 0n) return "root may not mount here";
+  const missing = ["/sys/block", "/dev/loop-control"].find((path) => !existsSync(path));
+  return missing && `disks need ${missing}, which is not there`;
+}
+
+/**
+ * Tests of what only root on Linux may do; elsewhere they are skipped, with a line that says why. Those that run machines
+ * or something hostile need more: `describeInCage`.
+ */
+export const describeAsRoot = whyNotRoot === undefined ? describe : describe.skip;
+if (whyNotRoot !== undefined) process.stdout.write(`tests of sandboxes are skipped: ${whyNotRoot}\n`);
 
 /** A folder for a suite. At its end nothing may be mounted there, and no loop device have a file there. */
 export function rootFolder(name: string): string {
@@ -22,17 +36,10 @@ export function rootFolder(name: string): string {
       expect((await listMounts(folder)).map((mount) => mount.at)).toEqual([]);
       await vi.waitFor(() => expect(loopFiles(folder)).toEqual([]));
     } finally {
-      await sweepMounts(folder);
-      rmSync(folder, { recursive: true, force: true });
+      await removeSwept(folder);
     }
   });
   return folder;
-}
-
-/** Starts a shell command that has joined all these groups before it does anything. */
-export function spawnIn(procsFiles: readonly string[], command: string): ChildProcess {
-  const join = 'for file in "$@"; do echo 0 > "$file"; done';
-  return spawn("sh", ["-c", `${join}; ${command}`, "sh", ...procsFiles], { stdio: "ignore" });
 }
 
 /** Runs a program as an ordinary user of the host; returns what it wrote. */

@@ -9,11 +9,12 @@ import { systemRandom } from "../../core/random.ts";
 import { DISK_MB, FIRST_HOST_ID, run, specOf } from "./machines.test-kit.ts";
 import { sweepMounts } from "./mounts.ts";
 import { openRuntime } from "./open-runtime.ts";
-import { describeAsRoot, rootFolder } from "./root.test-kit.ts";
+import { describeInCage } from "./cage.test-kit.ts";
+import { rootFolder } from "./root.test-kit.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** What is the same for all launchers is tested with bubblewrap. */
-describeAsRoot("machines by runc", () => {
+describeInCage("machines by runc", () => {
   const folder = rootFolder("runc");
   const home = join(folder, "home");
   let runtime: Runtime;

@@ -3,13 +3,14 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { execRequest, expectLeft, FIRST_HOST_ID, NOTHING, outputOf, readIfThere } from "./machines.test-kit.ts";
 import { run, specOf, testRuntime } from "./machines.test-kit.ts";
-import { describeAsRoot } from "./root.test-kit.ts";
+import { checkCaged, describeInCage } from "./cage.test-kit.ts";
 import { type Machine, PROXY_PORT, type Runtime } from "./runtime.ts";
 
 /** What is the same for all launchers is tested with bubblewrap. */
-describeAsRoot("machines by runsc", () => {
+describeInCage("machines by runsc", () => {
   const test = testRuntime("runsc", { runtime: "runsc", warm: { machines: 1, diskMb: 256 } });
   let runtime: Runtime;
   let machine: Machine;
@@ -120,12 +121,14 @@ describeAsRoot("machines by runsc", () => {
   });
 
   it("have as many processes as their limit says, and their memory", async () => {
+    checkCaged(kernelPid(machine), test.options.cgroupRoot);
     const many = await run(machine, "for i in $(seq 150); do sleep 1 & done; wait");
     expect(many.stderr).toMatch(/fork/i);
     const stats = await machine.stats();
     expect(stats.memoryLimitBytes).toBe(256 * 1024 * 1024);
     expect(stats.memoryUsedBytes).toBeGreaterThan(8 * 1024 * 1024);
     const hog = await runtime.create(specOf({ limits: { cpuCores: 1, memoryMb: 128, diskMb: 256, maxProcesses: 50 } }));
+    checkCaged(kernelPid(hog), test.options.cgroupRoot);
     const ran = await run(hog, `perl -e '$x = "x" x (1 << 20); push @y, "$x$_" for 1 .. 1000; print "all"'`);
     expect(ran.stdout).toBe("");
     await runtime.remove(hog.id);
@@ -193,11 +196,11 @@ describeAsRoot("machines by runsc", () => {
   it("end with their kernel or their supervisor, and leave nothing", async () => {
     const [first, second] = await Promise.all([runtime.create(specOf()), runtime.create(specOf())]);
     const command = outputOf(await first.exec(execRequest("sleep 1000")));
-    process.kill(kernelPid(first), "SIGKILL");
+    signalProcess(kernelPid(first), "SIGKILL");
     expect(await first.ended).toMatchObject({ cause: "died" });
     expect(await command).toMatchObject({ signal: "SIGKILL", exitCode: undefined });
     const kernel = kernelPid(second);
-    process.kill(Number(readIfThere(join(second.folder, "supervisor.pid"))), "SIGKILL");
+    signalProcess(Number(readIfThere(join(second.folder, "supervisor.pid"))), "SIGKILL");
     expect(await second.ended).toMatchObject({ cause: "died" });
     await expect.poll(() => readIfThere(`/proc/${kernel}/status`)).toBe("");
     await machine.stop();

@@ -181,8 +181,9 @@ it.runIf(existsSync("/usr/bin/gcc"))("compiles, and refuses the i386 convention"
 });
 
 it("lets a debugger into what it has started", () => {
+  // bounded: one child, and 20 s by spawnSync.
   // PTRACE_TRACEME, then a stop that the parent sees.
-  const script = `my $pid = fork; if (!$pid) { syscall(${numbers.get("ptrace")}, 0, 0, 0, 0) == 0 or exit 1; kill 19, $$; exit 0 }
+  const script = `my $pid = fork // die; if (!$pid) { syscall(${numbers.get("ptrace")}, 0, 0, 0, 0) == 0 or exit 1; kill 19, $$; exit 0 }
     waitpid $pid, 0; open(my $status, "<", "/proc/$pid/stat"); print((split / /, <$status>)[2]); kill 9, $pid;`;
   expect(run(PERL, "-e", script).stdout).toBe("t");
 });

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { mountDisk, unmountDisk } from "./disks.ts";
 import { MachineFolder } from "./folder.ts";
 import {
@@ -20,14 +21,14 @@ import {
   testRuntime,
 } from "./machines.test-kit.ts";
 import { openRuntime } from "./open-runtime.ts";
-import { describeAsRoot } from "./root.test-kit.ts";
+import { describeInCage } from "./cage.test-kit.ts";
 import type { MachineSpec, Runtime } from "./runtime.ts";
 
 const NODE_PROCESS = fileURLToPath(new URL("./node-process.test-kit.ts", import.meta.url));
 /** How programs find out what the machine is called. */
 const ASKS_NAME = "cat /etc/hostname; getent hosts $(hostname) | tr -s ' '; hostname -f";
 
-describeAsRoot("a runtime", () => {
+describeInCage("a runtime", () => {
   const test = testRuntime("runtime");
   let runtime: Runtime;
 
@@ -173,7 +174,7 @@ describeAsRoot("a runtime", () => {
   });
 });
 
-describeAsRoot("a node process that is killed", () => {
+describeInCage("a node process that is killed", () => {
   const test = testRuntime("killed");
   const children: ChildProcess[] = [];
 
@@ -256,7 +257,7 @@ describeAsRoot("a node process that is killed", () => {
   }, 60_000);
 });
 
-describeAsRoot("prepared machines", () => {
+describeInCage("prepared machines", () => {
   const test = testRuntime("warm", { warm: { machines: 2, diskMb: 256 } });
 
   beforeAll(() => test.runtime.warm());
@@ -310,7 +311,7 @@ describeAsRoot("prepared machines", () => {
     await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
     await delay(300);
     const [victim = ""] = warmFolders(test);
-    process.kill(Number(readIfThere(join(test.home, "machines", victim, "supervisor.pid"))), "SIGKILL");
+    signalProcess(Number(readIfThere(join(test.home, "machines", victim, "supervisor.pid"))), "SIGKILL");
     await expect.poll(() => warmFolders(test).includes(victim), { timeout: 10_000 }).toBe(false);
     const machine = await test.runtime.create(specOf());
     expect((await run(machine, "echo ok")).stdout).toBe("ok\n");
