@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { systemCodeOf } from "../../src/core/errors.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { describeStatement, type HostileStatement } from "../../src/query/hostile-corpus/corpus.test-kit.ts";
 import { CANARY, Evidence, filesUnder, FileWatch } from "../../src/query/hostile-corpus/evidence.test-kit.ts";
@@ -193,7 +194,7 @@ function readIfThere(file: string): string {
   try {
     return readFileSync(file, "latin1");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    if (systemCodeOf(error) === "ENOENT") return "";
     throw error;
   }
 }
