@@ -59,6 +59,8 @@ function parseSeed(seed: Seed): ParsedSeed {
   };
 }
 
+const SCOPE_TEXTS = new Set(["path", "glob", "path through /proc", "duckdb_views", "sqlite_master", "duckdb_settings"]);
+
 class Maker {
   readonly made = new Map<string, HostileStatement>();
   readonly #choose: Chooser;
@@ -75,7 +77,8 @@ class Maker {
 
   tryAllWhereHolesWere(): void {
     for (const seed of PARSED.filter(({ thorough }) => thorough !== undefined)) {
-      for (const text of this.#plain) this.#add(seed, frameOf("alone"), allOf(seed.names, text));
+      const some = seed.thorough === "scopes" ? this.#plain.filter(({ what }) => SCOPE_TEXTS.has(what)) : this.#plain;
+      for (const text of some) this.#add(seed, frameOf("alone"), allOf(seed.names, text));
     }
     for (const frame of FRAMES) {
       const breaks = frame.closers.flatMap((closer) => this.#breaks(closer));
@@ -83,7 +86,7 @@ class Maker {
         for (const text of breaks) this.#add(seed, frame, allOf(seed.names, text));
       }
       for (const seed of PARSED.filter(({ thorough }) => thorough === "names")) {
-        for (let i = 0; i < 8; i++) this.#add(seed, frame, allOf(seed.names, this.#choose.pick(this.#plain)));
+        for (let i = 0; i < 4; i++) this.#add(seed, frame, allOf(seed.names, this.#choose.pick(this.#plain)));
       }
     }
     for (const seed of PARSED.filter(({ expressions }) => expressions.length > 0)) {

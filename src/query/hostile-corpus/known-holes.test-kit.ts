@@ -46,6 +46,15 @@ const ANCHORS = ["path", "glob", "path through /proc", "duckdb_views", "sqlite_m
   }),
 );
 
+/** The same where the anchor has the name further down. */
+const NESTED_ANCHORS = ["a union", "a sub-query", "a derived table", "a join"].flatMap((form) =>
+  ["path", "glob"].map((what): KnownHole => ({
+    name: `an anchor of ${form}: ${what}`,
+    isIn: ({ seed, frame, fill }) =>
+      seed.startsWith("an anchor") && seed.endsWith(form) && frame === "alone" && fill[0]?.text.what === what,
+  })),
+);
+
 /** Evaluated before anybody looked at which tables it names. */
 const SUBQUERIES = ["a number", "an error", "a view of DuckDB's", "a function that reads"].flatMap((what) =>
   ["VERSION", "TIMESTAMP"].map((unit): KnownHole => ({
@@ -56,4 +65,10 @@ const SUBQUERIES = ["a number", "an error", "a view of DuckDB's", "a function th
   })),
 );
 
-export const KNOWN_HOLES: readonly KnownHole[] = [...STARS, ...STATEMENTS, ...ANCHORS, ...SUBQUERIES];
+export const KNOWN_HOLES: readonly KnownHole[] = [
+  ...STARS,
+  ...STATEMENTS,
+  ...ANCHORS,
+  ...NESTED_ANCHORS,
+  ...SUBQUERIES,
+];

@@ -7,7 +7,7 @@ export type Seed = {
   template: string;
   isCommand?: true;
   /** A hole was once found in this form: every hostile text of these is tried in it. */
-  thorough?: "names" | "breaks";
+  thorough?: "breaks" | "names" | "scopes";
 };
 
 const QUERIES: Readonly<Record<string, string>> = {
@@ -147,6 +147,30 @@ const ANCHORS: Readonly<Record<string, string>> = {
     "WITH RECURSIVE ‹cte:logs› USING KEY (label) AS (FROM ‹table:logs› UNION SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
 };
 
+/** Names that stand for a CTE in one place, and for a table in another. */
+const SCOPES: Readonly<Record<string, string>> = {
+  "an anchor that is a union":
+    "WITH RECURSIVE ‹cte:logs› AS ((SELECT label FROM ‹table:logs› UNION ALL SELECT 'x') UNION ALL SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
+  "an anchor with a sub-query":
+    "WITH RECURSIVE ‹cte:logs› AS (SELECT (SELECT max(label) FROM ‹table:logs›) AS label UNION ALL SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
+  "an anchor with a derived table":
+    "WITH RECURSIVE ‹cte:logs› AS (SELECT label FROM (FROM ‹table:logs›) AS q UNION ALL SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
+  "an anchor with a join":
+    "WITH RECURSIVE ‹cte:logs› AS (SELECT a.label FROM ‹table:logs› AS a JOIN ‹table:logs› AS b ON true UNION SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
+  "an anchor with a CTE":
+    "WITH RECURSIVE ‹cte:logs› AS (SELECT label FROM (WITH x AS (FROM ‹table:logs›) FROM x) UNION ALL SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
+  "an anchor in another's":
+    "WITH RECURSIVE x AS ((WITH RECURSIVE ‹cte:logs› AS (SELECT label FROM ‹table:logs› UNION ALL SELECT * FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›) UNION ALL SELECT * FROM x WHERE false) FROM x",
+  "an anchor of a materialized CTE":
+    "WITH RECURSIVE ‹cte:logs›(label) AS MATERIALIZED (SELECT label FROM ‹table:logs› UNION ALL SELECT label FROM ‹cte:logs› WHERE false) FROM ‹cte:logs›",
+  "a table beside a CTE of a sub-query":
+    "SELECT r.label FROM (WITH ‹cte:logs› AS (SELECT 1 AS a) FROM ‹cte:logs›) AS q, ‹table:logs› AS r",
+  "a table before a CTE of its name":
+    "WITH x AS (FROM ‹table:logs›), ‹cte:logs› AS (SELECT 1 AS a) SELECT x.label FROM x, ‹cte:logs›",
+  "a CTE of a CTE of its name":
+    "WITH ‹cte:logs› AS (SELECT 'x' AS label) SELECT (WITH ‹cte:logs› AS (FROM ‹cte:logs›) SELECT max(label) FROM ‹cte:logs›) AS label",
+};
+
 const COMMANDS: Readonly<Record<string, string>> = {
   "SHOW TABLES": "SHOW TABLES",
   "SHOW of a table": "SHOW ‹table:logs›",
@@ -169,5 +193,6 @@ export const SEEDS: readonly Seed[] = [
   ...Object.entries(QUERIES).map(([name, template]): Seed => ({ name, template })),
   ...Object.entries(STARS).map(([name, template]): Seed => ({ name, template, thorough: "breaks" })),
   ...Object.entries(ANCHORS).map(([name, template]): Seed => ({ name, template, thorough: "names" })),
+  ...Object.entries(SCOPES).map(([name, template]): Seed => ({ name, template, thorough: "scopes" })),
   ...Object.entries(COMMANDS).map(([name, template]): Seed => ({ name, template, isCommand: true })),
 ];

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadDuckDb, runSql } from "../../io/duckdb/duckdb.ts";
 import { createQueryHarness, type QueryHarness } from "../query-fixture.ts";
 import { FRAMES, framed } from "./frames.test-kit.ts";
-import { SEEDS } from "./seeds.test-kit.ts";
+import { SEEDS, type Seed } from "./seeds.test-kit.ts";
 import { parseTemplate, render } from "./template.test-kit.ts";
 
 let harness: QueryHarness;
@@ -29,15 +29,18 @@ test("there is a seed for every form of the grammar", () => {
   expect(new Set(SEEDS.map(({ template }) => template)).size).toBe(SEEDS.length);
 });
 
-test.each(SEEDS.filter(({ thorough }) => thorough !== "names"))("valid: $name", async ({ template }) => {
+/** How names resolve is DuckDB's to say. */
+const isOfScope = ({ thorough }: Seed) => thorough === "names" || thorough === "scopes";
+
+test.each(SEEDS.filter((seed) => !isOfScope(seed)))("valid: $name", async ({ template }) => {
   await harness.text(render(parseTemplate(template)), { database: "mine" });
 });
 
-test.each(SEEDS.filter(({ thorough }) => thorough === "names"))("valid in DuckDB: $name", async ({ template }) => {
+test.each(SEEDS.filter(isOfScope))("valid in DuckDB: $name", async ({ template }) => {
   const duckdb = await loadDuckDb();
   const connection = await duckdb.connect(await duckdb.open(":memory:"));
   await duckdb.query(connection, "CREATE TABLE logs AS SELECT 'x' AS label");
-  expect(await runSql(duckdb, connection, render(parseTemplate(template)))).toEqual([["x"]]);
+  expect(await runSql(duckdb, connection, render(parseTemplate(template)))).toContainEqual(["x"]);
   duckdb.disconnect_sync(connection);
 });
 

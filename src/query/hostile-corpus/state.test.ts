@@ -35,7 +35,7 @@ test("no hostile statement leaves anything in DuckDB or in a file", { timeout: 3
     before = after;
   }
   expect(findings).toEqual([]);
-  expect(answered).toBeGreaterThan(50);
+  expect(answered).toBeGreaterThan(20);
 });
 
 /** Lines that only one of two lists has. */
