@@ -86,10 +86,11 @@ describe.each(QUERIES)("%s", (sql) => {
     const { sql: printed, placeOf } = await printTree(parser, tree);
     expect(JSON.stringify(await treeOf(printed)).length).toBeGreaterThan(0);
     // Every name that the printed text has is at a place that was one of the same name.
-    for (const found of printed.matchAll(/(?<=FROM )n\d/g)) {
-      const place = placeOf(found.index);
-      if (place !== undefined) expect(sql.slice(place, place + found[0].length)).toBe(found[0]);
-    }
+    const places = [...printed.matchAll(/(?<=FROM )n\d/g)].flatMap(({ index, 0: name }) => {
+      const place = placeOf(index);
+      return place === undefined ? [] : [{ name, there: sql.slice(place, place + name.length) }];
+    });
+    expect(places).toEqual(places.map(({ name }) => ({ name, there: name })));
   });
 
   test("is printed with any names", async () => {

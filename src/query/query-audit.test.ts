@@ -19,8 +19,11 @@ const eve: Caller = { subject: "eve", kind: "api_token", role: "read", databases
 beforeAll(async () => {
   const audit = new QueryAudit({ audit: { record }, clock: systemClock, log: silentLog });
   harness = createQueryHarness({ service: { audit } });
-  const columns = [{ name: "label", type: { kind: "string" } }] as const;
-  const extents = [{ format: "tlm", columns, rows: [{ label: "x" }] }] as const;
+  const columns = [
+    { name: "at", type: { kind: "timestamp" } },
+    { name: "label", type: { kind: "string" } },
+  ] as const;
+  const extents = [{ format: "tlm", columns, rows: [{ at: 1n, label: "x" }] }] as const;
   await harness.addTable("default", "logs", columns, extents);
   await harness.addTable("other", "secret", columns, extents);
 });
@@ -42,7 +45,7 @@ test.each([
   ["a statement that is no query", "COPY logs TO '/tmp/x'", "default"],
   ["another database", "SELECT 1", "other"],
 ])("%s is written down, with the hash of the text", async (_what, text, database) => {
-  await expect(run(text, database)).rejects.toThrow();
+  await expect(run(text, database)).rejects.toBeInstanceOf(EngineError);
   expect(events).toMatchObject([
     {
       origin: { caller: { subject: "eve", kind: "api_token" }, address: "192.0.2.1", requestId: "r1" },
@@ -55,14 +58,16 @@ test.each([
 });
 
 test("a breach of a budget is written down, with its name", async () => {
-  await expect(run("SELECT count(*) FROM range(1_000_000_000) a, range(1_000) b", "default", 100)).rejects.toThrow();
+  await expect(run("SELECT count(*) FROM range(1_000_000_000) a, range(1_000) b", "default", 100)).rejects.toThrow(
+    "wall",
+  );
   expect(events).toMatchObject([{ action: "query.budget", details: { reason: "wall_clock_ms" } }]);
 });
 
 test.each(["SELECT lable FROM logs", "SELECT FROM WHERE", "FROM lgos", "SELECT 'x'::INTEGER"])(
   "a slip is not: %s",
   async (text) => {
-    await expect(run(text)).rejects.toThrow();
+    await expect(run(text)).rejects.toBeInstanceOf(EngineError);
     expect(events).toEqual([]);
   },
 );

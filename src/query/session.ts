@@ -182,7 +182,7 @@ export class QuerySession {
         if (failure?.isGuess !== false) failure = { error: new Misplaced(error, printed.placeOf), isGuess };
       }
     }
-    throw failure?.error;
+    throw failure?.error ?? new Error("a query has no text");
   }
 
   async #describe({ connection }: OpenQuery, sql: string): Promise<OutputColumn[]> {
