@@ -1,8 +1,11 @@
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { listStaged } from "../src/ingest/staged/listing.ts";
 import { queryCapacity, type QueryCapacity } from "../src/query/capacity.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
+import { configuredConfinement, type Confinement } from "../src/query/confinement/confinement.ts";
+import { rootOf } from "../src/query/fetch.ts";
 import { availableMemoryBytes } from "../src/query/memory-limit.ts";
 import type { QueryService } from "../src/query/query.ts";
 import { createQueryService } from "../src/query/service.ts";
@@ -10,9 +13,10 @@ import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
 /** What the role `query` is made of. */
-export function createQuery(parts: Parts, storage: Storage): QueryService {
+export function createQuery(parts: Parts, storage: Storage): { service: QueryService; confinement: string } {
   const { config, log, metrics, clock, newId, cleanup } = parts;
   const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(parts);
+  const confinement = confinementOf(parts);
   const common = { log, clock, tempDir: join(config.home, "tmp") };
   const service = createQueryService({
     ...storage,
@@ -24,6 +28,8 @@ export function createQuery(parts: Parts, storage: Storage): QueryService {
       children: config.queryWorkers,
       maxChildren: processes,
       memoryBytes,
+      confinement,
+      readableFolders: foldersOfExtents(parts, storage),
       retryAfterSecs: config.queryRetryAfterSecs,
     }),
     wallMs: config.queryWallMs,
@@ -39,7 +45,21 @@ export function createQuery(parts: Parts, storage: Storage): QueryService {
     node: newId(),
   });
   cleanup.defer(() => service.close());
-  return service;
+  return { service, confinement: confinement.name };
+}
+
+/** How the operating system keeps query processes in, and a line in the log that says so. */
+function confinementOf({ config, log }: Parts): Confinement {
+  const confinement = configuredConfinement(config.queryConfinement, { log, tempDir: join(config.home, "tmp") });
+  log[confinement.isOn ? "info" : "warn"]({ confinement: confinement.name }, "query confinement");
+  return confinement;
+}
+
+/** The store where its objects are local files, else the cache; a process can be given only what is there. */
+function foldersOfExtents({ config }: Parts, { store }: Storage): string[] {
+  const folder = rootOf(store) ?? config.queryCacheDir;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return [folder];
 }
 
 /** What queries may take of this machine, and a line in the log that says so. */

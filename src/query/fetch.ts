@@ -200,7 +200,8 @@ async function allOrNone<T>(promises: readonly Promise<T>[], onFailure: (reason:
 }
 
 /** The folder that holds the objects of a store with local paths. */
-function rootOf(store: ObjectStore): string | undefined {
+/** The folder of the store where its objects are local files. */
+export function rootOf(store: ObjectStore): string | undefined {
   const probe = "probe";
   const path = store.localPath?.(probe);
   return path?.endsWith(probe) === true ? path.slice(0, -probe.length) : undefined;

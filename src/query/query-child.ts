@@ -1,9 +1,9 @@
 import "../core/warnings.ts";
-import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../core/errors.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
+import { tryFence } from "./confinement/fence.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 import { QuerySession, spillFolder } from "./session.ts";
 import { UsageMeter } from "./usage.ts";
@@ -18,22 +18,15 @@ type Running = { session: QuerySession; meter: UsageMeter };
 
 async function openSession(): Promise<Running> {
   const folder = process.env["ENGINE_QUERY_CHILD_FOLDER"];
+  const inside = process.env["ENGINE_QUERY_CHILD_IN"];
   const memoryBytes = Number(process.env["ENGINE_QUERY_CHILD_MEMORY_BYTES"]);
   const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
-  if (folder === undefined || !(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
+  if (folder === undefined || inside === undefined || !(memoryBytes > 0) || !(spillBytes > 0))
+    throw new Error("not started by the query pool");
+  if (process.env["ENGINE_QUERY_CHILD_CONFINED"] === "true") tryFence({ inside, outside: folder });
   const threads = Math.min(availableParallelism(), MAX_THREADS);
   const session = await QuerySession.open({ duckdb: await loadDuckDb(), folder, memoryBytes, spillBytes, threads });
   return { session, meter: new UsageMeter(systemClock, spillFolder(folder)) };
-}
-
-/** When the machine runs out of memory, a query is what should go first. Linux only; elsewhere there is no such file. */
-function volunteerForTheOomKiller(): void {
-  if (process.platform !== "linux") return;
-  try {
-    writeFileSync("/proc/self/oom_score_adj", "1000");
-  } catch (error) {
-    process.stderr.write(`cannot set oom_score_adj: ${messageOf(error)}\n`);
-  }
 }
 
 async function answer({ session, meter }: Running, message: ServerMessage): Promise<ChildMessage> {
@@ -62,7 +55,6 @@ function send(message: ChildMessage): void {
   process.send?.(message);
 }
 
-volunteerForTheOomKiller();
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
 process.on("SIGINT", () => {});
 // The server is gone. An ordinary exit would wait for the thread that runs the query, however long that takes.

@@ -1,13 +1,15 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { EngineError, fromErrorRecord, systemCodeOf } from "../core/errors.ts";
-import { isolateEnv, isolateFile } from "../core/isolate.ts";
+import { isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
 import { budgetError } from "./budget.ts";
+import type { Confinement } from "./confinement/confinement.ts";
+import { processEnv } from "./confinement/environment.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 
 /**
@@ -22,7 +24,13 @@ export type ProcessOptions = {
   clock: Clock;
   /** The process gets a folder of its own in here. */
   baseFolder: string;
+  confinement: Confinement;
+  /** Folders of others that it reads: where extents are opened in place. */
+  readableFolders: readonly string[];
 };
+
+/** Folders within that of a process: what the server puts there for its query, and what the process itself writes. */
+type Folders = { inside: string; outside: string };
 
 /** What Node and DuckDB take before the first query, code not counted, with room for their own buffers. */
 const OVERHEAD_BYTES = 768 * 1024 * 1024;
@@ -30,7 +38,9 @@ const START_TIMEOUT_MS = 30_000;
 const KEPT_STDERR_CHARS = 2_000;
 
 export class QueryProcess {
-  readonly folder: string;
+  /** The process only reads here. */
+  readonly inFolder: string;
+  readonly #folder: string;
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
   readonly #exited = Promise.withResolvers<void>();
@@ -42,8 +52,11 @@ export class QueryProcess {
 
   constructor(options: ProcessOptions) {
     this.#options = options;
-    this.folder = mkdtempSync(join(options.baseFolder, "child-"));
-    this.#child = startChild(options, this.folder);
+    this.#folder = mkdtempSync(join(options.baseFolder, "child-"));
+    this.inFolder = join(this.#folder, "in");
+    const outside = join(this.#folder, "out");
+    for (const folder of [this.inFolder, outside]) mkdirSync(folder, { mode: 0o700 });
+    this.#child = startChild(options, { inside: this.inFolder, outside });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR_CHARS);
     });
@@ -134,7 +147,7 @@ export class QueryProcess {
     if (this.#death === undefined) this.#isLost = true;
     this.#death ??= reason;
     this.#settle((waiting) => waiting.reject(reason));
-    rm(this.folder, { recursive: true, force: true })
+    rm(this.#folder, { recursive: true, force: true })
       .catch((error: unknown) => this.#options.log.error({ err: error }, "cannot delete the folder of a query"))
       .finally(() => this.#exited.resolve());
   }
@@ -185,26 +198,39 @@ function unreachable(cause: Error): EngineError {
   return new EngineError("query_failed", "the query process is gone", { cause });
 }
 
-function startChild(options: ProcessOptions, folder: string): ChildProcess {
+function startChild(options: ProcessOptions, { inside, outside }: Folders): ChildProcess {
+  const { confinement, readableFolders } = options;
   const node = [process.execPath, isolateFile(new URL("./query-child.ts", import.meta.url)), "--isolate", "query"];
+  const command = confinement.wrap(node, { readable: [inside, ...readableFolders], writable: [outside] });
   const env = {
-    ...isolateEnv(),
-    ENGINE_QUERY_CHILD_FOLDER: folder,
+    ...processEnv(),
+    ENGINE_QUERY_CHILD_IN: inside,
+    ENGINE_QUERY_CHILD_FOLDER: outside,
+    ENGINE_QUERY_CHILD_CONFINED: String(confinement.isOn),
     ENGINE_QUERY_CHILD_MEMORY_BYTES: String(options.memoryBytes),
     ENGINE_QUERY_CHILD_SPILL_BYTES: String(options.spillBytes),
     // Memory of many arenas is not given back between queries, and counts against the limit.
     MALLOC_ARENA_MAX: "4",
-    NODE_OPTIONS: "",
   };
-  const [file, ...args] = process.platform === "win32" ? node : [...underLimits(options), ...node];
+  const [file, ...args] = process.platform === "win32" ? command : [...underLimits(options), ...command];
   if (file === undefined) throw new Error("no command");
-  return spawn(file, args, { env, stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", cwd: folder });
+  return spawn(file, args, {
+    env,
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    serialization: "advanced",
+    cwd: outside,
+  });
 }
 
-/** `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. */
+/**
+ * `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. When
+ * the machine runs out of memory a query is what should go first: only Linux has that file, and it is closed to a
+ * process that is confined.
+ */
 function underLimits({ memoryBytes, spillBytes }: ProcessOptions): string[] {
   const dataKib = Math.ceil((memoryBytes + OVERHEAD_BYTES) / 1024);
   const fileBlocks = Math.ceil(spillBytes / 512);
   const limits = `ulimit -c 0; ulimit -d ${dataKib} 2>/dev/null; ulimit -f ${fileBlocks} 2>/dev/null`;
-  return ["/bin/sh", "-c", `${limits}; exec "$0" "$@"`];
+  const volunteer = "{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null";
+  return ["/bin/sh", "-c", `${limits}; ${volunteer}; exec "$0" "$@"`];
 }

@@ -240,7 +240,13 @@ class Queries {
       if (isKnown && !permit.grow()) throw new Outgrown();
       const { text, database, format = "ndjson" } = request;
       trace.enter("parse");
-      const needs = await child.ask({ kind: "parse", text, database, roots: this.#fetcher.roots, memoryBytes });
+      const needs = await child.ask({
+        kind: "parse",
+        text,
+        database,
+        roots: [child.inFolder, ...this.#fetcher.roots],
+        memoryBytes,
+      });
       isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
       travels = needs.tables.some(({ travel }) => travel !== undefined);
@@ -255,7 +261,7 @@ class Queries {
         const { catalog, records } = this.#options;
         // Of which database a staged write is only its bytes say: who may not see all sees none.
         const listStaged = request.caller.databases === undefined ? this.#options.listStaged : none;
-        const target = { database, head: plan.head, folder: child.folder, signal: stop };
+        const target = { database, head: plan.head, folder: child.inFolder, signal: stop };
         const own = { records, caller: request.caller, queryLog: this.#queryLog };
         system = await writeSystemTables(needs.system, { catalog, listStaged, ...own, ...target });
       } catch (error) {
