@@ -13,6 +13,7 @@ import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
 import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/objectstore.ts";
+import { rootOf } from "./fetch.ts";
 import { fixtureStats } from "./stats-fixture.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./child-pool.ts";
 import { openConfinement, type Confinement } from "./confinement/confinement.ts";
@@ -68,8 +69,10 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
   const fake = new FakeCatalog(join(folder, "data"));
   const log = process.env["ENGINE_TEST_LOG"] === undefined ? silentLog : createLog("debug");
   const memoryBytes = options.pool?.memoryBytes ?? DEFAULT_MEMORY_BYTES;
-  const cacheDir = join(folder, "extents");
-  mkdirSync(cacheDir);
+  const store = options.service?.store ?? fakeStore(fake, options.local ?? true);
+  const cacheDir = options.service?.cacheDir ?? join(folder, "extents");
+  const extents = rootOf(store) ?? cacheDir;
+  mkdirSync(extents, { recursive: true });
   confinement ??= openConfinement({ log, tempDir });
   const pool = createChildPool({
     children: 1,
@@ -78,13 +81,13 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     clock: systemClock,
     tempDir,
     confinement,
-    readableFolders: [join(folder, "data"), cacheDir],
+    readableFolders: [extents],
     ...options.pool,
   });
   const service = createQueryService({
     catalog: fake as unknown as Catalog,
     records: { rows: () => Promise.resolve([]) },
-    store: fakeStore(fake, options.local ?? true),
+    store,
     pool,
     clock: systemClock,
     log,
