@@ -3,6 +3,7 @@ import { once } from "node:events";
 import {
   chownSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -22,7 +23,6 @@ import { processEnv } from "./environment.ts";
 
 const NOBODY = 65_534;
 const CHILD = fileURLToPath(new URL("./escape-child.ts", import.meta.url));
-const CODE = fileURLToPath(new URL("./fence.ts", import.meta.url));
 
 const base = mkdtempSync(join(tmpdir(), "engine-confinement-test-"));
 const confinement = openConfinement({ log: silentLog, tempDir: base });
@@ -40,6 +40,9 @@ const socket = join(base, "socket");
 beforeAll(async () => {
   for (const folder of [inside, outside, beside]) mkdirSync(folder, { recursive: true });
   for (const file of [canary, join(inside, "extent"), join(beside, "result")]) writeFileSync(file, "text");
+  // As extents come here: the file can be read by the one name, and not by the other.
+  writeFileSync(join(base, "object"), "text");
+  linkSync(join(base, "object"), join(inside, "object"));
   bystander = spawn("sleep", ["60"]);
   loopback = createServer().listen(0, "127.0.0.1");
   local = createServer().listen(socket);
@@ -73,6 +76,7 @@ const port = (): string => String((loopback.address() as AddressInfo).port);
 const escapes = (): string[][] => [
   ["read", "/etc/passwd"],
   ["read", canary],
+  ["read", join(base, "object")],
   ["read", join(beside, "result")],
   ["read", `/proc/${process.pid}/environ`],
   ["read", "/proc/self/environ"],
@@ -84,7 +88,7 @@ const escapes = (): string[][] => [
   ["write", join(beside, "result")],
   ["write", join(base, "new")],
   ["write", "/proc/self/oom_score_adj"],
-  ["touch", CODE],
+  ["touch", canary],
   ["symlink", canary, join(outside, "symlink")],
   ["link", join(inside, "extent"), join(outside, "link")],
   ["truncate", join(beside, "result")],
@@ -101,6 +105,7 @@ const escapes = (): string[][] => [
 
 const DUTIES: readonly (readonly string[])[] = [
   ["read", join(inside, "extent")],
+  ["read", join(inside, "object")],
   ["list", inside],
   ["write", join(outside, "result")],
   ["read", join(outside, "result")],
@@ -124,7 +129,7 @@ describe.runIf(confinement.isOn)("a confined process", () => {
     const outcomes = tryAll(confinement, attempts);
     expect(outcomesOf(attempts, outcomes).filter((_, index) => !REFUSED.test(outcomes[index] ?? ""))).toEqual([]);
     expect(readFileSync(join(beside, "result"), "utf8")).toBe("text");
-    expect(readdirSync(inside)).toEqual(["extent"]);
+    expect(readdirSync(inside)).toEqual(["extent", "object"]);
     expect(readdirSync(outside)).toEqual([]);
     // The same attempts go well, or fail for another reason, where nothing confines: they are real ones.
     const free = tryAll(noConfinement("to compare"), attempts);
@@ -143,8 +148,22 @@ describe.runIf(confinement.isOn)("a confined process", () => {
     expect(outcomesOf(DUTIES, tryAll(confinement, DUTIES))).toEqual(DUTIES.map((duty) => `${duty.join(" ")}: done`));
   });
 
+  test("is every process of a pool, which goes first when memory runs out", async () => {
+    const harness = createQueryHarness({ pool: { children: 2 } });
+    await Promise.all([harness.text("SELECT 1"), harness.text("SELECT 1")]);
+    const pids = harness.pool.pids();
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) {
+      const status = readFileSync(`/proc/${pid}/status`, "utf8");
+      expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
+      expect(status).toMatch(/^Seccomp:\s+2$/m);
+      expect(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8")).toBe("1000\n");
+    }
+    await harness.close();
+  });
+
   test.runIf(process.getuid?.() === 0 && isOpenToAll(CHILD))("is one without any root, too", () => {
-    for (const path of [base, join(base, "child-a"), inside, outside, join(inside, "extent")]) {
+    for (const path of [base, join(base, "child-a"), inside, outside, join(inside, "extent"), join(inside, "object")]) {
       chownSync(path, NOBODY, NOBODY);
     }
     const as = { uid: NOBODY, gid: NOBODY };
