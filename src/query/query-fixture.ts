@@ -16,7 +16,8 @@ import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/obj
 import { rootOf } from "./fetch.ts";
 import { fixtureStats } from "./stats-fixture.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./child-pool.ts";
-import { openConfinement, type Confinement } from "./confinement/confinement.ts";
+import type { Confinement } from "./confinement/confinement.ts";
+import { openConfinement } from "./confinement/open-confinement.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 
 /** A query service for tests: real query processes and real files, under a catalog that is a list in memory. */

@@ -6,8 +6,8 @@ import { afterAll, expect, test } from "vitest";
 import { architectureHere } from "../../io/seccomp/filter.test-kit.ts";
 import { syscallNumbers } from "../../io/seccomp/numbers.ts";
 import { silentLog } from "../../core/log.ts";
-import { openConfinement } from "./confinement.ts";
 import { processEnv } from "./environment.ts";
+import { openConfinement } from "./open-confinement.ts";
 
 const PERL = "/usr/bin/perl";
 const [EPERM, ENOSYS, EAFNOSUPPORT] = ["1", "38", "97"];

@@ -18,8 +18,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { silentLog } from "../../core/log.ts";
 import { createQueryHarness } from "../query-fixture.ts";
-import { configuredConfinement, noConfinement, openConfinement, type Confinement } from "./confinement.ts";
+import { noConfinement, type Confinement } from "./confinement.ts";
 import { processEnv } from "./environment.ts";
+import { configuredConfinement, openConfinement } from "./open-confinement.ts";
 
 const NOBODY = 65_534;
 const CHILD = fileURLToPath(new URL("./escape-child.ts", import.meta.url));
@@ -188,7 +189,7 @@ describe("what does not hold", () => {
   test("does not count as on", () => {
     const found = openConfinement({ log: silentLog, tempDir: base }, leaky);
     expect(found).toMatchObject({ isOn: false, name: "none (the test of leaky failed)" });
-    expect(readdirSync(base).filter((name) => name.startsWith("confinement-"))).toEqual([]);
+    expect(readdirSync(base).filter((name) => name.includes("-probe-"))).toEqual([]);
   });
 
   test("is seen by each query process, which then takes no queries", async () => {

@@ -16,9 +16,9 @@ const SYSTEM_PATH = ["/usr/bin", "/bin"];
 
 /**
  * Landlock and seccomp, by a launcher in Perl (`confine.pl`), which every Linux distribution has: Node has no call for
- * either, and nothing is compiled where this is installed.
+ * either, and nothing is compiled where this is installed. Or why this machine has not got them, in a few words.
  */
-export function findLandlock(): Driver {
+export function findLandlock(): Driver | { missing: string } {
   if (process.platform !== "linux") return { missing: "this system has no Landlock" };
   const architecture = SECCOMP_ARCHITECTURES.find((name) => name === process.arch);
   if (architecture === undefined) return { missing: `there is no list of system calls for ${process.arch}` };
