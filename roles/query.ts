@@ -1,9 +1,14 @@
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { AuditLog } from "../src/auth/audit.ts";
 import { listStaged } from "../src/ingest/staged/listing.ts";
 import { queryCapacity, type QueryCapacity } from "../src/query/capacity.ts";
 import { createChildPool } from "../src/query/child-pool.ts";
+import type { Confinement } from "../src/query/confinement/confinement.ts";
+import { configuredConfinement } from "../src/query/confinement/open-confinement.ts";
+import { rootOf } from "../src/query/fetch.ts";
+import { canLend } from "../src/query/lend-files.ts";
 import { availableMemoryBytes } from "../src/query/memory-limit.ts";
 import { QueryAudit } from "../src/query/query-audit.ts";
 import type { QueryService } from "../src/query/query.ts";
@@ -12,9 +17,10 @@ import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
 /** What the role `query` is made of. */
-export function createQuery(parts: Parts, storage: Storage): QueryService {
+export function createQuery(parts: Parts, storage: Storage): { service: QueryService; confinement: string } {
   const { config, log, metrics, clock, newId, cleanup } = parts;
   const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(parts);
+  const confinement = confinementOf(parts);
   const common = { log, clock, tempDir: join(config.home, "tmp") };
   const service = createQueryService({
     ...storage,
@@ -27,6 +33,8 @@ export function createQuery(parts: Parts, storage: Storage): QueryService {
       children: config.queryWorkers,
       maxChildren: processes,
       memoryBytes,
+      confinement,
+      readableFolders: foldersToRead(parts, storage),
       retryAfterSecs: config.queryRetryAfterSecs,
     }),
     wallMs: config.queryWallMs,
@@ -42,7 +50,27 @@ export function createQuery(parts: Parts, storage: Storage): QueryService {
     node: newId(),
   });
   cleanup.defer(() => service.close());
-  return service;
+  return { service, confinement: confinement.name };
+}
+
+/** How the operating system keeps query processes in, and a line in the log that says so. */
+function confinementOf({ config, log }: Parts): Confinement {
+  const confinement = configuredConfinement(config.queryConfinement, { log, tempDir: join(config.home, "tmp") });
+  log[confinement.isOn ? "info" : "warn"]({ confinement: confinement.name }, "query confinement");
+  return confinement;
+}
+
+/**
+ * Folders that query processes must see: none, but where extents (the store's objects where they are local files, else
+ * the cache's) are on another file system than the processes' own folders.
+ */
+function foldersToRead({ config, log }: Parts, { store }: Storage): string[] {
+  const folder = rootOf(store) ?? config.queryCacheDir;
+  const tempDir = join(config.home, "tmp");
+  for (const each of [folder, tempDir]) mkdirSync(each, { recursive: true, mode: 0o700 });
+  if (canLend(folder, tempDir)) return [];
+  log.warn({ folder, tempDir }, "query processes can read all extents: keep both folders on one file system");
+  return [folder];
 }
 
 /** What queries may take of this machine, and a line in the log that says so. */

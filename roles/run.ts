@@ -50,10 +50,11 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
   const auth = await createAuth(parts, storage);
   const draining: DrainState = { announced: false, refusing: false };
-  const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
+  const { query, ingest, services, isBusy, queryConfinement } = await buildAnswers(plan, parts, { storage, sealPool });
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
-  const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
+  const isDraining = () => draining.announced;
+  const service = { metrics: parts.metrics, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
   const http = httpService({
     parts,
@@ -195,6 +196,8 @@ async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts)
 
 type Answers = Pick<EngineRoutes, "query" | "ingest"> & {
   services: readonly Service[];
+  /** How query processes are kept in, where there are any. */
+  queryConfinement?: string;
   /** Whether clients wait for this process to take their rows. */
   isBusy: () => boolean;
 };
@@ -222,7 +225,9 @@ async function buildAnswers(
   if (plan.query === "here") {
     const { createQuery } = await import("./query.ts");
     const schemaCacheTtlMs = parts.config.schemaCacheTtlSecs * 1000;
-    answers.query = { here: { ...storage, query: createQuery(parts, storage), clock: parts.clock, schemaCacheTtlMs } };
+    const { service, confinement } = createQuery(parts, storage);
+    answers.query = { here: { ...storage, query: service, clock: parts.clock, schemaCacheTtlMs } };
+    answers.queryConfinement = confinement;
   }
   return answers;
 }

@@ -71,11 +71,12 @@ await build({
 await chmod(output, 0o755);
 // Programs of another language, which are found beside the one file as they are beside their sources.
 for (const [from, to] of [
-  ["files/helper.pl", "helper.pl"],
-  ["runtime/mounts.pl", "mounts.pl"],
-  ["runtime/supervisor", "supervisor"],
+  ["query/confinement/confine.pl", "confine.pl"],
+  ["sandbox/files/helper.pl", "helper.pl"],
+  ["sandbox/runtime/mounts.pl", "mounts.pl"],
+  ["sandbox/runtime/supervisor", "supervisor"],
 ] as const) {
-  await cp(`${repository}src/sandbox/${from}`, `${repository}dist/${to}`, { recursive: true });
+  await cp(`${repository}src/${from}`, `${repository}dist/${to}`, { recursive: true });
 }
 
 const text = await readFile(output, "utf8");

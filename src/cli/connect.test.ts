@@ -137,6 +137,16 @@ describe("status", () => {
     });
   });
 
+  test("says how the server confines its queries", async () => {
+    health.body = '{"status":"ok","version":"9.9.9","query_confinement":"none (perl is not\\u001b[2J installed)"}';
+    const { stdout } = await run(["status", "--server", server.url]);
+    expect(stdout).toContain("health   ok, version 9.9.9\nquery confinement: none (perl is not");
+    expect(stdout).not.toContain("\u001b");
+    expect(JSON.parse((await run(["status", "--json", "--server", server.url])).stdout)).toMatchObject({
+      health: { query_confinement: expect.stringContaining("none") },
+    });
+  });
+
   test("of a server that drains is a failure that says so", async () => {
     health = { status: 503, body: '{"status":"draining","version":"9.9.9"}' };
     const { code, stdout } = await run(["status", "--server", server.url]);

@@ -5,7 +5,12 @@ import { visible } from "./text.ts";
 
 const TIMEOUT_MS = 10_000;
 
-export type Health = { status: string; version: string };
+export type Health = {
+  status: string;
+  version: string;
+  /** How the operating system keeps query processes in, where the server has any. */
+  query_confinement?: string;
+};
 
 /** Asks the server how it is. @throws CliError when there is no answer, or it is no engine's. */
 export async function readHealth(context: CliContext, target: Target): Promise<Health> {
@@ -28,7 +33,9 @@ function parseHealth(text: string): Health | undefined {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || !("status" in value) || !("version" in value)) return undefined;
-    return { status: visible(String(value.status)), version: visible(String(value.version)) };
+    const health = { status: visible(String(value.status)), version: visible(String(value.version)) };
+    if (!("query_confinement" in value)) return health;
+    return { ...health, query_confinement: visible(String(value.query_confinement)) };
   } catch {
     return undefined;
   }

@@ -469,6 +469,16 @@ export const OPTIONS = {
     side: "S",
     doc: "Queries that take at least that many milliseconds are logged with where the time went; 0 logs none.",
   }),
+  queryConfinement: option({
+    env: "ENGINE_QUERY_CONFINEMENT",
+    toml: "query.confinement",
+    kind: kinds.oneOf(["auto", "required", "off"]),
+    default: "auto",
+    side: "S",
+    doc:
+      "Whether the operating system closes all files, the network and other processes to query processes (Landlock and " +
+      "seccomp, on Linux, with perl): `auto` where it can, `required` or the server does not start, `off`.",
+  }),
   queryWorkers: option({
     env: "ENGINE_QUERY_WORKERS",
     toml: "query.workers",

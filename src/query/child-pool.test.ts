@@ -10,6 +10,7 @@ import { systemClock } from "../core/clock.ts";
 import type { EngineError } from "../core/errors.ts";
 import { silentLog } from "../core/log.ts";
 import { createChildPool } from "./child-pool.ts";
+import { noConfinement } from "./confinement/confinement.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
 
 const MIB = 1024 * 1024;
@@ -258,7 +259,8 @@ test("folders of servers that are gone are swept at the start, those of living o
   const samePid = join(tempDir, `query-${process.pid}-abc`);
   const alive = join(tempDir, `query-${process.ppid}-abc`);
   for (const folder of [dead, samePid, alive]) await mkdir(folder);
-  const options = { children: 1, memoryBytes: 256 * MIB, log: silentLog, clock: systemClock, tempDir };
+  const confinement = noConfinement("for the test");
+  const options = { children: 1, memoryBytes: 256 * MIB, log: silentLog, clock: systemClock, tempDir, confinement };
   const pool = createChildPool(options);
   const second = createChildPool(options);
   const left = readdirSync(tempDir);

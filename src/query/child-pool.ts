@@ -4,6 +4,7 @@ import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError, messageOf, systemCodeOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { WaitingLine } from "../core/waiting-line.ts";
+import type { Confinement } from "./confinement/confinement.ts";
 import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 
 /**
@@ -20,6 +21,9 @@ export type ChildPoolOptions = {
   memoryBytes: number;
   log: Log;
   clock: Clock;
+  confinement: Confinement;
+  /** Folders of extents that cannot be linked into those of processes. They must be there. */
+  readableFolders?: readonly string[];
   /** The pool's own folder is made in here; what dead servers left is swept. */
   tempDir: string;
   /** Disk that one query may take for spilled data, and again for its result. */
@@ -87,6 +91,8 @@ class Pool implements ChildPool {
       spillBytes: options.spillBytes ?? DEFAULT_SPILL_BYTES,
       log: options.log,
       clock: options.clock,
+      confinement: options.confinement,
+      readableFolders: options.readableFolders ?? [],
       baseFolder,
     };
     this.#fill();

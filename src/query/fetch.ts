@@ -21,8 +21,6 @@ import type { LocalExtent, ResolvedTable } from "./protocol.ts";
  * in Parquet extents, all of `tlm` extents (as if it had no LIMIT, and each time anew).
  */
 export type ExtentFetcher = {
-  /** Folders in which extents are opened. */
-  readonly roots: readonly string[];
   /** Fetches what the tables need. Files stay until `release`. Rejects with `EngineError` or the signal's reason. */
   fetch(tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched>;
 };
@@ -58,9 +56,9 @@ const EXTENTS_PER_QUERY = 16;
 export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetcher {
   const { store, cacheDir, cacheBytes } = options;
   const root = rootOf(store);
-  if (root !== undefined) return { roots: [root], fetch: (tables, request) => openInPlace(store, tables, request) };
+  if (root !== undefined) return { fetch: (tables, request) => openInPlace(store, tables, request) };
   const cache = new ExtentCache({ ...options, folder: cacheDir, capacityBytes: cacheBytes });
-  return { roots: [cacheDir], fetch: (tables, request) => fetchThrough(cache, tables, request) };
+  return { fetch: (tables, request) => fetchThrough(cache, tables, request) };
 }
 
 type Needed = { extent: PlannedExtent; columns: readonly string[] | undefined };
@@ -199,8 +197,8 @@ async function allOrNone<T>(promises: readonly Promise<T>[], onFailure: (reason:
   }
 }
 
-/** The folder that holds the objects of a store with local paths. */
-function rootOf(store: ObjectStore): string | undefined {
+/** The folder of the store where its objects are local files. */
+export function rootOf(store: ObjectStore): string | undefined {
   const probe = "probe";
   const path = store.localPath?.(probe);
   return path?.endsWith(probe) === true ? path.slice(0, -probe.length) : undefined;

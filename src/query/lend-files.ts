@@ -1,3 +1,4 @@
+import { linkSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { link, symlink, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { systemCodeOf } from "../core/errors.ts";
@@ -21,6 +22,25 @@ const NEEDS_SYMLINK = new Set(["EXDEV", "EPERM", "ENOTSUP", "EOPNOTSUPP", "EMLIN
 
 /** Links made at a time. */
 const LINKS_AT_ONCE = 16;
+
+/**
+ * Whether files of one folder can be given to processes whose folders are in the other: tried with a file. Where they
+ * cannot, links are symbolic, and the processes must be let into the folder.
+ */
+export function canLend(from: string, to: string): boolean {
+  const own = mkdtempSync(join(from, ".lend-"));
+  const other = mkdtempSync(join(to, "lend-"));
+  try {
+    writeFileSync(join(own, "file"), "");
+    linkSync(join(own, "file"), join(other, "file"));
+    return true;
+  } catch (error) {
+    if (NEEDS_SYMLINK.has(systemCodeOf(error) ?? "")) return false;
+    throw error;
+  } finally {
+    for (const folder of [own, other]) rmSync(folder, { recursive: true, force: true });
+  }
+}
 
 /** An extent that is not there has no link: the process says so. */
 export async function lendFiles(folder: string, tables: readonly ResolvedTable[]): Promise<LentFiles> {

@@ -1,11 +1,11 @@
 import "../core/warnings.ts";
-import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../core/errors.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
+import { tryFence } from "./confinement/fence.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
-import { spillFolder } from "./process-folders.ts";
+import { inputFolder, outputFolder, spillFolder } from "./process-folders.ts";
 import { QuerySession } from "./session.ts";
 import { UsageMeter } from "./usage.ts";
 
@@ -22,20 +22,13 @@ async function openSession(): Promise<Running> {
   const memoryBytes = Number(process.env["ENGINE_QUERY_CHILD_MEMORY_BYTES"]);
   const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
   if (folder === undefined || !(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
+  if (process.env["ENGINE_QUERY_CHILD_CONFINED"] === "true") {
+    tryFence({ inside: inputFolder(folder), outside: outputFolder(folder) });
+  }
   const threads = Math.min(availableParallelism(), MAX_THREADS);
   const duckdb = await loadDuckDb();
   const session = await QuerySession.open({ duckdb, folder, memoryBytes, spillBytes, threads, onSpent: endAtOnce });
   return { session, meter: new UsageMeter(systemClock, spillFolder(folder)) };
-}
-
-/** When the machine runs out of memory, a query is what should go first. Linux only; elsewhere there is no such file. */
-function volunteerForTheOomKiller(): void {
-  if (process.platform !== "linux") return;
-  try {
-    writeFileSync("/proc/self/oom_score_adj", "1000");
-  } catch (error) {
-    process.stderr.write(`cannot set oom_score_adj: ${messageOf(error)}\n`);
-  }
 }
 
 /** The server starts another one, and runs a query that it was about to have again. */
@@ -70,7 +63,6 @@ function send(message: ChildMessage): void {
   process.send?.(message);
 }
 
-volunteerForTheOomKiller();
 // Results and spilled data are for this user alone.
 process.umask(0o077);
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.

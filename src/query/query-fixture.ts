@@ -15,6 +15,8 @@ import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
 import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/objectstore.ts";
 import { fixtureStats } from "./stats-fixture.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./child-pool.ts";
+import type { Confinement } from "./confinement/confinement.ts";
+import { openConfinement } from "./confinement/open-confinement.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 
 /** A query service for tests: real query processes and real files, under a catalog that is a list in memory. */
@@ -58,17 +60,31 @@ type Options = {
 
 const DEFAULT_MEMORY_BYTES = 1024 ** 3;
 
+/** That of this machine, tried once. */
+let confinement: Confinement | undefined;
+
 export function createQueryHarness(options: Options = {}): QueryHarness {
   const folder = mkdtempSync(join(tmpdir(), "engine-query-test-"));
   const tempDir = join(folder, "tmp");
   const fake = new FakeCatalog(join(folder, "data"));
   const log = process.env["ENGINE_TEST_LOG"] === undefined ? silentLog : createLog("debug");
   const memoryBytes = options.pool?.memoryBytes ?? DEFAULT_MEMORY_BYTES;
-  const pool = createChildPool({ children: 1, memoryBytes, log, clock: systemClock, tempDir, ...options.pool });
+  const store = options.service?.store ?? fakeStore(fake, options.local ?? true);
+  const cacheDir = options.service?.cacheDir ?? join(folder, "extents");
+  confinement ??= openConfinement({ log, tempDir });
+  const pool = createChildPool({
+    children: 1,
+    memoryBytes,
+    log,
+    clock: systemClock,
+    tempDir,
+    confinement,
+    ...options.pool,
+  });
   const service = createQueryService({
     catalog: fake as unknown as Catalog,
     records: { rows: () => Promise.resolve([]) },
-    store: fakeStore(fake, options.local ?? true),
+    store,
     pool,
     clock: systemClock,
     log,
@@ -84,7 +100,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     retryAfterSecs: 1,
     slowMs: 0,
     objectStoreBytes: 10 * 1024 ** 3,
-    cacheDir: join(folder, "extents"),
+    cacheDir,
     cacheBytes: 1024 ** 3,
     ...options.service,
   });

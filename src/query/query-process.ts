@@ -5,9 +5,11 @@ import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { EngineError, fromErrorRecord, systemCodeOf } from "../core/errors.ts";
-import { isolateEnv, isolateFile } from "../core/isolate.ts";
+import { isolateFile } from "../core/isolate.ts";
 import type { Log } from "../core/log.ts";
 import { budgetError } from "./budget.ts";
+import type { Confinement } from "./confinement/confinement.ts";
+import { processEnv } from "./confinement/environment.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 
@@ -23,6 +25,9 @@ export type ProcessOptions = {
   clock: Clock;
   /** The process gets a folder of its own in here. */
   baseFolder: string;
+  confinement: Confinement;
+  /** Folders of others that it reads: those of extents which cannot be given to it as hard links. */
+  readableFolders: readonly string[];
 };
 
 /** What Node and DuckDB take before the first query, code not counted, with room for their own buffers. */
@@ -31,6 +36,7 @@ const START_TIMEOUT_MS = 30_000;
 const KEPT_STDERR_CHARS = 2_000;
 
 export class QueryProcess {
+  /** See `process-folders.ts`. */
   readonly folder: string;
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
@@ -188,17 +194,20 @@ function unreachable(cause: Error): EngineError {
 }
 
 function startChild(options: ProcessOptions, folder: string): ChildProcess {
+  const { confinement, readableFolders } = options;
   const node = [process.execPath, isolateFile(new URL("./query-child.ts", import.meta.url)), "--isolate", "query"];
+  const readable = [inputFolder(folder), ...readableFolders];
+  const command = confinement.wrap(node, { readable, writable: [outputFolder(folder)] });
   const env = {
-    ...isolateEnv(),
+    ...processEnv(),
     ENGINE_QUERY_CHILD_FOLDER: folder,
+    ENGINE_QUERY_CHILD_CONFINED: String(confinement.isOn),
     ENGINE_QUERY_CHILD_MEMORY_BYTES: String(options.memoryBytes),
     ENGINE_QUERY_CHILD_SPILL_BYTES: String(options.spillBytes),
     // Memory of many arenas is not given back between queries, and counts against the limit.
     MALLOC_ARENA_MAX: "4",
-    NODE_OPTIONS: "",
   };
-  const [file, ...args] = process.platform === "win32" ? node : [...underLimits(options), ...node];
+  const [file, ...args] = process.platform === "win32" ? command : [...underLimits(options), ...command];
   if (file === undefined) throw new Error("no command");
   return spawn(file, args, {
     env,
@@ -208,10 +217,15 @@ function startChild(options: ProcessOptions, folder: string): ChildProcess {
   });
 }
 
-/** `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. */
+/**
+ * `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. When
+ * the machine runs out of memory a query is what should go first: only Linux has that file, and it is closed to a
+ * process that is confined.
+ */
 function underLimits({ memoryBytes, spillBytes }: ProcessOptions): string[] {
   const dataKib = Math.ceil((memoryBytes + OVERHEAD_BYTES) / 1024);
   const fileBlocks = Math.ceil(spillBytes / 512);
   const limits = `ulimit -c 0; ulimit -d ${dataKib} 2>/dev/null; ulimit -f ${fileBlocks} 2>/dev/null`;
-  return ["/bin/sh", "-c", `${limits}; exec "$0" "$@"`];
+  const volunteer = "{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null";
+  return ["/bin/sh", "-c", `${limits}; ${volunteer}; exec "$0" "$@"`];
 }

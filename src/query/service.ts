@@ -16,12 +16,12 @@ import { createExtentFetcher, type ExtentFetcher, type Fetched } from "./fetch.t
 import { LargeTexts } from "./large-texts.ts";
 import { lendFiles, type LentFiles } from "./lend-files.ts";
 import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
-import { inputFolder } from "./process-folders.ts";
+import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { QueryProcess } from "./query-process.ts";
 import type { QueryAudit } from "./query-audit.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
 import type { QueryRequest, QueryResult, QueryService } from "./query.ts";
-import { bodyOf, saveResult } from "./result-body.ts";
+import { bodyOf, checkedData, saveResult } from "./result-body.ts";
 import { Outgrown, supervise } from "./supervision.ts";
 import { writeSystemTables, type StagedWrite } from "./system-rows.ts";
 import type { SystemTableFile } from "./system-tables.ts";
@@ -287,12 +287,13 @@ class Queries {
       supervision.end();
       if (isKnown && !supervision.isLong()) this.#largeTexts.delete(request);
       if (done.kind !== "done") throw unexpected(done.kind);
+      const data = checkedData(done.data, outputFolder(child.folder));
       reading?.check();
       rssBytes = done.rssBytes;
       trace.add({ rows: done.rows, ...done.usage });
       const { saveTo, signal } = request;
-      if (saveTo !== undefined) await saveResult(done.data, saveTo);
-      const body = saveTo === undefined ? await bodyOf(done.data, signal) : none();
+      if (saveTo !== undefined) await saveResult(data, saveTo);
+      const body = saveTo === undefined ? await bodyOf(data, signal) : none();
       return { rows: done.rows, columns: done.columns, body };
     } catch (error) {
       const reason = supervision.reasonOf(error);

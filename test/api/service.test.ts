@@ -21,7 +21,11 @@ describe("service routes", () => {
   test("GET /health", async () => {
     const response = await fetch(`${engine.url}/health`);
     expect(response.status).toBe(200);
-    expect(await response.json()).toEqual({ status: "ok", version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
+    expect(await response.json()).toEqual({
+      status: "ok",
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      query_confinement: expect.stringMatching(/^(landlock \(ABI \d+\) \+ seccomp|none \([^/]+\))$/),
+    });
   });
 
   test("GET /metrics names what operators watch", async () => {

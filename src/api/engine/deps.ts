@@ -26,6 +26,8 @@ import type { AuthConfig } from "./schemas.ts";
 export type ServiceDeps = {
   metrics: Metrics;
   version: string;
+  /** How query processes are kept in, where there are any. */
+  queryConfinement?: string | undefined;
   /** Whether `/health` says that the server is about to stop. */
   isDraining: () => boolean;
 };

@@ -97,7 +97,11 @@ export const cleanupResult = z.object({
   bytes_freed: z.int(),
 });
 
-export const health = z.object({ status: z.enum(["ok", "draining"]), version: z.string() });
+export const health = z.object({
+  status: z.enum(["ok", "draining"]),
+  version: z.string(),
+  query_confinement: z.string().optional(),
+});
 
 /** Of a route that deletes one thing. */
 export const deletedResponse: RouteResponse = {

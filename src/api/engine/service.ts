@@ -12,7 +12,9 @@ export function healthRoute(deps: ServiceDeps): Route {
     anyOrigin: true,
     tag: "Service",
     summary: "Whether the server runs",
-    description: "200 while it takes requests; 503 with status `draining` while it is about to stop.",
+    description:
+      "200 while it takes requests; 503 with status `draining` while it is about to stop. `query_confinement` says how " +
+      "the operating system keeps query processes in, where the server has any.",
     responses: [
       { status: 200, description: "It runs.", type: "application/json", schema: health },
       { status: 503, description: "It is about to stop.", type: "application/json", schema: health },
@@ -20,7 +22,9 @@ export function healthRoute(deps: ServiceDeps): Route {
     errors: [],
     handle: async () => {
       const draining = deps.isDraining();
-      return jsonResponse(draining ? 503 : 200, { status: draining ? "draining" : "ok", version: deps.version });
+      const { version, queryConfinement } = deps;
+      const confinement = queryConfinement === undefined ? {} : { query_confinement: queryConfinement };
+      return jsonResponse(draining ? 503 : 200, { status: draining ? "draining" : "ok", version, ...confinement });
     },
   });
 }

@@ -28,7 +28,11 @@ async function status(context: CliContext, options: Options): Promise<number> {
   try {
     const health = await readHealth(context, target);
     if (options.json) await context.writeJson({ ...known, health });
-    else await context.writeLine(`health   ${health.status}, version ${health.version}`);
+    else {
+      await context.writeLine(`health   ${health.status}, version ${health.version}`);
+      const { query_confinement: confinement } = health;
+      if (confinement !== undefined) await context.writeLine(`query confinement: ${confinement}`);
+    }
     return health.status === "draining" ? EXIT.failed : EXIT.ok;
   } catch (error) {
     if (options.json) await context.writeJson({ ...known, health: null });

@@ -13,7 +13,7 @@ import { makeMountsPrivate } from "./mounts.ts";
 import { runcLauncher } from "./runc.ts";
 import { runscLauncher } from "./runsc.ts";
 import { type Runtime, RuntimeError } from "./runtime.ts";
-import { seccompFilter } from "./seccomp.ts";
+import { seccompFilter } from "../../io/seccomp/filter.ts";
 import { SupervisedRuntime } from "./supervised-runtime.ts";
 import { openVolumes } from "./volumes.ts";
 

@@ -1,6 +1,6 @@
-import type { SeccompArchitecture } from "./seccomp-numbers.ts";
-import { syscallNumbers } from "./seccomp-numbers.ts";
-import { ALLOWED, type ArgumentRule, type ArgumentTest, EPERM, RULES } from "./seccomp-rules.ts";
+import type { SeccompArchitecture } from "../../io/seccomp/numbers.ts";
+import { syscallNumbers } from "../../io/seccomp/numbers.ts";
+import { ALLOWED, type ArgumentRule, type ArgumentTest, EPERM, RULES } from "../../io/seccomp/rules.ts";
 
 /** `linux.seccomp` of a configuration of the OCI runtime specification. */
 export type OciSeccomp = {
@@ -26,7 +26,7 @@ const ARCHITECTURES: Readonly<Record<SeccompArchitecture, string>> = {
 };
 
 /**
- * The table in `seccomp-rules.ts` for an OCI runtime. What is not allowed fails with EPERM there, also where our own
+ * The table in `io/seccomp/rules.ts` for an OCI runtime. What is not allowed fails with EPERM there, also where our own
  * filter has another error, but for calls that are never allowed.
  */
 export function ociSeccomp(architecture: SeccompArchitecture): OciSeccomp {

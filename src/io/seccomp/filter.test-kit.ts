@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { seccompFilter } from "./seccomp.ts";
-import { type SeccompArchitecture, SECCOMP_ARCHITECTURES, syscallNumbers } from "./seccomp-numbers.ts";
+import { seccompFilter } from "./filter.ts";
+import { type SeccompArchitecture, SECCOMP_ARCHITECTURES, syscallNumbers } from "./numbers.ts";
 
 const here = SECCOMP_ARCHITECTURES.find((architecture) => architecture === process.arch);
 

@@ -51,15 +51,18 @@ export type ArgumentTest = { argument: 0 | 1 | 2; mask?: number } & (
   | { isNoneOf: readonly number[] }
 );
 
+/** What is allowed always, and what for some arguments; the rule counts where a call has both. */
+export type SeccompPolicy = { allowed: readonly string[]; rules: readonly ArgumentRule[] };
+
 /** A call that is allowed when all tests of one of the lists hold; else it fails with the error. */
 export type ArgumentRule = { call: string; errno: number; anyOf: readonly (readonly ArgumentTest[])[] };
 
 export const EPERM = 1;
 export const ENOSYS = 38;
-const EAFNOSUPPORT = 97;
+export const EAFNOSUPPORT = 97;
 
 /** CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET. */
-const NEW_NAMESPACES = 0x7e02_0000;
+export const NEW_NAMESPACES = 0x7e02_0000;
 /** Not for `clone`, where these bits are the signal at the end. */
 const CLONE_NEWTIME = 0x80;
 
@@ -89,3 +92,6 @@ export const RULES: readonly ArgumentRule[] = [
   { call: "socketpair", errno: EAFNOSUPPORT, anyOf: [[{ argument: 0, isOneOf: [AF_UNIX] }]] },
   { call: "unshare", errno: EPERM, anyOf: [[{ argument: 0, mask: NEW_NAMESPACES | CLONE_NEWTIME, isOneOf: [0] }]] },
 ];
+
+/** For programs of all kinds. */
+export const PROGRAMS: SeccompPolicy = { allowed: ALLOWED, rules: RULES };

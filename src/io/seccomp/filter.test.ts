@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { expect, it } from "vitest";
-import { seccompFilter } from "./seccomp.ts";
-import { architectureHere, underFilter } from "./seccomp.test-kit.ts";
-import { FIRST_UNKNOWN, SECCOMP_ARCHITECTURES, syscallNumbers } from "./seccomp-numbers.ts";
-import { ALLOWED, RULES } from "./seccomp-rules.ts";
+import { seccompFilter } from "./filter.ts";
+import { architectureHere, underFilter } from "./filter.test-kit.ts";
+import { FIRST_UNKNOWN, SECCOMP_ARCHITECTURES, syscallNumbers } from "./numbers.ts";
+import { ALLOWED, RULES } from "./rules.ts";
 
 const numbers = syscallNumbers(architectureHere());
 const run = underFilter();

@@ -1,5 +1,5 @@
-import { FIRST_UNKNOWN, type SeccompArchitecture, syscallNumbers } from "./seccomp-numbers.ts";
-import { ALLOWED, type ArgumentRule, type ArgumentTest, ENOSYS, EPERM, RULES } from "./seccomp-rules.ts";
+import { FIRST_UNKNOWN, type SeccompArchitecture, syscallNumbers } from "./numbers.ts";
+import { type ArgumentRule, type ArgumentTest, ENOSYS, EPERM, PROGRAMS, type SeccompPolicy } from "./rules.ts";
 
 /** One instruction of classic BPF: `struct sock_filter`. */
 type Instruction = { code: number; ifTrue: number; ifFalse: number; k: number };
@@ -30,16 +30,16 @@ const MAX_INSTRUCTIONS = 4096;
 const INSTRUCTION_BYTES = 8;
 
 /**
- * The filter for programs in machines, from the table in `seccomp-rules.ts`: instructions as the kernel takes them
+ * The filter of a policy, by default that for programs in sandboxes: instructions as the kernel takes them
  * (`struct sock_filter`, little endian). What is not allowed fails with EPERM; calls of later kernels than the table
  * with ENOSYS, so that the C library falls back to an older one.
  */
-export function seccompFilter(architecture: SeccompArchitecture): Uint8Array {
+export function seccompFilter(architecture: SeccompArchitecture, policy: SeccompPolicy = PROGRAMS): Uint8Array {
   const instructions = [
     instruction(LOAD, ARCHITECTURE_OFFSET),
     ...orRefuse(instruction(JUMP_IF_EQUAL, AUDIT_ARCH[architecture], { ifTrue: 1 })),
     instruction(LOAD, NUMBER_OFFSET),
-    ...search(rangesOf(architecture)),
+    ...search(rangesOf(architecture, policy)),
   ];
   if (instructions.length > MAX_INSTRUCTIONS) throw new Error("the seccomp filter is longer than the kernel takes");
   return encode(instructions);
@@ -53,11 +53,11 @@ function orRefuse(condition: Instruction): Instruction[] {
 type Range = { from: number; body: readonly Instruction[] };
 
 /** All numbers, in order; neighbours of which the same is done are one range. */
-function rangesOf(architecture: SeccompArchitecture): Range[] {
+function rangesOf(architecture: SeccompArchitecture, { allowed, rules }: SeccompPolicy): Range[] {
   const numbers = syscallNumbers(architecture);
   const bodies = new Map<number, readonly Instruction[]>();
-  for (const name of ALLOWED) setBody(bodies, numbers.get(name), ALLOW);
-  for (const rule of RULES) setBody(bodies, numbers.get(rule.call), ruleBody(rule));
+  for (const name of allowed) setBody(bodies, numbers.get(name), ALLOW);
+  for (const rule of rules) setBody(bodies, numbers.get(rule.call), ruleBody(rule));
   const ranges: Range[] = [];
   for (let number = 0; number < FIRST_UNKNOWN; number++) {
     const body = bodies.get(number) ?? REFUSE;
