@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../core/errors.ts";
+import { keepFilesPrivate } from "../core/isolate.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 import { QuerySession, spillFolder } from "./session.ts";
@@ -62,6 +63,7 @@ function send(message: ChildMessage): void {
   process.send?.(message);
 }
 
+keepFilesPrivate();
 volunteerForTheOomKiller();
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
 process.on("SIGINT", () => {});
