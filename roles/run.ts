@@ -48,12 +48,13 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
   const seals = plan.ingest === "here" || plan.background.committer;
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
-  const auth = await createAuth(parts, storage);
+  const auth = await createAuth(parts, storage, listen);
   const draining: DrainState = { announced: false, refusing: false };
   const { query, ingest, services, isBusy } = await buildAnswers(plan, parts, { storage, sealPool });
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
-  const service = { metrics: parts.metrics, version: VERSION, isDraining: () => draining.announced };
+  const { authenticator } = auth;
+  const service = { metrics: parts.metrics, authenticator, version: VERSION, isDraining: () => draining.announced };
   const jobs = fabricAnswers(plan, query, fabric);
   const http = httpService({
     parts,
@@ -68,8 +69,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
       exports: exportAnswers(jobs, storage),
       sandboxes: sandboxAnswers(plan, query, sandboxes),
     }),
-    authenticator: auth.authenticator,
-    exposure: { tokensAreAsked: auth.authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
+    authenticator,
+    exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
     onDrain: onDrainOf(fabric, sandboxes),
     announce: {

@@ -18,7 +18,7 @@ export type TestIssuer = {
   /** A token of these claims, or of any payload, signed as the header says with the newest key of that kind. */
   sign(claims: Claims | string | Uint8Array, header?: Header): Promise<string>;
   /** A token whose header is any text, made of the members that name the key and the algorithm. Signed with RS256. */
-  signUnder(claims: Claims, headerOf: (members: string) => string): string;
+  signUnder(claims: Claims, headerOf: (members: string) => string): Promise<string>;
   /** Takes new keys, and keeps the old ones or not. */
   rotate(options?: { keepOld: boolean }): Promise<void>;
   /** Answers nobody until `start`. */
@@ -83,7 +83,7 @@ export async function startIssuer(options: TestIssuerOptions = {}): Promise<Test
       const crit = Object.fromEntries(names.map((name) => [name, true]));
       return await signer.sign(await importJWK(key.privateJwk, all.alg), { crit });
     },
-    signUnder(claims, headerOf) {
+    async signUnder(claims, headerOf) {
       const key = keys.findLast(({ alg }) => alg === "RS256");
       if (key === undefined) throw new Error("the issuer has no key for RS256");
       const header = headerOf(`"alg":"RS256","kid":${JSON.stringify(key.jwk.kid)}`);
