@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { engineRoutes, type EngineRoutes } from "../src/api/engine/routes.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
@@ -6,6 +7,7 @@ import type { LoadedConfig } from "../src/config/load.ts";
 import { Cleanup, type Service } from "../src/core/lifecycle.ts";
 import { assertLimits } from "../src/core/limits.ts";
 import { createLog } from "../src/core/log.ts";
+import { keepPathsPrivate } from "../src/core/private-paths.ts";
 import { VERSION } from "../src/core/version.ts";
 import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
@@ -30,6 +32,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
   const log = createLog(options.config.logLevel);
   for (const warning of options.warnings) log.warn(warning);
   const plan = planOf(options);
+  keepPathsPrivate(privatePathsOf(options.config));
   for (const note of plan.notes) log.warn(note);
   const cleanup = new Cleanup();
   try {
@@ -226,6 +229,22 @@ async function buildAnswers(
     answers.query = { here: { ...storage, query: createQuery(parts, storage), clock: parts.clock, schemaCacheTtlMs } };
   }
   return answers;
+}
+
+/** Where this process keeps its files, or finds them. */
+function privatePathsOf({
+  home,
+  localData,
+  catalogUrl,
+  queryCacheDir,
+  sandboxHome,
+  tlsCert,
+  tlsKey,
+}: Config): string[] {
+  const catalog = catalogUrl.kind === "sqlite" ? [catalogUrl.path, dirname(catalogUrl.path)] : [];
+  return [home, localData, ...catalog, queryCacheDir, sandboxHome, tlsCert, tlsKey].filter(
+    (path) => path !== undefined,
+  );
 }
 
 /** Where the data is, for the log. */

@@ -70,7 +70,7 @@ export function createApp(options: AppOptions): App {
       response = await respond(parts, exchange);
     } catch (error) {
       const failure = asEngineError(error, requestId);
-      if (failure.status >= 500) {
+      if (failure.status >= 500 || isWithheld(error)) {
         // What is away for a moment, this server while it drains among it, is told to the client to come back.
         const level = failure.code === "unavailable" ? "info" : "error";
         options.log[level]({ err: error, requestId, path: request.path }, "request failed");
@@ -104,6 +104,11 @@ function allowedFor(
   const isForOwnPages = route?.ownPages === true;
   const setsCookie = Object.keys(headers).some((name) => name.toLowerCase() === "set-cookie");
   return isForOwnPages || setsCookie || request.header("cookie") !== undefined ? named : allowed;
+}
+
+/** Whether the log alone says what it was. */
+function isWithheld(error: unknown): boolean {
+  return error instanceof EngineError && error.withheld !== undefined;
 }
 
 function counts(route: Route | undefined): boolean {

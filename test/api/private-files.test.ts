@@ -40,9 +40,9 @@ test.each([
     env: { ...env, ENGINE_COMPACTION_MIN_EXTENTS: "2", ENGINE_COMPACTION_POLL_SECS: "1" },
   });
   const [found, seen] = [new Set<string>(), new Set<string>()];
-  let isOver = false;
+  const over = new AbortController();
   const watching = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       await findOpen(home, found, seen);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
@@ -75,7 +75,7 @@ test.each([
     );
   } finally {
     await engine.stop();
-    isOver = true;
+    over.abort();
     await watching;
     await findOpen(home, found, seen);
   }
