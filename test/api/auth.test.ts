@@ -178,7 +178,11 @@ describe("a server with tokens in its configuration", () => {
     const other = await temporaryHome();
     const env = { ENGINE_AUTH_TOKENS: "a-token-that-reads:read,a-token-for-all-of-it:admin" };
     const configured = await startEngine({ home: other.home, env });
-    const ask = (path: string, token: string | undefined, init: RequestInit & { headers?: Record<string, string> } = {}) => {
+    const ask = (
+      path: string,
+      token: string | undefined,
+      init: RequestInit & { headers?: Record<string, string> } = {},
+    ) => {
       const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
       return fetch(configured.url + path, { ...init, headers: { ...authorization, ...init.headers } });
     };

@@ -329,6 +329,26 @@ describe("where a request comes from", () => {
     expect((await fetch(`${engine.url}/health`, { headers: wrong })).status).toBe(200);
   });
 
+  test("has ten wrong passwords at once, however many come together, and its tokens go on", async () => {
+    const env = { ENGINE_AUTH_BACKEND: "session", ENGINE_SECURITY_API_KEYS: "ci:admin:a-long-sesame-token" };
+    const engine = await start({ ...env, ENGINE_LOCAL_PASSWORD: "battery staple" });
+    const startedMs = Date.now();
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => fetch(`${engine.url}/v1/auth/login`, login(`guess ${i}`))),
+    );
+    // One more is granted every 6 seconds.
+    const most = 10 + Math.ceil((Date.now() - startedMs) / 6_000);
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401).length).toBeGreaterThanOrEqual(10);
+    expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(most);
+    expect(statuses.every((status) => status === 401 || status === 429)).toBe(true);
+    expect(answers.find(({ status }) => status === 429)?.headers.get("retry-after")).toMatch(/^[1-6]$/);
+    const headers = { Authorization: "Bearer a-long-sesame-token" };
+    const refused = `${engine.url}/v1/admin/audit?action=auth.login&limit=200`;
+    const { entries } = (await (await fetch(refused, { headers })).json()) as { entries: unknown[] };
+    expect(entries.length).toBeLessThanOrEqual(most);
+  });
+
   test("is what the audit log says", async () => {
     const env = { ENGINE_AUTH_BACKEND: "session", ENGINE_ADMIN_USER: "root", ENGINE_ADMIN_PASSWORD: "correct horse" };
     const engine = await start({ ...env, ENGINE_TRUSTED_PROXIES: "127.0.0.1" });
