@@ -44,9 +44,9 @@ export function createOriginGuard(options: OriginGuardOptions): OriginGuard {
   // Where a page needs a token as everybody does, and where its operator asks for it, every page may call.
   const isOpen = tokensAreAsked || allowed === "all";
   return (request, route) => {
-    if (route?.anyOrigin === true || cameFromEdge(request)) return;
     const isForOwnPages = route?.ownPages === true;
     if (isOpen && !(isForOwnPages && isOfPage(request))) return;
+    if (route?.anyOrigin === true || cameFromEdge(request)) return;
     const why = isForOwnPages ? AT_SIGN_IN : WHILE_OFF;
     const host = request.header("host");
     if (host !== undefined && !isOwnHost(host, names)) throw unknownHost(host, why);

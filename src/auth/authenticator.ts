@@ -78,14 +78,21 @@ class TokenLimit {
   /** What `judge` makes of a token, if it is asked; undefined for a wrong one. Throws `too_many_requests`. */
   async judged<T>(token: string, address: string, judge: () => Promise<T | undefined>): Promise<T | undefined> {
     const network = networkOf(address);
-    const key = `${network} ${hashToken(token)}`;
-    this.#failures.check(key, "this token is not valid, and came too often; wait");
+    // Nearly always nothing has failed there: then no token can have, and none is hashed for this.
+    if (this.#failures.hasFailed(network)) this.#failures.check(keyOf(network, token), REPEATED);
     const found = this.#failures.isReached(network) ? await this.#suspects.run(judge) : await judge();
     if (found !== undefined) return found;
-    this.#failures.count(key);
+    this.#failures.count(keyOf(network, token));
+    // After that of the token, so that it is never forgotten before it.
     this.#failures.count(network);
     return undefined;
   }
+}
+
+const REPEATED = "this token is not valid, and came too often; wait";
+
+function keyOf(network: string, token: string): string {
+  return `${network} ${hashToken(token)}`;
 }
 
 export function createAuthenticator({ isOn, backends, workers, failures }: AuthenticatorOptions): Authenticator {

@@ -32,6 +32,11 @@ export class FailureLimit {
     this.#maxKeys = maxKeys;
   }
 
+  /** Whether the key has failures that still count. */
+  hasFailed(key: string): boolean {
+    return this.#failuresOf(key) > 0;
+  }
+
   /** Whether the key has no attempt left. */
   isReached(key: string): boolean {
     return this.#failuresOf(key) > this.#burst - 1;

@@ -181,7 +181,7 @@ describe("a server with tokens in its configuration", () => {
     const ask = (
       path: string,
       token: string | undefined,
-      init: RequestInit & { headers?: Record<string, string> } = {},
+      init: { method?: string; headers?: Record<string, string>; body?: string } = {},
     ) => {
       const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
       return fetch(configured.url + path, { ...init, headers: { ...authorization, ...init.headers } });
