@@ -1,5 +1,5 @@
 import { ApiTokens } from "../src/auth/api-tokens.ts";
-import { AuditLog, type Origin } from "../src/auth/audit.ts";
+import { AuditLog } from "../src/auth/audit.ts";
 import { createAuthenticator, type Authenticator, type TokenBackend } from "../src/auth/authenticator.ts";
 import { FailureLimit } from "../src/auth/failure-limit.ts";
 import { Passwords } from "../src/auth/passwords.ts";
@@ -7,8 +7,9 @@ import { Sessions } from "../src/auth/sessions.ts";
 import { SignIn } from "../src/auth/sign-in.ts";
 import { staticTokens } from "../src/auth/static-tokens.ts";
 import { TokenCache } from "../src/auth/token-cache.ts";
-import { Users, type NewUser } from "../src/auth/users.ts";
+import { Users } from "../src/auth/users.ts";
 import { Workers } from "../src/fabric/workers.ts";
+import type { Address } from "../src/config/kinds.ts";
 import type { AccessDeps, ConnectionDeps } from "../src/api/engine/deps.ts";
 import { Credentials } from "../src/knowledge/credentials/credentials.ts";
 import { isFullKey } from "../src/auth/sealing/keyring.ts";
@@ -18,7 +19,8 @@ import { OAuthFlows, type OAuthFlowsOptions } from "../src/knowledge/oauth/flows
 import type { OAuthApps } from "../src/knowledge/oauth/grant.ts";
 import { appsOf, providersOf } from "../src/knowledge/oauth/presets.ts";
 import { OAuthTokens, type OAuthTokensOptions } from "../src/knowledge/oauth/tokens.ts";
-import { weakUserOf } from "./exposure.ts";
+import { checkTokens, refuseWeakUser, weakUserOf } from "./exposure.ts";
+import { makeFirstUser, usersOfConfiguration } from "./first-user.ts";
 import type { Issuers, IssuersOptions } from "./issuers.ts";
 import { keyringIn } from "./keyring.ts";
 import type { Parts } from "./parts.ts";
@@ -35,8 +37,9 @@ export type Auth = {
 };
 
 /** Who may call this process, as the configuration says. */
-export async function createAuth(parts: Parts, storage: Storage | undefined): Promise<Auth> {
+export async function createAuth(parts: Parts, storage: Storage | undefined, listen: Address): Promise<Auth> {
   const { config, clock, log } = parts;
+  checkTokens(config, listen, log);
   const configured = staticTokens(config.authTokens);
   const apiKeys = staticTokens(config.securityApiKeys, { judges: "its own" });
   const isOn = config.authBackend !== "env" || config.authTokens.length > 0 || config.securityApiKeys.length > 0;
@@ -70,10 +73,10 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
     isOn,
     staticCallers: [...configured.callers, ...apiKeys.callers],
   });
-  const seeded = seedOf(parts);
-  if (seeded !== undefined && (await users.seed(seeded, AT_START))) {
-    log.info({ user: seeded.name }, "the first user was made: an admin");
-  }
+  await makeFirstUser(parts, { users, isOn, listen });
+  // While no token is asked for, no password keeps anybody out.
+  const weakUser = isOn ? await weakUserOf(usersOfConfiguration(parts), { users, passwords }) : undefined;
+  if (weakUser !== undefined && parts.isLocal) refuseWeakUser(weakUser, listen);
   warnOfShortKey(parts);
   const keyring = keyringIn(config);
   const credentials = new Credentials({ ...parts, records, audit, keyring });
@@ -89,8 +92,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined): Pr
   return {
     authenticator: createAuthenticator({ isOn, backends, workers, failures }),
     workers,
-    // While no token is asked for, no password keeps anybody out.
-    weakUser: isOn ? await weakUserOf(seeded, { users, passwords }) : undefined,
+    weakUser,
     access: {
       users,
       sessions,
@@ -121,18 +123,6 @@ async function issuersOf(parts: Parts, options: IssuersOptions): Promise<Issuers
   const { authBackend } = parts.config;
   if (authBackend !== "idp" && authBackend !== "oidc") return undefined;
   return (await import("./issuers.ts")).createIssuers(parts, options);
-}
-
-const AT_START: Origin = { caller: { subject: "engine", kind: "internal" }, address: "", requestId: "" };
-
-/** The admin of a catalog without users: the operator's, or that of the local engine. */
-function seedOf({ config, isLocal: forThisMachine }: Parts): NewUser | undefined {
-  const { adminUser, adminPassword, localUser, localPassword } = config;
-  if (adminUser !== undefined && adminPassword !== undefined) {
-    return { name: adminUser, password: adminPassword, role: "admin" };
-  }
-  const isLocal = forThisMachine && config.catalogUrl.kind === "sqlite";
-  return isLocal ? { name: localUser, password: localPassword, role: "admin" } : undefined;
 }
 
 type OAuthParts = Pick<OAuthFlowsOptions, "records" | "audit" | "credentials" | "keyring"> &

@@ -57,14 +57,14 @@ describe("a password that everybody knows", () => {
   afterAll(() => access.close());
 
   const weakUser = (name: string, password: string) =>
-    weakUserOf({ name, password, role: "admin" }, { users: access.users, passwords });
+    weakUserOf([{ name, password, role: "admin" }], { users: access.users, passwords });
 
   test("counts while it signs in", async () => {
     expect(await weakUser("admin", "admin")).toBe("Admin");
     // Known, but not that user's.
     expect(await weakUser("admin", "changeme")).toBeUndefined();
     expect(await weakUser("nobody", "admin")).toBeUndefined();
-    expect(await weakUserOf(undefined, { users: access.users, passwords })).toBeUndefined();
+    expect(await weakUserOf([], { users: access.users, passwords })).toBeUndefined();
   });
 
   test("counts no more once it was changed, and one of the user's own never does", async () => {

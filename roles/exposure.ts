@@ -2,6 +2,8 @@ import type { Passwords } from "../src/auth/passwords.ts";
 import type { NewUser, Users } from "../src/auth/users.ts";
 import { isLoopback } from "../src/config/auth-kinds.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";
+import type { Config } from "../src/config/options.ts";
+import { StartupError } from "../src/core/errors.ts";
 import type { Log } from "../src/core/log.ts";
 import type { Plan } from "./plan.ts";
 
@@ -36,18 +38,65 @@ const KNOWN_PASSWORDS: ReadonlySet<string> = new Set([
   "test",
 ]);
 
-/** The name of the configured user when the password of the configuration is one that everybody knows, and still good. */
+/** Whether other machines can reach an address to listen on. */
+export function isReachable({ host }: Address): boolean {
+  return !isLoopback(host);
+}
+
+export function isKnownPassword({ name, password }: Pick<NewUser, "name" | "password">): boolean {
+  return KNOWN_PASSWORDS.has(password.toLowerCase()) || password.toLowerCase() === name.toLowerCase();
+}
+
+/** The first of these users who signs in with a password that everybody knows. */
 export async function weakUserOf(
-  configured: NewUser | undefined,
+  candidates: readonly NewUser[],
   { users, passwords }: { users: Users; passwords: Passwords },
 ): Promise<string | undefined> {
-  if (configured === undefined) return undefined;
-  const { name, password } = configured;
-  const isKnown = KNOWN_PASSWORDS.has(password.toLowerCase()) || password.toLowerCase() === name.toLowerCase();
-  if (!isKnown) return undefined;
-  const found = await users.find(name);
-  if (found?.passwordHash === undefined) return undefined;
-  return (await passwords.verify(found.passwordHash, password)) ? found.user.name : undefined;
+  for (const { name, password } of candidates.filter(isKnownPassword)) {
+    const found = await users.find(name);
+    if (found?.passwordHash === undefined) continue;
+    if (await passwords.verify(found.passwordHash, password)) return found.user.name;
+  }
+  return undefined;
+}
+
+/** Throws `StartupError` (exit code 2): the engine of one machine lets nobody in from others by such a password. */
+export function refuseWeakUser(weakUser: string, listen: Address): void {
+  if (!isReachable(listen)) return;
+  throw new StartupError(
+    `the password of the user ${weakUser} is one that everybody knows, and other machines can reach ` +
+      `${formatAddress(listen)}: start on 127.0.0.1 and change it with \`engine user passwd ${weakUser}\``,
+    2,
+  );
+}
+
+/** A token of that many characters can be guessed by nobody, if it is random at all. */
+const MIN_TOKEN_CHARS = 16;
+
+type TokenOptions = Pick<Config, "authBackend" | "authTokens" | "securityApiKeys" | "internalBearer">;
+
+/** Warns of tokens of the configuration that can be guessed; throws `StartupError` (exit code 2) where others could try. */
+export function checkTokens(config: TokenOptions, listen: Address, log: Log): void {
+  const { authTokens, securityApiKeys, internalBearer } = config;
+  const short = [
+    ["ENGINE_AUTH_TOKENS", config.authBackend === "env" ? authTokens.map(({ token }) => token) : []],
+    ["ENGINE_SECURITY_API_KEYS", securityApiKeys.map(({ token }) => token)],
+    ["ENGINE_INTERNAL_BEARER", internalBearer === undefined ? [] : [internalBearer]],
+  ] as const;
+  const names = short.flatMap(([name, tokens]) => (tokens.some(isShort) ? [name] : []));
+  if (names.length === 0) return;
+  const what = `a token in ${names.join(" and ")} is shorter than ${MIN_TOKEN_CHARS} characters and can be guessed`;
+  const remedy = "take a longer one (openssl rand -hex 24)";
+  if (!isReachable(listen)) {
+    log.warn(`${what}: ${remedy}`);
+    return;
+  }
+  const reach = `other machines can reach ${formatAddress(listen)}`;
+  throw new StartupError(`${what}, and ${reach}: ${remedy}, or listen on 127.0.0.1`, 2);
+}
+
+function isShort(token: string): boolean {
+  return token.length < MIN_TOKEN_CHARS;
 }
 
 export function answersOf({ query, ingest }: Plan): Exposure["answers"] {
@@ -60,7 +109,7 @@ export function warningOf(exposure: Exposure, listen: Address): { isOpen: boolea
   const { tokensAreAsked, weakUser, answers } = exposure;
   if (answers === "nothing" || (tokensAreAsked && weakUser === undefined)) return undefined;
   const shown = formatAddress(listen);
-  if (isLoopback(listen.host)) {
+  if (!isReachable(listen)) {
     const what = tokensAreAsked
       ? `the password of the user ${weakUser} is one that everybody knows`
       : "authentication is off";

@@ -9,7 +9,7 @@ import type { Authenticator } from "../src/auth/authenticator.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";
 import { addressSet } from "../src/config/transport-kinds.ts";
 import type { Clock } from "../src/core/clock.ts";
-import { StartupError, systemCodeOf } from "../src/core/errors.ts";
+import { EngineError, StartupError, systemCodeOf } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { createHttpServer } from "../src/io/http/create.ts";
 import type { HttpServer } from "../src/io/http/http.ts";
@@ -119,6 +119,8 @@ function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPa
     handler: app.handler,
     renderError: (error, request) => {
       const requestId = requestIdOf(request.header("x-request-id"), newId);
+      if (error instanceof EngineError && error.withheld !== undefined)
+        log.error({ err: error, requestId }, "request failed");
       const response = errorResponse(asEngineError(error, requestId), requestId);
       response.headers = { ...headers, ...response.headers, "X-Request-ID": requestId };
       return response;

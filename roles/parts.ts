@@ -9,6 +9,8 @@ import { systemRandom, type Random } from "../src/core/random.ts";
 export type PartsOptions = Pick<LoadedConfig, "config" | "origins"> & {
   /** Whether it is the engine of this machine (`engine serve`) and no deployment. */
   isLocal: boolean;
+  /** Asks whoever sits at the terminal for a new password, after a sentence; undefined where nobody does. */
+  askPassword?: ((why: string) => Promise<string>) | undefined;
 };
 
 /** What every role builds with. What is opened is closed with `cleanup`, the last first. */
@@ -21,8 +23,13 @@ export type Parts = PartsOptions & {
   cleanup: Cleanup;
 };
 
-export function createParts({ config, origins, isLocal }: PartsOptions, log: Log, cleanup: Cleanup): Parts {
+export function createParts(
+  { config, origins, isLocal, askPassword }: PartsOptions,
+  log: Log,
+  cleanup: Cleanup,
+): Parts {
   const [clock, random] = [systemClock, systemRandom];
   const metrics = createMetrics({ process: true });
-  return { config, origins, isLocal, log, metrics, clock, random, newId: uuidV7Source(clock, random), cleanup };
+  const newId = uuidV7Source(clock, random);
+  return { config, origins, isLocal, askPassword, log, metrics, clock, random, newId, cleanup };
 }

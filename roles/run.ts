@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { engineRoutes, type EngineRoutes } from "../src/api/engine/routes.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
@@ -6,6 +7,7 @@ import type { LoadedConfig } from "../src/config/load.ts";
 import { Cleanup, type Service } from "../src/core/lifecycle.ts";
 import { assertLimits } from "../src/core/limits.ts";
 import { createLog } from "../src/core/log.ts";
+import { keepPathsPrivate } from "../src/core/private-paths.ts";
 import { VERSION } from "../src/core/version.ts";
 import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
@@ -30,6 +32,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
   const log = createLog(options.config.logLevel);
   for (const warning of options.warnings) log.warn(warning);
   const plan = planOf(options);
+  keepPathsPrivate(privatePathsOf(options.config));
   for (const note of plan.notes) log.warn(note);
   const cleanup = new Cleanup();
   try {
@@ -48,13 +51,14 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
   const seals = plan.ingest === "here" || plan.background.committer;
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
-  const auth = await createAuth(parts, storage);
+  const auth = await createAuth(parts, storage, listen);
   const draining: DrainState = { announced: false, refusing: false };
   const { query, ingest, services, isBusy, queryConfinement } = await buildAnswers(plan, parts, { storage, sealPool });
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
-  const isDraining = () => draining.announced;
-  const service = { metrics: parts.metrics, version: VERSION, queryConfinement, isDraining };
+  const { authenticator } = auth;
+  const isDraining = (): boolean => draining.announced;
+  const service = { metrics: parts.metrics, authenticator, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
   const http = httpService({
     parts,
@@ -69,8 +73,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
       exports: exportAnswers(jobs, storage),
       sandboxes: sandboxAnswers(plan, query, sandboxes),
     }),
-    authenticator: auth.authenticator,
-    exposure: { tokensAreAsked: auth.authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
+    authenticator,
+    exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
     onDrain: onDrainOf(fabric, sandboxes),
     announce: {
@@ -230,6 +234,22 @@ async function buildAnswers(
     answers.queryConfinement = confinement;
   }
   return answers;
+}
+
+/** Where this process keeps its files, or finds them. */
+function privatePathsOf({
+  home,
+  localData,
+  catalogUrl,
+  queryCacheDir,
+  sandboxHome,
+  tlsCert,
+  tlsKey,
+}: Config): string[] {
+  const catalog = catalogUrl.kind === "sqlite" ? [catalogUrl.path, dirname(catalogUrl.path)] : [];
+  return [home, localData, ...catalog, queryCacheDir, sandboxHome, tlsCert, tlsKey].filter(
+    (path) => path !== undefined,
+  );
 }
 
 /** Where the data is, for the log. */

@@ -9,7 +9,7 @@ import type { Metrics } from "../core/metrics.ts";
 import { DRAINING_HEADER } from "../io/http/client/draining.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
 import { clientAddress, type IsTrustedProxy } from "./client-address.ts";
-import { allowedOrigins, corsHeaders, preflightHeaders, type AllowedOrigins } from "./cors.ts";
+import { allowedOrigins, corsHeaders, namedOrigins, preflightHeaders, type AllowedOrigins } from "./cors.ts";
 import { asEngineError, errorResponse } from "./error-response.ts";
 import { bodyTypeOf, checkAccept } from "./negotiate.ts";
 import { createOriginGuard, type OriginGuard } from "./origin-guard.ts";
@@ -59,8 +59,9 @@ export function createApp(options: AppOptions): App {
   const work = new WorkCount();
   const { browsers, authenticator } = options;
   const allowed = allowedOrigins(browsers.origins, authenticator.isOn);
-  const guard: OriginGuard = authenticator.isOn ? () => undefined : createOriginGuard({ ...browsers, allowed });
-  const parts: AppParts = { ...options, router, work, allowed, guard };
+  const named = namedOrigins(browsers.origins);
+  const guard = createOriginGuard({ ...browsers, allowed, named, tokensAreAsked: authenticator.isOn });
+  const parts: AppParts = { ...options, router, work, allowed, named, guard };
   const handler: HttpHandler = async (request) => {
     const requestId = requestIdOf(request.header("x-request-id"), options.newId);
     const exchange: Exchange = { request, requestId, startedMs: options.clock.monotonicMs(), route: undefined };
@@ -69,7 +70,7 @@ export function createApp(options: AppOptions): App {
       response = await respond(parts, exchange);
     } catch (error) {
       const failure = asEngineError(error, requestId);
-      if (failure.status >= 500) {
+      if (failure.status >= 500 || isWithheld(error)) {
         // What is away for a moment, this server while it drains among it, is told to the client to come back.
         const level = failure.code === "unavailable" ? "info" : "error";
         options.log[level]({ err: error, requestId, path: request.path }, "request failed");
@@ -79,7 +80,7 @@ export function createApp(options: AppOptions): App {
     response.headers = {
       ...securityHeaders(request.scheme),
       ...response.headers,
-      ...corsHeaders(allowed, request.header("origin")),
+      ...corsHeaders(allowedFor(parts, exchange, response.headers), request.header("origin")),
       "X-Request-ID": requestId,
     };
     onFinished(response, () => {
@@ -91,6 +92,23 @@ export function createApp(options: AppOptions): App {
     return response;
   };
   return { handler, idle: () => work.idle() };
+}
+
+/** `*` never goes with a cookie, whoever sends it, nor with a route that passwords are shown to. */
+function allowedFor(
+  { allowed, named }: AppParts,
+  { request, route }: Exchange,
+  headers: HttpResponse["headers"],
+): AllowedOrigins {
+  if (allowed !== "all" || request.header("origin") === undefined) return allowed;
+  const isForOwnPages = route?.ownPages === true;
+  const setsCookie = Object.keys(headers).some((name) => name.toLowerCase() === "set-cookie");
+  return isForOwnPages || setsCookie || request.header("cookie") !== undefined ? named : allowed;
+}
+
+/** Whether the log alone says what it was. */
+function isWithheld(error: unknown): boolean {
+  return error instanceof EngineError && error.withheld !== undefined;
 }
 
 function counts(route: Route | undefined): boolean {
@@ -116,12 +134,18 @@ class WorkCount {
   }
 }
 
-type AppParts = AppOptions & { router: Router; work: WorkCount; allowed: AllowedOrigins; guard: OriginGuard };
+type AppParts = AppOptions & {
+  router: Router;
+  work: WorkCount;
+  allowed: AllowedOrigins;
+  named: ReadonlySet<string>;
+  guard: OriginGuard;
+};
 
 async function respond(parts: AppParts, exchange: Exchange): Promise<HttpResponse> {
   const { router, work, guard } = parts;
   const { request, requestId } = exchange;
-  if (request.method === "OPTIONS") return preflight(parts, request);
+  if (request.method === "OPTIONS") return preflight(parts, exchange);
   const { route, params } = router.match(request.method, request.path);
   exchange.route = route;
   if (counts(route)) {
@@ -201,10 +225,16 @@ function draining(): EngineError {
   return new EngineError("unavailable", "the server is shutting down; retry elsewhere", { headers });
 }
 
-function preflight({ router, guard, allowed }: AppParts, request: HttpRequest): HttpResponse {
-  guard(request, undefined);
+function preflight(parts: AppParts, exchange: Exchange): HttpResponse {
+  const { router, guard } = parts;
+  const { request } = exchange;
+  // Only of these it matters which one is going to be asked for.
+  const route = router.routesAt(request.path).find(({ ownPages }) => ownPages === true);
+  exchange.route = route;
+  guard(request, route);
   const methods = router.methods(request.path);
   if (methods.length === 0) throw new EngineError("not_found", `there is no route ${request.path}`);
+  const allowed = allowedFor(parts, exchange, {});
   const grants = preflightHeaders(allowed, request.header("origin"), methods);
   return { status: 204, headers: { Allow: methods.join(", "), ...grants } };
 }

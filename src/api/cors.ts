@@ -16,6 +16,11 @@ export function allowedOrigins(configured: readonly string[] | undefined, tokens
   return configured.includes("*") ? "all" : new Set(configured);
 }
 
+/** Those that are listed by name, for where `*` is not enough: an origin is asked for by its user, all are by nobody. */
+export function namedOrigins(configured: readonly string[] | undefined): ReadonlySet<string> {
+  return new Set((configured ?? []).filter((origin) => origin !== "*"));
+}
+
 const EXPOSED = "X-Request-ID, X-Engine-Rows, X-Engine-Budget-Limit, Retry-After, WWW-Authenticate";
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, Content-Encoding, X-Database, X-Table, X-Idempotency-Key, X-Auto-Create, " +

@@ -3,12 +3,24 @@ import { ClientGoneError } from "../io/http/http.ts";
 import type { HttpResponse } from "../io/http/http.ts";
 import { jsonResponse } from "./route.ts";
 
-/** What a client is told of a failure. Anything that is not an `EngineError` is an `internal` without its message. */
+/**
+ * What a client is told of a failure. Anything that is not an `EngineError` is an `internal` without its message, and one
+ * whose message names a place in the file system keeps its code only.
+ */
 export function asEngineError(error: unknown, requestId: string): EngineError {
-  if (error instanceof EngineError) return error;
+  if (error instanceof EngineError) return error.withheld === undefined ? error : unexpected(error, requestId);
   // Nobody will read the answer; the code keeps the metrics honest, and the log free of other people's hang-ups.
   if (error instanceof ClientGoneError) return new EngineError("bad_request", "the client left", { cause: error });
-  return new EngineError("internal", `unexpected failure; the log has it under request ${requestId}`, { cause: error });
+  return new EngineError("internal", unexpectedText(requestId), { cause: error });
+}
+
+/** The same failure, without saying more of it than where to look. */
+function unexpected({ code, details }: EngineError, requestId: string): EngineError {
+  return new EngineError(code, unexpectedText(requestId), details);
+}
+
+function unexpectedText(requestId: string): string {
+  return `unexpected failure; the log has it under request ${requestId}`;
 }
 
 /** The one error shape: `{error: {code, message, request_id}}`, with `line`, `column`, `suggestion`, `budget` where known. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../core/errors.ts";
 import type { HttpRequest } from "../io/http/http.ts";
-import { allowedOrigins } from "./cors.ts";
+import { allowedOrigins, namedOrigins } from "./cors.ts";
 import { createOriginGuard } from "./origin-guard.ts";
 import { defineRoute, type Route } from "./route.ts";
 
@@ -12,6 +12,7 @@ function route(row: Partial<Route> = {}): Route {
 
 const READ = route();
 const OPEN = route({ role: "none" });
+const SIGN_IN = route({ role: "none", ownPages: true });
 const PROBE = route({ role: "none", anyOrigin: true });
 
 type Headers = Record<string, string>;
@@ -34,15 +35,16 @@ function request(headers: Headers, scheme: "http" | "https" = "http"): HttpReque
   };
 }
 
-type Setting = { origins?: string[]; ownOrigins?: string[]; hosts?: string[] };
+type Setting = { origins?: string[]; ownOrigins?: string[]; hosts?: string[]; tokensAreAsked?: boolean };
 
 /** What the guard says to a request: undefined lets it pass. */
 function verdict(
   headers: Headers,
-  { origins, ownOrigins = [], hosts = [] }: Setting = {},
+  { origins, ownOrigins = [], hosts = [], tokensAreAsked = false }: Setting = {},
   row: Route | "preflight" = READ,
 ) {
-  const guard = createOriginGuard({ allowed: allowedOrigins(origins, false), ownOrigins, hosts });
+  const allowed = allowedOrigins(origins, tokensAreAsked);
+  const guard = createOriginGuard({ allowed, named: namedOrigins(origins), ownOrigins, hosts, tokensAreAsked });
   try {
     guard(request(headers), row === "preflight" ? undefined : row);
     return undefined;
@@ -163,6 +165,47 @@ describe("requests without an origin", () => {
 
   test.each(["same-origin", "none"])("its user's own (%s) are answered", (site) => {
     expect(verdict({ ...HOST, "sec-fetch-site": site })).toBeUndefined();
+  });
+});
+
+describe("requests that show a password", () => {
+  const SETTINGS: Setting[] = [
+    {},
+    { tokensAreAsked: true },
+    { origins: ["*"] },
+    { origins: ["*"], tokensAreAsked: true },
+    { origins: ["https://app.example", "*"], tokensAreAsked: true },
+  ];
+
+  test.each(SETTINGS)("of pages of others are refused with %j", (setting) => {
+    for (const origin of ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:7777"]) {
+      expect(verdict({ ...HOST, origin }, setting, SIGN_IN)).toContain("ENGINE_CORS_ALLOWED_ORIGINS");
+    }
+    for (const site of ["cross-site", "same-site"]) {
+      expect(verdict({ ...HOST, "sec-fetch-site": site }, setting, SIGN_IN)).toContain("another site");
+    }
+    // A page whose name was made to point here is of this origin, as the browser sees it.
+    const rebound = { host: "evil.example:7777", origin: "http://evil.example:7777", "sec-fetch-site": "same-origin" };
+    expect(verdict(rebound, setting, SIGN_IN)).toContain("ENGINE_HTTP_ALLOWED_HOSTS");
+  });
+
+  test.each(SETTINGS)("of own pages and of programs pass with %j", (setting) => {
+    const own = { ...HOST, origin: "http://127.0.0.1:7777", "sec-fetch-site": "same-origin" };
+    expect(verdict(own, setting, SIGN_IN)).toBeUndefined();
+    expect(verdict(HOST, setting, SIGN_IN)).toBeUndefined();
+    const host = "engine.example";
+    const behind = { ...setting, ownOrigins: ["https://engine.example"] };
+    expect(verdict({ host, origin: "https://engine.example" }, behind, SIGN_IN)).toBeUndefined();
+    expect(verdict({ host, origin: `http://${host}` }, { ...setting, hosts: [host] }, SIGN_IN)).toBeUndefined();
+  });
+
+  test("of programs pass by any name where tokens are asked for, and of origins that are listed", () => {
+    expect(verdict({ host: "any.example" }, { tokensAreAsked: true }, SIGN_IN)).toBeUndefined();
+    const listed: Setting = { origins: ["https://app.example", "*"], tokensAreAsked: true };
+    const page = { ...HOST, origin: "https://app.example", "sec-fetch-site": "cross-site" };
+    expect(verdict(page, listed, SIGN_IN)).toBeUndefined();
+    expect(verdict(page, { origins: ["*"] }, SIGN_IN)).toContain("ENGINE_CORS_ALLOWED_ORIGINS");
+    expect(verdict({ host: "rebound.example", origin: "http://evil.example" }, listed, READ)).toBeUndefined();
   });
 });
 

@@ -6,7 +6,7 @@ import { cameFromEdge } from "./edge/forward-headers.ts";
 import type { Route } from "./route.ts";
 
 /**
- * Keeps web pages from driving a server that asks for no token. Whoever runs a browser on the machine, or in the
+ * Keeps web pages from driving a server that asks for no token, and from signing in at any. Whoever runs a browser on the machine, or in the
  * network, visits pages of other people; those can send requests to every address that the browser reaches, and without
  * tokens nothing else tells them from the user's own. Browsers say where a request comes from, and no page can change it:
  *
@@ -17,37 +17,56 @@ import type { Route } from "./route.ts";
  * - A page whose name is made to point to this server after it was loaded (DNS rebinding) is of the server's own origin,
  *   as far as the browser can tell. It has the wrong name in `Host`. An attack needs a name, so addresses are good.
  *
+ * Where tokens are asked for, no page can do anything without one, so these rules hold for a request of a page that shows a
+ * password (`ownPages`) and for no other: a page whose name was made to point here could try those that everybody knows.
+ *
  * A request that an edge passes on was judged there: browsers let no page write `Via`.
  */
 export type OriginGuardOptions = {
   allowed: AllowedOrigins;
+  /** Those that are allowed by name. */
+  named: ReadonlySet<string>;
   /** Origins under which browsers reach this server; their hosts are its names too. */
   ownOrigins: readonly string[];
   /** Further names of this server. */
   hosts: readonly string[];
+  tokensAreAsked: boolean;
 };
 
-/** Throws `forbidden`. The route is undefined for a preflight. */
+/** Throws `forbidden`. The route is undefined for a preflight of any but the routes for own pages. */
 export type OriginGuard = (request: HttpRequest, route: Route | undefined) => void;
 
-export function createOriginGuard({ allowed, ownOrigins, hosts }: OriginGuardOptions): OriginGuard {
-  // Whoever asks for it is driven by every page: there is nothing to keep from the others.
-  if (allowed === "all") return () => undefined;
-  const own = new Set(ownOrigins);
+export function createOriginGuard(options: OriginGuardOptions): OriginGuard {
+  const { allowed, named, ownOrigins, hosts, tokensAreAsked } = options;
+  const own = new Set([...ownOrigins, ...named]);
   const names = new Set(["localhost", ...hosts.map(foldHost)]);
-  for (const origin of [...allowed, ...own]) names.add(foldHost(new URL(origin).hostname));
+  for (const origin of own) names.add(foldHost(new URL(origin).hostname));
+  // Where a page needs a token as everybody does, and where its operator asks for it, every page may call.
+  const isOpen = tokensAreAsked || allowed === "all";
   return (request, route) => {
+    const isForOwnPages = route?.ownPages === true;
+    if (isOpen && !(isForOwnPages && isOfPage(request))) return;
     if (route?.anyOrigin === true || cameFromEdge(request)) return;
+    const why = isForOwnPages ? AT_SIGN_IN : WHILE_OFF;
     const host = request.header("host");
-    if (host !== undefined && !isOwnHost(host, names)) throw unknownHost(host);
+    if (host !== undefined && !isOwnHost(host, names)) throw unknownHost(host, why);
     const origin = request.header("origin");
     if (origin === undefined) {
-      if (route !== undefined && route.role !== "none" && isOfOtherSite(request)) throw foreign("of another site");
-    } else if (!allowed.has(origin) && !own.has(origin) && origin !== originOf(request, host)) {
-      throw foreign(`of ${shown(origin)}`);
+      const isGuarded = route !== undefined && (route.role !== "none" || isForOwnPages);
+      if (isGuarded && isOfOtherSite(request)) throw foreign("of another site", why);
+    } else if (!own.has(origin) && origin !== originOf(request, host)) {
+      throw foreign(`of ${shown(origin)}`, why);
     }
   };
 }
+
+/** Whether a browser says that a page made it send the request; programs say nothing of the kind. */
+function isOfPage(request: HttpRequest): boolean {
+  return request.header("origin") !== undefined || isOfOtherSite(request);
+}
+
+const WHILE_OFF = "because authentication is off here";
+const AT_SIGN_IN = "because passwords are shown to this server's own pages only";
 
 /** The origin of a page that this server itself has given to the browser. */
 function originOf({ scheme }: HttpRequest, host = ""): string {
@@ -80,18 +99,18 @@ function shown(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text);
 }
 
-function foreign(whose: string): EngineError {
+function foreign(whose: string, why: string): EngineError {
   return new EngineError(
     "forbidden",
-    `requests from pages ${whose} are refused, because authentication is off here; ENGINE_CORS_ALLOWED_ORIGINS names ` +
+    `requests from pages ${whose} are refused, ${why}; ENGINE_CORS_ALLOWED_ORIGINS names ` +
       "the origins whose pages may call",
   );
 }
 
-function unknownHost(host: string): EngineError {
+function unknownHost(host: string, why: string): EngineError {
   return new EngineError(
     "forbidden",
-    `requests for the host ${shown(host)} are refused, because authentication is off here and that is none of this ` +
+    `requests for the host ${shown(host)} are refused, ${why}, and that is none of this ` +
       "server's names; ENGINE_HTTP_ALLOWED_HOSTS names more",
   );
 }

@@ -36,6 +36,10 @@ export class Router {
     });
   }
 
+  routesAt(path: string): Route[] {
+    return [...(this.#find(path)?.node.rows.values() ?? [])].map(({ route }) => route);
+  }
+
   /** The methods that a path takes; empty when there is no such path. */
   methods(path: string): string[] {
     const rows = this.#find(path)?.node.rows;

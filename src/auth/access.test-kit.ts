@@ -6,7 +6,9 @@ import { silentLog } from "../core/log.ts";
 import { seededRandom } from "../core/random.ts";
 import { ApiTokens } from "./api-tokens.ts";
 import { AuditLog, type Origin } from "./audit.ts";
+import { createAuthenticator, type Authenticator } from "./authenticator.ts";
 import type { Caller } from "./caller.ts";
+import { FailureLimit } from "./failure-limit.ts";
 import { Passwords } from "./passwords.ts";
 import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
@@ -30,6 +32,11 @@ export const ACCESS_TTL_MS = 60_000;
 export const REFRESH_TTL_MS = 600_000;
 
 export const ADMIN: Caller = { subject: "root", kind: "static", role: "admin", databases: undefined };
+
+/** Asks nobody for a token, and knows none. */
+export function openToAll(): Authenticator {
+  return createAuthenticator({ isOn: false, backends: [], failures: new FailureLimit({ clock: new ManualClock() }) });
+}
 
 export function by(caller: Caller): Origin & { caller: Caller } {
   return { caller, address: "10.0.0.1", requestId: "r-1" };

@@ -1,8 +1,10 @@
+import { Semaphore } from "../core/concurrency.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Origin } from "./audit.ts";
 import { ANONYMOUS, type Caller, type WorkerIdentity } from "./caller.ts";
 import type { FailureLimit } from "./failure-limit.ts";
-import { isToken } from "./tokens.ts";
+import { networkOf } from "./network.ts";
+import { hashToken, isToken } from "./tokens.ts";
 
 /**
  * Turns what a request shows into a caller. Which tokens there are is the configuration's choice; each kind is a
@@ -13,8 +15,8 @@ export interface Authenticator {
   /** Whether callers must show a token. Where they need not, one without a valid token may do everything. */
   readonly isOn: boolean;
   /**
-   * Rejects with `EngineError`: `unauthorized`, `too_many_requests` for an address from which too many wrong tokens
-   * came, `unavailable` when the token cannot be checked just now, `forbidden` for a valid one without any right here.
+   * Rejects with `EngineError`: `unauthorized`, `too_many_requests` for a wrong token that came too often from there,
+   * `unavailable` when the token cannot be checked just now, `forbidden` for a valid one without any right here.
    */
   authenticate(credentials: Credentials): Promise<Caller>;
   /**
@@ -56,10 +58,48 @@ export type AuthenticatorOptions = {
   failures: FailureLimit;
 };
 
+/** Tokens from networks that guess which are looked up at a time. */
+const SUSPECTS_AT_ONCE = 2;
+
+/**
+ * Wrong tokens are slowed so that good ones never are: each wrong token from a network has a limit of its own, past
+ * which it is refused without being looked up. Wrong tokens that are new each time cannot be told from good ones before
+ * they are looked up; past the same limit those of a network are looked up a few at a time, whatever it sends, and the
+ * others wait their turn on their connections. Tokens are too long to be guessed, at whatever pace.
+ */
+class TokenLimit {
+  readonly #failures: FailureLimit;
+  readonly #suspects = new Semaphore(SUSPECTS_AT_ONCE);
+
+  constructor(failures: FailureLimit) {
+    this.#failures = failures;
+  }
+
+  /** What `judge` makes of a token, if it is asked; undefined for a wrong one. Throws `too_many_requests`. */
+  async judged<T>(token: string, address: string, judge: () => Promise<T | undefined>): Promise<T | undefined> {
+    const network = networkOf(address);
+    // Nearly always nothing has failed there: then no token can have, and none is hashed for this.
+    if (this.#failures.hasFailed(network)) this.#failures.check(keyOf(network, token), REPEATED);
+    const found = this.#failures.isReached(network) ? await this.#suspects.run(judge) : await judge();
+    if (found !== undefined) return found;
+    this.#failures.count(keyOf(network, token));
+    // After that of the token, so that it is never forgotten before it.
+    this.#failures.count(network);
+    return undefined;
+  }
+}
+
+const REPEATED = "this token is not valid, and came too often; wait";
+
+function keyOf(network: string, token: string): string {
+  return `${network} ${hashToken(token)}`;
+}
+
 export function createAuthenticator({ isOn, backends, workers, failures }: AuthenticatorOptions): Authenticator {
   const judge = async (token: string, from: Omit<Origin, "caller">) => {
     return await backends.find((backend) => backend.recognizes(token))?.authenticate(token, from);
   };
+  const limit = new TokenLimit(failures);
   return {
     isOn,
     async authenticate({ authorization, address, requestId }) {
@@ -68,10 +108,8 @@ export function createAuthenticator({ isOn, backends, workers, failures }: Authe
       if (token !== undefined && isToken("worker", token)) throw unauthorized(OF_A_WORKER, "invalid_token");
       if (!isOn) return (token === undefined ? undefined : await judge(token, from)) ?? ANONYMOUS;
       if (token === undefined) throw tokenMissing(authorization, "<TOKEN>");
-      failures.check(address);
-      const caller = await judge(token, from);
+      const caller = await limit.judged(token, address, () => judge(token, from));
       if (caller !== undefined) return caller;
-      failures.count(address);
       throw unauthorized(NOT_VALID, "invalid_token");
     },
     async authenticateWorker({ authorization, address }) {
@@ -79,10 +117,8 @@ export function createAuthenticator({ isOn, backends, workers, failures }: Authe
       if (token === undefined) throw tokenMissing(authorization, "<WORKER_TOKEN>");
       // Nobody looks up a token of another form, so nothing can be guessed with one.
       if (workers === undefined || !isToken("worker", token)) throw unauthorized(NOT_A_WORKERS, "invalid_token");
-      failures.check(address);
-      const worker = await workers.authenticate(token);
+      const worker = await limit.judged(token, address, () => workers.authenticate(token));
       if (worker !== undefined) return worker;
-      failures.count(address);
       throw unauthorized(NOT_VALID, "invalid_token");
     },
   };

@@ -3,17 +3,16 @@ import { EngineError } from "../core/errors.ts";
 import { dropOldest } from "./oldest.ts";
 
 /**
- * Wrong tokens and passwords by address: after a burst of them an address must wait, however right its next one is.
- * Only the address pays; nobody can lock out anyone who comes from elsewhere. What is kept is bounded: at the bound the
- * address that failed longest ago is forgotten.
+ * Failures by key (a network, an account, a token from a network): after a burst of them the key must wait. What is kept
+ * is bounded: at the bound the key that failed longest ago is forgotten.
  */
 export type FailureLimitOptions = {
   clock: Clock;
-  /** Failures that an address has at once. */
+  /** Failures that a key has at once. */
   burst?: number;
   /** Time in which one more is granted. */
   refillMs?: number;
-  maxAddresses?: number;
+  maxKeys?: number;
 };
 
 type Bucket = { failures: number; atMs: number };
@@ -22,36 +21,53 @@ export class FailureLimit {
   readonly #clock: Clock;
   readonly #burst: number;
   readonly #refillMs: number;
-  readonly #maxAddresses: number;
+  readonly #maxKeys: number;
   /** In the order of the last failure. */
   readonly #buckets = new Map<string, Bucket>();
 
-  constructor({ clock, burst = 50, refillMs = 1_000, maxAddresses = 10_000 }: FailureLimitOptions) {
+  constructor({ clock, burst = 50, refillMs = 1_000, maxKeys = 10_000 }: FailureLimitOptions) {
     this.#clock = clock;
     this.#burst = burst;
     this.#refillMs = refillMs;
-    this.#maxAddresses = maxAddresses;
+    this.#maxKeys = maxKeys;
   }
 
-  /** Throws `too_many_requests` while the address has no attempt left. */
-  check(address: string): void {
-    const failures = this.#failuresOf(address);
-    if (failures <= this.#burst - 1) return;
-    const waitSecs = Math.ceil(((failures - this.#burst + 1) * this.#refillMs) / 1_000);
-    throw new EngineError("too_many_requests", "too many failed sign-ins from this address; wait", {
-      headers: { "Retry-After": String(waitSecs) },
-    });
+  /** Whether the key has failures that still count. */
+  hasFailed(key: string): boolean {
+    return this.#failuresOf(key) > 0;
   }
 
-  count(address: string): void {
-    const failures = this.#failuresOf(address) + 1;
-    this.#buckets.delete(address);
-    this.#buckets.set(address, { failures, atMs: this.#clock.monotonicMs() });
-    dropOldest(this.#buckets, this.#maxAddresses);
+  /** Whether the key has no attempt left. */
+  isReached(key: string): boolean {
+    return this.#failuresOf(key) > this.#burst - 1;
   }
 
-  #failuresOf(address: string): number {
-    const bucket = this.#buckets.get(address);
+  /** Throws `too_many_requests`, with that message, while the key has no attempt left. */
+  check(key: string, message: string): void {
+    if (!this.isReached(key)) return;
+    const waitSecs = Math.ceil(((this.#failuresOf(key) - this.#burst + 1) * this.#refillMs) / 1_000);
+    throw new EngineError("too_many_requests", message, { headers: { "Retry-After": String(waitSecs) } });
+  }
+
+  count(key: string): void {
+    this.#add(key, 1);
+  }
+
+  /** Takes back one that was counted before it was known whether it is a failure, and was none. */
+  giveBack(key: string): void {
+    if (this.#buckets.has(key)) this.#add(key, -1);
+  }
+
+  #add(key: string, failures: number): void {
+    const sum = this.#failuresOf(key) + failures;
+    this.#buckets.delete(key);
+    if (sum <= 0) return;
+    this.#buckets.set(key, { failures: sum, atMs: this.#clock.monotonicMs() });
+    dropOldest(this.#buckets, this.#maxKeys);
+  }
+
+  #failuresOf(key: string): number {
+    const bucket = this.#buckets.get(key);
     if (bucket === undefined) return 0;
     return Math.max(0, bucket.failures - (this.#clock.monotonicMs() - bucket.atMs) / this.#refillMs);
   }

@@ -1,5 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { EngineError } from "../core/errors.ts";
 import { ACCESS_TTL_MS, ADMIN, by, openAccess, REFRESH_TTL_MS, type Access } from "./access.test-kit.ts";
+import { Passwords } from "./passwords.ts";
 import { isToken } from "./tokens.ts";
 
 let access: Access;
@@ -116,6 +118,39 @@ describe("signing in", () => {
     });
     access.clock.advance(6_000);
     await signIn();
+  });
+
+  test("checks no more passwords than that, however many come at once", async () => {
+    const check = vi.spyOn(Passwords.prototype, "verify");
+    try {
+      const guesses = Array.from({ length: 200 }, (_, i) => access.signIn.signIn("ann", `guess ${i}`, HERE));
+      const codes = (await Promise.allSettled(guesses)).map((outcome) =>
+        outcome.status === "rejected" ? (outcome.reason as EngineError).code : "signed in",
+      );
+      expect(check).toHaveBeenCalledTimes(10);
+      expect(codes.filter((code) => code === "unauthorized")).toHaveLength(10);
+      expect(codes.filter((code) => code === "too_many_requests")).toHaveLength(190);
+      check.mockClear();
+      // From many places, what the account has at once counts.
+      const many = Array.from({ length: 100 }, (_, i) =>
+        access.signIn.signIn("ann", `guess ${i}`, from(`10.8.0.${i}`)),
+      );
+      await Promise.allSettled(many);
+      expect(check).toHaveBeenCalledTimes(10);
+    } finally {
+      check.mockRestore();
+    }
+  });
+
+  test("takes no attempt away from those whose password is right, or was not looked at", async () => {
+    for (let i = 0; i < 30; i++) await signIn();
+    const busy = vi
+      .spyOn(Passwords.prototype, "verify")
+      .mockRejectedValue(new EngineError("too_many_requests", "busy"));
+    for (let i = 0; i < 30; i++) await expect(signIn()).rejects.toMatchObject({ message: "busy" });
+    busy.mockRestore();
+    await signIn();
+    await access.signIn.signIn("ann", "correct horse", from("10.7.0.1"));
   });
 
   test("protects an account that is attacked from many places, and does not lock its owner out", async () => {

@@ -6,12 +6,16 @@ import { FailureLimit } from "./failure-limit.ts";
 import { networkOf } from "./network.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Sessions, SessionTokens } from "./sessions.ts";
+import { hashToken } from "./tokens.ts";
 import type { User, Users } from "./users.ts";
 
 /**
  * Signing in with a password. Guessing is slowed in two ways: by the network that guesses, and by the account that is
  * guessed. The second must not let anyone lock the owner out, so it does not hold for networks from which that user has
  * a session: only who comes from elsewhere waits while an account is under attack. Both counts are the process's own.
+ *
+ * An attempt counts as a failure before anything is waited for, and no more once it turned out to be none: however many
+ * come at once, no more passwords are checked than the limits say.
  */
 export type SignInOptions = {
   users: Users;
@@ -23,6 +27,7 @@ export type SignInOptions = {
 
 export type SignedIn = { user: User; tokens: SessionTokens };
 
+const WAIT = "too many failed sign-ins from this address; wait";
 const WRONG = "there is no such user, or the password is wrong";
 
 export class SignIn {
@@ -38,23 +43,42 @@ export class SignIn {
 
   /** Rejects with `unauthorized`, and with `too_many_requests` after too many failures. */
   async signIn(name: string, password: string, request: Omit<Origin, "caller">): Promise<SignedIn> {
-    const { users, sessions, passwords } = this.#options;
-    const address = networkOf(request.address);
-    this.#byNetwork.check(address);
-    const found = await users.find(name);
-    const account = foldName(name);
-    const isKnownThere = found !== undefined && (await sessions.hasBeenAt(found.user.id, address));
-    if (!isKnownThere) this.#byAccount.check(account);
-    if (found === undefined || !(await passwords.verify(found.passwordHash, password))) {
-      if (found === undefined) await passwords.verify(undefined, password);
-      this.#byNetwork.count(address);
-      this.#byAccount.count(account);
+    const network = networkOf(request.address);
+    this.#byNetwork.check(network, WAIT);
+    this.#byNetwork.count(network);
+    const user = await this.#checked(name, password, network).catch((error: unknown) => {
+      // It was not checked.
+      this.#byNetwork.giveBack(network);
+      throw error;
+    });
+    if (user === undefined) {
       await this.#recordFailure(name, request);
       throw unauthorized(WRONG);
     }
-    const { user } = found;
-    const origin: Origin = { ...request, address, caller: { subject: user.name, kind: "session" } };
-    return { user, tokens: await sessions.open(user, origin) };
+    this.#byNetwork.giveBack(network);
+    const origin: Origin = { ...request, address: network, caller: { subject: user.name, kind: "session" } };
+    return { user, tokens: await this.#options.sessions.open(user, origin) };
+  }
+
+  /** The user whose password it is; undefined when it is not. Rejects when it was not checked. */
+  async #checked(name: string, password: string, network: string): Promise<User | undefined> {
+    const { users, sessions, passwords } = this.#options;
+    const found = await users.find(name);
+    // Names have any length, and many are kept.
+    const account = hashToken(foldName(name));
+    const isKnownThere = found !== undefined && (await sessions.hasBeenAt(found.user.id, network));
+    if (!isKnownThere) this.#byAccount.check(account, WAIT);
+    this.#byAccount.count(account);
+    let isRight = false;
+    try {
+      isRight = await passwords.verify(found?.passwordHash, password);
+    } catch (error) {
+      this.#byAccount.giveBack(account);
+      throw error;
+    }
+    if (found === undefined || !isRight) return undefined;
+    this.#byAccount.giveBack(account);
+    return found.user;
   }
 
   async #recordFailure(name: string, request: Omit<Origin, "caller">): Promise<void> {

@@ -65,10 +65,14 @@ export class Users {
     return await this.#existing(name);
   }
 
+  async hasAny(): Promise<boolean> {
+    return (await this.#options.records.rows("SELECT id FROM users LIMIT 1")).length > 0;
+  }
+
   /** Creates the first user; does nothing where there is one. Resolves to whether it did. */
   async seed(user: NewUser, origin: Origin): Promise<boolean> {
     // Most starts find one, and a hash takes a while.
-    if ((await this.#options.records.rows("SELECT id FROM users LIMIT 1")).length > 0) return false;
+    if (await this.hasAny()) return false;
     const outcome = await this.#options.records.transact([
       { sql: "SELECT id FROM users LIMIT 1", mustReturn: 0 },
       await this.#insertion(user, { anyPassword: true }),

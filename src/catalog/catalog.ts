@@ -250,6 +250,8 @@ export type CreateTable = {
   columns: readonly ColumnSpec[];
   retentionDays?: number;
   clusterBy?: readonly string[];
+  /** Of a table that was there before and is made anew: its database may have any name that was ever accepted. */
+  wasThere?: true;
 };
 
 export type Snapshot = { id: number; committedAtMs: number };

@@ -85,6 +85,35 @@ export function namesContract({ catalog, table }: Subject): void {
     expect(await catalog().databases()).toEqual([]);
   });
 
+  it("makes no database whose name means something to DuckDB, and keeps those that are there", async () => {
+    const names = [
+      "main",
+      "MAIN",
+      "memory",
+      "temp",
+      "Information_Schema",
+      "pg_catalog",
+      "duckdb_x",
+      "Engine_a",
+      "sqlite_x",
+    ];
+    for (const name of names) {
+      expect([name, await failureOf(catalog().createDatabase(name))]).toEqual([name, "invalid_name"]);
+      const inside = catalog().createTable({ database: name, name: "t", columns: [] });
+      expect([name, await failureOf(inside)]).toEqual([name, "invalid_name"]);
+    }
+    expect(await catalog().databases()).toEqual([]);
+    for (const name of ["default", "mains", "my_main", "temporary", "pg", "engine", "duckdb", "memory-2"]) {
+      expect([name, (await catalog().createDatabase(name)).created]).toEqual([name, true]);
+    }
+    const columns = [column("at", "timestamp")];
+    const { table } = await catalog().createTable({ database: "Main", name: "t", columns, wasThere: true });
+    expect((await catalog().createDatabase("main")).created).toBe(false);
+    expect((await catalog().createTable({ database: "main", name: "u", columns })).created).toBe(true);
+    await catalog().commit([aFlush(table)]);
+    expect(await catalog().resolve("main", ["t"])).toMatchObject({ database: { name: "Main" }, head: { id: 1 } });
+  });
+
   it("refuses a retention that is no whole number of days", async () => {
     for (const retentionDays of [0, -1, 1.5, Number.NaN, 1e9]) {
       const creating = catalog().createTable({ database: "d", name: "t", columns: [], retentionDays });

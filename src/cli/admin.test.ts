@@ -236,3 +236,11 @@ test.for([
   expect(stderr).toContain(message);
   expect(existsSync(join(folder, "catalog.db"))).toBe(false);
 });
+
+test("a database by a name of DuckDB's own is wrong usage", async () => {
+  const { code, stderr } = await run("create-database", "Main");
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining('error: database name "Main" is reserved: no new database is'),
+  ]);
+});

@@ -17,6 +17,8 @@ export type ServeOptions = LoadedConfig & {
   listen: Address;
   /** Whether it is the engine of this machine (`engine serve`) and no deployment. */
   isLocal: boolean;
+  /** Asks whoever sits at the terminal for a new password, after a sentence; undefined where nobody does. */
+  askPassword?: (why: string) => Promise<string>;
 };
 
 /** What the command line needs of the world around it. */

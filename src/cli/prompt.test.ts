@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import { CliContext, type CliInput } from "./context.ts";
+import { runCli } from "./main.ts";
 import { askPassword, askText, confirm } from "./prompt.ts";
 
 /** A terminal at which somebody types each text once it is asked for something. */
@@ -84,4 +85,30 @@ test("only yes is yes", async () => {
   for (const text of ["\n", "n\n", "yup\n"]) {
     await expect(confirm(terminal(text).context, "Sure?")).rejects.toThrow("nothing was changed");
   }
+});
+
+describe("engine serve, where the server needs a password", () => {
+  const serve = async ({ context }: ReturnType<typeof terminal>) => {
+    const typed: (string | undefined)[] = [];
+    const code = await runCli(["serve"], {
+      ...context.deps,
+      serve: async ({ askPassword: ask }) => {
+        typed.push(await ask?.("Others can reach it."));
+        return 0;
+      },
+    });
+    return { code, typed };
+  };
+
+  test("says why, and asks for it twice", async () => {
+    const at = terminal("battery staple\r", "battery staple\r");
+    expect(await serve(at)).toEqual({ code: 0, typed: ["battery staple"] });
+    expect(at.shown()).toBe("Others can reach it.\nNew password: \nThe same again: \n");
+  });
+
+  test("asks nobody where nobody sits", async () => {
+    const at = terminal();
+    at.stdin.isTTY = false;
+    expect(await serve(at)).toEqual({ code: 0, typed: [undefined] });
+  });
 });

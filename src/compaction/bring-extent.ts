@@ -22,7 +22,7 @@ export async function bringExtent(
   const local = store.localPath?.(key);
   if (local !== undefined) return local;
   const path = join(folder, id);
-  const file = await open(path, "wx");
+  const file = await open(path, "wx", 0o600);
   try {
     for (let offset = 0; offset < sizeBytes; offset += PIECE_BYTES) {
       const length = Math.min(PIECE_BYTES, sizeBytes - offset);

@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { constants, setPriority } from "node:os";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
+import { keepFilesPrivate } from "../core/isolate.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
 import { mergeFiles } from "./merge-files.ts";
 import type { ProcessMessage, ProcessTask } from "./merge-protocol.ts";
@@ -49,6 +50,7 @@ function send(message: ProcessMessage): void {
   process.send?.(message);
 }
 
+keepFilesPrivate();
 volunteerForTheOomKiller();
 lowerPriority();
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.

@@ -59,7 +59,7 @@ const FEED = "engine_merge_feed";
 export async function writeFed(merge: MergeWriter, order: RowOrder): Promise<FedFile[]> {
   const { duckdb, connection, task, source } = merge;
   const folder = join(task.folder, "sorted");
-  mkdirSync(folder);
+  mkdirSync(folder, { mode: 0o700 });
   const memoryBytes = Math.floor(task.limits.memoryBytes * (1 - OPEN_SHARE));
   await duckdb.query(connection, `SET GLOBAL memory_limit = '${memoryBytes}B'`);
   const feed = new Feed(duckdb, { columns: source.columns, inputs: task.inputs, order });

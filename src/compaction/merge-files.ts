@@ -117,7 +117,7 @@ async function cutDays({ duckdb, connection, options: common }: MergeWriter, pat
   if (days.length <= 1) return [path];
   const perFile = Math.ceil(days.length / MAX_DAYS);
   const folder = `${path}-days`;
-  mkdirSync(folder);
+  mkdirSync(folder, { mode: 0o700 });
   const paths: string[] = [];
   for (let i = 0; i < days.length; i += perFile) {
     const [first = 0n, last = 0n] = [days[i], days[Math.min(i + perFile, days.length) - 1]];

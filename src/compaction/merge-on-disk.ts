@@ -22,7 +22,7 @@ export function mergeOnDisk(tempDir: string, clock: Clock, budget: IoBudget): Me
     prepare: () => rm(tempDir, { recursive: true, force: true }),
     rest: () => spare.end(),
     async merge(store, job) {
-      await mkdir(tempDir, { recursive: true });
+      await mkdir(tempDir, { recursive: true, mode: 0o700 });
       const folder = await mkdtemp(join(tempDir, "merge-"));
       const dispose = () => rm(folder, { recursive: true, force: true });
       try {

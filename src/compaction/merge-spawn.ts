@@ -24,10 +24,10 @@ export function startChild({ folder, limits }: ProcessTask, codeCache: string | 
   });
 }
 
-/** `sh` sets the limits and becomes the process. */
+/** `sh` sets the limits and becomes the process. Node writes its code cache before any code of ours runs. */
 function underLimits(memoryBytes: number): string[] {
   const dataKib = Math.ceil((memoryBytes + OVERHEAD_BYTES) / 1024);
-  return ["/bin/sh", "-c", `ulimit -c 0; ulimit -d ${dataKib} 2>/dev/null; exec "$0" "$@"`];
+  return ["/bin/sh", "-c", `umask 077; ulimit -c 0; ulimit -d ${dataKib} 2>/dev/null; exec "$0" "$@"`];
 }
 
 /**

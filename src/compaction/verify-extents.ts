@@ -83,7 +83,7 @@ export function createVerifyExtents(ports: VerifyExtentsPorts, options: VerifyEx
     async run(job) {
       if (!isClean) await rm(options.tempDir, { recursive: true, force: true });
       isClean = true;
-      await mkdir(options.tempDir, { recursive: true });
+      await mkdir(options.tempDir, { recursive: true, mode: 0o700 });
       return await new Verification(job, ports, options, budget).run();
     },
   };

@@ -44,7 +44,7 @@ export const AUTH_OPTIONS = {
     default: "admin",
     side: "C",
     secret: true,
-    doc: "Password of that admin. `engine serve` warns while it is the default.",
+    doc: "Password of that admin. One that everybody knows, as the default is, makes no user where tokens let callers in; where other machines reach the server, `engine serve` asks for another one, or does not start.",
   }),
   accessTtlSecs: option({
     env: "ENGINE_ACCESS_TTL_SECS",

@@ -1,3 +1,5 @@
+import { namesPrivatePath } from "./private-paths.ts";
+
 /**
  * Errors in three tiers.
  *
@@ -112,16 +114,26 @@ export type ErrorDetails = {
   cause?: unknown;
 };
 
-/** The public error: a stable code, its status, a message meant for the person who sent the request. */
+/** What clients are told instead of a message that names a place in the server's file system. */
+const WITHHELD = "unexpected failure; the log of the server says more";
+
+/**
+ * The public error: a stable code, its status, a message meant for the person who sent the request. Where the message
+ * came to name a place in the server's file system, the error says so no more, and keeps it for the log.
+ */
 export class EngineError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
+  /** The message that is for the log alone. */
+  declare readonly withheld?: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    const isPrivate = namesPrivatePath(message);
+    super(isPrivate ? WITHHELD : message, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = "EngineError";
     this.code = code;
     this.details = details;
+    if (isPrivate) this.withheld = message;
   }
 
   get status(): number {
@@ -141,9 +153,15 @@ export function fromErrorRecord(record: ErrorRecord): EngineError {
   return new EngineError(record.code, record.message, record.details);
 }
 
-/** The message of anything thrown. */
+/** The message of anything thrown, as the log may have it. */
 export function messageOf(error: unknown): string {
+  if (error instanceof EngineError) return error.withheld ?? error.message;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The text as clients may have it: for what reaches them in other ways than as an `EngineError`. */
+export function publicText(text: string): string {
+  return namesPrivatePath(text) ? WITHHELD : text;
 }
 
 /** The `code` of a system error (`ENOSPC`, `EADDRINUSE`), or undefined. */

@@ -14,6 +14,14 @@ export function isolateFile(source: URL): string {
 }
 
 /**
+ * What this process writes from now on is for its owner alone, whatever umask it was started with. For child processes,
+ * where libraries write files whose modes are theirs to choose.
+ */
+export function keepFilesPrivate(): void {
+  process.umask(0o077);
+}
+
+/**
  * The environment for a child process: this one's without the options of the program and the keys of its object store,
  * some of which are secrets. A child runs what clients send, and is told all that it needs by whoever starts it.
  */

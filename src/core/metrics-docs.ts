@@ -23,6 +23,10 @@ Every server answers \`GET /metrics\` in the Prometheus text format. Counters st
 all of these names; what its roles do not do stays at 0 or has no sample. The buckets of all histograms are the same, from
 1 ms to 5 minutes. Which of them to watch, and what to do then: [operations](operations.md#monitoring).
 
+Where authentication is on, names that callers chose are shown only to a token of the role \`read\` that is not limited to
+databases. Everybody else gets all metrics, with \`_other\` for such a name: databases, and kinds of jobs that begin with
+\`x.\`. Counters and histograms of such names are added up there, and gauges of them are left out.
+
 Besides these there are those of the process and of Node (\`engine_process_…\`, \`engine_nodejs_…\`), as the library
 prom-client names them: \`engine_process_resident_memory_bytes\`, \`engine_process_cpu_seconds_total\`,
 \`engine_process_open_fds\`, \`engine_nodejs_eventloop_lag_p99_seconds\` (since it was last read), and others.

@@ -11,6 +11,8 @@ import { LIMITS } from "./limits.ts";
  * Columns: any text of 1 to 255 bytes of UTF-8 without control characters. A field with any other name is not
  * promoted to a column and goes to `props`.
  *
+ * A new database has no name of DuckDB's own catalogs and schemas either, see `checkNewDatabase`.
+ *
  * All three are unique without regard to (ASCII) case, as in DuckDB, and keep the spelling they were created with.
  */
 
@@ -32,6 +34,30 @@ export function checkName(thing: NamedThing, name: string): string {
 /** Whether a database or a table may have the name. */
 export function isName(name: string): boolean {
   return problemOf(name) === undefined;
+}
+
+/** What DuckDB calls catalogs and schemas of its own, in folded form. */
+const DUCKDB_NAMES = new Set(["main", "memory", "temp", "information_schema"]);
+/** What DuckDB, its extensions and this program begin names of their own with. */
+const DUCKDB_PREFIX = /^(?:duckdb|engine|pg|sqlite)_/;
+
+/** Whether a name already means something in a query. */
+export function isDuckDbName(name: string): boolean {
+  const folded = foldName(name);
+  return DUCKDB_NAMES.has(folded) || DUCKDB_PREFIX.test(folded);
+}
+
+/**
+ * Throws `invalid_name` for a database that is to be made and whose name already means something in a query. Databases
+ * that have such a name from before stay as they are.
+ */
+export function checkNewDatabase(name: string): void {
+  if (!isDuckDbName(checkName("database", name))) return;
+  throw new EngineError(
+    "invalid_name",
+    `database name ${JSON.stringify(name)} is reserved: no new database is called main, memory, temp or ` +
+      "information_schema, and none begins with duckdb_, engine_, pg_ or sqlite_",
+  );
 }
 
 function problemOf(name: string): string | undefined {

@@ -152,6 +152,9 @@ export function objectStoreEffortMetrics(registers: Registry[]) {
   };
 }
 
+/** What stands for names that have no label of their own; no database can be called so. */
+export const OTHER_NAMES = "_other";
+
 /** Names of which only the first so many have a label of their own: who sends requests may make up any number. */
 export class BoundedLabel {
   readonly #known = new Set<string>();
@@ -161,10 +164,10 @@ export class BoundedLabel {
     this.#most = most;
   }
 
-  /** The name, or `_other`, which no database can be called. */
+  /** The name, or `OTHER_NAMES`. */
   of(name: string): string {
     if (this.#known.has(name)) return name;
-    if (this.#known.size >= this.#most) return "_other";
+    if (this.#known.size >= this.#most) return OTHER_NAMES;
     this.#known.add(name);
     return name;
   }

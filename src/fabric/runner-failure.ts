@@ -1,4 +1,4 @@
-import { EngineError, messageOf } from "../core/errors.ts";
+import { EngineError, messageOf, publicText } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
 import type { Failure } from "./fail.ts";
 import { JobFailure } from "./handler.ts";
@@ -17,10 +17,10 @@ export function isPassing(error: unknown): boolean {
   return error.status >= 500 || error.code === "too_many_requests" || error.code === "request_timeout";
 }
 
-/** How a handler's error fails its job: see `JobHandler`. */
+/** How a handler's error fails its job: see `JobHandler`. Whoever may see the job is told of it. */
 export function failureOf(error: unknown): Failure {
-  if (error instanceof JobFailure) return error.failure;
-  const failure: Failure = { error: messageOf(error), retryable: isPassing(error) };
+  if (error instanceof JobFailure) return { ...error.failure, error: publicText(error.failure.error) };
+  const failure: Failure = { error: publicText(messageOf(error)), retryable: isPassing(error) };
   const retryAfterSecs = error instanceof EngineError ? Number(error.details.headers?.["Retry-After"]) : Number.NaN;
   return Number.isFinite(retryAfterSecs) ? { ...failure, retryAfterMs: retryAfterSecs * 1_000 } : failure;
 }

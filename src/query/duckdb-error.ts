@@ -44,6 +44,9 @@ export function isInQuery(error: DuckDbError): boolean {
 const OUT_OF_MEMORY = /Out of Memory|bad_alloc|bad allocation|cannot allocate|failed to allocate|could not allocate/i;
 const OURS = new Set(["Internal", "INTERNAL", "Fatal", "FATAL", "IO", "Permission", "Interrupt", "INTERRUPT"]);
 
+/** Of a file of ours that our own reader could not read. */
+const SYSTEM_ERROR = /^E[A-Z]{2,}: /;
+
 export function isOutOfMemory(error: DuckDbError): boolean {
   return error.type === "Out of Memory" || OUT_OF_MEMORY.test(error.message);
 }
@@ -63,11 +66,12 @@ export function asEngineError(
 ): EngineError {
   if (isOutOfTempSpace(error)) return budgetError("temp_bytes", tempBytes, tempBytes);
   if (isOutOfMemory(error)) return budgetError("memory_bytes", memoryBytes, memoryBytes);
-  const code: ErrorCode = OURS.has(error.type)
-    ? "query_failed"
-    : error.type === "Parser"
-      ? "parse_error"
-      : "invalid_query";
+  const code: ErrorCode =
+    OURS.has(error.type) || SYSTEM_ERROR.test(error.message)
+      ? "query_failed"
+      : error.type === "Parser"
+        ? "parse_error"
+        : "invalid_query";
   const { message, ...suggestion } = unknownName(error, columns) ?? { message: firstLines(error.message) };
   return new EngineError(code, message, { ...place, ...suggestion });
 }

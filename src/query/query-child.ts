@@ -2,6 +2,7 @@ import "../core/warnings.ts";
 import { availableParallelism } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../core/errors.ts";
+import { keepFilesPrivate } from "../core/isolate.ts";
 import { loadDuckDb } from "../io/duckdb/duckdb.ts";
 import { tryFence } from "./confinement/fence.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
@@ -63,8 +64,7 @@ function send(message: ChildMessage): void {
   process.send?.(message);
 }
 
-// Results and spilled data are for this user alone.
-process.umask(0o077);
+keepFilesPrivate();
 // A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
 process.on("SIGINT", () => {});
 // The server is gone. An ordinary exit would wait for the thread that runs the query, however long that takes.

@@ -69,7 +69,7 @@ export async function writeSystemTables(
 
 async function writeRows(name: SystemTableName, path: string, context: SystemRowsContext): Promise<void> {
   const columns = SYSTEM_TABLES[name].map((column) => column.name);
-  const file = await open(path, "w");
+  const file = await open(path, "w", 0o600);
   try {
     let written = 0;
     let lines: string[] = [];

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { engineRoutes } from "../../src/api/engine/routes.ts";
 import type { Route } from "../../src/api/route.ts";
+import { openToAll } from "../../src/auth/access.test-kit.ts";
 import { roleIncludes } from "../../src/auth/caller.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { SAMPLES, type Sample } from "./samples.test-kit.ts";
@@ -18,7 +19,7 @@ import {
  * is for tokens without a limit) and, for those who pass, from the sample of the route. A route without a sample fails.
  */
 const forward = () => Promise.reject(new Error("nothing is forwarded here"));
-const service = { metrics: createMetrics(), version: "0", isDraining: () => false };
+const service = { metrics: createMetrics(), authenticator: openToAll(), version: "0", isDraining: () => false };
 const elsewhere = { forward };
 const ROUTES = engineRoutes({
   service,

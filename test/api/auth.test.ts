@@ -173,4 +173,48 @@ describe("a server with tokens in its configuration", () => {
     await configured.stop();
     await other.remove();
   });
+
+  test("names databases in its metrics to a token that may know them, and to nobody else", async () => {
+    const other = await temporaryHome();
+    const env = { ENGINE_AUTH_TOKENS: "a-token-that-reads:read,a-token-for-all-of-it:admin" };
+    const configured = await startEngine({ home: other.home, env });
+    const ask = (
+      path: string,
+      token: string | undefined,
+      init: { method?: string; headers?: Record<string, string>; body?: string } = {},
+    ) => {
+      const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+      return fetch(configured.url + path, { ...init, headers: { ...authorization, ...init.headers } });
+    };
+    const ingested = await ask("/v1/ingest", "a-token-for-all-of-it", {
+      method: "POST",
+      headers: { "X-Database": "secret_customer", "X-Table": "secret_table" },
+      body: '{"body":"x"}\n',
+    });
+    expect(ingested.status).toBe(200);
+    const made = await ask("/v1/auth/tokens", "a-token-for-all-of-it", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ name: "limited", role: "admin", databases: ["secret_customer"] }),
+    });
+    const { token: limited } = (await made.json()) as { token: string };
+    const metrics = async (token?: string) => {
+      const answer = await ask("/metrics", token);
+      expect([answer.status, answer.headers.get("content-type")]).toEqual([200, expect.stringMatching(/^text\/plain/)]);
+      return await answer.text();
+    };
+    for (const token of [undefined, "wrong", limited]) {
+      const text = await metrics(token);
+      expect(text).not.toContain("secret");
+      expect(text).toContain('engine_ingest_rows_total{database="_other"} 1\n');
+      expect(text).toContain(
+        'engine_http_request_duration_seconds_count{method="POST",route="/v1/ingest",status="200"} 1\n',
+      );
+    }
+    for (const token of ["a-token-that-reads", "a-token-for-all-of-it"]) {
+      expect(await metrics(token)).toContain('engine_ingest_rows_total{database="secret_customer"} 1\n');
+    }
+    await configured.stop();
+    await other.remove();
+  });
 });

@@ -162,15 +162,69 @@ test("everybody may who is let in by *", async () => {
 });
 
 test("where a token is asked for, pages need one as everybody does, and no cookie stands for it", async () => {
-  const engine = await start({ ENGINE_AUTH_TOKENS: "sesame:admin" });
+  const engine = await start({ ENGINE_AUTH_TOKENS: "a-long-sesame-token:admin" });
   const from = { origin: EVIL, host: "any.example" };
   const refused = await call(engine, SCHEMA, {
     ...from,
-    cookie: "token=sesame; session=sesame; Authorization=Bearer sesame",
+    cookie: "token=a-long-sesame-token; Authorization=Bearer a-long-sesame-token",
   });
-  expect([refused.status, refused.headers["access-control-allow-origin"]]).toEqual([401, "*"]);
-  expect(refused.headers["access-control-allow-credentials"]).toBeUndefined();
-  expect(refused.headers["access-control-expose-headers"]).toContain("WWW-Authenticate");
-  const answered = await call(engine, SCHEMA, { ...from, authorization: "Bearer sesame" });
+  // `*` never goes with a cookie.
+  expect([refused.status, refused.headers["access-control-allow-origin"]]).toEqual([401, undefined]);
+  const bare = await call(engine, SCHEMA, from);
+  expect([bare.status, bare.headers["access-control-allow-origin"]]).toEqual([401, "*"]);
+  expect(bare.headers["access-control-allow-credentials"]).toBeUndefined();
+  expect(bare.headers["access-control-expose-headers"]).toContain("WWW-Authenticate");
+  const answered = await call(engine, SCHEMA, { ...from, authorization: "Bearer a-long-sesame-token" });
   expect([answered.status, answered.headers["access-control-allow-origin"]]).toEqual([200, "*"]);
+});
+
+const LOGIN = "POST /v1/auth/login";
+const PASSWORD = '{"username":"admin","password":"admin"}';
+
+test.each([
+  ["off", {}],
+  ["off, with *", { ENGINE_CORS_ALLOWED_ORIGINS: "*" }],
+  ["tokens", { ENGINE_AUTH_TOKENS: "a-long-sesame-token:admin" }],
+  ["session", { ENGINE_AUTH_BACKEND: "session" }],
+  ["session, with *", { ENGINE_AUTH_BACKEND: "session", ENGINE_CORS_ALLOWED_ORIGINS: "*" }],
+  ["idp", { ENGINE_AUTH_BACKEND: "idp", ENGINE_IDP_URL: "http://127.0.0.1:9/" }],
+  ["oidc", { ENGINE_AUTH_BACKEND: "oidc", ENGINE_OIDC_ISSUERS: "http://127.0.0.1:9/" }],
+])("pages of others sign nobody in: authentication is %s", async (backend, env) => {
+  const engine = await start(env);
+  const { host, port } = new URL(engine.url);
+  const type = { "content-type": "application/json" };
+  const grants = ({ headers }: Reply) => Object.keys(headers).filter((name) => name.startsWith("access-control-allow"));
+  for (const headers of [
+    { origin: EVIL },
+    { origin: "null" },
+    { "sec-fetch-site": "cross-site" },
+    { origin: `http://rebound.example:${port}`, host: `rebound.example:${port}` },
+  ]) {
+    const reply = await call(engine, LOGIN, { host, ...type, ...headers }, PASSWORD);
+    expect([reply.status, reply.message, grants(reply)]).toEqual([403, expect.stringContaining("forbidden: "), []]);
+  }
+  const asked = {
+    origin: EVIL,
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "content-type",
+  };
+  const preflight = await call(engine, "OPTIONS /v1/auth/login", asked);
+  expect([preflight.status, grants(preflight)]).toEqual([403, []]);
+  // There is such a user only where nobody is kept out, or passwords are what lets in.
+  const signsIn = backend.startsWith("off") || backend.startsWith("session") ? 200 : 401;
+  const own = await call(engine, LOGIN, { ...type, origin: engine.url }, PASSWORD);
+  expect([own.status, grants(own)]).toEqual([signsIn, []]);
+  expect((await call(engine, LOGIN, type, PASSWORD)).status).toBe(signsIn);
+});
+
+test("pages of origins that are listed sign in, where * lets in all others to the other routes", async () => {
+  const origins = "https://app.example, *";
+  const engine = await start({ ENGINE_AUTH_BACKEND: "session", ENGINE_CORS_ALLOWED_ORIGINS: origins });
+  const page = { origin: "https://app.example", "content-type": "application/json" };
+  const reply = await call(engine, LOGIN, page, PASSWORD);
+  expect(reply.status).toBe(200);
+  expect(reply.headers).toMatchObject({ "access-control-allow-origin": "https://app.example", vary: "Origin" });
+  const preflight = await call(engine, "OPTIONS /v1/auth/login", page);
+  expect(preflight.headers).toMatchObject({ "access-control-allow-origin": "https://app.example" });
+  expect((await call(engine, SCHEMA, { origin: EVIL })).headers["access-control-allow-origin"]).toBe("*");
 });

@@ -192,9 +192,9 @@ describe("what every answer tells browsers", () => {
 
 const RULE = "*".repeat(80);
 
-describe("a server that lets everybody in", () => {
-  const warnings = (engine: Engine) => engine.log().match(/"level":40[^\n]*/g) ?? [];
+const warnings = (engine: Engine) => engine.log().match(/"level":40[^\n]*/g) ?? [];
 
+describe("a server that lets everybody in", () => {
   test("says so in one line where only this machine reaches it", async () => {
     const engine = await start({});
     await eventually(() => warnings(engine).length > 0);
@@ -206,7 +206,7 @@ describe("a server that lets everybody in", () => {
   });
 
   test("says so in a way that nobody misses where others reach it, even when nothing is logged", async () => {
-    const engine = await start({}, { host: "0.0.0.0" });
+    const engine = await start({ ENGINE_LOCAL_PASSWORD: "battery staple" }, { host: "0.0.0.0" });
     await eventually(() => engine.log().split(RULE).length === 3);
     const { port } = new URL(engine.url);
     expect(engine.log().split(RULE)[1]).toBe(
@@ -218,38 +218,90 @@ describe("a server that lets everybody in", () => {
     expect(warnings(engine)[0]).toContain(`authentication is off, and other machines can reach 0.0.0.0:${port}.`);
   });
 
-  test("by a password that everybody knows says so until it is changed", async () => {
+  test("has nothing to say where tokens are asked for", async () => {
+    const token = "a-long-sesame-token";
+    const engine = await start({ ENGINE_AUTH_TOKENS: `${token}:admin`, ENGINE_LOCAL_PASSWORD: "battery staple" });
+    await fetch(`${engine.url}/health`);
+    expect(warnings(engine)).toEqual([]);
+  });
+});
+
+describe("a server that other machines reach", () => {
+  test("does not start with a password that everybody knows, and says what to set", async () => {
     const { home, remove } = await temporaryHome();
     closers.push(remove);
-    const env = { ENGINE_AUTH_BACKEND: "session" };
-    const engine = await startEngine({ home, env, host: "0.0.0.0" });
-    await eventually(() => engine.log().split(RULE).length === 3);
-    expect(engine.log()).toContain("WARNING: the password of the user admin is one that everybody knows, and other");
-    const signIn = await fetch(`${engine.url}/v1/auth/login`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: '{"username":"admin","password":"admin"}',
-    });
+    const serve = (env: Record<string, string>, ...args: string[]) =>
+      run(["serve", "--addr", "0.0.0.0:0", ...args], { ENGINE_HOME: home, ...env });
+    for (const env of [{}, { ENGINE_AUTH_BACKEND: "session" }, { ENGINE_LOCAL_PASSWORD: "Admin" }]) {
+      const ended = await serve({ ...env });
+      expect([ended.code, ended.stderr]).toEqual([
+        2,
+        expect.stringMatching(
+          /other machines can reach 0\.0\.0\.0:0, and the first user, admin, .* set ENGINE_LOCAL_PASSWORD/,
+        ),
+      ]);
+      expect(ended.stderr).not.toMatch(/\n\s+at /);
+    }
+    // Made where only this machine could use it, it is none for others either, until it is changed.
+    const session = { ENGINE_AUTH_BACKEND: "session" };
+    const here = await startEngine({ home, env: session });
+    expect(here.log()).toContain("the first user was made");
+    const signIn = await fetch(`${here.url}/v1/auth/login`, login("admin"));
     const { access_token: token } = (await signIn.json()) as { access_token: string };
-    const changed = await fetch(`${engine.url}/v1/admin/users/admin/password`, {
+    await here.stop();
+    for (const env of [session, { ENGINE_AUTH_TOKENS: "a-long-sesame-token:read" }]) {
+      const ended = await serve({ ...env, ENGINE_LOCAL_PASSWORD: "battery staple" });
+      expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining("`engine user passwd admin`")]);
+    }
+    const again = await startEngine({ home, env: session });
+    const changed = await fetch(`${again.url}/v1/admin/users/admin/password`, {
       method: "POST",
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` },
       body: '{"password":"battery staple"}',
     });
     expect(changed.status).toBe(200);
-    await engine.stop();
-    const again = await startEngine({ home, env, host: "0.0.0.0" });
-    closers.push(() => again.stop());
-    await fetch(`${again.url}/health`);
-    expect([warnings(again), again.log().includes(RULE)]).toEqual([[], false]);
+    await again.stop();
+    const open = await startEngine({ home, env: session, host: "0.0.0.0" });
+    closers.push(() => open.stop());
+    expect((await fetch(`${open.url}/v1/auth/login`, login("battery staple"))).status).toBe(200);
+    expect(open.log().includes(RULE)).toBe(false);
   });
 
-  test("has nothing to say where tokens are asked for", async () => {
-    const engine = await start({ ENGINE_AUTH_TOKENS: "sesame:admin", ENGINE_LOCAL_PASSWORD: "battery staple" });
-    await fetch(`${engine.url}/health`);
-    expect(warnings(engine)).toEqual([]);
+  test("starts with a password of one's own, and with tokens without one", async () => {
+    const own = await start(
+      { ENGINE_LOCAL_PASSWORD: "battery staple", ENGINE_AUTH_BACKEND: "session" },
+      { host: "0.0.0.0" },
+    );
+    expect((await fetch(`${own.url}/v1/auth/login`, login("battery staple"))).status).toBe(200);
+    const tokens = await start({ ENGINE_AUTH_TOKENS: "a-long-sesame-token:admin" }, { host: "0.0.0.0" });
+    expect((await fetch(`${tokens.url}/v1/auth/login`, login("admin"))).status).toBe(401);
+    expect(tokens.log()).toContain("the first user was not made");
+  });
+
+  test.each([
+    ["ENGINE_AUTH_TOKENS", "short-token-15c:read,a-long-sesame-token:admin"],
+    ["ENGINE_SECURITY_API_KEYS", "ci:read:short-token-15c"],
+    ["ENGINE_INTERNAL_BEARER", "short-token-15c"],
+  ])("does not start with a short token in %s, which is warned of elsewhere", async (name, value) => {
+    const { home, remove } = await temporaryHome();
+    closers.push(remove);
+    const env = { ENGINE_LOCAL_PASSWORD: "battery staple", [name]: value };
+    for (const command of ["serve", "server"]) {
+      const ended = await run([command, "--addr", "0.0.0.0:0"], { ENGINE_HOME: home, ...env });
+      expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(`a token in ${name} is shorter than 16`)]);
+      expect(ended.stdout + ended.stderr).not.toContain("short-token");
+    }
+    const here = await start(env);
+    await fetch(`${here.url}/health`);
+    expect(warnings(here).filter((line) => line.includes(`a token in ${name} is shorter than 16`))).toHaveLength(1);
+    expect(here.log()).not.toContain("short-token");
   });
 });
+
+function login(password: string): RequestInit {
+  const body = JSON.stringify({ username: "admin", password });
+  return { method: "POST", headers: { "Content-Type": "application/json" }, body };
+}
 
 describe("where a request comes from", () => {
   /** Wrong tokens: more than an address has at once, and than are forgiven while a test runs. */
@@ -264,16 +316,37 @@ describe("where a request comes from", () => {
     const engine = await start({ ENGINE_AUTH_TOKENS: "sesame:admin", ENGINE_TRUSTED_PROXIES: "127.0.0.0/8" });
     await Promise.all(Array.from({ length: MANY }, (_, i) => statusFor(engine, `9.9.9.${i}, 203.0.113.9`)));
     expect(await statusFor(engine, "203.0.113.9")).toBe(429);
-    expect(await statusFor(engine, "203.0.113.9", "sesame")).toBe(429);
-    expect(await statusFor(engine, "203.0.113.10", "sesame")).toBe(200);
+    expect(await statusFor(engine, "203.0.113.9", "other")).toBe(401);
+    expect(await statusFor(engine, "203.0.113.9", "sesame")).toBe(200);
     expect(await statusFor(engine, "203.0.113.9, 203.0.113.10")).toBe(401);
   });
 
   test("is the connection's other side where no proxy is trusted", async () => {
     const engine = await start({ ENGINE_AUTH_TOKENS: "sesame:admin" });
     await Promise.all(Array.from({ length: MANY }, (_, i) => statusFor(engine, `203.0.113.${i}`)));
-    expect(await statusFor(engine, "198.51.100.1", "sesame")).toBe(429);
+    expect(await statusFor(engine, "198.51.100.1")).toBe(429);
+    expect(await statusFor(engine, "198.51.100.1", "sesame")).toBe(200);
     expect((await fetch(`${engine.url}/health`, { headers: wrong })).status).toBe(200);
+  });
+
+  test("has ten wrong passwords at once, however many come together, and its tokens go on", async () => {
+    const env = { ENGINE_AUTH_BACKEND: "session", ENGINE_SECURITY_API_KEYS: "ci:admin:a-long-sesame-token" };
+    const engine = await start({ ...env, ENGINE_LOCAL_PASSWORD: "battery staple" });
+    const startedMs = Date.now();
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => fetch(`${engine.url}/v1/auth/login`, login(`guess ${i}`))),
+    );
+    // One more is granted every 6 seconds.
+    const most = 10 + Math.ceil((Date.now() - startedMs) / 6_000);
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401).length).toBeGreaterThanOrEqual(10);
+    expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(most);
+    expect(statuses.every((status) => status === 401 || status === 429)).toBe(true);
+    expect(answers.find(({ status }) => status === 429)?.headers.get("retry-after")).toMatch(/^[1-6]$/);
+    const headers = { Authorization: "Bearer a-long-sesame-token" };
+    const refused = `${engine.url}/v1/admin/audit?action=auth.login&limit=200`;
+    const { entries } = (await (await fetch(refused, { headers })).json()) as { entries: unknown[] };
+    expect(entries.length).toBeLessThanOrEqual(most);
   });
 
   test("is what the audit log says", async () => {

@@ -105,6 +105,7 @@ test("the scrape configuration loads the alerts, and names the roles", () => {
         z.strictObject({
           job_name: z.literal("engine"),
           metrics_path: z.literal("/metrics"),
+          authorization: z.strictObject({ type: z.literal("Bearer"), credentials_file: z.string().regex(/^\//) }),
           static_configs: z.array(
             z.strictObject({
               targets: z.array(z.string().regex(/^[a-z0-9-]+:8080$/)),

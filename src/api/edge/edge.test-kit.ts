@@ -74,16 +74,17 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
     return { forward: createForwardCall({ peers, upstream, metrics, budget, edgeId: newEdgeId(newId) }) };
   };
   const query = await forwardTo("query", options.query);
+  const authenticator = createAuthenticator({ isOn: false, backends: [], failures: new FailureLimit(ports) });
   const app = createApp({
     ...ports,
     newId,
     browsers: { origins: options.origins, ownOrigins: [], hosts: [] },
     isTrustedProxy: () => false,
-    authenticator: createAuthenticator({ isOn: false, backends: [], failures: new FailureLimit(ports) }),
+    authenticator,
     isDraining: () => false,
     routes: [
       ...engineRoutes({
-        service: { metrics, version: "1.2.3", isDraining: () => false },
+        service: { metrics, authenticator, version: "1.2.3", isDraining: () => false },
         query,
         ingest: await forwardTo("ingest", options.ingest),
         access: undefined,

@@ -27,11 +27,12 @@ export const loginRow = describeRoute({
   method: "POST",
   path: "/v1/auth/login",
   role: "none",
+  ownPages: true,
   tag: "Authentication",
   summary: "Sign in with a password",
   json: z.strictObject({ username: z.string(), password: z.string() }),
   responses: [{ status: 200, description: "Signed in.", type: "application/json", schema: signedIn }],
-  errors: ["unauthorized", "too_many_requests", "unavailable", "insufficient_storage"],
+  errors: ["unauthorized", "forbidden", "too_many_requests", "unavailable", "insufficient_storage"],
 });
 
 export function loginRoute({ signIn }: AccessDeps): Route {

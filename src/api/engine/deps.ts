@@ -1,5 +1,6 @@
 import type { ApiTokens } from "../../auth/api-tokens.ts";
 import type { AuditLog } from "../../auth/audit.ts";
+import type { Authenticator } from "../../auth/authenticator.ts";
 import type { Sessions } from "../../auth/sessions.ts";
 import type { SignIn } from "../../auth/sign-in.ts";
 import type { Users } from "../../auth/users.ts";
@@ -25,6 +26,7 @@ import type { AuthConfig } from "./schemas.ts";
 /** What the routes about the process itself work with. */
 export type ServiceDeps = {
   metrics: Metrics;
+  authenticator: Authenticator;
   version: string;
   /** How query processes are kept in, where there are any. */
   queryConfinement?: string | undefined;

@@ -1,3 +1,4 @@
+import { openToAll } from "../../auth/access.test-kit.ts";
 import { createMetrics } from "../../core/metrics.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startJobsApi, type JobsApi } from "./jobs.test-kit.ts";
@@ -196,7 +197,7 @@ describe("what operators see", () => {
 
 test("the document says which routes take the token of a worker, and no other", () => {
   const forward = () => Promise.reject(new Error("nothing is forwarded here"));
-  const service = { metrics: createMetrics(), version: "0", isDraining: () => false };
+  const service = { metrics: createMetrics(), authenticator: openToAll(), version: "0", isDraining: () => false };
   const nobody = { query: undefined, ingest: undefined, access: undefined, exports: undefined };
   const routes = engineRoutes({ service, ...nobody, fabric: { forward } });
   const document = openApiOf(routes, { title: "engine", version: "0" });

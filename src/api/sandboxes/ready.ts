@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { EngineError } from "../../core/errors.ts";
+import { EngineError, publicText } from "../../core/errors.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
 
@@ -42,7 +42,7 @@ async function readinessOf({ sandboxes, runtime, isDraining }: ReadyDeps): Promi
   const none = typeof own === "object" ? own.why : "no node is connected";
   try {
     const hasNode = await sandboxes.hasLiveNode();
-    const shown = hasNode ? "ok" : own === "off" ? "off" : none;
+    const shown = hasNode ? "ok" : own === "off" ? "off" : publicText(none);
     const isReady = (shown === "ok" || shown === "off") && !isDraining();
     return { status: isReady ? "ready" : "not_ready", database: "ok", runtime: shown };
   } catch (error) {

@@ -1,6 +1,6 @@
 import { PassThrough, type Readable } from "node:stream";
 import { z } from "zod";
-import { EngineError, messageOf } from "../../core/errors.ts";
+import { EngineError, messageOf, publicText } from "../../core/errors.ts";
 import { WEBSOCKET_CLOSE, type WebSocketConnection } from "../../io/http/websocket.ts";
 import { encodeShellFrame, shellFramesOf, type ShellFrame } from "../../sandbox/link/shell-frames.ts";
 import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
@@ -137,7 +137,8 @@ async function show(connection: WebSocketConnection, body: Readable): Promise<bo
 
 async function lose(connection: WebSocketConnection, error: unknown): Promise<void> {
   const code = error instanceof EngineError ? error.code : "unavailable";
-  const message = error instanceof EngineError ? error.message : `the terminal was lost: ${messageOf(error)}`;
+  const message =
+    error instanceof EngineError ? error.message : publicText(`the terminal was lost: ${messageOf(error)}`);
   await connection.send(JSON.stringify({ error: { code, message } }));
   connection.close(WEBSOCKET_CLOSE.internal, message);
 }

@@ -1,3 +1,4 @@
+import { createPrivateKey, sign, type JsonWebKey } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,6 +17,8 @@ export type TestIssuer = {
   grant(): Promise<string>;
   /** A token of these claims, or of any payload, signed as the header says with the newest key of that kind. */
   sign(claims: Claims | string | Uint8Array, header?: Header): Promise<string>;
+  /** A token whose header is any text, made of the members that name the key and the algorithm. Signed with RS256. */
+  signUnder(claims: Claims, headerOf: (members: string) => string): Promise<string>;
   /** Takes new keys, and keeps the old ones or not. */
   rotate(options?: { keepOld: boolean }): Promise<void>;
   /** Answers nobody until `start`. */
@@ -79,6 +82,14 @@ export async function startIssuer(options: TestIssuerOptions = {}): Promise<Test
       // For the tests of tokens that are signed right and mean something else.
       const crit = Object.fromEntries(names.map((name) => [name, true]));
       return await signer.sign(await importJWK(key.privateJwk, all.alg), { crit });
+    },
+    async signUnder(claims, headerOf) {
+      const key = keys.findLast(({ alg }) => alg === "RS256");
+      if (key === undefined) throw new Error("the issuer has no key for RS256");
+      const header = headerOf(`"alg":"RS256","kid":${JSON.stringify(key.jwk.kid)}`);
+      const signed = [header, textOf(claims)].map((part) => Buffer.from(part).toString("base64url")).join(".");
+      const privateKey = createPrivateKey({ key: key.privateJwk as JsonWebKey, format: "jwk" });
+      return `${signed}.${sign("sha256", Buffer.from(signed), privateKey).toString("base64url")}`;
     },
     async rotate({ keepOld } = { keepOld: false }) {
       const added = await newKeys(String(++generation));

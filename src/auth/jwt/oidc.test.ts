@@ -48,6 +48,11 @@ async function callerOf(token: string | Promise<string>, from: TokenBackend = ba
 }
 
 describe("a token of an issuer", () => {
+  test("is good with members of its header that nobody here knows, each once", async () => {
+    const token = one.signUnder(good(), (header) => `{${header}, "x" : {"alg":"none","y":[{"z":1},{"z":"\\"{"}]}}`);
+    expect(await callerOf(token)).toMatchObject({ kind: "oidc" });
+  });
+
   test("that the issuer granted to a program is good", async () => {
     expect(await callerOf(one.grant())).toEqual({
       subject: `${one.issuer}#robot`,
@@ -170,6 +175,15 @@ const REFUSED: Record<string, () => Promise<string>> = {
   "the type of a logout token": () => one.sign(good(), { typ: "logout+jwt" }),
   "the type of a proof": () => one.sign(good(), { typ: "dpop+jwt" }),
   "an extension that must be understood": () => one.sign(good(), { crit: ["x-ext"], "x-ext": true }),
+  "an extension that the library understands": () => one.sign(good(), { crit: ["b64"], b64: true }),
+  "a payload that is not encoded": () => one.signUnder(good(), (header) => `{"crit":["b64"],"b64":false,${header}}`),
+  "a payload that is not encoded, not said to matter": () => one.sign(good(), { b64: false }),
+  "no extensions that must be understood": () => one.signUnder(good(), (header) => `{"crit":[],${header}}`),
+  "extensions that are null": () => one.signUnder(good(), (header) => `{"crit":null,${header}}`),
+  "an extension, its name in escapes": () => one.signUnder(good(), (header) => `{"\\u0063rit":["x"],"x":1,${header}}`),
+  "an algorithm twice": () => one.signUnder(good(), (header) => `{"alg":"none",${header}}`),
+  "a type twice": () => one.signUnder(good(), (header) => `{"typ":"logout+jwt","t\\u0079p":"JWT",${header}}`),
+  "a name twice, deep inside": () => one.signUnder(good(), (header) => `{"x":[{"y":1,"y":2}],${header}}`),
   "claims that are no object": () => one.sign("[]"),
   "claims that are no JSON": () => one.sign("{"),
   "claims that are no UTF-8": () => one.sign(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])),

@@ -1,6 +1,7 @@
 import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult } from "jose";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
+import { headerProblem } from "./header.ts";
 
 /** What a token says, by claim. */
 export type Claims = JWTPayload;
@@ -41,7 +42,7 @@ export type VerifierOptions = {
 
 /**
  * A verifier of one issuer's tokens (RFC 7519, RFC 8725). A key that a token brings along (`jwk`, `jku`, `x5c`, `x5u`)
- * means nothing, and extensions that a token calls critical (`crit`) are not known here. It rejects when `key` does.
+ * means nothing, and one that calls extensions critical (`crit`) is refused. It rejects when `key` does.
  */
 export function createVerifier({ issuer, audience, key, needed, clock, log }: VerifierOptions): Verify {
   const options = {
@@ -53,6 +54,11 @@ export function createVerifier({ issuer, audience, key, needed, clock, log }: Ve
   };
   return async (token) => {
     if (token.length > MAX_TOKEN_CHARS) return undefined;
+    const odd = headerProblem(token);
+    if (odd !== undefined) {
+      log.debug({ issuer, reason: odd }, "a token was refused");
+      return undefined;
+    }
     const now = { currentDate: new Date(clock.nowMs()) };
     try {
       // Two calls, for jose tells a key from a function by its type.

@@ -1,6 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
-import { checkName, foldName } from "../../core/names.ts";
+import { checkName, checkNewDatabase, foldName, isDuckDbName } from "../../core/names.ts";
 import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
 import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
@@ -47,11 +47,17 @@ export class SchemaWriter {
 
   async createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
     checkName("database", name);
+    await this.#checkDatabase(name);
     const sql = "SELECT engine.create_database($1, $2) AS created";
     const [row] = await this.#database.write(sql, [name, foldName(name)]);
     const database = await this.#schema.database(name);
     if (database === undefined) throw new Error(`database ${name} vanished after it was created`);
     return { database, created: row?.["created"] === true };
+  }
+
+  /** Throws for a database that is not there and may not be made. */
+  async #checkDatabase(name: string): Promise<void> {
+    if (isDuckDbName(name) && (await this.#schema.database(name)) === undefined) checkNewDatabase(name);
   }
 
   async createTable(request: CreateTable): Promise<{ table: TableRecord; created: boolean }> {
@@ -61,6 +67,7 @@ export class SchemaWriter {
     checkRetention(retentionDays);
     const existing = await this.#schema.table(database, name);
     if (existing !== undefined) return { table: existing, created: false };
+    if (request.wasThere !== true) await this.#checkDatabase(database);
     const specs = columnsToCreate(request.columns);
     const clusterBy = encodeClusterBy(clusterColumns(specs, request.clusterBy ?? []));
     const columns = specs.map((column, i) => ({

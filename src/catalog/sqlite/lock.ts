@@ -3,6 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { messageOf, StartupError, systemCodeOf } from "../../core/errors.ts";
 import { DatabaseSync } from "./driver.ts";
 import { isBusy } from "./errors.ts";
+import { createFile } from "./open.ts";
 
 /**
  * One server per catalog. The lock is an exclusive transaction on an empty database beside the catalog: SQLite holds it
@@ -21,10 +22,11 @@ const ATTEMPT_TIMEOUT_MS = 100;
 export function acquireServerLock(catalogPath: string): ServerLock {
   const lockPath = `${catalogPath}.lock`;
   const pidPath = `${catalogPath}.pid`;
+  createFile(lockPath);
   const lock = new DatabaseSync(lockPath, { timeout: ATTEMPT_TIMEOUT_MS });
   try {
     hold(lock, catalogPath, pidPath);
-    writeFileSync(pidPath, `${process.pid}\n`);
+    writeFileSync(pidPath, `${process.pid}\n`, { mode: 0o600 });
   } catch (error) {
     lock.close();
     if (error instanceof StartupError) throw error;

@@ -92,7 +92,8 @@ function syncFolder(folder: string): void {
   }
 }
 
-function createFile(path: string): void {
+/** Makes an empty file for its owner alone, unless there is one. Files that SQLite adds to a database have its mode. */
+export function createFile(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {

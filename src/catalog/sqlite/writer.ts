@@ -8,7 +8,7 @@ import type {
   TableRecord,
 } from "../catalog.ts";
 import { EngineError } from "../../core/errors.ts";
-import { checkName, foldName } from "../../core/names.ts";
+import { checkName, checkNewDatabase, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
@@ -56,7 +56,7 @@ export class Writer {
       if (existing !== undefined) return { table: existing, created: false };
       const columns = columnsToCreate(request.columns);
       const clusterBy = clusterColumns(columns, request.clusterBy ?? []);
-      const { database } = this.#ensureDatabase(request.database);
+      const { database } = this.#ensureDatabase(request.database, request.wasThere);
       return { table: this.#insertTable(database.id, { ...request, columns, clusterBy }), created: true };
     });
   }
@@ -198,9 +198,10 @@ export class Writer {
     return Number(row["seq"]);
   }
 
-  #ensureDatabase(name: string): { database: DatabaseRecord; created: boolean } {
+  #ensureDatabase(name: string, wasThere?: true): { database: DatabaseRecord; created: boolean } {
     const existing = this.#schema.database(name);
     if (existing !== undefined) return { database: existing, created: false };
+    if (wasThere !== true) checkNewDatabase(name);
     const { lastInsertRowid } = this.#connection
       .statement("INSERT INTO databases (name, folded_name) VALUES (?, ?)")
       .run(name, foldName(name));

@@ -1,5 +1,7 @@
+import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import type { RegisterCommand } from "../program.ts";
+import { askPassword } from "../prompt.ts";
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
@@ -14,7 +16,19 @@ export const register: RegisterCommand = (program, context) => {
   ]).action(
     context.action(async (options: { addr?: string; config?: string }) => {
       const loaded = await context.loadConfigQuietly({ localHttpAddr: options.addr, configFile: options.config });
-      return context.deps.serve({ ...loaded, listen: loaded.config.localHttpAddr, isLocal: true });
+      return context.deps.serve({ ...loaded, listen: loaded.config.localHttpAddr, isLocal: true, ...asker(context) });
     }),
   );
 };
+
+/** Where somebody sits at a terminal, a password that is missing is asked for. */
+function asker(context: CliContext): { askPassword?: (why: string) => Promise<string> } {
+  const { stdin, stderr } = context.deps;
+  if (stdin.isTTY !== true) return {};
+  return {
+    askPassword: (why) => {
+      stderr.write(`${why}\n`);
+      return askPassword(context, { fromStdin: false, isNew: true });
+    },
+  };
+}

@@ -205,7 +205,7 @@ class StagedCommitter implements StagedCommitService {
     const { catalog } = this.#options;
     const { database, table: name } = first.object;
     const known = await catalog.table(database, name);
-    return known ?? (await catalog.createTable({ database, name, columns: DEFAULT_SHAPE })).table;
+    return known ?? (await catalog.createTable({ database, name, columns: DEFAULT_SHAPE, wasThere: true })).table;
   }
 
   async #isToBeRetried(table: TableRecord, draft: Draft, error: unknown): Promise<boolean> {

@@ -44,7 +44,7 @@ export class DurableWriter {
   async adopt(path: string, from: string, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
     const source = await realpath(from);
-    if (await linked(source, path)) await sync(path);
+    if (await linked(source, path)) await secureAndSync(path);
     else await copyAll(source, path, signal);
   }
 
@@ -78,9 +78,11 @@ async function linked(source: string, path: string): Promise<boolean> {
   }
 }
 
-async function sync(path: string): Promise<void> {
+/** The file may have been written by a library, with a mode of its own. */
+async function secureAndSync(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
+    await handle.chmod(FILE_MODE);
     await handle.sync();
   } finally {
     await handle.close();
@@ -92,7 +94,7 @@ const COPY_BYTES = 1024 * 1024;
 async function copyAll(source: string, path: string, signal: AbortSignal | undefined): Promise<void> {
   const input = await open(source, "r");
   try {
-    const output = await open(path, CREATE, 0o666);
+    const output = await open(path, CREATE, FILE_MODE);
     try {
       const piece = Buffer.allocUnsafeSlow(COPY_BYTES);
       for (let got = 1; got > 0;) {
@@ -111,13 +113,16 @@ async function copyAll(source: string, path: string, signal: AbortSignal | undef
   }
 }
 
+/** Whatever the umask: extents hold the rows of every caller. */
+const FILE_MODE = 0o600;
+
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
 
 type Write = { flags: number; bytes: Uint8Array; sizeBytes: number; signal: AbortSignal | undefined };
 
 /** Writes all bytes, leaves the first `sizeBytes` of them, and syncs. */
 async function writeAll(path: string, { flags, bytes, sizeBytes, signal }: Write): Promise<void> {
-  const handle = await open(path, flags, 0o666);
+  const handle = await open(path, flags, FILE_MODE);
   try {
     for (let written = 0; written < bytes.length;) {
       signal?.throwIfAborted();

@@ -123,10 +123,10 @@ export async function exists(path: string): Promise<boolean> {
   }
 }
 
-/** Resolves to whether the folder was made; false when there is an entry of that name already. */
+/** For its owner alone, whatever the umask. Resolves to whether the folder was made; false when there is an entry of that name already. */
 async function makeFolder(path: string): Promise<boolean> {
   try {
-    await mkdir(path);
+    await mkdir(path, { mode: 0o700 });
     return true;
   } catch (error) {
     if (systemCodeOf(error) === "EEXIST") return false;

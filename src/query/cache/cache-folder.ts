@@ -80,7 +80,7 @@ export class CacheFolder {
   async writeManifest(path: string, manifest: Manifest): Promise<void> {
     const temporary = `${path}.${this.#names++}${TEMPORARY}`;
     try {
-      await writeFile(temporary, JSON.stringify(manifest));
+      await writeFile(temporary, JSON.stringify(manifest), { mode: 0o600 });
       await rename(temporary, path + MANIFEST);
     } catch (error) {
       await rm(temporary, { force: true });

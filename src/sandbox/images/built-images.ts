@@ -158,7 +158,7 @@ export class BuiltImages {
         await readLayer(layer, root, (part) => this.#options.read(layer, part));
       }
       const kept: Kept = { base, layers };
-      await writeFile(join(fresh, "image.json"), JSON.stringify(kept));
+      await writeFile(join(fresh, "image.json"), JSON.stringify(kept), { mode: 0o600 });
       await chmod(fresh, 0o755);
       // Whoever finds its name finds all of it, also after a power cut: nobody checks its files again.
       await runProgram("sync", ["-f", fresh]);
@@ -223,7 +223,7 @@ export class BuiltImages {
   async #mount(id: string, { base }: Kept): Promise<ImagePlace> {
     const { firstHostId } = this.#options;
     const path = join(this.#folder, id, `ids-${firstHostId}`);
-    await mkdir(path, { recursive: true });
+    await mkdir(path, { recursive: true, mode: 0o755 });
     const root = join(this.#folder, id, "rootfs");
     await changeMounts([["mapped", root, path, String(firstHostId), String(ID_COUNT), "ro"]]);
     return { name: id, path, usesHostUsr: base === HOST_IMAGE, firstHostId };

@@ -1,4 +1,4 @@
-import { EngineError } from "../../core/errors.ts";
+import { EngineError, publicText } from "../../core/errors.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Machine, MachineEnd, Runtime } from "../runtime/runtime.ts";
 import { JobFailure } from "../../fabric/handler.ts";
@@ -92,7 +92,7 @@ export class SandboxActions {
 
   /** The sandbox has failed; what is left of it goes with the next step. */
   async fail(reason: string): Promise<void> {
-    await this.#options.recorder.say({ state: { to: "failed", reason } });
+    await this.#options.recorder.say({ state: { to: "failed", reason: publicText(reason) } });
   }
 
   #machine(): Machine {
@@ -125,7 +125,7 @@ export class SandboxActions {
       // Deleted in the middle: the next look sees it.
       if (signal.aborted) return;
       if (!(error instanceof StepFailed)) throw error;
-      recorder.event("provisioning_failed", { error: error.message, step: error.step });
+      recorder.event("provisioning_failed", { error: publicText(error.message), step: error.step });
       await this.fail(`${error.step}: ${error.message}`);
       return;
     }

@@ -41,7 +41,7 @@ export async function createDisk(request: DiskRequest): Promise<void> {
 
 /** Mounts a disk at a folder, which is made when it is not there. */
 export async function mountDisk(path: string, at: string): Promise<void> {
-  await mkdir(at, { recursive: true });
+  await mkdir(at, { recursive: true, mode: 0o755 });
   await changeMounts([["disk", path, at]]);
 }
 
@@ -84,7 +84,7 @@ export type RootRequest = {
  * host's `/usr`, that is mounted on it, read-only.
  */
 export async function mountRoot(request: RootRequest): Promise<void> {
-  await mkdir(request.at, { recursive: true });
+  await mkdir(request.at, { recursive: true, mode: 0o755 });
   await changeMounts(rootOperations(request));
 }
 
@@ -99,7 +99,7 @@ export async function unmountRoot(at: string): Promise<void> {
  */
 export async function openRoot(request: RootRequest & { diskFile: string | DiskRequest }): Promise<void> {
   const { diskFile, disk, at } = request;
-  await Promise.all([disk, at].map((folder) => mkdir(folder, { recursive: true })));
+  await Promise.all([disk, at].map((folder) => mkdir(folder, { recursive: true, mode: 0o755 })));
   if (typeof diskFile === "string") {
     await changeMounts([["disk", diskFile, disk], ...rootOperations(request)]);
     return;
@@ -148,7 +148,7 @@ async function diskOperations(request: DiskRequest): Promise<MountOperation[]> {
 
 /** Another process may make the same one: the last that is done stays, and all are alike. */
 async function makeTemplate(template: string, sizeMb: number, isDurable: boolean): Promise<void> {
-  await mkdir(dirname(template), { recursive: true });
+  await mkdir(dirname(template), { recursive: true, mode: 0o755 });
   const folder = await mkdtemp(`${template}.`);
   try {
     const file = join(folder, "disk");

@@ -51,7 +51,7 @@ mv -T "$new" "$folder/rootfs"
  * in a mount namespace of their own. Rejects with `RuntimeError`.
  */
 export async function buildDebian(folder: string, source: DebianSource): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: 0o755 });
   if (await isThere(join(folder, "rootfs"))) return;
   const { suite = SUITE, mirror = MIRROR } = source;
   const files = await mkdtemp(join(folder, "files-"));

@@ -47,7 +47,7 @@ export async function buildHost(folder: string): Promise<void> {
   const taken = await takenFiles();
   const print = createHash("sha256").update(JSON.stringify([links, taken, WRITTEN]));
   const build = `build-${print.digest("hex").slice(0, 16)}`;
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: 0o755 });
   if (!(await isThere(join(folder, build)))) await makeBuild(join(folder, build), links, taken);
   await linkTo(build, join(folder, "rootfs"));
 }
@@ -114,7 +114,7 @@ async function makeBuild(build: string, links: readonly [string, string][], take
 }
 
 async function copyTaken({ path, link }: Taken, to: string): Promise<void> {
-  await mkdir(dirname(to), { recursive: true });
+  await mkdir(dirname(to), { recursive: true, mode: 0o755 });
   if (link === undefined) await copyFile(join("/etc", path), to, constants.COPYFILE_EXCL);
   else await symlink(link, to);
 }

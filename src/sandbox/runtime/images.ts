@@ -50,7 +50,7 @@ export type ImageOptions = {
  * Debian, made by debootstrap.
  */
 export async function openImages(options: ImageOptions): Promise<Images> {
-  await mkdir(options.folder, { recursive: true });
+  await mkdir(options.folder, { recursive: true, mode: 0o755 });
   await makeMountsPrivate(options.folder);
   const images = new FolderImages(options);
   await images.prepare(HOST_IMAGE);
@@ -115,7 +115,7 @@ class FolderImages implements Images {
     // It may be a link to one of several builds; machines go on with the one they began with.
     const root = await realpath(join(folder, name, "rootfs"));
     const path = `${root}-ids-${firstHostId}`;
-    await mkdir(path, { recursive: true });
+    await mkdir(path, { recursive: true, mode: 0o755 });
     await changeMounts([["mapped", root, path, String(firstHostId), String(ID_COUNT), "ro"]]);
     return { name, path, usesHostUsr: name === HOST_IMAGE, firstHostId };
   }

@@ -35,7 +35,7 @@ class FolderVolumes implements VolumeStore {
   open(key: string, sizeMb: number): Promise<string> {
     return this.#inTurn(key, async () => {
       const place = this.#placeOf(key);
-      await Promise.all([place.disk, place.mapped].map((folder) => mkdir(folder, { recursive: true })));
+      await Promise.all([place.disk, place.mapped].map((folder) => mkdir(folder, { recursive: true, mode: 0o755 })));
       await this.#makeDisk(place, sizeMb);
       await changeMounts([
         ["disk", place.file, place.disk],
@@ -95,7 +95,7 @@ class FolderVolumes implements VolumeStore {
     } catch (error) {
       if (systemCodeOf(error) !== "ENOENT") throw error;
       await createDisk({ path: disk, sizeMb, isDurable: true });
-      await mkdir(at);
+      await mkdir(at, { mode: 0o755 });
       await changeMounts([
         ["disk", disk, at],
         ["folder", at, String(AGENT_UID)],
