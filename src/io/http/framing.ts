@@ -36,20 +36,17 @@ export function checkHead(head: Head): Target {
   let codings = 0;
   for (let i = 0; i < names.length; i++) {
     const value = values[i] ?? "";
-    switch (names[i]) {
-      case "content-length":
-        lengths++;
-        if (!/^\d{1,15}$/.test(value)) throw malformed("the request's Content-Length is not a number");
-        break;
-      case "transfer-encoding":
-        codings++;
-        if (value.toLowerCase() !== "chunked") throw malformed("the request's Transfer-Encoding is not chunked");
-        break;
-      case "host":
-        if (host !== undefined) throw malformed("the request has two Host headers");
-        if (!HOST.test(value)) throw malformed("the request's Host is not a host");
-        host = value;
-        break;
+    const name = names[i];
+    if (name === "content-length") {
+      lengths++;
+      if (!/^\d{1,15}$/.test(value)) throw malformed("the request's Content-Length is not a number");
+    } else if (name === "transfer-encoding") {
+      codings++;
+      if (value.toLowerCase() !== "chunked") throw malformed("the request's Transfer-Encoding is not chunked");
+    } else if (name === "host") {
+      if (host !== undefined) throw malformed("the request has two Host headers");
+      if (!HOST.test(value)) throw malformed("the request's Host is not a host");
+      host = value;
     }
   }
   if (lengths + codings > 1) throw malformed("the request says more than once how long its body is");

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
 import {
   ClientGoneError,
   LINGER_MS,
@@ -56,7 +57,7 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   readonly #names: string[] = [];
   readonly #values: string[] = [];
   /** Why the request is not to be trusted. */
-  readonly #refusal: unknown;
+  readonly #refusal: Error | undefined;
   readonly #body: RequestBody;
   readonly #behindHead: Buffer | undefined;
   #awaitsContinue: boolean;
@@ -77,7 +78,7 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     try {
       target = this.#readHead(message);
     } catch (error) {
-      this.#refusal = error;
+      this.#refusal = error instanceof Error ? error : new Error(messageOf(error));
     }
     this.path = target.path;
     this.query = target.query;

@@ -21,6 +21,8 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
  * it has read all that a client on the same computer sends at the time, which may be gigabytes.
  */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+/** Less is not worth the call. */
+const MIN_FREED_BYTES = 16 * 1024;
 /** A piece of a stream below this is no reason to take a whole buffer of the pool. */
 const MIN_SHARED_PIECE_BYTES = 16 * 1024;
 
@@ -141,8 +143,9 @@ export class RequestBody {
 
   /** Drops what was not read and what still arrives. */
   discard(): void {
+    if (this.#mode === "unwanted") return;
     this.#mode = "unwanted";
-    for (const piece of this.#pieces.splice(0)) releaseShared(piece);
+    if (this.#pieces.length > 0) for (const piece of this.#pieces.splice(0)) releaseShared(piece);
     this.#overflow?.close();
     this.#overflow = undefined;
     this.#buffer = new Uint8Array(0);
@@ -290,7 +293,8 @@ function resized(bytes: Uint8Array, sizeBytes: number): Uint8Array {
  * each page of that first: 0.3 ms for each MiB of a body, of 0.5 in all (Node 22, 2026-11).
  */
 function free({ buffer, byteLength }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) buffer.transfer(0);
+  const isWhole = byteLength >= MIN_FREED_BYTES && byteLength === buffer.byteLength;
+  if (isWhole && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 function tooLarge(limitBytes: number): EngineError {

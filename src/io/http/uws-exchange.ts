@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { EngineError } from "../../core/errors.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
 import { checkHead, headBytes, headerIn, type Target } from "./framing.ts";
 import {
   ClientGoneError,
@@ -50,7 +50,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   readonly #state: UwsServerState;
   readonly #names: string[] = [];
   readonly #values: string[] = [];
-  readonly #refusal: unknown;
+  readonly #refusal: Error | undefined;
   readonly #body: RequestBody;
   /** Of a request that may become a WebSocket. */
   readonly #context: UwsUpgradeContext | undefined;
@@ -80,7 +80,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     try {
       target = this.#checkHead(target);
     } catch (error) {
-      this.#refusal = error;
+      this.#refusal = error instanceof Error ? error : new Error(messageOf(error));
     }
     this.path = target.path;
     this.query = target.query;
@@ -194,7 +194,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
    * Answers a request that is not to be trusted, but only when the library is done with all bytes it has read: a further
    * request among them then finds this one unanswered, and ends the connection.
    */
-  #refuse(error: unknown): void {
+  #refuse(error: Error): void {
     this.#body.discard();
     this.#state.clock.after(0, () => {
       try {
