@@ -6,12 +6,14 @@ import { requestIdOf } from "../src/api/request-id.ts";
 import type { Route } from "../src/api/route.ts";
 import { securityHeaders } from "../src/api/security-headers.ts";
 import type { Authenticator } from "../src/auth/authenticator.ts";
+import { isLoopback } from "../src/config/auth-kinds.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";
 import { addressSet } from "../src/config/transport-kinds.ts";
 import type { Clock } from "../src/core/clock.ts";
 import { EngineError, StartupError, systemCodeOf } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
-import { createHttpServer } from "../src/io/http/create.ts";
+import { createHttpServer, type HttpDriver } from "../src/io/http/create.ts";
+import { connectionLimit } from "../src/io/http/connection-limit.ts";
 import type { HttpServer } from "../src/io/http/http.ts";
 import type { TlsPair } from "../src/io/http/tls.ts";
 import type { TlsWatch } from "../src/io/http/tls-watch.ts";
@@ -22,6 +24,8 @@ import { tlsPairOf, watchTls } from "./tls.ts";
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
 const IDLE_TIMEOUT_MS = 60_000;
+/** Whoever opens one connection too many opens thousands. */
+const REFUSED_LOG_MS = 60_000;
 
 /** The two steps of stopping: others are told, then new work is refused. */
 export type DrainState = { announced: boolean; refusing: boolean };
@@ -64,6 +68,7 @@ export function httpService({
     isDraining: () => draining.refusing,
   });
   const tls = tlsPairOf(parts);
+  checkDriver(config.httpDriver, listen);
   const server = createServer(parts, app, tls);
   let tlsWatch: TlsWatch | undefined;
   return {
@@ -72,6 +77,7 @@ export function httpService({
       const address = await bind(server, listen);
       const url = `${tls === undefined ? "http" : "https"}://${formatAddress(address)}`;
       log.info({ url, driver: server.driver, ...announce }, "listening");
+      if (server.driver === "uws") log.warn({}, LOOSE_DRIVER);
       if (tls !== undefined) tlsWatch = watchTls(parts, server, tls);
       warnOf(exposure, address, { log, write: (text) => process.stderr.write(text) });
     },
@@ -91,6 +97,19 @@ export function httpService({
       await server.close();
     },
   };
+}
+
+const LOOSE_DRIVER =
+  "the HTTP driver uws does not read HTTP strictly: it loses characters outside of ASCII at the ends of headers, and " +
+  "takes what follows a body in chunks for requests; let nobody but programs of your own reach it";
+
+/** See `io/http/http.ts` for what the driver cannot do. */
+function checkDriver(driver: HttpDriver, listen: Address): void {
+  if (driver !== "uws" || isLoopback(listen.host)) return;
+  throw new StartupError(
+    `${LOOSE_DRIVER}: it may listen on 127.0.0.1 only, not on ${listen.host}; unset ENGINE_HTTP_DRIVER`,
+    2,
+  );
 }
 
 /** By which names this server goes, and which pages may call it. */
@@ -114,6 +133,8 @@ function quietly(clock: Clock, delayMs: number): Promise<void> {
 
 function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPair | undefined): HttpServer {
   const headers = securityHeaders(tls === undefined ? "http" : "https");
+  const maxConnections = connectionLimit();
+  let refusedLoggedMs = Number.NEGATIVE_INFINITY;
   return createHttpServer({
     driver: config.httpDriver,
     handler: app.handler,
@@ -126,11 +147,18 @@ function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPa
       return response;
     },
     reportFailure: (error) => log.error({ err: error }, "a response could not be completed"),
+    reportRefused: () => {
+      const nowMs = clock.monotonicMs();
+      if (nowMs < refusedLoggedMs + REFUSED_LOG_MS) return;
+      refusedLoggedMs = nowMs;
+      log.warn({ maxConnections }, "connections are refused: raise the limit of open files (ulimit -n)");
+    },
     clock,
     overflowFolder: join(config.home, "tmp", "bodies"),
     maxHeaderBytes: MAX_HEADER_BYTES,
     headersTimeoutMs: HEADERS_TIMEOUT_MS,
     idleTimeoutMs: IDLE_TIMEOUT_MS,
+    ...(maxConnections === undefined ? {} : { maxConnections }),
     ...(tls === undefined ? {} : { tls }),
   });
 }

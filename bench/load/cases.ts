@@ -1,3 +1,4 @@
+import type { HttpDriver } from "../../src/io/http/create.ts";
 import type { Cut } from "../support/load-plan.ts";
 import { MIB } from "../support/report.ts";
 
@@ -17,6 +18,8 @@ export type LoadCase = {
   extents: number;
   /** Whether the tables are declared with the data's types, or created by the first request, all of text. */
   declared: boolean;
+  /** The server's HTTP driver. */
+  driver: HttpDriver;
 };
 
 const BASE: LoadCase = {
@@ -29,6 +32,7 @@ const BASE: LoadCase = {
   extraColumns: 0,
   extents: 0,
   declared: true,
+  driver: "auto",
 };
 
 /** By preset: its cases, run side by side in rounds, so that their ratio is not the machine's mood. */
@@ -40,6 +44,10 @@ export const PRESETS: Readonly<Record<string, readonly LoadCase[]>> = {
   rows1: [{ ...BASE, name: "rows1", rows: 50_000, cut: { rows: 1 }, connections: 64 }],
   conns512: [{ ...BASE, name: "conns512", rows: 200_000, cut: { rows: 1 }, connections: 512 }],
   lone: [{ ...BASE, name: "lone", rows: 2_000, cut: { rows: 1 }, connections: 1 }],
+  drivers: [
+    { ...BASE, name: "node", driver: "node" },
+    { ...BASE, name: "uws", driver: "uws" },
+  ],
   many: [
     BASE,
     { ...BASE, name: "tables ×10", tables: 10 },

@@ -39,7 +39,7 @@ export async function startSide(loadCase: LoadCase, options: SideOptions): Promi
     tables,
     nodeArgs: options.nodeArgs ?? [],
     // One suffices for the checks, and keeps memory for the others.
-    env: { ENGINE_QUERY_WORKERS: "1" },
+    env: { ENGINE_QUERY_WORKERS: "1", ENGINE_HTTP_DRIVER: loadCase.driver },
   });
   return {
     case: loadCase,

@@ -151,7 +151,9 @@ export const OPTIONS = {
     kind: kinds.oneOf(["auto", "uws", "node"]),
     default: "auto",
     side: "S",
-    doc: "HTTP implementation: `uws` (uWebSockets.js), `node` (node:http), or `auto`: the first that loads.",
+    doc:
+      "HTTP implementation: `node` (node:http), which `auto` takes too, or `uws` (uWebSockets.js), which reads HTTP loosely " +
+      "and listens on loopback only; see [operations](operations.md#http).",
   }),
   drainTimeoutSecs: option({
     env: "ENGINE_DRAIN_TIMEOUT_SECS",

@@ -122,9 +122,9 @@ describe("headers", () => {
   });
 });
 
-/** Header values are Latin-1 on the wire. */
+/** UTF-8 on the wire, where fetch puts the characters of a value as bytes. */
 function encodeHeader(text: string): string {
-  return text;
+  return Buffer.from(text).toString("latin1");
 }
 
 describe("idempotency", () => {

@@ -64,6 +64,9 @@ const echo: Shell = async (connection) => {
   await connection.closed;
 };
 
+/** As it goes over the wire: node writes the characters of a header as bytes. */
+const UTF8_E_ACUTE = Buffer.from("é").toString("latin1");
+
 type Opened = { client: WebSocket; closed: Promise<[number, string]> };
 
 async function open(url: string, path: string, protocols: string[] = [], headers = {}): Promise<Opened> {
@@ -87,7 +90,9 @@ describe.each(uwsProblem === undefined ? (["node", "uws"] as const) : (["node"] 
       const peer = await startShells((connection, call) => ((asked = call), echo(connection, call)), "shell.1");
       const edge = await startEdge({ driver, query: [peer], times: QUIET, rows: [row] });
       const offered = ["other", "shell.1"];
-      const { client, closed } = await open(edge.url, "/v1/things/a%20b%2Fc/shell?x=%41&y", offered, { "X-Mine": "é" });
+      const { client, closed } = await open(edge.url, "/v1/things/a%20b%2Fc/shell?x=%41&y", offered, {
+        "X-Mine": UTF8_E_ACUTE,
+      });
       expect(client.protocol).toBe("shell.1");
       expect([asked?.request.path, asked?.request.query]).toEqual(["/v1/things/a%20b%2Fc/shell", "x=%41&y"]);
       expect(asked?.request.header("via")).toMatch(/^1\.1 engine-/);

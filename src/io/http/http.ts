@@ -4,7 +4,7 @@ import type { WebSocketAnswer, WebSocketOffer } from "./websocket.ts";
 
 /**
  * HTTP, as the rest of the program sees it. Two drivers serve this port: `uws.ts` (uWebSockets.js, where its binary
- * loads) and `node.ts` (node:http, everywhere). `contract.test.ts` runs the same tests against both.
+ * loads and somebody asks for it) and `node.ts` (node:http). `contract.test.ts` runs the same tests against both.
  *
  * A handler gets a request whose headers are read and whose body is not, and resolves to a response. The driver
  * enforces limits on the wire (header size and time, body rate, idle time), reports a client that left by aborting
@@ -23,10 +23,19 @@ import type { WebSocketAnswer, WebSocketOffer } from "./websocket.ts";
  * Any other answer refuses it, and the `node` driver then ends the connection. A request that wants its connection to
  * become something else is answered as if it did not.
  *
- * Where uWebSockets.js leaves no choice, the `uws` driver differs from `node`:
+ * A request is what `framing.ts` says, or is refused: header text is UTF-8 and arrives byte for byte, nothing that follows a
+ * body is ever part of it, and every refusal has our shape (`renderError`). HTTP/1.0 is answered as such; a target may be
+ * the whole URL.
+ *
+ * Where uWebSockets.js leaves no choice, the `uws` driver differs from `node`. The first three are why nobody gets it who
+ * does not ask for it (`create.ts`), and why it listens on loopback only (`roles/http.ts`):
+ * - It loses bytes outside of ASCII at both ends of a header's value: of the keys `commande-é` and `commande-è` it makes one.
+ * - It takes two bytes of any kind for the line break behind a chunk, blanks around a chunk's size, and what follows the last
+ *   chunk (trailers) for requests. `corpus.test-kit.ts` has all that was found.
+ * - A malformed request, HTTP/1.0, a target that is a URL and more than 100 headers are answered in uWebSockets' own words,
+ *   without `renderError`; a head that isn't complete in time ends the connection without an answer.
+ * - It has no bound of connections.
  * - The time for a TLS handshake, for the request head, and between requests, is 10 s (±2 s), whatever the options say.
- * - A malformed request, HTTP/1.0 and more than 100 headers are answered in uWebSockets' own words, without
- *   `renderError`; a head that isn't complete in time ends the connection without an answer.
  * - `100 Continue` goes out as soon as the head is read, so a body that is too large gets its 413 after it.
  * - A request that arrives before the previous one on its connection is answered (pipelining) ends the connection,
  *   unless the previous handler finished without waiting for anything. No client in common use does that.
@@ -138,6 +147,10 @@ export type HttpServerOptions = {
   headersTimeoutMs: number;
   /** Time a connection may stay silent while a body is due, between requests, or not take a byte of a response. */
   idleTimeoutMs: number;
+  /** Connections beyond so many are closed when they are opened; as many as the system allows unless given. */
+  maxConnections?: number;
+  /** Told of each connection that was closed for that. */
+  reportRefused?: () => void;
   /** Told of what nobody else can be told: a response body that failed when part of it was sent. */
   reportFailure?: (error: unknown) => void;
   /** The server speaks TLS with it, and nothing else. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
-import { EngineError } from "../../core/errors.ts";
+import { messageOf } from "../../core/errors.ts";
 import {
   ClientGoneError,
   LINGER_MS,
@@ -12,7 +12,8 @@ import {
   type BodyOptions,
   type StreamOptions,
 } from "./http.ts";
-import { textAddress, utf8Header } from "./request-text.ts";
+import { checkHead, headerIn, headerText, type Target } from "./framing.ts";
+import { textAddress } from "./request-text.ts";
 import type { InFlight } from "./in-flight.ts";
 import { RequestBody, type BodySource } from "./request-body.ts";
 import { closeBody, closeIterator, isStreamed, prepareResponse, type PreparedResponse } from "./response.ts";
@@ -53,6 +54,10 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   readonly #state: NodeServerState;
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #names: string[] = [];
+  readonly #values: string[] = [];
+  /** Why the request is not to be trusted. */
+  readonly #refusal: Error | undefined;
   readonly #body: RequestBody;
   readonly #behindHead: Buffer | undefined;
   #awaitsContinue: boolean;
@@ -67,16 +72,20 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     this.#response = response;
     this.#awaitsContinue = arrival.awaitsContinue === true;
     this.#behindHead = arrival.behindHead;
-    const url = utf8Header(message.url ?? "/");
-    const question = url.indexOf("?");
     this.scheme = state.options.tls === undefined ? "http" : "https";
     this.method = message.method ?? "GET";
-    this.path = question < 0 ? url : url.slice(0, question);
-    this.query = question < 0 ? "" : url.slice(question + 1);
+    let target: Target = { path: message.url ?? "/", query: "" };
+    try {
+      target = this.#readHead(message);
+    } catch (error) {
+      this.#refusal = error instanceof Error ? error : new Error(messageOf(error));
+    }
+    this.path = target.path;
+    this.query = target.query;
     this.remoteAddress = textAddress(message.socket.remoteAddress ?? "");
     this.webSocket =
       arrival.behindHead === undefined ? undefined : webSocketOffer(this.method, (name) => this.header(name));
-    this.#body = new RequestBody(this, state.clock, announcedBytes(message), state.options.overflowFolder);
+    this.#body = new RequestBody(this, state.clock, this.#announcedBytes(), state.options.overflowFolder);
   }
 
   get signal(): AbortSignal {
@@ -86,12 +95,11 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   }
 
   header(name: string): string | undefined {
-    const values = this.#message.headersDistinct[name];
-    return values === undefined ? undefined : utf8Header(values.join(", "));
+    return headerIn(this.#names, this.#values, name);
   }
 
   headerNames(): readonly string[] {
-    return Object.keys(this.#message.headersDistinct);
+    return [...new Set(this.#names)];
   }
 
   body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array> {
@@ -113,20 +121,25 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
     // Their cause is the end of the connection, which `close` reports too.
     this.#message.on("error", () => undefined);
     this.#response.on("error", () => undefined);
-    const problem = framingProblem(this.#message);
-    if (problem !== undefined) this.#linger();
+    const refusal = this.#refusal;
+    if (refusal !== undefined) this.#linger();
     const answer = async () => {
-      if (problem !== undefined) throw problem;
+      if (refusal !== undefined) throw refusal;
       return options.handler(this);
     };
     this.#respond(answer).catch((error: unknown) => this.#tear(error));
   }
 
-  /** Fails the body because its framing is broken; false when it is not being received. */
-  failBody(error: Error): boolean {
-    if (this.#body.complete || this.#response.headersSent) return false;
-    this.#body.fail(error);
+  /** Makes this answer the connection's last; false when it has begun and says something else. */
+  endAfterAnswer(): boolean {
+    if (this.#response.headersSent) return false;
+    this.#linger();
     return true;
+  }
+
+  /** What came of the body, if that is not all of it, cannot be read. */
+  failBody(error: Error): void {
+    if (!this.#message.complete) this.#body.fail(error);
   }
 
   /** Nothing came or went for the idle time. */
@@ -157,6 +170,21 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
 
   settled(): void {
     this.#state.watchdog.release(this);
+  }
+
+  #readHead({ rawHeaders, httpVersion, url = "/" }: IncomingMessage): Target {
+    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i]?.toLowerCase() ?? "";
+      this.#names.push(name);
+      this.#values.push(headerText(name, rawHeaders[i + 1] ?? ""));
+    }
+    const [names, values] = [this.#names, this.#values];
+    return checkHead({ method: this.method, version: httpVersion, target: url, names, values });
+  }
+
+  #announcedBytes(): number | undefined {
+    if (this.#refusal !== undefined || this.header("transfer-encoding") !== undefined) return undefined;
+    return Number(this.header("content-length") ?? 0);
   }
 
   async #respond(answer: () => Promise<HttpResponse>): Promise<void> {
@@ -268,7 +296,10 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   #tear(error: unknown): void {
     this.#onGone = undefined;
     if (this.#gone === undefined) this.#report(error);
-    this.#response.destroy();
+    // In HTTP/1.0 the end of the connection may be that of the answer, so that it must not look like one.
+    const { socket, httpVersion } = this.#message;
+    if (httpVersion === "1.0" && this.scheme === "http") socket.resetAndDestroy();
+    else this.#response.destroy();
   }
 
   #closed(): void {
@@ -283,21 +314,4 @@ export class NodeExchange implements HttpRequest, BodySource, Watched {
   }
 
   readonly #report = (error: unknown): void => this.#state.options.reportFailure?.(error);
-}
-
-/** What node's parser lets pass and we don't; for the rest of it see `framing.ts`. */
-function framingProblem(message: IncomingMessage): EngineError | undefined {
-  const coding = message.headers["transfer-encoding"];
-  if (coding !== undefined && coding.toLowerCase() !== "chunked") {
-    return new EngineError("bad_request", "the request's Transfer-Encoding is not chunked");
-  }
-  const hosts = message.headersDistinct["host"]?.length ?? 0;
-  if (hosts === 1 || (hosts === 0 && message.httpVersion === "1.0")) return undefined;
-  return new EngineError("bad_request", hosts === 0 ? "the request has no Host header" : "the request has two hosts");
-}
-
-function announcedBytes(message: IncomingMessage): number | undefined {
-  const length = message.headers["content-length"];
-  if (length !== undefined) return Number(length);
-  return message.headers["transfer-encoding"] === undefined ? 0 : undefined;
 }

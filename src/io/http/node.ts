@@ -77,11 +77,21 @@ export class NodeHttpServer implements HttpServer {
   }
 
   #create(): Server | TlsServer {
-    const { idleTimeoutMs, tls } = this.#options;
+    const { idleTimeoutMs, tls, maxConnections } = this.#options;
     const server = tls === undefined ? createServer(this.#settings()) : this.#createTls(tls);
     server.timeout = idleTimeoutMs;
+    // All that came, up to the limit of their bytes: what is left out here nobody could check.
+    server.maxHeadersCount = 0;
+    if (maxConnections !== undefined) server.maxConnections = maxConnections;
     server.on("request", (message, response) => this.#accept(message, response));
     server.on("checkContinue", (message, response) => this.#accept(message, response, { awaitsContinue: true }));
+    // An expectation that is not known asks for nothing (RFC 9110 §10.1.1).
+    server.on("checkExpectation", (message, response) => this.#accept(message, response));
+    server.on("connect", (_message, socket) => {
+      this.#takeOver(socket);
+      this.#refuse(socket, new EngineError("bad_request", "this server is no proxy: it has nothing to CONNECT to"));
+    });
+    server.on("drop", () => this.#options.reportRefused?.());
     server.on("upgrade", (message, _socket, behindHead) => this.#acceptUpgrade(message, behindHead));
     server.on("clientError", (error, socket) => this.#clientError(error, socket));
     server.on("timeout", (socket: Socket) => this.#timeout(socket));
@@ -108,6 +118,8 @@ export class NodeHttpServer implements HttpServer {
       requestTimeout: 0,
       // Checked by the exchange, whose answer has our shape.
       requireHostHeader: false,
+      // Whatever the command line of node says.
+      insecureHTTPParser: false,
       keepAliveTimeout: idleTimeoutMs,
       connectionsCheckingInterval: Math.max(10, Math.min(1_000, headersTimeoutMs / 4)),
       highWaterMark: 256 * 1024,
@@ -117,23 +129,27 @@ export class NodeHttpServer implements HttpServer {
 
   #accept(message: IncomingMessage, response: ServerResponse, arrival?: NodeArrival): void {
     const { socket } = message;
-    // What follows an answer that ended the connection is not looked at.
-    if (this.#state.ended.has(socket)) socket.destroy();
-    else new NodeExchange(this.#state, message, response, arrival).run();
+    if (!this.#state.ended.has(socket)) new NodeExchange(this.#state, message, response, arrival).run();
+    // What follows the last answer is not looked at; what came with its request must not keep it from being sent.
+    else if ((this.#state.exchanges.get(socket)?.size ?? 0) === 0) socket.destroy();
   }
 
   /** A request for a WebSocket: node has let go of its connection, so that any other answer is its last. */
   #acceptUpgrade(message: IncomingMessage, behindHead: Buffer): void {
     const { socket } = message;
-    this.#upgraded.add(socket);
-    socket.once("close", () => this.#upgraded.delete(socket));
-    // Its cause is the end of the connection, which `close` reports too.
-    socket.on("error", () => undefined);
+    this.#takeOver(socket);
     const response = new ServerResponse(message);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
     response.once("finish", () => socket.destroySoon());
     this.#accept(message, response, { behindHead });
+  }
+
+  #takeOver(socket: Duplex): void {
+    this.#upgraded.add(socket);
+    socket.once("close", () => this.#upgraded.delete(socket));
+    // Its cause is the end of the connection, which `close` reports too.
+    socket.on("error", () => undefined);
   }
 
   #timeout(socket: Socket): void {
@@ -155,13 +171,21 @@ export class NodeHttpServer implements HttpServer {
       socket.destroy();
       return;
     }
-    const exchanges = [...(this.#state.exchanges.get(socket) ?? [])];
+    // The parser says it of each piece that follows the first which it refused.
+    if (this.#state.ended.has(socket)) return;
     const failure = asEngineError(error, this.#options.maxHeaderBytes);
+    const exchanges = [...(this.#state.exchanges.get(socket) ?? [])];
     const reading = exchanges.at(-1);
-    if (exchanges.length === 1 && reading?.failBody(failure) === true) return;
-    // With answers outstanding this one would be taken for theirs.
-    if (exchanges.length > 0 || !socket.writable) socket.destroy();
-    else this.#answerRaw(socket, this.#options.renderError(failure, { header: () => undefined }));
+    if (reading === undefined) this.#refuse(socket, failure);
+    else if (exchanges.every((exchange) => exchange.endAfterAnswer())) reading.failBody(failure);
+    else socket.destroy();
+  }
+
+  /** Answers what is no request. */
+  #refuse(socket: Duplex, failure: EngineError): void {
+    this.#state.ended.add(socket);
+    if (socket.writable) this.#answerRaw(socket, this.#options.renderError(failure, { header: () => undefined }));
+    else socket.destroy();
   }
 
   #answerRaw(socket: Duplex, rendered: HttpResponse): void {
@@ -181,6 +205,8 @@ export class NodeHttpServer implements HttpServer {
 const UPGRADES = {
   shouldUpgradeCallback: ({ method, headers }: IncomingMessage): boolean => {
     const header = (name: string) => headers[name]?.toString();
+    // Of a body the first bytes would be taken for messages.
+    if (Number(header("content-length") ?? 0) !== 0 || header("transfer-encoding") !== undefined) return false;
     return webSocketOffer(method ?? "", header) !== undefined;
   },
 };

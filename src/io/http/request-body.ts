@@ -21,6 +21,8 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
  * it has read all that a client on the same computer sends at the time, which may be gigabytes.
  */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+/** Less is not worth the call. */
+const MIN_FREED_BYTES = 16 * 1024;
 /** A piece of a stream below this is no reason to take a whole buffer of the pool. */
 const MIN_SHARED_PIECE_BYTES = 16 * 1024;
 
@@ -86,7 +88,10 @@ export class RequestBody {
     this.#overflow = undefined;
     this.#receivedBytes = 0;
     this.#buffer = shared ? bufferOf(this.#announcedBytes, firstBytes) : new Uint8Array(firstBytes);
-    for (const piece of early) this.#append(piece);
+    for (const piece of early) {
+      this.#append(piece);
+      free(piece);
+    }
     // The buffer is at least as large as all that was received.
     if (overflow !== undefined) this.#receivedBytes += overflow.takeAll(this.#buffer.subarray(this.#receivedBytes));
     if (this.#complete) return this.#exact();
@@ -110,15 +115,19 @@ export class RequestBody {
   }
 
   /**
-   * Takes a piece; `last` completes the body. The bytes are copied, unless `stable` says that they stay as they are
-   * after the call.
+   * Takes a piece; `last` completes the body. The bytes are copied, unless `stable` says that they are the body's from
+   * here on.
    */
   push(piece: Uint8Array, last: boolean, stable = false): void {
     if (last) this.#complete = true;
     if (this.#mode === "unwanted") this.#receivedBytes += piece.length;
     else if (this.#receivedBytes + piece.length > this.#limitBytes) this.fail(tooLarge(this.#limitBytes));
     else if (this.#mode === "whole") this.#append(piece);
-    else this.#keep(piece, stable);
+    else {
+      this.#keep(piece, stable);
+      stable = false;
+    }
+    if (stable) free(piece);
     if (last) this.#finish();
     else if (this.#whole !== undefined || this.#wake !== undefined) this.#lastPieceMs = this.#clock.monotonicMs();
   }
@@ -134,8 +143,9 @@ export class RequestBody {
 
   /** Drops what was not read and what still arrives. */
   discard(): void {
+    if (this.#mode === "unwanted") return;
     this.#mode = "unwanted";
-    for (const piece of this.#pieces.splice(0)) releaseShared(piece);
+    if (this.#pieces.length > 0) for (const piece of this.#pieces.splice(0)) releaseShared(piece);
     this.#overflow?.close();
     this.#overflow = undefined;
     this.#buffer = new Uint8Array(0);
@@ -276,6 +286,15 @@ function bufferOf(announcedBytes: number | undefined, firstBytes: number): Uint8
 function resized(bytes: Uint8Array, sizeBytes: number): Uint8Array {
   if (bytes.buffer instanceof ArrayBuffer) return new Uint8Array(bytes.buffer.transfer(sizeBytes));
   throw new Error("a shared body changes its size");
+}
+
+/**
+ * Gives memory of a piece back at once. Left to the collector, the next pieces get other memory, and the kernel clears
+ * each page of that first: 0.3 ms for each MiB of a body, of 0.5 in all (Node 22, 2026-11).
+ */
+function free({ buffer, byteLength }: Uint8Array): void {
+  const isWhole = byteLength >= MIN_FREED_BYTES && byteLength === buffer.byteLength;
+  if (isWhole && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 function tooLarge(limitBytes: number): EngineError {

@@ -1,10 +1,3 @@
-const NOT_ASCII = /[^\0-\x7f]/;
-
-/** node gives header text byte for byte (Latin-1); uWebSockets, like most clients, means UTF-8. */
-export function utf8Header(latin1: string): string {
-  return NOT_ASCII.test(latin1) ? Buffer.from(latin1, "latin1").toString("utf8") : latin1;
-}
-
 /** An address as people write it: an IPv4 one that came over an IPv6 socket as IPv4. */
 export function textAddress(address: string): string {
   return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
-import { EngineError } from "../../core/errors.ts";
-import { framingProblem, headBytes } from "./framing.ts";
+import { EngineError, messageOf } from "../../core/errors.ts";
+import { checkHead, headBytes, headerIn, type Target } from "./framing.ts";
 import {
   ClientGoneError,
   LINGER_MS,
@@ -50,7 +50,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   readonly #state: UwsServerState;
   readonly #names: string[] = [];
   readonly #values: string[] = [];
-  readonly #refusal: EngineError | undefined;
+  readonly #refusal: Error | undefined;
   readonly #body: RequestBody;
   /** Of a request that may become a WebSocket. */
   readonly #context: UwsUpgradeContext | undefined;
@@ -72,13 +72,18 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     this.#native = native;
     this.scheme = state.options.tls === undefined ? "http" : "https";
     this.method = request.getCaseSensitiveMethod();
-    this.path = request.getUrl();
-    this.query = request.getQuery() ?? "";
     request.forEach((name, value) => {
       this.#names.push(name);
       this.#values.push(value);
     });
-    this.#refusal = this.#problem();
+    let target: Target = { path: request.getUrl(), query: request.getQuery() ?? "" };
+    try {
+      target = this.#checkHead(target);
+    } catch (error) {
+      this.#refusal = error instanceof Error ? error : new Error(messageOf(error));
+    }
+    this.path = target.path;
+    this.query = target.query;
     this.#context = context;
     this.webSocket = context === undefined ? undefined : webSocketOffer(this.method, (name) => this.header(name));
     this.#body = new RequestBody(this, state.clock, this.#announcedBytes(), state.options.overflowFolder);
@@ -98,13 +103,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
   }
 
   header(name: string): string | undefined {
-    const first = this.#names.indexOf(name);
-    if (first < 0) return undefined;
-    let value = this.#values[first];
-    for (let i = first + 1; i < this.#names.length; i++) {
-      if (this.#names[i] === name) value += `, ${this.#values[i]}`;
-    }
-    return value;
+    return headerIn(this.#names, this.#values, name);
   }
 
   headerNames(): readonly string[] {
@@ -169,13 +168,15 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
     this.#native?.resume();
   }
 
-  #problem(): EngineError | undefined {
+  #checkHead({ path, query }: Target): Target {
     const { maxHeaderBytes } = this.#state.options;
-    const target = this.method.length + this.path.length + this.query.length + 2;
-    if (headBytes(target, this.#names, this.#values) > maxHeaderBytes) {
-      return new EngineError("headers_too_large", `the request's head has more than ${maxHeaderBytes} bytes`);
+    const [names, values] = [this.#names, this.#values];
+    const targetBytes = this.method.length + path.length + query.length + 2;
+    if (headBytes(targetBytes, names, values) > maxHeaderBytes) {
+      throw new EngineError("headers_too_large", `the request's head has more than ${maxHeaderBytes} bytes`);
     }
-    return framingProblem(this.method, this.#names, this.#values);
+    const target = query === "" ? path : `${path}?${query}`;
+    return checkHead({ method: this.method, version: "1.1", target, names, values });
   }
 
   #announcedBytes(): number | undefined {
@@ -193,7 +194,7 @@ export class UwsExchange implements HttpRequest, BodySource, Watched {
    * Answers a request that is not to be trusted, but only when the library is done with all bytes it has read: a further
    * request among them then finds this one unanswered, and ends the connection.
    */
-  #refuse(error: EngineError): void {
+  #refuse(error: Error): void {
     this.#body.discard();
     this.#state.clock.after(0, () => {
       try {
