@@ -55,7 +55,7 @@ describe("what is checked is what runs", () => {
     const { sql } = await printTree(parser, tree);
     expect(await runSql(duckdb, await open(), `SELECT CAST(q AS VARCHAR) FROM (${sql}) AS q`)).toEqual([["{'x': 1}"]]);
     // DuckDB's own printer lets it out.
-    const printed = await parser.textOf(
+    const { text: printed } = await parser.textOf(
       JSON.stringify({ error: false, statements: [{ node: tree, named_param_map: [] }] }),
     );
     expect(JSON.stringify(await runSql(duckdb, await open(), printed))).toContain(CANARY);

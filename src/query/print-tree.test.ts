@@ -108,7 +108,10 @@ describe.each(QUERIES)("%s", (sql) => {
 
 describe("a printer that goes wrong", () => {
   const printing = (text: string): SqlParser =>
-    ({ treeOf: (sql: string) => parser.treeOf(sql), textOf: () => Promise.resolve(text) }) as unknown as SqlParser;
+    ({
+      treeOf: (sql: string) => parser.treeOf(sql),
+      textOf: async () => ({ text, tree: await parser.treeOf(text) }),
+    }) as unknown as SqlParser;
 
   test.each([
     ["another tree", "SELECT 2"],

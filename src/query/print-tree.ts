@@ -1,6 +1,6 @@
 import { quoteIdentifier } from "../io/duckdb/duckdb.ts";
 import { matchTrees } from "./same-tree.ts";
-import { parseTree, type SqlParser } from "./sql-tree.ts";
+import { parsedTree, type SqlParser } from "./sql-tree.ts";
 import { isObject, objectsOf, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
 
 /**
@@ -21,19 +21,15 @@ export type PrintedTree = {
 export async function printTree(parser: SqlParser, tree: JsonObject): Promise<PrintedTree> {
   const marked = mark(tree);
   const printed = await parser.textOf(JSON.stringify(statementsOf(marked.tree)));
-  const sql = marked.fill(printed);
-  const positions = await positionsOf(parser, sql, tree);
+  const sql = marked.fill(printed.text);
+  const positions = positionsOf(sql === printed.text ? printed.tree : await parser.treeOf(sql), tree);
   if (positions === undefined) throw new QueryRefused("the query has a form that cannot be run safely");
   return { sql, placeOf: (position) => positions.get(position) };
 }
 
-async function positionsOf(
-  parser: SqlParser,
-  sql: string,
-  tree: JsonObject,
-): Promise<ReadonlyMap<number, number> | undefined> {
+function positionsOf(json: string, tree: JsonObject): ReadonlyMap<number, number> | undefined {
   try {
-    const { tree: parsed } = await parseTree(parser, sql);
+    const { tree: parsed } = parsedTree(json);
     return parsed === undefined ? undefined : matchTrees(tree, parsed);
   } catch {
     // It does not even parse.

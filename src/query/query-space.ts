@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import {
   quoteText,
-  readTextRows,
+  readTextRow,
   type Connection,
   type Database,
   type DuckDb,
@@ -108,8 +108,8 @@ export class QuerySpaces {
     duckdb.disconnect_sync(connection);
     this.scans.clear();
     await duckdb.query(this.#control, `DETACH ${SPACE}; SET GLOBAL memory_limit = '${memoryBytes}B'`);
-    const [row] = await readTextRows(duckdb, await duckdb.execute_prepared(this.#attached));
-    if (row?.[0] !== `${SHARED} system temp`) throw new Error(`a query left databases behind: ${row?.[0]}`);
+    const [names] = await readTextRow(duckdb, await duckdb.execute_prepared(this.#attached));
+    if (names !== `${SHARED} system temp`) throw new Error(`a query left databases behind: ${names}`);
   }
 }
 

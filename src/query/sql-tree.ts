@@ -1,13 +1,21 @@
 import { EngineError } from "../core/errors.ts";
-import { readTextRows, type Connection, type DuckDb, type PreparedStatement } from "../io/duckdb/duckdb.ts";
+import {
+  quoteText,
+  readTextRow,
+  runSql,
+  type Connection,
+  type DuckDb,
+  type PreparedStatement,
+} from "../io/duckdb/duckdb.ts";
 import { exactNumber, isObject, type JsonObject, objectsOf, QueryRefused, textOf } from "./tree.ts";
 
 /** The connection of a query, and the parser for its text. */
 export type SqlContext = { duckdb: DuckDb; connection: Connection; parser: SqlParser };
 
 /**
- * Between SQL text and its tree, through DuckDB's own parser. It has a database of its own, where nothing ever changes:
- * its two statements stay prepared (0.1 ms each time instead of 0.6). One call at a time.
+ * Between SQL text and its tree, through DuckDB's own parser. It has a database of its own, where nothing ever changes
+ * and no file can be opened. Its statements stay prepared and are planned without an optimizer, which has nothing to do
+ * for them: parsing a small query takes 0.12 ms instead of 0.6. One call at a time.
  */
 export class SqlParser {
   readonly #duckdb: DuckDb;
@@ -22,27 +30,41 @@ export class SqlParser {
 
   static async open(duckdb: DuckDb, memoryBytes: number): Promise<SqlParser> {
     const connection = await duckdb.connect(await duckdb.open(":memory:"));
-    for (const setting of ["threads = 1", `memory_limit = '${memoryBytes}B'`, "errors_as_json = true"]) {
+    const [row] = await runSql(duckdb, connection, "SELECT string_agg(name, ',') FROM duckdb_optimizers()");
+    for (const setting of [
+      "threads = 1",
+      `memory_limit = '${memoryBytes}B'`,
+      "errors_as_json = true",
+      `disabled_optimizers = ${quoteText(row?.[0] ?? "")}`,
+      "enable_external_access = false",
+      "lock_configuration = true",
+    ]) {
       await duckdb.query(connection, `SET GLOBAL ${setting}`);
     }
     const toTree = await duckdb.prepare(connection, "SELECT json_serialize_sql(?::VARCHAR)");
-    const toText = await duckdb.prepare(connection, "SELECT json_deserialize_sql(?::JSON)");
+    const toText = await duckdb.prepare(
+      connection,
+      "SELECT text, json_serialize_sql(text) FROM (SELECT json_deserialize_sql(?::JSON) AS text)",
+    );
     return new SqlParser(duckdb, toTree, toText);
   }
 
   /** The tree, or the parser's error, as JSON text. */
-  treeOf(text: string): Promise<string> {
-    return this.#run(this.#toTree, text);
+  async treeOf(text: string): Promise<string> {
+    const [tree = ""] = await this.#run(this.#toTree, text);
+    return tree;
   }
 
-  textOf(tree: string): Promise<string> {
-    return this.#run(this.#toText, tree);
+  /** The text of a tree, and the tree that it parses to, as `treeOf` gives it. */
+  async textOf(tree: string): Promise<{ text: string; tree: string }> {
+    const [text = "", parsed = ""] = await this.#run(this.#toText, tree);
+    return { text, tree: parsed };
   }
 
-  async #run(statement: PreparedStatement, argument: string): Promise<string> {
+  async #run(statement: PreparedStatement, argument: string): Promise<string[]> {
     this.#duckdb.bind_varchar(statement, 1, argument);
-    const [row] = await readTextRows(this.#duckdb, await this.#duckdb.execute_prepared(statement));
-    return row?.[0] ?? "";
+    const row = await readTextRow(this.#duckdb, await this.#duckdb.execute_prepared(statement));
+    return row.map((value) => value ?? "");
   }
 }
 
@@ -57,7 +79,12 @@ const ONLY_QUERIES =
  * `QueryRefused` where there are more.
  */
 export async function parseTree(parser: SqlParser, text: string): Promise<ParsedTree> {
-  const parsed = parseExact(await parser.treeOf(text));
+  return parsedTree(await parser.treeOf(text));
+}
+
+/** The same of what the parser said. */
+export function parsedTree(json: string): ParsedTree {
+  const parsed = parseExact(json);
   if (parsed["error"] !== true) {
     const [statement, second] = objectsOf(parsed["statements"]);
     if (second !== undefined) throw new QueryRefused("a query is one statement");
@@ -79,7 +106,7 @@ export function selectOf(expression: JsonObject): JsonObject {
 /** An expression as DuckDB names a column after it. Not to be run: nothing says that it parses back. */
 export async function titleOf(parser: SqlParser, expression: JsonObject): Promise<string> {
   const statements = [{ node: selectOf(expression), named_param_map: [] }];
-  const text = await parser.textOf(JSON.stringify({ error: false, statements }));
+  const { text } = await parser.textOf(JSON.stringify({ error: false, statements }));
   return text.replace(/^SELECT /, "");
 }
 

@@ -86,6 +86,16 @@ export async function readTextRows(duckdb: DuckDb, result: Bindings.Result): Pro
   }
 }
 
+/** The only row of such a result; one fetch less, each of which takes 0.1 ms. */
+export async function readTextRow(duckdb: DuckDb, result: Bindings.Result): Promise<(string | null)[]> {
+  const chunk = await duckdb.fetch_chunk(result);
+  if (chunk === null || duckdb.data_chunk_get_size(chunk) !== 1) throw new Error("a query has not one row");
+  return Array.from({ length: duckdb.column_count(result) }, (_, column) => {
+    const vector = duckdb.data_chunk_get_vector(chunk, column);
+    return readTextVector(duckdb, vector, duckdb.column_type(result, column), 1)[0] ?? null;
+  });
+}
+
 function readTextVector(duckdb: DuckDb, vector: Bindings.Vector, type: Bindings.Type, size: number): (string | null)[] {
   const validity = duckdb.vector_get_validity(vector, Math.ceil(size / 64) * 8) as Uint8Array | null;
   const isText = type === duckdb.Type.VARCHAR;
