@@ -14,6 +14,8 @@ export type Caller = {
   readonly userId?: string;
   /** Of one who signed in: what signing out ends. */
   readonly sessionId?: string;
+  /** Whose records it makes and reaches, where its subject does not say so: a worker's, a stored job's. See `ownerOf`. */
+  readonly owner?: string;
 };
 
 /**
