@@ -14,7 +14,15 @@ export function ownerSql(subject: string, kind: string): string {
  * The same where only the subject was kept: the audit log says of which kind the maker was. Without an entry, a subject
  * that no user can have says it too; else the record is the admins'.
  */
-export function ownerByAuditSql({ action, target, subject }: { action: string; target: string; subject: string }): string {
+export function ownerByAuditSql({
+  action,
+  target,
+  subject,
+}: {
+  action: string;
+  target: string;
+  subject: string;
+}): string {
   const made = `FROM audit_log WHERE action = '${action}' AND target = ${target} AND outcome = 'ok' ORDER BY id LIMIT 1`;
   const logged = `(SELECT ${ownerSql("actor", "actor_kind")} ${made})`;
   const said =
