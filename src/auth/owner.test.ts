@@ -38,9 +38,10 @@ describe("the owner of what a caller makes", () => {
   });
 
   test("of a worker is the worker's owner, whatever the worker is called", () => {
-    const worker = { id: "1", name: "ann", capabilities: undefined, labels: {}, drain: false };
-    expect(ownerOf({ ...callerOfWorker(worker), owner: "bob" })).toBe("bob");
-    expect(mayReach(callerOfWorker(worker), "ann")).toBe(false);
+    const worker = callerOfWorker({ name: "ann", owner: "bob" });
+    expect(ownerOf(worker)).toBe("bob");
+    expect(mayReach(worker, "ann")).toBe(false);
+    expect(ownerOf(caller("worker", "worker:ann"))).toBe("admins:");
   });
 });
 

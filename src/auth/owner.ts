@@ -43,7 +43,8 @@ export function ownerOf({ owner, subject, kind }: Pick<Caller, "owner" | "subjec
   }
 }
 
-type Asker = Pick<Caller, "owner" | "subject" | "kind" | "role" | "databases">;
+/** Whoever asks for a record. */
+export type Asker = Pick<Caller, "owner" | "subject" | "kind" | "role" | "databases">;
 
 /**
  * Whether the caller may list, read, use, change and delete a record of that owner. An admin whose token is limited to

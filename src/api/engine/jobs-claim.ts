@@ -5,6 +5,7 @@ import { EngineError } from "../../core/errors.ts";
 import { holdOf, type Job } from "../../fabric/job.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
+import { jobsOfWorker } from "../../fabric/workers.ts";
 import { unauthorized } from "../../auth/authenticator.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
 import type { FabricDeps } from "./deps.ts";
@@ -54,7 +55,7 @@ export function claimJobsRoute(deps: FabricDeps): Route {
       const kinds = kindsFor(worker, json.kinds, fabric.kinds);
       if (worker.drain) return jsonResponse(200, { jobs: [] });
       const { id, labels } = worker;
-      const who = { kinds, labels, workerId: id, holder: id };
+      const who = { kinds, labels, workerId: id, holder: id, jobsOf: jobsOfWorker(worker, fabric.kinds) };
       const jobs = await claims.one(id, () =>
         fabric.claim({ ...who, max: json.max, waitMs: json.wait_ms, signal: request.signal }),
       );
