@@ -18,7 +18,7 @@ export interface QueryService {
 
 export type QueryRequest = {
   /** Who asks; has the role, and is checked for the database here, whatever the protocol. */
-  caller: Pick<Caller, "subject" | "databases" | "role">;
+  caller: Pick<Caller, "owner" | "subject" | "kind" | "databases" | "role">;
   database: string;
   text: string;
   /** Of the answer; NDJSON when not given. */

@@ -28,6 +28,8 @@ describe("admitting workers", () => {
         name: "node-1",
         status: "new",
         drain: false,
+        admitted: [],
+        owned_by: "ops",
         capabilities: ["x.task", "test.both"],
         labels: { gpu: "yes" },
         preview: `engine_wt_…${token.slice(-4)}`,
