@@ -143,7 +143,7 @@ describe("workers", () => {
     const [worker] = (await json("worker", "list")) as { id: string }[];
     expect(worker).toMatchObject({ name: "gpu-1", capabilities: ["x.a", "x.b"], labels: { gpu: "yes", zone: "b=c" } });
     const { stdout } = await run("worker", "list");
-    expect(stdout).toMatch(/^ID +NAME +STATUS +CAPABILITIES +LABELS +HOST +TOKEN +LAST SEEN *\n/);
+    expect(stdout).toMatch(/^ID +NAME +STATUS +CAPABILITIES +OWNER +JOBS OF +LABELS +HOST +TOKEN +LAST SEEN *\n/);
     expect(stdout).toMatch(/ gpu-1 +\S+ +x\.a, x\.b +gpu=yes, zone=b=c +- /);
     expect(stdout).not.toContain(token);
     expect((await run("worker", "revoke", worker?.id ?? "")).stdout).toBe(`worker ${worker?.id} revoked\n`);

@@ -36,6 +36,8 @@ export type Listing = {
   make: (tenant: Tenant) => Promise<string>;
   request: (asker: Tenant) => TestRequest | Promise<TestRequest>;
   by?: "worker";
+  /** Where an admin sees no more than others. */
+  admin?: "nothing";
 };
 
 /** One who asks: two have the role write, and one is an admin. */

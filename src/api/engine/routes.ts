@@ -15,6 +15,7 @@ import * as claims from "./jobs-claim.ts";
 import * as held from "./jobs-held.ts";
 import { CONNECTION_ROWS, connectionRoutes } from "../oauth/connections.ts";
 import * as oauth from "./oauth.ts";
+import { transferOwnershipRoute, transferOwnershipRow } from "./ownership.ts";
 import { queryRoute, queryRow } from "./query.ts";
 import * as schedules from "./schedules.ts";
 import { schemaRoute, schemaRow } from "./schema.ts";
@@ -113,6 +114,7 @@ function accessRoutes(access: EngineRoutes["access"]): Route[] {
     users.resetPasswordRoute(deps),
     users.deleteUserRoute(deps),
     users.auditRoute(deps),
+    transferOwnershipRoute(deps),
     credentials.createCredentialRoute(deps),
     credentials.listCredentialsRoute(deps),
     credentials.getCredentialRoute(deps),
@@ -141,6 +143,7 @@ const ACCESS_ROWS = [
   users.resetPasswordRow,
   users.deleteUserRow,
   users.auditRow,
+  transferOwnershipRow,
   credentials.createCredentialRow,
   credentials.listCredentialsRow,
   credentials.getCredentialRow,
