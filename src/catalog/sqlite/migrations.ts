@@ -15,7 +15,7 @@ export type Migration = (connection: Connection, nowMs: number) => void;
 /** "ENGC": tells a catalog from the database of another program. */
 const APPLICATION_ID = 0x454e4743;
 
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   createCatalog,
   addTimeTravel,
   addFilters,
