@@ -19,14 +19,14 @@ const MAX_KINDS = 100;
 const MAX_LABELS = 32;
 const LABEL_CHARS = 64;
 
-export const kindNames = z.array(z.string().min(1).max(MAX_NAME_CHARS)).min(1).max(MAX_KINDS);
+const anyKindNames = z.array(z.string().min(1).max(MAX_NAME_CHARS)).max(MAX_KINDS);
+export const kindNames = anyKindNames.min(1);
 
 export const labels = z
   .record(shortText(LABEL_CHARS), shortText(LABEL_CHARS))
   .refine((all) => Object.keys(all).length <= MAX_LABELS, `accepted are at most ${MAX_LABELS} labels`);
 
-const admittedKinds = kindNames
-  .min(0)
+const admittedKinds = anyKindNames
   .nullable()
   .describe(
     "Kinds of which it may claim everybody's jobs, not only its owner's; null for all that it may claim. Only an admin " +
