@@ -144,7 +144,7 @@ describe("workers", () => {
     expect(worker).toMatchObject({ name: "gpu-1", capabilities: ["x.a", "x.b"], labels: { gpu: "yes", zone: "b=c" } });
     const { stdout } = await run("worker", "list");
     expect(stdout).toMatch(/^ID +NAME +STATUS +CAPABILITIES +OWNER +JOBS OF +LABELS +HOST +TOKEN +LAST SEEN *\n/);
-    expect(stdout).toMatch(/ gpu-1 +\S+ +x\.a, x\.b +gpu=yes, zone=b=c +- /);
+    expect(stdout).toMatch(/ gpu-1 +\S+ +x\.a, x\.b +ops +its owner alone +gpu=yes, zone=b=c +- /);
     expect(stdout).not.toContain(token);
     expect((await run("worker", "revoke", worker?.id ?? "")).stdout).toBe(`worker ${worker?.id} revoked\n`);
     expect((await api.call("POST", "/v1/workers/heartbeat", { by: token })).status).toBe(401);
