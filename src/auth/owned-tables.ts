@@ -1,15 +1,8 @@
+import type { OwnedTable } from "./owned-table.ts";
 import { SANDBOX_TABLES } from "./owned-sandbox-tables.ts";
 
-/** A table whose records have owners: what a transfer of ownership changes. */
-export type OwnedTable = {
-  name: string;
-  /** The column that holds the owner. */
-  column: string;
-  /** Of records that an owner has once each: the columns that tell them apart, and which records count. */
-  unique?: { columns: readonly string[]; where?: string };
-  /** What else holds the owner, as assignments of an UPDATE with their values. */
-  also?: (from: string, to: string) => { set: string; values: readonly string[] };
-};
+/** What an admin asked for runs with an admin's rights no more when it is another one's. */
+const NO_ADMIN = "role = CASE WHEN role = 'admin' THEN 'write' ELSE role END";
 
 const JOB_KEY = ["kind", "coalesce(database_name, '')", "dedup_key"];
 
@@ -24,11 +17,16 @@ const ENGINE_TABLES: readonly OwnedTable[] = [
     unique: { columns: JOB_KEY, where: "dedup_key IS NOT NULL AND status IN ('queued', 'leased')" },
     // The owner is the last part of a lane: see `laneKey`.
     also: (from, to) => ({
-      set: "lane = substr(lane, 1, length(lane) - length(?)) || ?",
+      set: `lane = substr(lane, 1, length(lane) - length(?)) || ?, ${NO_ADMIN}`,
       values: [`${JSON.stringify(from)}]`, `${JSON.stringify(to)}]`],
     }),
   },
-  { name: "schedules", column: "owner", unique: { columns: ["name"] } },
+  {
+    name: "schedules",
+    column: "owner",
+    unique: { columns: ["name"] },
+    also: () => ({ set: NO_ADMIN, values: [] }),
+  },
 ];
 
 export const OWNED_TABLES: readonly OwnedTable[] = [...ENGINE_TABLES, ...SANDBOX_TABLES];

@@ -22,7 +22,7 @@ export const ENGINE_OWNER = "engine";
 /** Of records whose maker is not known any more: only admins reach them. Nobody is called so. */
 export const NO_OWNER = "admins:";
 
-const OWN_WORDS: readonly string[] = [LOCAL_OWNER, ENGINE_OWNER];
+const OWN_WORDS: ReadonlySet<string> = new Set([LOCAL_OWNER, ENGINE_OWNER]);
 
 /** The owner of what the caller makes. The same rule in SQL, for records of earlier versions: `ownerSql`. */
 export function ownerOf({ owner, subject, kind }: Pick<Caller, "owner" | "subject" | "kind">): string {
@@ -39,7 +39,7 @@ export function ownerOf({ owner, subject, kind }: Pick<Caller, "owner" | "subjec
     case "api_token":
     case "idp":
     case "oidc":
-      return OWN_WORDS.includes(subject) ? `user:${subject}` : subject;
+      return OWN_WORDS.has(subject) ? `user:${subject}` : subject;
   }
 }
 

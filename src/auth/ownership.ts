@@ -1,7 +1,8 @@
 import type { RecordStore, Statement } from "../catalog/records.ts";
 import { EngineError } from "../core/errors.ts";
 import type { AuditLog, Origin } from "./audit.ts";
-import { OWNED_TABLES, type OwnedTable } from "./owned-tables.ts";
+import type { OwnedTable } from "./owned-table.ts";
+import { OWNED_TABLES } from "./owned-tables.ts";
 
 export type OwnershipOptions = { records: RecordStore; audit: AuditLog; tables?: readonly OwnedTable[] };
 

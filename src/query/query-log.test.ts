@@ -64,13 +64,8 @@ describe("the query log", () => {
 
   test("shows a query to whoever asked it, and to admins of its database", () => {
     const { queries, run } = harness();
-    const [ann, bob] = ["ann", "bob"].map((subject): Caller => ({
-      ...ANONYMOUS,
-      kind: "session",
-      subject,
-      role: "write",
-    }));
-    if (ann === undefined || bob === undefined) throw new Error("no callers");
+    const ann: Caller = { ...ANONYMOUS, kind: "session", subject: "ann", role: "write" };
+    const bob: Caller = { ...ann, subject: "bob" };
     run({ text: "SELECT 'ann'", caller: ann });
     run({ text: "SELECT 'bob'", caller: { ...bob, kind: "api_token" } });
     const seen = (by: Caller) => queries.of("default", by).map(({ text }) => text);

@@ -1,4 +1,4 @@
-import { callApi, fieldCell, fieldText, listIn, withApiFlags, type ApiFlags } from "../api.ts";
+import { callApi, fieldCell, listIn, withApiFlags, type ApiFlags } from "../api.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
 import type { RegisterCommand } from "../program.ts";
