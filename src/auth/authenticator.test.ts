@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../core/clock.ts";
 import { createAuthenticator, type TokenBackend } from "./authenticator.ts";
+import { ANONYMOUS } from "./caller.ts";
 import { FailureLimit } from "./failure-limit.ts";
 import { networkOf } from "./network.ts";
+import { ownerOf } from "./owner.ts";
 import { staticTokens } from "./static-tokens.ts";
 
 const TOKENS = staticTokens([
@@ -60,7 +62,10 @@ describe("bearer tokens", () => {
     const anyone = { kind: "anonymous", role: "admin" };
     expect(await authenticate(undefined)).toMatchObject(anyone);
     expect(await authenticate("Bearer nonsense")).toMatchObject(anyone);
-    expect(await authenticate("Bearer reader")).toMatchObject({ kind: "static", role: "read" });
+    const reader = await authenticate("Bearer reader");
+    expect(reader).toMatchObject({ kind: "static", role: "read" });
+    // What is made meanwhile is one owner's, whoever makes it.
+    expect([ownerOf(ANONYMOUS), ownerOf(reader)]).toEqual(["local", "local"]);
   });
 });
 

@@ -32,7 +32,7 @@ export class Ownership {
     const clashes = tables.filter(({ unique }) => unique !== undefined);
     const details = { from, to };
     const outcome = await records.transact([
-      ...clashes.map((table) => clash(table, from, to)),
+      ...clashes.map((table) => ({ ...clashOf(table, from, to), mustReturn: 0 })),
       ...tables.map(({ name, column }) => ({
         sql: `SELECT count(*) AS records FROM ${name} WHERE ${column} = ?`,
         values: [from],
@@ -57,24 +57,23 @@ function checkOwner(field: string, owner: string): void {
   throw new EngineError("bad_request_body", `${field}: it is no owner`);
 }
 
-/** Returns a row, and must not, where both owners have a record of which one may have one. */
-function clash({ name, column, unique }: OwnedTable, from: string, to: string): Statement {
+/** A row where both owners have a record of which one may have one. */
+function clashOf({ name, column, unique }: OwnedTable, from: string, to: string): Statement {
   const { columns = [], where = "1 = 1" } = unique ?? {};
   const keys = columns.map((key, i) => `${key} AS key_${i}`).join(", ");
   const of = `(SELECT ${keys} FROM ${name} WHERE ${column} = ? AND ${where})`;
   const same = columns.map((_, i) => `theirs.key_${i} = others.key_${i}`).join(" AND ");
-  return {
-    sql: `SELECT 1 AS one FROM ${of} AS theirs JOIN ${of} AS others ON ${same} LIMIT 1`,
-    values: [from, to],
-    mustReturn: 0,
-  };
+  return { sql: `SELECT 1 AS one FROM ${of} AS theirs JOIN ${of} AS others ON ${same} LIMIT 1`, values: [from, to] };
 }
 
-function update({ name, column, also }: OwnedTable, from: string, to: string): Statement {
+function update(table: OwnedTable, from: string, to: string): Statement {
+  const { name, column, also, unique } = table;
   const more = also?.(from, to);
   const set = more === undefined ? "" : `, ${more.set}`;
-  return {
-    sql: `UPDATE ${name} SET ${column} = ?${set} WHERE ${column} = ?`,
-    values: [to, ...(more?.values ?? []), from],
-  };
+  const values = [to, ...(more?.values ?? []), from];
+  const sql = `UPDATE ${name} SET ${column} = ?${set} WHERE ${column} = ?`;
+  if (unique === undefined) return { sql, values };
+  // Statements may run before it is known what the one before them returned: this one must not break the rule.
+  const clash = clashOf(table, from, to);
+  return { sql: `${sql} AND NOT EXISTS (${clash.sql})`, values: [...values, ...(clash.values ?? [])] };
 }

@@ -154,6 +154,18 @@ describe("workers", () => {
     });
   });
 
+  test("are admitted for everybody's jobs by an admin", async () => {
+    const { id } = await api.newWorker();
+    const admit = (token: string, ...more: string[]) =>
+      runHere(["worker", "admit", id, ...more, "--server", api.url], { env: { ENGINE_TOKEN: token } });
+    expect((await admit("ops")).code).not.toBe(0);
+    const said = async (...more: string[]) => (await admit("root", ...more)).stdout;
+    expect(await said("--kinds", "x.a, x.b")).toBe(`worker ${id} may have jobs of everybody: x.a, x.b\n`);
+    expect(await said()).toBe(`worker ${id} may have jobs of everybody\n`);
+    expect(await said("--none")).toBe(`worker ${id} may have jobs of its owner alone\n`);
+    expect((await admit("root", "--none", "--kinds", "x.a")).code).toBe(2);
+  });
+
   test("are not admitted with labels that are none", async () => {
     for (const labels of ["gpu", "=x", "a=", "a=1,a=2", ""]) {
       const { code, stderr } = await run("worker", "create", "--name", "w", "--labels", labels);

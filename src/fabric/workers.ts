@@ -7,7 +7,7 @@ import { hashToken, isToken, newToken, previewOf } from "../auth/tokens.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
-import { jsonOf, optionalNumber, optionalText, textOf } from "./job.ts";
+import { jsonOf, optionalNumber, optionalText, textOf, type Job } from "./job.ts";
 import { namesKind, type JobKind, type JobKinds } from "./kinds.ts";
 import type { JobsOf, Labels } from "./lanes.ts";
 
@@ -254,6 +254,16 @@ export function isAdmitted(
 ): boolean {
   const names = admitted ?? capabilities;
   return names === undefined || namesKind(names, kind);
+}
+
+/** Whether the worker may have the job, as it is now. */
+export function mayHaveJob(
+  worker: WorkerIdentity,
+  { kind, owner }: Pick<Job, "kind" | "owner">,
+  kinds: JobKinds,
+): boolean {
+  const known = kinds.get(kind);
+  return isAdmitted(worker, known) || (known.needsAdmission !== true && ownerOf(owner) === worker.owner);
 }
 
 /** Whose jobs the worker may have. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { runHere } from "../../src/cli/harness.ts";
 import type { Route } from "../../src/api/route.ts";
 import { ENGINE_ROUTES, ENGINE_ROUTES_WITHOUT } from "./owned-engine.test-kit.ts";
 import { SANDBOX_ROUTES, SANDBOX_ROUTES_WITHOUT } from "./owned-sandboxes.test-kit.ts";
@@ -84,6 +85,64 @@ describe.each(LISTINGS)("%s", (_, listing) => {
     const another = await listing.make(ann);
     const admins = await list(listing, root);
     expect(admins.text.includes(another)).toBe(listing.admin !== "nothing");
+  });
+});
+
+describe("the command line", () => {
+  const run = async (by: Tenant, ...argv: string[]) => {
+    const token = by.authorization?.replace("Bearer ", "") ?? "";
+    return await runHere([...argv, "--server", world.engine.url], { env: { ENGINE_TOKEN: token } });
+  };
+
+  test("shares a credential for use: others see that it is there, and change nothing", async () => {
+    const secret = "ghp_0123456789_0123456789";
+    const body = { label: "shared one", value: { kind: "pat", token: secret }, metadata: { team: "ann's" } };
+    const id = String((await ann.ask("POST", "/v1/credentials", body))["id"]);
+    expect(await run(ann, "credentials", "share", id)).toMatchObject({ stdout: `credential ${id} is shared\n` });
+    const seen = await bob.ask("GET", `/v1/credentials/${id}`);
+    const hidden = { preview: "••••", metadata: {} };
+    expect(seen).toMatchObject({ label: "shared one", shared: true, owned_by: "ann", ...hidden });
+    expect((await bob.ask("GET", "/v1/credentials"))["credentials"]).toContainEqual(seen);
+    expect(await bob.ask("POST", "/v1/jobs", { kind: "x.untouched", credentials: [id] })).toMatchObject({
+      deduped: false,
+    });
+    const path = `/v1/credentials/${id}`;
+    for (const request of [jsonRequest("PATCH", path, { shared: false }), jsonRequest("DELETE", path)]) {
+      expect([request.method, (await asked(request, bob)).status]).toEqual([request.method, 404]);
+    }
+    const refresh = jsonRequest("POST", "/api/v1/oauth/an-issuer/refresh", { credential_id: id });
+    expect((await asked(refresh, bob)).status).toBe(404);
+    expect(await run(ann, "credentials", "share", id, "--off")).toMatchObject({ code: 0 });
+    expect((await asked(jsonRequest("GET", path), bob)).status).toBe(404);
+  });
+
+  test("hands all records of one owner to another one", async () => {
+    const [carl, dora] = [await newTenant("carl", "write"), await newTenant("dora", "write")];
+    const made = await Promise.all([
+      carl.ask("POST", "/v1/credentials", { label: "c", value: { kind: "pat", token: "a token" } }),
+      carl.ask("POST", "/v1/schedules", { name: "s", kind: "x.k", timing: { every_ms: 86_400_000 } }),
+      carl.ask("POST", "/v1/jobs", { kind: "x.k" }),
+    ]);
+    const paths = [`/v1/credentials/${String(made[0]["id"])}`, `/v1/schedules/${String(made[1]["id"])}`];
+    const all = [...paths, `/v1/jobs/${String(made[2]["job_id"])}`];
+    const statuses = async (by: Tenant) =>
+      await Promise.all(all.map(async (path) => (await asked(jsonRequest("GET", path), by)).status));
+    expect([await statuses(carl), await statuses(dora)]).toEqual([
+      [200, 200, 200],
+      [404, 404, 404],
+    ]);
+    const transfer = ["transfer-ownership", "--from", "carl", "--to", "dora"];
+    expect((await run(dora, ...transfer)).code).not.toBe(0);
+    const { code, stdout } = await run(root, ...transfer);
+    expect(code).toBe(0);
+    for (const table of ["credentials", "jobs", "schedules", "workers"]) {
+      expect(stdout).toMatch(new RegExp(`^${table} +1 *$`, "m"));
+    }
+    expect([await statuses(carl), await statuses(dora)]).toEqual([
+      [404, 404, 404],
+      [200, 200, 200],
+    ]);
+    expect((await run(root, ...transfer)).stdout).toBe("nothing belongs to carl\n");
   });
 });
 
