@@ -105,12 +105,19 @@ export class Credentials {
   /** Newest first, those that the caller may use. */
   async list(caller: Asker): Promise<Credential[]> {
     this.#keyring();
-    const owner = ownerFilterWithin(caller);
-    const which = owner === undefined ? "" : "WHERE owner = ? OR shared = 1 ";
-    const sql = `SELECT * FROM credentials ${which}ORDER BY id DESC LIMIT ?`;
-    const values = [...(owner === undefined ? [] : [owner]), MAX_LISTED];
-    const all = (await this.#options.records.rows(sql, values)).map(toCredential);
-    return all.filter((credential) => mayUse(caller, credential));
+    const others = ownerFilterWithin(caller) === undefined ? "owner <> ?" : "owner <> ? AND shared = 1";
+    // However many others share, the caller's own are among them.
+    const found = await Promise.all(
+      ["owner = ?", others].map(async (which) => {
+        const sql = `SELECT * FROM credentials WHERE ${which} ORDER BY id DESC LIMIT ?`;
+        return await this.#options.records.rows(sql, [ownerOf(caller), MAX_LISTED]);
+      }),
+    );
+    const usable = found
+      .flat()
+      .map(toCredential)
+      .filter((credential) => mayUse(caller, credential));
+    return usable.toSorted((a, b) => (a.id < b.id ? 1 : -1));
   }
 
   /** One that the caller may use. Throws `not_found` for all others. */
