@@ -2,6 +2,7 @@ import { ApiTokens } from "../src/auth/api-tokens.ts";
 import { AuditLog } from "../src/auth/audit.ts";
 import { createAuthenticator, type Authenticator, type TokenBackend } from "../src/auth/authenticator.ts";
 import { FailureLimit } from "../src/auth/failure-limit.ts";
+import { Ownership } from "../src/auth/ownership.ts";
 import { Passwords } from "../src/auth/passwords.ts";
 import { Sessions } from "../src/auth/sessions.ts";
 import { SignIn } from "../src/auth/sign-in.ts";
@@ -98,6 +99,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
       sessions,
       apiTokens,
       audit,
+      ownership: new Ownership({ records, audit }),
       clock,
       ...connectionsOf(parts, { ...storage, audit, credentials, keyring }),
       signIn: new SignIn({

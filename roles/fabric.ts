@@ -156,5 +156,5 @@ function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: Han
 /** The secret for a handler of this process. */
 export function revealFor({ secrets }: Pick<FabricDeps, "secrets">, hold: Hold, id: string): Promise<unknown> {
   const caller = { subject: hold.holder, kind: "internal" } as const;
-  return secrets.reveal(hold, id, { caller, address: "", requestId: "" });
+  return secrets.reveal(hold, id, { holder: "engine", origin: { caller, address: "", requestId: "" } });
 }

@@ -3,6 +3,7 @@ import type { SandboxDeps } from "../src/api/sandboxes/deps.ts";
 import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { messageOf } from "../src/core/errors.ts";
+import { mayBeNode } from "../src/api/sandboxes/nodes.ts";
 import { SandboxEvents } from "../src/sandbox/events/log.ts";
 import { createEventRetention } from "../src/sandbox/events/retention.ts";
 import { LayerStore } from "../src/sandbox/images/layer-store.ts";
@@ -90,7 +91,10 @@ export function openSandboxes(
       : (config.sandboxAdvertiseUrl ?? advertisedUrl(listen, config.tlsCert !== undefined));
   parts.metrics.sandboxFollowers.watch({}, () => events.following);
   const gateways = new Gateways({ ...parts, records, url });
-  const isAdmitted = async (workerId: string) => (await workers.get(workerId)).status !== "revoked";
+  const isAdmitted = async (workerId: string) => {
+    const worker = await workers.find(workerId);
+    return worker !== undefined && worker.status !== "revoked" && mayBeNode(worker);
+  };
   const deps = {
     sandboxes,
     nodes,

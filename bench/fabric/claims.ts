@@ -20,6 +20,7 @@ export async function measureClaims(url: string, crowd: number): Promise<void> {
           kinds: new Set([KIND]),
           labels: {},
           workerId: undefined,
+          jobsOf: "everybody",
           holder: "bench",
           max: 1,
           waitMs: 0,

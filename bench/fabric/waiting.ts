@@ -15,7 +15,15 @@ export async function measureWaiting(url: string, plan: { claims: number; idleMs
   const leaving = new AbortController();
   const wait = async (): Promise<Job | undefined> => {
     const [kinds, labels] = [new Set([KIND]), {}];
-    const claim = { kinds, labels, workerId: undefined, holder: "bench", max: 1, waitMs: 3_600_000 };
+    const claim = {
+      kinds,
+      labels,
+      workerId: undefined,
+      jobsOf: "everybody" as const,
+      holder: "bench",
+      max: 1,
+      waitMs: 3_600_000,
+    };
     return (await node.fabric.claim({ ...claim, signal: leaving.signal }))[0];
   };
   try {

@@ -2,7 +2,7 @@ import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.tes
 import { startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 
 /** A PostgreSQL of this machine's packages, on a folder of its own, as it comes: fsync on, every commit synced. */
-export type PostgresServer = Pick<TestServer, "port" | "pid" | "stop">;
+export type PostgresServer = Pick<TestServer, "port" | "pid" | "createDatabase" | "stop">;
 
 /** With the superuser `bench`. Undefined, with a line, where PostgreSQL is not installed. */
 export async function startPostgres(): Promise<PostgresServer | undefined> {

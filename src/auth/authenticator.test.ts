@@ -2,8 +2,10 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../core/clock.ts";
 import { seededRandom } from "../core/random.ts";
 import { createAuthenticator, type TokenBackend } from "./authenticator.ts";
+import { ANONYMOUS } from "./caller.ts";
 import { FailureLimit } from "./failure-limit.ts";
 import { networkOf } from "./network.ts";
+import { ownerOf } from "./owner.ts";
 import { staticTokens } from "./static-tokens.ts";
 import { newToken } from "./tokens.ts";
 
@@ -62,7 +64,10 @@ describe("bearer tokens", () => {
     const anyone = { kind: "anonymous", role: "admin" };
     expect(await authenticate(undefined)).toMatchObject(anyone);
     expect(await authenticate("Bearer nonsense")).toMatchObject(anyone);
-    expect(await authenticate("Bearer reader")).toMatchObject({ kind: "static", role: "read" });
+    const reader = await authenticate("Bearer reader");
+    expect(reader).toMatchObject({ kind: "static", role: "read" });
+    // What is made meanwhile is one owner's, whoever makes it.
+    expect([ownerOf(ANONYMOUS), ownerOf(reader)]).toEqual(["local", "local"]);
   });
 });
 
@@ -136,7 +141,15 @@ describe("the limit on failures", () => {
   test("holds for tokens of workers as for others", async () => {
     const token = newToken("worker", seededRandom(1));
     const good = newToken("worker", seededRandom(2));
-    const identity = { id: "w", name: "w", capabilities: undefined, labels: {}, drain: false };
+    const identity = {
+      id: "w",
+      name: "w",
+      owner: "ann",
+      capabilities: undefined,
+      admitted: [],
+      labels: {},
+      drain: false,
+    };
     const made = createAuthenticator({
       isOn: true,
       backends: [],

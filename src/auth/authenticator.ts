@@ -4,6 +4,7 @@ import type { Origin } from "./audit.ts";
 import { ANONYMOUS, type Caller, type WorkerIdentity } from "./caller.ts";
 import type { FailureLimit } from "./failure-limit.ts";
 import { networkOf } from "./network.ts";
+import { LOCAL_OWNER } from "./owner.ts";
 import { hashToken, isToken } from "./tokens.ts";
 
 /**
@@ -106,7 +107,7 @@ export function createAuthenticator({ isOn, backends, workers, failures }: Authe
       const from = { address, requestId };
       const token = bearerOf(authorization);
       if (token !== undefined && isToken("worker", token)) throw unauthorized(OF_A_WORKER, "invalid_token");
-      if (!isOn) return (token === undefined ? undefined : await judge(token, from)) ?? ANONYMOUS;
+      if (!isOn) return withoutOwner(token === undefined ? undefined : await judge(token, from));
       if (token === undefined) throw tokenMissing(authorization, "<TOKEN>");
       const caller = await limit.judged(token, address, () => judge(token, from));
       if (caller !== undefined) return caller;
@@ -122,6 +123,12 @@ export function createAuthenticator({ isOn, backends, workers, failures }: Authe
       throw unauthorized(NOT_VALID, "invalid_token");
     },
   };
+}
+
+/** Where nobody needs to say who they are, what they make belongs to everybody, whoever says it all the same. */
+function withoutOwner(caller: Caller | undefined): Caller {
+  if (caller === undefined) return ANONYMOUS;
+  return caller.kind === "internal" ? caller : { ...caller, owner: LOCAL_OWNER };
 }
 
 const NOT_VALID = "the token is not valid: it is unknown, expired or revoked";

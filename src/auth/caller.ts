@@ -14,6 +14,8 @@ export type Caller = {
   readonly userId?: string;
   /** Of one who signed in: what signing out ends. */
   readonly sessionId?: string;
+  /** Whose records it makes and reaches, where its subject does not say so: a worker's, a stored job's. See `ownerOf`. */
+  readonly owner?: string;
 };
 
 /**
@@ -41,11 +43,15 @@ export type WorkerIdentity = {
   readonly labels: Readonly<Record<string, string>>;
   /** It is to take no further jobs. */
   readonly drain: boolean;
+  /** Who made it: see `owner.ts`. It may have that one's jobs. */
+  readonly owner: string;
+  /** Kinds of which an admin lets it have everybody's jobs; undefined for all of its capabilities. */
+  readonly admitted: readonly string[] | undefined;
 };
 
 /** A worker as one who acts: in the audit log, and as the owner of jobs that it enqueues for itself. */
-export function callerOfWorker({ name }: Pick<WorkerIdentity, "name">): Caller {
-  return { subject: `worker:${name}`, kind: "worker", role: "read", databases: undefined };
+export function callerOfWorker({ name, owner }: Pick<WorkerIdentity, "name" | "owner">): Caller {
+  return { subject: `worker:${name}`, kind: "worker", role: "read", databases: undefined, owner };
 }
 
 export function isCallerRole(text: unknown): text is CallerRole {

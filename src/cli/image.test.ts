@@ -30,7 +30,15 @@ async function template(): Promise<string> {
 
 /** The job of the build that was asked for, and what it is given. */
 async function claim(): Promise<{ hold: Hold; payload: unknown }> {
-  const asked = { kinds: new Set([IMAGE_BUILD_KIND]), holder: NODE, workerId: NODE, labels: {}, max: 1, waitMs: 5_000 };
+  const asked = {
+    kinds: new Set([IMAGE_BUILD_KIND]),
+    holder: NODE,
+    workerId: NODE,
+    jobsOf: "everybody" as const,
+    labels: {},
+    max: 1,
+    waitMs: 5_000,
+  };
   const [job] = await api.plane.fabric.claim(asked);
   if (job === undefined) throw new Error("no build was asked for");
   return { hold: holdOf(job), payload: job.payload };

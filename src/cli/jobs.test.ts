@@ -143,8 +143,8 @@ describe("workers", () => {
     const [worker] = (await json("worker", "list")) as { id: string }[];
     expect(worker).toMatchObject({ name: "gpu-1", capabilities: ["x.a", "x.b"], labels: { gpu: "yes", zone: "b=c" } });
     const { stdout } = await run("worker", "list");
-    expect(stdout).toMatch(/^ID +NAME +STATUS +CAPABILITIES +LABELS +HOST +TOKEN +LAST SEEN *\n/);
-    expect(stdout).toMatch(/ gpu-1 +\S+ +x\.a, x\.b +gpu=yes, zone=b=c +- /);
+    expect(stdout).toMatch(/^ID +NAME +STATUS +CAPABILITIES +OWNER +JOBS OF +LABELS +HOST +TOKEN +LAST SEEN *\n/);
+    expect(stdout).toMatch(/ gpu-1 +\S+ +x\.a, x\.b +ops +its owner alone +gpu=yes, zone=b=c +- /);
     expect(stdout).not.toContain(token);
     expect((await run("worker", "revoke", worker?.id ?? "")).stdout).toBe(`worker ${worker?.id} revoked\n`);
     expect((await api.call("POST", "/v1/workers/heartbeat", { by: token })).status).toBe(401);
@@ -152,6 +152,18 @@ describe("workers", () => {
       worker_id: expect.any(String),
       token: expect.any(String),
     });
+  });
+
+  test("are admitted for everybody's jobs by an admin", async () => {
+    const { id } = await api.newWorker();
+    const admit = (token: string, ...more: string[]) =>
+      runHere(["worker", "admit", id, ...more, "--server", api.url], { env: { ENGINE_TOKEN: token } });
+    expect((await admit("ops")).code).not.toBe(0);
+    const said = async (...more: string[]) => (await admit("root", ...more)).stdout;
+    expect(await said("--kinds", "x.a, x.b")).toBe(`worker ${id} may have jobs of everybody: x.a, x.b\n`);
+    expect(await said()).toBe(`worker ${id} may have jobs of everybody\n`);
+    expect(await said("--none")).toBe(`worker ${id} may have jobs of its owner alone\n`);
+    expect((await admit("root", "--none", "--kinds", "x.a")).code).toBe(2);
   });
 
   test("are not admitted with labels that are none", async () => {

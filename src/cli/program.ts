@@ -22,6 +22,7 @@ const COMMANDS: Readonly<Record<string, Loader>> = {
   user: () => import("./commands/user.ts"),
   token: () => import("./commands/token.ts"),
   credentials: () => import("./commands/credentials.ts"),
+  "transfer-ownership": () => import("./commands/transfer-ownership.ts"),
   worker: () => import("./commands/worker.ts"),
   jobs: () => import("./commands/jobs.ts"),
   sandbox: () => import("./commands/sandbox.ts"),

@@ -261,23 +261,34 @@ export type CallerRole = (typeof CALLER_ROLES)[number];
 /** A token of the configuration, and what its bearer may do; `name` where the configuration gives one. */
 export type StaticToken = { readonly token: string; readonly role: CallerRole; readonly name?: string };
 
-/** `TOKEN:ROLE` pairs, separated by commas. A token may hold colons, and no commas. */
+/** `TOKEN:ROLE` or `TOKEN:ROLE:NAME`, separated by commas. A token may hold colons, and no commas. */
 export const staticTokens: Kind<readonly StaticToken[]> = {
-  accepts: `TOKEN:ROLE pairs separated by commas, with tokens of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
-  label: "list of `token:role`",
+  accepts: `TOKEN:ROLE or TOKEN:ROLE:NAME, separated by commas, with tokens of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
+  label: "list of `token:role`, or `token:role:name`",
   parse: (text) => tokensIn(text.split(",")),
   parseNative: (value) => tokensIn(textsIn(value) ?? [""]),
-  format: (value) => value.map(({ role }) => `${HIDDEN}:${role}`).join(","),
+  format: (value) =>
+    value.map(({ role, name }) => `${HIDDEN}:${role}${name === undefined ? "" : `:${name}`}`).join(","),
   hide: () => HIDDEN,
 };
 
 function tokensIn(items: readonly string[]): readonly StaticToken[] | undefined {
   const tokens = items.map((item) => {
-    const [, token, name] = /^([\x21-\x7e]+):([a-z]+)$/i.exec(item.trim()) ?? [];
-    const role = CALLER_ROLES.find((one) => one === name?.toLowerCase());
-    return token === undefined || role === undefined ? undefined : { token, role };
+    const text = item.trim();
+    // What ends with a role has no name: a role is none.
+    return tokenIn(TOKEN_ROLE.exec(text)) ?? tokenIn(TOKEN_ROLE_NAME.exec(text));
   });
   return tokens.every((token) => token !== undefined) ? tokens : undefined;
+}
+
+const TOKEN_ROLE = /^([\x21-\x7e]+):([a-z]+)$/i;
+const TOKEN_ROLE_NAME = /^([\x21-\x7e]+):([a-z]+):([A-Za-z0-9][\w.@-]{0,62})$/i;
+
+function tokenIn(parts: RegExpExecArray | null): StaticToken | undefined {
+  const [, token, given, name] = parts ?? [];
+  const role = CALLER_ROLES.find((one) => one === given?.toLowerCase());
+  if (token === undefined || role === undefined) return undefined;
+  return { token, role, ...(name !== undefined && { name }) };
 }
 
 /** What a node may be. `all_in_one` is the sum of the others. */

@@ -120,13 +120,15 @@ const SAMPLES: Record<OptionName, Sample> = {
   authTokens: {
     one: ["s3cret:read", [{ token: "s3cret", role: "read" }], '["s3cret:read"]'],
     two: [
-      "a:b:WRITE, c:admin",
+      "a:b:WRITE, c:admin, d:read:ci, e:read:f:write",
       [
         { token: "a:b", role: "write" },
         { token: "c", role: "admin" },
+        { token: "d", role: "read", name: "ci" },
+        { token: "e:read:f", role: "write" },
       ],
     ],
-    bad: ["s3cret", "s3cret:root", ":read", "a b:read", "a:read,,b:read"],
+    bad: ["s3cret", "s3cret:root", ":read", "a b:read", "a:read,,b:read", "a:read:b c", "a:read:-", "a:root:ci"],
     badToml: ["1", "[1]"],
   },
   securityApiKeys: {

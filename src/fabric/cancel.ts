@@ -42,7 +42,7 @@ export async function retry({ records, announce }: FabricPorts, id: string): Pro
 }
 
 const KEY_IS_TAKEN =
-  "SELECT 1 FROM jobs other WHERE other.kind = jobs.kind AND other.dedup_key = jobs.dedup_key AND " +
+  "SELECT 1 FROM jobs other WHERE other.owner = jobs.owner AND other.kind = jobs.kind AND other.dedup_key = jobs.dedup_key AND " +
   "coalesce(other.database_name, '') = coalesce(jobs.database_name, '') AND other.dedup_key IS NOT NULL AND " +
   "other.status IN ('queued', 'leased')";
 

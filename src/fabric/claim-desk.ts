@@ -134,8 +134,7 @@ export class ClaimDesk {
     const inVain = new Set<string>();
     for (const waiter of this.#waiters) {
       if (waiter.isServed) continue;
-      const { kinds, labels, workerId } = waiter.claim;
-      const likeness = JSON.stringify([[...kinds], labels, workerId ?? null]);
+      const likeness = likenessOf(waiter.claim);
       if (inVain.has(likeness)) continue;
       if (this.#view.turns(waiter.claim).length > 0) return waiter;
       inVain.add(likeness);
@@ -254,4 +253,10 @@ export class ClaimDesk {
     }
     this.#isTelling = false;
   }
+}
+
+/** The same for claims that may have the same jobs. */
+function likenessOf({ kinds, labels, workerId, jobsOf }: Claim): string {
+  const whose = jobsOf === "everybody" ? null : [jobsOf.owner, [...kinds].filter(jobsOf.admitted)];
+  return JSON.stringify([[...kinds], labels, workerId ?? null, whose]);
 }

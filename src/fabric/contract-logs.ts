@@ -28,6 +28,7 @@ export function jobLogsContract(name: string, open: () => Promise<OpenedCatalog>
         kinds: new Set(["test.task"]),
         holder: "w1",
         workerId: "w1",
+        jobsOf: "everybody",
         max: 1,
         labels: {},
         waitMs: 0,

@@ -9,7 +9,7 @@ import { fabricOn } from "./contract.ts";
 import type { Fabric } from "./fabric.ts";
 import type { Job } from "./job.ts";
 import type { Schedule } from "./schedule.ts";
-import { Schedules, type ScheduleDefinition } from "./schedules.ts";
+import { Schedules, type ScheduleDefinition, type SchedulePage } from "./schedules.ts";
 
 const MINUTE_MS = 60_000;
 const LIMITED: Caller = { subject: "bob", kind: "api_token", role: "write", databases: ["logs"] };
@@ -58,7 +58,7 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       const [fabric] = fabrics;
       if (fabric === undefined) return [];
       const listed = await fabric.list({ databases: undefined, limit: 500 });
-      const found = await Promise.all(listed.toReversed().map(({ id }) => fabric.find(id, undefined)));
+      const found = await Promise.all(listed.toReversed().map(({ id }) => fabric.find(id, ANONYMOUS)));
       return found.filter((job) => job !== undefined);
     };
     const ticksOfJobs = async () => (await jobs()).map(({ dedupKey }) => Date.parse(dedupKey?.slice(-24) ?? ""));
@@ -68,7 +68,7 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       const owner: Caller = { subject: "ann", kind: "session", role: "write", databases: ["logs"], userId: "u1" };
       const made = await add({ database: "Logs" }, owner);
       expect(made).toMatchObject({ database: "logs", nextAtMs: startMs + MINUTE_MS, lastAtMs: undefined });
-      expect(made.owner).toEqual({ subject: "ann", kind: "session", role: "write", databases: ["logs"] });
+      expect(made.owner).toEqual({ owner: "ann", subject: "ann", kind: "session", role: "write", databases: ["logs"] });
       opened.clock.advance(MINUTE_MS - 1);
       expect(await schedules.fireDue()).toBe(0);
       opened.clock.advance(1);
@@ -77,7 +77,7 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       const [job] = await jobs();
       expect(job).toMatchObject({ kind: "test.task", payload: { n: 1 }, database: "logs", status: "queued" });
       expect(job?.owner).toEqual(made.owner);
-      expect(await schedules.get(made.id, undefined)).toMatchObject({
+      expect(await schedules.get(made.id, ANONYMOUS)).toMatchObject({
         lastAtMs: startMs + MINUTE_MS,
         nextAtMs: startMs + 2 * MINUTE_MS,
         lastJobId: job?.id,
@@ -114,8 +114,8 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
         const fromMs = opened.clock.nowMs();
         opened.clock.advance(awayMs);
         await schedules.fireDue();
-        const { nextAtMs = 0 } = await schedules.get(made.id, undefined);
-        await schedules.remove(made.id, undefined);
+        const { nextAtMs = 0 } = await schedules.get(made.id, ANONYMOUS);
+        await schedules.remove(made.id, ANONYMOUS);
         expect(nextAtMs).toBeGreaterThan(opened.clock.nowMs());
         const keys = (await jobs()).map(({ dedupKey }) => dedupKey ?? "").filter((key) => key.includes(made.id));
         return keys.map((key) => (Date.parse(key.slice(-24)) - fromMs) / MINUTE_MS).toSorted((a, b) => a - b);
@@ -130,10 +130,10 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
 
     it("skips a tick that is long over, and not one that is a little late", async () => {
       const { id } = await add({ catchUp: "skip", timing: { everyMs: 60 * MINUTE_MS } });
-      const { nextAtMs = 0 } = await schedules.get(id, undefined);
+      const { nextAtMs = 0 } = await schedules.get(id, ANONYMOUS);
       opened.clock.advance(nextAtMs - opened.clock.nowMs() + MINUTE_MS + 1);
       expect(await schedules.fireDue()).toBe(0);
-      const after = await schedules.get(id, undefined);
+      const after = await schedules.get(id, ANONYMOUS);
       expect(after).toMatchObject({ lastAtMs: nextAtMs, nextAtMs: nextAtMs + 60 * MINUTE_MS, lastJobId: undefined });
       opened.clock.advance(60 * MINUTE_MS - 1);
       expect(await schedules.fireDue()).toBe(1);
@@ -144,7 +144,7 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       const startMs = opened.clock.nowMs();
       const lateMs: number[] = [];
       for (let i = 1; i <= 20; i++) {
-        const { nextAtMs = 0 } = await schedules.get(made.id, undefined);
+        const { nextAtMs = 0 } = await schedules.get(made.id, ANONYMOUS);
         const tickMs = startMs + i * MINUTE_MS;
         expect(nextAtMs).toBeGreaterThanOrEqual(tickMs);
         expect(nextAtMs).toBeLessThan(tickMs + MINUTE_MS);
@@ -205,7 +205,7 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       opened.clock.advance(MINUTE_MS);
       expect(await schedules.fireDue()).toBe(1);
       expect((await jobs()).map(({ dedupKey }) => dedupKey?.includes(good.id))).toEqual([true]);
-      const nextOf = async ({ id }: Schedule) => (await schedules.get(id, undefined)).nextAtMs;
+      const nextOf = async ({ id }: Schedule) => (await schedules.get(id, ANONYMOUS)).nextAtMs;
       expect(await nextOf(unclear)).toBeUndefined();
       expect(await nextOf(unlawful)).toBe(opened.clock.nowMs() + MINUTE_MS);
       expect(await nextOf(moved)).toBe(moved.nextAtMs);
@@ -221,7 +221,7 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
         schedules.change(id, { jitterMs: 7 }, ANONYMOUS),
         schedules.change(id, { catchUp: "all" }, ANONYMOUS),
       ]);
-      expect(await schedules.get(id, undefined)).toMatchObject({ payload: { n: 5 }, jitterMs: 7, catchUp: "all" });
+      expect(await schedules.get(id, ANONYMOUS)).toMatchObject({ payload: { n: 5 }, jitterMs: 7, catchUp: "all" });
     });
 
     it("does not fire while it is off, and counts from when it is on again", async () => {
@@ -239,10 +239,11 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       expect(await schedules.fireDue()).toBe(1);
     });
 
-    it("runs with the rights of whoever changed it last", async () => {
-      const { id } = await add({ database: "logs" });
+    it("runs with the rights that its owner had when changing it last", async () => {
+      const bob: Caller = { ...LIMITED, kind: "session", databases: undefined };
+      const { id } = await add({ database: "logs" }, bob);
       const changed = await schedules.change(id, { payload: { n: 2 } }, LIMITED);
-      expect(changed.owner).toEqual({ subject: "bob", kind: "api_token", role: "write", databases: ["logs"] });
+      expect(changed.owner).toEqual({ ...LIMITED, owner: "bob" });
       opened.clock.advance(MINUTE_MS);
       await schedules.fireDue();
       expect(await jobs()).toMatchObject([{ payload: { n: 2 }, owner: { subject: "bob" } }]);
@@ -252,11 +253,43 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
       await expect(schedules.run(id, reader)).rejects.toMatchObject({ code: "forbidden" });
     });
 
-    it("runs now, as the caller, and ticks as before", async () => {
-      const made = await add({ database: "logs" });
+    it("runs now, as its owner, and ticks as before", async () => {
+      const made = await add({ database: "logs" }, LIMITED);
       const job = await schedules.run(made.id, LIMITED);
-      expect(job).toMatchObject({ payload: { n: 1 }, database: "logs", owner: { subject: "bob" } });
-      expect(await schedules.get(made.id, undefined)).toEqual(made);
+      expect(job).toMatchObject({ payload: { n: 1 }, database: "logs", owner: { subject: "bob", owner: "bob" } });
+      expect(await schedules.get(made.id, ANONYMOUS)).toEqual(made);
+    });
+
+    it("changed or run by an admin: stays its owner's, with the rights that it had", async () => {
+      const made = await add({ database: "logs" }, LIMITED);
+      const root: Caller = { ...ANONYMOUS, subject: "root", kind: "session" };
+      expect((await schedules.change(made.id, { payload: { n: 2 } }, root)).owner).toEqual(made.owner);
+      expect((await schedules.run(made.id, root)).owner).toEqual(made.owner);
+      opened.clock.advance(MINUTE_MS);
+      await schedules.fireDue();
+      expect((await jobs()).map(({ owner }) => owner)).toEqual([made.owner, made.owner]);
+    });
+
+    it("is its owner's alone, and so is its name", async () => {
+      const ann: Caller = { ...LIMITED, subject: "ann", databases: undefined };
+      const bob: Caller = { ...ann, subject: "bob" };
+      const [hers, his] = [await add({}, ann), await add({}, bob)];
+      const seen = async (by: Caller, page: Partial<SchedulePage> = {}) =>
+        (await schedules.list(by, { limit: 10, ...page })).map(({ id }) => id);
+      expect([await seen(ann), await seen(bob)]).toEqual([[hers.id], [his.id]]);
+      expect(await seen(ANONYMOUS)).toEqual([hers.id, his.id]);
+      // By name a page would leave out the second of two that are called alike.
+      expect(await seen(ANONYMOUS, { after: hers.id })).toEqual([his.id]);
+      expect(await seen(bob, { after: hers.id })).toEqual([his.id]);
+      for (const ask of [
+        () => schedules.get(hers.id, bob),
+        () => schedules.change(hers.id, { enabled: false }, bob),
+        () => schedules.run(hers.id, bob),
+        () => schedules.remove(hers.id, bob),
+      ]) {
+        await expect(ask()).rejects.toMatchObject({ code: "not_found" });
+      }
+      expect(await schedules.get(hers.id, ann)).toEqual(hers);
     });
 
     it("shows and changes what the scope allows, by name and page by page", async () => {
@@ -265,8 +298,9 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
         await add({ name: "b", database: "logs" }),
         await add({ name: "c", database: "other" }),
       ];
-      const names = async (page: Partial<Parameters<Schedules["list"]>[0]>) =>
-        (await schedules.list({ databases: undefined, limit: 10, ...page })).map((one) => one.name);
+      const names = async ({ databases, ...page }: Partial<SchedulePage> & Partial<Pick<Caller, "databases">>) =>
+        (await schedules.list({ ...ANONYMOUS, databases }, { limit: 10, ...page })).map((one) => one.name);
+      const limited: Caller = { ...ANONYMOUS, databases: ["logs"] };
       expect(await names({})).toEqual(["a", "b", "c"]);
       expect(await names({ limit: 2 })).toEqual(["a", "b"]);
       expect(await names({ limit: 2, after: "b" })).toEqual(["c"]);
@@ -276,16 +310,16 @@ export function schedulesContract(name: string, open: () => Promise<OpenedCatalo
         ...[a, c].map(
           ({ id }) =>
             () =>
-              schedules.get(id, ["logs"]),
+              schedules.get(id, limited),
         ),
-        () => schedules.remove(a.id, ["logs"]),
-        () => schedules.run(c.id, LIMITED),
-        () => schedules.change(c.id, { enabled: false }, LIMITED),
-        () => schedules.get("nothing", undefined),
-        () => schedules.get("\0", undefined),
+        () => schedules.remove(a.id, limited),
+        () => schedules.run(c.id, limited),
+        () => schedules.change(c.id, { enabled: false }, limited),
+        () => schedules.get("nothing", ANONYMOUS),
+        () => schedules.get("\0", ANONYMOUS),
       ];
       for (const ask of hidden) await expect(ask()).rejects.toMatchObject({ code: "not_found" });
-      await schedules.remove(b.id, ["logs"]);
+      await schedules.remove(b.id, limited);
       expect(await names({})).toEqual(["a", "c"]);
     });
 

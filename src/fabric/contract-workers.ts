@@ -35,7 +35,15 @@ export function workersContract(name: string, open: () => Promise<OpenedCatalog>
     const add = async (request: Partial<NewJob> = {}): Promise<Job> =>
       (await fabric.enqueue({ kind: "test.task", payload: { n: 1 }, ...request }, ANONYMOUS)).job;
     const claim = (id: string, max = 1) =>
-      fabric.claim({ kinds: new Set(["test.task"]), holder: id, workerId: id, max, labels: {}, waitMs: 0 });
+      fabric.claim({
+        kinds: new Set(["test.task"]),
+        holder: id,
+        workerId: id,
+        jobsOf: "everybody",
+        max,
+        labels: {},
+        waitMs: 0,
+      });
 
     it("knows a worker by its token until it is revoked", async () => {
       const labels = { zone: "b", odd: 'it\'s "x" ? $1' };
@@ -47,7 +55,7 @@ export function workersContract(name: string, open: () => Promise<OpenedCatalog>
       await workers.revoke(worker.id, OPS);
       expect(await workers.authenticate(token)).toBeUndefined();
       expect(await workers.authenticate(other.token)).toEqual(other.worker);
-      expect((await workers.list()).map(({ id }) => id)).toEqual([other.worker.id, worker.id]);
+      expect((await workers.list(OPS.caller)).map(({ id }) => id)).toEqual([other.worker.id, worker.id]);
       await expect(workers.revoke(worker.id, OPS)).rejects.toMatchObject({ code: "not_found" });
       await expect(workers.drain(worker.id, true, OPS)).rejects.toMatchObject({ code: "not_found" });
       await expect(workers.revoke("a\0b", OPS)).rejects.toMatchObject({ code: "not_found" });
@@ -57,10 +65,10 @@ export function workersContract(name: string, open: () => Promise<OpenedCatalog>
       const { worker } = await workers.create({ name: "w" }, OPS);
       const { id } = worker;
       await workers.register(id, "box");
-      expect(await workers.get(id)).toMatchObject({ status: "online", host: "box" });
+      expect(await workers.get(id, OPS.caller)).toMatchObject({ status: "online", host: "box" });
       expect((await workers.drain(id, true, OPS)).status).toBe("draining");
       opened.clock.advance(OFFLINE_MS + 1);
-      expect((await workers.get(id)).status).toBe("offline");
+      expect((await workers.get(id, OPS.caller)).status).toBe("offline");
       expect((await workers.heartbeat(id)).worker.status).toBe("draining");
     });
 
@@ -88,7 +96,7 @@ export function workersContract(name: string, open: () => Promise<OpenedCatalog>
         await expect(fabric.extend(holdOf(job), 10_000)).rejects.toMatchObject({ code: "lease_lost" });
       }
       expect((await fabric.sweep()).map((job) => job.id)).toEqual([shared.id]);
-      const statusOf = async (job: Job) => (await fabric.find(job.id, undefined))?.status;
+      const statusOf = async (job: Job) => (await fabric.find(job.id, ANONYMOUS))?.status;
       expect(await Promise.all([pinned, dropped, shared, waiting, ofAnother].map(statusOf))).toEqual([
         "failed",
         "cancelled",

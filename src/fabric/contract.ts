@@ -64,14 +64,22 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
     };
     const claim = (holder = "w1", more: { kinds?: string[]; max?: number; labels?: Record<string, string> } = {}) => {
       const { kinds = ["test.task", "test.other"], max = 1, labels = {} } = more;
-      return fabric.claim({ kinds: new Set(kinds), holder, workerId: holder, max, labels, waitMs: 0 });
+      return fabric.claim({
+        kinds: new Set(kinds),
+        holder,
+        workerId: holder,
+        jobsOf: "everybody" as const,
+        max,
+        labels,
+        waitMs: 0,
+      });
     };
     const claimOne = async (holder = "w1"): Promise<{ job: Job; hold: Hold }> => {
       const [job] = await claim(holder);
       if (job === undefined) throw new Error("there was no job to claim");
       return { job, hold: holdOf(job) };
     };
-    const stateOf = async (id: string) => (await fabric.find(id, undefined))?.status;
+    const stateOf = async (id: string) => (await fabric.find(id, ANONYMOUS))?.status;
 
     describe("enqueue", () => {
       it("stores what was asked for, and what the kind says", async () => {
@@ -106,7 +114,7 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
           runAfterMs: opened.clock.nowMs(),
           createdAtMs: opened.clock.nowMs(),
         });
-        expect(await fabric.find(job.id, undefined)).toEqual(job);
+        expect(await fabric.find(job.id, ANONYMOUS)).toEqual(job);
       });
 
       it("knows the other names of a kind", async () => {
@@ -154,6 +162,7 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
             kinds: new Set(["test.task"]),
             holder: `w${i}`,
             workerId: undefined,
+            jobsOf: "everybody" as const,
             labels: {},
             max: 3,
             waitMs: 0,
@@ -246,7 +255,14 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
         };
         const failing = fabricOn({ catalog: { records: withWrite(records, write), signals }, clock: opened.clock });
         const ids = [(await add({ database: "a" })).id, (await add({ database: "b" })).id];
-        const request = { kinds: new Set(["test.task"]), holder: "w1", workerId: undefined, labels: {}, max: 2 };
+        const request = {
+          kinds: new Set(["test.task"]),
+          holder: "w1",
+          workerId: undefined,
+          jobsOf: "everybody" as const,
+          labels: {},
+          max: 2,
+        };
         const jobs = await failing.claim({ ...request, waitMs: 0 });
         expect(jobs).toHaveLength(1);
         expect(ids).toContain(jobs[0]?.id);
@@ -261,6 +277,7 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
             kinds: new Set(["test.task"]),
             holder: "w1",
             workerId: undefined,
+            jobsOf: "everybody" as const,
             labels: {},
             max: 1,
             waitMs: 1_000,
@@ -398,7 +415,7 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
         expect(await stateOf(unwanted.id)).toBe("leased");
         opened.clock.advance(LEASE_MS);
         await Promise.all([fabric.sweep(), fabric.sweep()]);
-        expect(await fabric.find(last.id, undefined)).toMatchObject({ status: "failed", error: /lease of w1/ });
+        expect(await fabric.find(last.id, ANONYMOUS)).toMatchObject({ status: "failed", error: /lease of w1/ });
         expect(await stateOf(unwanted.id)).toBe("cancelled");
       });
 
@@ -467,8 +484,8 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
         expect(await ids({ status: "cancelled", kind: "test.task" })).toEqual([2]);
         expect(await ids({ databases: ["a"] })).toEqual([3, 1]);
         expect(await ids({ databases: [] })).toEqual([]);
-        expect(await fabric.find(jobs[0]?.id ?? "", ["a"])).toBeUndefined();
-        expect(await fabric.find(jobs[1]?.id ?? "", ["a"])).toBeDefined();
+        expect(await fabric.find(jobs[0]?.id ?? "", { ...ANONYMOUS, databases: ["a"] })).toBeUndefined();
+        expect(await fabric.find(jobs[1]?.id ?? "", { ...ANONYMOUS, databases: ["a"] })).toBeDefined();
         expect(await fabric.countUnfinished()).toEqual(
           expect.arrayContaining([
             { kind: "test.task", status: "queued", count: 2 },
@@ -482,7 +499,15 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
 
 async function waitOn(node: Fabric): Promise<Job[]> {
   const [kinds, labels] = [new Set(["test.task"]), {}];
-  return await node.claim({ kinds, labels, holder: "w1", workerId: undefined, max: 1, waitMs: 25_000 });
+  return await node.claim({
+    kinds,
+    labels,
+    holder: "w1",
+    workerId: undefined,
+    jobsOf: "everybody" as const,
+    max: 1,
+    waitMs: 25_000,
+  });
 }
 
 function writesOf(fabric: Fabric, hold: Hold): (() => Promise<unknown>)[] {

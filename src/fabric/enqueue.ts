@@ -1,5 +1,6 @@
 import { NOW, type RecordValue, type Statement } from "../catalog/records.ts";
 import { checkMayUse } from "../auth/caller.ts";
+import { ownerOf } from "../auth/owner.ts";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
 import { Batch } from "./batch.ts";
@@ -19,7 +20,7 @@ export type NewJob = {
   delayMs?: number | undefined;
   /** A time by the database's clock, instead; one that is past is now, for nobody goes ahead of those who wait. */
   runAfterMs?: number | undefined;
-  /** While a job of this kind, database and key is unfinished, another is not enqueued. */
+  /** While a job of this owner, kind, database and key is unfinished, another is not enqueued. */
   dedupKey?: string | undefined;
   maxAttempts?: number | undefined;
   backoffMs?: number | undefined;
@@ -39,6 +40,7 @@ type Prepared = {
   kind: string;
   database: string | undefined;
   dedupKey: string | undefined;
+  owner: string;
   /** The row in SQL, and its values. */
   row: string;
   values: RecordValue[];
@@ -46,7 +48,7 @@ type Prepared = {
 
 const COLUMNS =
   "id, kind, status, lane, priority, run_after_ms, database_name, dedup_key, worker_id, selector, payload, credentials, " +
-  "subject, caller_kind, role, databases, trace_context, attempt, max_attempts, backoff_ms, lease_ms, fence, " +
+  "owner, subject, caller_kind, role, databases, trace_context, attempt, max_attempts, backoff_ms, lease_ms, fence, " +
   "cancel_requested, created_at_ms, updated_at_ms";
 /** What is the same for every new job. */
 const FIXED: Readonly<Record<string, string>> = { status: "'queued'", attempt: "0", fence: "0", cancel_requested: "0" };
@@ -116,6 +118,7 @@ export class Enqueue {
       workerId: request.workerId,
       selector: request.selector,
       priority: request.priority ?? JOB_DEFAULTS.priority,
+      owner: ownerOf(owner),
     };
     const { credentials = [] } = request;
     const { dedupKey, delayMs = 0, runAfterMs: dueAtMs } = request;
@@ -127,6 +130,7 @@ export class Enqueue {
       kind: kind.name,
       database,
       dedupKey,
+      owner: lane.owner,
       row: dueAtMs === undefined ? ROW : ROW_DUE_AT,
       values: [
         id,
@@ -140,6 +144,7 @@ export class Enqueue {
         request.selector === undefined ? null : JSON.stringify(request.selector),
         payloadOf(request.payload, kind),
         credentials.length === 0 ? null : JSON.stringify(credentials),
+        lane.owner,
         ...ownerValues(owner),
         request.traceContext ?? null,
         request.maxAttempts ?? kind.maxAttempts ?? JOB_DEFAULTS.maxAttempts,
@@ -160,12 +165,12 @@ export class Enqueue {
   }
 
   /** The job that has the key; or this one, when the answer to storing it was lost. */
-  async #inTheWay({ id, kind, database, dedupKey }: Prepared): Promise<Enqueued | undefined> {
+  async #inTheWay({ id, kind, database, dedupKey, owner }: Prepared): Promise<Enqueued | undefined> {
     const [row] = await this.#ports.records.rows(
       `SELECT ${JOB_COLUMNS} FROM jobs WHERE id = ? UNION ALL SELECT * FROM (SELECT ${JOB_COLUMNS} FROM jobs ` +
-        "WHERE kind = ? AND coalesce(database_name, '') = coalesce(?, '') AND dedup_key = ? " +
+        "WHERE owner = ? AND kind = ? AND coalesce(database_name, '') = coalesce(?, '') AND dedup_key = ? " +
         "AND dedup_key IS NOT NULL AND status IN ('queued', 'leased') LIMIT 1) AS holder LIMIT 1",
-      [id, kind, database ?? null, dedupKey ?? ""],
+      [id, owner, kind, database ?? null, dedupKey ?? ""],
     );
     if (row === undefined) return undefined;
     const job = toJob(row);

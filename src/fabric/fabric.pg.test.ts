@@ -1,6 +1,7 @@
 import { onPostgres } from "../catalog/postgres/contract-server.test-kit.ts";
 import { fabricContract } from "./contract.ts";
 import { jobLogsContract } from "./contract-logs.ts";
+import { jobOwnersContract } from "./contract-owners.ts";
 import { schedulesContract } from "./contract-schedules.ts";
 import { workersContract } from "./contract-workers.ts";
 
@@ -9,4 +10,5 @@ onPostgres("the job fabric", (open) => {
   jobLogsContract("postgres", open);
   schedulesContract("postgres", open);
   workersContract("postgres", open);
+  jobOwnersContract("postgres", open);
 });

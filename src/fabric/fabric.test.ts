@@ -3,6 +3,7 @@ import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import type { OpenedCatalog } from "../catalog/contract.ts";
 import { fabricContract } from "./contract.ts";
 import { jobLogsContract } from "./contract-logs.ts";
+import { jobOwnersContract } from "./contract-owners.ts";
 import { schedulesContract } from "./contract-schedules.ts";
 import { workersContract } from "./contract-workers.ts";
 
@@ -10,6 +11,7 @@ fabricContract("sqlite", open);
 jobLogsContract("sqlite", open);
 schedulesContract("sqlite", open);
 workersContract("sqlite", open);
+jobOwnersContract("sqlite", open);
 
 async function open(): Promise<OpenedCatalog> {
   const clock = new ManualClock();

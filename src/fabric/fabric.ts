@@ -1,4 +1,4 @@
-import type { Scope } from "../auth/caller.ts";
+import { mayReachWithin, ownerOf, type Asker } from "../auth/owner.ts";
 import type { RecordStore } from "../catalog/records.ts";
 import type { Signals } from "../catalog/signals.ts";
 import type { Clock } from "../core/clock.ts";
@@ -160,10 +160,12 @@ export class Fabric {
     return listJobs(this.#ports.records, filter);
   }
 
-  /** A job, if the scope lets its asker see it: one about no database is only for those who may see all. */
-  async find(id: string, databases: Scope): Promise<Job | undefined> {
+  /** A job, if its asker may reach it. One about no database is only for those who may see all databases. */
+  async find(id: string, asker: Asker): Promise<Job | undefined> {
     const job = await findJob(this.#ports.records, id);
-    if (job === undefined || databases === undefined) return job;
+    if (job === undefined || !mayReachWithin(asker, ownerOf(job.owner))) return undefined;
+    const { databases } = asker;
+    if (databases === undefined) return job;
     return job.database !== undefined && databases.includes(job.database) ? job : undefined;
   }
 

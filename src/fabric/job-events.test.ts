@@ -46,7 +46,15 @@ afterEach(async () => {
 
 async function running(): Promise<Hold> {
   await fabric.enqueue({ kind: "test.task", payload: { n: 1 } }, ANONYMOUS);
-  const claim = { kinds: new Set(["test.task"]), holder: "w", workerId: undefined, labels: {}, max: 1, waitMs: 0 };
+  const claim = {
+    kinds: new Set(["test.task"]),
+    holder: "w",
+    workerId: undefined,
+    jobsOf: "everybody" as const,
+    labels: {},
+    max: 1,
+    waitMs: 0,
+  };
   const [job] = await fabric.claim(claim);
   if (job === undefined) throw new Error("there was no job to claim");
   return holdOf(job);

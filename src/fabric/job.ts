@@ -63,8 +63,8 @@ export type Job = {
 export const JOB_STATUSES = ["queued", "leased", "done", "failed", "cancelled"] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
-/** Who enqueued a job: it runs with no more than their rights. */
-export type JobOwner = Pick<Caller, "subject" | "kind" | "role" | "databases">;
+/** Who enqueued a job: it runs with no more than their rights. `owner` is whose it is, where it was handed over. */
+export type JobOwner = Pick<Caller, "owner" | "subject" | "kind" | "role" | "databases">;
 
 /** What a holder shows with every write. */
 export type Hold = { jobId: string; holder: string; fence: number };
@@ -102,7 +102,7 @@ export function heldValues({ jobId, holder, fence }: Hold): RecordValue[] {
 
 /** Columns in the order of `Job`; named, for a row that an UPDATE returns may be joined with others. */
 export const JOB_COLUMNS =
-  "id, kind, status, lane, payload, credentials, dedup_key, subject, caller_kind, role, databases, run_after_ms, " +
+  "id, kind, status, lane, payload, credentials, dedup_key, owner, subject, caller_kind, role, databases, run_after_ms, " +
   "trace_context, attempt, max_attempts, backoff_ms, lease_ms, fence, holder, lease_expires_at_ms, cancel_requested, " +
   "progress, result, error, created_at_ms, started_at_ms, finished_at_ms, updated_at_ms";
 
@@ -140,9 +140,11 @@ export function toJob(row: RecordRow): Job {
   };
 }
 
-/** Of a row with `subject`, `caller_kind`, `role` and `databases`. */
+/** Of a row with `subject`, `caller_kind`, `role` and `databases`; and `owner`, where the record's is in that column. */
 export function ownerOf(row: RecordRow): JobOwner {
+  const owner = optionalText(row, "owner");
   return {
+    ...(owner !== undefined && { owner }),
     subject: textOf(row, "subject"),
     kind: textOf(row, "caller_kind") as Caller["kind"],
     role: storedRole(row["role"]),
@@ -150,7 +152,7 @@ export function ownerOf(row: RecordRow): JobOwner {
   };
 }
 
-/** What goes into those columns. */
+/** What goes into those columns, without `owner`. */
 export function ownerValues({ subject, kind, role, databases }: JobOwner): RecordValue[] {
   return [subject, kind, role, scopeToColumn(databases)];
 }

@@ -17,6 +17,8 @@ export type JobKind = {
   claim: "engine" | "workers" | "both";
   /** Workers that may have jobs of that kind may have these, too. */
   comesWith?: string;
+  /** Only workers that an admin admitted for it may have such jobs, whoever owns them. */
+  needsAdmission?: true;
   /** Whether a job must say which database it is about. */
   needsDatabase?: boolean;
   /** How long a holder may be silent; the operator's default otherwise. */
@@ -58,6 +60,11 @@ export class JobKinds {
       }),
     );
   }
+}
+
+/** Whether one of the names stands for jobs of that kind. */
+export function namesKind(names: readonly string[], { name, comesWith = name }: JobKind): boolean {
+  return names.includes(name) || names.includes(comesWith);
 }
 
 /** Throws `forbidden`. */

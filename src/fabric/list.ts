@@ -5,6 +5,8 @@ import { JOB_COLUMNS, JOB_STATUSES, toJob, type Job, type JobStatus } from "./jo
 export type JobFilter = {
   kind?: string | undefined;
   status?: JobStatus | undefined;
+  /** Only those of that owner. */
+  owner?: string | undefined;
   /** Databases that the asker may see; a job about none is then not shown. */
   databases: Scope;
   limit: number;
@@ -22,8 +24,8 @@ const SUMMARY_COLUMNS = JOB_COLUMNS.split(", ")
 /** Newest first. */
 export async function listJobs(records: RecordStore, filter: JobFilter): Promise<JobSummary[]> {
   const statuses = filter.status === undefined ? JOB_STATUSES : [filter.status];
-  // Jobs of one status and kind are a range of an index; what is asked for is merged from the ends of such ranges.
-  const ranges = (await kindsByStatus(records, statuses)).filter(
+  // Jobs of one status and kind, and of one owner where that is asked for, are a range of an index; what is asked for is merged from the ends of such ranges.
+  const ranges = (await kindsByStatus(records, statuses, filter.owner)).filter(
     ({ kind }) => filter.kind === undefined || filter.kind === kind,
   );
   if (ranges.length === 0 || filter.databases?.length === 0) return [];
@@ -65,14 +67,17 @@ export async function countUnfinished(records: RecordStore): Promise<QueueDepth[
 type Range = { status: JobStatus; kind: string };
 
 /** Which kinds there are jobs of: one step of an index for each. */
-async function kindsByStatus(records: RecordStore, statuses: readonly JobStatus[]): Promise<Range[]> {
+async function kindsByStatus(records: RecordStore, statuses: readonly JobStatus[], owner?: string): Promise<Range[]> {
+  const [ofOwner, ofOwnerToo] = owner === undefined ? ["", ""] : ["owner = ? AND ", "j.owner = ? AND "];
   const sql =
-    "WITH RECURSIVE kinds (kind) AS (SELECT min(kind) FROM jobs WHERE status = ? UNION ALL " +
-    "SELECT (SELECT min(j.kind) FROM jobs j WHERE j.status = ? AND j.kind > kinds.kind) FROM kinds " +
+    "WITH RECURSIVE kinds (kind) AS (SELECT min(kind) FROM jobs WHERE " +
+    `${ofOwner}status = ? UNION ALL ` +
+    `SELECT (SELECT min(j.kind) FROM jobs j WHERE ${ofOwnerToo}j.status = ? AND j.kind > kinds.kind) FROM kinds ` +
     "WHERE kinds.kind IS NOT NULL) SELECT kind FROM kinds WHERE kind IS NOT NULL LIMIT ?";
+  const asked = owner === undefined ? [] : [owner];
   const found = await Promise.all(
     statuses.map(async (status) => {
-      const rows = await records.rows(sql, [status, status, MOST_KINDS]);
+      const rows = await records.rows(sql, [...asked, status, ...asked, status, MOST_KINDS]);
       return rows.map(({ kind }) => ({ status, kind: String(kind) }));
     }),
   );
@@ -81,9 +86,13 @@ async function kindsByStatus(records: RecordStore, statuses: readonly JobStatus[
 
 const MOST_KINDS = 200;
 
-function newestOf({ databases, before, limit }: JobFilter, { status, kind }: Range, name: string) {
+function newestOf({ databases, owner, before, limit }: JobFilter, { status, kind }: Range, name: string) {
   const conditions = ["status = ?", "kind = ?"];
   const values: RecordValue[] = [status, kind];
+  if (owner !== undefined) {
+    conditions.push("owner = ?");
+    values.push(owner);
+  }
   if (before !== undefined) {
     conditions.push("id < ?");
     values.push(before);

@@ -37,6 +37,7 @@ export class LocalPort implements JobPort {
       holder: this.holder,
       workerId: nodeId,
       labels: {},
+      jobsOf: "everybody",
       max,
       waitMs,
       signal,

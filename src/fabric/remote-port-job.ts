@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { NO_OWNER } from "../auth/owner.ts";
 import { CALLER_ROLES } from "../config/kinds.ts";
 import { JOB_STATUSES, type Job } from "./job.ts";
 
@@ -22,6 +23,7 @@ const wireJob = z.object({
     role: z.enum(CALLER_ROLES),
     databases: z.array(z.string()).nullish(),
   }),
+  owned_by: text,
   trace_context: text,
   attempt: z.int(),
   max_attempts: z.int(),
@@ -61,7 +63,12 @@ export function toClaimedJob(wire: z.infer<typeof wireJob>): Job {
     payload: wire.payload ?? undefined,
     credentials: wire.credentials ?? [],
     // How the owner was told apart stays with the server, which alone acts for them.
-    owner: { ...wire.owner, kind: "internal", databases: wire.owner.databases ?? undefined },
+    owner: {
+      ...wire.owner,
+      kind: "internal",
+      owner: wire.owned_by ?? NO_OWNER,
+      databases: wire.owner.databases ?? undefined,
+    },
     traceContext: wire.trace_context ?? undefined,
     attempt: wire.attempt,
     maxAttempts: wire.max_attempts,

@@ -74,7 +74,7 @@ async function add(payload: unknown = null, more: { credentials?: string[]; maxA
   return (await fabric.enqueue({ kind: "test.task", payload, ...more }, ANONYMOUS)).job;
 }
 
-const find = async (id: string) => await fabric.find(id, undefined);
+const find = async (id: string) => await fabric.find(id, ANONYMOUS);
 const statusOf = async (id: string) => (await find(id))?.status;
 
 /** Lets time pass until it is so. */

@@ -21,7 +21,7 @@ export type Schedule = {
   /** The newest tick that is over, whether or not it made a job. */
   lastAtMs: number | undefined;
   lastJobId: string | undefined;
-  /** Who defined it last: its jobs run with their rights. */
+  /** Whose it is, with the rights that they had when they defined it last: its jobs run with these. */
   owner: JobOwner;
   createdAtMs: number;
   /** When it was defined as it is: ticks count from then. */
@@ -37,7 +37,7 @@ export type CatchUp = (typeof CATCH_UPS)[number];
 
 export const SCHEDULE_COLUMNS =
   "id, name, kind, payload, database_name, timing, catch_up, jitter_ms, enabled, next_at_ms, last_at_ms, last_job_id, " +
-  "subject, caller_kind, role, databases, created_at_ms, updated_at_ms";
+  "owner, subject, caller_kind, role, databases, created_at_ms, updated_at_ms";
 
 export function toSchedule(row: RecordRow): Schedule {
   const catchUp = CATCH_UPS.find((one) => one === row["catch_up"]);

@@ -1,5 +1,5 @@
 import { NOW, type RecordStore, type RecordValue } from "../catalog/records.ts";
-import type { Scope } from "../auth/caller.ts";
+import { mayReachWithin, ownerFilterWithin, ownerOf, type Asker } from "../auth/owner.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
@@ -20,8 +20,8 @@ export type ScheduleDefinition = Pick<
 /** What may be changed: what it is called and what it is about stay. */
 export type ScheduleChange = Partial<Pick<Schedule, "payload" | "timing" | "catchUp" | "jitterMs" | "enabled">>;
 
-/** The page after the schedule of a name, by name. */
-export type SchedulePage = { databases: Scope; limit: number; after?: string | undefined };
+/** The page after the schedule of a name or of an id, by name. */
+export type SchedulePage = { limit: number; after?: string | undefined };
 
 export type SchedulesOptions = {
   fabric: Pick<Fabric, "kinds" | "prepare" | "enqueue">;
@@ -33,14 +33,18 @@ export type SchedulesOptions = {
 const DUE_AT_ONCE = 100;
 /** Others may change a schedule, or fire it, at the same time. */
 const ATTEMPTS = 10;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+/** Behind all ids. */
+const LAST_ID = "g";
 
 /**
  * Schedules, and what they make. Any number of nodes may fire what is due: a schedule's next time is moved on and the
  * job is stored in one transaction, which only one of them can make, so a tick makes its job once, whoever dies when.
  * Times are the database's.
  *
- * Whoever defines a schedule, or changes it, must be allowed to enqueue its jobs, and these run with their rights. From
- * then on ticks count; those before are no longer made up for.
+ * Whoever defines a schedule, or changes it, must be allowed to enqueue its jobs, and these run with their rights; where
+ * an admin changes that of somebody else, with the rights that it had. From then on ticks count; those before are no
+ * longer made up for.
  */
 export class Schedules {
   readonly #options: SchedulesOptions;
@@ -59,9 +63,9 @@ export class Schedules {
     const [row] = await this.#options.records.write({
       sql:
         "INSERT INTO schedules (payload, timing, catch_up, jitter_ms, enabled, next_at_ms, updated_at_ms, subject, " +
-        "caller_kind, role, databases, id, name, kind, database_name, created_at_ms) VALUES " +
-        `(${Array.from({ length: 16 }, () => "?").join(", ")}) ON CONFLICT DO NOTHING RETURNING ${SCHEDULE_COLUMNS}`,
-      values: [...values, id, definition.name, this.#kindOf(definition), folded(definition), NOW],
+        "caller_kind, role, databases, id, name, kind, database_name, owner, created_at_ms) VALUES " +
+        `(${Array.from({ length: 17 }, () => "?").join(", ")}) ON CONFLICT DO NOTHING RETURNING ${SCHEDULE_COLUMNS}`,
+      values: [...values, id, definition.name, this.#kindOf(definition), folded(definition), ownerOf(owner), NOW],
     });
     // The answer to storing it may have been lost.
     const stored = row === undefined ? await this.#stored(id) : toSchedule(row);
@@ -69,30 +73,40 @@ export class Schedules {
     return stored;
   }
 
-  async list({ databases, limit, after }: SchedulePage): Promise<Schedule[]> {
+  async list(asker: Asker, { limit, after = "" }: SchedulePage): Promise<Schedule[]> {
+    const { databases } = asker;
     if (databases?.length === 0) return [];
+    const owner = ownerFilterWithin(asker);
+    const ofOwner = owner === undefined ? "" : "owner = ? AND ";
     const scope = databases === undefined ? "" : `AND database_name IN (${databases.map(() => "?").join(", ")}) `;
+    // Several owners may have schedules of one name: an id says which of these was the last.
+    const last = UUID.test(after) ? await this.#reached(after, asker) : undefined;
     const rows = await this.#options.records.rows(
-      `SELECT ${SCHEDULE_COLUMNS} FROM schedules WHERE name > ? ${scope}ORDER BY name LIMIT ?`,
-      [after ?? "", ...(databases ?? []), limit],
+      `SELECT ${SCHEDULE_COLUMNS} FROM schedules WHERE ${ofOwner}` +
+        `(name > ? OR (name = ? AND id > ?)) ${scope}ORDER BY name, id LIMIT ?`,
+      [
+        ...(owner === undefined ? [] : [owner]),
+        ...(last === undefined ? [after, after, LAST_ID] : [last.name, last.name, last.id]),
+        ...(databases ?? []),
+        limit,
+      ],
     );
     return rows.map(toSchedule);
   }
 
-  /** Rejects with `not_found` also where the scope does not let its asker see it. */
-  async get(id: string, databases: Scope): Promise<Schedule> {
-    const found = id.includes("\0") ? undefined : await this.#stored(id);
-    const { database } = found ?? {};
-    const isSeen = databases === undefined || (database !== undefined && databases.includes(database));
-    if (found === undefined || !isSeen) throw new EngineError("not_found", `there is no schedule ${id}`);
+  /** Rejects with `not_found` also for one that the asker may not reach. */
+  async get(id: string, asker: Asker): Promise<Schedule> {
+    const found = await this.#reached(id, asker);
+    if (found === undefined) throw new EngineError("not_found", `there is no schedule ${id}`);
     return found;
   }
 
   /** Rejects as `get` and `create` do. */
-  async change(id: string, change: ScheduleChange, owner: JobOwner): Promise<Schedule> {
+  async change(id: string, change: ScheduleChange, by: JobOwner): Promise<Schedule> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const before = await this.get(id, owner.databases);
-      const values = await this.#values(id, { ...before, ...definedOf(change) }, owner, before.updatedAtMs + 1);
+      const before = await this.get(id, by);
+      const rights = rightsFor(before, by);
+      const values = await this.#values(id, { ...before, ...definedOf(change) }, rights, before.updatedAtMs + 1);
       const [row] = await this.#options.records.write({
         sql:
           "UPDATE schedules SET payload = ?, timing = ?, catch_up = ?, jitter_ms = ?, enabled = ?, next_at_ms = ?, " +
@@ -106,17 +120,21 @@ export class Schedules {
   }
 
   /** Jobs that it made stay. Rejects as `get` does. */
-  async remove(id: string, databases: Scope): Promise<void> {
-    await this.get(id, databases);
+  async remove(id: string, by: Asker): Promise<void> {
+    await this.get(id, by);
     await this.#options.records.write({ sql: "DELETE FROM schedules WHERE id = ?", values: [id] });
   }
 
-  /** A job as the schedule would make it, at once and with the rights of the caller; its ticks stay as they are. */
+  /**
+   * A job as the schedule would make it, at once and with the rights of the caller, or of the owner where that is another
+   * one; its ticks stay as they are.
+   */
   async run(id: string, caller: JobOwner): Promise<Job> {
-    const schedule = await this.get(id, caller.databases);
+    const schedule = await this.get(id, caller);
     const { fabric } = this.#options;
-    checkMayEnqueue(fabric.kinds.get(schedule.kind), caller);
-    return (await fabric.enqueue(jobOf(schedule), caller)).job;
+    const rights = rightsFor(schedule, caller);
+    checkMayEnqueue(fabric.kinds.get(schedule.kind), rights);
+    return (await fabric.enqueue(jobOf(schedule), rights)).job;
   }
 
   /** Makes the jobs of all ticks that have come. Returns how many. Any number of nodes may do so at once. */
@@ -208,10 +226,23 @@ export class Schedules {
     return this.#options.fabric.kinds.get(kind).name;
   }
 
+  async #reached(id: string, asker: Asker): Promise<Schedule | undefined> {
+    const found = id.includes("\0") ? undefined : await this.#stored(id);
+    if (found === undefined || !mayReachWithin(asker, ownerOf(found.owner))) return undefined;
+    const { databases } = asker;
+    const isSeen = databases === undefined || (found.database !== undefined && databases.includes(found.database));
+    return isSeen ? found : undefined;
+  }
+
   async #stored(id: string): Promise<Schedule | undefined> {
     const [row] = await this.#options.records.rows(`SELECT ${SCHEDULE_COLUMNS} FROM schedules WHERE id = ?`, [id]);
     return row === undefined ? undefined : toSchedule(row);
   }
+}
+
+/** What an admin does with somebody else's schedule must not lend its payload the admin's rights. */
+function rightsFor({ owner }: Schedule, by: JobOwner): JobOwner {
+  return ownerOf(by) === ownerOf(owner) ? by : owner;
 }
 
 /** In the form in which names are compared. */

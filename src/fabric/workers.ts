@@ -2,16 +2,21 @@ import { NOW, type RecordRow, type RecordStore, type Statement } from "../catalo
 import type { AuditLog, Origin } from "../auth/audit.ts";
 import type { WorkerBackend } from "../auth/authenticator.ts";
 import type { Caller, WorkerIdentity } from "../auth/caller.ts";
+import { mayReach, ownerFilter, ownerOf, type Asker } from "../auth/owner.ts";
 import { hashToken, isToken, newToken, previewOf } from "../auth/tokens.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
-import { jsonOf, optionalNumber, optionalText, textOf } from "./job.ts";
-import type { Labels } from "./lanes.ts";
+import { jsonOf, optionalNumber, optionalText, textOf, type Job } from "./job.ts";
+import { namesKind, type JobKind, type JobKinds } from "./kinds.ts";
+import type { JobsOf, Labels } from "./lanes.ts";
 
 /**
  * Nodes that claim jobs over HTTP. Each has a token of its own, shown once and kept as a hash: the token says who holds
  * a job, and revoking it ends what the worker holds.
+ *
+ * A worker belongs to who made it, and has that one's jobs. An admin may admit it for kinds: then it has everybody's jobs
+ * of these, and is shown the credentials that they name.
  */
 export type Worker = WorkerIdentity & {
   status: WorkerStatus;
@@ -38,6 +43,8 @@ export type NewWorker = {
   /** Kinds of jobs that it may claim, by the names that `JobKinds.claimable` gives; undefined for all. */
   capabilities?: readonly string[] | undefined;
   labels?: Labels | undefined;
+  /** Kinds of which it may have everybody's jobs, as only admins may say; those of an admin have all by default. */
+  admitted?: readonly string[] | undefined;
 };
 
 export type WorkersOptions = {
@@ -57,7 +64,7 @@ const SEEN_NOTED_EVERY_MS = 10_000;
 const MAX_CANCELS = 1_000;
 
 const COLUMNS =
-  "id, name, preview, capabilities, labels, host, drain, created_by, created_at_ms, registered_at_ms, seen_at_ms, " +
+  "id, name, preview, capabilities, labels, host, drain, owner, admitted, created_by, created_at_ms, registered_at_ms, seen_at_ms, " +
   "revoked_at_ms, CASE WHEN revoked_at_ms IS NOT NULL THEN 'revoked' WHEN seen_at_ms IS NULL THEN 'new' " +
   "WHEN seen_at_ms < ? THEN 'offline' WHEN drain = 1 THEN 'draining' ELSE 'online' END AS status";
 
@@ -70,31 +77,38 @@ export class Workers implements WorkerBackend {
 
   /** Rejects with `conflict` when there are too many. */
   async create(
-    { name, capabilities, labels = {} }: NewWorker,
+    { name, capabilities, labels = {}, ...asked }: NewWorker,
     origin: Origin & { caller: Caller },
   ): Promise<{ token: string; worker: Worker }> {
     const { records, newId, random } = this.#options;
     const [id, token] = [newId(), newToken("worker", random)];
     const sql =
-      "INSERT INTO workers (id, name, token_hash, preview, capabilities, labels, drain, created_by, created_at_ms) " +
-      "SELECT ?, ?, ?, ?, ?, ?, 0, ?, ? WHERE (SELECT count(*) FROM workers WHERE revoked_at_ms IS NULL) < ? " +
+      "INSERT INTO workers (id, name, token_hash, preview, capabilities, labels, drain, owner, admitted, created_by, " +
+      "created_at_ms) SELECT ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ? WHERE (SELECT count(*) FROM workers WHERE revoked_at_ms IS NULL) < ? " +
       "RETURNING id";
+    // Without a word an admin's has everybody's jobs, and another one's none of these.
+    const isOfAdmin = ownerFilter(origin.caller) === undefined;
+    const admitted = asked.admitted ?? (isOfAdmin ? undefined : []);
     const kinds = capabilities === undefined ? null : JSON.stringify(capabilities);
     const shown = [id, name, hashToken(token), previewOf(token), kinds, JSON.stringify(labels)];
-    const details = { name, capabilities: capabilities ?? null };
+    const owned = [ownerOf(origin.caller), admitted === undefined ? null : JSON.stringify(admitted)];
+    const details = { name, capabilities: capabilities ?? null, admitted: admitted ?? null };
     const outcome = await records.transact([
-      { sql, values: [...shown, origin.caller.subject, NOW, MAX_WORKERS], mustReturn: 1 },
+      { sql, values: [...shown, ...owned, origin.caller.subject, NOW, MAX_WORKERS], mustReturn: 1 },
       this.#entry("worker.create", id, origin, details),
     ]);
     if (!outcome.done) throw new EngineError("conflict", `there are ${MAX_WORKERS} workers: revoke some first`);
-    return { token, worker: await this.get(id) };
+    return { token, worker: await this.get(id, origin.caller) };
   }
 
   /** Newest first, those that are revoked last. */
-  async list(): Promise<Worker[]> {
+  async list(asker: Asker): Promise<Worker[]> {
+    const owner = ownerFilter(asker);
     const order = "CASE WHEN revoked_at_ms IS NULL THEN 0 ELSE 1 END, id DESC";
-    const sql = `SELECT ${COLUMNS} FROM workers ORDER BY ${order} LIMIT ?`;
-    return (await this.#options.records.rows(sql, [this.#offlineBefore, MAX_WORKERS])).map(toWorker);
+    const which = owner === undefined ? "" : "WHERE owner = ? ";
+    const sql = `SELECT ${COLUMNS} FROM workers ${which}ORDER BY ${order} LIMIT ?`;
+    const values = [this.#offlineBefore, ...(owner === undefined ? [] : [owner]), MAX_WORKERS];
+    return (await this.#options.records.rows(sql, values)).map(toWorker);
   }
 
   async find(id: string): Promise<Worker | undefined> {
@@ -104,10 +118,10 @@ export class Workers implements WorkerBackend {
     return row === undefined ? undefined : toWorker(row);
   }
 
-  /** Rejects with `not_found`. */
-  async get(id: string): Promise<Worker> {
+  /** Rejects with `not_found`, also for one that the asker may not reach. */
+  async get(id: string, asker: Asker): Promise<Worker> {
     const worker = await this.find(id);
-    if (worker === undefined) throw notFound(id);
+    if (worker === undefined || !mayReach(asker, worker.owner)) throw notFound(id);
     return worker;
   }
 
@@ -116,7 +130,7 @@ export class Workers implements WorkerBackend {
    * jobs that no other may have fail. Rejects with `not_found`, also for one that was revoked before.
    */
   async revoke(id: string, origin: Origin & { caller: Caller }): Promise<void> {
-    if (id.includes("\0")) throw notFound(id);
+    await this.get(id, origin.caller);
     const outcome = await this.#options.records.transact([
       {
         sql: "UPDATE workers SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL RETURNING id",
@@ -136,7 +150,7 @@ export class Workers implements WorkerBackend {
 
   /** Says whether a worker is to take no further jobs. Rejects with `not_found`, also for one that was revoked. */
   async drain(id: string, drain: boolean, origin: Origin & { caller: Caller }): Promise<Worker> {
-    if (id.includes("\0")) throw notFound(id);
+    await this.get(id, origin.caller);
     const outcome = await this.#options.records.transact([
       {
         sql: "UPDATE workers SET drain = ? WHERE id = ? AND revoked_at_ms IS NULL RETURNING id",
@@ -146,7 +160,30 @@ export class Workers implements WorkerBackend {
       this.#entry("worker.drain", id, origin, { drain: drain ? "on" : "off" }),
     ]);
     if (!outcome.done) throw notFound(id);
-    return await this.get(id);
+    return await this.get(id, origin.caller);
+  }
+
+  /**
+   * Says of which kinds a worker may have everybody's jobs: all of its capabilities, or those. What it holds it keeps,
+   * but is shown no credential for it any more. Whether the caller may say so is for the caller of this to check. Rejects
+   * with `not_found`, also for one that was revoked.
+   */
+  async admit(
+    id: string,
+    admitted: readonly string[] | undefined,
+    origin: Origin & { caller: Caller },
+  ): Promise<Worker> {
+    await this.get(id, origin.caller);
+    const outcome = await this.#options.records.transact([
+      {
+        sql: "UPDATE workers SET admitted = ? WHERE id = ? AND revoked_at_ms IS NULL RETURNING id",
+        values: [admitted === undefined ? null : JSON.stringify(admitted), id],
+        mustReturn: 1,
+      },
+      this.#entry("worker.admit", id, origin, { admitted: admitted ?? null }),
+    ]);
+    if (!outcome.done) throw notFound(id);
+    return await this.get(id, origin.caller);
   }
 
   async authenticate(token: string): Promise<WorkerIdentity | undefined> {
@@ -174,7 +211,8 @@ export class Workers implements WorkerBackend {
       await records.write({ sql: `UPDATE workers SET seen_at_ms = ? WHERE ${isStale}`, values: [NOW, ...values] });
     }
     const sql = "SELECT id FROM jobs WHERE holder = ? AND status = 'leased' AND cancel_requested = 1 LIMIT ?";
-    const [worker, rows] = await Promise.all([this.get(id), records.rows(sql, [id, MAX_CANCELS])]);
+    const [worker, rows] = await Promise.all([this.find(id), records.rows(sql, [id, MAX_CANCELS])]);
+    if (worker === undefined) throw notFound(id);
     return { worker, cancel: rows.map((row) => textOf(row, "id")) };
   }
 
@@ -191,7 +229,7 @@ export class Workers implements WorkerBackend {
   }
 
   #entry(
-    action: "worker.create" | "worker.revoke" | "worker.drain",
+    action: "worker.create" | "worker.revoke" | "worker.drain" | "worker.admit",
     target: string,
     origin: Origin,
     details: Record<string, string | readonly string[] | null> = {},
@@ -209,6 +247,30 @@ function failPinned(which: string, id: string): Statement {
   return { sql, values: [NOW, NOW, id] };
 }
 
+/** Whether the worker may have jobs of that kind of everybody. */
+export function isAdmitted(
+  { capabilities, admitted }: Pick<Worker, "capabilities" | "admitted">,
+  kind: JobKind,
+): boolean {
+  const names = admitted ?? capabilities;
+  return names === undefined || namesKind(names, kind);
+}
+
+/** Whether the worker may have the job, as it is now. */
+export function mayHaveJob(
+  worker: WorkerIdentity,
+  { kind, owner }: Pick<Job, "kind" | "owner">,
+  kinds: JobKinds,
+): boolean {
+  const known = kinds.get(kind);
+  return isAdmitted(worker, known) || (known.needsAdmission !== true && ownerOf(owner) === worker.owner);
+}
+
+/** Whose jobs the worker may have. */
+export function jobsOfWorker(worker: WorkerIdentity, kinds: JobKinds): JobsOf {
+  return { owner: worker.owner, admitted: (kind) => isAdmitted(worker, kinds.get(kind)) };
+}
+
 function notFound(id: string): EngineError {
   return new EngineError("not_found", `there is no worker ${id}`);
 }
@@ -223,6 +285,8 @@ function toWorker(row: RecordRow): Worker {
     capabilities: jsonOf(row, "capabilities") as string[] | undefined,
     labels: (jsonOf(row, "labels") as Labels | undefined) ?? {},
     drain: Number(row["drain"]) === 1,
+    owner: textOf(row, "owner"),
+    admitted: jsonOf(row, "admitted") as string[] | undefined,
     preview: textOf(row, "preview"),
     host: optionalText(row, "host"),
     createdBy: textOf(row, "created_by"),

@@ -1,3 +1,4 @@
+import { ownerFilterWithin, ownerOf, type Asker } from "../auth/owner.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -13,6 +14,8 @@ import { foldName } from "../core/names.ts";
 export type QueryRecord = {
   readonly requestId: string;
   readonly database: string;
+  /** Who asked: see `auth/owner.ts`. */
+  readonly owner: string;
   readonly startedAtMs: number;
   /** The first `MAX_TEXT_BYTES` of the query. */
   readonly text: string;
@@ -87,10 +90,11 @@ export class QueryLog {
   }
 
   /** Begins a record, in the stage `queue`; it is in the list once the query has a process, or failed without. */
-  start(query: { requestId: string; database: string; text: string }): QueryTrace {
+  start(query: { requestId: string; database: string; text: string; caller: Asker }): QueryTrace {
     const record: QueryRecord = {
       requestId: query.requestId,
       database: query.database,
+      owner: ownerOf(query.caller),
       startedAtMs: this.#options.clock.nowMs(),
       text: firstBytes(query.text, MAX_TEXT_BYTES),
       outcome: "running",
@@ -99,9 +103,19 @@ export class QueryLog {
     return new Trace(this.#options, record, () => this.#keep(record));
   }
 
-  /** The records of a database, oldest first. */
-  of(database: string): readonly QueryRecord[] {
-    return this.#databases.get(foldName(database))?.records ?? [];
+  /** Whether there are records of a database. */
+  knows(database: string): boolean {
+    return this.#databases.has(foldName(database));
+  }
+
+  /**
+   * The records of a database that the asker may see, oldest first: texts hold what somebody looks for, so they are for
+   * whoever asked and for admins.
+   */
+  of(database: string, asker: Asker): readonly QueryRecord[] {
+    const records = this.#databases.get(foldName(database))?.records ?? [];
+    const only = ownerFilterWithin(asker);
+    return records.filter(({ owner }) => only === undefined || owner === only);
   }
 
   #keep(record: QueryRecord): void {

@@ -109,7 +109,10 @@ export class QuerySpaces {
     this.scans.clear();
     await duckdb.query(this.#control, `DETACH ${SPACE}`);
     const rows = await readTextRows(duckdb, await duckdb.execute_prepared(this.#sizes));
-    const names = rows.map(([name]) => name).toSorted().join(" ");
+    const names = rows
+      .map(([name]) => name)
+      .toSorted()
+      .join(" ");
     if (names !== SHARED) throw new Error(`a query left databases behind: ${names}`);
     const limit = rows[0]?.[1] ?? undefined;
     // Set only where it is another: that takes DuckDB's caches along, which is 3 ms of the next query.

@@ -18,7 +18,7 @@ export interface QueryService {
 
 export type QueryRequest = {
   /** Who asks; has the role, and is checked for the database here, whatever the protocol. */
-  caller: Pick<Caller, "subject" | "kind" | "databases" | "role">;
+  caller: Pick<Caller, "owner" | "subject" | "kind" | "databases" | "role">;
   /** Where the request came from, for the audit log. */
   address?: string;
   database: string;

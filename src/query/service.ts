@@ -191,7 +191,7 @@ class Queries {
       stop.abort(reason);
     });
     try {
-      const isKnown = this.#queryLog.of(request.database).length > 0;
+      const isKnown = this.#queryLog.knows(request.database);
       if (isKnown || (await catalog.database(request.database)) !== undefined) trace.databaseExists();
       return await this.#runAdmitted(request, { ...context, stop: stop.signal, reading });
     } finally {

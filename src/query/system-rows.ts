@@ -4,7 +4,8 @@ import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/ca
 import { EngineError, messageOf } from "../core/errors.ts";
 import { formatColumnType } from "../format/types.ts";
 import type { RecordStore } from "../catalog/records.ts";
-import { roleIncludes, type Caller } from "../auth/caller.ts";
+import type { Caller } from "../auth/caller.ts";
+import { ownerFilter } from "../auth/owner.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
 import { sandboxEventRows } from "./system-sandbox-events.ts";
 import { ExtentPages } from "./system-extents.ts";
@@ -30,7 +31,7 @@ export type SystemRowsContext = {
   catalog: Catalog;
   records: Pick<RecordStore, "rows">;
   /** Who asks. */
-  caller: Pick<Caller, "subject" | "role">;
+  caller: Pick<Caller, "owner" | "subject" | "kind" | "role" | "databases">;
   queryLog: QueryLog;
   /** Lists staged writes, damaged ones first. */
   listStaged: () => AsyncIterable<StagedWrite>;
@@ -140,10 +141,9 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
       if (id >= oldest.id) yield { id, committed_at: nsOfMs(committedAtMs) };
     }
   },
-  sandbox_events: ({ records, caller }) =>
-    sandboxEventRows(records, roleIncludes(caller.role, "admin") ? undefined : caller.subject),
-  queries: async function* ({ queryLog, database }) {
-    for (const record of queryLog.of(database).slice()) yield queryRow(record);
+  sandbox_events: ({ records, caller }) => sandboxEventRows(records, ownerFilter(caller)),
+  queries: async function* ({ queryLog, database, caller }) {
+    for (const record of queryLog.of(database, caller)) yield queryRow(record);
   },
   staged: async function* ({ listStaged, signal }) {
     try {

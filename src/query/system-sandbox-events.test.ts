@@ -29,10 +29,10 @@ async function addEvents(tenant: string, sandboxId: string, count: number): Prom
   await catalog.records.transact(statements);
 }
 
-async function rows(sql: string, caller: Pick<Caller, "subject" | "role">): Promise<unknown[]> {
+async function rows(sql: string, caller: Partial<Caller> & Pick<Caller, "subject" | "role">): Promise<unknown[]> {
   const { signal } = new AbortController();
   const request = {
-    caller: { ...caller, kind: "static" as const, databases: undefined },
+    caller: { kind: "session" as const, databases: undefined, ...caller },
     database: "default",
     text: sql,
     requestId: "test",
@@ -56,6 +56,10 @@ it("events of sandboxes are rows, each once, for whose they are and for admins",
   expect(await rows(COUNT, { subject: "t", role: "write" })).toEqual([mine]);
   expect(await rows(COUNT, { subject: "other", role: "read" })).toEqual([theirs]);
   expect(await rows(COUNT, { subject: "nobody", role: "write" })).toEqual([]);
+  // What belongs to no database is not for an admin of some.
+  expect(await rows(COUNT, { subject: "t", role: "admin", databases: ["default"] })).toEqual([mine]);
+  // A name is not the owner: authentication is off for this one.
+  expect(await rows(COUNT, { subject: "t", kind: "anonymous", role: "write" })).toEqual([]);
 });
 
 it("their columns have their types", async () => {

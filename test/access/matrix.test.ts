@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { engineRoutes } from "../../src/api/engine/routes.ts";
 import type { Route } from "../../src/api/route.ts";
-import { openToAll } from "../../src/auth/access.test-kit.ts";
 import { roleIncludes } from "../../src/auth/caller.ts";
-import { createMetrics } from "../../src/core/metrics.ts";
+import { nameOf, ROUTES } from "./routes.test-kit.ts";
 import { SAMPLES, type Sample } from "./samples.test-kit.ts";
 import {
   startWorld,
@@ -18,19 +16,7 @@ import {
  * Every route of the table, against every kind of caller. What must come is derived from the row (its role, whether it
  * is for tokens without a limit) and, for those who pass, from the sample of the route. A route without a sample fails.
  */
-const forward = () => Promise.reject(new Error("nothing is forwarded here"));
-const service = { metrics: createMetrics(), authenticator: openToAll(), version: "0", isDraining: () => false };
-const elsewhere = { forward };
-const ROUTES = engineRoutes({
-  service,
-  query: elsewhere,
-  ingest: elsewhere,
-  access: elsewhere,
-  fabric: elsewhere,
-  exports: elsewhere,
-  sandboxes: elsewhere,
-});
-const nameOf = ({ method, path }: Pick<Route, "method" | "path">) => `${method} ${path}`;
+
 /** As OpenAPI spells it. */
 const documentedNameOf = ({ method, path }: Route) => nameOf({ method, path: path.replace("{*", "{") });
 

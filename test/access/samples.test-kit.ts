@@ -15,7 +15,7 @@ const ok = () => 200;
 const inDatabaseA = (outside: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? outside : 200);
 const isFullAdmin = (caller: TestCaller | undefined) => caller?.role === "admin" && caller.limit === "none";
 /** Of things that an admin made for all databases. */
-const forUnlimited = (caller: TestCaller | undefined) => (caller?.limit === "none" ? 200 : 404);
+const forFullAdmins = (caller: TestCaller | undefined) => (isFullAdmin(caller) ? 200 : 404);
 
 const TABLE = "/v1/admin/databases/a/tables/events";
 const CREDENTIAL = { label: "it", value: { kind: "pat", token: "a token of the test" } };
@@ -103,10 +103,12 @@ async function doneExport(world: World): Promise<string> {
   throw new Error("the export is not done");
 }
 
-/** Of a thing of the database `a`: to those who may not see it, it is not there. */
-const aboutDatabaseA = (status: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? 404 : status);
-/** Of an export, which only those with the role write see but its maker. */
-const ofExport = (caller: TestCaller | undefined) => (caller?.role === "read" || caller?.limit === "b" ? 404 : 200);
+/** Of an admin's thing of the database `a`: to those who may not see it, it is not there. */
+const aboutDatabaseA = (status: number) => (caller: TestCaller | undefined) =>
+  caller?.role !== "admin" || caller.limit === "b" ? 404 : status;
+const ofExport = aboutDatabaseA(200);
+/** Of whom may not ask about the database `a`. */
+const inDatabaseAOnly = (status: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? 404 : status);
 
 const SANDBOXES = "/api/v1/sandboxes";
 
@@ -270,6 +272,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: async (world) => ({ method: "DELETE", path: `/v1/admin/users/${await newUser(world)}` }),
     answer: ok,
   },
+  "POST /v1/admin/ownership/transfer": {
+    request: () => jsonRequest("POST", "/v1/admin/ownership/transfer", { from: newName(), to: "somebody" }),
+    answer: ok,
+  },
   "GET /v1/admin/audit": { request: get("/v1/admin/audit"), answer: ok },
 
   "POST /v1/credentials": { request: () => jsonRequest("POST", "/v1/credentials", CREDENTIAL), answer: ok },
@@ -278,13 +284,20 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: async (world) => {
       return { method: "GET", path: `/v1/credentials/${await newId(world, "/v1/credentials", CREDENTIAL)}` };
     },
-    answer: forUnlimited,
+    answer: forFullAdmins,
+  },
+  "PATCH /v1/credentials/{id}": {
+    request: async (world) => {
+      const id = await newId(world, "/v1/credentials", CREDENTIAL);
+      return jsonRequest("PATCH", `/v1/credentials/${id}`, { shared: true });
+    },
+    answer: forFullAdmins,
   },
   "DELETE /v1/credentials/{id}": {
     request: async (world) => {
       return { method: "DELETE", path: `/v1/credentials/${await newId(world, "/v1/credentials", CREDENTIAL)}` };
     },
-    answer: forUnlimited,
+    answer: forFullAdmins,
   },
 
   "POST /v1/oauth/{provider}/start": {
@@ -308,8 +321,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
       const { state } = await world.admin("POST", "/v1/oauth/google/start", body);
       return { method: "GET", path: `/v1/oauth/flows/${String(state)}` };
     },
-    // It is of the one who started it.
-    answer: () => 404,
+    answer: forFullAdmins,
   },
   "GET /api/v1/oauth/{provider}/authorize": {
     request: get("/api/v1/oauth/an-issuer/authorize"),
@@ -376,10 +388,14 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "GET /v1/workers": { request: get("/v1/workers"), answer: ok },
   "DELETE /v1/workers/{id}": {
     request: async (world) => ({ method: "DELETE", path: await newWorker(world) }),
-    answer: ok,
+    answer: forFullAdmins,
   },
   "POST /v1/workers/{id}/drain": {
     request: async (world) => jsonRequest("POST", `${await newWorker(world)}/drain`, { drain: true }),
+    answer: forFullAdmins,
+  },
+  "POST /v1/workers/{id}/admit": {
+    request: async (world) => jsonRequest("POST", `${await newWorker(world)}/admit`, { admitted: null }),
     answer: ok,
   },
   "POST /v1/jobs": {
@@ -428,7 +444,7 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
 
   "POST /v1/exports": {
     request: () => jsonRequest("POST", "/v1/exports", EXPORT),
-    answer: aboutDatabaseA(202),
+    answer: inDatabaseAOnly(202),
   },
   "GET /v1/exports/{id}": {
     request: async (world) => ({ method: "GET", path: `/v1/exports/${await newId(world, "/v1/exports", EXPORT)}` }),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
-import type { Credential } from "../../knowledge/credentials/credentials.ts";
+import type { Asker } from "../../auth/owner.ts";
+import { mayChange, type Credential } from "../../knowledge/credentials/credentials.ts";
 import { credentialValue } from "../../knowledge/credentials/kinds.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import { originOf } from "./auth.ts";
@@ -20,14 +21,16 @@ const credential = z.object({
   id: z.string(),
   label: z.string(),
   kind: z.string(),
-  preview: z.string().describe("Enough to know it again, and no secret."),
-  metadata: z.record(z.string(), z.unknown()),
+  preview: z.string().describe("Enough to know it again, and no secret. Not of one that somebody else shares."),
+  metadata: z.record(z.string(), z.unknown()).describe("Empty of one that somebody else shares."),
+  shared: z.boolean().describe("Others may use it. They are not shown its secret, and do not change it."),
   databases: z.array(z.string()).nullable().describe("Those of the caller who made it; null for all."),
   status: z
     .enum(["ok", "refresh_failed"])
     .describe("`refresh_failed`: the provider would not renew it; connect again."),
   status_detail: z.string().nullable(),
   created_by: z.string(),
+  owned_by: z.string(),
   created_at: z.string(),
   updated_at: z.string(),
   expires_at: z.string().nullable(),
@@ -46,6 +49,7 @@ export const createCredentialRow = describeRoute({
     label: z.string().min(1).max(MAX_LABEL_CHARS),
     value: credentialValue,
     metadata: metadata.optional(),
+    shared: z.boolean().optional(),
   }),
   responses: [{ status: 200, description: "Stored.", type: "application/json", schema: credential }],
   errors: ["not_configured", "insufficient_storage"],
@@ -54,7 +58,7 @@ export const createCredentialRow = describeRoute({
 export function createCredentialRoute({ credentials }: CredentialDeps): Route {
   return defineRoute({
     ...createCredentialRow,
-    handle: async (call) => jsonResponse(200, bodyOf(await credentials.create(call.json, originOf(call)))),
+    handle: async (call) => jsonResponse(200, bodyOf(await credentials.create(call.json, originOf(call)), call.caller)),
   });
 }
 
@@ -77,7 +81,10 @@ export const listCredentialsRow = describeRoute({
 export function listCredentialsRoute({ credentials }: CredentialDeps): Route {
   return defineRoute({
     ...listCredentialsRow,
-    handle: async ({ caller }) => jsonResponse(200, { credentials: (await credentials.list(caller)).map(bodyOf) }),
+    handle: async ({ caller }) => {
+      const found = await credentials.list(caller);
+      return jsonResponse(200, { credentials: found.map((one) => bodyOf(one, caller)) });
+    },
   });
 }
 
@@ -94,7 +101,29 @@ export const getCredentialRow = describeRoute({
 export function getCredentialRoute({ credentials }: CredentialDeps): Route {
   return defineRoute({
     ...getCredentialRow,
-    handle: async ({ caller, params }) => jsonResponse(200, bodyOf(await credentials.get(params.id, caller))),
+    handle: async ({ caller, params }) => jsonResponse(200, bodyOf(await credentials.get(params.id, caller), caller)),
+  });
+}
+
+export const shareCredentialRow = describeRoute({
+  ...common,
+  method: "PATCH",
+  path: "/v1/credentials/{id}",
+  summary: "Say whether others may use a credential",
+  description: "For its owner and admins. Jobs of others may name it; they are not shown its secret.",
+  params: idPath,
+  json: z.strictObject({ shared: z.boolean() }),
+  responses: [{ status: 200, description: "As it is now.", type: "application/json", schema: credential }],
+  errors: ["not_found", "not_configured", "insufficient_storage"],
+});
+
+export function shareCredentialRoute({ credentials }: CredentialDeps): Route {
+  return defineRoute({
+    ...shareCredentialRow,
+    handle: async (call) => {
+      const found = await credentials.share(call.params.id, call.json.shared, originOf(call));
+      return jsonResponse(200, bodyOf(found, call.caller));
+    },
   });
 }
 
@@ -118,18 +147,21 @@ export function deleteCredentialRoute({ credentials }: CredentialDeps): Route {
   });
 }
 
-function bodyOf(found: Credential): z.output<typeof credential> {
-  const { id, label, kind, preview, status, databases, expiresAtMs } = found;
+function bodyOf(found: Credential, caller: Asker): z.output<typeof credential> {
+  const { id, label, kind, status, shared, databases, expiresAtMs } = found;
+  const isTheirs = mayChange(caller, found);
   return {
     id,
     label,
     kind,
-    preview,
+    preview: isTheirs ? found.preview : "••••",
     status,
-    metadata: { ...found.metadata },
+    metadata: isTheirs ? { ...found.metadata } : {},
+    shared,
     databases: databases === undefined ? null : [...databases],
     status_detail: found.statusDetail ?? null,
     created_by: found.createdBy,
+    owned_by: found.owner,
     created_at: new Date(found.createdAtMs).toISOString(),
     updated_at: new Date(found.updatedAtMs).toISOString(),
     expires_at: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),

@@ -1,6 +1,7 @@
 import type { ApiTokens } from "../../auth/api-tokens.ts";
 import type { AuditLog } from "../../auth/audit.ts";
 import type { Authenticator } from "../../auth/authenticator.ts";
+import type { Ownership } from "../../auth/ownership.ts";
 import type { Sessions } from "../../auth/sessions.ts";
 import type { SignIn } from "../../auth/sign-in.ts";
 import type { Users } from "../../auth/users.ts";
@@ -56,6 +57,7 @@ export type AccessDeps = ConnectionDeps & {
   users: Users;
   apiTokens: ApiTokens;
   audit: AuditLog;
+  ownership: Ownership;
   authConfig: AuthConfig;
   clock: Clock;
 };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
-import { mayUseDatabase, roleIncludes, type Caller } from "../../auth/caller.ts";
+import { mayUseDatabase, type Caller } from "../../auth/caller.ts";
+import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import { JOB_STATUSES, type Job } from "../../fabric/job.ts";
 import { ObjectNotFound, rangeOf, type GetOptions, type ObjectStore } from "../../io/objectstore/objectstore.ts";
@@ -65,8 +66,7 @@ export function createExportRoute(deps: ExportDeps): Route {
       if (!known) throw await databaseNotFound(deps.catalog, { caller, database });
       await checkWaiting(deps, caller);
       const request = { kind: QUERY_EXPORT.name, database, payload: { ...asked, database } };
-      const { subject, kind, role, databases } = caller;
-      const { job } = await deps.fabric.enqueue(request, { subject, kind, role, databases });
+      const { job } = await deps.fabric.enqueue(request, caller);
       return jsonResponse(202, bodyOf(job, deps));
     },
   });
@@ -77,7 +77,7 @@ export const getExportRow = describeRoute({
   method: "GET",
   path: PATH,
   summary: "How far an export is",
-  description: "For who made it, and for those with the role write.",
+  description: "For who made it, and for admins.",
   params: idPath,
   responses: [{ status: 200, ...oneExport }],
   errors: ["not_found"],
@@ -158,14 +158,15 @@ export function cancelExportRoute(deps: ExportDeps): Route {
   });
 }
 
-/** Those that one caller has waiting, at most; and of how many that wait they are counted. */
+/** Those that one owner has waiting, at most. */
 const MAX_WAITING = 100;
-const LOOKED_AT = 500;
 
 /** Throws `too_many_requests`. Two at a time may both pass: it is a bound for floods. */
-async function checkWaiting({ fabric }: ExportDeps, { subject, kind, databases }: Caller): Promise<void> {
-  const filter = { kind: QUERY_EXPORT.name, status: "queued", databases, limit: LOOKED_AT } as const;
-  const waiting = (await fabric.list(filter)).filter(({ owner }) => owner.subject === subject && owner.kind === kind);
+async function checkWaiting({ fabric }: ExportDeps, caller: Caller): Promise<void> {
+  const { databases } = caller;
+  const owner = ownerOf(caller);
+  const filter = { kind: QUERY_EXPORT.name, status: "queued", databases, owner, limit: MAX_WAITING } as const;
+  const waiting = await fabric.list(filter);
   if (waiting.length < MAX_WAITING) return;
   const details = { headers: { "Retry-After": "10" } };
   throw new EngineError("too_many_requests", `${waiting.length} exports of yours wait already`, details);
@@ -173,13 +174,9 @@ async function checkWaiting({ fabric }: ExportDeps, { subject, kind, databases }
 
 /** To all others it does not exist. Rejects with `not_found`. */
 async function visible({ fabric }: Pick<ExportDeps, "fabric">, id: string, caller: Caller): Promise<Job> {
-  const job = await fabric.find(id, caller.databases);
-  if (job?.kind === QUERY_EXPORT.name && mayRead(job, caller)) return job;
+  const job = await fabric.find(id, caller);
+  if (job?.kind === QUERY_EXPORT.name) return job;
   throw new EngineError("not_found", `there is no export ${id}`);
-}
-
-function mayRead({ owner }: Job, { subject, kind, role }: Caller): boolean {
-  return (owner.subject === subject && owner.kind === kind) || roleIncludes(role, "write");
 }
 
 function resultOf({ status, result }: Job): z.output<typeof exportResult> | undefined {

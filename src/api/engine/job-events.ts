@@ -36,7 +36,7 @@ export function jobEventsRoute({ fabric, jobEvents, clock }: FabricDeps): Route 
   return defineRoute({
     ...jobEventsRow,
     handle: async ({ caller, params: { id }, query, headers }) => {
-      if ((await fabric.find(id, caller.databases)) === undefined) throw jobNotFound(id);
+      if ((await fabric.find(id, caller)) === undefined) throw jobNotFound(id);
       const events = jobEvents.watch(id, headers["last-event-id"] ?? query.after ?? 0);
       return eventStream({ events: mapEvents(events, eventOf), clock });
     },

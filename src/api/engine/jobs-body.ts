@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+import { ownerOf } from "../../auth/owner.ts";
 import { CALLER_ROLES } from "../../config/kinds.ts";
 import { JOB_STATUSES, type Job } from "../../fabric/job.ts";
 import type { JobSummary } from "../../fabric/list.ts";
@@ -42,6 +43,7 @@ export const jobSummary = z.object({
   cancel_requested: z.boolean(),
   error: z.string().nullable(),
   created_by: z.string(),
+  owned_by: z.string(),
   created_at: z.string(),
   started_at: time,
   finished_at: time,
@@ -79,6 +81,7 @@ export function summaryOf(job: JobSummary): z.output<typeof jobSummary> {
     cancel_requested: job.cancelRequested,
     error: job.error ?? null,
     created_by: job.owner.subject,
+    owned_by: ownerOf(job.owner),
     created_at: timeOf(job.createdAtMs),
     started_at: timeOrNull(job.startedAtMs),
     finished_at: timeOrNull(job.finishedAtMs),

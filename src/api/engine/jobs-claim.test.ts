@@ -150,7 +150,7 @@ describe("a worker's own jobs", () => {
   test("are of the kinds that it may have, and a thousand at most wait", async () => {
     const narrow = await api.newWorker({ capabilities: ["x.other"] });
     expect((await own({ kind: "x.task" }, narrow.token)).status).toBe(403);
-    const owner = { subject: "x", kind: "worker", role: "read", databases: undefined } as const;
+    const owner = { subject: "x", kind: "worker", role: "read", databases: undefined, owner: "ops" } as const;
     const request = { kind: "x.other", payload: null, workerId: narrow.id };
     await Promise.all(Array.from({ length: 1_000 }, () => api.fabric.enqueue(request, owner)));
     expect((await own({ kind: "x.other" }, narrow.token)).code).toBe("too_many_requests");

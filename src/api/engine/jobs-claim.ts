@@ -5,6 +5,7 @@ import { EngineError } from "../../core/errors.ts";
 import { holdOf, type Job } from "../../fabric/job.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
+import { jobsOfWorker, mayHaveJob } from "../../fabric/workers.ts";
 import { unauthorized } from "../../auth/authenticator.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
 import type { FabricDeps } from "./deps.ts";
@@ -54,7 +55,7 @@ export function claimJobsRoute(deps: FabricDeps): Route {
       const kinds = kindsFor(worker, json.kinds, fabric.kinds);
       if (worker.drain) return jsonResponse(200, { jobs: [] });
       const { id, labels } = worker;
-      const who = { kinds, labels, workerId: id, holder: id };
+      const who = { kinds, labels, workerId: id, holder: id, jobsOf: jobsOfWorker(worker, fabric.kinds) };
       const jobs = await claims.one(id, () =>
         fabric.claim({ ...who, max: json.max, waitMs: json.wait_ms, signal: request.signal }),
       );
@@ -67,8 +68,8 @@ export function claimJobsRoute(deps: FabricDeps): Route {
 type Claimed = { jobs: Job[]; signal: AbortSignal };
 
 /**
- * While it waited the worker may have left, or been revoked, or told to drain: then it must not keep what it just got.
- * Asked only where there are jobs, so that those who wait in vain cost nothing.
+ * While it waited the worker may have left, or been revoked, told to drain, handed over, or no longer be admitted: then
+ * it must not keep what it just got. Asked only where there are jobs, so that those who wait in vain cost nothing.
  */
 async function checkStillWanted(
   { fabric, workers }: FabricDeps,
@@ -77,8 +78,12 @@ async function checkStillWanted(
 ): Promise<void> {
   const worker = await workers.find(id);
   const isRevoked = worker === undefined || worker.status === "revoked";
-  if (!isRevoked && !worker.drain && !signal.aborted) return;
+  const isWanted = !isRevoked && !worker.drain && !signal.aborted;
   for (const job of jobs.splice(0)) {
+    if (isWanted && mayHaveJob(worker, job, fabric.kinds)) {
+      jobs.push(job);
+      continue;
+    }
     await fabric.release(holdOf(job)).catch((error: unknown) => {
       // Revoking it ended the lease already.
       if (!isLeaseLost(error)) throw error;

@@ -199,7 +199,9 @@ export const jobCredentialRow = describeRoute({
   method: "GET",
   path: "/v1/jobs/{id}/credentials/{credential_id}",
   summary: "The secret of a credential that the job names",
-  description: "For the worker that holds the job, as long as it does. It must not be kept.",
+  description:
+    "For the worker that holds the job, as long as it does, if the job's owner may use the credential; and, unless it is the " +
+    "worker's owner's, if an admin admitted the worker for that kind of job. It must not be kept.",
   params: z.object({ id: z.string(), credential_id: z.string() }),
   headers: fenceHeader,
   responses: [
@@ -217,7 +219,8 @@ export function jobCredentialRoute({ secrets }: Pick<FabricDeps, "secrets">): Ro
   return defineRoute({
     ...jobCredentialRow,
     handle: async (call) => {
-      return secret(200, await secrets.reveal(holdIn(call), call.params.credential_id, originOf(call)));
+      const to = { holder: workerOf(call), origin: originOf(call) };
+      return secret(200, await secrets.reveal(holdIn(call), call.params.credential_id, to));
     },
   });
 }

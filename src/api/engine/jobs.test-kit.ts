@@ -60,6 +60,8 @@ const LEASE_MS = 300_000;
 
 const CALLERS: Readonly<Record<string, Caller>> = {
   ops: { ...ADMIN, subject: "ops", role: "write" },
+  other: { ...ADMIN, subject: "other", role: "write" },
+  root: ADMIN,
   reader: { ...ADMIN, subject: "reader", role: "read" },
   limited: { ...ADMIN, subject: "limited", databases: ["a"] },
 };
@@ -68,6 +70,7 @@ const KINDS = new JobKinds([
   { name: "test.engine", payload: z.json(), enqueue: "read", claim: "engine" },
   { name: "test.both", aliases: ["test_both"], payload: z.json(), enqueue: "write", claim: "both" },
   { name: "test.admin", payload: z.json(), enqueue: "admin", claim: "both" },
+  { name: "test.node", payload: z.json(), enqueue: "write", claim: "both", needsAdmission: true },
   { name: "test.internal", payload: z.json(), enqueue: "nobody", claim: "both" },
 ]);
 

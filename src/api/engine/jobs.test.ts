@@ -57,6 +57,7 @@ describe("enqueueing", () => {
       result: null,
       error: null,
       created_by: "ops",
+      owned_by: "ops",
       created_at: now,
       started_at: null,
       finished_at: null,
@@ -118,15 +119,21 @@ describe("enqueueing", () => {
     }
   });
 
-  test("names only credentials that whoever enqueues may see", async () => {
-    const make = async (databases: readonly string[] | undefined) => {
-      const caller = { subject: "x", kind: "static", role: "write", databases } as const;
+  test("names only credentials that whoever enqueues may use", async () => {
+    const make = async (
+      databases: readonly string[] | undefined,
+      more: { subject?: string; shared?: boolean } = {},
+    ) => {
+      const { subject = "ops", shared } = more;
+      const caller = { subject, kind: "static", role: "write", databases } as const;
       const origin = { caller, address: "", requestId: "" };
-      return (await api.credentials.create({ label: "c", value: { kind: "pat", token: "t" } }, origin)).id;
+      return (await api.credentials.create({ label: "c", value: { kind: "pat", token: "t" }, shared }, origin)).id;
     };
     const [everyones, of_a] = [await make(undefined), await make(["a"])];
     const job = (id: string) => ({ kind: "x.task", database: "a", credentials: [id] });
     expect((await enqueue(job(everyones))).status).toBe(202);
+    expect((await enqueue(job(await make(undefined, { subject: "x" })))).status).toBe(404);
+    expect((await enqueue(job(await make(undefined, { subject: "x", shared: true })))).status).toBe(202);
     expect((await enqueue(job(everyones), "limited")).status).toBe(404);
     expect((await enqueue(job(of_a), "limited")).status).toBe(202);
   });

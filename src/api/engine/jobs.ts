@@ -1,15 +1,16 @@
 import { z } from "zod";
 
 import { callerOfWorker, type Caller } from "../../auth/caller.ts";
+import { ownerFilterWithin, ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import { checkName } from "../../core/names.ts";
 import { rfc3339ToNs } from "../../format/time-text.ts";
 import type { Enqueued, NewJob } from "../../fabric/enqueue.ts";
 import { JOB_STATUSES, type Job } from "../../fabric/job.ts";
-import { checkMayEnqueue } from "../../fabric/kinds.ts";
+import { checkMayEnqueue, type JobKind } from "../../fabric/kinds.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
 import { jobNotFound } from "../../fabric/refusals.ts";
-import type { Workers } from "../../fabric/workers.ts";
+import { isAdmitted, type Workers } from "../../fabric/workers.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route, type RouteResponse } from "../route.ts";
 import type { FabricDeps } from "./deps.ts";
@@ -83,13 +84,14 @@ export function enqueueJobRoute({ fabric, workers, credentials, clock }: FabricD
   return defineRoute({
     ...enqueueJobRow,
     handle: async ({ caller, json, headers }) => {
-      checkMayEnqueue(fabric.kinds.get(json.kind), caller);
+      const kind = fabric.kinds.get(json.kind);
+      checkMayEnqueue(kind, caller);
       if (json.database !== undefined) checkName("database", json.database);
       for (const id of json.credentials ?? []) await credentials.get(id, caller);
       const { worker_id: workerId, selector, database } = json;
-      if (workerId !== undefined) await checkWorker(workers, workerId);
+      if (workerId !== undefined) await checkWorker(workers, { id: workerId, kind, caller });
       const request = { ...requestOf(json, headers, clock.nowMs()), workerId, selector, database };
-      const answer = await fabric.enqueue({ ...request, credentials: json.credentials }, ownerOf(caller));
+      const answer = await fabric.enqueue({ ...request, credentials: json.credentials }, caller);
       if (workerId !== undefined && !answer.deduped) await checkPinned({ fabric, workers }, answer.job);
       return answerOf(answer);
     },
@@ -112,7 +114,7 @@ export const enqueueOwnJobRow = describeRoute({
 /**
  * A worker gains nothing by it: it alone claims the job, of a kind that it may claim anyway, and the job brings no
  * credentials and no database. Its keys are apart from those of others, so that it keeps no job of theirs from being
- * enqueued. The owner is the worker itself, with the least role.
+ * enqueued. The job is the worker's owner's, and runs with the least role.
  */
 export function enqueueOwnJobRoute({ fabric, workers, clock }: FabricDeps): Route {
   return defineRoute({
@@ -129,8 +131,7 @@ export function enqueueOwnJobRoute({ fabric, workers, clock }: FabricDeps): Rout
       }
       const request = requestOf(json, headers, clock.nowMs());
       const dedupKey = request.dedupKey === undefined ? undefined : `${worker.id}:${request.dedupKey}`;
-      const owner = ownerOf(callerOfWorker(worker));
-      const answer = await fabric.enqueue({ ...request, dedupKey, workerId: worker.id }, owner);
+      const answer = await fabric.enqueue({ ...request, dedupKey, workerId: worker.id }, callerOfWorker(worker));
       if (!answer.deduped) await checkPinned({ fabric, workers }, answer.job);
       return answerOf(answer);
     },
@@ -143,7 +144,7 @@ export const listJobsRow = describeRoute({
   ...forOperators,
   method: "GET",
   path: "/v1/jobs",
-  summary: "Jobs, without payload, progress and result",
+  summary: "The caller's jobs, without payload, progress and result; to an admin all",
   query: z.object({
     kind: z.string().optional(),
     status: z.enum(JOB_STATUSES).optional(),
@@ -172,9 +173,10 @@ export const listJobsRow = describeRoute({
 export function listJobsRoute({ fabric }: FabricDeps): Route {
   return defineRoute({
     ...listJobsRow,
-    handle: async ({ caller: { databases }, query: { kind, ...rest } }) => {
+    handle: async ({ caller, query: { kind, ...rest } }) => {
       const known = kind === undefined ? {} : { kind: fabric.kinds.get(kind).name };
-      const jobs = await fabric.list({ ...rest, ...known, databases });
+      const { databases } = caller;
+      const jobs = await fabric.list({ ...rest, ...known, databases, owner: ownerFilterWithin(caller) });
       return jsonResponse(200, { jobs: jobs.map(summaryOf) });
     },
   });
@@ -233,7 +235,8 @@ export function retryJobRoute({ fabric, workers }: FabricDeps): Route {
     ...retryJobRow,
     handle: async ({ caller, params }) => {
       const { id, workerId } = await visible({ fabric }, params.id, caller);
-      if (workerId !== undefined) await checkWorker(workers, workerId);
+      const isGone = workerId !== undefined && (await workers.find(workerId))?.status === "revoked";
+      if (isGone) throw isRevoked(workerId);
       const job = await fabric.retry(id);
       await checkPinned({ fabric, workers }, job);
       return jsonResponse(200, bodyOfJob(job));
@@ -241,9 +244,9 @@ export function retryJobRoute({ fabric, workers }: FabricDeps): Route {
   });
 }
 
-/** Throws `not_found` also for a job of a database that the caller may not see. */
+/** Throws `not_found` also for a job that the caller may not reach. */
 async function visible({ fabric }: Pick<FabricDeps, "fabric">, id: string, caller: Caller): Promise<Job> {
-  const job = await fabric.find(id, caller.databases);
+  const job = await fabric.find(id, caller);
   if (job === undefined) throw jobNotFound(id);
   return job;
 }
@@ -270,14 +273,18 @@ function requestOf(json: JobFields, headers: { traceparent?: string | undefined 
   };
 }
 
-function ownerOf({ subject, kind, role, databases }: Caller) {
-  return { subject, kind, role, databases };
+type Wanted = { id: string; kind: JobKind; caller: Caller };
+
+/** Throws `not_found`, also for a worker of somebody else; `conflict` for one that will not have the job. */
+async function checkWorker(workers: Workers, { id, kind, caller }: Wanted): Promise<void> {
+  const worker = await workers.get(id, caller);
+  if (worker.status === "revoked") throw isRevoked(id);
+  if (worker.owner === ownerOf(caller) || isAdmitted(worker, kind)) return;
+  throw new EngineError("conflict", `worker ${id} has its owner's jobs only: admit it for ${kind.name} first`);
 }
 
-/** Throws `not_found`, `conflict` for one that is revoked. */
-async function checkWorker(workers: Workers, id: string): Promise<void> {
-  const { status } = await workers.get(id);
-  if (status === "revoked") throw new EngineError("conflict", `worker ${id} is revoked`);
+function isRevoked(workerId: string): EngineError {
+  return new EngineError("conflict", `worker ${workerId} is revoked`);
 }
 
 /** A worker that was revoked while a job for it was queued leaves it to nobody: then the job is cancelled. */
@@ -286,7 +293,7 @@ async function checkPinned({ fabric, workers }: Pick<FabricDeps, "fabric" | "wor
   const worker = await workers.find(job.workerId);
   if (worker !== undefined && worker.status !== "revoked") return;
   await fabric.cancel(job.id);
-  throw new EngineError("conflict", `worker ${job.workerId} is revoked`);
+  throw isRevoked(job.workerId);
 }
 
 function answerOf({ job, deduped }: Enqueued): HttpResponse {

@@ -15,6 +15,7 @@ import * as claims from "./jobs-claim.ts";
 import * as held from "./jobs-held.ts";
 import { CONNECTION_ROWS, connectionRoutes } from "../oauth/connections.ts";
 import * as oauth from "./oauth.ts";
+import { transferOwnershipRoute, transferOwnershipRow } from "./ownership.ts";
 import { queryRoute, queryRow } from "./query.ts";
 import * as schedules from "./schedules.ts";
 import { schemaRoute, schemaRow } from "./schema.ts";
@@ -113,9 +114,11 @@ function accessRoutes(access: EngineRoutes["access"]): Route[] {
     users.resetPasswordRoute(deps),
     users.deleteUserRoute(deps),
     users.auditRoute(deps),
+    transferOwnershipRoute(deps),
     credentials.createCredentialRoute(deps),
     credentials.listCredentialsRoute(deps),
     credentials.getCredentialRoute(deps),
+    credentials.shareCredentialRoute(deps),
     credentials.deleteCredentialRoute(deps),
     oauth.startOAuthRoute(deps),
     oauth.oauthCallbackRoute(deps),
@@ -140,9 +143,11 @@ const ACCESS_ROWS = [
   users.resetPasswordRow,
   users.deleteUserRow,
   users.auditRow,
+  transferOwnershipRow,
   credentials.createCredentialRow,
   credentials.listCredentialsRow,
   credentials.getCredentialRow,
+  credentials.shareCredentialRow,
   credentials.deleteCredentialRow,
   oauth.startOAuthRow,
   oauth.oauthCallbackRow,
@@ -171,6 +176,7 @@ function fabricRoutes(fabric: EngineRoutes["fabric"]): Route[] {
     workers.listWorkersRoute(deps),
     workers.revokeWorkerRoute(deps),
     workers.drainWorkerRoute(deps),
+    workers.admitWorkerRoute(deps),
     jobs.enqueueJobRoute(deps),
     jobs.listJobsRoute(deps),
     jobs.getJobRoute(deps),
@@ -202,6 +208,7 @@ const FABRIC_ROWS = [
   workers.listWorkersRow,
   workers.revokeWorkerRow,
   workers.drainWorkerRow,
+  workers.admitWorkerRow,
   jobs.enqueueJobRow,
   jobs.listJobsRow,
   jobs.getJobRow,

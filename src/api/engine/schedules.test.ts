@@ -39,7 +39,8 @@ describe("schedules", () => {
       payload: { n: 1 },
       jitter_ms: 10,
       next_at: null,
-      created_by: "limited",
+      created_by: "ops",
+      owned_by: "ops",
     });
     expect((await api.call("PATCH", path, { by: "ops", body: { payload: null } })).json["payload"]).toBeNull();
     expect((await api.call("DELETE", path, { by: "ops" })).json).toEqual({ deleted: true });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+import { ownerOf } from "../../auth/owner.ts";
 import { checkName } from "../../core/names.ts";
 import type { Timing } from "../../fabric/cron.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
@@ -51,7 +52,8 @@ const schedule = z.object({
   next_at: z.string().nullable().describe("When the next job is due."),
   last_at: z.string().nullable().describe("The newest tick that is over."),
   last_job_id: z.string().nullable(),
-  created_by: z.string().describe("Who made it, or changed it last: its jobs run with no more than their rights."),
+  created_by: z.string().describe("Who of its owner made it, or changed it last: its jobs run with those rights."),
+  owned_by: z.string(),
   created_at: z.string(),
   updated_at: z.string(),
 });
@@ -101,7 +103,7 @@ export const listSchedulesRow = describeRoute({
   ...common,
   method: "GET",
   path: "/v1/schedules",
-  summary: "Schedules",
+  summary: "The caller's schedules; to an admin all",
   query: z.object({
     limit: z
       .string()
@@ -109,7 +111,9 @@ export const listSchedulesRow = describeRoute({
       .transform(Number)
       .refine((count) => count >= 1 && count <= MAX_LISTED, `accepted are integers from 1 to ${MAX_LISTED}`)
       .default(DEFAULT_LISTED),
-    after: shortText(MAX_NAME_CHARS).optional().describe("Only those behind this name: the last of the page before."),
+    after: shortText(MAX_NAME_CHARS)
+      .optional()
+      .describe("Only those behind the one of this id, or this name: the last of the page before."),
   }),
   responses: [
     {
@@ -125,8 +129,8 @@ export const listSchedulesRow = describeRoute({
 export function listSchedulesRoute({ schedules }: FabricDeps): Route {
   return defineRoute({
     ...listSchedulesRow,
-    handle: async ({ caller: { databases }, query }) =>
-      jsonResponse(200, { schedules: (await schedules.list({ ...query, databases })).map(bodyOf) }),
+    handle: async ({ caller, query }) =>
+      jsonResponse(200, { schedules: (await schedules.list(caller, query)).map(bodyOf) }),
   });
 }
 
@@ -143,7 +147,7 @@ export const getScheduleRow = describeRoute({
 export function getScheduleRoute({ schedules }: FabricDeps): Route {
   return defineRoute({
     ...getScheduleRow,
-    handle: async ({ caller, params }) => jsonResponse(200, bodyOf(await schedules.get(params.id, caller.databases))),
+    handle: async ({ caller, params }) => jsonResponse(200, bodyOf(await schedules.get(params.id, caller))),
   });
 }
 
@@ -152,7 +156,8 @@ export const changeScheduleRow = describeRoute({
   method: "PATCH",
   path: "/v1/schedules/{id}",
   summary: "Change a schedule",
-  description: "Its ticks count from then on, and its jobs run with no more than the caller's rights.",
+  description:
+    "Its ticks count from then on, and its jobs run with no more than the rights of its owner, as they are now.",
   params: idPath,
   json: z.strictObject({ ...changeable, timing }).partial(),
   responses: [oneSchedule],
@@ -190,7 +195,7 @@ export function deleteScheduleRoute({ schedules }: FabricDeps): Route {
   return defineRoute({
     ...deleteScheduleRow,
     handle: async ({ caller, params }) => {
-      await schedules.remove(params.id, caller.databases);
+      await schedules.remove(params.id, caller);
       return deleted();
     },
   });
@@ -201,7 +206,7 @@ export const runScheduleRow = describeRoute({
   method: "POST",
   path: "/v1/schedules/{id}/run",
   summary: "Enqueue the job of a schedule at once",
-  description: "With no more than the caller's rights. Its ticks stay as they are.",
+  description: "With no more than the rights of its owner. Its ticks stay as they are.",
   params: idPath,
   responses: [
     { status: 202, description: "Enqueued.", type: "application/json", schema: z.object({ job_id: z.string() }) },
@@ -241,6 +246,7 @@ function bodyOf(found: Schedule): z.output<typeof schedule> {
     last_at: timeOrNull(found.lastAtMs),
     last_job_id: found.lastJobId ?? null,
     created_by: found.owner.subject,
+    owned_by: ownerOf(found.owner),
     created_at: timeOf(found.createdAtMs),
     updated_at: timeOf(found.updatedAtMs),
   };

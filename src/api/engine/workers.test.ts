@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ANONYMOUS } from "../../auth/caller.ts";
 import { newToken } from "../../auth/tokens.ts";
 import { systemRandom } from "../../core/random.ts";
 import { OFFLINE_MS, startJobsApi, type JobsApi } from "./jobs.test-kit.ts";
@@ -27,6 +28,8 @@ describe("admitting workers", () => {
         name: "node-1",
         status: "new",
         drain: false,
+        admitted: [],
+        owned_by: "ops",
         capabilities: ["x.task", "test.both"],
         labels: { gpu: "yes" },
         preview: `engine_wt_…${token.slice(-4)}`,
@@ -56,7 +59,7 @@ describe("admitting workers", () => {
     [{ name: "w", labels: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`l${i}`, "x"])) }, 400],
   ])("refuses %j", async (body, status) => {
     expect((await api.call("POST", "/v1/workers", { by: "ops", body })).status).toBe(status);
-    expect(await api.workers.list()).toEqual([]);
+    expect(await api.workers.list(ANONYMOUS)).toEqual([]);
   });
 
   test("is for operators whose token is not limited to databases", async () => {
@@ -117,7 +120,7 @@ describe("reports of a worker", () => {
     const host = { host: "box", version: "1.2.3", kinds: ["x.task"] };
     const answer = { worker_id: id, heartbeat_interval_secs: 30, lease_secs: 300 };
     expect((await register(host)).json).toEqual(answer);
-    expect(await api.workers.get(id)).toMatchObject({
+    expect(await api.workers.get(id, ANONYMOUS)).toMatchObject({
       host: "box (1.2.3)",
       status: "online",
       registeredAtMs: api.clock.nowMs(),
@@ -151,7 +154,7 @@ describe("reports of a worker", () => {
     const { id, token } = await api.newWorker();
     const seenAtMs = async () => {
       await beat(token);
-      return (await api.workers.get(id)).seenAtMs;
+      return (await api.workers.get(id, ANONYMOUS)).seenAtMs;
     };
     const first = await seenAtMs();
     api.clock.advance(10_000);
@@ -187,7 +190,10 @@ describe("revoking a worker", () => {
     await expect(api.fabric.progress(hold, 1)).rejects.toMatchObject({ code: "lease_lost" });
     expect(await api.fabric.sweep()).toMatchObject([{ id: jobId, status: "queued" }]);
     expect(await api.claim(other.token)).toMatchObject([{ id: jobId, holder: other.id }]);
-    expect(await api.workers.get(mine.id)).toMatchObject({ status: "revoked", revokedAtMs: api.clock.nowMs() });
+    expect(await api.workers.get(mine.id, ANONYMOUS)).toMatchObject({
+      status: "revoked",
+      revokedAtMs: api.clock.nowMs(),
+    });
     expect(await api.audit.list({ limit: 1, action: "worker.revoke" })).toMatchObject([{ target: mine.id }]);
     expect((await revoke(mine.id)).status).toBe(404);
     expect((await api.call("POST", `/v1/workers/${mine.id}/drain`, { by: "ops", body: { drain: true } })).status).toBe(
@@ -218,7 +224,7 @@ describe("revoking a worker", () => {
     await revoke(id);
     const jobId = await api.newJob();
     expect((await waiting).code).toBe("unauthorized");
-    expect(await api.fabric.find(jobId, undefined)).toMatchObject({ status: "queued", attempt: 0 });
+    expect(await api.fabric.find(jobId, ANONYMOUS)).toMatchObject({ status: "queued", attempt: 0 });
   });
 
   test.each(["nothing", "a%00b", "%F0%9F%98%80"])("knows no worker %s", async (id) => {

@@ -1,9 +1,9 @@
 import { z } from "zod";
 
-import type { WorkerIdentity } from "../../auth/caller.ts";
+import { roleIncludes, type Caller, type WorkerIdentity } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
-import type { JobKinds } from "../../fabric/kinds.ts";
-import { WORKER_STATUSES, type Worker } from "../../fabric/workers.ts";
+import { namesKind, type JobKinds } from "../../fabric/kinds.ts";
+import { isAdmitted, WORKER_STATUSES, type Worker } from "../../fabric/workers.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
 import { originOf, secret } from "./auth.ts";
 import type { FabricDeps } from "./deps.ts";
@@ -19,11 +19,19 @@ const MAX_KINDS = 100;
 const MAX_LABELS = 32;
 const LABEL_CHARS = 64;
 
-export const kindNames = z.array(z.string().min(1).max(MAX_NAME_CHARS)).min(1).max(MAX_KINDS);
+const anyKindNames = z.array(z.string().min(1).max(MAX_NAME_CHARS)).max(MAX_KINDS);
+export const kindNames = anyKindNames.min(1);
 
 export const labels = z
   .record(shortText(LABEL_CHARS), shortText(LABEL_CHARS))
   .refine((all) => Object.keys(all).length <= MAX_LABELS, `accepted are at most ${MAX_LABELS} labels`);
+
+const admittedKinds = anyKindNames
+  .nullable()
+  .describe(
+    "Kinds of which it may claim everybody's jobs, not only its owner's; null for all that it may claim. Only an admin " +
+      "may say it. By default a worker that an admin makes has all, and another one's none.",
+  );
 
 const worker = z.object({
   id: z.string(),
@@ -33,6 +41,11 @@ const worker = z.object({
     .describe("`new` has not come yet; `offline` has been silent; the token of `revoked` is not good any more."),
   drain: z.boolean().describe("Whether it is to take no further jobs."),
   capabilities: z.array(z.string()).nullable().describe("Kinds of jobs that it may claim; null for all."),
+  admitted: z
+    .array(z.string())
+    .nullable()
+    .describe("Kinds of which it may claim everybody's jobs, not only its owner's; null for all that it may claim."),
+  owned_by: z.string(),
   labels: z.record(z.string(), z.string()),
   preview: z.string().describe("The beginning and the end of its token."),
   host: z.string().nullable(),
@@ -52,11 +65,14 @@ export const createWorkerRow = describeRoute({
   method: "POST",
   path: "/v1/workers",
   summary: "Admit a worker",
-  description: "Its token is in this answer and in no other.",
+  description:
+    "Its token is in this answer and in no other. The worker is the caller's and claims the caller's jobs; what else it " +
+    "may claim an admin says: see `admitted`.",
   json: z.strictObject({
     name: shortText(MAX_NAME_CHARS),
     capabilities: kindNames.optional().describe("Kinds of jobs that it may claim; all that workers may by default."),
     labels: labels.optional().describe("What a job's `selector` is compared with."),
+    admitted: admittedKinds.optional(),
   }),
   responses: [
     {
@@ -66,16 +82,17 @@ export const createWorkerRow = describeRoute({
       schema: z.object({ worker_id: z.string(), token: z.string().describe("Shown this once.") }),
     },
   ],
-  errors: ["conflict", "invalid_parameter", "insufficient_storage"],
+  errors: ["conflict", "invalid_parameter", "forbidden", "insufficient_storage"],
 });
 
 export function createWorkerRoute({ fabric, workers }: FabricDeps): Route {
   return defineRoute({
     ...createWorkerRow,
     handle: async (call) => {
-      const { name, labels: given, capabilities: kinds } = call.json;
+      const { name, labels: given, capabilities: kinds, admitted: asked } = call.json;
       const capabilities = kinds === undefined ? undefined : [...fabric.kinds.claimable(kinds, "workers")];
-      const made = await workers.create({ name, capabilities, labels: given }, originOf(call));
+      const admitted = admittedBy(call.caller, { capabilities, admitted: asked }, fabric.kinds);
+      const made = await workers.create({ name, capabilities, labels: given, admitted }, originOf(call));
       return secret(200, { worker_id: made.worker.id, token: made.token });
     },
   });
@@ -85,7 +102,7 @@ export const listWorkersRow = describeRoute({
   ...forOperators,
   method: "GET",
   path: "/v1/workers",
-  summary: "All workers",
+  summary: "The caller's workers; to an admin all",
   responses: [
     {
       status: 200,
@@ -100,7 +117,7 @@ export const listWorkersRow = describeRoute({
 export function listWorkersRoute({ workers }: FabricDeps): Route {
   return defineRoute({
     ...listWorkersRow,
-    handle: async () => jsonResponse(200, { workers: (await workers.list()).map(bodyOf) }),
+    handle: async ({ caller }) => jsonResponse(200, { workers: (await workers.list(caller)).map(bodyOf) }),
   });
 }
 
@@ -143,6 +160,55 @@ export function drainWorkerRoute({ workers }: FabricDeps): Route {
     handle: async (call) =>
       jsonResponse(200, bodyOf(await workers.drain(call.params.id, call.json.drain, originOf(call)))),
   });
+}
+
+export const admitWorkerRow = describeRoute({
+  ...common,
+  role: "admin",
+  unscoped: true,
+  method: "POST",
+  path: "/v1/workers/{id}/admit",
+  summary: "Say of which kinds a worker may claim everybody's jobs",
+  description:
+    "It is shown the credentials that jobs of these kinds name. One that may no longer claim others' jobs keeps those that it " +
+    "holds, and is shown no credential for them.",
+  params: idPath,
+  json: z.strictObject({ admitted: admittedKinds }),
+  responses: [{ status: 200, description: "The worker.", type: "application/json", schema: worker }],
+  errors: ["not_found", "invalid_parameter", "forbidden", "insufficient_storage"],
+});
+
+export function admitWorkerRoute({ fabric, workers }: FabricDeps): Route {
+  return defineRoute({
+    ...admitWorkerRow,
+    handle: async (call) => {
+      const { capabilities } = await workers.get(call.params.id, call.caller);
+      const admitted = admittedBy(call.caller, { capabilities, admitted: call.json.admitted }, fabric.kinds);
+      return jsonResponse(200, bodyOf(await workers.admit(call.params.id, admitted, originOf(call))));
+    },
+  });
+}
+
+type Admission = { capabilities: readonly string[] | undefined; admitted: readonly string[] | null | undefined };
+
+/**
+ * Of which kinds a worker is to have everybody's jobs, undefined for all. Where it is not said, an admin's has all of its
+ * capabilities, and another one's none. Throws `forbidden` for one who may not say it, and for capabilities that need it.
+ */
+function admittedBy(
+  { role }: Caller,
+  { capabilities, admitted }: Admission,
+  kinds: JobKinds,
+): readonly string[] | undefined {
+  if (roleIncludes(role, "admin")) {
+    return admitted === undefined || admitted === null ? undefined : [...kinds.claimable(admitted, "workers")];
+  }
+  const needsAdmin = (capabilities ?? []).find((kind) => kinds.get(kind).needsAdmission === true);
+  if (admitted !== undefined || needsAdmin !== undefined) {
+    const what = needsAdmin === undefined ? "jobs of others" : `jobs of ${needsAdmin}`;
+    throw new EngineError("forbidden", `only an admin lets a worker have ${what}`);
+  }
+  return [];
 }
 
 export const registerWorkerRow = describeRoute({
@@ -226,13 +292,17 @@ export function heartbeatRoute({ workers }: FabricDeps): Route {
 }
 
 /** The names under which jobs of those kinds wait. Throws `invalid_parameter`, and `forbidden` for what it may not have. */
-export function kindsFor({ capabilities }: WorkerIdentity, names: readonly string[], kinds: JobKinds): Set<string> {
+export function kindsFor(worker: WorkerIdentity, names: readonly string[], kinds: JobKinds): Set<string> {
+  const { capabilities } = worker;
   const claimable = kinds.claimable(names, "workers");
-  if (capabilities === undefined) return claimable;
-  for (const kind of claimable) {
-    const { comesWith = kind } = kinds.get(kind);
-    if (![kind, comesWith].some((one) => capabilities.includes(one)))
-      throw new EngineError("forbidden", `this worker may not have jobs of ${kind}`);
+  for (const name of claimable) {
+    const kind = kinds.get(name);
+    if (capabilities !== undefined && !namesKind(capabilities, kind)) {
+      throw new EngineError("forbidden", `this worker may not have jobs of ${name}`);
+    }
+    if (kind.needsAdmission === true && !isAdmitted(worker, kind)) {
+      throw new EngineError("forbidden", `an admin must admit this worker for jobs of ${name}`);
+    }
   }
   return claimable;
 }
@@ -244,6 +314,8 @@ function bodyOf(found: Worker): z.output<typeof worker> {
     status: found.status,
     drain: found.drain,
     capabilities: found.capabilities === undefined ? null : [...found.capabilities],
+    admitted: found.admitted === undefined ? null : [...found.admitted],
+    owned_by: found.owner,
     labels: { ...found.labels },
     preview: found.preview,
     host: found.host ?? null,

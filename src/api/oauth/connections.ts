@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Caller } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
-import type { Credential } from "../../knowledge/credentials/credentials.ts";
+import { mayChange, type Credential } from "../../knowledge/credentials/credentials.ts";
 import type { ConnectionDeps } from "../engine/deps.ts";
 import { originOf, secret } from "../engine/auth.ts";
 import { preferredType } from "../negotiate.ts";
@@ -196,7 +196,7 @@ function refreshRoute({ tokens, credentials }: ConnectionDeps): Route {
 
 type Wanted = { provider: string; caller: Caller };
 
-/** Throws `credential_not_found` also for one that somebody else has connected, unless an admin asks. */
+/** Throws `credential_not_found` also for one of somebody else, shared or not, unless an admin asks. */
 async function theirs(
   credentials: ConnectionDeps["credentials"],
   id: string,
@@ -206,7 +206,7 @@ async function theirs(
     if (error instanceof EngineError && error.code === "not_found") return undefined;
     throw error;
   });
-  const isTheirs = found !== undefined && (caller.role === "admin" || found.createdBy === caller.subject);
+  const isTheirs = found !== undefined && mayChange(caller, found);
   // By hand somebody may have made one of that provider, without saying so beside the tokens.
   const value = isTheirs && found.kind === "oauth2" ? (await credentials.reveal(id, caller)).value : undefined;
   if (found !== undefined && value?.kind === "oauth2" && value.provider === provider) return found;

@@ -46,7 +46,7 @@ async function startWorld() {
   const newId = uuidV7Source(systemClock, systemRandom);
   const workers = new Workers({ records, newId, random: systemRandom, audit, offlineMs: 60_000 });
   const directory = new NodeDirectory({ clock: systemClock, log: silentLog, metrics: createMetrics() });
-  const isAdmitted = async (id: string) => (await workers.get(id)).status !== "revoked";
+  const isAdmitted = async (id: string) => (await workers.find(id))?.status !== "revoked";
   const link = { nodes: directory, gateways: () => GATEWAYS, isAdmitted };
   const deps = { sandboxes, link, clock: systemClock };
   const failures = new FailureLimit({ clock: systemClock });

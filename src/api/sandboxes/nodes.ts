@@ -188,8 +188,12 @@ async function runLink(
   }
 }
 
-/** Throws `forbidden` for a worker that may have no sandboxes. */
+/** Throws `forbidden` for a worker that may have no sandboxes: it has those of everybody, so an admin must say so. */
 export function nodeOf(worker: WorkerIdentity): WorkerIdentity {
-  if (worker.capabilities === undefined || worker.capabilities.includes(SANDBOX_JOB_KIND)) return worker;
-  throw new EngineError("forbidden", `this worker may not have jobs of ${SANDBOX_JOB_KIND}`);
+  if (mayBeNode(worker)) return worker;
+  throw new EngineError("forbidden", `an admin must admit this worker for jobs of ${SANDBOX_JOB_KIND}`);
+}
+
+export function mayBeNode({ capabilities, admitted }: Pick<WorkerIdentity, "capabilities" | "admitted">): boolean {
+  return [capabilities, admitted].every((names) => names === undefined || names.includes(SANDBOX_JOB_KIND));
 }

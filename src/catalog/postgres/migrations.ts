@@ -1,6 +1,7 @@
 import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
+import { OWNER_RECORDS } from "../owner-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -29,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   JOB_RECORDS + JOB_TUNING,
   SANDBOX_RECORDS,
   AGENT_RECORDS,
+  OWNER_RECORDS,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

@@ -1,6 +1,7 @@
 import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
+import { OWNER_RECORDS } from "../owner-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -14,7 +15,7 @@ export type Migration = (connection: Connection, nowMs: number) => void;
 /** "ENGC": tells a catalog from the database of another program. */
 const APPLICATION_ID = 0x454e4743;
 
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   createCatalog,
   addTimeTravel,
   addFilters,
@@ -25,6 +26,7 @@ const MIGRATIONS: readonly Migration[] = [
   addJobRecords,
   addSandboxRecords,
   addAgentRecords,
+  addOwners,
 ];
 
 /**
@@ -294,4 +296,8 @@ function addSandboxRecords(connection: Connection): void {
 
 function addAgentRecords(connection: Connection): void {
   connection.db.exec(AGENT_RECORDS);
+}
+
+function addOwners(connection: Connection): void {
+  connection.db.exec(OWNER_RECORDS);
 }

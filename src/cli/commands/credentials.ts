@@ -18,6 +18,7 @@ export const register: RegisterCommand = (program, context) => {
   registerList(group, context);
   registerShow(group, context);
   registerCreate(group, context);
+  registerShare(group, context);
   registerDelete(group, context);
   registerRotate(group, context);
 };
@@ -27,7 +28,7 @@ function registerList(group: Command, context: CliContext): void {
   withExamples(command, ["engine credentials list"]).action(
     context.action(async (flags: ApiFlags) => {
       const all = listIn(await callApi(context, flags, "GET", CREDENTIALS), "credentials");
-      const header = ["ID", "LABEL", "KIND", "PREVIEW", "STATUS", "DATABASES", "CREATED BY"];
+      const header = ["ID", "LABEL", "KIND", "PREVIEW", "STATUS", "DATABASES", "OWNER", "SHARED"];
       if (flags.json) await context.writeJson(all);
       else if (all.length === 0) await context.writeLine("there are no credentials");
       else await context.writeLine(renderTable(header, all.map(row), context.style));
@@ -36,8 +37,8 @@ function registerList(group: Command, context: CliContext): void {
   );
 }
 
-function row({ id, label, kind, preview, status, databases, created_by: by }: Json) {
-  return [id, label, kind, preview, status, databases ?? "all", by].map(fieldCell);
+function row({ id, label, kind, preview, status, databases, owned_by: owner, shared }: Json) {
+  return [id, label, kind, preview, status, databases ?? "all", owner, shared === true ? "yes" : "no"].map(fieldCell);
 }
 
 function registerShow(group: Command, context: CliContext): void {
@@ -92,6 +93,23 @@ function jsonIn(text: string, what: string): unknown {
   } catch {
     throw new CliError(`${what} is not JSON`, EXIT.usage);
   }
+}
+
+function registerShare(group: Command, context: CliContext): void {
+  const command = group
+    .command("share")
+    .description("Let others use a credential: their jobs and sandboxes have it, and nobody is shown its secret.")
+    .argument("<id>", "id of the credential")
+    .option("--off", "from now on only its owner may use it");
+  withExamples(withApiFlags(command), [`engine credentials share ${EXAMPLE_ID}`]).action(
+    context.action(async (id: string, flags: ApiFlags & { off?: true }) => {
+      const shared = flags.off !== true;
+      const found = await callApi(context, flags, "PATCH", pathOf(id), { shared });
+      if (flags.json) await context.writeJson(found);
+      else await context.writeLine(visible(`credential ${id} is ${shared ? "shared" : "its owner's alone"}`));
+      return EXIT.ok;
+    }),
+  );
 }
 
 function registerDelete(group: Command, context: CliContext): void {

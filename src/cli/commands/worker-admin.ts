@@ -12,6 +12,7 @@ const WORKERS = "/v1/workers";
 export function registerAdmin(group: Command, context: CliContext): void {
   registerList(group, context);
   registerCreate(group, context);
+  registerAdmit(group, context);
   registerRevoke(group, context);
 }
 
@@ -20,7 +21,18 @@ function registerList(group: Command, context: CliContext): void {
   withExamples(command, ["engine worker list"]).action(
     context.action(async (flags: ApiFlags) => {
       const workers = listIn(await callApi(context, flags, "GET", WORKERS), "workers");
-      const header = ["ID", "NAME", "STATUS", "CAPABILITIES", "LABELS", "HOST", "TOKEN", "LAST SEEN"];
+      const header = [
+        "ID",
+        "NAME",
+        "STATUS",
+        "CAPABILITIES",
+        "OWNER",
+        "JOBS OF",
+        "LABELS",
+        "HOST",
+        "TOKEN",
+        "LAST SEEN",
+      ];
       if (flags.json) await context.writeJson(workers);
       else if (workers.length === 0) await context.writeLine("there are no workers");
       else await context.writeLine(renderTable(header, workers.map(row), context.style));
@@ -29,9 +41,22 @@ function registerList(group: Command, context: CliContext): void {
   );
 }
 
-function row({ id, name, status, drain, capabilities, labels, host, preview, seen_at: seen }: Json) {
+function row({
+  id,
+  name,
+  status,
+  drain,
+  capabilities,
+  admitted,
+  owned_by: owner,
+  labels,
+  host,
+  preview,
+  ...rest
+}: Json) {
   const shown = drain === true ? `${fieldText(status)}, draining` : status;
-  return [id, name, shown, capabilities ?? "all", labelsText(labels), host, preview, seen ?? "never"].map(fieldCell);
+  const may = [capabilities ?? "all", owner, admittedText(admitted)];
+  return [id, name, shown, ...may, labelsText(labels), host, preview, rest["seen_at"] ?? "never"].map(fieldCell);
 }
 
 function labelsText(labels: unknown): string | null {
@@ -78,6 +103,40 @@ function labelsIn(text: string): Record<string, string> {
     labels.set(name, value);
   }
   return Object.fromEntries(labels);
+}
+
+type AdmitFlags = ApiFlags & { kinds?: string; none?: true };
+
+function registerAdmit(group: Command, context: CliContext): void {
+  const command = group
+    .command("admit")
+    .description(
+      "Let a worker have everybody's jobs, not only those of its owner, with the credentials that they name. Needs the role admin.",
+    )
+    .argument("<worker-id>", "id of the worker, as `engine worker list` shows it")
+    .option("--kinds <kinds>", "kinds of jobs, with commas between; all that it may claim by default")
+    .option("--none", "only its owner's jobs from then on");
+  withExamples(withApiFlags(command), [
+    "engine worker admit 01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11 --kinds sandbox,image_build",
+  ]).action(
+    context.action(async (id: string, flags: AdmitFlags) => {
+      if (flags.none === true && flags.kinds !== undefined) {
+        throw new CliError("--kinds and --none exclude each other", EXIT.usage);
+      }
+      const kinds = flags.kinds?.split(",").map((kind) => kind.trim()) ?? null;
+      const admitted = flags.none === true ? [] : kinds;
+      const worker = await callApi(context, flags, "POST", `${WORKERS}/${encodeURIComponent(id)}/admit`, { admitted });
+      if (flags.json) await context.writeJson(worker);
+      else await context.writeLine(visible(`worker ${id} may have jobs of ${admittedText(worker["admitted"])}`));
+      return EXIT.ok;
+    }),
+  );
+}
+
+/** Of which kinds it may have everybody's jobs. */
+function admittedText(admitted: unknown): string {
+  if (!Array.isArray(admitted)) return "everybody";
+  return admitted.length === 0 ? "its owner alone" : `everybody: ${admitted.map(fieldText).join(", ")}`;
 }
 
 function registerRevoke(group: Command, context: CliContext): void {

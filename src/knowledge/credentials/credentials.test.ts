@@ -166,6 +166,36 @@ describe("credentials", () => {
     expect(await seen(ADMIN)).toEqual(["global"]);
   });
 
+  test("belong to who made them; those that are shared are used by others, and changed by none of them", async () => {
+    const store = credentials();
+    const ann: Caller = { ...ADMIN, kind: "session", subject: "ann", role: "write" };
+    const bob: Caller = { ...ann, subject: "bob" };
+    const value: CredentialValue = { kind: "pat", token: "t" };
+    const own = await store.create({ label: "own", value }, by(ann));
+    const shared = await store.create({ label: "shared", value, shared: true }, by(ann));
+    const seen = async (caller: Caller) => (await store.list(caller)).map(({ label }) => label);
+    expect([await seen(ann), await seen(bob), await seen(ADMIN)]).toEqual([
+      ["shared", "own"],
+      ["shared"],
+      ["shared", "own"],
+    ]);
+    expect((await store.reveal(shared.id, bob)).value).toEqual(value);
+    for (const change of [
+      () => store.get(own.id, bob),
+      () => store.reveal(own.id, bob),
+      () => store.remove(own.id, by(bob)),
+      () => store.remove(shared.id, by(bob)),
+      () => store.share(own.id, true, by(bob)),
+      () => store.share(shared.id, false, by(bob)),
+    ]) {
+      await expect(change()).rejects.toMatchObject({ code: "not_found" });
+    }
+    // Of databases that the caller may not use it is not shared either.
+    expect(await seen({ ...bob, databases: ["logs"] })).toEqual([]);
+    await store.share(shared.id, false, by(ADMIN));
+    expect(await seen(bob)).toEqual([]);
+  });
+
   test("are replaced by whoever saw the last value, and by nobody else", async () => {
     const store = credentials();
     const value: CredentialValue = { kind: "oauth2", access_token: "a-1", refresh_token: "r-1" };

@@ -2,6 +2,7 @@ import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement
 import type { AuditAction, AuditLog, Origin } from "../../auth/audit.ts";
 import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
 import { scopeIncludes, type Caller, type Scope } from "../../auth/caller.ts";
+import { mayReachWithin, ownerFilterWithin, ownerOf, type Asker } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Random } from "../../core/random.ts";
@@ -11,8 +12,9 @@ import { credentialValue, previewOf, type CredentialKind, type CredentialValue }
 
 /**
  * Typed secrets for data sources and agents. The values are sealed (`envelope.ts`) and opened only by `reveal`, for
- * whoever runs a job that names the credential, and by no route for callers. A credential belongs to the databases of the
- * caller who made it: a caller sees it whose own databases include all of those.
+ * whoever runs a job that names the credential, and by no route for callers. A credential belongs to who made it, and
+ * to the databases of that caller: of those whose own databases include all of these, the owner and admins reach it, and
+ * everybody uses it where it is shared.
  */
 export type Credential = {
   id: string;
@@ -24,6 +26,9 @@ export type Credential = {
   status: CredentialStatus;
   /** Of a status that is not `ok`: why. */
   statusDetail: string | undefined;
+  owner: string;
+  /** Whether others may use it, whom it shows and tells nothing secret. */
+  shared: boolean;
   createdBy: string;
   createdAtMs: number;
   updatedAtMs: number;
@@ -38,6 +43,7 @@ export type NewCredential = {
   label: string;
   value: CredentialValue;
   metadata?: Readonly<Record<string, unknown>> | undefined;
+  shared?: boolean | undefined;
 };
 
 /** An opened value with the version it has: a change says which it replaces. */
@@ -74,16 +80,17 @@ export class Credentials {
   ): Promise<Credential> {
     const { records, newId, random } = this.#options;
     const keyring = this.#keyring();
-    const { label, value, metadata = {} } = request;
+    const { label, value, metadata = {}, shared = false } = request;
     const id = newId();
     const envelope = seal(keyring, random, subjectOf(id, value.kind), JSON.stringify(value));
     const { databases, subject } = origin.caller;
     const sql =
       "INSERT INTO credentials (id, label, kind, preview, metadata, databases, status, version, key_id, sealed_key, " +
-      "sealed_value, created_by, created_at_ms, updated_at_ms, expires_at_ms) " +
-      "VALUES (?, ?, ?, ?, ?, ?, 'ok', 1, ?, ?, ?, ?, ?, ?, ?)";
+      "sealed_value, owner, shared, created_by, created_at_ms, updated_at_ms, expires_at_ms) " +
+      "VALUES (?, ?, ?, ?, ?, ?, 'ok', 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     const shown = [id, label, value.kind, previewOf(value), JSON.stringify(metadata), scopeToColumn(databases)];
-    const values = [...shown, ...columnsOf(envelope), subject, NOW, NOW, expiryOf(value)];
+    const owned = [ownerOf(origin.caller), shared ? 1 : 0, subject];
+    const values = [...shown, ...columnsOf(envelope), ...owned, NOW, NOW, expiryOf(value)];
     const outcome = await records.transact([
       { sql, values },
       this.#entry("credential.create", id, origin, { label, kind: value.kind }),
@@ -95,23 +102,34 @@ export class Credentials {
     return toCredential(found);
   }
 
-  /** Newest first, those that the caller may see. */
-  async list(caller: Pick<Caller, "databases">): Promise<Credential[]> {
+  /** Newest first, those that the caller may use. */
+  async list(caller: Asker): Promise<Credential[]> {
     this.#keyring();
-    const sql = "SELECT * FROM credentials ORDER BY id DESC LIMIT ?";
-    const all = (await this.#options.records.rows(sql, [MAX_LISTED])).map(toCredential);
-    return all.filter(({ databases }) => scopeIncludes(caller.databases, databases));
+    const others = ownerFilterWithin(caller) === undefined ? "owner <> ?" : "owner <> ? AND shared = 1";
+    // However many others share, the caller's own are among them.
+    const found = await Promise.all(
+      ["owner = ?", others].map(async (which) => {
+        const sql = `SELECT * FROM credentials WHERE ${which} ORDER BY id DESC LIMIT ?`;
+        return await this.#options.records.rows(sql, [ownerOf(caller), MAX_LISTED]);
+      }),
+    );
+    const usable = found
+      .flat()
+      .map(toCredential)
+      .filter((credential) => mayUse(caller, credential));
+    return usable.toSorted((a, b) => (a.id < b.id ? 1 : -1));
   }
 
-  /** Throws `not_found` also for one that the caller may not see. */
-  async get(id: string, caller: Pick<Caller, "databases">): Promise<Credential> {
+  /** One that the caller may use. Throws `not_found` for all others. */
+  async get(id: string, caller: Asker): Promise<Credential> {
     this.#keyring();
-    return toCredential(await this.#visible(id, caller));
+    return toCredential(await this.#usable(id, caller));
   }
 
+  /** Throws `not_found` also for one that the caller may use, but not change. */
   async remove(id: string, origin: Origin & { caller: Caller }): Promise<void> {
     this.#keyring();
-    await this.#visible(id, origin.caller);
+    await this.#reached(id, origin.caller);
     const outcome = await this.#options.records.transact([
       { sql: "DELETE FROM credentials WHERE id = ? RETURNING id", values: [id], mustReturn: 1 },
       this.#entry("credential.delete", id, origin),
@@ -119,13 +137,29 @@ export class Credentials {
     if (!outcome.done) throw notFound(id);
   }
 
+  /** Says whether others may use it. Throws `not_found` also for one that the caller may use, but not change. */
+  async share(id: string, shared: boolean, origin: Origin & { caller: Caller }): Promise<Credential> {
+    this.#keyring();
+    await this.#reached(id, origin.caller);
+    const outcome = await this.#options.records.transact([
+      {
+        sql: "UPDATE credentials SET shared = ?, updated_at_ms = ? WHERE id = ? RETURNING id",
+        values: [shared ? 1 : 0, NOW, id],
+        mustReturn: 1,
+      },
+      this.#entry("credential.share", id, origin, { shared: shared ? "on" : "off" }),
+    ]);
+    if (!outcome.done) throw notFound(id);
+    return await this.get(id, origin.caller);
+  }
+
   /**
    * The value, for whoever uses it on behalf of the caller: into memory, and nowhere else. Throws `not_found`, and an
    * `EngineError` without any part of the value when it does not open.
    */
-  async reveal(id: string, caller: Pick<Caller, "databases">): Promise<Revealed> {
+  async reveal(id: string, caller: Asker): Promise<Revealed> {
     const keyring = this.#keyring();
-    const row = await this.#visible(id, caller);
+    const row = await this.#usable(id, caller);
     const credential = toCredential(row);
     try {
       const text = open(keyring, subjectOf(id, credential.kind), envelopeOf(row));
@@ -204,10 +238,15 @@ export class Credentials {
     throw new EngineError("not_configured", "credentials need ENGINE_SECRET_KEY: 32 random bytes in base64");
   }
 
-  async #visible(id: string, caller: Pick<Caller, "databases">): Promise<RecordRow> {
+  async #usable(id: string, caller: Asker): Promise<RecordRow> {
     const row = await this.#find(id);
-    if (row === undefined || !scopeIncludes(caller.databases, toCredential(row).databases)) throw notFound(id);
+    if (row === undefined || !mayUse(caller, toCredential(row))) throw notFound(id);
     return row;
+  }
+
+  async #reached(id: string, caller: Asker): Promise<void> {
+    const row = await this.#find(id);
+    if (row === undefined || !mayChange(caller, toCredential(row))) throw notFound(id);
   }
 
   async #find(id: string): Promise<RecordRow | undefined> {
@@ -219,6 +258,16 @@ export class Credentials {
   #entry(action: AuditAction, target: string, origin: Origin, details: Record<string, string> = {}) {
     return this.#options.audit.statement({ origin, action, target, outcome: "ok", details });
   }
+}
+
+/** Whether the caller may have it used for them. */
+function mayUse(caller: Asker, { owner, shared, databases }: Credential): boolean {
+  return (shared || mayReachWithin(caller, owner)) && scopeIncludes(caller.databases, databases);
+}
+
+/** Whether the caller may see all of it but its secret, and change and delete it. */
+export function mayChange(caller: Asker, { owner, databases }: Credential): boolean {
+  return mayReachWithin(caller, owner) && scopeIncludes(caller.databases, databases);
 }
 
 /** What a sealed value belongs to. */
@@ -253,6 +302,8 @@ function toCredential(row: RecordRow): Credential {
     databases: scopeOfColumn(row["databases"]),
     status: row["status"] === "refresh_failed" ? "refresh_failed" : "ok",
     statusDetail: typeof detail === "string" ? detail : undefined,
+    owner: String(row["owner"]),
+    shared: Number(row["shared"]) === 1,
     createdBy: String(row["created_by"]),
     createdAtMs: Number(row["created_at_ms"]),
     updatedAtMs: Number(row["updated_at_ms"]),

@@ -5,6 +5,7 @@ import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { seededRandom } from "../../core/random.ts";
+import { JobKinds } from "../../fabric/kinds.ts";
 import { Credentials } from "./credentials.ts";
 import { JobCredentials } from "./job-credentials.ts";
 import type { CredentialValue } from "./kinds.ts";
@@ -12,6 +13,7 @@ import type { CredentialValue } from "./kinds.ts";
 const OWNER = { subject: "engine", kind: "internal", role: "admin", databases: ["a"] } as const;
 const HOLD = { jobId: "j", holder: "h", fence: 1 };
 const ORIGIN: Origin = { caller: { subject: "h", kind: "internal" }, address: "", requestId: "" };
+const ENGINE = { holder: "engine", origin: ORIGIN } as const;
 
 /** A store in which one job names everything that is stored before it is asked. */
 async function storeOf(...values: CredentialValue[]) {
@@ -28,7 +30,10 @@ async function storeOf(...values: CredentialValue[]) {
   const secrets = new JobCredentials({
     credentials,
     audit,
-    fabric: { held: async () => ({ id: HOLD.jobId, owner: OWNER, credentials: ids }) },
+    fabric: {
+      kinds: new JobKinds([]),
+      held: async () => ({ id: HOLD.jobId, kind: "x.k", owner: OWNER, credentials: ids }),
+    },
     tokens: {
       fresh: async (id, caller) => {
         renewed.push([id, caller.databases]);
@@ -45,7 +50,7 @@ const grant = { kind: "oauth2", access_token: "old", refresh_token: "r", provide
 
 it("renews what ends soon before it is given away, in the scope of the job's owner", async () => {
   const { secrets, ids, renewed } = await storeOf(grant);
-  expect(await secrets.reveal(HOLD, ids[0] ?? "", ORIGIN)).toMatchObject({ access_token: "new" });
+  expect(await secrets.reveal(HOLD, ids[0] ?? "", ENGINE)).toMatchObject({ access_token: "new" });
   expect(renewed).toEqual([[ids[0], ["a"]]]);
 });
 
@@ -53,10 +58,10 @@ it("gives the rest as it is, and each time is on record", async () => {
   const token: CredentialValue = { kind: "oauth2", access_token: "t" };
   const pat: CredentialValue = { kind: "pat", token: "p" };
   const { secrets, ids, renewed, audit } = await storeOf(token, pat);
-  expect(await secrets.reveal(HOLD, ids[0] ?? "", ORIGIN)).toEqual(token);
-  expect(await secrets.reveal(HOLD, ids[1] ?? "", ORIGIN)).toEqual(pat);
+  expect(await secrets.reveal(HOLD, ids[0] ?? "", ENGINE)).toEqual(token);
+  expect(await secrets.reveal(HOLD, ids[1] ?? "", ENGINE)).toEqual(pat);
   expect(renewed).toEqual([]);
-  await expect(secrets.reveal(HOLD, "another", ORIGIN)).rejects.toMatchObject({ code: "not_found" });
+  await expect(secrets.reveal(HOLD, "another", ENGINE)).rejects.toMatchObject({ code: "not_found" });
   const entries = await audit.list({ limit: 10, action: "credential.reveal" });
   expect(entries.map(({ target }) => target)).toEqual(ids.toReversed());
 });

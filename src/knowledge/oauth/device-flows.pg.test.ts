@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Caller } from "../../auth/caller.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
 import { keyringOf } from "../../auth/sealing/keyring.ts";
@@ -85,7 +86,8 @@ describe.skipIf(programs === undefined)("a device flow that several nodes are as
     const [credential, ...more] = await credentials.list(ADMIN);
     expect(more).toEqual([]);
     expect(await poll(last())).toEqual({ status: "done", credentialId: credential?.id });
-    await expect(last().poll("google", begun.deviceCode, by(ADMIN))).rejects.toMatchObject({ code: "not_found" });
+    const bob: Caller = { ...ANN, subject: "bob" };
+    await expect(last().poll("google", begun.deviceCode, by(bob))).rejects.toMatchObject({ code: "not_found" });
   });
 
   it("ends once when the owner says no", async () => {

@@ -1,5 +1,6 @@
 import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
+import { ownerOf } from "../../auth/owner.ts";
 import { open, seal } from "../../auth/sealing/envelope.ts";
 import { hashToken } from "../../auth/tokens.ts";
 import { EngineError } from "../../core/errors.ts";
@@ -16,6 +17,7 @@ import {
 import type { OAuthFlowsOptions } from "./flows.ts";
 import { grantOf } from "./grant.ts";
 import { scopesOf } from "./scopes.ts";
+import { isTheirs } from "./started-by.ts";
 import { isSecret, neededKeyring, newSecret } from "./secrets.ts";
 import { askForDevice, beginDevice, type TokenClientOptions, type Tokens } from "./token-client.ts";
 
@@ -92,7 +94,7 @@ export class DeviceFlows {
     const intervalMs = Math.min(Math.max(begun.intervalMs ?? INTERVAL_MS, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
     const ttlMs = Math.min(begun.ttlMs, MAX_TTL_MS);
     const { subject, kind, databases } = origin.caller;
-    const startedBy = { subject, kind, databases };
+    const startedBy = { owner: ownerOf(origin.caller), subject, kind, databases };
     const sealed = seal(keyring, random, subjectOf(codeHash), begun.deviceCode);
     await records.transact([
       cleaning(),
@@ -161,11 +163,11 @@ export class DeviceFlows {
     return intervalMs;
   }
 
-  async #theirs(name: string, deviceCode: string, { subject, kind }: Caller): Promise<DeviceRow> {
+  async #theirs(name: string, deviceCode: string, caller: Caller): Promise<DeviceRow> {
     const { records } = this.#options;
     const flow = isSecret(deviceCode) ? await findDeviceFlow(records, hashToken(deviceCode)) : undefined;
-    const isTheirs = flow?.startedBy.subject === subject && flow.startedBy.kind === kind && flow.provider === name;
-    if (flow === undefined || !isTheirs) throw new EngineError("not_found", "there is no such device_code");
+    const isOne = flow !== undefined && flow.provider === name && isTheirs(flow.startedBy, caller);
+    if (!isOne) throw new EngineError("not_found", "there is no such device_code");
     return flow;
   }
 

@@ -1,14 +1,15 @@
-import type { CallerKind, Scope } from "../../auth/caller.ts";
+import type { CallerKind } from "../../auth/caller.ts";
 import type { Envelope } from "../../auth/sealing/envelope.ts";
 import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
 import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
+import type { StartedBy } from "./started-by.ts";
 
 /** The table of flows without a browser. A flow is `pending` until the provider has decided; its secret goes then. */
 export type DeviceRow = {
   codeHash: string;
   provider: string;
   label: string;
-  startedBy: { subject: string; kind: CallerKind; databases: Scope };
+  startedBy: StartedBy;
   status: "pending" | DeviceEnd;
   /** Of one that failed: why. */
   detail: string | undefined;
@@ -37,14 +38,14 @@ const TURN_MS = 20_000;
 export function insertion(flow: NewDeviceFlow): Statement {
   const { codeHash, provider, label, startedBy, intervalMs, ttlMs, sealed } = flow;
   const columns =
-    "code_hash, provider, label, started_by, started_kind, databases, interval_ms, next_poll_at_ms, " +
+    "code_hash, provider, label, owner, started_by, started_kind, databases, interval_ms, next_poll_at_ms, " +
     "key_id, sealed_key, sealed_value, created_at_ms, expires_at_ms, status";
-  const owner = [startedBy.subject, startedBy.kind, scopeToColumn(startedBy.databases)];
+  const who = [startedBy.owner, startedBy.subject, startedBy.kind, scopeToColumn(startedBy.databases)];
   const times: RecordValue[] = [intervalMs, { nowPlusMs: intervalMs }];
   const secret = [sealed.keyId, sealed.sealedKey, sealed.sealedValue];
   return {
-    sql: `INSERT INTO oauth_device_flows (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')`,
-    values: [codeHash, provider, label, ...owner, ...times, ...secret, NOW, { nowPlusMs: ttlMs }],
+    sql: `INSERT INTO oauth_device_flows (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')`,
+    values: [codeHash, provider, label, ...who, ...times, ...secret, NOW, { nowPlusMs: ttlMs }],
   };
 }
 
@@ -95,6 +96,7 @@ function toDeviceRow(row: RecordRow): DeviceRow {
     provider: String(row["provider"]),
     label: String(row["label"]),
     startedBy: {
+      owner: String(row["owner"]),
       subject: String(row["started_by"]),
       kind: String(row["started_kind"]) as CallerKind,
       databases: scopeOfColumn(row["databases"]),

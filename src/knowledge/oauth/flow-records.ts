@@ -1,7 +1,8 @@
 import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
-import type { CallerKind, Scope } from "../../auth/caller.ts";
+import type { CallerKind } from "../../auth/caller.ts";
 import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
 import type { Envelope } from "../../auth/sealing/envelope.ts";
+import type { StartedBy } from "./started-by.ts";
 
 /**
  * The table of flows. A flow is `pending` until an answer of the provider claims it, which only one does; then it is
@@ -14,7 +15,7 @@ export type FlowRow = {
   /** What will read with the grant; undefined where that is no data source. */
   sourceType: string | undefined;
   label: string;
-  startedBy: { subject: string; kind: CallerKind; databases: Scope };
+  startedBy: StartedBy;
   status: "pending" | "claimed" | "done" | "failed";
   /** By the clock of the database. Of a claimed one: when whoever claimed it must be gone. */
   isOver: boolean;
@@ -33,15 +34,16 @@ const KEPT_MS = 86_400_000;
 
 export function insertion(flow: NewFlow): Statement {
   const { stateHash, browserHash, provider, sourceType, label, startedBy, sealed } = flow;
-  const { subject, kind, databases } = startedBy;
+  const { owner, subject, kind, databases } = startedBy;
   const columns =
-    "state_hash, browser_hash, provider, source_type, label, started_by, started_kind, databases, " +
+    "state_hash, browser_hash, provider, source_type, label, owner, started_by, started_kind, databases, " +
     "key_id, sealed_key, sealed_value, created_at_ms, expires_at_ms, status";
-  const owner = [stateHash, browserHash, provider, sourceType ?? "", label, subject, kind, scopeToColumn(databases)];
+  const who = [owner, subject, kind, scopeToColumn(databases)];
   const { keyId, sealedKey, sealedValue } = sealed;
-  const values: RecordValue[] = [...owner, keyId, sealedKey, sealedValue, NOW, { nowPlusMs: FLOW_TTL_MS }];
+  const about = [stateHash, browserHash, provider, sourceType ?? "", label];
+  const values: RecordValue[] = [...about, ...who, keyId, sealedKey, sealedValue, NOW, { nowPlusMs: FLOW_TTL_MS }];
   return {
-    sql: `INSERT INTO oauth_flows (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')`,
+    sql: `INSERT INTO oauth_flows (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')`,
     values,
   };
 }
@@ -89,6 +91,7 @@ function toFlow(row: RecordRow): FlowRow {
     sourceType: sourceType === "" ? undefined : sourceType,
     label: String(row["label"]),
     startedBy: {
+      owner: String(row["owner"]),
       subject: String(row["started_by"]),
       kind: String(row["started_kind"]) as CallerKind,
       databases: scopeOfColumn(row["databases"]),

@@ -2,6 +2,8 @@ import { timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import type { AuditLog, Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
+import { ownerOf } from "../../auth/owner.ts";
+import { isTheirs } from "./started-by.ts";
 import { hashToken } from "../../auth/tokens.ts";
 import type { RecordStore } from "../../catalog/records.ts";
 import { EngineError } from "../../core/errors.ts";
@@ -129,6 +131,7 @@ export class OAuthFlows {
         sourceType,
         label,
         startedBy: {
+          owner: ownerOf(origin.caller),
           subject,
           kind,
           databases,
@@ -176,11 +179,11 @@ export class OAuthFlows {
     }
   }
 
-  /** What became of a flow, for the one who started it; throws `not_found` for everyone else. */
+  /** What became of a flow, for its owner and admins; throws `not_found` for everyone else. */
   async status(state: string, caller: Caller): Promise<{ status: FlowStatus; credentialId: string | undefined }> {
     const flow = await this.#find(state);
-    const isTheirs = flow?.startedBy.subject === caller.subject && flow.startedBy.kind === caller.kind;
-    if (flow === undefined || !isTheirs) throw new EngineError("not_found", "there is no such flow");
+    if (flow === undefined || !isTheirs(flow.startedBy, caller))
+      throw new EngineError("not_found", "there is no such flow");
     return { status: statusOf(flow), credentialId: flow.credentialId };
   }
 

@@ -4,6 +4,7 @@
  */
 import { once } from "node:events";
 import { AuditLog } from "../../auth/audit.ts";
+import { ANONYMOUS } from "../../auth/caller.ts";
 import { openTestCatalog } from "../../catalog/postgres/postgres.test-kit.ts";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
@@ -29,7 +30,7 @@ const tokens = new OAuthTokens({
 });
 process.stdout.write("ready\n");
 await once(process.stdin, "data");
-const asked = Array.from({ length: Number(uses) }, () => tokens.fresh(credentialId, { databases: undefined }));
+const asked = Array.from({ length: Number(uses) }, () => tokens.fresh(credentialId, ANONYMOUS));
 const outcomes = await Promise.allSettled(asked);
 const got = outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : String(outcome.reason)));
 process.stdout.write(`${JSON.stringify(got)}\n`);

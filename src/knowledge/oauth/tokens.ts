@@ -1,5 +1,6 @@
 import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
+import type { Asker } from "../../auth/owner.ts";
 import type { Catalog, Lease } from "../../catalog/catalog.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
@@ -40,7 +41,8 @@ const MAX_POLL_MS = 1_000;
 const STORE_ATTEMPTS = 5;
 const STORE_RETRY_MS = 500;
 
-const ENGINE: Origin = { caller: { subject: "engine", kind: "internal" }, address: "", requestId: "" };
+const SELF: Caller = { subject: "engine", kind: "internal", role: "admin", databases: undefined };
+const ENGINE: Origin = { caller: SELF, address: "", requestId: "" };
 
 export class OAuthTokens {
   readonly #options: OAuthTokensOptions;
@@ -57,7 +59,7 @@ export class OAuthTokens {
    * `Credentials.reveal`, `conflict` when the account must be connected again, `not_configured` without the provider or
    * the app of the grant, `unavailable` when the provider cannot be asked at this moment.
    */
-  async fresh(credentialId: string, caller: Pick<Caller, "databases">, refused?: string): Promise<string> {
+  async fresh(credentialId: string, caller: Asker, refused?: string): Promise<string> {
     // Every caller's own right to the credential is checked, also when it only waits.
     const revealed = await this.#options.credentials.reveal(credentialId, caller);
     const token = this.#usable(revealed, refused);
@@ -73,7 +75,7 @@ export class OAuthTokens {
    * Renews the access token whether or not it ends soon. Who asks while another does gets the token of that one. Throws
    * as `fresh`, and `conflict` when there is no refresh token.
    */
-  async renew(credentialId: string, caller: Pick<Caller, "databases">): Promise<void> {
+  async renew(credentialId: string, caller: Asker): Promise<void> {
     const { value } = await this.#options.credentials.reveal(credentialId, caller);
     if (value.kind === "oauth2" && value.refresh_token === undefined) {
       // Its access token may still be good: nothing is marked.
@@ -173,7 +175,7 @@ export class OAuthTokens {
 
   /** Renewal is on behalf of the engine; the caller's own right was checked before. */
   async #reveal(id: string): Promise<Revealed> {
-    return await this.#options.credentials.reveal(id, { databases: undefined });
+    return await this.#options.credentials.reveal(id, SELF);
   }
 
   async #markFailed(id: string, version: number, detail: string): Promise<never> {

@@ -56,6 +56,7 @@ export function imageBuildJobKind(leaseMs: number): JobKind {
     payload: imageBuildPayload,
     enqueue: "nobody",
     claim: "both",
+    needsAdmission: true,
     comesWith: SANDBOX_JOB_KIND,
     leaseMs,
     maxAttempts: 3,

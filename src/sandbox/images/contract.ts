@@ -44,7 +44,13 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         { tenant: caller.subject, origin: originOf(caller) },
       );
     const claim = async (nodeId = "node-1"): Promise<Hold[]> => {
-      const asked = { kinds: new Set([IMAGE_BUILD_KIND]), labels: {}, max: 10, waitMs: 0 };
+      const asked = {
+        kinds: new Set([IMAGE_BUILD_KIND]),
+        jobsOf: "everybody" as const,
+        labels: {},
+        max: 10,
+        waitMs: 0,
+      };
       return (await plane.fabric.claim({ ...asked, holder: nodeId, workerId: nodeId })).map(holdOf);
     };
     /** As a node does it. */

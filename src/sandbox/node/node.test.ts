@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ANONYMOUS } from "../../auth/caller.ts";
 import { FAKE_GRACE_MS } from "../runtime/fake-runtime.test-kit.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { LEASE_MS, ROOT } from "../scheduler/scheduler.test-kit.ts";
@@ -392,5 +393,5 @@ it("ends a sandbox whose job an operator cancels", async () => {
   await world.plane.fabric.cancel(jobId);
   await reaches(id, "failed");
   await world.until("nothing is left", () => world.host.left.length === 0);
-  expect((await world.plane.fabric.find(jobId, undefined))?.status).toBe("cancelled");
+  expect((await world.plane.fabric.find(jobId, ANONYMOUS))?.status).toBe("cancelled");
 });

@@ -9,6 +9,7 @@ export function sandboxJobKind(leaseMs: number): JobKind {
     payload: z.strictObject({ sandbox_id: z.uuid() }),
     enqueue: "nobody",
     claim: "both",
+    needsAdmission: true,
     leaseMs,
   };
 }

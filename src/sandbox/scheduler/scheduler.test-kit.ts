@@ -108,7 +108,15 @@ export function controlPlaneOn(
     /** The holds that a node gets of what waits for it. */
     claim: async (nodeId: string, max = 10): Promise<Hold[]> => {
       const kindsOf = new Set([SANDBOX_JOB_KIND]);
-      const claim = { kinds: kindsOf, holder: nodeId, workerId: nodeId, labels: {}, max, waitMs: 0 };
+      const claim = {
+        kinds: kindsOf,
+        holder: nodeId,
+        workerId: nodeId,
+        jobsOf: "everybody" as const,
+        labels: {},
+        max,
+        waitMs: 0,
+      };
       return (await fabric.claim(claim)).map(holdOf);
     },
     events: async (id: string) => {

@@ -37,7 +37,7 @@ export async function longestWait(seed: number): Promise<{ claims: number; group
     }
     const rows = await records.rows("SELECT DISTINCT kind, database_name FROM jobs WHERE status = 'queued'");
     const waiting = rows.map((row) => `${String(row["kind"])} ${String(row["database_name"])}`);
-    const claim = { holder: "w", workerId: undefined, labels: {}, max: 1, waitMs: 0 };
+    const claim = { holder: "w", workerId: undefined, jobsOf: "everybody" as const, labels: {}, max: 1, waitMs: 0 };
     const [job] = await fabric.claim({ ...claim, kinds: new Set(KINDS.map(({ name }) => name)) });
     for (const group of waiting) waits.set(group, (waits.get(group) ?? 0) + 1);
     if (job !== undefined) {

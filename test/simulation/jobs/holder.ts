@@ -40,7 +40,15 @@ function claim(world: JobWorld, from: CallerProcess, { name, labels, kinds }: Ho
     const leaving = new AbortController();
     if (scheduler.chance(0.15)) machine.clock.after(scheduler.below(10_000), () => leaving.abort());
     const [max, waitMs] = [1 + scheduler.below(3), scheduler.pick(WAITS_MS)];
-    const request: Claim = { kinds: new Set(kinds), labels, workerId: name, holder: name, max, waitMs };
+    const request: Claim = {
+      kinds: new Set(kinds),
+      labels,
+      workerId: name,
+      jobsOf: "everybody",
+      holder: name,
+      max,
+      waitMs,
+    };
     const jobs = await verbs.claim({ ...request, signal: leaving.signal });
     world.judge(() => model.gives({ holder: name, kinds, labels, max }, jobs));
     return jobs;

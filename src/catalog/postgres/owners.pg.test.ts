@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { EARLIER_RECORDS, OWNED_AFTER } from "../earlier-owners.test-kit.ts";
+import { OWNER_RECORDS } from "../owner-schema.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+
+const programs = postgresPrograms();
+if (programs === undefined) process.stderr.write("owners in PostgreSQL are not tested: it is not installed\n");
+
+describe.skipIf(programs === undefined)("owners in PostgreSQL", () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+  });
+  afterAll(() => server.stop());
+
+  it("records of an earlier version belong to whoever made them, and else to the admins", async () => {
+    const url = await server.createDatabase();
+    const before = await openTestCatalog(url, { migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(OWNER_RECORDS)) });
+    await before.records.transact(EARLIER_RECORDS.map((sql) => ({ sql })));
+    await before.close();
+    const after = await openTestCatalog(url);
+    for (const { sql, rows } of OWNED_AFTER) expect(await after.records.rows(sql)).toEqual(rows);
+    await after.close();
+  });
+});

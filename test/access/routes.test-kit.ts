@@ -1,0 +1,21 @@
+import { engineRoutes } from "../../src/api/engine/routes.ts";
+import type { Route } from "../../src/api/route.ts";
+import { openToAll } from "../../src/auth/access.test-kit.ts";
+import { createMetrics } from "../../src/core/metrics.ts";
+
+/** Every route of the program, none of which is answered here. */
+const elsewhere = { forward: () => Promise.reject(new Error("nothing is forwarded here")) };
+
+export const ROUTES: readonly Route[] = engineRoutes({
+  service: { metrics: createMetrics(), authenticator: openToAll(), version: "0", isDraining: () => false },
+  query: elsewhere,
+  ingest: elsewhere,
+  access: elsewhere,
+  fabric: elsewhere,
+  exports: elsewhere,
+  sandboxes: elsewhere,
+});
+
+export function nameOf({ method, path }: Pick<Route, "method" | "path">): string {
+  return `${method} ${path}`;
+}
