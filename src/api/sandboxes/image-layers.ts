@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { EngineError } from "../../core/errors.ts";
 import { MAX_PARTS, PART_BYTES } from "../../sandbox/images/image.ts";
 import { wirePart } from "../../sandbox/images/remote-image-port.ts";
 import { fenceHeader, holdOfJob } from "../engine/jobs-held.ts";
@@ -25,6 +26,7 @@ export const readLayerPartRow = describeRoute({
   method: "GET",
   path: "/v1/sandbox-nodes/layers/{build_id}/{fence}/{part}",
   summary: "A part of a layer of an image",
+  description: "For a node that has a sandbox with the image, or builds on it.",
   params: z.object({ build_id: z.uuid(), fence: count(Number.MAX_SAFE_INTEGER), part }),
   responses: [{ status: 200, description: "The part.", type: "application/json", schema: wirePart }],
   errors: ["invalid_parameter", "forbidden", "image_not_found"],
@@ -34,8 +36,11 @@ export function readLayerPartRoute({ layers }: LayerDeps): Route {
   return defineRoute({
     ...readLayerPartRow,
     handle: async (call) => {
-      nodeOf(workerOf(call));
+      const { id } = nodeOf(workerOf(call));
       const { build_id: buildId, fence, part: number } = call.params;
+      if (!(await layers.isFor(id, buildId))) {
+        throw new EngineError("image_not_found", `this node has nothing of the build ${buildId}`);
+      }
       const bytes = await layers.read({ buildId, fence }, number);
       return jsonResponse(200, { bytes: Buffer.from(bytes).toString("base64") });
     },
