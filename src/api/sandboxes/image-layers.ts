@@ -2,10 +2,10 @@ import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
 import { MAX_PARTS, PART_BYTES } from "../../sandbox/images/image.ts";
 import { wirePart } from "../../sandbox/images/remote-image-port.ts";
-import { fenceHeader, holdOfJob } from "../engine/jobs-held.ts";
+import { fenceHeader } from "../engine/jobs-held.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { nodeOf } from "./nodes.ts";
+import { holdOfNode, nodeOf } from "./nodes.ts";
 
 /** Layers of images, part by part, for the nodes that build and use them. */
 
@@ -57,14 +57,14 @@ export const writeLayerPartRow = describeRoute({
   json: wirePart,
   jsonLimitBytes: 2 * PART_BYTES,
   responses: [{ status: 204, description: "It is stored." }],
-  errors: ["invalid_parameter", "missing_header", "invalid_header", "lease_lost", "insufficient_storage"],
+  errors: ["invalid_parameter", "missing_header", "invalid_header", "forbidden", "lease_lost", "insufficient_storage"],
 });
 
 export function writeLayerPartRoute({ layers }: LayerDeps): Route {
   return defineRoute({
     ...writeLayerPartRow,
     handle: async (call) => {
-      const hold = holdOfJob(call.params.job_id, call);
+      const hold = holdOfNode(call.params.job_id, call);
       await layers.write(hold, call.params.part, Buffer.from(call.json.bytes, "base64"));
       return { status: 204, headers: {} };
     },

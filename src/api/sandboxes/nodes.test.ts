@@ -217,6 +217,23 @@ describe("a node", () => {
     expect((await world.plane.create()).nodeId).toBeUndefined();
   });
 
+  it("gets no more of what it holds when its admission is taken back", async () => {
+    const { id, token } = await world.admit();
+    const port = world.remote(id, token);
+    await port.report(REPORT);
+    await world.plane.create();
+    const [hold] = await world.plane.claim(id, 1);
+    if (hold === undefined) throw new Error("the node got no job");
+    expect(await port.order(hold)).toMatchObject({ state: "pending" });
+    await world.workers.admit(id, [], { ...originOf(ROOT), caller: ROOT });
+    const refused = { code: "forbidden" };
+    await expect(port.order(hold)).rejects.toMatchObject(refused);
+    await expect(port.record(hold, { number: 1, events: [] })).rejects.toMatchObject(refused);
+    await expect(port.history(hold, "s")).rejects.toMatchObject(refused);
+    await expect(world.layers(token).write(hold, 0, Buffer.from("x"))).rejects.toMatchObject(refused);
+    await expect(port.report(REPORT)).rejects.toThrow(NodeRefused);
+  });
+
   it("gets layers of images that its sandboxes and its builds have, and no others", async () => {
     const [mine, other] = [await world.admit(), await world.admit()];
     await world.remote(mine.id, mine.token).report(REPORT);
