@@ -11,7 +11,9 @@ import { LocalPort } from "../src/fabric/local-port.ts";
 import { JobCredentials } from "../src/knowledge/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
+import { isStillBound } from "../src/sandbox/credentials/still-bound.ts";
 import { imageBuildJobKind } from "../src/sandbox/images/build-job.ts";
+import { SANDBOX_JOB_KIND } from "../src/sandbox/node/control-port.ts";
 import { sandboxJobKind } from "../src/sandbox/scheduler/job-kind.ts";
 import type { Auth } from "./auth.ts";
 import { ENGINE_KINDS, engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
@@ -64,7 +66,12 @@ export function openFabric(parts: Parts, storage: Storage, access: Access): Fabr
   const logs = new JobLogs(records);
   const jobEvents = new JobEvents({ ...parts, records, logs });
   const schedules = new Schedules({ ...parts, records, fabric });
-  const secrets = new JobCredentials({ ...access, fabric });
+  const secrets = new JobCredentials({
+    ...access,
+    fabric,
+    allows: async ({ id, kind }, credential) =>
+      kind !== SANDBOX_JOB_KIND || (await isStillBound(records, id, credential)),
+  });
   const deps = { fabric, workers, logs, jobEvents, schedules, audit, credentials, secrets, clock };
   const stop = new AbortController();
   const draining: Draining = { signal: stop.signal, sinceMs: undefined };

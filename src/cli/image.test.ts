@@ -64,6 +64,10 @@ test("an image is built, listed and deleted", async () => {
     { image_id: id, provider: "codex", region: "eu", status: "available", size_bytes: 5 },
   ]);
   expect((await run("list", "--region", "us")).stdout).toBe("there are no images\n");
+  expect((await run("share", id)).stdout).toBe(`image ${id} is shared\n`);
+  expect(JSON.parse((await run("list", "--json")).stdout)).toMatchObject([{ image_id: id, shared: true }]);
+  expect((await run("share", id, "--off")).stdout).toBe(`image ${id} is its owner's alone\n`);
+  expect(JSON.parse((await run("share", id, "--off", "--json")).stdout)).toMatchObject({ shared: false });
   expect((await run("rm", id)).stdout).toBe(`deleted ${id}\n`);
   expect(await run("rm", id)).toMatchObject({ code: 1, stderr: expect.stringContaining("there is no image") });
 });

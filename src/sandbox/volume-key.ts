@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 
-/** The name of a tenant's volume on a node: any text, as a file name. */
+/**
+ * The name of a volume on a node, for volumes of earlier versions, whose record has none: made of its name and of the
+ * tenant that made it.
+ */
 export function volumeKey(tenant: string, name: string): string {
   return createHash("sha256")
     .update(JSON.stringify([tenant, name]))

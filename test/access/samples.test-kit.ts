@@ -538,6 +538,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   },
   "GET /api/v1/images": { request: get("/api/v1/images"), answer: ok },
   "GET /api/v1/images/builds/{build_id}": { request: get("/api/v1/images/builds/none"), answer: () => 404 },
+  "PATCH /api/v1/images/{image_id}": {
+    request: () => jsonRequest("PATCH", "/api/v1/images/none", { shared: true }),
+    answer: () => 404,
+  },
   "DELETE /api/v1/images/{image_id}": {
     request: () => ({ method: "DELETE", path: "/api/v1/images/none" }),
     answer: () => 404,
@@ -551,4 +555,9 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /v1/sandbox-nodes/jobs/{job_id}/batches": ofNoSandbox("POST", "batches", { number: 1, events: [] }),
   // Whoever does not ask for a WebSocket is told so.
   "GET /v1/sandbox-nodes/link": { request: get("/v1/sandbox-nodes/link"), answer: () => 426 },
+  "GET /v1/sandbox-nodes": { request: get("/v1/sandbox-nodes"), answer: ok },
+  "PUT /v1/sandbox-nodes/{id}/cap": {
+    request: () => jsonRequest("PUT", "/v1/sandbox-nodes/none/cap", { sandboxes: 1 }),
+    answer: () => 404,
+  },
 };

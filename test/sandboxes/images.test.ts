@@ -90,8 +90,8 @@ describeInCage("images of a server", () => {
     for (const id of [first, second]) expect((await images("DELETE", `/${id}`)).status).toBe(204);
     expect(await images("DELETE", `/${second}`)).toMatchObject({ status: 404 });
     expect(await client.call("POST", "", { agent_provider: "codex", image: second })).toMatchObject({
-      status: 400,
-      json: { error: { code: "config_validation_error" } },
+      status: 404,
+      json: { error: { code: "image_not_found" } },
     });
     await client.call("POST", `/${two}/stop`);
     await client.call("POST", `/${two}/start`);

@@ -225,16 +225,19 @@ export const retryJobRow = describeRoute({
   method: "POST",
   path: "/v1/jobs/{id}/retry",
   summary: "Queue a job again that has failed or was cancelled",
+  description: "Of a kind that the caller may enqueue.",
   params: idPath,
   responses: [oneJob],
-  errors: ["not_found", "conflict", "insufficient_storage"],
+  errors: ["not_found", "forbidden", "conflict", "insufficient_storage"],
 });
 
 export function retryJobRoute({ fabric, workers }: FabricDeps): Route {
   return defineRoute({
     ...retryJobRow,
     handle: async ({ caller, params }) => {
-      const { id, workerId } = await visible({ fabric }, params.id, caller);
+      const { id, kind, workerId } = await visible({ fabric }, params.id, caller);
+      // What only the engine enqueues it has settled: it would be done again for nothing.
+      checkMayEnqueue(fabric.kinds.get(kind), caller);
       const isGone = workerId !== undefined && (await workers.find(workerId))?.status === "revoked";
       if (isGone) throw isRevoked(workerId);
       const job = await fabric.retry(id);

@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SandboxEvents } from "../../sandbox/events/log.ts";
 import type { ImagePort } from "../../sandbox/images/image-port.ts";
+import type { LayerStore } from "../../sandbox/images/layer-store.ts";
 import type { MachineImages } from "../../sandbox/images/machine-images.ts";
 import type { NodeCaller } from "../../sandbox/link/calls.ts";
 import type { NodeDirectory } from "../../sandbox/link/node-directory.ts";
@@ -22,7 +23,7 @@ export type SandboxDeps = {
   /** Images of tenants, and their builds. */
   images: MachineImages;
   /** What images consist of, for nodes. */
-  layers: ImagePort;
+  layers: ImagePort & Pick<LayerStore, "isFor">;
   audit: AuditLog;
   clock: Clock;
   newId: IdSource;

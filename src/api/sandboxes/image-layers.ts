@@ -1,10 +1,11 @@
 import { z } from "zod";
+import { EngineError } from "../../core/errors.ts";
 import { MAX_PARTS, PART_BYTES } from "../../sandbox/images/image.ts";
 import { wirePart } from "../../sandbox/images/remote-image-port.ts";
-import { fenceHeader, holdOfJob } from "../engine/jobs-held.ts";
+import { fenceHeader } from "../engine/jobs-held.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { nodeOf } from "./nodes.ts";
+import { holdOfNode, nodeOf } from "./nodes.ts";
 
 /** Layers of images, part by part, for the nodes that build and use them. */
 
@@ -25,6 +26,7 @@ export const readLayerPartRow = describeRoute({
   method: "GET",
   path: "/v1/sandbox-nodes/layers/{build_id}/{fence}/{part}",
   summary: "A part of a layer of an image",
+  description: "For a node that has a sandbox with the image, or builds on it.",
   params: z.object({ build_id: z.uuid(), fence: count(Number.MAX_SAFE_INTEGER), part }),
   responses: [{ status: 200, description: "The part.", type: "application/json", schema: wirePart }],
   errors: ["invalid_parameter", "forbidden", "image_not_found"],
@@ -34,8 +36,11 @@ export function readLayerPartRoute({ layers }: LayerDeps): Route {
   return defineRoute({
     ...readLayerPartRow,
     handle: async (call) => {
-      nodeOf(workerOf(call));
+      const { id } = nodeOf(workerOf(call));
       const { build_id: buildId, fence, part: number } = call.params;
+      if (!(await layers.isFor(id, buildId))) {
+        throw new EngineError("image_not_found", `this node has nothing of the build ${buildId}`);
+      }
       const bytes = await layers.read({ buildId, fence }, number);
       return jsonResponse(200, { bytes: Buffer.from(bytes).toString("base64") });
     },
@@ -52,14 +57,14 @@ export const writeLayerPartRow = describeRoute({
   json: wirePart,
   jsonLimitBytes: 2 * PART_BYTES,
   responses: [{ status: 204, description: "It is stored." }],
-  errors: ["invalid_parameter", "missing_header", "invalid_header", "lease_lost", "insufficient_storage"],
+  errors: ["invalid_parameter", "missing_header", "invalid_header", "forbidden", "lease_lost", "insufficient_storage"],
 });
 
 export function writeLayerPartRoute({ layers }: LayerDeps): Route {
   return defineRoute({
     ...writeLayerPartRow,
     handle: async (call) => {
-      const hold = holdOfJob(call.params.job_id, call);
+      const hold = holdOfNode(call.params.job_id, call);
       await layers.write(hold, call.params.part, Buffer.from(call.json.bytes, "base64"));
       return { status: 204, headers: {} };
     },

@@ -61,6 +61,7 @@ const imageBody = z.object({
   build_id: z.string(),
   content_hash: z.string().describe("SHA-256 of its topmost layer, as it is stored."),
   size_bytes: z.number().describe("Of all its layers, as they are stored."),
+  shared: z.boolean().describe("Whether everybody may make sandboxes and images of it."),
 });
 
 export const buildImageRow = describeRoute({
@@ -69,12 +70,12 @@ export const buildImageRow = describeRoute({
   method: "POST",
   path: "/api/v1/images/build",
   summary: "Build an image",
-  description: "It is built after the answer, by a node. The image is the caller's.",
+  description: "It is built after the answer, by a node. The image is the caller's, and so is what it is built from.",
   json: buildRequest,
   jsonLimitBytes: 1024 * 1024,
   jsonErrors: { unreadable: "config_error", invalid: "config_validation_error" },
   responses: [{ status: 202, description: "It will be built.", type: "application/json", schema: started }],
-  errors: ["agent_provider_not_found", "rate_limited", "insufficient_storage"],
+  errors: ["agent_provider_not_found", "image_not_found", "rate_limited", "insufficient_storage"],
 });
 
 export function buildImageRoute({ images }: ImageDeps): Route {
@@ -82,7 +83,7 @@ export function buildImageRoute({ images }: ImageDeps): Route {
     ...buildImageRow,
     handle: async (call) => {
       checkProvider({ agentProvider: call.json.provider });
-      const build = await images.build(call.json, { tenant: call.caller.subject, origin: originOf(call) });
+      const build = await images.build(call.json, { owner: call.caller, origin: originOf(call) });
       return jsonResponse(202, startedOf(build));
     },
   });
@@ -94,7 +95,7 @@ export const listImagesRow = describeRoute({
   method: "GET",
   path: "/api/v1/images",
   summary: "List images",
-  description: "The caller's own; admins see all.",
+  description: "The caller's own, and those that others share; admins see all.",
   query: z.object({
     region: place.optional().describe("Those of this region."),
     provider: place.optional().describe("Those for this agent provider."),
@@ -132,6 +133,32 @@ export function getImageBuildRoute({ images }: ImageDeps): Route {
   return defineRoute({
     ...getImageBuildRow,
     handle: async ({ caller, params }) => jsonResponse(200, buildOf(await images.getBuild(params.build_id, caller))),
+  });
+}
+
+export const shareImageRow = describeRoute({
+  ...common,
+  role: "write",
+  method: "PATCH",
+  path: "/api/v1/images/{image_id}",
+  summary: "Share an image, or end that",
+  description:
+    "Everybody may make sandboxes and images of one that is shared, and so see every file in it. Its build and its " +
+    "template stay its owner's, who alone, beside admins, may share and delete it.",
+  params: z.object({ image_id: z.string() }),
+  json: z.strictObject({ shared: z.boolean() }),
+  responses: [{ status: 200, description: "The image.", type: "application/json", schema: imageBody }],
+  errors: ["image_not_found", "insufficient_storage"],
+});
+
+export function shareImageRoute({ images }: ImageDeps): Route {
+  return defineRoute({
+    ...shareImageRow,
+    handle: async (call) => {
+      const { caller: asker, params, json } = call;
+      const by = { shared: json.shared, asker, origin: originOf(call) };
+      return jsonResponse(200, imageOf(await images.share(params.image_id, by)));
+    },
   });
 }
 
@@ -181,5 +208,6 @@ function imageOf(image: MachineImage): z.output<typeof imageBody> {
     build_id: image.buildId,
     content_hash: image.contentHash,
     size_bytes: image.sizeBytes,
+    shared: image.shared,
   };
 }

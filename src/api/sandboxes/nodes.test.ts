@@ -17,6 +17,9 @@ import type { NodeReport } from "../../sandbox/node/control-port.ts";
 import { RemoteControlPort } from "../../sandbox/node/remote-control-port.ts";
 import { ANN, controlPlaneOn, originOf, ROOMY, ROOT, specOf } from "../../sandbox/scheduler/scheduler.test-kit.ts";
 import { serveApp } from "../app.test-kit.ts";
+import { imagesOn } from "../../sandbox/images/images.test-kit.ts";
+import { RemoteImagePort } from "../../sandbox/images/remote-image-port.ts";
+import { readLayerPartRoute, writeLayerPartRoute } from "./image-layers.ts";
 import { historyRoute, linkRoute, orderRoute, recordBatchRoute, reportNodeRoute } from "./nodes.ts";
 
 /** A control plane with the routes of nodes, and nodes that speak to it as daemons do. */
@@ -49,6 +52,7 @@ async function startWorld() {
   const isAdmitted = async (id: string) => (await workers.find(id))?.status !== "revoked";
   const link = { nodes: directory, gateways: () => GATEWAYS, isAdmitted };
   const deps = { sandboxes, link, clock: systemClock };
+  const images = imagesOn(plane);
   const failures = new FailureLimit({ clock: systemClock });
   const { url, close } = await serveApp({
     clock: systemClock,
@@ -56,7 +60,15 @@ async function startWorld() {
     log: silentLog,
     metrics: createMetrics(),
     authenticator: createAuthenticator({ isOn: true, backends: [], workers, failures }),
-    routes: [reportNodeRoute(deps), orderRoute(deps), historyRoute(deps), recordBatchRoute(deps), linkRoute(deps)],
+    routes: [
+      reportNodeRoute(deps),
+      orderRoute(deps),
+      historyRoute(deps),
+      recordBatchRoute(deps),
+      linkRoute(deps),
+      readLayerPartRoute(images),
+      writeLayerPartRoute(images),
+    ],
   });
   const closers: (() => Promise<void> | void)[] = [close, () => catalog.close()];
   const remote = (id: string, token: string): RemoteControlPort => {
@@ -70,9 +82,15 @@ async function startWorld() {
     directory,
     url,
     remote,
-    admit: async (capabilities?: string[]): Promise<Admitted> => {
+    images,
+    layers: (token: string): RemoteImagePort => {
+      const port = new RemoteImagePort({ url, token, userAgent: "test" });
+      closers.unshift(() => port.close());
+      return port;
+    },
+    admit: async (capabilities?: string[], admitted?: string[]): Promise<Admitted> => {
       const { worker, token } = await workers.create(
-        { name: "node", capabilities },
+        { name: "node", capabilities, admitted },
         { ...originOf(ROOT), caller: ROOT },
       );
       return { id: worker.id, token };
@@ -182,7 +200,76 @@ describe("a node", () => {
     const fit = await world.admit(["sandbox"]);
     expect(await world.remote(fit.id, fit.token).report(REPORT)).toMatchObject({ drain: false });
   });
+
+  it("is none, and gets nothing, until an admin admits it for sandboxes", async () => {
+    for (const [capabilities, admitted] of [
+      [undefined, []],
+      [["sandbox"], []],
+      [["sandbox"], ["x.other"]],
+    ] as const) {
+      const { id, token } = await world.admit(capabilities === undefined ? undefined : [...capabilities], [
+        ...admitted,
+      ]);
+      await expect(world.remote(id, token).report(REPORT)).rejects.toThrow(NodeRefused);
+      expect(await statusOf(world.url + LINK_PATH, token)).toBe(403);
+    }
+    expect(await world.plane.records.rows("SELECT id FROM sandbox_nodes", [])).toEqual([]);
+    expect((await world.plane.create()).nodeId).toBeUndefined();
+  });
+
+  it("gets no more of what it holds when its admission is taken back", async () => {
+    const { id, token } = await world.admit();
+    const port = world.remote(id, token);
+    await port.report(REPORT);
+    await world.plane.create();
+    const [hold] = await world.plane.claim(id, 1);
+    if (hold === undefined) throw new Error("the node got no job");
+    expect(await port.order(hold)).toMatchObject({ state: "pending" });
+    await world.workers.admit(id, [], { ...originOf(ROOT), caller: ROOT });
+    const refused = { code: "forbidden" };
+    await expect(port.order(hold)).rejects.toMatchObject(refused);
+    await expect(port.record(hold, { number: 1, events: [] })).rejects.toMatchObject(refused);
+    await expect(port.history(hold, "s")).rejects.toMatchObject(refused);
+    await expect(world.layers(token).write(hold, 0, Buffer.from("x"))).rejects.toMatchObject(refused);
+    await expect(port.report(REPORT)).rejects.toThrow(NodeRefused);
+  });
+
+  it("gets layers of images that its sandboxes and its builds have, and no others", async () => {
+    const [mine, other] = [await world.admit(), await world.admit()];
+    await world.remote(mine.id, mine.token).report(REPORT);
+    const { images, plane } = world;
+    const request = { provider: "codex", region: undefined, instanceType: undefined, variables: {} };
+    const { id: buildId } = await images.images.build(
+      { ...request, templateSource: 'base = "host"' },
+      { owner: ANN, origin: originOf(ANN) },
+    );
+    const asked = { kinds: new Set(["image_build"]), jobsOf: "everybody" as const, labels: {}, max: 1, waitMs: 0 };
+    const [job] = await plane.fabric.claim({ ...asked, holder: mine.id, workerId: mine.id });
+    if (job === undefined) throw new Error("the node got no build");
+    const { fence } = job;
+    await world.layers(mine.token).write({ jobId: job.id, holder: mine.id, fence }, 0, Buffer.from("a secret file"));
+    const layer = { buildId, fence, parts: 1, sha256: "a".repeat(64), sizeBytes: 1, unpackedBytes: 1 };
+    await plane.fabric.complete({ jobId: job.id, holder: mine.id, fence }, { layer });
+    const { imageId } = await images.images.getBuild(buildId, ANN);
+    const read = ({ token }: Admitted) => world.layers(token).read({ buildId, fence }, 0);
+    for (const node of [mine, other]) await expect(read(node)).rejects.toMatchObject({ code: "image_not_found" });
+    const { nodeId } = await plane.create({ image: imageId });
+    expect(nodeId).toBe(mine.id);
+    expect(Buffer.from(await read(mine)).toString()).toBe("a secret file");
+    await expect(read(other)).rejects.toMatchObject({ code: "image_not_found" });
+  });
 });
+
+/** Of an attempt to connect. */
+async function statusOf(url: string, token: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}` };
+  const socket = new WebSocket(url.replace("http", "ws"), [LINK_PROTOCOL], { headers });
+  return await new Promise((resolve, reject) => {
+    socket.once("unexpected-response", (_, response) => resolve(response.statusCode ?? 0));
+    socket.once("open", () => reject(new Error("it was let in")));
+    socket.once("error", reject);
+  });
+}
 
 describe("the link", () => {
   it("has the node called under the name of its worker, and tells it of orders", async () => {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { WorkerIdentity } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
+import type { Hold } from "../../fabric/job.ts";
 import { WEBSOCKET_CLOSE, type WebSocketConnection } from "../../io/http/websocket.ts";
 import { LINK_LIMITS, LINK_PATH, LINK_PROTOCOL } from "../../sandbox/link/link.ts";
 import { SANDBOX_JOB_KIND } from "../../sandbox/node/control-port.ts";
@@ -67,13 +68,13 @@ export const orderRow = describeRoute({
   params: jobPath,
   headers: fenceHeader,
   responses: [orderResponse],
-  errors: ["missing_header", "invalid_header", "lease_lost", "sandbox_not_found", "insufficient_storage"],
+  errors: ["missing_header", "invalid_header", "forbidden", "lease_lost", "sandbox_not_found", "insufficient_storage"],
 });
 
 export function orderRoute({ sandboxes }: NodeDeps): Route {
   return defineRoute({
     ...orderRow,
-    handle: async (call) => jsonResponse(200, toWireOrder(await sandboxes.order(holdOfJob(call.params.job_id, call)))),
+    handle: async (call) => jsonResponse(200, toWireOrder(await sandboxes.order(holdOfNode(call.params.job_id, call)))),
   });
 }
 
@@ -86,7 +87,7 @@ export const historyRow = describeRoute({
   params: jobPath.extend({ sid: z.string() }),
   headers: fenceHeader,
   responses: [{ status: 200, description: "The newest messages.", type: "application/json", schema: wireHistory }],
-  errors: ["missing_header", "invalid_header", "lease_lost", "sandbox_not_found"],
+  errors: ["missing_header", "invalid_header", "forbidden", "lease_lost", "sandbox_not_found"],
 });
 
 export function historyRoute({ sandboxes }: NodeDeps): Route {
@@ -94,7 +95,7 @@ export function historyRoute({ sandboxes }: NodeDeps): Route {
     ...historyRow,
     handle: async (call) => {
       const { job_id: jobId, sid } = call.params;
-      return jsonResponse(200, toWireHistory(await sandboxes.history(holdOfJob(jobId, call), sid)));
+      return jsonResponse(200, toWireHistory(await sandboxes.history(holdOfNode(jobId, call), sid)));
     },
   });
 }
@@ -113,6 +114,7 @@ export const recordBatchRow = describeRoute({
   errors: [
     "missing_header",
     "invalid_header",
+    "forbidden",
     "lease_lost",
     "sandbox_not_found",
     "sandbox_invalid_state",
@@ -124,7 +126,7 @@ export function recordBatchRoute({ sandboxes }: NodeDeps): Route {
   return defineRoute({
     ...recordBatchRow,
     handle: async (call) => {
-      const hold = holdOfJob(call.params.job_id, call);
+      const hold = holdOfNode(call.params.job_id, call);
       return jsonResponse(200, toWireOrder(await sandboxes.record(hold, batchOf(call.json))));
     },
   });
@@ -186,6 +188,12 @@ async function runLink(
     looking.cancel();
     stopTelling();
   }
+}
+
+/** What a node shows of a job. Throws `forbidden` for a worker that is none any more, whatever it holds; `lease_lost`. */
+export function holdOfNode(jobId: string, call: Parameters<typeof holdOfJob>[1]): Hold {
+  nodeOf(workerOf(call));
+  return holdOfJob(jobId, call);
 }
 
 /** Throws `forbidden` for a worker that may have no sandboxes: it has those of everybody, so an admin must say so. */

@@ -7,6 +7,7 @@ import * as files from "./files.ts";
 import * as layers from "./image-layers.ts";
 import * as images from "./images.ts";
 import * as logs from "./logs.ts";
+import * as caps from "./node-caps.ts";
 import * as nodes from "./nodes.ts";
 import { portRoutes, portRows } from "./ports.ts";
 import { readyRoute, readyRow } from "./ready.ts";
@@ -57,9 +58,12 @@ export function sandboxRoutes(answers: { here: SandboxDeps } | { forward: Forwar
     nodes.historyRoute(deps),
     nodes.recordBatchRoute(deps),
     nodes.linkRoute(deps),
+    caps.listNodesRoute(deps),
+    caps.capNodeRoute(deps),
     images.buildImageRoute(deps),
     images.listImagesRoute(deps),
     images.getImageBuildRoute(deps),
+    images.shareImageRoute(deps),
     images.deleteImageRoute(deps),
     layers.readLayerPartRoute(deps),
     layers.writeLayerPartRoute(deps),
@@ -100,9 +104,12 @@ const ROWS = [
   nodes.historyRow,
   nodes.recordBatchRow,
   nodes.linkRow,
+  caps.listNodesRow,
+  caps.capNodeRow,
   images.buildImageRow,
   images.listImagesRow,
   images.getImageBuildRow,
+  images.shareImageRow,
   images.deleteImageRow,
   layers.readLayerPartRow,
   layers.writeLayerPartRow,

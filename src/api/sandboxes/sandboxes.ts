@@ -1,7 +1,5 @@
 import { z } from "zod";
-import type { Caller } from "../../auth/caller.ts";
 import { checkProvider, createRequest, isLabel } from "../../sandbox/create-request.ts";
-import type { JobOwner } from "../../fabric/job.ts";
 import { SANDBOX_STATES } from "../../sandbox/states.ts";
 import { originOf } from "../engine/auth.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
@@ -45,7 +43,7 @@ export function createSandboxRoute({ sandboxes }: SandboxDeps): Route {
     ...createSandboxRow,
     handle: async (call) => {
       checkProvider(call.json);
-      const made = await sandboxes.create({ spec: call.json, owner: ownerOf(call.caller), origin: originOf(call) });
+      const made = await sandboxes.create({ spec: call.json, owner: call.caller, origin: originOf(call) });
       return jsonResponse(202, createdOf(made));
     },
   });
@@ -145,8 +143,4 @@ export function deleteSandboxRoute({ sandboxes }: SandboxDeps): Route {
       return { status: 204, headers: {} };
     },
   });
-}
-
-function ownerOf({ subject, kind, role, databases }: Caller): JobOwner {
-  return { subject, kind, role, databases };
 }

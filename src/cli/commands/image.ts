@@ -30,6 +30,7 @@ export const register: RegisterCommand = (program, context) => {
   registerBuild(group, context);
   registerList(group, context);
   registerShow(group, context);
+  registerShare(group, context);
   registerRemove(group, context);
 };
 
@@ -123,14 +124,14 @@ async function list(context: CliContext, flags: ListFlags): Promise<number> {
   if (flags.json) await context.writeJson(found);
   else if (found.length === 0) await context.writeLine("there are no images");
   else {
-    const header = ["ID", "PROVIDER", "REGION", "STATUS", "BYTES", "CREATED"];
+    const header = ["ID", "PROVIDER", "REGION", "STATUS", "BYTES", "SHARED", "CREATED"];
     await context.writeLine(renderTable(header, found.map(row), context.style));
   }
   return EXIT.ok;
 }
 
-function row({ image_id: id, provider, region, status, size_bytes: bytes, created_at: created }: Json) {
-  return [id, provider, region, status, bytes, created].map(fieldCell);
+function row({ image_id: id, provider, region, status, size_bytes: bytes, shared, created_at: created }: Json) {
+  return [id, provider, region, status, bytes, shared === true ? "yes" : "no", created].map(fieldCell);
 }
 
 function registerShow(group: Command, context: CliContext): void {
@@ -146,6 +147,24 @@ function registerShow(group: Command, context: CliContext): void {
         const rows = Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), value].map(fieldCell));
         await context.writeLine(renderTable(["FIELD", "VALUE"], rows, context.style));
       }
+      return EXIT.ok;
+    }),
+  );
+}
+
+function registerShare(group: Command, context: CliContext): void {
+  const command = group
+    .command("share")
+    .description("Let everybody make sandboxes and images of an image, and so see its files.")
+    .argument("<image>", "id of the image")
+    .option("--off", "from now on only its owner may use it");
+  withExamples(withApiFlags(command), [`engine image share ${EXAMPLE_ID}`]).action(
+    context.action(async (id: string, flags: ApiFlags & { off?: true }) => {
+      const shared = flags.off !== true;
+      const path = `${IMAGES}/${encodeURIComponent(id)}`;
+      const found = await callTarget(context, await targetOf(context, flags), "PATCH", path, { shared });
+      if (flags.json) await context.writeJson(found);
+      else await context.writeLine(visible(`image ${id} is ${shared ? "shared" : "its owner's alone"}`));
       return EXIT.ok;
     }),
   );

@@ -6,7 +6,7 @@ import type { Hold, Job } from "../../fabric/job.ts";
 import type { JobKinds } from "../../fabric/kinds.ts";
 import { isAdmitted } from "../../fabric/workers.ts";
 import type { OAuthTokens } from "../oauth/tokens.ts";
-import type { Credentials } from "./credentials.ts";
+import type { Credential, Credentials } from "./credentials.ts";
 import type { CredentialValue } from "./kinds.ts";
 
 export type JobCredentialsOptions = {
@@ -17,6 +17,8 @@ export type JobCredentialsOptions = {
   credentials: Pick<Credentials, "reveal">;
   tokens: Pick<OAuthTokens, "fresh">;
   audit: AuditLog;
+  /** What else a job must show, by its kind: a sandbox that the credential still goes where its owner lets it go. */
+  allows?: (job: Pick<Job, "id" | "kind">, credential: Credential) => Promise<boolean>;
 };
 
 /** Who holds the job: this program, or a worker. */
@@ -40,7 +42,7 @@ export class JobCredentials {
    * name, that is no more, or that the holder may not have; and as `Credentials.reveal` and `OAuthTokens.fresh`.
    */
   async reveal(hold: Hold, id: string, { holder, origin }: RevealedTo): Promise<CredentialValue> {
-    const { fabric, credentials, tokens, audit } = this.#options;
+    const { fabric, credentials, tokens, audit, allows } = this.#options;
     const job = await fabric.held(hold);
     checkNames(job, id);
     const revealed = await credentials.reveal(id, job.owner);
@@ -48,7 +50,8 @@ export class JobCredentials {
       holder === "engine" ||
       isAdmitted(holder, fabric.kinds.get(job.kind)) ||
       revealed.credential.owner === holder.owner;
-    if (!mayHave) throw new EngineError("not_found", `there is no credential ${id} that this worker may have`);
+    const isAllowed = mayHave && (allows === undefined || (await allows(job, revealed.credential)));
+    if (!isAllowed) throw new EngineError("not_found", `there is no credential ${id} that this worker may have`);
     let { value } = revealed;
     if (value.kind === "oauth2" && value.refresh_token !== undefined) {
       await tokens.fresh(id, job.owner);

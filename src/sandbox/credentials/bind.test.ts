@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../core/errors.ts";
+import type { JobOwner } from "../../fabric/job.ts";
 import { createRequest } from "../create-request.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { bindCredentials, credentialIdsIn, idOfLabel } from "./bind.ts";
@@ -23,6 +24,11 @@ const STORE = directoryOf([
   credential("app", "github_app"),
   credential("url", "url"),
 ]);
+const caller = (subject: string, more: Partial<JobOwner> = {}): JobOwner => {
+  return { subject, kind: "session", role: "write", databases: undefined, ...more };
+};
+const [ANN, BOB] = [caller("ann", { databases: ["d"] }), caller("bob")];
+const ROOT = caller("root", { role: "admin" });
 const URLS = { codex: "https://api.openai.example/v1" };
 
 function specOf(body: Record<string, unknown>): SandboxSpec {
@@ -30,7 +36,7 @@ function specOf(body: Record<string, unknown>): SandboxSpec {
 }
 
 function bound(body: Record<string, unknown>, directory: CredentialDirectory = STORE): Promise<SandboxSpec> {
-  return bindCredentials(specOf(body), { directory, owner: { databases: ["d"] }, providerUrls: URLS });
+  return bindCredentials(specOf(body), { directory, owner: ANN, providerUrls: URLS });
 }
 
 const hostsOf = async (use: Record<string, unknown>) => (await bound({ credentials: [use] })).credentials?.[0]?.hosts;
@@ -51,9 +57,7 @@ describe("hosts of credentials", () => {
   it("leave a spec without credentials as it is, and ask nobody", async () => {
     const nobody = { get: () => Promise.reject(new Error("asked")), list: () => Promise.reject(new Error("asked")) };
     const spec = specOf({});
-    expect(await bindCredentials(spec, { directory: nobody, owner: { databases: undefined }, providerUrls: {} })).toBe(
-      spec,
-    );
+    expect(await bindCredentials(spec, { directory: nobody, owner: ANN, providerUrls: {} })).toBe(spec);
   });
 
   it.each<[string, Record<string, unknown>]>([
@@ -116,7 +120,7 @@ describe("credentials of a sandbox", () => {
         return STORE.get(id, caller);
       },
     });
-    expect(asked).toEqual([["pat", { databases: ["d"] }]]);
+    expect(asked).toEqual([["pat", ANN]]);
   });
 
   it("need a store", async () => {
@@ -139,12 +143,103 @@ describe("a label", () => {
       { ...credential("b"), label: "twice" },
       { ...credential("c"), label: "twice" },
     ]);
-    const find = (label: string) => idOfLabel({ directory, owner: { databases: undefined } }, label, "f");
+    const find = (label: string) => idOfLabel({ directory, owner: ANN }, label, "f");
     expect(await find("once")).toBe("a");
     await expect(find("twice")).rejects.toMatchObject({
       code: "config_validation_error",
       message: "f: 2 credentials have that label: name it by its credential_id",
     });
     await expect(find("none")).rejects.toMatchObject({ code: "credential_not_found" });
+  });
+
+  it("of another's credential leads nowhere, and of a shared one only where the caller has none of that label", async () => {
+    const directory = directoryOf([
+      { ...credential("anns"), label: "key" },
+      { ...credential("bobs"), label: "key", owner: "bob", shared: true },
+      { ...credential("hidden"), label: "hidden", owner: "bob" },
+    ]);
+    const find = (owner: JobOwner, label: string) => idOfLabel({ directory, owner }, label, "f");
+    expect(await find(ANN, "key")).toBe("anns");
+    expect(await find(BOB, "key")).toBe("bobs");
+    expect(await find(caller("carl"), "key")).toBe("bobs");
+    const [theirs, nobodys] = ["hidden", "none"].map((label) => find(ANN, label).catch((error: unknown) => error));
+    expect(await theirs).toMatchObject({
+      code: "credential_not_found",
+      message: ((await nobodys) as Error).message.replace("none", "hidden"),
+    });
+    expect(await find(ROOT, "hidden")).toBe("hidden");
+  });
+});
+
+describe("a credential of another", () => {
+  const directory = directoryOf([
+    credential("closed", "pat", { hosts: ["a.example"] }),
+    { ...credential("shared", "pat", { hosts: ["a.example", "api.openai.example"] }), shared: true },
+    { ...credential("anywhere"), shared: true },
+    { ...credential("nobodys"), owner: "admins:" },
+    credential("own"),
+  ]);
+  const bind = (
+    owner: JobOwner,
+    body: Record<string, unknown>,
+    more: Partial<Parameters<typeof bindCredentials>[1]> = {},
+  ) => bindCredentials(specOf(body), { directory, owner, providerUrls: URLS, ...more });
+  const toHost = (id: string, ...hosts: string[]) => ({ credentials: [{ credential_id: id, env_var: "X", hosts }] });
+  const refused = { code: "config_validation_error" };
+
+  it("that is not shared is not there, whatever it is named by", async () => {
+    for (const body of [toHost("closed", "a.example"), repo("closed")]) {
+      const error = await bind(BOB, body).catch((reason: unknown) => reason);
+      const missing = JSON.parse(JSON.stringify(body).replace("closed", "nothing")) as typeof body;
+      const other = await bind(BOB, missing).catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ code: "credential_not_found" });
+      expect((error as Error).message).toBe((other as Error).message.replace("nothing", "closed"));
+    }
+  });
+
+  it("goes to the hosts of its metadata alone, and nowhere where that names none", async () => {
+    expect((await bind(BOB, toHost("shared", "a.example"))).credentials?.[0]?.hosts).toEqual(["a.example"]);
+    expect(await bind(BOB, repo("shared"))).toBeDefined();
+    await expect(bind(BOB, toHost("shared", "evil.example"))).rejects.toMatchObject(refused);
+    await expect(bind(BOB, repo("shared", "https://evil.example/x/y"))).rejects.toMatchObject(refused);
+    // An admin may use all, and still is not their owner.
+    for (const [by, id] of [
+      [BOB, "anywhere"],
+      [ROOT, "own"],
+    ] as const) {
+      await expect(bind(by, toHost(id, "evil.example"))).rejects.toMatchObject(refused);
+      await expect(bind(by, repo(id, "https://evil.example/x/y"))).rejects.toMatchObject(refused);
+      const agents = { credentials: [{ credential_id: id, env_var: "OPENAI_API_KEY" }] };
+      await expect(bind(by, agents)).rejects.toMatchObject(refused);
+    }
+    expect(await bind(ANN, toHost("own", "c.example"))).toBeDefined();
+    expect(await bind(ROOT, toHost("nobodys", "c.example"))).toBeDefined();
+  });
+
+  it("goes where the author of the spec says only if it is the author's", async () => {
+    // Bob's workspace, which an admin or ann launches, has nobody's token sent to a host of bob's.
+    for (const [owner, id] of [
+      [ANN, "own"],
+      [ROOT, "own"],
+      [ROOT, "nobodys"],
+    ] as const) {
+      await expect(bind(owner, toHost(id, "evil.example"), { author: "bob" })).rejects.toMatchObject(refused);
+    }
+    // Nor into the sandbox of an admin, who could read what comes back.
+    await expect(bind(ROOT, toHost("own", "c.example"), { author: "ann" })).rejects.toMatchObject(refused);
+    expect(await bind(ANN, toHost("closed", "a.example"), { author: "bob" })).toBeDefined();
+  });
+
+  it("goes over TLS alone: name servers are the maker's", async () => {
+    const plain = createRequest.parse({ agent_provider: "codex" });
+    const gitRepos = [
+      { url: "http://a.example/x/y", pin: undefined, path: "/home/agent/y", depth: undefined, credentialId: "shared" },
+    ];
+    const ofBob = { directory, owner: BOB, providerUrls: { codex: "http://api.openai.example" } };
+    await expect(bindCredentials({ ...plain, gitRepos }, ofBob)).rejects.toMatchObject(refused);
+    const agents = { credentials: [{ credential_id: "shared", env_var: "OPENAI_API_KEY" }] };
+    await expect(bindCredentials(specOf(agents), ofBob)).rejects.toMatchObject(refused);
+    expect(await bind(BOB, agents)).toBeDefined();
+    expect(await bindCredentials({ ...plain, gitRepos }, { ...ofBob, owner: ANN })).toBeDefined();
   });
 });

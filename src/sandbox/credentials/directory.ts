@@ -1,4 +1,4 @@
-import type { JobOwner } from "../../fabric/job.ts";
+import type { Asker } from "../../auth/owner.ts";
 
 /** What is known of a stored credential beside its secret. */
 export type KnownCredential = {
@@ -8,12 +8,14 @@ export type KnownCredential = {
   kind: string;
   /** As its owner gave it. `hosts`: the names of hosts that it is for. */
   metadata: Readonly<Record<string, unknown>>;
+  /** See `auth/owner.ts`. */
+  owner: string;
 };
 
 /** The store of credentials, without their secrets. Rejects with `not_configured` where the operator set no key. */
 export interface CredentialDirectory {
-  /** Rejects with `not_found`, also for one that the caller may not see. */
-  get(id: string, caller: Pick<JobOwner, "databases">): Promise<KnownCredential>;
-  /** Those that the caller may see. */
-  list(caller: Pick<JobOwner, "databases">): Promise<KnownCredential[]>;
+  /** Rejects with `not_found`, also for one that the caller may not use. */
+  get(id: string, caller: Asker): Promise<KnownCredential>;
+  /** Those that the caller may use. */
+  list(caller: Asker): Promise<KnownCredential[]>;
 }

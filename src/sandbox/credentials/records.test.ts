@@ -1,18 +1,22 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Ownership } from "../../auth/ownership.ts";
 import type { CatalogDatabase } from "../../catalog/records.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
-import { controlPlaneOn } from "../scheduler/scheduler.test-kit.ts";
+import { controlPlaneOn, originOf, ROOT } from "../scheduler/scheduler.test-kit.ts";
 import { directoryOf } from "./directory.test-kit.ts";
+import { isStillBound } from "./still-bound.ts";
 
 const SECRETS = directoryOf([
   { id: "key", label: "k", kind: "api_key", metadata: {} },
   { id: "pat", label: "p", kind: "pat", metadata: {} },
+  { id: "of-root", label: "r", kind: "api_key", metadata: {}, owner: "root" },
 ]);
 const OWNER = { subject: "ann", kind: "static", role: "write", databases: ["a", "b"] } as const;
 const NODE = "node-1";
+const USE = { credentialId: "key", envVar: "ANTHROPIC_API_KEY", hosts: [] };
 const SPEC = {
-  credentials: [{ credentialId: "key", envVar: "ANTHROPIC_API_KEY", hosts: [] }],
+  credentials: [USE],
   gitRepos: [
     {
       url: "https://elsewhere.example/a/b",
@@ -44,7 +48,7 @@ async function jobOf(): Promise<unknown> {
   return await plane.fabric.held(hold);
 }
 
-const EXPECTED = { credentials: ["key", "pat"], owner: { subject: "engine", databases: ["a", "b"] } };
+const EXPECTED = { credentials: ["key", "pat"], owner: { subject: "ann", role: "write", databases: ["a", "b"] } };
 
 it("the job of a sandbox names its credentials, to be opened in the scope of who made it", async () => {
   await plane.report(NODE);
@@ -69,4 +73,41 @@ it("a sandbox is not made with what its maker does not see", async () => {
   await expect(plane.create({ credentials }, OWNER)).rejects.toMatchObject({ code: "credential_not_found" });
   expect(await plane.records.rows("SELECT id FROM sandboxes")).toEqual([]);
   expect(await plane.audit.list({ limit: 10 })).toEqual([]);
+});
+
+describe("a sandbox that has a credential", () => {
+  const key = { id: "key", label: "k", kind: "api_key", metadata: {}, owner: "ann", shared: false };
+  const toHosts = (...hosts: string[]) => ({ ...key, metadata: { hosts } });
+  const damaged = { ...key, metadata: { hosts: "api.claude.example" } };
+  const made = async (owner: typeof OWNER | typeof ROOT = OWNER) => {
+    await plane.report(NODE);
+    const credentials = [owner === ROOT ? { ...USE, credentialId: "of-root" } : USE];
+    const { jobId = "" } = await plane.create({ credentials }, owner);
+    return (credential: Parameters<typeof isStillBound>[2]) => isStillBound(plane.records, jobId, credential);
+  };
+  const transfer = (from: string, to: string) =>
+    new Ownership({ records: plane.records, audit: plane.audit }).transfer(from, to, originOf(ROOT));
+
+  it("keeps it for as long as its owner may use it, for hosts that it may go to", async () => {
+    const has = await made();
+    expect(await has(key)).toBe(true);
+    expect(await has(toHosts("api.claude.example", "other.example"))).toBe(true);
+    expect(await has(toHosts("other.example"))).toBe(false);
+    expect(await has(damaged)).toBe(false);
+    expect(await has({ ...key, owner: "bob" })).toBe(false);
+    expect(await has({ ...key, owner: "bob", shared: true })).toBe(false);
+    expect(await has({ ...toHosts("api.claude.example"), owner: "bob", shared: true })).toBe(true);
+    expect(await isStillBound(plane.records, "another job", key)).toBe(false);
+  });
+
+  it("loses it when it is handed over, also that of an admin", async () => {
+    const ofRoot = { ...key, id: "of-root", owner: "root" };
+    const has = { anns: await made(), roots: await made(ROOT) };
+    expect([await has.anns(key), await has.roots(key), await has.roots(ofRoot)]).toEqual([true, false, true]);
+    await transfer("ann", "bob");
+    await transfer("root", "bob");
+    expect([await has.anns(key), await has.roots(key), await has.roots(ofRoot)]).toEqual([false, false, false]);
+    const shared = { ...toHosts("api.claude.example"), shared: true };
+    expect([await has.anns(shared), await has.roots(shared)]).toEqual([true, true]);
+  });
 });

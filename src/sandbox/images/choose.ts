@@ -1,4 +1,7 @@
 import type { RecordStore } from "../../catalog/records.ts";
+import { mayUse, type Asker } from "../../auth/owner.ts";
+import { EngineError } from "../../core/errors.ts";
+import { textOf } from "../../fabric/job.ts";
 import { DEBIAN_IMAGE } from "../runtime/images.ts";
 import { knownImages } from "../scheduler/room.ts";
 import { DEFAULT_TEMPLATES } from "./default-templates.ts";
@@ -6,15 +9,20 @@ import { invalidField } from "../scheduler/refusals.ts";
 import { isImageId, type BuiltImage } from "./image.ts";
 import { builtImageOf } from "./records.ts";
 
-/** A tenant's own image. Rejects with `config_validation_error` where it is none of theirs, or was deleted. */
-export async function ownImage(
+/**
+ * An image for whoever may use it: its owner, admins, and everybody while it is shared. Rejects with `image_not_found`
+ * for every other, there or not.
+ */
+export async function usableImage(
   records: RecordStore,
-  { id, tenant, field }: { id: string; tenant: string; field: string },
+  { id, asker, field }: { id: string; asker: Asker; field: string },
 ): Promise<BuiltImage> {
-  const sql = "SELECT id, manifest FROM machine_images WHERE id = ? AND tenant = ? AND deleted_at_ms IS NULL";
-  const [row] = await records.rows(sql, [id, tenant]);
-  if (row === undefined) throw invalidField(field, `there is no image ${id}`);
-  return builtImageOf(row);
+  const sql = "SELECT id, tenant, shared, manifest FROM machine_images WHERE id = ? AND deleted_at_ms IS NULL";
+  const [row] = await records.rows(sql, [id]);
+  if (row !== undefined && mayUse(asker, { owner: textOf(row, "tenant"), shared: Number(row["shared"]) === 1 })) {
+    return builtImageOf(row);
+  }
+  throw new EngineError("image_not_found", `${field}: there is no image ${id}`);
 }
 
 export type ChosenImage = { image: string | undefined; builtImage: BuiltImage | undefined };
@@ -28,18 +36,18 @@ export type ImageDefaults = {
 
 /**
  * The image that a new sandbox gets: what it asks for, else what the operator gives its agent provider, else what is
- * built for that where nodes have its base, else that of the node. Rejects with `config_validation_error` for one that is
- * not there.
+ * built for that where nodes have its base, else that of the node. Rejects with `image_not_found` for one that the asker
+ * may not use, and `config_validation_error` for a default that is not there.
  */
 export async function chooseImage(
   records: RecordStore,
   { image, agentProvider }: { image: string | undefined; agentProvider: string },
-  { tenant, defaults }: { tenant: string; defaults: ImageDefaults },
+  { asker, defaults }: { asker: Asker; defaults: ImageDefaults },
 ): Promise<ChosenImage> {
   if (image !== undefined) {
     return {
       image,
-      builtImage: isImageId(image) ? await ownImage(records, { id: image, tenant, field: "image" }) : undefined,
+      builtImage: isImageId(image) ? await usableImage(records, { id: image, asker, field: "image" }) : undefined,
     };
   }
   const { named, built } = defaults;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../catalog/contract.ts";
+import { EngineError } from "../../core/errors.ts";
 import { holdOf, type Hold } from "../../fabric/job.ts";
 import { ANN, BOB, controlPlaneOn, originOf, ROOT, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";
 import { IMAGE_BUILD_KIND } from "./build-job.ts";
@@ -13,6 +14,12 @@ const longText = (name: string) => `${name} = "${"x".repeat(30_000)}"`;
 const templateOf = (base: string, ...names: string[]) =>
   `base = "${base}"\n[environment]\n${names.map(longText).join("\n")}\n`;
 const by = (caller: typeof ANN) => ({ asker: caller, origin: originOf(caller) });
+
+async function refusalOf(attempt: (() => Promise<unknown>) | undefined): Promise<EngineError> {
+  const error = await attempt?.().catch((reason: unknown) => reason);
+  if (error instanceof EngineError) return error;
+  throw new Error("it was not refused");
+}
 
 /** What images and their builds must do on every catalog. */
 export function imagesContract(name: string, open: () => Promise<OpenedCatalog>): void {
@@ -41,7 +48,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
           variables: {},
           ...more,
         },
-        { tenant: caller.subject, origin: originOf(caller) },
+        { owner: caller, origin: originOf(caller) },
       );
     const claim = async (nodeId = "node-1"): Promise<Hold[]> => {
       const asked = {
@@ -107,12 +114,53 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       expect(await world.images.list({}, BOB)).toEqual([]);
       expect(await world.images.list({}, ROOT)).toHaveLength(1);
       await expect(world.images.remove(id, by(BOB))).rejects.toMatchObject({ code: "image_not_found" });
-      await expect(plane.create({ image: id }, BOB)).rejects.toMatchObject({ code: "config_validation_error" });
-      await expect(ask({ templateSource: `base = "${id}"` }, BOB)).rejects.toMatchObject({
-        code: "config_validation_error",
-        message: expect.stringContaining("template_source.base"),
+      await expect(world.images.share(id, { shared: true, ...by(BOB) })).rejects.toMatchObject({
+        code: "image_not_found",
+      });
+      await isNotThereFor(BOB, id);
+      expect((await plane.create({ image: id }, ROOT)).spec.builtImage?.id).toBe(id);
+    });
+
+    it("are for everybody to use while they are shared, and for nobody else to change", async () => {
+      const build = await ask({ templateSource: 'base = "host"\n[environment]\nA = "a secret of the template"\n' });
+      const id = await finish(build);
+      expect(await world.images.share(id, { shared: true, ...by(ANN) })).toMatchObject({ id, shared: true });
+      expect(await world.images.list({}, BOB)).toMatchObject([{ id, shared: true }]);
+      expect(JSON.stringify(await world.images.list({}, BOB))).not.toContain("secret");
+      expect((await plane.create({ image: id }, BOB)).spec.builtImage).toMatchObject({ id });
+      await ask({ templateSource: `base = "${id}"` }, BOB);
+      await expect(world.images.getBuild(build.id, BOB)).rejects.toMatchObject({ code: "build_not_found" });
+      await expect(world.images.remove(id, by(BOB))).rejects.toMatchObject({ code: "image_not_found" });
+      await expect(world.images.share(id, { shared: false, ...by(BOB) })).rejects.toMatchObject({
+        code: "image_not_found",
+      });
+      await world.images.share(id, { shared: false, ...by(ROOT) });
+      expect(await world.images.list({}, BOB)).toEqual([]);
+      await isNotThereFor(BOB, id);
+      await world.images.remove(id, by(ANN));
+      await expect(world.images.share(id, { shared: true, ...by(ANN) })).rejects.toMatchObject({
+        code: "image_not_found",
       });
     });
+
+    it("are built by jobs of their owner's", async () => {
+      const { id } = await ask({}, BOB);
+      const sql = "SELECT owner FROM jobs WHERE id = (SELECT job_id FROM image_builds WHERE id = ?)";
+      expect(await opened.catalog.records.rows(sql, [id])).toEqual([{ owner: "bob" }]);
+    });
+
+    /** Neither itself nor as a base: what is said of an image that nobody has. */
+    const isNotThereFor = async (caller: typeof ANN, id: string): Promise<void> => {
+      const [theirs, nobodys] = [id, "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11"].map((one) => [
+        () => plane.create({ image: one }, caller),
+        () => ask({ templateSource: `base = "${one}"` }, caller),
+      ]);
+      for (const [i, use] of (theirs ?? []).entries()) {
+        const [refused, missing] = await Promise.all([use, nobodys?.[i]].map((attempt) => refusalOf(attempt)));
+        expect(refused).toMatchObject({ code: "image_not_found" });
+        expect(refused?.message.replaceAll(id, "")).toBe(missing?.message.replaceAll(/[0-9a-f-]{36}/g, ""));
+      }
+    };
 
     it("fail with their job, and are written off when nobody takes them", async () => {
       const build = await ask();
@@ -165,7 +213,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         }
         expect(await builds()).toHaveLength(1);
         expect(await world.images.list({}, ANN)).toEqual([]);
-        await expect(plane.create({ image: id })).rejects.toMatchObject({ code: "config_validation_error" });
+        await expect(plane.create({ image: id })).rejects.toMatchObject({ code: "image_not_found" });
         // The operator's word is first.
         expect((await another.create({ agentProvider: "codex" })).spec.image).toBe("host");
       });
@@ -241,7 +289,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       expect(made.spec.builtImage?.layers).toHaveLength(2);
       for (const id of [first, second]) await world.images.remove(id, by(ANN));
       await expect(world.images.remove(second, by(ANN))).rejects.toMatchObject({ code: "image_not_found" });
-      await expect(plane.create({ image: second })).rejects.toMatchObject({ code: "config_validation_error" });
+      await expect(plane.create({ image: second })).rejects.toMatchObject({ code: "image_not_found" });
       opened.clock.advance(120_000);
       await world.images.tidy();
       expect(world.objects.size).toBe(2);
@@ -279,11 +327,11 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
     });
 
     it("are refused where the base is not there, or takes no packages", async () => {
-      const bases = [
-        'base = "alpine"',
-        'base = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11"',
-        'base = "host"\n[packages]\napt = ["git"]',
-      ];
+      await expect(ask({ templateSource: 'base = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11"' })).rejects.toMatchObject({
+        code: "image_not_found",
+        message: expect.stringContaining("template_source.base"),
+      });
+      const bases = ['base = "alpine"', 'base = "host"\n[packages]\napt = ["git"]'];
       for (const templateSource of bases) {
         await expect(ask({ templateSource })).rejects.toMatchObject({ code: "config_validation_error" });
       }

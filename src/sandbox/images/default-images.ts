@@ -1,14 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import type { RecordRow, RecordStore, Statement } from "../../catalog/records.ts";
+import { ENGINE_OWNER } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
-import { jsonOf, optionalText, textOf } from "../../fabric/job.ts";
+import { jsonOf, optionalText, textOf, type JobOwner } from "../../fabric/job.ts";
 import { imageBuildPayload } from "./build-job.ts";
 import type { BuiltImage } from "./image.ts";
 import { builtImageOf, UNFINISHED } from "./records.ts";
 import type { Template } from "./template.ts";
 
-/** Whose the images are that are built for everybody, and the jobs that build images. */
-export const ENGINE = "engine";
+/** Whose the images are that are built for everybody. */
+export const ENGINE: JobOwner = { subject: "engine", kind: "internal", role: "admin", databases: undefined };
 /** A template is changed by releases, now and then. */
 const LOOKED_AT = 20;
 /** A build that failed may go better later: what it downloads from may be there again. */
@@ -28,7 +29,7 @@ export async function newestDefault(
     "SELECT b.status, b.error, b.request, m.id, m.manifest, CASE WHEN b.completed_at_ms > ? THEN 1 ELSE 0 END AS is_fresh " +
       "FROM image_builds b LEFT JOIN machine_images m ON m.build_id = b.id AND m.deleted_at_ms IS NULL " +
       "WHERE b.tenant = ? AND b.provider = ? ORDER BY b.created_at_ms DESC LIMIT ?",
-    [{ nowPlusMs: -TRIED_AGAIN_AFTER_MS }, ENGINE, provider, LOOKED_AT],
+    [{ nowPlusMs: -TRIED_AGAIN_AFTER_MS }, ENGINE_OWNER, provider, LOOKED_AT],
   );
   const builds = rows.filter((row) =>
     isDeepStrictEqual(imageBuildPayload.parse(jsonOf(row, "request")).template, template),
@@ -51,7 +52,7 @@ export function noDefaultBuilding(provider: string): Statement {
     sql:
       "SELECT 1 AS fits WHERE NOT EXISTS (SELECT 1 FROM image_builds WHERE tenant = ? AND provider = ? " +
       `AND ${UNFINISHED})`,
-    values: [ENGINE, provider],
+    values: [ENGINE_OWNER, provider],
     mustReturn: 1,
   };
 }

@@ -31,6 +31,17 @@ export class LayerStore implements ImagePort {
     }
   }
 
+  /** Whether the node needs layers of that build: for a sandbox that it has, or for a build on top of it. */
+  async isFor(nodeId: string, buildId: string): Promise<boolean> {
+    const names = `%"${buildId}"%`;
+    const rows = await this.#options.records.rows(
+      "SELECT 1 AS one WHERE EXISTS (SELECT 1 FROM sandboxes WHERE node_id = ? AND spec LIKE ?) OR EXISTS " +
+        "(SELECT 1 FROM jobs WHERE holder = ? AND status = 'leased' AND kind = ? AND payload LIKE ?)",
+      [nodeId, names, nodeId, IMAGE_BUILD_KIND, names],
+    );
+    return rows.length > 0;
+  }
+
   async write(hold: Hold, part: number, bytes: Uint8Array): Promise<void> {
     if (bytes.byteLength > PART_BYTES || part >= MAX_PARTS)
       throw new EngineError("body_too_large", "the part is too large");

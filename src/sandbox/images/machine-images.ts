@@ -4,14 +4,14 @@ import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
-import { textOf } from "../../fabric/job.ts";
+import { textOf, type JobOwner } from "../../fabric/job.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
-import { maySee, seesAll, type Asker } from "../scheduler/find.ts";
+import { mayReach, ownerFilter, ownerOf, type Asker } from "../../auth/owner.ts";
 import { invalidField } from "../scheduler/refusals.ts";
 import { knownImages } from "../scheduler/room.ts";
 import { HOST_IMAGE } from "../runtime/images.ts";
 import type { ImageBase, ImageBuildPayload } from "./build-job.ts";
-import { ownImage } from "./choose.ts";
+import { usableImage } from "./choose.ts";
 import { ENGINE, newestDefault, noDefaultBuilding, notThere } from "./default-images.ts";
 import { isImageId, type BuiltImage } from "./image.ts";
 import type { LayerStore } from "./layer-store.ts";
@@ -60,7 +60,8 @@ type StoredBuild = {
   region: string;
   instanceType: string;
   template: Template;
-  tenant: string;
+  base: ImageBase;
+  owner: JobOwner;
   origin: Origin;
 };
 
@@ -88,10 +89,11 @@ export class MachineImages {
 
   /**
    * Stores a build, and gives it to a node where there is one. Rejects with `config_validation_error` for what is wrong
-   * with the template, and `rate_limited`.
+   * with the template, `image_not_found` for a base that the owner may not use, and `rate_limited`.
    */
-  async build(request: BuildRequest, { tenant, origin }: { tenant: string; origin: Origin }): Promise<ImageBuild> {
+  async build(request: BuildRequest, { owner, origin }: { owner: JobOwner; origin: Origin }): Promise<ImageBuild> {
     const { limits, defaults } = this.#options;
+    const tenant = ownerOf(owner);
     const { provider, region = defaults.region, instanceType = defaults.instanceType, templateSource } = request;
     const template = readTemplate(templateSource, { provider, given: request.variables });
     const guard = {
@@ -101,7 +103,8 @@ export class MachineImages {
       values: [tenant, tenant, limits.maxPerTenant],
       mustReturn: 1,
     };
-    const stored = await this.#store(guard, { provider, region, instanceType, template, tenant, origin });
+    const base = await this.#baseOf(template, owner);
+    const stored = await this.#store(guard, { provider, region, instanceType, template, base, owner, origin });
     if (stored !== undefined) return stored;
     const headers = { "Retry-After": RETRY_SECS };
     throw new EngineError("rate_limited", `a tenant has at most ${limits.maxPerTenant} images: delete some`, {
@@ -121,7 +124,8 @@ export class MachineImages {
     if (newest?.failure !== undefined) throw notThere(provider, `could not be built: ${newest.failure}`);
     if (newest === undefined) {
       const guard = noDefaultBuilding(provider);
-      await this.#store(guard, { provider, ...defaults, template, tenant: ENGINE, origin });
+      const base = await this.#baseOf(template, ENGINE);
+      await this.#store(guard, { provider, ...defaults, template, base, owner: ENGINE, origin });
     }
     throw notThere(provider, "is being built, which takes some minutes");
   }
@@ -129,13 +133,22 @@ export class MachineImages {
   /** Stores a build, and gives it to a node where there is one; undefined where the guard is not met. */
   async #store(
     guard: Statement,
-    { provider, region, instanceType, template, tenant, origin }: StoredBuild,
+    { provider, region, instanceType, template, base, owner, origin }: StoredBuild,
   ): Promise<ImageBuild | undefined> {
     const { records, newId, audit } = this.#options;
     const id = newId();
-    const payload: ImageBuildPayload = { buildId: id, base: await this.#baseOf(template, tenant), template };
+    const payload: ImageBuildPayload = { buildId: id, base, template };
     checkSize(payload);
-    const row: RecordValue[] = [id, tenant, "queued", provider, region, instanceType, JSON.stringify(payload), NOW];
+    const row: RecordValue[] = [
+      id,
+      ownerOf(owner),
+      "queued",
+      provider,
+      region,
+      instanceType,
+      JSON.stringify(payload),
+      NOW,
+    ];
     const details = { provider, region, base: template.base };
     const outcome = await records.transact([
       guard,
@@ -161,11 +174,11 @@ export class MachineImages {
     await this.#settle({ id });
     const [row] = await this.#options.records.rows(`SELECT ${BUILD_COLUMNS} FROM image_builds WHERE id = ?`, [id]);
     const build = row === undefined ? undefined : toBuild(row);
-    if (build === undefined || !maySee(build.tenant, asker)) throw buildNotFound(id);
+    if (build === undefined || !mayReach(asker, build.tenant)) throw buildNotFound(id);
     return build;
   }
 
-  /** The newest first; those that the asker may see. */
+  /** The newest first; those that the asker may use. */
   async list(
     filter: { region?: string | undefined; provider?: string | undefined },
     asker: Asker,
@@ -178,7 +191,11 @@ export class MachineImages {
       conditions.push(`${column} = ?`);
       values.push(value);
     };
-    if (!seesAll(asker)) and("tenant", asker.subject);
+    const owner = ownerFilter(asker);
+    if (owner !== undefined) {
+      conditions.push("(tenant = ? OR shared = 1)");
+      values.push(owner);
+    }
     and("region", filter.region);
     and("provider", filter.provider);
     const sql = `SELECT ${IMAGE_COLUMNS} FROM machine_images WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT ?`;
@@ -189,18 +206,50 @@ export class MachineImages {
   async remove(id: string, { asker, origin }: { asker: Asker; origin: Origin }): Promise<void> {
     const { records, audit } = this.#options;
     if (!isImageId(id)) throw imageNotFound(id);
-    const own = seesAll(asker) ? [] : [asker.subject];
+    const own = ownedBy(asker);
     const { done } = await records.transact([
       {
         sql:
           "UPDATE machine_images SET status = 'deleted', deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL " +
-          `${own.length === 0 ? "" : "AND tenant = ? "}RETURNING id`,
-        values: [NOW, id, ...own],
+          `${own.sql}RETURNING id`,
+        values: [NOW, id, ...own.values],
         mustReturn: 1,
       },
       audit.statement({ origin, action: "image.delete", target: id, outcome: "ok" }),
     ]);
     if (!done) throw imageNotFound(id);
+  }
+
+  /**
+   * Says whether everybody may make sandboxes and images of it; who has done so keeps what was made. Rejects with
+   * `image_not_found`.
+   */
+  async share(
+    id: string,
+    { shared, asker, origin }: { shared: boolean; asker: Asker; origin: Origin },
+  ): Promise<MachineImage> {
+    const { records, audit } = this.#options;
+    if (!isImageId(id)) throw imageNotFound(id);
+    const own = ownedBy(asker);
+    const outcome = await records.transact([
+      {
+        sql:
+          "UPDATE machine_images SET shared = ? WHERE id = ? AND deleted_at_ms IS NULL " +
+          `${own.sql}RETURNING ${IMAGE_COLUMNS}`,
+        values: [shared ? 1 : 0, id, ...own.values],
+        mustReturn: 1,
+      },
+      audit.statement({
+        origin,
+        action: "image.share",
+        target: id,
+        outcome: "ok",
+        details: { shared: String(shared) },
+      }),
+    ]);
+    const [row] = outcome.done ? (outcome.rows[0] ?? []) : [];
+    if (row === undefined) throw imageNotFound(id);
+    return toImage(row);
   }
 
   /** What one process does for all of them, now and then. */
@@ -236,12 +285,12 @@ export class MachineImages {
     return settleBuilds({ ...this.#options, pendingTimeoutMs: limits.pendingTimeoutMs }, which);
   }
 
-  async #baseOf(template: Template, tenant: string): Promise<ImageBase> {
+  async #baseOf(template: Template, owner: JobOwner): Promise<ImageBase> {
     const { records } = this.#options;
     const { base: name, packages } = template;
     const field = "template_source.base";
     const base: ImageBase = isImageId(name)
-      ? await ownImage(records, { id: name, tenant, field })
+      ? await usableImage(records, { id: name, asker: owner, field })
       : { base: name, layers: [], environment: {} };
     if (!isImageId(name)) {
       const known = await knownImages(records);
@@ -257,6 +306,12 @@ export class MachineImages {
     }
     return base;
   }
+}
+
+/** Condition in a WHERE, after others, that the asker may change the record; with its values. */
+function ownedBy(asker: Asker): { sql: string; values: string[] } {
+  const owner = ownerFilter(asker);
+  return owner === undefined ? { sql: "", values: [] } : { sql: "AND tenant = ? ", values: [owner] };
 }
 
 /** What is stored must fit into a job, or no node would ever get it. */

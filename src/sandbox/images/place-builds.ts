@@ -1,20 +1,17 @@
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordRow, RecordStore } from "../../catalog/records.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import { jsonOf, textOf, type JobOwner } from "../../fabric/job.ts";
 import { nodesWithRoom, type NodeRoom } from "../scheduler/room.ts";
 import { IMAGE_BUILD_KIND, imageBuildPayload } from "./build-job.ts";
-import { ENGINE } from "./default-images.ts";
 
 const AT_ONCE = 100;
-/** The job is the control plane's own: it needs no right of the tenant. */
-const OWNER: JobOwner = { subject: ENGINE, kind: "internal", role: "admin", databases: undefined };
 
 export type PlacePorts = { records: RecordStore; fabric: Pick<Fabric, "prepare"> };
 
 /** Gives builds that wait to nodes, the oldest first. `id`: this one alone. */
 export async function placeBuilds({ records, fabric }: PlacePorts, { id }: { id?: string } = {}): Promise<void> {
   const rows = await records.rows(
-    "SELECT id, region, instance_type, request FROM image_builds WHERE status = 'queued' AND job_id IS NULL " +
+    "SELECT id, tenant, region, instance_type, request FROM image_builds WHERE status = 'queued' AND job_id IS NULL " +
       `${id === undefined ? "" : "AND id = ?"} ORDER BY created_at_ms LIMIT ?`,
     [...(id === undefined ? [] : [id]), AT_ONCE],
   );
@@ -28,7 +25,7 @@ export async function placeBuilds({ records, fabric }: PlacePorts, { id }: { id?
       labels: { region: textOf(row, "region"), instance_type: textOf(row, "instance_type") },
     });
     if (node === undefined) continue;
-    const job = fabric.prepare([{ kind: IMAGE_BUILD_KIND, payload: request, workerId: node.id }], OWNER);
+    const job = fabric.prepare([{ kind: IMAGE_BUILD_KIND, payload: request, workerId: node.id }], jobOwnerOf(row));
     const [jobId] = job.ids;
     if (jobId === undefined) throw new Error("a job without an id");
     const update = {
@@ -40,6 +37,12 @@ export async function placeBuilds({ records, fabric }: PlacePorts, { id }: { id?
     job.stored();
     busy.set(node.id, (busy.get(node.id) ?? 0) + 1);
   }
+}
+
+/** The job has what the template says, secrets too: it is whose the build is. Rights it needs none. */
+function jobOwnerOf(row: RecordRow): JobOwner {
+  const tenant = textOf(row, "tenant");
+  return { owner: tenant, subject: tenant, kind: "internal", role: "read", databases: undefined };
 }
 
 /** How many builds wait for each node, or are on it. */

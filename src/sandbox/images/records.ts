@@ -60,6 +60,10 @@ export function toBuild(row: RecordRow): ImageBuild {
 /** One that new sandboxes may have: images that were deleted are shown to nobody. */
 export type MachineImage = {
   id: string;
+  /** Its owner: see `auth/owner.ts`. */
+  tenant: string;
+  /** Whether everybody may make sandboxes and images of it. */
+  shared: boolean;
   provider: string;
   region: string;
   status: "available";
@@ -69,11 +73,13 @@ export type MachineImage = {
   createdAtMs: number;
 };
 
-export const IMAGE_COLUMNS = "id, provider, region, build_id, content_hash, size_bytes, created_at_ms";
+export const IMAGE_COLUMNS = "id, tenant, shared, provider, region, build_id, content_hash, size_bytes, created_at_ms";
 
 export function toImage(row: RecordRow): MachineImage {
   return {
     id: textOf(row, "id"),
+    tenant: textOf(row, "tenant"),
+    shared: Number(row["shared"]) === 1,
     provider: textOf(row, "provider"),
     region: textOf(row, "region"),
     status: "available",

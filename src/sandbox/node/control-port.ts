@@ -65,6 +65,8 @@ export type NodeAnswer = {
 export type SandboxOrder = {
   sandboxId: string;
   tenant: string;
+  /** Names of its volumes on the node, by those in the spec. Absent in orders of earlier versions: see `volumeKey`. */
+  volumeKeys?: Readonly<Record<string, string>>;
   spec: SandboxSpec;
   /** Why the environment variables are not in the spec; absent where they are. */
   closedEnv?: string | undefined;

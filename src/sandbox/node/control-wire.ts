@@ -73,6 +73,7 @@ const wireTurnReport = z.strictObject({
 export const wireOrder = z.object({
   sandbox_id: z.string(),
   tenant: z.string(),
+  volume_keys: z.record(z.string(), z.string()).optional().describe("Its volumes on the node, by name."),
   spec: z.looseObject({}).describe("As it was asked for."),
   closed_env: z.string().optional().describe("Why environment variables are not in it: they cannot be opened."),
   state: z.enum(SANDBOX_STATES),
@@ -148,17 +149,27 @@ export function answerOf({ gone_volumes: goneVolumes, ...answer }: z.output<type
 }
 
 export function toWireOrder(order: SandboxOrder): z.output<typeof wireOrder> {
-  const { sandboxId, tenant, spec, closedEnv, state, wanted, version, recordedBatch } = order;
+  const { sandboxId, tenant, volumeKeys, spec, closedEnv, state, wanted, version, recordedBatch } = order;
   const turns = (order.turns ?? []).map(toWireTurn);
   const wire = { sandbox_id: sandboxId, tenant, spec: { ...spec }, state, wanted, version, turns };
-  return { ...wire, recorded_batch: recordedBatch, ...(closedEnv === undefined ? {} : { closed_env: closedEnv }) };
+  return {
+    ...wire,
+    recorded_batch: recordedBatch,
+    ...(volumeKeys === undefined ? {} : { volume_keys: { ...volumeKeys } }),
+    ...(closedEnv === undefined ? {} : { closed_env: closedEnv }),
+  };
 }
 
 /** The spec is the control plane's, which has checked it; what is undefined in it is absent on the wire. */
 export function orderOf(wire: z.output<typeof wireOrder>): SandboxOrder {
-  const { sandbox_id: sandboxId, recorded_batch: recordedBatch, closed_env: closedEnv, spec, turns, ...order } = wire;
+  const { sandbox_id: sandboxId, recorded_batch: recordedBatch, closed_env: closedEnv, spec, turns } = wire;
+  const { tenant, volume_keys: volumeKeys, state, wanted, version } = wire;
   return {
-    ...order,
+    tenant,
+    state,
+    wanted,
+    version,
+    ...(volumeKeys === undefined ? {} : { volumeKeys }),
     turns: turns.map(turnOf),
     closedEnv,
     sandboxId,

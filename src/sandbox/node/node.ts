@@ -7,7 +7,7 @@ import { holdOf, type HeldJob } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
 import { JobRunner } from "../../fabric/runner.ts";
 import type { ImageBuilds } from "../images/image-builds.ts";
-import { volumeKey } from "../volume-key.ts";
+import { volumeKeyIn } from "./volume-keys.ts";
 import { SANDBOX_JOB_KIND, type NodeReport } from "./control-port.ts";
 import { fence } from "./fence.ts";
 import type { Held } from "./held-files.ts";
@@ -176,7 +176,7 @@ export class SandboxNode {
   /** Volumes that sandboxes of this node name. */
   #named(): Set<string> {
     const orders = [...this.#keepers.values()].flatMap(({ order }) => order ?? []);
-    return new Set(orders.flatMap(({ tenant, spec }) => spec.volumes.map(({ name }) => volumeKey(tenant, name))));
+    return new Set(orders.flatMap((order) => order.spec.volumes.flatMap(({ name }) => volumeKeyIn(order, name) ?? [])));
   }
 
   async #within(timeoutMs: number, work: Promise<unknown>): Promise<void> {

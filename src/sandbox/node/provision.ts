@@ -7,7 +7,7 @@ import type { Machine, MachineSpec, Runtime } from "../runtime/runtime.ts";
 import { runCommand } from "../pipeline/run-command.ts";
 import { lastSteps, setUpSteps, type SetUpOptions } from "../pipeline/set-up.ts";
 import type { SandboxSpec } from "../spec.ts";
-import { volumeKey } from "../volume-key.ts";
+import { volumeKeyIn } from "./volume-keys.ts";
 import type { Companions } from "./companions.ts";
 import type { SandboxOrder } from "./control-port.ts";
 import type { Recorder } from "./recorder.ts";
@@ -147,7 +147,9 @@ async function mountVolumes(options: ProvisionOptions): Promise<MachineSpec["vol
   return await step(options, "MountVolumes", () =>
     Promise.all(
       order.spec.volumes.map(async ({ name, mountPath, readOnly, sizeMb }) => {
-        const path = await runtime.volumes.open(volumeKey(order.tenant, name), sizeMb);
+        const key = volumeKeyIn(order, name);
+        if (key === undefined) throw new Error(`the volume ${name} is not known any more`);
+        const path = await runtime.volumes.open(key, sizeMb);
         return { name, mountPath, readOnly, sizeMb, path };
       }),
     ),

@@ -1,5 +1,6 @@
 import { NOW, type RecordValue, type Statement } from "../../catalog/records.ts";
 import type { Origin } from "../../auth/audit.ts";
+import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ownerValues, type JobOwner } from "../../fabric/job.ts";
 import { chooseImage, type ChosenImage } from "../images/choose.ts";
@@ -20,6 +21,8 @@ export type NewSandbox = {
   origin: Origin;
   /** That it is launched from. */
   workspaceId?: string;
+  /** See `BindOptions`. */
+  author?: string;
 };
 
 export type CreateLimits = {
@@ -41,7 +44,7 @@ const RETRY_SECS = "10";
 
 /**
  * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
- * `config_validation_error` for an image that no node has, repositories that none may clone, and volumes that lie apart;
+ * `config_validation_error` for an image that no node has, `image_not_found` for a built one that the owner may not use, repositories that none may clone, and volumes that lie apart;
  * `sandbox_already_exists`; `unavailable` while its default image is being built; what `bindCredentials` says of its credentials;
  * `rate_limited` for a tenant that has `maxPerTenant`.
  */
@@ -51,7 +54,7 @@ export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limi
   const { spec, owner } = asked;
   const { maxPerTenant } = limits;
   checkRepositories(spec, limits.repositories);
-  const [id, tenant] = [ports.newId(), owner.subject];
+  const [id, tenant] = [ports.newId(), ownerOf(owner)];
   for (let attempt = 1; ; attempt++) {
     const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
     const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, owner, spec, volumes });
@@ -83,7 +86,7 @@ async function withImage(
 ): Promise<NewSandbox> {
   const { spec, owner, origin } = asked;
   const built = builtImage === undefined ? undefined : (provider: string) => builtImage(provider, origin);
-  const chosen = await chooseImage(ports.records, spec, { tenant: owner.subject, defaults: { named, built } });
+  const chosen = await chooseImage(ports.records, spec, { asker: owner, defaults: { named, built } });
   await checkImage(ports, chosen);
   return { ...asked, spec: { ...spec, ...chosen } };
 }
@@ -94,8 +97,8 @@ async function withCredentials(
   asked: NewSandbox,
   { providerUrls }: CreateLimits,
 ): Promise<NewSandbox> {
-  const { spec, owner } = asked;
-  return { ...asked, spec: await bindCredentials(spec, { directory, owner, providerUrls }) };
+  const { spec, owner, author } = asked;
+  return { ...asked, spec: await bindCredentials(spec, { directory, owner, author, providerUrls }) };
 }
 
 async function checkImage({ records }: SandboxPorts, { image, builtImage }: ChosenImage): Promise<void> {
@@ -130,7 +133,7 @@ function insertion(
   const { cpuMillis, memoryMb, diskMb } = takenBy(spec.limits);
   const values: RecordValue[] = [
     id,
-    owner.subject,
+    ownerOf(owner),
     spec.name ?? null,
     spec.agentProvider,
     spec.persistence,

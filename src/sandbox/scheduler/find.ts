@@ -1,24 +1,16 @@
-import { roleIncludes, type Caller } from "../../auth/caller.ts";
+import { mayReach, ownerFilter, type Asker } from "../../auth/owner.ts";
 import type { RecordStore, RecordValue } from "../../catalog/records.ts";
 import type { SandboxState } from "../states.ts";
 import { sandboxNotFound } from "./refusals.ts";
 import { labelInColumn, SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 
-/** Who asks: they see what is theirs, and admins whose token is not limited to databases see everything. */
-export type Asker = Pick<Caller, "subject" | "role" | "databases">;
-
-/** The sandbox, for its tenant and for admins. Rejects with `sandbox_not_found`, also for one that was deleted. */
+/** The sandbox, for its owner and for admins. Rejects with `sandbox_not_found`, also for one that was deleted. */
 export async function getSandbox(records: RecordStore, id: string, asker: Asker): Promise<Sandbox> {
   const sql = `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE id = ? AND deleted_at_ms IS NULL`;
   const [row] = id.includes("\0") ? [] : await records.rows(sql, [id]);
   const found = row === undefined ? undefined : toSandbox(row);
-  if (found === undefined || !maySee(found.tenant, asker)) throw sandboxNotFound(id);
+  if (found === undefined || !mayReach(asker, found.tenant)) throw sandboxNotFound(id);
   return found;
-}
-
-/** Whether what is a tenant's is there for the asker. */
-export function maySee(tenant: string, asker: Asker): boolean {
-  return tenant === asker.subject || seesAll(asker);
 }
 
 export type SandboxFilter = {
@@ -39,7 +31,8 @@ export async function listSandboxes(records: RecordStore, filter: SandboxFilter,
     conditions.push(condition);
     values.push(...given);
   };
-  if (!seesAll(asker)) and("tenant = ?", asker.subject);
+  const owner = ownerFilter(asker);
+  if (owner !== undefined) and("tenant = ?", owner);
   if (filter.state !== undefined) and("state = ?", filter.state);
   if (filter.provider !== undefined) and("agent_provider = ?", filter.provider);
   if (filter.before !== undefined) and("id < ?", filter.before);
@@ -47,9 +40,4 @@ export async function listSandboxes(records: RecordStore, filter: SandboxFilter,
   for (const label of filter.labels ?? []) and("replace(labels, ?, '') <> labels", labelInColumn(label));
   const sql = `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT ?`;
   return (await records.rows(sql, [...values, filter.limit])).map(toSandbox);
-}
-
-/** Whether what is any tenant's is there for the asker. */
-export function seesAll({ role, databases }: Asker): boolean {
-  return databases === undefined && roleIncludes(role, "admin");
 }

@@ -1,8 +1,10 @@
-import { NOW } from "../../catalog/records.ts";
-import { textOf } from "../../fabric/job.ts";
-import type { NodeAnswer, NodeReport } from "../node/control-port.ts";
+import { NOW, type RecordRow } from "../../catalog/records.ts";
+import type { Origin } from "../../auth/audit.ts";
+import { EngineError } from "../../core/errors.ts";
+import { jsonOf, textOf } from "../../fabric/job.ts";
+import type { NodeAnswer, NodeCapacity, NodeReport } from "../node/control-port.ts";
 import type { SandboxPorts } from "./ports.ts";
-import { IS_SILENT } from "./room.ts";
+import { capIn, IS_SILENT, type NodeCap } from "./room.ts";
 import { forgetVolumes } from "./volumes.ts";
 
 /** Nodes that are asked about at once for disks that they keep. */
@@ -66,12 +68,80 @@ async function goneOf(
   return gone;
 }
 
+/** A node as admins see it. */
+export type SandboxNode = {
+  id: string;
+  name: string;
+  runtime: string;
+  labels: Readonly<Record<string, string>>;
+  /** As it reported last. */
+  capacity: NodeCapacity;
+  cap: NodeCap;
+  drain: boolean;
+  isSilent: boolean;
+  sandboxes: number;
+  seenAtMs: number;
+};
+
+const MAX_LISTED = 1_000;
+const COLUMNS =
+  "id, name, runtime, labels, capacity, cap, drain, seen_at_ms, " +
+  `CASE WHEN ${IS_SILENT.sql} THEN 1 ELSE 0 END AS is_silent, ` +
+  "(SELECT count(*) FROM sandboxes WHERE sandboxes.node_id = sandbox_nodes.id) AS sandboxes";
+
+/** All nodes that are known. */
+export async function listNodes({ records }: Pick<SandboxPorts, "records">): Promise<SandboxNode[]> {
+  const sql = `SELECT ${COLUMNS} FROM sandbox_nodes ORDER BY id LIMIT ?`;
+  return (await records.rows(sql, [IS_SILENT.value, MAX_LISTED])).map(toNode);
+}
+
+/**
+ * Says how much of a node sandboxes may take, in place of what was said before. What is there stays, also where it is
+ * more. Rejects with `not_found`.
+ */
+export async function capNode(
+  { records, audit, signals }: Pick<SandboxPorts, "records" | "audit" | "signals">,
+  nodeId: string,
+  { cap, origin }: { cap: NodeCap; origin: Origin },
+): Promise<SandboxNode> {
+  const stored = Object.keys(cap).length === 0 ? null : JSON.stringify(cap);
+  const update = {
+    sql: "UPDATE sandbox_nodes SET cap = ? WHERE id = ? RETURNING id",
+    values: [stored, nodeId],
+    mustReturn: 1,
+  };
+  const entry = audit.statement({ origin, action: "sandbox_node.cap", target: nodeId, outcome: "ok", details: cap });
+  const isKnown = !nodeId.includes("\0") && (await records.transact([update, entry])).done;
+  if (!isKnown) throw new EngineError("not_found", `there is no sandbox node ${nodeId}`);
+  signals.roomFreed();
+  const [row] = await records.rows(`SELECT ${COLUMNS} FROM sandbox_nodes WHERE id = ?`, [IS_SILENT.value, nodeId]);
+  if (row === undefined) throw new EngineError("not_found", `there is no sandbox node ${nodeId}`);
+  return toNode(row);
+}
+
+function toNode(row: RecordRow): SandboxNode {
+  return {
+    id: textOf(row, "id"),
+    name: textOf(row, "name"),
+    runtime: textOf(row, "runtime"),
+    labels: jsonOf(row, "labels") as Record<string, string>,
+    capacity: jsonOf(row, "capacity") as NodeCapacity,
+    cap: capIn(row),
+    drain: Number(row["drain"]) === 1,
+    isSilent: Number(row["is_silent"]) === 1,
+    sandboxes: Number(row["sandboxes"]),
+    seenAtMs: Number(row["seen_at_ms"]),
+  };
+}
+
+/** One with a cap is kept until its worker is revoked: it would come back without. */
 export async function forgetNodes({ records }: Pick<SandboxPorts, "records">): Promise<void> {
   await records.write({
     sql:
       "DELETE FROM sandbox_nodes WHERE seen_at_ms <= ? AND NOT EXISTS (SELECT 1 FROM sandboxes " +
       "WHERE sandboxes.node_id = sandbox_nodes.id) AND NOT EXISTS (SELECT 1 FROM sandbox_volumes " +
-      "WHERE sandbox_volumes.node_id = sandbox_nodes.id)",
+      "WHERE sandbox_volumes.node_id = sandbox_nodes.id) AND (cap IS NULL OR EXISTS (SELECT 1 FROM workers " +
+      "WHERE workers.id = sandbox_nodes.id AND workers.revoked_at_ms IS NOT NULL))",
     values: [{ nowPlusMs: -FORGOTTEN_AFTER_MS }],
   });
 }

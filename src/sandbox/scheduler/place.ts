@@ -9,13 +9,12 @@ import { invalidField } from "./refusals.ts";
 import { IS_SILENT, nodesWithRoom, pickNode, roomGuard, type Need, type NodeRoom } from "./room.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { cancelQueued, unplace } from "./unheld.ts";
+import { newVolumeKey } from "./volumes.ts";
 
 /** Where a sandbox is to be, as statements of the transaction that says so. */
 export type Placement = { node: NodeRoom; job: PreparedJobs; jobId: string; statements: Statement[] };
 
 const AT_ONCE = 200;
-/** The job is the control plane's own. Its credentials are opened in the scope of who made the sandbox. */
-const OWNER = { subject: "engine", kind: "internal", role: "admin" } as const;
 /** A persistent sandbox waits for its node, however often that is lost. */
 const EVER_AGAIN = 1_000_000_000;
 
@@ -24,7 +23,7 @@ const EVER_AGAIN = 1_000_000_000;
  * come after the one that puts the sandbox on the node, and do not return what they must when another was faster.
  */
 export function planPlacement(
-  ports: Pick<SandboxPorts, "fabric">,
+  ports: Pick<SandboxPorts, "fabric" | "newId">,
   nodes: readonly NodeRoom[],
   { id, tenant, owner, spec, volumes }: Placed & { volumes: KnownVolumes },
 ): Placement | undefined {
@@ -34,14 +33,15 @@ export function planPlacement(
   const maxAttempts = spec.persistence === "persistent" ? EVER_AGAIN : 1;
   const credentials = credentialIdsIn(spec);
   const request = { kind: SANDBOX_JOB_KIND, payload, workerId: node.id, maxAttempts, credentials };
-  const job = ports.fabric.prepare([request], { ...OWNER, databases: owner.databases });
+  // Its credentials are opened with the rights of whose sandbox it is.
+  const job = ports.fabric.prepare([request], { ...owner, owner: tenant });
   const [jobId] = job.ids;
   if (jobId === undefined) throw new Error("a job without an id");
-  const statements = [...volumeStatements(tenant, node.id, spec.volumes), roomGuard(node.id, node.capacity)];
+  const statements = [...volumeStatements(ports, { tenant, nodeId: node.id, spec }), roomGuard(node.id, node.capacity)];
   return { node, job, jobId, statements: [...statements, job.statement] };
 }
 
-type Placed = { id: string; tenant: string; owner: Pick<JobOwner, "databases">; spec: SandboxSpec };
+type Placed = { id: string; tenant: string; owner: JobOwner; spec: SandboxSpec };
 
 /** Volumes that are there, by name: where, and their sizes. */
 export type KnownVolumes = ReadonlyMap<string, string>;
@@ -94,14 +94,24 @@ export function takenBy({ cpuCores, memoryMb, diskMb }: SandboxSpec["limits"]) {
 }
 
 /** New ones are on the node from here on; those that are there must be. */
-function volumeStatements(tenant: string, nodeId: string, volumes: readonly VolumeMount[]): Statement[] {
+function volumeStatements(
+  { newId }: Pick<SandboxPorts, "newId">,
+  { tenant, nodeId, spec: { volumes } }: { tenant: string; nodeId: string; spec: SandboxSpec },
+): Statement[] {
   if (volumes.length === 0) return [];
-  const rows = volumes.map(({ name, sizeMb }): RecordValue[] => [tenant, name, nodeId, sizeMb, NOW]);
+  const rows = volumes.map(({ name, sizeMb }): RecordValue[] => [
+    tenant,
+    name,
+    nodeId,
+    sizeMb,
+    newVolumeKey(newId),
+    NOW,
+  ]);
   return [
     {
       sql:
-        "INSERT INTO sandbox_volumes (tenant, name, node_id, size_mb, created_at_ms) VALUES " +
-        `${rows.map(() => "(?, ?, ?, ?, ?)").join(", ")} ON CONFLICT DO NOTHING`,
+        "INSERT INTO sandbox_volumes (tenant, name, node_id, size_mb, volume_key, created_at_ms) VALUES " +
+        `${rows.map(() => "(?, ?, ?, ?, ?, ?)").join(", ")} ON CONFLICT DO NOTHING`,
       values: rows.flat(),
     },
     {

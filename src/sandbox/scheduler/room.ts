@@ -10,9 +10,13 @@ export type NodeRoom = {
   id: string;
   labels: Readonly<Record<string, string>>;
   images: readonly string[];
+  /** The less of what it reports and of its cap. */
   capacity: NodeCapacity;
   taken: NodeCapacity;
 };
+
+/** The most of each that sandboxes may take of a node, as an admin said; what is absent has no cap. */
+export type NodeCap = Partial<NodeCapacity>;
 
 /** What a sandbox takes where it is placed. */
 export type Need = {
@@ -45,7 +49,7 @@ export async function nodesWithRoom(records: RecordStore): Promise<NodeRoom[]> {
     "WITH taken AS MATERIALIZED (SELECT node_id, count(*) AS sandboxes, " +
       `sum(${CPU}) AS cpu_millis, sum(${MEMORY}) AS memory_mb, sum(${DISK}) AS disk_mb ` +
       "FROM sandboxes WHERE node_id IS NOT NULL GROUP BY node_id) " +
-      `SELECT id, labels, images, capacity, sandboxes, cpu_millis, memory_mb, disk_mb, ${VOLUMES} id) AS volumes_mb ` +
+      `SELECT id, labels, images, capacity, cap, sandboxes, cpu_millis, memory_mb, disk_mb, ${VOLUMES} id) AS volumes_mb ` +
       "FROM sandbox_nodes LEFT JOIN taken ON node_id = id WHERE drain = 0 AND seen_at_ms > ? ORDER BY id LIMIT ?",
     [{ nowPlusMs: -SILENT_MS }, MAX_NODES],
   );
@@ -81,7 +85,7 @@ export async function hasLiveNode(records: RecordStore): Promise<boolean> {
 export const IS_SILENT = { sql: "seen_at_ms <= ?", value: { nowPlusMs: -SILENT_MS } } as const;
 
 export async function capacityOf(records: RecordStore, nodeId: string): Promise<NodeCapacity | undefined> {
-  const [row] = await records.rows("SELECT capacity FROM sandbox_nodes WHERE id = ?", [nodeId]);
+  const [row] = await records.rows("SELECT capacity, cap FROM sandbox_nodes WHERE id = ?", [nodeId]);
   return row === undefined ? undefined : capacityIn(row);
 }
 
@@ -132,6 +136,21 @@ export function roomGuard(nodeId: string, { cpuMillis, memoryMb, diskMb, sandbox
   };
 }
 
+/** Of a row of `sandbox_nodes`. */
+export function capIn(row: RecordRow): NodeCap {
+  const cap = jsonOf(row, "cap");
+  return cap === undefined ? {} : (cap as NodeCap);
+}
+
+/** What a node says it has, but no more than the admins let it have. */
 function capacityIn(row: RecordRow): NodeCapacity {
-  return jsonOf(row, "capacity") as NodeCapacity;
+  const reported = jsonOf(row, "capacity") as NodeCapacity;
+  const cap = capIn(row);
+  const least = (name: keyof NodeCapacity) => Math.min(reported[name], cap[name] ?? Number.POSITIVE_INFINITY);
+  return {
+    cpuMillis: least("cpuMillis"),
+    memoryMb: least("memoryMb"),
+    diskMb: least("diskMb"),
+    sandboxes: least("sandboxes"),
+  };
 }

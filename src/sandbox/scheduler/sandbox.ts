@@ -8,8 +8,9 @@ import { specOfColumn } from "./sealed-env.ts";
 /** A sandbox as the control plane keeps it. Times are the database's, in ms since 1970. */
 export type Sandbox = {
   id: string;
-  /** Whose it is: the subject of who made it. */
+  /** Its owner: see `auth/owner.ts`. */
   tenant: string;
+  /** With whose rights it has its credentials: who made it, or who it was handed to. */
   owner: JobOwner;
   /** Of its maker and of admins: environment variables may be secrets. Those that are sealed are not in it. */
   spec: SandboxSpec;
@@ -40,7 +41,7 @@ export function toSandbox(row: RecordRow): Sandbox {
   return {
     id: textOf(row, "id"),
     tenant: textOf(row, "tenant"),
-    owner: ownerOf(row),
+    owner: { ...ownerOf(row), owner: textOf(row, "tenant") },
     ...specOfColumn(textOf(row, "spec")),
     state: stateOf(row),
     wanted: wantOf(row),

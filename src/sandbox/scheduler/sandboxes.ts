@@ -1,4 +1,5 @@
 import type { AuditLog } from "../../auth/audit.ts";
+import { ownerOf, type Asker } from "../../auth/owner.ts";
 import type { RecordStore } from "../../catalog/records.ts";
 import type { Signals } from "../../catalog/signals.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -15,10 +16,10 @@ import type { TurnMessage } from "../sessions/turn.ts";
 import { act, type Asked } from "./act.ts";
 import { CreateRate } from "./create-rate.ts";
 import { createSandbox, type CreateLimits, type NewSandbox } from "./create.ts";
-import { getSandbox, listSandboxes, type Asker, type SandboxFilter } from "./find.ts";
+import { getSandbox, listSandboxes, type SandboxFilter } from "./find.ts";
 import { history, order } from "./held.ts";
 import { expirePending, settleLost } from "./lost.ts";
-import { forgetNodes, reportNode } from "./nodes.ts";
+import { capNode, forgetNodes, listNodes, reportNode, type SandboxNode } from "./nodes.ts";
 import { placeWaiting } from "./place.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { record } from "./record.ts";
@@ -93,7 +94,7 @@ export class Sandboxes {
     return await this.#ports.metrics.created(this.#create(asked));
   }
 
-  /** The sandbox, for its tenant and for admins. Rejects with `sandbox_not_found`. */
+  /** The sandbox, for its owner and for admins. Rejects with `sandbox_not_found`. */
   get(id: string, asker: Asker): Promise<Sandbox> {
     return getSandbox(this.#ports.records, id, asker);
   }
@@ -137,6 +138,16 @@ export class Sandboxes {
     return reportNode(this.#ports, nodeId, node);
   }
 
+  /** All nodes that are known, for admins. */
+  nodes(): Promise<SandboxNode[]> {
+    return listNodes(this.#ports);
+  }
+
+  /** See `capNode`. */
+  capNode(nodeId: string, asked: Parameters<typeof capNode>[2]): Promise<SandboxNode> {
+    return capNode(this.#ports, nodeId, asked);
+  }
+
   /** Whether there is any sandbox, deleted ones that a node has yet to put away among them. */
   async hasAny(): Promise<boolean> {
     return (await this.#ports.records.rows("SELECT 1 AS one FROM sandboxes LIMIT 1")).length > 0;
@@ -174,7 +185,7 @@ export class Sandboxes {
   }
 
   async #create(asked: NewSandbox): Promise<Sandbox> {
-    this.#rate.take(asked.owner.subject);
+    this.#rate.take(ownerOf(asked.owner));
     return await this.#placing.run(() => createSandbox(this.#ports, asked, this.#limits));
   }
 }

@@ -1,8 +1,10 @@
 import { onPostgres } from "../../catalog/postgres/contract-server.test-kit.ts";
 import { sandboxesContract } from "./contract.ts";
+import { ownersContract } from "./contract-owners.ts";
 import { sandboxReportsContract } from "./contract-reports.ts";
 
 onPostgres("sandboxes", (open) => {
   sandboxesContract("postgres", open);
+  ownersContract("postgres", open);
   sandboxReportsContract("postgres", open);
 });

@@ -2,9 +2,11 @@ import { ManualClock } from "../../core/clock.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import type { OpenedCatalog } from "../../catalog/contract.ts";
 import { sandboxesContract } from "./contract.ts";
+import { ownersContract } from "./contract-owners.ts";
 import { sandboxReportsContract } from "./contract-reports.ts";
 
 sandboxesContract("sqlite", open);
+ownersContract("sqlite", open);
 sandboxReportsContract("sqlite", open);
 
 async function open(): Promise<OpenedCatalog> {

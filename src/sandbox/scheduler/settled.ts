@@ -1,8 +1,9 @@
+import type { Asker } from "../../auth/owner.ts";
 import type { Clock } from "../../core/clock.ts";
 import { pause } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import { SANDBOX_ACTIONS, type SandboxAction } from "../states.ts";
-import { getSandbox, type Asker } from "./find.ts";
+import { getSandbox } from "./find.ts";
 import type { SandboxPorts } from "./ports.ts";
 import type { Sandbox } from "./sandbox.ts";
 

@@ -1,11 +1,12 @@
 import type { AuditAction, AuditLog, Origin } from "../../auth/audit.ts";
+import { mayReach, type Asker } from "../../auth/owner.ts";
 import { NOW, type RecordStore, type Statement } from "../../catalog/records.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { optionalText } from "../../fabric/job.ts";
 import { changeStatements } from "../scheduler/change.ts";
-import { getSandbox, maySee, type Asker } from "../scheduler/find.ts";
+import { getSandbox } from "../scheduler/find.ts";
 import { ATTEMPTS } from "../scheduler/ports.ts";
 import { invalidState, tooBusy } from "../scheduler/refusals.ts";
 import type { Sandbox } from "../scheduler/sandbox.ts";
@@ -84,7 +85,7 @@ export class Sessions {
             "WHERE sandbox_sessions.id = ? AND sandboxes.deleted_at_ms IS NULL",
           [id],
         );
-    if (row === undefined || !maySee(String(row["tenant"]), asker)) throw sessionNotFound(id);
+    if (row === undefined || !mayReach(asker, String(row["tenant"]))) throw sessionNotFound(id);
     return toSession(row);
   }
 

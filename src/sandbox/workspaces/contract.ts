@@ -194,6 +194,30 @@ export function workspacesContract(name: string, open: () => Promise<OpenedCatal
       all.fabric.close();
     });
 
+    it("sends a credential of who launches it to no host that its author chose", async () => {
+      const credentials = directoryOf([
+        { id: "of-ann", label: "key", kind: "pat", metadata: {} },
+        { id: "of-root", label: "key", kind: "pat", metadata: {}, owner: "root" },
+        { id: "bound", label: "bound", kind: "pat", metadata: { hosts: ["a.example"] }, owner: "root" },
+      ]);
+      const all = controlPlaneOn(opened, { seed: 2, credentials });
+      const lured = workspacesOn(all, { credentials });
+      const launch = async (use: object, hosts: string[]) => {
+        const { id } = await lured.create(contentOf("app", { credentials: [{ ...use, hosts }] }), by(BOB));
+        return (await lured.launch(id, {}, by(ROOT))).spec.credentials;
+      };
+      for (const use of [
+        { credential_id: "of-ann" },
+        { credential_id: "of-root" },
+        { name: "key" },
+        { name: "bound" },
+      ]) {
+        await expect(launch(use, ["evil.example"])).rejects.toMatchObject({ code: "config_validation_error" });
+      }
+      expect(await launch({ name: "bound" }, ["a.example"])).toMatchObject([{ hosts: ["a.example"] }]);
+      all.fabric.close();
+    });
+
     it("seals variables, and launches with none that it cannot open", async () => {
       const random = seededRandom(1);
       const keyring = keyringOf(OLD, []);

@@ -7,7 +7,7 @@ import type { WorkspaceSpec } from "./spec.ts";
 /** A workspace as the catalog keeps it. Times are the database's, in ms since 1970. */
 export type Workspace = WorkspaceContent & {
   id: string;
-  /** Whose it is: the subject of who made it. */
+  /** Its owner: see `auth/owner.ts`. */
   tenant: string;
   /** Why its environment variables are not in the spec; undefined where they are. */
   closedEnv: string | undefined;

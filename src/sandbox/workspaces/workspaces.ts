@@ -5,7 +5,7 @@ import type { IdSource } from "../../core/ids.ts";
 import { checkProvider } from "../create-request.ts";
 import type { CredentialDirectory } from "../credentials/directory.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
-import { seesAll, type Asker } from "../scheduler/find.ts";
+import { mayReach, ownerFilter, ownerOf, type Asker } from "../../auth/owner.ts";
 import { labelInColumn, labelsToColumn, type Sandbox } from "../scheduler/sandbox.ts";
 import type { NewSandbox } from "../scheduler/create.ts";
 import type { EnvSealing } from "../scheduler/sealed-env.ts";
@@ -63,7 +63,7 @@ export class Workspaces {
     const id = newId();
     const values = [
       id,
-      caller.subject,
+      ownerOf(caller),
       content.name,
       content.description ?? null,
       this.#column(id, content.spec),
@@ -80,16 +80,16 @@ export class Workspaces {
       mustReturn: 1,
     };
     const entry = this.#entry("workspace.create", id, origin);
-    const outcome = await records.transact([countGuard(caller.subject, maxPerTenant), insertion, entry]);
+    const outcome = await records.transact([countGuard(ownerOf(caller), maxPerTenant), insertion, entry]);
     if (!outcome.done) throw tooMany(maxPerTenant);
     return this.#one(outcome.rows[1], id);
   }
 
-  /** The workspace, for its tenant and for admins. Rejects with `workspace_not_found`. */
+  /** The workspace, for its owner and for admins. Rejects with `workspace_not_found`. */
   async get(id: string, asker: Asker): Promise<Workspace> {
     const sql = `SELECT ${WORKSPACE_COLUMNS} FROM workspaces WHERE id = ?`;
     const found = this.#one(id.includes("\0") ? [] : await this.#options.records.rows(sql, [id]), id);
-    if (found.tenant !== asker.subject && !seesAll(asker)) throw notFound(id);
+    if (!mayReach(asker, found.tenant)) throw notFound(id);
     return found;
   }
 
@@ -103,7 +103,8 @@ export class Workspaces {
       conditions.push(condition);
       values.push(given);
     };
-    if (!seesAll(asker)) and("tenant = ?", asker.subject);
+    const owner = ownerFilter(asker);
+    if (owner !== undefined) and("tenant = ?", owner);
     if (filter.before !== undefined) and("id < ?", filter.before);
     // Both databases know no other search that minds upper and lower case.
     if (filter.name !== undefined && filter.name !== "") and("replace(name, ?, '') <> name", filter.name);
@@ -149,13 +150,14 @@ export class Workspaces {
    * and `Sandboxes.create` do, as `withCredentialIds`, and with `unavailable` where its variables cannot be opened.
    */
   async launch(id: string, own: LaunchedAs, by: By): Promise<Sandbox> {
-    const { spec, labels, closedEnv } = await this.get(id, by.caller);
+    const { tenant: author, spec, labels, closedEnv } = await this.get(id, by.caller);
     if (closedEnv !== undefined) throw new EngineError("unavailable", `its variables cannot be opened: ${closedEnv}`);
-    const { subject, kind, role, databases } = by.caller;
-    const whole = await withCredentialIds(spec, { directory: this.#options.credentials, owner: { databases } });
+    const owner = by.caller;
+    const whole = await withCredentialIds(spec, { directory: this.#options.credentials, owner });
     return await this.#options.sandboxes.create({
       spec: toSandboxSpec(whole, { name: own.name, labels: { ...labels, ...own.labels } }),
-      owner: { subject, kind, role, databases },
+      owner,
+      author,
       origin: by.origin,
       workspaceId: id,
     });
@@ -164,10 +166,11 @@ export class Workspaces {
   /** Ids of the sandboxes that were launched from it and are still there, newest first; those that the asker may see. */
   async sandboxes(id: string, asker: Asker): Promise<string[]> {
     await this.get(id, asker);
-    const own = seesAll(asker) ? "" : " AND tenant = ?";
+    const owner = ownerFilter(asker);
+    const own = owner === undefined ? "" : " AND tenant = ?";
     const rows = await this.#options.records.rows(
       `SELECT id FROM sandboxes WHERE workspace_id = ? AND deleted_at_ms IS NULL${own} ORDER BY id DESC LIMIT ?`,
-      [id, ...(own === "" ? [] : [asker.subject]), MOST_LAUNCHED],
+      [id, ...(owner === undefined ? [] : [owner]), MOST_LAUNCHED],
     );
     return rows.map((row) => String(row["id"]));
   }
