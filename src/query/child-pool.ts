@@ -138,8 +138,7 @@ class Pool implements ChildPool {
   lease(signal: AbortSignal): Promise<QueryProcess> {
     if (signal.aborted) return Promise.reject(signal.reason as Error);
     if (this.#closed) return Promise.reject(new EngineError("unavailable", "the server is stopping"));
-    // The one that has waited longest: the newest may still be tidying up after its query.
-    const free = this.#idle.shift();
+    const free = this.#idle.pop();
     if (free !== undefined) return Promise.resolve(free);
     if (this.#waiters.size >= (this.#options.maxQueued ?? DEFAULT_MAX_QUEUED)) return Promise.reject(this.#busy());
     const { maxWaitMs = DEFAULT_MAX_WAIT_MS } = this.#options;

@@ -201,6 +201,10 @@ describe("DuckDB opens files of the query only, and nothing outlives it", () => 
     () => `SET temp_directory = '/tmp'`,
     () => `RESET GLOBAL allowed_directories`,
     () => `CREATE OR REPLACE MACRO engine.main.now() AS 'POISONED'`,
+    () => `COMMIT; CREATE OR REPLACE MACRO main.lower(x) AS 'POISONED'; BEGIN`,
+    () => `CREATE VIEW main.t AS SELECT 'POISONED' AS a`,
+    () => `CREATE TABLE t AS SELECT 'POISONED' AS a`,
+    () => `CREATE SCHEMA s`,
     () => `CREATE OR REPLACE MACRO system.main.lower(x) AS 'POISONED'`,
     () => `DROP MACRO engine.main.now`,
     () => `DETACH system`,
@@ -217,12 +221,9 @@ describe("DuckDB opens files of the query only, and nothing outlives it", () => 
   });
 
   test.each([
-    "COMMIT; CREATE OR REPLACE MACRO main.lower(x) AS 'POISONED'; BEGIN",
-    "COMMIT; CREATE OR REPLACE MACRO main.now() AS 'POISONED'; BEGIN",
-    "COMMIT; CREATE VIEW main.t AS SELECT 'POISONED' AS a; BEGIN",
     "COMMIT; CREATE TEMP TABLE t AS SELECT 'POISONED' AS a; BEGIN",
     "COMMIT; CREATE TEMP MACRO lower(x) AS 'POISONED'; BEGIN",
-    "COMMIT; CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 1; CREATE TYPE mood AS ENUM ('a'); CREATE SEQUENCE q; BEGIN",
+    "COMMIT; CREATE TEMP VIEW t AS SELECT 'POISONED' AS a; CREATE TEMP SEQUENCE q; CREATE TEMP TYPE mood AS ENUM ('a'); BEGIN",
     "SET VARIABLE x = 'POISONED'",
     "SET GLOBAL memory_limit = '1GB'",
     "SET search_path = 'system.main'",
@@ -247,6 +248,6 @@ describe("DuckDB opens files of the query only, and nothing outlives it", () => 
     const space = await spaces.create();
     await duckdb.query(space.connection, "ATTACH ':memory:' AS left_behind");
     await expect(spaces.remove(space)).rejects.toThrow("a query left databases behind: engine left_behind");
-    await withSpace(({ connection }) => duckdb.query(connection, "USE query; DETACH left_behind"));
+    await withSpace(({ connection }) => duckdb.query(connection, "DETACH left_behind"));
   });
 });

@@ -1,12 +1,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { nextTurn } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import { foldName } from "../core/names.ts";
 import { prepareOne, quoteText, runOne } from "../io/duckdb/duckdb.ts";
 import { cteName, TABLE_LIST_VIEW } from "./bound-names.ts";
 import { checkQuery, type CheckedQuery } from "./check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
-import { textsToRun } from "./final-text.ts";
+import { textsToRun, type TextToRun } from "./final-text.ts";
 import { neededTables, type Need } from "./needs.ts";
 import type { PrintedTree } from "./print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
@@ -49,7 +50,12 @@ type OpenQuery = SqlContext & {
   pivot: OpenPivot | undefined;
   checked: CheckedQuery;
   needs: readonly Need[];
+  /** Begun before the tables are known, where there are none. */
+  texts?: Texts;
 };
+
+/** The texts to try; the first may be printed already. */
+type Texts = { first: Promise<IteratorResult<TextToRun>> | undefined; rest: AsyncGenerator<TextToRun> };
 
 export class QuerySession {
   readonly #options: SessionOptions;
@@ -98,6 +104,7 @@ export class QuerySession {
       const query = await openQuery(context, space, { quoted, database: request.database });
       this.#query = query;
       const { checked } = query;
+      if (checked.tables.length === 0) query.texts = printing(query, []);
       const tables = query.needs.map(({ table }) => table);
       return {
         kind: "needs",
@@ -119,8 +126,9 @@ export class QuerySession {
     const { folder, duckdb } = this.#options;
     const file = join(outputFolder(folder), `${this.#results++}.${request.format}`);
     try {
-      await this.#createViews(query, request);
-      const { result, printed } = await this.#bind(query, request);
+      const texts = query.texts ?? printing(query, shapesOf(request));
+      await Promise.all([this.#createViews(query, request), texts.first]);
+      const { result, printed } = await this.#bind(query, request, texts);
       const written = await writeResult(duckdb, query.connection, result, file).catch((error: unknown) => {
         const offset = resultOffset(duckdb, result);
         throw new Misplaced(error, (position) => printed?.placeOf(position - offset));
@@ -140,9 +148,10 @@ export class QuerySession {
     if (query !== undefined) this.#renew(query.space);
   }
 
-  /** The next query waits for it; nobody else does. */
+  /** The next query waits for it; the answer of this one is sent first. */
   #renew(space: QuerySpace): void {
-    this.#space = this.#spaces.remove(space).then(() => {
+    const renewed = nextTurn().then(() => this.#spaces.remove(space));
+    this.#space = renewed.then(() => {
       this.#memoryBytes = this.#options.memoryBytes;
       return this.#spaces.create();
     });
@@ -160,17 +169,21 @@ export class QuerySession {
     for (const i of needs.keys()) {
       const table = request.tables[i];
       if (table === undefined) throw new Error("fewer tables than the query needs");
-      await duckdb.query(connection, `CREATE VIEW ${tableView(i)} AS ${tableQuery(table, this.#spaces.scans)}`);
+      await duckdb.query(connection, `CREATE TEMP VIEW ${tableView(i)} AS ${tableQuery(table, this.#spaces.scans)}`);
     }
     if (checked.listsTables) await duckdb.query(connection, tableListView(request.listed));
     for (const statement of systemViews(request.system)) await duckdb.query(connection, statement);
   }
 
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
-  async #bind(query: OpenQuery, request: RunRequest): Promise<{ result: ResultQuery; printed?: PrintedTree }> {
-    const viewOf = viewsOf(query);
+  async #bind(
+    query: OpenQuery,
+    request: RunRequest,
+    { first, rest }: Texts,
+  ): Promise<{ result: ResultQuery; printed?: PrintedTree }> {
     let failure: { error: Misplaced; isGuess: boolean } | undefined;
-    for await (const { printed, isGuess } of textsToRun(query, { ...query, viewOf }, shapesOf(request))) {
+    for (let next = await (first ?? rest.next()); next.done !== true; next = await rest.next()) {
+      const { printed, isGuess } = next.value;
       try {
         const columns = await this.#describe(query, printed.sql);
         const { explain } = query.statement;
@@ -252,6 +265,15 @@ class Misplaced extends Error {
   }
 }
 
+/** Prints the first text while other work goes on; but the values of a PIVOT are looked up in the views. */
+function printing(query: OpenQuery, shapes: readonly TableShape[]): Texts {
+  const rest = textsToRun(query, { ...query, viewOf: viewsOf(query) }, shapes);
+  const first = query.pivot === undefined ? rest.next() : undefined;
+  // Whoever asks for it hears of a failure; a query that is dropped has nobody who does.
+  first?.catch(() => {});
+  return { first, rest };
+}
+
 /** The view of a table that the query needs, by its place among them. */
 const tableView = (need: number): string => `engine_table_${need}`;
 
@@ -271,7 +293,7 @@ function viewsOf({ checked, needs }: Pick<OpenQuery, "checked" | "needs">): (use
 function tableListView(tables: readonly TableShape[]): string {
   const names = tables.map(({ name }) => `(${quoteText(name)})`);
   const rows = names.length === 0 ? "SELECT '' WHERE false" : `VALUES ${names.join(", ")}`;
-  return `CREATE VIEW ${TABLE_LIST_VIEW} AS SELECT name FROM (${rows}) AS list(name) ORDER BY name`;
+  return `CREATE TEMP VIEW ${TABLE_LIST_VIEW} AS SELECT name FROM (${rows}) AS list(name) ORDER BY name`;
 }
 
 /** Puts the user's names into a text of DuckDB's that has ours. */

@@ -136,7 +136,7 @@ export function systemViews(files: readonly SystemTableFile[]): string[] {
         ? `make_timestamp_ns(${quoteIdentifier(own)}) AS ${quoteIdentifier(own)}`
         : quoteIdentifier(own),
     );
-    return `CREATE VIEW ${systemView(name)} AS SELECT ${items.join(", ")}
+    return `CREATE TEMP VIEW ${systemView(name)} AS SELECT ${items.join(", ")}
       FROM read_csv(${quoteText(path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
   });
 }

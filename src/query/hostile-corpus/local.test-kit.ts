@@ -117,7 +117,7 @@ async function stateOf(duckdb: DuckDb, database: Database): Promise<string[]> {
   const connection = await duckdb.connect(database);
   try {
     // As the space of a query has it: a connection that nobody has set up has no database.
-    await duckdb.query(connection, "SET search_path = 'query.main,engine.main'");
+    await duckdb.query(connection, "SET search_path = 'engine.main'");
     return (await runSql(duckdb, connection, STATE)).map(([line]) => line ?? "").toSorted();
   } finally {
     duckdb.disconnect_sync(connection);
