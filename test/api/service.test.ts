@@ -156,6 +156,8 @@ describe("service routes", () => {
       "/v1/sandbox-nodes/jobs/{job_id}/sessions/{sid}/history",
       "/v1/sandbox-nodes/jobs/{job_id}/batches",
       "/v1/sandbox-nodes/link",
+      "/v1/sandbox-nodes",
+      "/v1/sandbox-nodes/{id}/cap",
       "/api/v1/images/build",
       "/api/v1/images",
       "/api/v1/images/builds/{build_id}",

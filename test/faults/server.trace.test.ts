@@ -9,8 +9,10 @@ import { canTrace, parseTrace, straceCommand, stringOf, TRACEABLE_ENV, type Syst
 
 const SENDS = new Set(["write", "writev", "sendto", "sendmsg"]);
 
+/** Of one buffer, or of the first of several (`[{iov_base="…"}, …]`). */
 const isAcknowledgement = (call: SystemCall) =>
-  SENDS.has(call.name) && call.args.some((arg) => stringOf(arg)?.startsWith("HTTP/1.1 200") === true);
+  SENDS.has(call.name) &&
+  call.args.some((arg) => stringOf(arg.replace(/^\[\{iov_base=/, ""))?.startsWith("HTTP/1.1 200") === true);
 
 /** What one ingest into a fresh server did, and where its extent is. */
 async function traceOneIngest(): Promise<{ calls: SystemCall[]; home: string; extent: string }> {

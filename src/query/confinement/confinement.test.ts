@@ -1,7 +1,9 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -63,12 +65,22 @@ function tryAll(
   attempts: readonly (readonly string[])[],
   as?: { uid: number; gid: number },
 ): string[] {
-  const command = [process.execPath, CHILD, JSON.stringify(attempts)];
+  const command = [as === undefined ? process.execPath : nodeForAll(), CHILD, JSON.stringify(attempts)];
   const [file = "", ...args] = by.wrap(command, { readable: [inside], writable: [outside] });
   const options = { env: processEnv(), cwd: outside, encoding: "utf8", timeout: 20_000, ...as } as const;
   const { stdout, stderr, status } = spawnSync(file, args, options);
   if (status !== 0) throw new Error(`${status} ${stderr}`);
   return JSON.parse(stdout) as string[];
+}
+
+/** Node where everybody may run it: it may have been installed below a home that others cannot enter. */
+function nodeForAll(): string {
+  if (isOpenToAll(process.execPath)) return process.execPath;
+  const copy = join(base, "node");
+  if (!existsSync(copy)) copyFileSync(process.execPath, copy);
+  chmodSync(copy, 0o755);
+  chmodSync(base, 0o755);
+  return copy;
 }
 
 const port = (): string => String((loopback.address() as AddressInfo).port);

@@ -30,7 +30,7 @@ export function findLandlock(): Driver | { missing: string } {
   const fixed = [perl, PROGRAM, architecture, filter, ...rulesOfAll()];
   return {
     name: `landlock (ABI ${stdout.trim()}) + seccomp`,
-    wrap: (command, folders) => [...fixed, ...rulesOf(folders), "--", ...command],
+    wrap: ([program = "", ...args], folders) => [...fixed, "run", program, ...rulesOf(folders), "--", program, ...args],
   };
 }
 

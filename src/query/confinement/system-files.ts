@@ -43,12 +43,12 @@ export function readableFiles(): string[] {
   );
 }
 
-/** Node, and what is loaded with it, wherever that is: the loader is run as a program is. */
+/** The libraries that are loaded with Node, wherever they are: the loader is run as a program is. */
 export function executableFiles(): string[] {
   const libraries = readFileSync("/proc/self/maps", "utf8")
     .split("\n")
     .flatMap((line) => /^\S+ ..x\S* .*? (\/.*\.so(?:\.\d+)*)$/.exec(line)?.[1] ?? []);
-  return [...new Set([process.execPath, ...libraries])];
+  return [...new Set(libraries)];
 }
 
 /** Our own code with the packages that it may load: `src` or `dist` of the package, and each `node_modules` around. */

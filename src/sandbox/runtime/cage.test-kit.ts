@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe } from "vitest";
 import { messageOf } from "../../core/errors.ts";
@@ -87,6 +87,14 @@ export async function spawnCaged(group: Pick<Cgroup, "procsFiles">, command: str
   }
   child.stdin.end("go\n");
   return child;
+}
+
+/** Caged processes that are there, those that were killed and wait to be collected included: they count as well. */
+export function cagedProcesses(): number {
+  const owners = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => statSync(`/proc/${name}`, { throwIfNoEntry: false })?.uid);
+  return owners.filter((uid) => uid === CAGED_ID).length;
 }
 
 async function untilListed(child: ChildProcess, procsFiles: readonly string[]): Promise<void> {

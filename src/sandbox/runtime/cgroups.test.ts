@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sleep, systemClock as clock } from "../../core/clock.ts";
 import { type Cgroup, type Cgroups, openCgroups } from "./cgroups.ts";
 import { readMounts } from "./mounts.ts";
-import { CAGED_ID, describeInCage, spawnCaged } from "./cage.test-kit.ts";
+import { CAGED_ID, cagedProcesses, describeInCage, spawnCaged } from "./cage.test-kit.ts";
 
 /**
  * A fork bomb that has an end: every process of it forks until a moment that all of them know, and there are no more of
@@ -184,6 +184,8 @@ describeInCage("cgroups", () => {
       expect(most).toBeLessThanOrEqual(128);
       await group.kill();
       await group.remove();
+      // They count against the user's limit until they are collected.
+      await expect.poll(cagedProcesses, SOON).toBe(0);
     });
 
     it("begins once it is in all of its groups, as a user of its own", async () => {
