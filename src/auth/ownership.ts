@@ -54,7 +54,10 @@ export class Ownership {
 
 function checkOwner(field: string, owner: string): void {
   if (owner.length <= MAX_OWNER_CHARS && OWNER.test(owner)) return;
-  throw new EngineError("bad_request_body", `${field}: it is no owner`);
+  throw new EngineError(
+    "bad_request_body",
+    `${field}: not an owner; one looks like ann, token:ci or https://issuer.example#subject`,
+  );
 }
 
 /** A row where both owners have a record of which one may have one. */

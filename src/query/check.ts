@@ -232,7 +232,7 @@ function useTable(found: Found, node: JsonObject, scope: Scope): void {
   const at = node["at_clause"];
   const cte = cteOf(schema, foldName(name), scope);
   if (cte !== undefined) {
-    if (isObject(at)) throw new QueryRefused(`${JSON.stringify(name)} is no table, and has no AT`, position);
+    if (isObject(at)) throw new QueryRefused(`AT takes a table, and ${JSON.stringify(name)} is a CTE`, position);
     found.bindings.set(node, { kind: "cte", cte, recurring: schema !== "" });
     return;
   }

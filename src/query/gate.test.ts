@@ -106,7 +106,7 @@ describe("what is checked is what runs", () => {
     ["FROM t AT (VERSION => 1 + (SELECT 1000 + ascii(x) FROM '/etc/passwd'))", "AT takes a constant"],
     ["FROM t AT (TIMESTAMP => (FROM read_text('/etc/passwd')))", "AT takes a constant"],
     ["FROM t AT (VERSION => x)", "AT takes a constant"],
-    ["WITH t AS (SELECT 1) FROM t AT (VERSION => 1)", "is no table, and has no AT"],
+    ["WITH t AS (SELECT 1) FROM t AT (VERSION => 1)", 'AT takes a table, and "t" is a CTE'],
     ["FROM t LIMIT (SELECT 1)", "LIMIT takes a constant"],
     ["FROM t LIMIT 1 + (SELECT 1)", "LIMIT takes a constant"],
     ["FROM t LIMIT 1 OFFSET (SELECT 1)", "OFFSET takes a constant"],

@@ -20,22 +20,31 @@ export type LentFiles = {
 /** The links cannot be hard: another file system, one without them, or as many as a file may have. */
 const NEEDS_SYMLINK = new Set(["EXDEV", "EPERM", "ENOTSUP", "EOPNOTSUPP", "EMLINK", "EACCES"]);
 
+/** The folder may only be read, so a link in it cannot be tried. */
+const READ_ONLY = new Set(["EROFS", "EACCES", "EPERM"]);
+
 /**
  * Whether files of one folder can be given to processes whose folders are in the other: tried with a file. Where they
  * cannot, links are symbolic, and the processes must be let into the folder.
  */
 export function canLend(from: string, to: string): boolean {
-  const own = mkdtempSync(join(from, ".lend-"));
-  const other = mkdtempSync(join(to, "lend-"));
+  const folders: string[] = [];
+  const make = (prefix: string): string => {
+    const folder = mkdtempSync(prefix);
+    folders.push(folder);
+    return folder;
+  };
   try {
-    writeFileSync(join(own, "file"), "");
-    linkSync(join(own, "file"), join(other, "file"));
+    const own = join(make(join(from, ".lend-")), "file");
+    writeFileSync(own, "");
+    linkSync(own, join(make(join(to, "lend-")), "file"));
     return true;
   } catch (error) {
-    if (NEEDS_SYMLINK.has(systemCodeOf(error) ?? "")) return false;
+    const code = systemCodeOf(error) ?? "";
+    if (NEEDS_SYMLINK.has(code) || READ_ONLY.has(code)) return false;
     throw error;
   } finally {
-    for (const folder of [own, other]) rmSync(folder, { recursive: true, force: true });
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   }
 }
 

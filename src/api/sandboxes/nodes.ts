@@ -190,7 +190,7 @@ async function runLink(
   }
 }
 
-/** What a node shows of a job. Throws `forbidden` for a worker that is none any more, whatever it holds; `lease_lost`. */
+/** What a node shows of a job. Throws `forbidden` for a worker that may no longer run sandboxes, whatever it holds; `lease_lost`. */
 export function holdOfNode(jobId: string, call: Parameters<typeof holdOfJob>[1]): Hold {
   nodeOf(workerOf(call));
   return holdOfJob(jobId, call);
