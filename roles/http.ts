@@ -76,8 +76,8 @@ export function httpService({
     run: async () => {
       const address = await bind(server, listen);
       const url = `${tls === undefined ? "http" : "https"}://${formatAddress(address)}`;
-      log.info({ url, driver: server.driver, ...announce }, "listening");
       if (server.driver === "uws") log.warn({}, LOOSE_DRIVER);
+      log.info({ url, driver: server.driver, ...announce }, "listening");
       if (tls !== undefined) tlsWatch = watchTls(parts, server, tls);
       warnOf(exposure, address, { log, write: (text) => process.stderr.write(text) });
     },

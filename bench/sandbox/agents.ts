@@ -30,7 +30,8 @@ const OPTIONS = {
   rounds: { type: "string", default: "5" },
 } as const;
 
-const NODE = "/usr/bin/node";
+/** Where sandboxes of the `host` image find Node. */
+export const NODE = "/usr/bin/node";
 const AGENT = "/home/agent/agent.mjs";
 /** Of the agent's, in the sandbox of the first measurements. */
 const LIMITS = { cpu_cores: 2, memory_mb: 1024 };

@@ -1,14 +1,18 @@
+import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
+import { cageProblem } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
-import { main as measureAgents } from "./agents.ts";
+import { main as measureAgents, NODE } from "./agents.ts";
 import { main as measureSandboxes } from "./sandboxes.ts";
 
 const printed = keepPrinted();
 
-test("sandboxes are measured", { timeout: 120_000 }, async () => {
+/** Sandboxes are measured with limits that hold; the kit prints why there are none. */
+const hasCage = cageProblem === undefined;
+
+test.skipIf(!hasCage)("sandboxes are measured", { timeout: 120_000 }, async () => {
   await measureSandboxes(["--rounds", "1", "--lines", "100", "--file-mb", "2", "--idle", "2"]);
   const text = printed.join("\n");
-  if (text.includes("sandboxes: skipped")) return;
   for (const name of ["runc by hand", "engine, cold", "engine, prepared"]) {
     expect(text).toMatch(new RegExp(`^${name}( +[0-9.]+){3}$`, "m"));
   }
@@ -17,10 +21,9 @@ test("sandboxes are measured", { timeout: 120_000 }, async () => {
   expect(text).toMatch(/^ {2}the server -?[0-9.]+ MiB$/m);
 });
 
-test("agents are measured", { timeout: 120_000 }, async () => {
+test.skipIf(!hasCage || !existsSync(NODE))("agents are measured", { timeout: 120_000 }, async () => {
   await measureAgents(["--prompts", "2", "--deltas", "100", "--listeners", "2", "--rounds", "1"]);
   const text = printed.join("\n");
-  if (text.includes("agents: skipped")) return;
   expect(text).toMatch(/^on top( +-?[0-9.]+){2}$/m);
   expect(text).toMatch(/^100 pieces of text to one who listens: [0-9.]+\/s$/m);
   expect(text).toMatch(/none lost: [0-9.]+\/s in all$/m);
