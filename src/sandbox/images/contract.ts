@@ -97,10 +97,10 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       const done = await world.images.getBuild(build.id, ANN);
       expect(done).toMatchObject({ status: "succeeded", error: undefined });
       expect(done.completedAtMs).toBeGreaterThanOrEqual(done.startedAtMs ?? Number.POSITIVE_INFINITY);
-      const [image] = await world.images.list({}, ANN);
+      const [image] = await world.images.list({ limit: 10 }, ANN);
       expect(image).toMatchObject({ id: done.imageId, buildId: build.id, contentHash: SHA, sizeBytes: 5 });
-      expect(await world.images.list({ region: "local", provider: "codex" }, ANN)).toHaveLength(1);
-      expect(await world.images.list({ region: "other" }, ANN)).toEqual([]);
+      expect(await world.images.list({ region: "local", provider: "codex", limit: 10 }, ANN)).toHaveLength(1);
+      expect(await world.images.list({ region: "other", limit: 10 }, ANN)).toEqual([]);
       expect(Buffer.from(await world.layers.read(layer, 0)).toString()).toBe("layer");
       await expect(world.layers.read(layer, 1)).rejects.toMatchObject({ code: "image_not_found" });
     });
@@ -111,8 +111,8 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         await expect(world.images.getBuild(id, BOB)).rejects.toMatchObject({ code: "build_not_found" });
       }
       const id = await finish(build);
-      expect(await world.images.list({}, BOB)).toEqual([]);
-      expect(await world.images.list({}, ROOT)).toHaveLength(1);
+      expect(await world.images.list({ limit: 10 }, BOB)).toEqual([]);
+      expect(await world.images.list({ limit: 10 }, ROOT)).toHaveLength(1);
       await expect(world.images.remove(id, by(BOB))).rejects.toMatchObject({ code: "image_not_found" });
       await expect(world.images.share(id, { shared: true, ...by(BOB) })).rejects.toMatchObject({
         code: "image_not_found",
@@ -125,8 +125,8 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       const build = await ask({ templateSource: 'base = "host"\n[environment]\nA = "a secret of the template"\n' });
       const id = await finish(build);
       expect(await world.images.share(id, { shared: true, ...by(ANN) })).toMatchObject({ id, shared: true });
-      expect(await world.images.list({}, BOB)).toMatchObject([{ id, shared: true }]);
-      expect(JSON.stringify(await world.images.list({}, BOB))).not.toContain("secret");
+      expect(await world.images.list({ limit: 10 }, BOB)).toMatchObject([{ id, shared: true }]);
+      expect(JSON.stringify(await world.images.list({ limit: 10 }, BOB))).not.toContain("secret");
       expect((await plane.create({ image: id }, BOB)).spec.builtImage).toMatchObject({ id });
       await ask({ templateSource: `base = "${id}"` }, BOB);
       await expect(world.images.getBuild(build.id, BOB)).rejects.toMatchObject({ code: "build_not_found" });
@@ -135,7 +135,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         code: "image_not_found",
       });
       await world.images.share(id, { shared: false, ...by(ROOT) });
-      expect(await world.images.list({}, BOB)).toEqual([]);
+      expect(await world.images.list({ limit: 10 }, BOB)).toEqual([]);
       await isNotThereFor(BOB, id);
       await world.images.remove(id, by(ANN));
       await expect(world.images.share(id, { shared: true, ...by(ANN) })).rejects.toMatchObject({
@@ -212,7 +212,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
           expect((await create(caller)).spec).toMatchObject({ image: id, builtImage: { id } });
         }
         expect(await builds()).toHaveLength(1);
-        expect(await world.images.list({}, ANN)).toEqual([]);
+        expect(await world.images.list({ limit: 10 }, ANN)).toEqual([]);
         await expect(plane.create({ image: id })).rejects.toMatchObject({ code: "image_not_found" });
         // The operator's word is first.
         expect((await another.create({ agentProvider: "codex" })).spec.image).toBe("host");
