@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { ERROR_CODES, type ErrorCode } from "../core/errors.ts";
+import { codeFor } from "./error-response.ts";
 import { errorBody } from "./engine/schemas.ts";
 import type { Role, Route, RouteResponse } from "./route.ts";
 
@@ -159,8 +160,9 @@ function bothOf(own: Answer, error: Answer): Json {
   return { ...own, description, content: { ...error.content, ...own.content } };
 }
 
-function errorsAround({ role, anyOrigin, json, jsonErrors, webSocket }: Route): readonly ErrorCode[] {
-  const access = role === "none" ? ORIGIN_ERRORS : ACCESS_ERRORS;
+function errorsAround({ path, role, anyOrigin, json, jsonErrors, webSocket }: Route): readonly ErrorCode[] {
+  const ofPlace = ACCESS_ERRORS.map((code) => codeFor(path, code));
+  const access = role === "none" ? ORIGIN_ERRORS : ofPlace;
   return [
     ...(anyOrigin === true ? [] : access),
     ...(json === undefined

@@ -4,6 +4,7 @@ import { BUILD_STATUSES, type ImageBuild, type MachineImage } from "../../sandbo
 import { TEMPLATE_CHARS } from "../../sandbox/images/template.ts";
 import { originOf } from "../engine/auth.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
+import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
 
@@ -12,6 +13,7 @@ import type { SandboxDeps } from "./deps.ts";
 type ImageDeps = Pick<SandboxDeps, "images">;
 
 const common = { tag: "Images" } as const;
+const MAX_LISTED = 1_000;
 const PLACE = /^[A-Za-z0-9][\w.:/@+-]{0,254}$/;
 const PLACE_RULE = "accepted are up to 255 letters, digits, and `_.:/@+-`, a letter or digit first";
 
@@ -99,6 +101,8 @@ export const listImagesRow = describeRoute({
   query: z.object({
     region: place.optional().describe("Those of this region."),
     provider: place.optional().describe("Those for this agent provider."),
+    limit: pageLimit(MAX_LISTED),
+    before: pageBefore,
   }),
   responses: [
     {
@@ -106,6 +110,7 @@ export const listImagesRow = describeRoute({
       description: "The newest first.",
       type: "application/json",
       schema: z.object({ images: z.array(imageBody) }),
+      headers: PAGE_HEADERS,
     },
   ],
   errors: ["invalid_parameter", "insufficient_storage"],
@@ -114,7 +119,10 @@ export const listImagesRow = describeRoute({
 export function listImagesRoute({ images }: ImageDeps): Route {
   return defineRoute({
     ...listImagesRow,
-    handle: async ({ caller, query }) => jsonResponse(200, { images: (await images.list(query, caller)).map(imageOf) }),
+    handle: async ({ caller, request, query: { limit: most, ...filter } }) => {
+      const { items, headers } = await pageOf(request, most, (limit) => images.list({ ...filter, limit }, caller));
+      return jsonResponse(200, { images: items.map(imageOf) }, headers);
+    },
   });
 }
 

@@ -65,12 +65,17 @@ export class Sessions {
     throw tooBusy(sandboxId);
   }
 
-  /** All of a sandbox, newest first. Rejects with `sandbox_not_found`. */
-  async list(sandboxId: string, asker: Asker): Promise<Session[]> {
+  /** Those of a sandbox, newest first; `before`: the id of the last one of the page before. Rejects with `sandbox_not_found`. */
+  async list(
+    sandboxId: string,
+    { limit, before }: { limit: number; before?: string | undefined },
+    asker: Asker,
+  ): Promise<Session[]> {
     await getSandbox(this.#ports.records, sandboxId, asker);
+    const older = before === undefined ? "" : "AND id < ? ";
     const rows = await this.#ports.records.rows(
-      `SELECT ${SESSION_COLUMNS} FROM sandbox_sessions WHERE sandbox_id = ? ORDER BY id DESC LIMIT ?`,
-      [sandboxId, MOST_SESSIONS],
+      `SELECT ${SESSION_COLUMNS} FROM sandbox_sessions WHERE sandbox_id = ? ${older}ORDER BY id DESC LIMIT ?`,
+      [sandboxId, ...(before === undefined ? [] : [before]), limit],
     );
     return rows.map(toSession);
   }
