@@ -165,6 +165,7 @@ export function sandboxDuties(
         // More often than other jobs are: sandboxes of a lost node are not left waiting.
         await fabric.sweep();
         await sandboxes.settle();
+        await sandboxes.settleAwaiting();
         await sandboxes.place();
       },
     }),

@@ -12,8 +12,8 @@ import { knownImages } from "../scheduler/room.ts";
 import { HOST_IMAGE } from "../runtime/images.ts";
 import type { ImageBase, ImageBuildPayload } from "./build-job.ts";
 import { usableImage } from "./choose.ts";
-import { ENGINE, newestDefault, noDefaultBuilding, notThere } from "./default-images.ts";
-import { isImageId, type BuiltImage } from "./image.ts";
+import { ENGINE, newestDefault, noDefaultBuilding, type DefaultImage } from "./default-images.ts";
+import { isImageId } from "./image.ts";
 import type { LayerStore } from "./layer-store.ts";
 import { placeBuilds } from "./place-builds.ts";
 import {
@@ -117,20 +117,16 @@ export class MachineImages {
 
   /**
    * The image of an agent provider for sandboxes that name none: built once from its default template, when it is first
-   * asked for, and again with a release that has another one. Rejects with `unavailable` until it is there.
+   * asked for, and again with a release that has another one.
    */
-  async defaultOf(provider: string, origin: Origin): Promise<BuiltImage> {
+  async defaultOf(provider: string, origin: Origin): Promise<DefaultImage> {
     const { records, defaults } = this.#options;
     const template = readTemplate(undefined, { provider, given: {} });
     const newest = await newestDefault(records, provider, template);
-    if (newest?.image !== undefined) return newest.image;
-    if (newest?.failure !== undefined) throw notThere(provider, `could not be built: ${newest.failure}`);
-    if (newest === undefined) {
-      const guard = noDefaultBuilding(provider);
-      const base = await this.#baseOf(template, ENGINE);
-      await this.#store(guard, { provider, ...defaults, template, base, owner: ENGINE, origin });
-    }
-    throw notThere(provider, "is being built, which takes some minutes");
+    if (newest !== undefined) return newest;
+    const base = await this.#baseOf(template, ENGINE);
+    await this.#store(noDefaultBuilding(provider), { provider, ...defaults, template, base, owner: ENGINE, origin });
+    return {};
   }
 
   /** Stores a build, and gives it to a node where there is one; undefined where the guard is not met. */
