@@ -11,6 +11,7 @@ import { eventStream, eventStreamResponse } from "../server-sent-events.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { EXEC_PLACE, ExecMessages, execPlaceOf } from "./exec-messages.ts";
 import { callNode, inState } from "./node-call.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Commands in sandboxes: begun, followed, ended. */
 
@@ -47,6 +48,8 @@ const execRequest = z
     path: ["stdin"],
     message: "is not base64",
   });
+
+nameSchemas({ Command: execRequest });
 type ExecRequest = z.output<typeof execRequest>;
 
 const EVENTS =

@@ -7,6 +7,7 @@ import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Images that sandboxes are made from, and how they are built. */
 
@@ -65,6 +66,8 @@ const imageBody = z.object({
   size_bytes: z.number().describe("Of all its layers, as they are stored."),
   shared: z.boolean().describe("Whether everybody may make sandboxes and images of it."),
 });
+
+nameSchemas({ StartedImageBuild: started, ImageBuild: buildBody, Image: imageBody });
 
 export const buildImageRow = describeRoute({
   ...common,

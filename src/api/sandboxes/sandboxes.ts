@@ -1,13 +1,16 @@
 import { z } from "zod";
-import { checkProvider, createRequest, isLabel } from "../../sandbox/create-request.ts";
+import { checkProvider, createFields, createRequest, isLabel } from "../../sandbox/create-request.ts";
 import { SANDBOX_STATES } from "../../sandbox/states.ts";
 import { originOf } from "../engine/auth.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import { createdOf, createdSandbox, infoOf, itemOf, sandboxInfo, sandboxItem, sandboxPath } from "./bodies.ts";
+import { nameSchemas } from "../schema-names.ts";
 import type { SandboxDeps } from "./deps.ts";
 
 /** Isolated machines for coding agents: making, finding and deleting them. */
+
+nameSchemas({ SandboxCreate: createFields });
 
 const MAX_LISTED = 1_000;
 const common = { tag: "Sandboxes" } as const;

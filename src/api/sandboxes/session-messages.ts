@@ -14,6 +14,7 @@ import { turnAnswer } from "./session-answer.ts";
 import { messageItem, sessionPath } from "./session-bodies.ts";
 import { turnStream } from "./session-turn-stream.ts";
 import { sessionJsonErrors } from "./sessions.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** What is said to agents. */
 
@@ -39,6 +40,8 @@ const newMessage = z.strictObject({
 });
 
 const lateError = z.object({ error: z.looseObject({ code: z.string(), message: z.string() }) });
+
+nameSchemas({ NewMessage: newMessage, LateError: lateError });
 
 export const sendMessageRow = describeRoute({
   tag: "Sessions",

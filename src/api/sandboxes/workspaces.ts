@@ -12,6 +12,7 @@ import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { labelFilters } from "./sandboxes.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Reusable definitions of environments, which are launched into sandboxes. */
 
@@ -123,6 +124,13 @@ const removeRow = describeRoute({
 });
 
 const launched = z.object({ sandbox_id: z.string(), workspace_id: z.string(), status: z.literal("provisioning") });
+
+nameSchemas({
+  Workspace: workspaceBody,
+  LaunchedWorkspace: launched,
+  WorkspaceCreate: workspaceFields,
+  WorkspaceChange: workspaceChange,
+});
 
 const launchRow = describeRoute({
   ...common,
