@@ -111,6 +111,10 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       expect(image).toMatchObject({ id: done.imageId, buildId: build.id, contentHash: SHA, sizeBytes: 5 });
       expect(await world.images.list({ region: "local", provider: "codex", limit: 10 }, ANN)).toHaveLength(1);
       expect(await world.images.list({ region: "other", limit: 10 }, ANN)).toEqual([]);
+      expect(await world.images.list({ limit: 10, before: done.imageId }, ANN)).toEqual([]);
+      expect(await world.images.list({ limit: 10, before: "ffffffff-ffff-7fff-bfff-ffffffffffff" }, ANN)).toEqual([
+        image,
+      ]);
       expect(Buffer.from(await world.layers.read(layer, 0)).toString()).toBe("layer");
       await expect(world.layers.read(layer, 1)).rejects.toMatchObject({ code: "image_not_found" });
     });

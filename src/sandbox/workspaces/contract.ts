@@ -162,6 +162,9 @@ export function workspacesContract(name: string, open: () => Promise<OpenedCatal
       expect(others.tenant).toBe("root");
       expect(await launched(made.id, ANN)).toEqual([sandbox.id]);
       expect(await launched(made.id, ROOT)).toEqual([others.id, sandbox.id]);
+      const older = await workspaces.sandboxes(made.id, { limit: 1, before: others.id }, ROOT);
+      expect(older).toEqual([{ id: sandbox.id }]);
+      expect(await workspaces.sandboxes(made.id, { limit: 1, before: sandbox.id }, ROOT)).toEqual([]);
       await expect(workspaces.launch(made.id, { name: "box" }, by(ANN))).rejects.toMatchObject({
         code: "sandbox_already_exists",
       });
