@@ -17,7 +17,6 @@ import type { Storage } from "./storage.ts";
 
 const LEDGER_SWEEP_MS = 60_000;
 const ORPHAN_SWEEP_MS = 86_400_000;
-const EXPORT_SWEEP_MS = 3_600_000;
 const ORPHAN_LEASE_MS = 300_000;
 /** A merge ends early when its lease is lost, so that the next node need not wait for long. */
 const COMPACTION_LEASE_MS = 30_000;
@@ -82,11 +81,12 @@ function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Service[] 
   const graceMs = config.physicalGcGraceSecs * 1000;
   const orphans = createOrphanSweep(ports, { keyPrefix });
   const exportPorts = { ...ports, nowMs: () => storage.catalog.nowMs() };
+  const exports = createExportSweep(exportPorts, { keyPrefix, graceMs: config.artifactGcGraceSecs * 1000 });
   return [
     loop({ name: "ledger sweep", pollMs: LEDGER_SWEEP_MS, duty: () => sweepKeys({ ...ports, keyPrefix }) }),
     loop({ name: "retention", pollMs: config.retentionPollSecs * 1000, duty: createRetention(ports) }),
     loop({ name: "deletion", pollMs: config.physicalGcPollSecs * 1000, duty: createDeletion(ports, { graceMs }) }),
-    loop({ name: "export sweep", pollMs: EXPORT_SWEEP_MS, duty: createExportSweep(exportPorts, { keyPrefix }) }),
+    loop({ name: "export sweep", pollMs: config.artifactGcPollSecs * 1000, duty: exports }),
     loop({ name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans }),
   ];
 }

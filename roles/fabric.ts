@@ -112,8 +112,15 @@ function duties(parts: Parts, { catalog }: Storage, { deps, metrics }: FabricPar
         if (signal !== tenure) signal.addEventListener("abort", () => metrics.hideQueue(), { once: true });
         tenure = signal;
         await fabric.sweep();
-        await fabric.forgetFinished(config.fabricRetentionSecs * 1_000, FORGOTTEN_AT_ONCE);
         metrics.showQueue(await fabric.countUnfinished(), await fabric.oldestWaiting());
+      },
+    }),
+    loop({
+      name: "job retention",
+      pollMs: config.artifactGcPollSecs * 1_000,
+      duty: async ({ signal }) => {
+        const keepMs = (config.fabricRetentionSecs + config.artifactGcGraceSecs) * 1_000;
+        while ((await fabric.forgetFinished(keepMs, FORGOTTEN_AT_ONCE)) === FORGOTTEN_AT_ONCE) signal.throwIfAborted();
       },
     }),
     loop({

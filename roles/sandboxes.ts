@@ -59,6 +59,7 @@ export function openSandboxes(
     limits: {
       maxPerTenant: config.sandboxImagesPerTenant,
       pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
+      purgedAfterMs: config.artifactGcGraceSecs * 1_000,
     },
     defaults: { region: config.sandboxDefaultRegion, instanceType: config.sandboxDefaultInstanceType },
   });
@@ -145,7 +146,7 @@ export function sandboxDuties(
   });
   const cut = createEventRetention(records, {
     mostEvents: config.sandboxEventsKept,
-    maxAgeMs: config.sandboxEventsRetentionSecs * 1_000,
+    maxAgeMs: (config.sandboxEventsRetentionSecs + config.artifactGcGraceSecs) * 1_000,
   });
   return [
     loop({
@@ -164,6 +165,7 @@ export function sandboxDuties(
         // More often than other jobs are: sandboxes of a lost node are not left waiting.
         await fabric.sweep();
         await sandboxes.settle();
+        await sandboxes.settleAwaiting();
         await sandboxes.place();
       },
     }),
@@ -174,8 +176,8 @@ export function sandboxDuties(
       duty: async ({ signal }) => {
         await cut({ signal });
         await sandboxes.forgetNodes();
-        await images.tidy();
       },
     }),
+    loop({ name: "image sweep", pollMs: config.artifactGcPollSecs * 1_000, duty: () => images.tidy() }),
   ];
 }

@@ -1,6 +1,7 @@
 import type { z } from "zod";
-import type { Authenticator } from "../auth/authenticator.ts";
+import { bearerOf, type Authenticator } from "../auth/authenticator.ts";
 import { ANONYMOUS, callerOfWorker, roleIncludes, type Caller, type WorkerIdentity } from "../auth/caller.ts";
+import { isToken } from "../auth/tokens.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -10,13 +11,13 @@ import { DRAINING_HEADER } from "../io/http/client/draining.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
 import { clientAddress, type IsTrustedProxy } from "./client-address.ts";
 import { allowedOrigins, corsHeaders, namedOrigins, preflightHeaders, type AllowedOrigins } from "./cors.ts";
-import { asEngineError, errorResponse } from "./error-response.ts";
+import { asEngineError, codedFor, errorResponse } from "./error-response.ts";
 import { bodyTypeOf, checkAccept } from "./negotiate.ts";
 import { createOriginGuard, type OriginGuard } from "./origin-guard.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readJson } from "./json-body.ts";
 import type { Route } from "./route.ts";
-import { Router } from "./router.ts";
+import { Router, type Match } from "./router.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** A route table as an HTTP handler: matching, input checks, error shape, request ids, CORS, metrics, access log. */
@@ -69,7 +70,7 @@ export function createApp(options: AppOptions): App {
     try {
       response = await respond(parts, exchange);
     } catch (error) {
-      const failure = asEngineError(error, requestId);
+      const failure = codedFor(request.path, asEngineError(error, requestId));
       if (failure.status >= 500 || isWithheld(error)) {
         // What is away for a moment, this server while it drains among it, is told to the client to come back.
         const level = failure.code === "unavailable" ? "info" : "error";
@@ -143,10 +144,10 @@ type AppParts = AppOptions & {
 };
 
 async function respond(parts: AppParts, exchange: Exchange): Promise<HttpResponse> {
-  const { router, work, guard } = parts;
+  const { work, guard } = parts;
   const { request, requestId } = exchange;
   if (request.method === "OPTIONS") return preflight(parts, exchange);
-  const { route, params } = router.match(request.method, request.path);
+  const { route, params } = await matched(parts, exchange);
   exchange.route = route;
   if (counts(route)) {
     work.begin();
@@ -187,6 +188,30 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
       route.headers === undefined ? {} : check(route.headers, headersOf(route, request), "invalid_header", "header"),
     json: route.json === undefined ? {} : await readJson(request, route.json, route.jsonErrors, route.jsonLimitBytes),
   });
+}
+
+/**
+ * The row for a request. Where tokens are asked for, one without a good token is not told which paths there are: it gets
+ * 401 for a path that nothing has, and for a method that a path behind a token has not.
+ */
+async function matched(parts: AppParts, exchange: Exchange): Promise<Match> {
+  const { router, authenticator, routes } = parts;
+  const { request, requestId } = exchange;
+  try {
+    return router.match(request.method, request.path);
+  } catch (error) {
+    const isOpen = router.routesAt(request.path).some(({ role }) => role === "none");
+    const authorization = request.header("authorization");
+    const token = bearerOf(authorization);
+    // An edge does not know the tokens that its peers do.
+    const isJudge = token === undefined || !routes.some(({ passThrough }) => passThrough === true);
+    if (authenticator.isOn && !isOpen && isJudge) {
+      const credentials = { authorization, address: clientAddress(request, parts.isTrustedProxy), requestId };
+      const isWorker = token !== undefined && isToken("worker", token);
+      await (isWorker ? authenticator.authenticateWorker(credentials) : authenticator.authenticate(credentials));
+    }
+    throw error;
+  }
 }
 
 type Asker = { caller: Caller; worker: WorkerIdentity | undefined };

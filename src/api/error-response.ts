@@ -1,4 +1,4 @@
-import { EngineError } from "../core/errors.ts";
+import { EngineError, type ErrorCode } from "../core/errors.ts";
 import { ClientGoneError } from "../io/http/http.ts";
 import type { HttpResponse } from "../io/http/http.ts";
 import { jsonResponse } from "./route.ts";
@@ -13,6 +13,22 @@ export function asEngineError(error: unknown, requestId: string): EngineError {
   if (error instanceof ClientGoneError) return new EngineError("bad_request", "the client left", { cause: error });
   return new EngineError("internal", unexpectedText(requestId), { cause: error });
 }
+
+/** The failure with the code that the API of the path has for it. */
+export function codedFor(path: string, error: EngineError): EngineError {
+  const code = codeFor(path, error.code);
+  return code === error.code ? error : new EngineError(code, error.message, error.details);
+}
+
+/**
+ * What a code is called below that path: the specification of the sandbox service has one for everything that is too
+ * much or comes too often, wrong tokens included.
+ */
+export function codeFor(path: string, code: ErrorCode): ErrorCode {
+  return code === "too_many_requests" && path.startsWith(SANDBOX_SERVICE) ? "rate_limited" : code;
+}
+
+const SANDBOX_SERVICE = "/api/v1/";
 
 /** The same failure, without saying more of it than where to look. */
 function unexpected({ code, details }: EngineError, requestId: string): EngineError {

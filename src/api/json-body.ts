@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { z } from "zod";
 import { EngineError, messageOf, type ErrorCode } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
+import { mayHavePrototypeKey, prototypeKeyIn } from "../core/prototype-keys.ts";
 import { readDecodedBody } from "../io/http/decode.ts";
 import type { HttpRequest } from "../io/http/http.ts";
 
@@ -19,7 +20,7 @@ export async function readJson(
   limitBytes: number = LIMITS.jsonBodyBytes,
 ): Promise<unknown> {
   const bytes = await readDecodedBody(request, limitBytes);
-  const result = schema.safeParse(bytes.length === 0 ? undefined : parse(bytes, errors.unreadable));
+  const result = schema.safeParse(bytes.length === 0 ? undefined : parse(bytes, errors));
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const isWhole = issue === undefined || issue.path.length === 0;
@@ -28,10 +29,18 @@ export async function readJson(
   throw new EngineError(code, `${place}: ${issue?.message ?? "is not accepted"}`);
 }
 
-function parse(bytes: Uint8Array, code: ErrorCode): unknown {
-  if (!isUtf8(bytes)) throw new EngineError(code, "the body is not valid UTF-8");
+function parse(bytes: Uint8Array, { unreadable, invalid }: { unreadable: ErrorCode; invalid: ErrorCode }): unknown {
+  if (!isUtf8(bytes)) throw new EngineError(unreadable, "the body is not valid UTF-8");
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const value = parseText(text, unreadable);
+  const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
+  if (place !== undefined) throw new EngineError(invalid, `${place}: is accepted as no key`);
+  return value;
+}
+
+function parseText(text: string, code: ErrorCode): unknown {
   try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
+    return JSON.parse(text);
   } catch (error) {
     // V8's message quotes the text around the mistake.
     const place = /at position \d+|Unexpected end/.exec(messageOf(error))?.[0] ?? "";

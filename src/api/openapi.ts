@@ -1,8 +1,10 @@
-import { z } from "zod";
+import type { z } from "zod";
 
 import { ERROR_CODES, type ErrorCode } from "../core/errors.ts";
+import { codeFor } from "./error-response.ts";
 import { errorBody } from "./engine/schemas.ts";
-import type { Role, Route, RouteResponse } from "./route.ts";
+import { OpenApiSchemas } from "./openapi-schemas.ts";
+import type { Role, Route } from "./route.ts";
 
 /** OpenAPI 3.1 from the route table: nothing in it is written twice, so nothing can drift. */
 export type OpenApiInfo = { title: string; version: string };
@@ -24,18 +26,21 @@ const ORIGIN_ERRORS: readonly ErrorCode[] = ["forbidden"];
 const ACCESS_ERRORS: readonly ErrorCode[] = ["unauthorized", "forbidden", "too_many_requests", "unavailable"];
 
 export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
+  const schemas = new OpenApiSchemas();
+  schemas.of(errorBody);
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     // OpenAPI has no parameter that takes the rest of a path.
     const path = route.path.replace("{*", "{");
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, schemas) };
   }
   return {
     openapi: "3.1.0",
     info: { ...info, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    servers: [{ url: "/", description: "This server, by the name under which it gave this document." }],
     paths,
     components: {
-      schemas: { Error: schemaOf(errorBody) },
+      schemas: schemas.all,
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         worker: { type: "http", scheme: "bearer", description: "The token of a worker, see `POST /v1/workers`." },
@@ -44,7 +49,7 @@ export function openApiOf(routes: readonly Route[], info: OpenApiInfo): Json {
   };
 }
 
-function operationOf(route: Route): Json {
+function operationOf(route: Route, schemas: OpenApiSchemas): Json {
   return {
     operationId: operationIdOf(route),
     tags: [route.tag],
@@ -53,13 +58,15 @@ function operationOf(route: Route): Json {
     "x-role": route.role,
     security: securityOf(route),
     parameters: [
-      ...parametersOf("path", route.params),
-      ...parametersOf("query", route.query),
-      ...parametersOf("header", route.headers),
+      ...parametersOf("path", route.params, schemas),
+      ...parametersOf("query", route.query, schemas),
+      ...parametersOf("header", route.headers, schemas),
     ],
     ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body) }),
-    ...(route.json === undefined ? {} : { requestBody: jsonBodyOf(route.json) }),
-    responses: responsesOf(route),
+    ...(route.json === undefined
+      ? {}
+      : { requestBody: jsonBodyOf(route.json, schemas, `${typeNameOf(route)}Request`) }),
+    responses: responsesOf(route, schemas),
   };
 }
 
@@ -82,9 +89,18 @@ function operationIdOf(route: Route): string {
   return `${route.method.toLowerCase()}${route.path.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "")}`;
 }
 
-function parametersOf(place: "path" | "query" | "header", schema: z.ZodObject | undefined): Json[] {
+/** `POST /v1/ingest` → `PostV1Ingest`. */
+function typeNameOf(route: Route): string {
+  return operationIdOf(route).replaceAll(/(?:^|_)([a-z0-9])/gi, (_, first: string) => first.toUpperCase());
+}
+
+function parametersOf(
+  place: "path" | "query" | "header",
+  schema: z.ZodObject | undefined,
+  schemas: OpenApiSchemas,
+): Json[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
-    const { description, ...rest } = schemaOf(field as z.ZodType);
+    const { description, ...rest } = schemas.of(field as z.ZodType);
     const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
     const spelled = place === "header" ? name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase()) : name;
     return description === undefined
@@ -102,18 +118,20 @@ function requestBodyOf(body: NonNullable<Route["body"]>): Json {
   };
 }
 
-function jsonBodyOf(schema: z.ZodType): Json {
+function jsonBodyOf(schema: z.ZodType, schemas: OpenApiSchemas, name: string): Json {
   const required = !schema.safeParse(undefined).success;
-  return { required, content: { "application/json": { schema: schemaOf(schema) } } };
+  return { required, content: { "application/json": { schema: schemas.of(schema, name) } } };
 }
 
 /** By status; answers that share one differ in their media type. */
-function successesOf(responses: readonly RouteResponse[]): Json {
+function successesOf(route: Route, schemas: OpenApiSchemas): Json {
+  const { responses } = route;
   const entries = responses.map(({ status, headers }) => {
     const same = responses.filter((one) => one.status === status);
     const description = same.map((one) => one.description).join(" Or: ");
+    const name = `${typeNameOf(route)}Response${status === responses[0]?.status ? "" : status}`;
     const typed = same.flatMap(({ type, schema }): [string, Json][] => {
-      return type === undefined ? [] : [[type, schema === undefined ? {} : { schema: schemaOf(schema) }]];
+      return type === undefined ? [] : [[type, schema === undefined ? {} : { schema: schemas.of(schema, name) }]];
     });
     const content = typed.length === 0 ? {} : { content: Object.fromEntries(typed) };
     const documented = Object.entries(headers ?? {}).map(([name, doc]) => [
@@ -143,9 +161,9 @@ function errorsOf(route: Route): Json {
 }
 
 /** By status; one that is an answer of the route's own and an error besides differs in the media type. */
-function responsesOf(route: Route): Json {
+function responsesOf(route: Route, schemas: OpenApiSchemas): Json {
   const errors = errorsOf(route);
-  const own = Object.entries(successesOf(route.responses)).map(([status, response]) => {
+  const own = Object.entries(successesOf(route, schemas)).map(([status, response]) => {
     const error = errors[status];
     return [status, error === undefined ? response : bothOf(response as Answer, error as Answer)];
   });
@@ -159,8 +177,9 @@ function bothOf(own: Answer, error: Answer): Json {
   return { ...own, description, content: { ...error.content, ...own.content } };
 }
 
-function errorsAround({ role, anyOrigin, json, jsonErrors, webSocket }: Route): readonly ErrorCode[] {
-  const access = role === "none" ? ORIGIN_ERRORS : ACCESS_ERRORS;
+function errorsAround({ path, role, anyOrigin, json, jsonErrors, webSocket }: Route): readonly ErrorCode[] {
+  const ofPlace = ACCESS_ERRORS.map((code) => codeFor(path, code));
+  const access = role === "none" ? ORIGIN_ERRORS : ofPlace;
   return [
     ...(anyOrigin === true ? [] : access),
     ...(json === undefined
@@ -169,9 +188,4 @@ function errorsAround({ role, anyOrigin, json, jsonErrors, webSocket }: Route): 
     ...(jsonErrors === undefined ? [] : Object.values(jsonErrors)),
     ...(webSocket === true ? (["upgrade_required"] as const) : []),
   ];
-}
-
-function schemaOf(schema: z.ZodType): Json {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
-  return rest;
 }

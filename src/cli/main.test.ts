@@ -159,7 +159,7 @@ describe("config", () => {
     expect(stdout).toMatch(/^ENGINE_LOCAL_DATA +\/e\/data +default \(from ENGINE_HOME\)$/m);
     expect(stdout).toMatch(/^ENGINE_TOKEN +\*+ +ENGINE_TOKEN$/m);
     expect(stdout).toMatch(/^ENGINE_CATALOG_URL +postgres:\/\/u:\*+@db\/e +ENGINE_CATALOG_URL$/m);
-    expect(stdout).toMatch(/^server\.port +8080 +default$/m);
+    expect(stdout).toMatch(/^ENGINE_HTTP_ADDR +0\.0\.0\.0:8080 +default$/m);
     expect(stdout).not.toContain("hunter2");
   });
 

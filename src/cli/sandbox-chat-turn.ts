@@ -159,7 +159,10 @@ export class ChatTurn {
     else if (type === "text_complete") await this.#tellRest(String(data["text"]));
     else if (type === "tool_use_start") {
       this.#context.note(visible(`[${String(data["name"])}] ${JSON.stringify(data["input"] ?? {})}`));
-    } else if (type === "error") this.#context.warn(visible(String(data["message"])));
+    } else if (type === "error" && data["code"] !== "agent_communication_error") {
+      // That one comes again, as the end of the turn.
+      this.#context.warn(visible(String(data["message"])));
+    }
   }
 
   async #tellText(text: string): Promise<void> {

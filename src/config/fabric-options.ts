@@ -57,8 +57,8 @@ export const FABRIC_OPTIONS = {
     default: 604_800,
     side: "S",
     doc:
-      "Seconds that a finished job, its result and its log are kept: longer than a statement can be under way, for one that " +
-      "comes late must find the job that it would store again.",
+      "Seconds after which a finished job, its result and its log expire; ENGINE_ARTIFACT_GC_GRACE_SECS says when they go. " +
+      "Longer than a statement can be under way, for one that comes late must find the job that it would store again.",
   }),
   workerToken: optional({
     env: "ENGINE_WORKER_TOKEN",

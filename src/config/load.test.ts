@@ -289,6 +289,8 @@ const SAMPLES: Record<OptionName, Sample> = {
   retentionPollSecs: integer(1, 60, 1, 86_400),
   physicalGcPollSecs: integer(1, 60, 1, 86_400),
   physicalGcGraceSecs: integer(0, 3_600, 0, 315_360_000),
+  artifactGcPollSecs: integer(60, 900, 1, 86_400),
+  artifactGcGraceSecs: integer(60, 900, 60, 315_360_000),
   dataSourceWorkers: integer(1, 8, 1, 256),
   fabricWorkers: integer(1, 8, 1, 256),
   fabricLeaseSecs: integer(10, 60, 10, 3_600),
@@ -400,7 +402,7 @@ test("the defaults are those of the specification", () => {
     catalogUrl: { kind: "sqlite", path: "/home/u/.engine/catalog.db" },
     catalogMaxConns: 16,
     catalogAcquireTimeoutSecs: 10,
-    serverPort: 8080,
+    serverPort: undefined,
     httpAddr: { host: "0.0.0.0", port: 8080 },
     localHttpAddr: { host: "127.0.0.1", port: 7777 },
     httpDriver: "auto",
@@ -481,6 +483,8 @@ test("the defaults are those of the specification", () => {
     retentionPollSecs: 300,
     physicalGcPollSecs: 300,
     physicalGcGraceSecs: 86_400,
+    artifactGcPollSecs: 300,
+    artifactGcGraceSecs: 21_600,
     dataSourceWorkers: 4,
     fabricWorkers: 4,
     fabricLeaseSecs: 300,
@@ -521,6 +525,10 @@ test("defaults follow the options that they are derived from, and say so", () =>
   const ported = loadToml("[server]\nport = 9999\n");
   expect(ported.config.httpAddr).toEqual({ host: "0.0.0.0", port: 9999 });
   expect(ported.origins.httpAddr).toBe("default (from server.port in /etc/engine/engine.toml)");
+  expect(ported.config.localHttpAddr).toEqual({ host: "127.0.0.1", port: 9999 });
+  expect(ported.origins.localHttpAddr).toBe("default (from server.port in /etc/engine/engine.toml)");
+  const local = loadToml('server = { port = 9999, local_http_addr = "127.0.0.1:1" }');
+  expect(local.config.localHttpAddr).toEqual({ host: "127.0.0.1", port: 1 });
   expect(load({ cores: 200 }).config.sealThreads).toBe(64);
 });
 
@@ -544,21 +552,34 @@ describe("warnings", () => {
 
   test("an unknown key of the file is named, with the nearest known one", () => {
     const { warnings, config } = loadToml(
-      "[ingest]\nflush_max_row = 5\n[[unheard.things]]\nname = 1\n[x.__proto__]\ny = 1\n",
+      "[ingest]\nflush_max_row = 5\n[[unheard.things]]\nname = 1\n[x.toString]\ny = 1\n",
     );
     expect(warnings).toEqual([
       "ingest.flush_max_row in /etc/engine/engine.toml is no option of this version and has no effect; did you mean ingest.flush_max_rows?",
       "unheard.things in /etc/engine/engine.toml is no option of this version and has no effect",
-      "x.__proto__.y in /etc/engine/engine.toml is no option of this version and has no effect",
+      "x.toString.y in /etc/engine/engine.toml is no option of this version and has no effect",
     ]);
     expect(config.flushMaxRows).toBe(8_000);
+  });
+
+  test("a key that would change a prototype stops the start", () => {
+    expect(() => loadToml("[x.__proto__]\ny = 1\n")).toThrow("x.__proto__ is accepted as no key");
+    expect(() => loadToml('[oauth.providers]\n"\\u005f_proto__" = { client_id = "x" }\n')).toThrow(
+      "is accepted as no key",
+    );
+    expect(loadToml('[server]\nroles = "x" # __proto__\n').warnings).toHaveLength(1);
   });
 
   test("a setting whose place another takes is named", () => {
     const env = { ENGINE_CATALOG_URL: "sqlite:/c.db", ENGINE_LOCAL_DB: "/l.db" };
     expect(load({ env }).warnings).toEqual(["ENGINE_LOCAL_DB has no effect, because ENGINE_CATALOG_URL is set"]);
     const { warnings } = loadToml("server.port = 1", { env: { ENGINE_HTTP_ADDR: "h:2" } });
-    expect(warnings).toEqual(["server.port in /etc/engine/engine.toml has no effect, because ENGINE_HTTP_ADDR is set"]);
+    expect(warnings).toEqual([
+      "server.port in /etc/engine/engine.toml has no effect on `engine server`, because ENGINE_HTTP_ADDR is set",
+    ]);
+    expect(loadToml("server.port = 1", { env: { ENGINE_LOCAL_HTTP_ADDR: "h:2" } }).warnings).toEqual([
+      "server.port in /etc/engine/engine.toml has no effect on `engine serve`, because ENGINE_LOCAL_HTTP_ADDR is set",
+    ]);
   });
 });
 

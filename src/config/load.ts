@@ -105,7 +105,7 @@ function defaultContext(values: Partial<Record<OptionName, unknown>>, userHome: 
       return values.localDb as string;
     },
     get serverPort() {
-      return values.serverPort as number;
+      return values.serverPort as number | undefined;
     },
     get ingestRateRps() {
       return values.ingestRateRps as number;

@@ -29,7 +29,7 @@ export interface DefaultContext {
   readonly cores: number;
   readonly home: string;
   readonly localDb: string;
-  readonly serverPort: number;
+  readonly serverPort: number | undefined;
   readonly ingestRateRps: number;
   readonly dataSourceWorkers: number;
 }

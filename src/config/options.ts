@@ -118,30 +118,32 @@ export const OPTIONS = {
     side: "S",
     doc: "Servers to which the role `edge` forwards ingest and the administration of tables; as above.",
   }),
-  serverPort: option({
+  serverPort: optional({
     toml: "server.port",
     kind: kinds.integer({ min: 0, max: 65_535 }),
-    default: 8080,
-    side: "S",
-    doc: "Port of `engine server` when its address is not set as a whole.",
+    whenUnset: "8080; of `engine serve` 7777",
+    side: "SC",
+    doc: "Port of `engine server`, and of `engine serve`, where the address is not set as a whole.",
   }),
   httpAddr: derived({
     env: "ENGINE_HTTP_ADDR",
     toml: "server.http_addr",
     flag: "--addr",
     kind: kinds.address,
-    defaultOf: ({ serverPort }) => ({ host: "0.0.0.0", port: serverPort }),
+    defaultOf: ({ serverPort = 8080 }) => ({ host: "0.0.0.0", port: serverPort }),
     defaultShown: "0.0.0.0:8080",
     derivedFrom: "serverPort",
     side: "S",
     doc: "Address on which `engine server` listens. Port 0 lets the system choose.",
   }),
-  localHttpAddr: option({
+  localHttpAddr: derived({
     env: "ENGINE_LOCAL_HTTP_ADDR",
     toml: "server.local_http_addr",
     flag: "--addr",
     kind: kinds.address,
-    default: { host: "127.0.0.1", port: 7777 },
+    defaultOf: ({ serverPort = 7777 }) => ({ host: "127.0.0.1", port: serverPort }),
+    defaultShown: "127.0.0.1:7777",
+    derivedFrom: "serverPort",
     side: "C",
     doc: "Address on which `engine serve` listens. Port 0 lets the system choose.",
   }),
@@ -552,6 +554,27 @@ export const OPTIONS = {
     doc:
       "Seconds that snapshots stay readable, and so the time until the bytes of soft-deleted extents go. What a running " +
       "query reads stays in any case.",
+  }),
+  artifactGcPollSecs: option({
+    env: "ENGINE_ARTIFACT_GC_POLL_SECS",
+    toml: "retention.artifact_gc_poll_secs",
+    kind: kinds.integer({ min: 1, max: 86_400 }),
+    default: 300,
+    side: "S",
+    doc:
+      "Seconds between two searches for what has expired: results of exports, finished jobs with their results and logs, " +
+      "and the layers of deleted images.",
+  }),
+  artifactGcGraceSecs: option({
+    env: "ENGINE_ARTIFACT_GC_GRACE_SECS",
+    toml: "retention.artifact_gc_grace_secs",
+    kind: kinds.integer({ min: 60, max: 315_360_000 }),
+    default: 21_600,
+    side: "S",
+    doc:
+      "Seconds from when something expires until it is deleted: results of exports, finished jobs with their results and " +
+      "logs, events of sandboxes, and the layers of deleted images. Whoever began to fetch something just before has that " +
+      "long to finish.",
   }),
   ...FABRIC_OPTIONS,
   ...SANDBOX_OPTIONS,

@@ -48,13 +48,15 @@ export function uselessSettings({ config, origins }: Loaded): string[] {
     );
   }
   const isSet = (name: OptionName) => !origins[name].startsWith("default");
-  const replaced = (name: OptionName, by: OptionName) => {
-    if (isSet(name) && isSet(by)) warnings.push(`${origins[name]} has no effect, because ${origins[by]} is set`);
+  const replaced = (name: OptionName, by: OptionName, on = "") => {
+    if (isSet(name) && isSet(by)) warnings.push(`${origins[name]} has no effect${on}, because ${origins[by]} is set`);
   };
   replaced("localDb", "catalogUrl");
   const remote = objectStoreOptionSet(origins);
   if (config.localMode) for (const name of OBJECT_STORE_OPTIONS) replaced(name, "localMode");
   else if (remote !== undefined) replaced("localData", remote);
-  replaced("serverPort", "httpAddr");
+  // Which of the two commands it is, nobody knows here.
+  replaced("serverPort", "httpAddr", " on `engine server`");
+  replaced("serverPort", "localHttpAddr", " on `engine serve`");
   return warnings;
 }

@@ -218,7 +218,9 @@ export const SANDBOX_OPTIONS = {
     kind: kinds.integer({ min: 60, max: 315_360_000 }),
     default: 604_800,
     side: "S",
-    doc: "Seconds that events of sandboxes are kept, also of those that were deleted.",
+    doc:
+      "Seconds after which events of sandboxes expire, also of those that were deleted; they go " +
+      "ENGINE_ARTIFACT_GC_GRACE_SECS later.",
   }),
   sandboxAdvertiseUrl: optional({
     env: "ENGINE_SANDBOX_ADVERTISE_URL",

@@ -1,5 +1,6 @@
 import { TomlError, parse } from "smol-toml";
 import { StartupError, messageOf } from "../core/errors.ts";
+import { mayHavePrototypeKey, prototypeKeyIn } from "../core/prototype-keys.ts";
 
 /** A file of options is a page or two; anything beyond this is some other file. */
 const MAX_CHARS = 1_048_576;
@@ -19,8 +20,15 @@ export function parseConfigFile(path: string, text: string, known: ReadonlySet<s
 }
 
 function parseToml(path: string, text: string): unknown {
+  const value = parseText(path, text.startsWith("\uFEFF") ? text.slice(1) : text);
+  const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
+  if (place !== undefined) throw new StartupError(`${path}: ${place} is accepted as no key`, 2);
+  return value;
+}
+
+function parseText(path: string, text: string): unknown {
   try {
-    return parse(text.startsWith("\uFEFF") ? text.slice(1) : text);
+    return parse(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw new StartupError(`${path}: ${messageOf(error)}`, 2, error);
     const [reason = "invalid TOML"] = error.message.split("\n");

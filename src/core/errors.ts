@@ -79,7 +79,9 @@ export const ERROR_CODES = {
   too_many_requests: { status: 429, doc: "An admission limit is reached; retry after `Retry-After` seconds." },
   rate_limited: {
     status: 429,
-    doc: "The tenant creates sandboxes too fast, or has too many; retry after `Retry-After` seconds.",
+    doc:
+      "Of the sandbox service: the caller creates too fast, has or follows too many, or sent wrong tokens too often; retry " +
+      "after `Retry-After` seconds.",
   },
   query_failed: { status: 500, doc: "The query failed while running." },
   ingest_failed: {

@@ -1,4 +1,4 @@
-import { EngineError, messageOf, publicText } from "../core/errors.ts";
+import { EngineError, messageOf, publicText, type ErrorCode } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
 import type { Failure } from "./fail.ts";
 import { JobFailure } from "./handler.ts";
@@ -11,10 +11,12 @@ export class NodeRefused extends Error {
   }
 }
 
+const PASSING: ReadonlySet<ErrorCode> = new Set(["too_many_requests", "rate_limited", "request_timeout"]);
+
 /** Whether the same call may succeed a little later: the fault is not in what was asked for. */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof EngineError)) return !(error instanceof NodeRefused);
-  return error.status >= 500 || error.code === "too_many_requests" || error.code === "request_timeout";
+  return error.status >= 500 || PASSING.has(error.code);
 }
 
 /** How a handler's error fails its job: see `JobHandler`. Whoever may see the job is told of it. */

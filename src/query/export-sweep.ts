@@ -4,11 +4,6 @@ import { objectKeys, type ObjectStore } from "../io/objectstore/objectstore.ts";
 /** How long the result of an export can be fetched, from when its job was done. */
 export const EXPORT_KEPT_MS = 7 * 86_400_000;
 
-/**
- * Results stay somewhat longer than it is said of them: so that one is not deleted under whoever has just begun to fetch
- * it, and because the time of an object is the store's, and that of its job the catalog's.
- */
-const LEEWAY_MS = 6 * 3_600_000;
 const BATCH_OBJECTS = 1_000;
 
 export type ExportSweepPorts = {
@@ -19,16 +14,17 @@ export type ExportSweepPorts = {
 };
 
 /**
- * Deletes old results of exports, whether their job still knows of them or not: also those that holders left behind who
- * had lost their job. Nothing else is touched, whatever lies there.
+ * Deletes results of exports the grace after they have expired, whether their job still knows of them or not: also those
+ * that holders left behind who had lost their job. Nothing else is touched, whatever lies there. The grace is for whoever
+ * has just begun to fetch one, and for clocks: the time of an object is the store's, and that of its job the catalog's.
  */
 export function createExportSweep(
   { nowMs, store, log }: ExportSweepPorts,
-  { keyPrefix }: { keyPrefix: string },
+  { keyPrefix, graceMs }: { keyPrefix: string; graceMs: number },
 ): (turn: { signal: AbortSignal }) => Promise<void> {
   const prefix = objectKeys.allExports(keyPrefix);
   return async ({ signal }) => {
-    const writtenBeforeMs = (await nowMs()) - EXPORT_KEPT_MS - LEEWAY_MS;
+    const writtenBeforeMs = (await nowMs()) - EXPORT_KEPT_MS - graceMs;
     let deleted = 0;
     let old: string[] = [];
     const sweep = async (): Promise<void> => {

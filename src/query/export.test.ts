@@ -141,7 +141,10 @@ test("the sweep deletes results once they are old, and nothing else", async () =
   const before = await keys();
   const writtenAtMs = (await store.head(result))?.modifiedAtMs ?? 0;
   let nowMs = writtenAtMs + EXPORT_KEPT_MS;
-  const sweep = createExportSweep({ nowMs: async () => nowMs, store, log: silentLog }, { keyPrefix: "engine" });
+  const sweep = createExportSweep(
+    { nowMs: async () => nowMs, store, log: silentLog },
+    { keyPrefix: "engine", graceMs: 6 * 3_600_000 },
+  );
   await sweep({ signal: new AbortController().signal });
   expect(await keys()).toEqual(before);
   nowMs += 86_400_000;

@@ -65,7 +65,7 @@ export const SANDBOX_TRANSITIONS: readonly SandboxTransition[] = [
     from: ["pending", "creating", "running", "pausing", "paused", "stopping", "stopped"],
     to: "failed",
     by: "control plane",
-    when: "no node had room for it in time; or its node was lost, and it is ephemeral",
+    when: "its image could not be built; no node had room for it in time; or its node was lost, and it is ephemeral",
   },
   {
     from: ["creating", "running", "pausing", "paused"],

@@ -181,7 +181,10 @@ export const SANDBOX_ROUTES: Readonly<Record<string, OwnedRoute>> = {
   },
   [`GET ${SANDBOXES}/{id}/shell`]: { plain: { "path id": ENDLESS } },
   [`POST ${SANDBOXES}/{id}/sessions`]: { names: { "path id": sandbox("POST", "/sessions", 201, {}) } },
-  [`GET ${SANDBOXES}/{id}/sessions`]: { names: { "path id": sandbox("GET", "/sessions", 200) } },
+  [`GET ${SANDBOXES}/{id}/sessions`]: {
+    names: { "path id": sandbox("GET", "/sessions", 200) },
+    plain: { "query before": ORDER },
+  },
   "GET /api/v1/sessions/{sid}": {
     names: { "path sid": session("GET", "", 200) },
     plain: { "query before": "a message of the session alone" },
@@ -250,7 +253,10 @@ export const SANDBOX_ROUTES: Readonly<Record<string, OwnedRoute>> = {
     },
     plain: { "body name": OWN_NAMES, "body labels": "of nothing but this sandbox" },
   },
-  [`GET ${WORKSPACES}/{id}/sandboxes`]: { names: { "path id": workspace("GET", "/sandboxes", 200) } },
+  [`GET ${WORKSPACES}/{id}/sandboxes`]: {
+    names: { "path id": workspace("GET", "/sandboxes", 200) },
+    plain: { "query before": ORDER },
+  },
   [`GET ${WORKSPACES}/{id}/export`]: { names: { "path id": workspace("GET", "/export", 200) } },
   [`POST ${WORKSPACES}/import`]: { plain: {} },
 
@@ -264,7 +270,10 @@ export const SANDBOX_ROUTES: Readonly<Record<string, OwnedRoute>> = {
       },
     },
   },
-  [`GET ${IMAGES}`]: { lists: { make: newImage, request: () => ({ method: "GET", path: IMAGES }) } },
+  [`GET ${IMAGES}`]: {
+    lists: { make: newImage, request: () => ({ method: "GET", path: IMAGES }) },
+    plain: { "query before": ORDER },
+  },
   [`GET ${IMAGES}/builds/{build_id}`]: {
     names: { "path build_id": about({ make: newBuild, base: `${IMAGES}/builds` })("GET", "", 200) },
   },

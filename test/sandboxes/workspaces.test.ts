@@ -113,6 +113,8 @@ describeInCage("a workspace that is launched", () => {
     );
     const look = await client.exec(id, "cat /workspace/app/file /workspace/app/done");
     expect(look).toEqual({ stdout: "two\nset up in /workspace/app for ann\n", exitCode: 0 });
+    // Commands begin where the agent does.
+    expect(await client.exec(id, "pwd; cat file")).toEqual({ stdout: "/workspace/app\ntwo\n", exitCode: 0 });
     const { stdout } = await client.exec(
       id,
       `curl -s -o /dev/null -w '%{http_code}' http://git.test:${server.port}/app.git`,

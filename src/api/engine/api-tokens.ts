@@ -8,6 +8,7 @@ import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.t
 import { callerRole, originOf, secret } from "./auth.ts";
 import type { AccessDeps } from "./deps.ts";
 import { deleted, deletedResponse } from "./schemas.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Long-lived tokens for programs. */
 
@@ -25,6 +26,8 @@ const apiToken = z.object({
   expires_at: z.string().nullable(),
   last_used_at: z.string().nullable().describe("To the minute."),
 });
+
+nameSchemas({ ApiToken: apiToken });
 
 export const createTokenRow = describeRoute({
   method: "POST",

@@ -8,6 +8,7 @@ import { EngineError } from "../../core/errors.ts";
 import { defineRoute, describeRoute, jsonResponse, type Call, type Route } from "../route.ts";
 import type { AccessDeps } from "./deps.ts";
 import { authConfig, deleted, deletedResponse } from "./schemas.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Signing in and out, and who one is. */
 
@@ -110,6 +111,8 @@ const self = z.object({
   role: callerRole,
   databases: z.array(z.string()).nullable().describe("Those that the token is limited to; null for all."),
 });
+
+nameSchemas({ Tokens: tokensBody, SignedIn: signedIn, Caller: self });
 
 export const selfRow = describeRoute({
   method: "GET",

@@ -7,6 +7,7 @@ import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.t
 import { originOf } from "./auth.ts";
 import { deleted, deletedResponse } from "./schemas.ts";
 import type { CredentialDeps } from "./deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Typed secrets: stored by these routes, and given back by none. */
 
@@ -35,6 +36,8 @@ const credential = z.object({
   updated_at: z.string(),
   expires_at: z.string().nullable(),
 });
+
+nameSchemas({ Credential: credential });
 
 const common = { role: "write", tag: "Credentials" } as const;
 const idPath = z.object({ id: z.string() });

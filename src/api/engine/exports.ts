@@ -13,6 +13,7 @@ import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.t
 import type { ExportDeps } from "./deps.ts";
 import { timeOf, timeOrNull } from "./jobs-body.ts";
 import { databaseHeader } from "./schemas.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Results of queries that are kept as Parquet files: jobs of the kind `query.export`, for those who may query. */
 
@@ -32,6 +33,8 @@ const exportBody = z.object({
   expires_at: z.string().nullable().describe("The result can be fetched until then."),
   download_url: z.string().nullable().describe("Path of the result, while it can be fetched."),
 });
+
+nameSchemas({ Export: exportBody });
 
 const PATH = "/v1/exports/{id}";
 const common = { role: "read", tag: "Exports" } as const;

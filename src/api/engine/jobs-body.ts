@@ -4,6 +4,7 @@ import { ownerOf } from "../../auth/owner.ts";
 import { CALLER_ROLES } from "../../config/kinds.ts";
 import { JOB_STATUSES, type Job } from "../../fabric/job.ts";
 import type { JobSummary } from "../../fabric/list.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Jobs as JSON. */
 
@@ -60,6 +61,8 @@ export const claimedJob = jobBody.extend({
     .describe("Who enqueued it: it runs with no more than their rights."),
   credentials: z.array(z.string()).describe("Ids of credentials that the holder may fetch."),
 });
+
+nameSchemas({ JobSummary: jobSummary, Job: jobBody, ClaimedJob: claimedJob });
 
 export function summaryOf(job: JobSummary): z.output<typeof jobSummary> {
   return {

@@ -12,6 +12,7 @@ import { FABRIC_LIMITS } from "../../fabric/limits.ts";
 import { jobNotFound } from "../../fabric/refusals.ts";
 import { isAdmitted, type Workers } from "../../fabric/workers.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
+import { PAGE_HEADERS, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route, type RouteResponse } from "../route.ts";
 import type { FabricDeps } from "./deps.ts";
 import { anyJson, bodyOfJob, jobBody, jobSummary, shortText, summaryOf } from "./jobs-body.ts";
@@ -148,12 +149,7 @@ export const listJobsRow = describeRoute({
   query: z.object({
     kind: z.string().optional(),
     status: z.enum(JOB_STATUSES).optional(),
-    limit: z
-      .string()
-      .regex(/^[0-9]{1,4}$/, `accepted are integers from 1 to ${MAX_LISTED}`)
-      .transform(Number)
-      .refine((count) => count >= 1 && count <= MAX_LISTED, `accepted are integers from 1 to ${MAX_LISTED}`)
-      .default(DEFAULT_LISTED),
+    limit: pageLimit(MAX_LISTED, DEFAULT_LISTED),
     before: z
       .uuid("accepted is the id of a job")
       .optional()
@@ -165,6 +161,7 @@ export const listJobsRow = describeRoute({
       description: "Newest first.",
       type: "application/json",
       schema: z.object({ jobs: z.array(jobSummary) }),
+      headers: PAGE_HEADERS,
     },
   ],
   errors: ["invalid_parameter"],
@@ -173,11 +170,12 @@ export const listJobsRow = describeRoute({
 export function listJobsRoute({ fabric }: FabricDeps): Route {
   return defineRoute({
     ...listJobsRow,
-    handle: async ({ caller, query: { kind, ...rest } }) => {
+    handle: async ({ caller, request, query: { kind, limit: most, ...rest } }) => {
       const known = kind === undefined ? {} : { kind: fabric.kinds.get(kind).name };
       const { databases } = caller;
-      const jobs = await fabric.list({ ...rest, ...known, databases, owner: ownerFilterWithin(caller) });
-      return jsonResponse(200, { jobs: jobs.map(summaryOf) });
+      const filter = { ...rest, ...known, databases, owner: ownerFilterWithin(caller) };
+      const { items, headers } = await pageOf(request, most, (limit) => fabric.list({ ...filter, limit }));
+      return jsonResponse(200, { jobs: items.map(summaryOf) }, headers);
     },
   });
 }

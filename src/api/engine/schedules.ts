@@ -9,6 +9,7 @@ import { defineRoute, describeRoute, jsonResponse, type Route, type RouteRespons
 import type { FabricDeps } from "./deps.ts";
 import { anyJson, shortText, timeOf, timeOrNull } from "./jobs-body.ts";
 import { deleted, deletedResponse } from "./schemas.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** What enqueues jobs again and again. */
 
@@ -57,6 +58,8 @@ const schedule = z.object({
   created_at: z.string(),
   updated_at: z.string(),
 });
+
+nameSchemas({ Schedule: schedule });
 
 const common = { role: "write", tag: "Schedules" } as const;
 const idPath = z.object({ id: z.string() });

@@ -4,6 +4,7 @@ import { clusterProblem } from "../../catalog/cluster-columns.ts";
 import { DEFAULT_SHAPE } from "../../format/types.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import { jsonResponse, type RouteResponse } from "../route.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Bodies and headers that several routes share. */
 
@@ -124,6 +125,19 @@ export const authConfig = z.object({
     .object({ url: z.string(), public_key: z.string().nullable(), providers: z.array(z.string()) })
     .nullable(),
   issuers: z.array(z.string()),
+});
+
+nameSchemas({
+  Error: errorBody,
+  IngestAcknowledgement: ingestAck,
+  Column: column,
+  TableProvision: tableToProvision,
+  Table: tableDescription,
+  ProvisionedTable: provisionedTable,
+  Schema: schemaTree,
+  CleanupResult: cleanupResult,
+  Health: health,
+  AuthConfig: authConfig,
 });
 
 export type AuthConfig = z.output<typeof authConfig>;

@@ -6,6 +6,7 @@ import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.t
 import { callerRole, originOf } from "./auth.ts";
 import { deleted, deletedResponse } from "./schemas.ts";
 import type { AccessDeps } from "./deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Users and the audit log: for administrators whose token is not limited to databases. */
 
@@ -135,6 +136,8 @@ const auditEntry = z.object({
   request_id: z.string(),
   details: z.unknown(),
 });
+
+nameSchemas({ User: user, AuditEntry: auditEntry });
 
 const MAX_ENTRIES = 1_000;
 const DEFAULT_ENTRIES = 100;

@@ -9,6 +9,7 @@ import { originOf, secret } from "./auth.ts";
 import type { FabricDeps } from "./deps.ts";
 import { shortText, timeOf, timeOrNull } from "./jobs-body.ts";
 import { deleted, deletedResponse } from "./schemas.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Nodes that run jobs: how operators admit them, and how they report. */
 
@@ -55,6 +56,8 @@ const worker = z.object({
   seen_at: z.string().nullable().describe("To about ten seconds."),
   revoked_at: z.string().nullable(),
 });
+
+nameSchemas({ Worker: worker });
 
 const common = { tag: "Workers" } as const;
 const forOperators = { ...common, role: "write", unscoped: true } as const;

@@ -1,6 +1,6 @@
 import type { PendingFlow } from "../../knowledge/oauth/flows.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
-import { escape } from "../docs-page.ts";
+import { escapeHtml } from "../escape-html.ts";
 
 /**
  * The pages that a browser sees after the provider: the result, and the question before it. What they show came from
@@ -30,7 +30,7 @@ export function resultPage({ status, title, text, message }: ResultPage, returnB
       ? ""
       : `<script nonce="${nonce}">if (window.opener) { window.opener.postMessage(${scriptText(message)}, ` +
         `${scriptText(origin)}); window.close(); }</script>`;
-  const body = `<h1>${escape(title)}</h1><p>${escape(text)}</p><p><a href="${escape(returnBase)}">Go back</a></p>${script}`;
+  const body = `<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p><p><a href="${escapeHtml(returnBase)}">Go back</a></p>${script}`;
   return pageOf({ status, title, body, nonce, formAction: "'none'", referrer: "no-referrer" });
 }
 
@@ -42,12 +42,12 @@ export function confirmationPage(flow: PendingFlow, fields: AnswerFields, nonce:
   const { providerTitle, label, startedBy } = flow;
   const title = `Connect ${providerTitle}?`;
   const hidden = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [`<input type="hidden" name="${name}" value="${escape(value)}">`],
+    value === undefined ? [] : [`<input type="hidden" name="${name}" value="${escapeHtml(value)}">`],
   );
   const body =
-    `<h1>${escape(title)}</h1><p>This was not started in this browser. If you go on, <b>${escape(startedBy)}</b> can use ` +
-    `the ${escape(providerTitle)} account that you have just given access to, as the credential ` +
-    `<b>${escape(label)}</b>.</p><p>If you did not start this yourself, or somebody sent you the link, cancel.</p>` +
+    `<h1>${escapeHtml(title)}</h1><p>This was not started in this browser. If you go on, <b>${escapeHtml(startedBy)}</b> can use ` +
+    `the ${escapeHtml(providerTitle)} account that you have just given access to, as the credential ` +
+    `<b>${escapeHtml(label)}</b>.</p><p>If you did not start this yourself, or somebody sent you the link, cancel.</p>` +
     `<form method="post">${hidden.join("")}<button name="decision" value="connect">Connect</button> ` +
     `<button name="decision" value="cancel">Cancel</button></form>`;
   // With `no-referrer` the browser would send the form with `Origin: null`; this still tells no other site anything. An
@@ -90,7 +90,7 @@ function pageOf({ status, title, body, nonce, formAction, referrer }: PageParts)
     },
     body: `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="referrer" content="${referrer}"><title>${escape(title)}</title><style nonce="${nonce}">${STYLE}</style></head>
+<meta name="referrer" content="${referrer}"><title>${escapeHtml(title)}</title><style nonce="${nonce}">${STYLE}</style></head>
 <body><main>${body}</main></body></html>
 `,
   };

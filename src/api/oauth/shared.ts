@@ -3,6 +3,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import { secret } from "../engine/auth.ts";
 import type { ConnectionDeps } from "../engine/deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** What the routes of connected accounts have in common. */
 
@@ -16,6 +17,8 @@ export const providerPath = z.object({
 });
 
 export const connection = z.object({ credential_id: z.string(), provider: z.string() });
+
+nameSchemas({ Connection: connection });
 
 export function connected(credentialId: string, provider: string): HttpResponse {
   return secret(200, { credential_id: credentialId, provider });

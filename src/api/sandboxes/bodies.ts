@@ -5,6 +5,7 @@ import type { OpenedEnv } from "../../sandbox/scheduler/sealed-env.ts";
 import { PERSISTENCE } from "../../sandbox/spec.ts";
 import { SANDBOX_STATES, type SandboxState } from "../../sandbox/states.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Sandboxes as JSON. */
 
@@ -46,6 +47,13 @@ export const sandboxInfo = sandboxItem.extend({
     .describe("Path below which its ports answer, each under its number; null where it has none."),
   reason: z.string().nullable().describe("Why it is in that state."),
   expires_at: z.string().nullable().describe("When it will be stopped, for `timeout_secs` will have passed."),
+});
+
+nameSchemas({
+  CreatedSandbox: createdSandbox,
+  Sandbox: sandboxItem,
+  SandboxStats: sandboxStats,
+  SandboxInfo: sandboxInfo,
 });
 
 export function createdOf({ id, state, spec }: Sandbox): z.output<typeof createdSandbox> {

@@ -68,6 +68,19 @@ describe("a command in a sandbox", () => {
     });
   });
 
+  it("begins in the working directory of the sandbox, or where it is told", async () => {
+    const own = await world.newSandbox({ workingDirectory: "/usr/lib" });
+    const where = async (sandbox: string, body: Record<string, unknown> = {}) => {
+      const response = await send({ command: "pwd", ...body }, { sandbox });
+      return /"text":"([^"]*)\\n"/.exec(await response.text())?.[1];
+    };
+    expect(await where(own)).toBe("/usr/lib");
+    expect(await where(own, { cwd: "/usr" })).toBe("/usr");
+    const byDefault = await where(id);
+    expect(byDefault).toMatch(/^\//);
+    expect(byDefault).not.toBe("/usr/lib");
+  });
+
   it("ends with its true code or signal, never an invented one", async () => {
     const ends = [];
     for (const command of ["true", "exit 255", "kill -TERM $$", "exit 137"]) ends.push(endOf(await run(command))?.data);

@@ -11,6 +11,7 @@ import { eventStream, eventStreamResponse } from "../server-sent-events.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { EXEC_PLACE, ExecMessages, execPlaceOf } from "./exec-messages.ts";
 import { callNode, inState } from "./node-call.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Commands in sandboxes: begun, followed, ended. */
 
@@ -31,7 +32,10 @@ const execRequest = z
     command: z
       .union([word.min(1), z.array(word).min(1).max(4_096)])
       .describe("A program and its arguments; or a text, which is run by `sh -c`."),
-    cwd: word.startsWith("/").optional().describe("Where it runs; by default the home of its user."),
+    cwd: word
+      .startsWith("/")
+      .optional()
+      .describe("Where it runs; by default the sandbox's working directory, else the home of its user."),
     env: z.record(envName, word).optional().describe("Variables on top of the sandbox's."),
     timeout_secs: z.number().positive().max(MOST_SECS).optional().describe("Then it is killed; by default never."),
     stdin: z.string().optional().describe("What it reads; nothing by default."),
@@ -44,6 +48,8 @@ const execRequest = z
     path: ["stdin"],
     message: "is not base64",
   });
+
+nameSchemas({ Command: execRequest });
 type ExecRequest = z.output<typeof execRequest>;
 
 const EVENTS =
@@ -190,8 +196,17 @@ async function audit(
   });
 }
 
-function paramsOf(execId: string, request: ExecRequest): ExecParams {
-  const { command, cwd, env, timeout_secs: timeoutSecs, stdin, user, log, cancel_on_disconnect: cancels } = request;
+function paramsOf(execId: string, { spec }: Sandbox, request: ExecRequest): ExecParams {
+  const {
+    command,
+    cwd = spec.workingDirectory,
+    env,
+    timeout_secs: timeoutSecs,
+    stdin,
+    user,
+    log,
+    cancel_on_disconnect: cancels,
+  } = request;
   return {
     exec_id: execId,
     argv: typeof command === "string" ? ["/bin/sh", "-c", command] : command,
@@ -243,7 +258,7 @@ class ExecStream {
       return bodyOf(
         await callNode(this.#deps, this.#sandbox, {
           method: "exec",
-          params: paramsOf(this.#execId, request),
+          params: paramsOf(this.#execId, this.#sandbox, request),
           ...(input !== undefined && { body: Readable.from([input]) }),
           signal: this.#reading.signal,
         }),

@@ -13,6 +13,7 @@ import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.t
 import type { SandboxDeps } from "./deps.ts";
 import { checkMatch, entry, fileResponse, headOf, OCTETS, tagged } from "./file-response.ts";
 import { callNode, inState } from "./node-call.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** The files of a sandbox: what a command of its agent would see, and may do. */
 
@@ -32,6 +33,8 @@ const fileBody = z.object({
     .optional()
     .describe("Where the path is not UTF-8: its bytes, percent-encoded as these routes take it."),
 });
+
+nameSchemas({ FileEntry: fileBody });
 
 const listing = z.object({ entries: z.array(entry), more: z.boolean() });
 

@@ -4,14 +4,17 @@ import { BUILD_STATUSES, type ImageBuild, type MachineImage } from "../../sandbo
 import { TEMPLATE_CHARS } from "../../sandbox/images/template.ts";
 import { originOf } from "../engine/auth.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
+import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Images that sandboxes are made from, and how they are built. */
 
 type ImageDeps = Pick<SandboxDeps, "images">;
 
 const common = { tag: "Images" } as const;
+const MAX_LISTED = 1_000;
 const PLACE = /^[A-Za-z0-9][\w.:/@+-]{0,254}$/;
 const PLACE_RULE = "accepted are up to 255 letters, digits, and `_.:/@+-`, a letter or digit first";
 
@@ -64,6 +67,8 @@ const imageBody = z.object({
   shared: z.boolean().describe("Whether everybody may make sandboxes and images of it."),
 });
 
+nameSchemas({ StartedImageBuild: started, ImageBuild: buildBody, Image: imageBody });
+
 export const buildImageRow = describeRoute({
   ...common,
   role: "write",
@@ -99,6 +104,8 @@ export const listImagesRow = describeRoute({
   query: z.object({
     region: place.optional().describe("Those of this region."),
     provider: place.optional().describe("Those for this agent provider."),
+    limit: pageLimit(MAX_LISTED),
+    before: pageBefore,
   }),
   responses: [
     {
@@ -106,6 +113,7 @@ export const listImagesRow = describeRoute({
       description: "The newest first.",
       type: "application/json",
       schema: z.object({ images: z.array(imageBody) }),
+      headers: PAGE_HEADERS,
     },
   ],
   errors: ["invalid_parameter", "insufficient_storage"],
@@ -114,7 +122,10 @@ export const listImagesRow = describeRoute({
 export function listImagesRoute({ images }: ImageDeps): Route {
   return defineRoute({
     ...listImagesRow,
-    handle: async ({ caller, query }) => jsonResponse(200, { images: (await images.list(query, caller)).map(imageOf) }),
+    handle: async ({ caller, request, query: { limit: most, ...filter } }) => {
+      const { items, headers } = await pageOf(request, most, (limit) => images.list({ ...filter, limit }, caller));
+      return jsonResponse(200, { images: items.map(imageOf) }, headers);
+    },
   });
 }
 

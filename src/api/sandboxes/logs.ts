@@ -51,7 +51,7 @@ export const sandboxLogsRow = describeRoute({
     { status: 200, description: "A JSON object for each line.", type: NDJSON },
     { status: 200, description: "Server-sent events.", type: EVENTS },
   ],
-  errors: ["sandbox_not_found", "too_many_requests", "not_acceptable"],
+  errors: ["sandbox_not_found", "rate_limited", "not_acceptable"],
 });
 
 export function sandboxLogsRoute({ sandboxes, events, clock }: SandboxDeps): Route {

@@ -5,6 +5,7 @@ import { originOf } from "../engine/auth.ts";
 import { timeOf } from "../engine/jobs-body.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** The machines that run sandboxes, as admins see them, and how much of each sandboxes may take. */
 
@@ -39,6 +40,8 @@ const nodeBody = z.object({
   sandboxes: z.number().describe("That it has, stopped ones included."),
   seen_at: z.string(),
 });
+
+nameSchemas({ SandboxNode: nodeBody, NodeAmounts: amounts });
 
 export const listNodesRow = describeRoute({
   ...common,

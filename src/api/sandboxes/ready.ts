@@ -2,12 +2,15 @@ import { z } from "zod";
 import { EngineError, publicText } from "../../core/errors.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 const body = z.object({
   status: z.enum(["ready", "not_ready"]),
   database: z.string().describe("`ok`, or what is wrong."),
   runtime: z.string().describe("`ok`, `off` where this server is to run no sandboxes, or why no node runs any."),
 });
+
+nameSchemas({ Readiness: body });
 type Readiness = z.output<typeof body>;
 
 type ReadyDeps = Pick<SandboxDeps, "sandboxes" | "runtime" | "isDraining">;

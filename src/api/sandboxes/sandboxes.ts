@@ -1,12 +1,16 @@
 import { z } from "zod";
-import { checkProvider, createRequest, isLabel } from "../../sandbox/create-request.ts";
+import { checkProvider, createFields, createRequest, isLabel } from "../../sandbox/create-request.ts";
 import { SANDBOX_STATES } from "../../sandbox/states.ts";
 import { originOf } from "../engine/auth.ts";
+import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import { createdOf, createdSandbox, infoOf, itemOf, sandboxInfo, sandboxItem, sandboxPath } from "./bodies.ts";
+import { nameSchemas } from "../schema-names.ts";
 import type { SandboxDeps } from "./deps.ts";
 
 /** Isolated machines for coding agents: making, finding and deleting them. */
+
+nameSchemas({ SandboxCreate: createFields });
 
 const MAX_LISTED = 1_000;
 const common = { tag: "Sandboxes" } as const;
@@ -62,17 +66,6 @@ export const labelFilters = z
   })
   .describe("`name=value` pairs, separated by commas: all of them are to be there.");
 
-/** How many are listed at once, and by default. */
-export const listLimit = (most: number) => {
-  const rule = `accepted are integers from 1 to ${most}`;
-  return z
-    .string()
-    .regex(/^[0-9]{1,4}$/, rule)
-    .transform(Number)
-    .refine((count) => count >= 1 && count <= most, rule)
-    .default(most);
-};
-
 export const listSandboxesRow = describeRoute({
   ...common,
   role: "read",
@@ -84,19 +77,29 @@ export const listSandboxesRow = describeRoute({
     state: z.enum(SANDBOX_STATES).optional(),
     provider: z.string().optional().describe("Those of this agent provider."),
     labels: labelFilters.optional(),
-    limit: listLimit(MAX_LISTED),
-    before: z.uuid().optional().describe("Only those before this one: the last of the page before."),
+    limit: pageLimit(MAX_LISTED),
+    before: pageBefore,
   }),
-  responses: [{ status: 200, description: "Newest first.", type: "application/json", schema: z.array(sandboxItem) }],
+  responses: [
+    {
+      status: 200,
+      description: "Newest first.",
+      type: "application/json",
+      schema: z.array(sandboxItem),
+      headers: PAGE_HEADERS,
+    },
+  ],
   errors: ["invalid_parameter"],
 });
 
 export function listSandboxesRoute({ sandboxes }: SandboxDeps): Route {
   return defineRoute({
     ...listSandboxesRow,
-    handle: async ({ caller, query }) => {
-      const { labels = [], ...filter } = query;
-      return jsonResponse(200, (await sandboxes.list({ ...filter, labels }, caller)).map(itemOf));
+    handle: async ({ caller, request, query }) => {
+      const { labels = [], limit: most, ...filter } = query;
+      const list = (limit: number) => sandboxes.list({ ...filter, labels, limit }, caller);
+      const { items, headers } = await pageOf(request, most, list);
+      return jsonResponse(200, items.map(itemOf), headers);
     },
   });
 }

@@ -3,7 +3,7 @@ import { ManualClock } from "../../core/clock.ts";
 import type { EndedTurn } from "../../sandbox/sessions/turn-end.ts";
 import { turnAnswer } from "./session-answer.ts";
 
-const TURN = { sessionId: "s", turnId: "t", answerSeq: 2 };
+const TURN = { sessionId: "s", turnId: "t", answerSeq: 2, eventSeq: 0 };
 
 function said(error?: string): EndedTurn {
   const content = [{ type: "text" as const, text: "hi" }];

@@ -17,7 +17,7 @@ type AnswerDeps = {
 };
 
 /** Proxies give up on an answer that is not begun, many of them after half a minute. */
-const BEGINS_AFTER_MS = 20_000;
+export const BEGINS_AFTER_MS = 20_000;
 const KEEP_ALIVE_MS = 15_000;
 /** JSON may have it before its first character. */
 const SPACE = Buffer.from(" ");
@@ -69,7 +69,7 @@ function answerOf(message: SessionMessage): HttpResponse {
 }
 
 /** What the agent said. Throws where it failed, or nobody knows yet. */
-function answered(ended: EndedTurn | undefined, { sessionId }: BegunTurn): SessionMessage {
+export function answered(ended: EndedTurn | undefined, { sessionId }: BegunTurn): SessionMessage {
   if (ended === undefined) {
     throw new EngineError(
       "unavailable",
@@ -82,7 +82,8 @@ function answered(ended: EndedTurn | undefined, { sessionId }: BegunTurn): Sessi
   return message;
 }
 
-async function within<T>(clock: Clock, promise: Promise<T>, timeoutMs: number): Promise<T | "late"> {
+/** Late when it takes longer. */
+export async function within<T>(clock: Clock, promise: Promise<T>, timeoutMs: number): Promise<T | "late"> {
   const late = Promise.withResolvers<"late">();
   const timer = clock.after(timeoutMs, () => late.resolve("late"), { background: true });
   try {

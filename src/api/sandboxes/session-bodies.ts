@@ -4,6 +4,7 @@ import type { SessionMessage } from "../../sandbox/sessions/messages.ts";
 import type { Session } from "../../sandbox/sessions/session.ts";
 import { SESSION_STATES } from "../../sandbox/sessions/session-states.ts";
 import { timeOf } from "../engine/jobs-body.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Sessions and messages as JSON. */
 
@@ -29,6 +30,8 @@ export const messageItem = z.object({
 export const sessionInfo = sessionItem.extend({
   messages: z.array(messageItem).describe("Oldest first; `before` finds those that are older."),
 });
+
+nameSchemas({ Session: sessionItem, Message: messageItem, SessionInfo: sessionInfo });
 
 export function sessionOf(session: Session): z.output<typeof sessionItem> {
   const { id, sandboxId, state, metadata, createdAtMs, updatedAtMs } = session;

@@ -5,15 +5,21 @@ import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
 import type { Session } from "../../sandbox/sessions/session.ts";
 import { sessionNotFound } from "../../sandbox/sessions/refusals.ts";
 import { originOf } from "../engine/auth.ts";
+import { preferredType } from "../negotiate.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";
+import { eventStreamResponse } from "../server-sent-events.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { inState } from "./node-call.ts";
 import { turnAnswer } from "./session-answer.ts";
 import { messageItem, sessionPath } from "./session-bodies.ts";
+import { turnStream } from "./session-turn-stream.ts";
 import { sessionJsonErrors } from "./sessions.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** What is said to agents. */
 
+const JSON_TYPE = "application/json";
+const EVENTS_TYPE = "text/event-stream";
 const MOST_REQUEST_BYTES = 16 * 1024 * 1024;
 const MOST_BLOCKS = 100;
 const MOST_TEXT_CHARS = 1024 * 1024;
@@ -35,6 +41,8 @@ const newMessage = z.strictObject({
 
 const lateError = z.object({ error: z.looseObject({ code: z.string(), message: z.string() }) });
 
+nameSchemas({ NewMessage: newMessage, LateError: lateError });
+
 export const sendMessageRow = describeRoute({
   tag: "Sessions",
   role: "write",
@@ -44,7 +52,9 @@ export const sendMessageRow = describeRoute({
   description:
     "However long that takes; the session's stream tells what the agent does meanwhile. After 20 s the answer is begun: " +
     "status 200, white space now and then, and at last the message, or the body of an error, whose status can no longer " +
-    "be told. Of one message after the other: while one is being answered, others are refused. The agent goes on when " +
+    "be told. With `Accept: text/event-stream` the answer is what the session's stream has of this message, to " +
+    "`session_completed` or `session_failed`; it begins with the first event, or after 20 s. An agent that fails before has " +
+    "its status; one that fails later is told by an `error` event. Of one message after the other: while one is being answered, others are refused. The agent goes on when " +
     "its client leaves, or the server stops: the session has the answer. A sandbox that is being made is waited for; " +
     "any other must be running.",
   params: sessionPath,
@@ -58,6 +68,7 @@ export const sendMessageRow = describeRoute({
       type: "application/json",
       schema: z.union([messageItem, lateError]),
     },
+    eventStreamResponse("Events of the answer, with `Accept: text/event-stream`."),
   ],
   errors: [
     "agent_communication_error",
@@ -74,16 +85,31 @@ export function sendMessageRoute(deps: SandboxDeps): Route {
     ...sendMessageRow,
     handle: async (call) => {
       const { caller, params, json, request, requestId } = call;
+      const { signal } = request;
       const { sessions } = deps.sandboxes;
       const session = await sessions.get(params.sid, caller);
+      const type = preferredType([JSON_TYPE, EVENTS_TYPE], request.header("accept"));
+      // Before the turn: what it does at once is in it, and too many followers refuse the message, not its answer.
+      const followed = type === EVENTS_TYPE ? await deps.events.follow(session.sandboxId, "now") : undefined;
       const begin = () => sessions.begin(session, json.content, { asker: caller, origin: originOf(call) });
-      const turn = await begin().catch(async (error: unknown) => {
-        if (!(error instanceof EngineError) || error.code !== "sandbox_invalid_state") throw error;
-        const sandbox = await sandboxOf(deps, session, caller);
-        await inState(deps, sandbox, { allowed: ["running"], asker: caller, signal: request.signal });
-        return await begin();
-      });
-      return await turnAnswer(deps, turn, { signal: request.signal, requestId });
+      const begunOnceUp = async () => {
+        try {
+          return await begin();
+        } catch (error) {
+          if (!(error instanceof EngineError) || error.code !== "sandbox_invalid_state") throw error;
+          const sandbox = await sandboxOf(deps, session, caller);
+          await inState(deps, sandbox, { allowed: ["running"], asker: caller, signal });
+          return await begin();
+        }
+      };
+      try {
+        const turn = await begunOnceUp();
+        if (followed === undefined) return await turnAnswer(deps, turn, { signal, requestId });
+        return await turnStream(deps, { ...turn, sandboxId: session.sandboxId }, { followed, signal });
+      } catch (error) {
+        await followed?.return();
+        throw error;
+      }
     },
   });
 }

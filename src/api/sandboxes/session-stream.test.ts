@@ -135,6 +135,36 @@ describe("the stream of a session", () => {
     await expect.poll(() => servers[0].events.following + servers[1].events.following).toBe(0);
   }, 30_000);
 
+  it("asks its clients to come again when the server stops, and goes on elsewhere with nothing lost", async () => {
+    const stopping = await world.startServer();
+    const { box, mine, other, say } = await running();
+    const turn = await say(mine);
+    const others = await say(other);
+    const client = await EventClient.open(streamOf(stopping, mine));
+    await box.record({ events: [delta(turn, "one "), delta(others, "not mine")] });
+    const seen = await client.until((one) => typeOf(one) === "text_delta");
+    stopping.events.close();
+    const [reconnect, ...more] = await client.all();
+    expect(reconnect).toMatchObject({
+      id: undefined,
+      event: { id: "", event_type: "reconnect", session_id: null, data: { after_ms: 1_000 } },
+    });
+    expect(more).toEqual([]);
+    // A server that stops takes no new ones.
+    const refused = await fetch(streamOf(stopping, mine), { headers: { Authorization: "Bearer t" } });
+    expect(refused.status).toBe(503);
+    await stopping.close();
+    // What comes while nobody listens is not lost.
+    await box.record({ events: [delta(others, "nor this"), delta(turn, "two ")] });
+    const again = await EventClient.open(streamOf(servers[1], mine), {
+      headers: { "Last-Event-ID": String(seen.at(-1)?.id) },
+    });
+    await box.record({ events: [delta(turn, "three")], turns: [reportOf(turn)] });
+    const rest = await again.until((one) => typeOf(one) === "session_completed");
+    expect(saidIn([...seen, ...rest])).toBe("one two three");
+    again.leave();
+  });
+
   it("ends with the sandbox", async () => {
     const { id, mine } = await running();
     const client = await EventClient.open(streamOf(servers[0], mine));
@@ -161,6 +191,59 @@ describe("a message", () => {
     await box.record({ turns: [reportOf(turn, { content: [text("still here")] })] });
     const shown = await fetch(`${servers[0].url}/api/v1/sessions/${mine}`, { headers: { Authorization: "Bearer t" } });
     expect(await shown.json()).toMatchObject({ state: "active", messages: [{}, { content: [text("still here")] }] });
+  });
+
+  it("is answered by its events where they are asked for", async () => {
+    const { box, mine } = await running();
+    const ask = () =>
+      EventClient.open(`${servers[0].url}/api/v1/sessions/${mine}/messages`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
+        body: hello,
+      });
+    const asked = ask();
+    await expect.poll(async () => (await turnsIn(box)).length).toBe(1);
+    const [turn] = await turnsIn(box);
+    if (turn === undefined) throw new Error("the node was not told of the turn");
+    await box.record({ events: [line("somebody else's"), delta(turn, "hi")] });
+    const client = await asked;
+    await box.record({ events: [delta(turn, " there")], turns: [reportOf(turn)] });
+    const seen = await client.all();
+    expect(saidIn(seen)).toBe("hi there");
+    expect(seen.map(typeOf)).toEqual(["connected", "text_delta", "text_delta", "session_completed"]);
+    // An agent that fails before it has said anything has its status.
+    const failing = ask();
+    await expect.poll(async () => (await turnsIn(box)).length).toBe(1);
+    const [second] = await turnsIn(box);
+    if (second === undefined) throw new Error("the node was not told of the turn");
+    await box.record({ turns: [reportOf(second, { outcome: "failed", error: "no key" })] });
+    await expect(failing).rejects.toThrow(/^400 .*"agent_communication_error","message":"no key"/);
+    // One that fails after it is an event.
+    const late = ask();
+    await expect.poll(async () => (await turnsIn(box)).length).toBe(1);
+    const [third] = await turnsIn(box);
+    if (third === undefined) throw new Error("the node was not told of the turn");
+    await box.record({ events: [delta(third, "half")] });
+    const broken = await late;
+    await box.record({ turns: [reportOf(third, { outcome: "failed", error: "it died" })] });
+    const [, , error, failed, ...more] = await broken.all();
+    expect(error?.event).toMatchObject({
+      event_type: "error",
+      session_id: mine,
+      data: { code: "agent_communication_error", message: "it died" },
+    });
+    expect(failed?.event).toMatchObject({ event_type: "session_failed", data: { session_id: mine, error: "it died" } });
+    expect(more).toEqual([]);
+    // A message that is refused follows nothing.
+    const busy = ask();
+    await expect.poll(async () => (await turnsIn(box)).length).toBe(1);
+    await expect(ask()).rejects.toThrow(/^409 /);
+    await expect.poll(() => servers[0].events.following).toBe(1);
+    const [last] = await turnsIn(box);
+    if (last === undefined) throw new Error("the node was not told of the turn");
+    await box.record({ turns: [reportOf(last)] });
+    expect((await (await busy).all()).map(typeOf)).toEqual(["connected", "session_completed"]);
+    await expect.poll(() => servers[0].events.following).toBe(0);
   });
 
   it("goes on without its client, and is answered by a server that did not hear of its end", async () => {

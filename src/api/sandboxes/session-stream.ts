@@ -20,7 +20,7 @@ export const sessionStreamRow = describeRoute({
   query: streamQuery,
   headers: lastEventIdHeader,
   responses: [eventStreamResponse("Events, until the sandbox is deleted.")],
-  errors: ["session_not_found", "too_many_requests"],
+  errors: ["session_not_found", "rate_limited"],
 });
 
 export function sessionStreamRoute(deps: SandboxDeps): Route {

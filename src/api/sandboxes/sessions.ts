@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { originOf } from "../engine/auth.ts";
+import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import { MOST_SESSIONS } from "../../sandbox/sessions/sessions.ts";
 import { sandboxPath } from "./bodies.ts";
@@ -59,15 +60,27 @@ export const listSessionsRow = describeRoute({
   path: "/api/v1/sandboxes/{id}/sessions",
   summary: "List the sessions of a sandbox",
   params: sandboxPath,
-  responses: [{ status: 200, description: "Newest first.", type: "application/json", schema: z.array(sessionItem) }],
-  errors: ["sandbox_not_found"],
+  query: z.object({ limit: pageLimit(MOST_SESSIONS), before: pageBefore }),
+  responses: [
+    {
+      status: 200,
+      description: "Newest first.",
+      type: "application/json",
+      schema: z.array(sessionItem),
+      headers: PAGE_HEADERS,
+    },
+  ],
+  errors: ["sandbox_not_found", "invalid_parameter"],
 });
 
 export function listSessionsRoute({ sandboxes }: SessionDeps): Route {
   return defineRoute({
     ...listSessionsRow,
-    handle: async ({ caller, params }) =>
-      jsonResponse(200, (await sandboxes.sessions.list(params.id, caller)).map(sessionOf)),
+    handle: async ({ caller, request, params, query: { limit: most, before } }) => {
+      const list = (limit: number) => sandboxes.sessions.list(params.id, { limit, before }, caller);
+      const { items, headers } = await pageOf(request, most, list);
+      return jsonResponse(200, items.map(sessionOf), headers);
+    },
   });
 }
 
@@ -80,12 +93,7 @@ export const getSessionRow = describeRoute({
   description: "The newest messages; fewer than `limit` where they are large together.",
   params: sessionPath,
   query: z.object({
-    limit: z
-      .string()
-      .regex(/^[0-9]{1,4}$/, `accepted are integers from 1 to ${MOST_MESSAGES}`)
-      .transform(Number)
-      .refine((count) => count >= 1 && count <= MOST_MESSAGES, `accepted are integers from 1 to ${MOST_MESSAGES}`)
-      .default(MOST_MESSAGES),
+    limit: pageLimit(MOST_MESSAGES),
     before: z.uuid().optional().describe("Only messages before this one: the first of the page before."),
   }),
   responses: [{ status: 200, description: "The session.", type: "application/json", schema: sessionInfo }],

@@ -38,7 +38,11 @@ export const shellRow = describeRoute({
   query: z.object({
     columns: cells(DEFAULT_SIZE.columns),
     rows: cells(DEFAULT_SIZE.rows),
-    cwd: z.string().startsWith("/").optional().describe("Where it begins; by default at home."),
+    cwd: z
+      .string()
+      .startsWith("/")
+      .optional()
+      .describe("Where it begins; by default in the sandbox's working directory, else at home."),
   }),
   webSocket: true,
   responses: [{ status: 101, description: "A WebSocket." }],
@@ -59,7 +63,7 @@ export function shellRoute(deps: SandboxDeps): Route {
         outcome: "ok",
         details: { exec_id: execId },
       });
-      const { columns = DEFAULT_SIZE.columns, rows = DEFAULT_SIZE.rows, cwd } = query;
+      const { columns = DEFAULT_SIZE.columns, rows = DEFAULT_SIZE.rows, cwd = sandbox.spec.workingDirectory } = query;
       const params = { exec_id: execId, columns, rows, ...(cwd !== undefined && { cwd }) };
       return webSocketResponse({ run: (connection) => runShell(deps, { sandbox, params, connection }) });
     },

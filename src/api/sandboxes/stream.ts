@@ -42,7 +42,7 @@ export const sandboxStreamRow = describeRoute({
   query: streamQuery,
   headers: lastEventIdHeader,
   responses: [eventStreamResponse("Events, until the sandbox is deleted.")],
-  errors: ["sandbox_not_found", "too_many_requests"],
+  errors: ["sandbox_not_found", "rate_limited"],
 });
 
 export function sandboxStreamRoute(deps: SandboxDeps): Route {

@@ -8,9 +8,11 @@ import { workspaceOfToml, workspaceToToml } from "../../sandbox/workspaces/toml.
 import type { Workspace } from "../../sandbox/workspaces/workspace.ts";
 import { originOf } from "../engine/auth.ts";
 import { timeOf } from "../engine/jobs-body.ts";
+import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
-import { labelFilters, listLimit } from "./sandboxes.ts";
+import { labelFilters } from "./sandboxes.ts";
+import { nameSchemas } from "../schema-names.ts";
 
 /** Reusable definitions of environments, which are launched into sandboxes. */
 
@@ -21,6 +23,8 @@ const BASE = "/api/v1/workspaces";
 const MOST_BYTES = 256 * 1024;
 /** So many may be sent in one answer. */
 const MAX_LISTED = 100;
+/** Ids of sandboxes. */
+const MAX_LAUNCHED = 1_000;
 
 const common = { tag: "Workspaces" } as const;
 const jsonErrors = { unreadable: "config_error", invalid: "config_validation_error" } as const;
@@ -67,10 +71,18 @@ const listRow = describeRoute({
   query: z.object({
     name: z.string().optional().describe("A part of the name."),
     labels: labelFilters.optional(),
-    limit: listLimit(MAX_LISTED),
-    before: z.uuid().optional().describe("Only those before this one: the last of the page before."),
+    limit: pageLimit(MAX_LISTED),
+    before: pageBefore,
   }),
-  responses: [{ status: 200, description: "Newest first.", type: "application/json", schema: z.array(workspaceBody) }],
+  responses: [
+    {
+      status: 200,
+      description: "Newest first.",
+      type: "application/json",
+      schema: z.array(workspaceBody),
+      headers: PAGE_HEADERS,
+    },
+  ],
   errors: ["invalid_parameter"],
 });
 
@@ -113,6 +125,13 @@ const removeRow = describeRoute({
 
 const launched = z.object({ sandbox_id: z.string(), workspace_id: z.string(), status: z.literal("provisioning") });
 
+nameSchemas({
+  Workspace: workspaceBody,
+  LaunchedWorkspace: launched,
+  WorkspaceCreate: workspaceFields,
+  WorkspaceChange: workspaceChange,
+});
+
 const launchRow = describeRoute({
   ...common,
   role: "write",
@@ -147,15 +166,17 @@ const sandboxesRow = describeRoute({
   path: `${BASE}/{id}/sandboxes`,
   summary: "Sandboxes that were launched from a workspace",
   params: path,
+  query: z.object({ limit: pageLimit(MAX_LAUNCHED), before: pageBefore }),
   responses: [
     {
       status: 200,
       description: "Ids of those that are there, newest first.",
       type: "application/json",
       schema: z.array(z.string()),
+      headers: PAGE_HEADERS,
     },
   ],
-  errors: ["workspace_not_found"],
+  errors: ["workspace_not_found", "invalid_parameter"],
 });
 
 const TOML = "application/toml";
@@ -215,8 +236,11 @@ export function workspaceRoutes({ workspaces }: WorkspaceDeps): Route[] {
     }),
     defineRoute({
       ...listRow,
-      handle: async ({ caller, query: { labels = [], ...filter } }) =>
-        jsonResponse(200, (await workspaces.list({ ...filter, labels }, caller)).map(bodyOf), NO_STORE),
+      handle: async ({ caller, request, query: { labels = [], limit: most, ...filter } }) => {
+        const list = (limit: number) => workspaces.list({ ...filter, labels, limit }, caller);
+        const { items, headers } = await pageOf(request, most, list);
+        return jsonResponse(200, items.map(bodyOf), { ...NO_STORE, ...headers });
+      },
     }),
     defineRoute({
       ...getRow,
@@ -247,7 +271,15 @@ export function workspaceRoutes({ workspaces }: WorkspaceDeps): Route[] {
     }),
     defineRoute({
       ...sandboxesRow,
-      handle: async ({ caller, params }) => jsonResponse(200, await workspaces.sandboxes(params.id, caller)),
+      handle: async ({ caller, request, params, query: { limit: most, before } }) => {
+        const list = async (limit: number) => await workspaces.sandboxes(params.id, { limit, before }, caller);
+        const { items, headers } = await pageOf(request, most, list);
+        return jsonResponse(
+          200,
+          items.map(({ id }) => id),
+          headers,
+        );
+      },
     }),
     ...tomlRoutes({ workspaces }),
   ];

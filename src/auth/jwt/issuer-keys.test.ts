@@ -28,9 +28,10 @@ beforeEach(() => {
   gate = undefined;
   const load = async () => {
     asked++;
+    const found = published;
     await gate;
-    if (published === undefined) throw new Error("no answer");
-    return published.map((kid) => Object.assign({ kid }, jwk));
+    if (found === undefined) throw new Error("no answer");
+    return found.map((kid) => Object.assign({ kid }, jwk));
   };
   keys = new IssuerKeys({ issuer: "https://i.example", load, clock, log: silentLog });
 });
@@ -47,20 +48,66 @@ describe("the keys of an issuer", () => {
     expect(asked).toBe(1);
   });
 
-  test("are fetched again for one that is not among them, at most once a minute", async () => {
+  test("are fetched again at once for one that is not among them, once for all who wait", async () => {
     await find("a");
     published = ["a", "b"];
-    // The first answer is less than a minute old: it is taken to hold still.
-    await expect(find("b")).rejects.toMatchObject(NO_KEY);
-    clock.advance(MINUTE_MS);
     await Promise.all([find("b"), find("a"), find("b"), find("b")]);
     expect(asked).toBe(2);
-    for (let i = 0; i < 100; i++) await expect(find(`guess-${i}`)).rejects.toMatchObject(NO_KEY);
+    await find("b");
     expect(asked).toBe(2);
-    clock.advance(MINUTE_MS);
-    const guesses = Array.from({ length: 100 }, (_, i) => find(`guess-${i}`));
-    expect((await Promise.allSettled(guesses)).every(({ status }) => status === "rejected")).toBe(true);
+  });
+
+  test("are not fetched twice for the first token, nor for the same unknown name within a minute", async () => {
+    await expect(find("b")).rejects.toMatchObject(NO_KEY);
+    expect(asked).toBe(1);
+    for (let i = 0; i < 10; i++) await expect(find("b")).rejects.toMatchObject(NO_KEY);
+    expect(asked).toBe(2);
+    clock.advance(MINUTE_MS - 1);
+    await expect(find("b")).rejects.toMatchObject(NO_KEY);
+    expect(asked).toBe(2);
+    clock.advance(1);
+    published = ["b"];
+    await find("b");
     expect(asked).toBe(3);
+  });
+
+  test("are asked for again where the fetch that was under way came too early to have one", async () => {
+    await find("a");
+    const { promise, resolve } = Promise.withResolvers<void>();
+    gate = promise;
+    const guess = find("guess").catch((error: unknown) => error);
+    await expect.poll(() => asked).toBe(2);
+    published = ["a", "b"];
+    const rotated = find("b");
+    gate = undefined;
+    resolve();
+    await rotated;
+    expect(await guess).toMatchObject(NO_KEY);
+    expect(asked).toBe(3);
+  });
+
+  test("are fetched a few times in a row for names that somebody makes up, then every ten seconds", async () => {
+    await find("a");
+    const guess = async (many: number) => {
+      for (let i = 0; i < many; i++) await expect(find(`guess-${clock.nowMs()}-${i}`)).rejects.toMatchObject(NO_KEY);
+    };
+    const atOnce = Array.from({ length: 200 }, (_, i) => find(`at-once-${i}`));
+    expect((await Promise.allSettled(atOnce)).every(({ status }) => status === "rejected")).toBe(true);
+    expect(asked).toBe(1 + 1);
+    await guess(200);
+    expect(asked).toBe(1 + 5);
+    for (let second = 0; second < 60; second++) {
+      clock.advance(1_000);
+      await guess(20);
+    }
+    expect(asked).toBe(1 + 5 + 6);
+    // One that is really new is known by the next fetch, whoever caused it.
+    published = ["a", "b"];
+    await expect(find("b")).rejects.toMatchObject(NO_KEY);
+    clock.advance(10_000);
+    await guess(20);
+    await find("b");
+    expect(asked).toBe(1 + 5 + 7);
   });
 
   test("are good while the issuer is away, and others cannot be known", async () => {
@@ -68,7 +115,7 @@ describe("the keys of an issuer", () => {
     published = undefined;
     clock.advance(MINUTE_MS);
     for (let i = 0; i < 10; i++) {
-      await expect(find("b")).rejects.toMatchObject({ ...UNAVAILABLE, details: { headers: { "Retry-After": "60" } } });
+      await expect(find("b")).rejects.toMatchObject({ ...UNAVAILABLE, details: { headers: { "Retry-After": "1" } } });
       await find("a");
     }
     expect(asked).toBe(2);

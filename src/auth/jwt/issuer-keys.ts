@@ -2,6 +2,7 @@ import { createLocalJWKSet, errors, type JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
+import { dropOldest } from "../oldest.ts";
 import type { LoadKeys } from "./published-keys.ts";
 
 /** From this age on keys are fetched again beside the requests, so that none has to wait for it. */
@@ -10,19 +11,28 @@ const REFRESH_AFTER_MS = 5 * 60_000;
 const FRESH_MS = 10 * 60_000;
 /** How long keys are good while the issuer cannot be asked. */
 const KEPT_MS = 24 * 60 * 60_000;
-/** With keys at hand the issuer is asked this seldom, whatever keys tokens name. */
-const ASK_EVERY_MS = 60_000;
-/** Without any key: doubled with every failure, up to `ASK_EVERY_MS`. */
+/** An issuer that does not answer is asked again after this, doubled with every failure in a row up to the most. */
 const FIRST_RETRY_MS = 1_000;
+const MOST_RETRY_MS = 60_000;
+/**
+ * Keys that tokens name and that are not known: the issuer is asked for each once in this time. Anybody can make up such
+ * names, so it is asked so often in a row at most, and then once in `GRANT_MS`: a new key is known after that at the
+ * latest, for every answer has all keys.
+ */
+const SAME_KEY_MS = 60_000;
+const BURST = 5;
+const GRANT_MS = 10_000;
+const MAX_ASKED_FOR = 100;
 
 export type IssuerKeysOptions = { issuer: string; load: LoadKeys; clock: Clock; log: Log };
 
-type KeySet = { find: ReturnType<typeof createLocalJWKSet>; atMs: number };
+/** @property number which fetch it is of, counted from 1 */
+type KeySet = { find: ReturnType<typeof createLocalJWKSet>; atMs: number; number: number };
 
 /**
- * The keys of one issuer, as `key` for jose: fetched when the first token comes, then again with age, and for a token
- * that names a key that is not among them, since issuers change their keys. However many tokens come, one request is
- * under way at a time, and one a minute is made.
+ * The keys of one issuer, as `key` for jose: fetched when the first token comes, then again with age, and at once for a
+ * token that names a key that is not among them, since issuers change their keys. However many tokens come, one request
+ * is under way at a time, and what tokens can have fetched is bounded.
  *
  * `key` rejects with `EngineError` `unavailable` when the issuer would have to be asked and cannot be, and with jose's
  * errors for a token that no key is for.
@@ -31,22 +41,31 @@ export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
   #keys: KeySet | undefined;
   #askedAtMs = -Infinity;
+  /** Fetches that were begun. */
+  #asked = 0;
   /** In a row. */
   #failures = 0;
   #asking: Promise<void> | undefined;
+  /** Keys that the issuer was asked for, by name, with when. */
+  readonly #askedFor = new Map<string, number>();
+  #grants = BURST;
+  #grantsAtMs = -Infinity;
 
   constructor(options: IssuerKeysOptions) {
     this.#options = options;
   }
 
   readonly key: JWTVerifyGetKey = async (header, token) => {
-    const { find } = await this.#known();
-    try {
-      return await find(header, token);
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    const askedBefore = this.#asked;
+    for (let keys = await this.#known(); ; keys = await this.#newer(header.kid ?? "")) {
+      try {
+        return await keys.find(header, token);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        // The issuer was asked after the token came: it has no such key.
+        if (keys.number > askedBefore || !this.#mayAsk(header.kid ?? "")) throw error;
+      }
     }
-    return await (await this.#newest()).find(header, token);
   };
 
   async #known(): Promise<KeySet> {
@@ -59,18 +78,48 @@ export class IssuerKeys {
     return this.#keys;
   }
 
-  /** The keys as of now, or of a moment ago. */
-  async #newest(): Promise<KeySet> {
-    await this.#ask();
+  /**
+   * Whether the issuer may be asked for a key that is not known. While it does not answer it counts as yes: what it has is
+   * then unknown.
+   */
+  #mayAsk(kid: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (this.#asking !== undefined || this.#failures > 0) return true;
+    if (nowMs - (this.#askedFor.get(kid) ?? -Infinity) < SAME_KEY_MS) return false;
+    return this.#grantsNow(nowMs) >= 1;
+  }
+
+  /** What the issuer has by now. Rejects with `unavailable` where it does not answer. */
+  async #newer(kid: string): Promise<KeySet> {
+    // One that is under way may have been answered before the key was there: it is the issuer's last word only for tokens
+    // that came before it.
+    if (this.#asking !== undefined) await this.#asking;
+    else await this.#askFor(kid);
     if (this.#keys === undefined || this.#failures > 0) throw this.#unavailable();
     return this.#keys;
+  }
+
+  async #askFor(kid: string): Promise<void> {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (this.#failures === 0) {
+      this.#grants = this.#grantsNow(nowMs) - 1;
+      this.#grantsAtMs = nowMs;
+      this.#askedFor.delete(kid);
+      this.#askedFor.set(kid, nowMs);
+      dropOldest(this.#askedFor, MAX_ASKED_FOR);
+    }
+    await this.#ask();
+  }
+
+  #grantsNow(nowMs: number): number {
+    return Math.min(BURST, this.#grants + (nowMs - this.#grantsAtMs) / GRANT_MS);
   }
 
   #ageMs(): number {
     return this.#keys === undefined ? Infinity : this.#options.clock.monotonicMs() - this.#keys.atMs;
   }
 
-  /** Asks the issuer, unless it was asked just now. Does not reject. */
+  /** Asks the issuer, unless it did not answer just now. Does not reject. */
   async #ask(): Promise<void> {
     if (this.#asking === undefined && this.#waitMs() > 0) return;
     this.#asking ??= this.#load().finally(() => (this.#asking = undefined));
@@ -80,9 +129,10 @@ export class IssuerKeys {
   async #load(): Promise<void> {
     const { issuer, load, clock, log } = this.#options;
     this.#askedAtMs = clock.monotonicMs();
+    const number = ++this.#asked;
     try {
       const find = createLocalJWKSet({ keys: await load() });
-      this.#keys = { find, atMs: clock.monotonicMs() };
+      this.#keys = { find, atMs: clock.monotonicMs(), number };
       if (this.#failures > 0) log.info({ issuer }, "the keys of the issuer are there again");
       this.#failures = 0;
     } catch (error) {
@@ -91,11 +141,11 @@ export class IssuerKeys {
     }
   }
 
-  /** Until the issuer may be asked again. */
+  /** Until an issuer that did not answer may be asked again. */
   #waitMs(): number {
-    const retryMs = FIRST_RETRY_MS * 2 ** Math.max(0, this.#failures - 1);
-    const pauseMs = this.#keys === undefined ? Math.min(retryMs, ASK_EVERY_MS) : ASK_EVERY_MS;
-    return this.#askedAtMs + pauseMs - this.#options.clock.monotonicMs();
+    if (this.#failures === 0) return 0;
+    const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), MOST_RETRY_MS);
+    return this.#askedAtMs + retryMs - this.#options.clock.monotonicMs();
   }
 
   #unavailable(): EngineError {

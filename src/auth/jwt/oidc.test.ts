@@ -290,7 +290,7 @@ describe("a token is refused", () => {
 });
 
 describe("an issuer that changes its keys", () => {
-  test("is asked once, and tokens of the keys it had before are no longer good", async () => {
+  test("is asked at once, once for each key, and tokens of the keys it had before are no longer good", async () => {
     const issuer = await startIssuer();
     const claims = { role: "engine_role", subject: "sub", databases: "engine_databases" };
     const own = oidcTokens({ issuers: [issuer.issuer], audience: "engine", claims, clock, log: silentLog });
@@ -298,12 +298,11 @@ describe("an issuer that changes its keys", () => {
     expect(await callerOf(former, own)).toBeDefined();
     await issuer.rotate();
     const token = await issuer.sign(good(issuer));
-    expect(await callerOf(token, own)).toBeUndefined();
-    clock.advance(60_000);
     const callers = await Promise.all(Array.from({ length: 50 }, () => callerOf(token, own)));
     expect(callers.filter((caller) => caller === undefined)).toEqual([]);
-    expect(await callerOf(former, own)).toBeUndefined();
     expect(issuer.asked.filter((path) => path === "/jwks")).toHaveLength(2);
+    for (let i = 0; i < 10; i++) expect(await callerOf(former, own)).toBeUndefined();
+    expect(issuer.asked.filter((path) => path === "/jwks")).toHaveLength(3);
     await issuer.stop();
   });
 });

@@ -1,5 +1,6 @@
 import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
+import { AWAITED_IMAGES } from "../awaited-image-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   SANDBOX_RECORDS,
   AGENT_RECORDS,
   OWNER_RECORDS,
+  AWAITED_IMAGES,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

@@ -1,5 +1,6 @@
 import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
+import { AWAITED_IMAGES } from "../awaited-image-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
@@ -27,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   addSandboxRecords,
   addAgentRecords,
   addOwners,
+  addAwaitedImages,
 ];
 
 /**
@@ -300,4 +302,8 @@ function addAgentRecords(connection: Connection): void {
 
 function addOwners(connection: Connection): void {
   connection.db.exec(OWNER_RECORDS);
+}
+
+function addAwaitedImages(connection: Connection): void {
+  connection.db.exec(AWAITED_IMAGES);
 }

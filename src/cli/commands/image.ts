@@ -118,9 +118,8 @@ function registerList(group: Command, context: CliContext): void {
 
 async function list(context: CliContext, flags: ListFlags): Promise<number> {
   const { region, provider } = flags;
-  const query = new URLSearchParams({ ...(region && { region }), ...(provider && { provider }) });
-  const { images } = await callTarget(context, await targetOf(context, flags), "GET", `${IMAGES}?${query.toString()}`);
-  const found = Array.isArray(images) ? (images as readonly Json[]) : [];
+  const filter = { ...(region && { region }), ...(provider && { provider }) };
+  const found = await allImages(context, await targetOf(context, flags), filter);
   if (flags.json) await context.writeJson(found);
   else if (found.length === 0) await context.writeLine("there are no images");
   else {
@@ -128,6 +127,25 @@ async function list(context: CliContext, flags: ListFlags): Promise<number> {
     await context.writeLine(renderTable(header, found.map(row), context.style));
   }
   return EXIT.ok;
+}
+
+const PAGE = 1_000;
+
+async function allImages(
+  context: CliContext,
+  target: Target,
+  filter: Readonly<Record<string, string>>,
+): Promise<Json[]> {
+  const all: Json[] = [];
+  for (;;) {
+    const last = all.at(-1);
+    const before = last === undefined ? {} : { before: fieldText(last["image_id"]) };
+    const query = new URLSearchParams({ ...filter, limit: String(PAGE), ...before });
+    const { images } = await callTarget(context, target, "GET", `${IMAGES}?${query.toString()}`);
+    const found = Array.isArray(images) ? (images as readonly Json[]) : [];
+    all.push(...found);
+    if (found.length !== PAGE) return all;
+  }
 }
 
 function row({ image_id: id, provider, region, status, size_bytes: bytes, shared, created_at: created }: Json) {

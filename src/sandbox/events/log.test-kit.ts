@@ -6,20 +6,26 @@ import type { NewSandboxEvent } from "./event.ts";
 
 const SPEC = specOf({ agentProvider: "codex" });
 
-type RowOptions = { tenant?: string; state?: string; nodeId?: string; ports?: readonly { port: number }[] };
+type RowOptions = {
+  tenant?: string;
+  state?: string;
+  nodeId?: string;
+  ports?: readonly { port: number }[];
+  workingDirectory?: string;
+};
 
 /** A sandbox that only its record knows. */
 export async function addSandboxRow(
   records: RecordStore,
   id: string,
-  { tenant = "t", state = "running", nodeId = "n", ports = [] }: RowOptions = {},
+  { tenant = "t", state = "running", nodeId = "n", ports = [], workingDirectory }: RowOptions = {},
 ): Promise<void> {
   const columns: Record<string, string | number> = {
     id,
     tenant,
     agent_provider: "codex",
     persistence: "ephemeral",
-    spec: JSON.stringify({ ...SPEC, ports }),
+    spec: JSON.stringify({ ...SPEC, ports, workingDirectory }),
     labels: "{}",
     subject: tenant,
     caller_kind: "static",

@@ -4,6 +4,7 @@ import { EngineError } from "../../core/errors.ts";
 import { textOf } from "../../fabric/job.ts";
 import { DEBIAN_IMAGE } from "../runtime/images.ts";
 import { knownImages } from "../scheduler/room.ts";
+import { couldNotBeBuilt, type DefaultImage } from "./default-images.ts";
 import { DEFAULT_TEMPLATES } from "./default-templates.ts";
 import { invalidField } from "../scheduler/refusals.ts";
 import { isImageId, type BuiltImage } from "./image.ts";
@@ -25,19 +26,25 @@ export async function usableImage(
   throw new EngineError("image_not_found", `${field}: there is no image ${id}`);
 }
 
-export type ChosenImage = { image: string | undefined; builtImage: BuiltImage | undefined };
+export type ChosenImage = {
+  image: string | undefined;
+  builtImage: BuiltImage | undefined;
+  /** It is that of the agent provider, which is being built. */
+  isAwaited?: true;
+};
 
 export type ImageDefaults = {
   /** What the operator gives to agent providers. */
   named: Readonly<Record<string, string>>;
-  /** The image of an agent provider, where there are such; rejects with `unavailable` until it is built. */
-  built?: ((provider: string) => Promise<BuiltImage>) | undefined;
+  /** The image of an agent provider, where there are such. */
+  built?: ((provider: string) => Promise<DefaultImage>) | undefined;
 };
 
 /**
  * The image that a new sandbox gets: what it asks for, else what the operator gives its agent provider, else what is
  * built for that where nodes have its base, else that of the node. Rejects with `image_not_found` for one that the asker
- * may not use, and `config_validation_error` for a default that is not there.
+ * may not use, `config_validation_error` for a default that is not there, and `unavailable` for one that could not be
+ * built.
  */
 export async function chooseImage(
   records: RecordStore,
@@ -54,7 +61,9 @@ export async function chooseImage(
   const given = Object.hasOwn(named, agentProvider) ? named[agentProvider] : undefined;
   if (given === undefined && built !== undefined && DEFAULT_TEMPLATES.has(agentProvider)) {
     if ((await knownImages(records))?.has(DEBIAN_IMAGE) !== true) return { image: undefined, builtImage: undefined };
-    const builtImage = await built(agentProvider);
+    const { image: builtImage, failure } = await built(agentProvider);
+    if (failure !== undefined) throw couldNotBeBuilt(agentProvider, failure);
+    if (builtImage === undefined) return { image: undefined, builtImage: undefined, isAwaited: true };
     return { image: builtImage.id, builtImage };
   }
   if (given === undefined || !isImageId(given)) return { image: given, builtImage: undefined };

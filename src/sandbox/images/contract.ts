@@ -1,8 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { keyringOf } from "../../auth/sealing/keyring.ts";
 import type { OpenedCatalog } from "../../catalog/contract.ts";
 import { EngineError } from "../../core/errors.ts";
 import { holdOf, type Hold } from "../../fabric/job.ts";
-import { ANN, BOB, controlPlaneOn, originOf, ROOT, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";
+import {
+  ANN,
+  BOB,
+  controlPlaneOn,
+  HeldBox,
+  originOf,
+  ROOT,
+  specOf,
+  type ControlPlane,
+} from "../scheduler/scheduler.test-kit.ts";
 import { IMAGE_BUILD_KIND } from "./build-job.ts";
 import { imagesOn } from "./images.test-kit.ts";
 import type { BuildRequest } from "./machine-images.ts";
@@ -97,10 +107,14 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       const done = await world.images.getBuild(build.id, ANN);
       expect(done).toMatchObject({ status: "succeeded", error: undefined });
       expect(done.completedAtMs).toBeGreaterThanOrEqual(done.startedAtMs ?? Number.POSITIVE_INFINITY);
-      const [image] = await world.images.list({}, ANN);
+      const [image] = await world.images.list({ limit: 10 }, ANN);
       expect(image).toMatchObject({ id: done.imageId, buildId: build.id, contentHash: SHA, sizeBytes: 5 });
-      expect(await world.images.list({ region: "local", provider: "codex" }, ANN)).toHaveLength(1);
-      expect(await world.images.list({ region: "other" }, ANN)).toEqual([]);
+      expect(await world.images.list({ region: "local", provider: "codex", limit: 10 }, ANN)).toHaveLength(1);
+      expect(await world.images.list({ region: "other", limit: 10 }, ANN)).toEqual([]);
+      expect(await world.images.list({ limit: 10, before: done.imageId }, ANN)).toEqual([]);
+      expect(await world.images.list({ limit: 10, before: "ffffffff-ffff-7fff-bfff-ffffffffffff" }, ANN)).toEqual([
+        image,
+      ]);
       expect(Buffer.from(await world.layers.read(layer, 0)).toString()).toBe("layer");
       await expect(world.layers.read(layer, 1)).rejects.toMatchObject({ code: "image_not_found" });
     });
@@ -111,8 +125,8 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         await expect(world.images.getBuild(id, BOB)).rejects.toMatchObject({ code: "build_not_found" });
       }
       const id = await finish(build);
-      expect(await world.images.list({}, BOB)).toEqual([]);
-      expect(await world.images.list({}, ROOT)).toHaveLength(1);
+      expect(await world.images.list({ limit: 10 }, BOB)).toEqual([]);
+      expect(await world.images.list({ limit: 10 }, ROOT)).toHaveLength(1);
       await expect(world.images.remove(id, by(BOB))).rejects.toMatchObject({ code: "image_not_found" });
       await expect(world.images.share(id, { shared: true, ...by(BOB) })).rejects.toMatchObject({
         code: "image_not_found",
@@ -125,8 +139,8 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       const build = await ask({ templateSource: 'base = "host"\n[environment]\nA = "a secret of the template"\n' });
       const id = await finish(build);
       expect(await world.images.share(id, { shared: true, ...by(ANN) })).toMatchObject({ id, shared: true });
-      expect(await world.images.list({}, BOB)).toMatchObject([{ id, shared: true }]);
-      expect(JSON.stringify(await world.images.list({}, BOB))).not.toContain("secret");
+      expect(await world.images.list({ limit: 10 }, BOB)).toMatchObject([{ id, shared: true }]);
+      expect(JSON.stringify(await world.images.list({ limit: 10 }, BOB))).not.toContain("secret");
       expect((await plane.create({ image: id }, BOB)).spec.builtImage).toMatchObject({ id });
       await ask({ templateSource: `base = "${id}"` }, BOB);
       await expect(world.images.getBuild(build.id, BOB)).rejects.toMatchObject({ code: "build_not_found" });
@@ -135,7 +149,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         code: "image_not_found",
       });
       await world.images.share(id, { shared: false, ...by(ROOT) });
-      expect(await world.images.list({}, BOB)).toEqual([]);
+      expect(await world.images.list({ limit: 10 }, BOB)).toEqual([]);
       await isNotThereFor(BOB, id);
       await world.images.remove(id, by(ANN));
       await expect(world.images.share(id, { shared: true, ...by(ANN) })).rejects.toMatchObject({
@@ -196,50 +210,115 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
       const create = (caller: typeof ANN) => another.create({ agentProvider: "claude-code" }, caller);
 
       it("are built once, when they are first asked for, for everybody", async () => {
-        const asked = await Promise.allSettled([
+        const [one, two, ...made] = await Promise.all([
           defaultOf("claude-code"),
           defaultOf("claude-code"),
           create(BOB),
           create(ANN),
         ]);
-        for (const one of asked) expect(one).toMatchObject({ reason: { code: "unavailable", status: 503 } });
+        expect([one, two]).toEqual([{}, {}]);
         const [build, ...more] = await builds();
         expect(more).toEqual([]);
         expect(build).toMatchObject({ tenant: "engine", status: "queued" });
+        for (const { state, nodeId, spec, reason } of made) {
+          expect({ state, nodeId, image: spec.image, reason }).toEqual({
+            state: "pending",
+            nodeId: undefined,
+            image: undefined,
+            reason: "its image is being built",
+          });
+        }
         const id = await finish({ id: String(build?.["id"]) }, ROOT);
-        expect(await defaultOf("claude-code")).toMatchObject({ id, base: "debian" });
+        expect(await defaultOf("claude-code")).toMatchObject({ image: { id, base: "debian" } });
         for (const caller of [ANN, BOB]) {
           expect((await create(caller)).spec).toMatchObject({ image: id, builtImage: { id } });
         }
         expect(await builds()).toHaveLength(1);
-        expect(await world.images.list({}, ANN)).toEqual([]);
+        expect(await world.images.list({ limit: 10 }, ANN)).toEqual([]);
         await expect(plane.create({ image: id })).rejects.toMatchObject({ code: "image_not_found" });
         // The operator's word is first.
         expect((await another.create({ agentProvider: "codex" })).spec.image).toBe("host");
       });
 
-      it("are built again when somebody deletes them, or a while after that has failed", async () => {
-        await expect(defaultOf("claude-code")).rejects.toMatchObject({
-          message: expect.stringContaining("is being built"),
+      it("come to the sandboxes that wait for them, which then wait for a node", async () => {
+        const keyring = keyringOf(Buffer.alloc(32, 7).toString("base64"), []);
+        const sealed = controlPlaneOn(opened, { seed: 3, keyring, limits: { builtImage: defaultOf } });
+        const env = { envVars: { KEY: "secret" } };
+        const made = await sealed.sandboxes.create({
+          spec: specOf({ agentProvider: "claude-code", name: "waits", ...env }),
+          owner: ANN,
+          origin: originOf(ANN),
         });
+        const second = await sealed.create({ agentProvider: "claude-code" }, BOB);
+        // However long that takes, it is not the time in which a node must have room.
+        opened.clock.advance(3_600_000);
+        await reportDebian();
+        expect(await sealed.sandboxes.settle()).toBe(0);
+        expect([await sealed.sandboxes.settleAwaiting(), await sealed.sandboxes.place()]).toEqual([0, 0]);
+        await sealed.act(second.id, "delete", BOB);
+        const [build] = await builds();
+        const id = await finish({ id: String(build?.["id"]) }, ROOT);
+        // Any number of processes may look at once.
+        const counts = await Promise.all([
+          sealed.sandboxes.settleAwaiting(),
+          another.sandboxes.settleAwaiting(),
+          sealed.sandboxes.settleAwaiting(),
+        ]);
+        expect(counts.reduce((sum, count) => sum + count, 0)).toBe(1);
+        expect(await sealed.sandboxes.settle()).toBe(0);
+        expect(await sealed.sandboxes.place()).toBe(1);
+        const now = await sealed.sandboxes.get(made.id, ANN);
+        expect(now).toMatchObject({ state: "pending", nodeId: "node-1", reason: undefined, spec: { image: id } });
+        expect(sealed.sandboxes.env(now)).toEqual(env);
+        expect((await sealed.events(made.id)).map(({ seq, type, data }) => ({ seq, type, data }))).toEqual([
+          { seq: 1, type: "provisioning_step", data: { step: "BuildImage", status: "in_progress" } },
+          { seq: 2, type: "provisioning_step", data: { step: "BuildImage", status: "completed" } },
+        ]);
+        const [hold] = await sealed.claim("node-1", 1);
+        if (hold === undefined) throw new Error("no node got it");
+        expect((await new HeldBox(sealed, hold).order()).spec).toMatchObject({ builtImage: { id }, ...env });
+        sealed.fabric.close();
+      });
+
+      it("fail the sandboxes that wait for them where they cannot be built", async () => {
+        const waiting = await create(ANN);
         const [hold] = await claim();
         if (hold === undefined) throw new Error("no job");
         await plane.fabric.fail(hold, { error: "packages.npm: no network" });
         await world.images.look();
+        expect(await another.sandboxes.settleAwaiting()).toBe(1);
+        expect(await another.sandboxes.settleAwaiting()).toBe(0);
+        expect(await another.sandboxes.get(waiting.id, ANN)).toMatchObject({
+          state: "failed",
+          reason: "BuildImage: its image could not be built: packages.npm: no network",
+        });
+        const error = "could not be built: packages.npm: no network";
+        expect((await another.events(waiting.id)).slice(1).map(({ type, data }) => ({ type, data }))).toMatchObject([
+          { type: "provisioning_step", data: { step: "BuildImage", status: "failed" } },
+          { type: "provisioning_failed", data: { step: "BuildImage", error } },
+          { type: "sandbox_state_changed", data: { from: "pending", to: "failed" } },
+        ]);
+        // New ones are told at once.
         const refused = { code: "unavailable", message: expect.stringContaining("packages.npm: no network") };
-        await expect(defaultOf("claude-code")).rejects.toMatchObject(refused);
+        await expect(create(ANN)).rejects.toMatchObject(refused);
+        await another.act(waiting.id, "delete");
+      });
+
+      it("are built again when somebody deletes them, or a while after that has failed", async () => {
+        expect(await defaultOf("claude-code")).toEqual({});
+        const [hold] = await claim();
+        if (hold === undefined) throw new Error("no job");
+        await plane.fabric.fail(hold, { error: "packages.npm: no network" });
+        await world.images.look();
+        expect(await defaultOf("claude-code")).toEqual({ failure: "packages.npm: no network" });
         expect(await builds()).toHaveLength(1);
         opened.clock.advance(601_000);
         await reportDebian();
-        await expect(defaultOf("claude-code")).rejects.toMatchObject({
-          message: expect.stringContaining("is being built"),
-        });
+        expect(await defaultOf("claude-code")).toEqual({});
         const id = await finish({ id: String((await builds())[1]?.["id"]) }, ROOT);
-        expect((await defaultOf("claude-code")).id).toBe(id);
+        expect((await defaultOf("claude-code")).image?.id).toBe(id);
         await world.images.remove(id, by(ROOT));
-        await expect(defaultOf("claude-code")).rejects.toMatchObject({
-          message: expect.stringContaining("is being built"),
-        });
+        expect(await defaultOf("claude-code")).toEqual({});
         expect(await builds()).toHaveLength(3);
       });
 

@@ -57,7 +57,7 @@ export function noDefaultBuilding(provider: string): Statement {
   };
 }
 
-export function notThere(provider: string, why: string): EngineError {
-  const message = `the default image of ${provider} ${why}; name another image, or try again later`;
+export function couldNotBeBuilt(provider: string, failure: string): EngineError {
+  const message = `the default image of ${provider} could not be built: ${failure}; name another image, or try again later`;
   return new EngineError("unavailable", message, { headers: { "Retry-After": RETRY_SECS } });
 }

@@ -48,7 +48,7 @@ export function imagesOn(
     layers,
     newId: uuidV7Source(systemClock, systemRandom),
     log: silentLog,
-    limits: { maxPerTenant: 100, pendingTimeoutMs: 60_000, ...limits },
+    limits: { maxPerTenant: 100, pendingTimeoutMs: 60_000, purgedAfterMs: 60_000, ...limits },
     defaults: { region: "local", instanceType: "standard" },
   });
   return { images, layers, objects: store.objects };

@@ -12,8 +12,8 @@ import { knownImages } from "../scheduler/room.ts";
 import { HOST_IMAGE } from "../runtime/images.ts";
 import type { ImageBase, ImageBuildPayload } from "./build-job.ts";
 import { usableImage } from "./choose.ts";
-import { ENGINE, newestDefault, noDefaultBuilding, notThere } from "./default-images.ts";
-import { isImageId, type BuiltImage } from "./image.ts";
+import { ENGINE, newestDefault, noDefaultBuilding, type DefaultImage } from "./default-images.ts";
+import { isImageId } from "./image.ts";
 import type { LayerStore } from "./layer-store.ts";
 import { placeBuilds } from "./place-builds.ts";
 import {
@@ -41,6 +41,11 @@ export type MachineImagesOptions = {
     /** Images and unfinished builds of a tenant. */
     maxPerTenant: number;
     pendingTimeoutMs: number;
+    /**
+     * From when an image is deleted until its bytes are: at least a minute, so that what is stored with it just before is
+     * seen by then.
+     */
+    purgedAfterMs: number;
   };
   /** Where the request does not say. */
   defaults: { region: string; instanceType: string };
@@ -65,15 +70,13 @@ type StoredBuild = {
   origin: Origin;
 };
 
-const MAX_LISTED = 10_000;
+const PURGED_AT_ONCE = 10_000;
 /** Builds on top of each other. */
 const MAX_LAYERS = 100;
 /** Condition that a column of JSON names the build of the row `gone`. */
 const uses = (column: string) => `${column} LIKE '%"' || gone.build_id || '"%'`;
 /** Who has too many may try again when some are gone. */
 const RETRY_SECS = "60";
-/** What is stored with an image just before it is deleted is seen by then. */
-const PURGED_AFTER_MS = 60_000;
 const BUILDS_KEPT_MS = 30 * 86_400_000;
 
 /**
@@ -114,20 +117,16 @@ export class MachineImages {
 
   /**
    * The image of an agent provider for sandboxes that name none: built once from its default template, when it is first
-   * asked for, and again with a release that has another one. Rejects with `unavailable` until it is there.
+   * asked for, and again with a release that has another one.
    */
-  async defaultOf(provider: string, origin: Origin): Promise<BuiltImage> {
+  async defaultOf(provider: string, origin: Origin): Promise<DefaultImage> {
     const { records, defaults } = this.#options;
     const template = readTemplate(undefined, { provider, given: {} });
     const newest = await newestDefault(records, provider, template);
-    if (newest?.image !== undefined) return newest.image;
-    if (newest?.failure !== undefined) throw notThere(provider, `could not be built: ${newest.failure}`);
-    if (newest === undefined) {
-      const guard = noDefaultBuilding(provider);
-      const base = await this.#baseOf(template, ENGINE);
-      await this.#store(guard, { provider, ...defaults, template, base, owner: ENGINE, origin });
-    }
-    throw notThere(provider, "is being built, which takes some minutes");
+    if (newest !== undefined) return newest;
+    const base = await this.#baseOf(template, ENGINE);
+    await this.#store(noDefaultBuilding(provider), { provider, ...defaults, template, base, owner: ENGINE, origin });
+    return {};
   }
 
   /** Stores a build, and gives it to a node where there is one; undefined where the guard is not met. */
@@ -180,26 +179,30 @@ export class MachineImages {
 
   /** The newest first; those that the asker may use. */
   async list(
-    filter: { region?: string | undefined; provider?: string | undefined },
+    filter: {
+      region?: string | undefined;
+      provider?: string | undefined;
+      limit: number;
+      /** The id of the last one of the page before. */
+      before?: string | undefined;
+    },
     asker: Asker,
   ): Promise<MachineImage[]> {
     await this.#settle({});
     const conditions = ["deleted_at_ms IS NULL"];
     const values: RecordValue[] = [];
-    const and = (column: string, value: string | undefined) => {
+    const and = (condition: string, value: string | undefined) => {
       if (value === undefined) return;
-      conditions.push(`${column} = ?`);
+      conditions.push(condition);
       values.push(value);
     };
     const owner = ownerFilter(asker);
-    if (owner !== undefined) {
-      conditions.push("(tenant = ? OR shared = 1)");
-      values.push(owner);
-    }
-    and("region", filter.region);
-    and("provider", filter.provider);
+    and("(tenant = ? OR shared = 1)", owner);
+    and("region = ?", filter.region);
+    and("provider = ?", filter.provider);
+    and("id < ?", filter.before);
     const sql = `SELECT ${IMAGE_COLUMNS} FROM machine_images WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT ?`;
-    return (await this.#options.records.rows(sql, [...values, MAX_LISTED])).map(toImage);
+    return (await this.#options.records.rows(sql, [...values, filter.limit])).map(toImage);
   }
 
   /** No new sandbox gets it; those that have it keep it. Rejects with `image_not_found`. */
@@ -259,14 +262,14 @@ export class MachineImages {
 
   /** Removes the bytes of deleted images that nothing needs any more, and forgets old builds. */
   async tidy(): Promise<void> {
-    const { records, layers } = this.#options;
+    const { records, layers, limits } = this.#options;
     const rows = await records.rows(
       "SELECT gone.id, gone.build_id FROM machine_images gone WHERE gone.deleted_at_ms <= ? " +
         `AND NOT EXISTS (SELECT 1 FROM machine_images m WHERE ${uses("m.manifest")} AND (m.deleted_at_ms IS NULL ` +
         "OR EXISTS (SELECT 1 FROM sandboxes WHERE sandboxes.image_id = m.id))) " +
         `AND NOT EXISTS (SELECT 1 FROM image_builds b WHERE b.${UNFINISHED} AND ${uses("b.request")}) ` +
         "LIMIT ?",
-      [{ nowPlusMs: -PURGED_AFTER_MS }, MAX_LISTED],
+      [{ nowPlusMs: -limits.purgedAfterMs }, PURGED_AT_ONCE],
     );
     for (const row of rows) {
       await layers.remove(textOf(row, "build_id"));

@@ -1,6 +1,7 @@
 import { parse, TomlError } from "smol-toml";
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
+import { mayHavePrototypeKey, prototypeKeyIn } from "../../core/prototype-keys.ts";
 import { ENV_NAME } from "../text-fields.ts";
 import { DEFAULT_TEMPLATES } from "./default-templates.ts";
 
@@ -148,6 +149,13 @@ export function readTemplate(
 
 function tableIn(source: string): Record<string, unknown> {
   if (source.length > TEMPLATE_CHARS) throw invalid("template_source", `accepted are ${TEMPLATE_CHARS} characters`);
+  const table = parsed(source);
+  const place = mayHavePrototypeKey(source) ? prototypeKeyIn(table) : undefined;
+  if (place !== undefined) throw invalid("template_source", `${place}: is accepted as no key`);
+  return table;
+}
+
+function parsed(source: string): Record<string, unknown> {
   try {
     return parse(source);
   } catch (error) {

@@ -20,7 +20,7 @@ export type Change = {
   isDeleted?: true;
 };
 
-type Before = Pick<Sandbox, "id" | "version" | "state" | "wanted" | "spec">;
+type Before = Pick<Sandbox, "id" | "version" | "state" | "wanted" | "spec" | "reason">;
 
 const EVENTS_PER_STATEMENT = 500;
 
@@ -30,11 +30,11 @@ const EVENTS_PER_STATEMENT = 500;
  */
 export function changeStatements(before: Before, change: Change): [Statement, ...Statement[]] {
   const { to = before.state, wanted = before.wanted, events = [], recorded, stats, turns = NO_TURN_ENDS } = change;
-  const moved = to === before.state ? [] : [stateChanged(before.state, to, change.reason)];
+  const moved = to === before.state ? [] : [stateChanged(before.state, to, reasonOf(before, change))];
   const all = [...events, ...turns.events, ...moved];
   const set: [string, RecordValue][] = [];
   if (moved.length > 0) {
-    set.push(["state = ?", to], ["state_since_ms = ?", NOW], ["reason = ?", change.reason ?? null]);
+    set.push(["state = ?", to], ["state_since_ms = ?", NOW], ["reason = ?", reasonOf(before, change) ?? null]);
     const expiry = expiryOf(before, to);
     if (expiry !== undefined) set.push(["expires_at_ms = ?", expiry]);
   }
@@ -59,6 +59,11 @@ const IS_NEW = "AND (recorded_fence < ? OR (recorded_fence = ? AND recorded_batc
 
 function isNewValues(recorded: Change["recorded"]): RecordValue[] {
   return recorded === undefined ? [] : [recorded.fence, recorded.fence, recorded.batch];
+}
+
+/** A sandbox is stopped for the reason for which it was stopping: `timeout_secs` have passed, its machine ended. */
+function reasonOf(before: Before, { to, reason }: Change): string | undefined {
+  return reason ?? (before.state === "stopping" && to === "stopped" ? before.reason : undefined);
 }
 
 function stateChanged(from: SandboxState, to: SandboxState, reason: string | undefined): StoredEvent {

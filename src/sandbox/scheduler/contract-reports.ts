@@ -118,7 +118,8 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
       expect(await box.say("stopping", "its time is over")).toMatchObject({ wanted: "stopped" });
       expect(await get(id)).toMatchObject({ reason: "its time is over" });
       await box.say("stopped");
-      expect(await get(id)).toMatchObject({ expiresAtMs: undefined, reason: undefined });
+      // Whoever looks later learns why it stopped.
+      expect(await get(id)).toMatchObject({ state: "stopped", expiresAtMs: undefined, reason: "its time is over" });
       await plane.act(id, "start");
       await box.say("failed", "the disk is full \0");
       expect(await get(id)).toMatchObject({ state: "failed", reason: "the disk is full \u{fffd}" });

@@ -4,10 +4,10 @@ import { ownerOf } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ownerValues, type JobOwner } from "../../fabric/job.ts";
 import { chooseImage, type ChosenImage } from "../images/choose.ts";
-import type { BuiltImage } from "../images/image.ts";
 import { bindCredentials, credentialIdsIn } from "../credentials/bind.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import type { SandboxSpec } from "../spec.ts";
+import { AWAITS_IMAGE, awaitingEvent, type DefaultImageOf } from "./await-image.ts";
 import { knownVolumes, planPlacement, takenBy, type Placement } from "./place.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { invalidField } from "./refusals.ts";
@@ -31,7 +31,7 @@ export type CreateLimits = {
   /** By agent provider: what those get that name no image. */
   defaultImages?: Readonly<Record<string, string>>;
   /** See `MachineImages.defaultOf`. */
-  builtImage?: (provider: string, origin: Origin) => Promise<BuiltImage>;
+  builtImage?: DefaultImageOf;
   repositories: RepositoryRules;
   /** Where the APIs of agents are, by agent provider. */
   providerUrls: Readonly<Record<string, string>>;
@@ -43,24 +43,29 @@ const PLACEMENTS = 3;
 const RETRY_SECS = "10";
 
 /**
- * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
+ * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it; on none while its
+ * image is being built. Rejects with
  * `config_validation_error` for an image that no node has, `image_not_found` for a built one that the owner may not use, repositories that none may clone, and volumes that lie apart;
- * `sandbox_already_exists`; `unavailable` while its default image is being built; what `bindCredentials` says of its credentials;
+ * `sandbox_already_exists`; `unavailable` where its default image could not be built; what `bindCredentials` says of its credentials;
  * `rate_limited` for a tenant that has `maxPerTenant`.
  */
 export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limits: CreateLimits): Promise<Sandbox> {
   const { records } = ports;
-  const asked = await withCredentials(ports, await withImage(ports, given, limits), limits);
+  const chosen = await withImage(ports, given, limits);
+  const asked = await withCredentials(ports, chosen.asked, limits);
+  const { isAwaited } = chosen;
   const { spec, owner } = asked;
   const { maxPerTenant } = limits;
   checkRepositories(spec, limits.repositories);
   const [id, tenant] = [ports.newId(), ownerOf(owner)];
   for (let attempt = 1; ; attempt++) {
     const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
-    const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, owner, spec, volumes });
+    const isPlaced = !isAwaited && attempt <= PLACEMENTS;
+    const place = isPlaced ? planPlacement(ports, nodes, { id, tenant, owner, spec, volumes }) : undefined;
     const outcome = await records.transact([
       countGuard(tenant, maxPerTenant),
-      insertion(ports, id, asked, place),
+      insertion(ports, id, asked, isAwaited ? "awaits its image" : place),
+      ...(isAwaited ? [awaitingEvent(id, tenant)] : []),
       ...(place?.statements ?? []),
       auditEntry(ports, id, asked),
       ...useEntries(ports, id, asked),
@@ -78,17 +83,20 @@ export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limi
   }
 }
 
-/** With the image that it gets. Rejects with `unavailable` where that has to be built first. */
+/** With the image that it gets, if that is there. */
 async function withImage(
   ports: SandboxPorts,
   asked: NewSandbox,
   { defaultImages: named = {}, builtImage }: CreateLimits,
-): Promise<NewSandbox> {
+): Promise<{ asked: NewSandbox; isAwaited: boolean }> {
   const { spec, owner, origin } = asked;
   const built = builtImage === undefined ? undefined : (provider: string) => builtImage(provider, origin);
-  const chosen = await chooseImage(ports.records, spec, { asker: owner, defaults: { named, built } });
+  const { isAwaited = false, ...chosen } = await chooseImage(ports.records, spec, {
+    asker: owner,
+    defaults: { named, built },
+  });
   await checkImage(ports, chosen);
-  return { ...asked, spec: { ...spec, ...chosen } };
+  return { asked: { ...asked, spec: { ...spec, ...chosen } }, isAwaited };
 }
 
 /** With the hosts of its credentials. */
@@ -122,14 +130,16 @@ function countGuard(tenant: string, max: number): Statement {
 const COLUMNS =
   "id, tenant, name, agent_provider, persistence, spec, labels, subject, caller_kind, role, databases, state, wanted, " +
   "version, node_id, job_id, cpu_millis, memory_mb, disk_mb, recorded_fence, recorded_batch, first_seq, last_seq, " +
-  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id";
+  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id, awaits_image, reason";
 
 function insertion(
   { envSealing }: SandboxPorts,
   id: string,
   { spec, owner, workspaceId }: NewSandbox,
-  place: Placement | undefined,
+  at: Placement | "awaits its image" | undefined,
 ): Statement {
+  const isAwaited = at === "awaits its image";
+  const place = isAwaited ? undefined : at;
   const { cpuMillis, memoryMb, diskMb } = takenBy(spec.limits);
   const values: RecordValue[] = [
     id,
@@ -151,12 +161,14 @@ function insertion(
     0,
     0,
     1,
-    0,
+    isAwaited ? 1 : 0,
     NOW,
     NOW,
     NOW,
     workspaceId ?? null,
     spec.builtImage?.id ?? null,
+    isAwaited ? 1 : null,
+    isAwaited ? AWAITS_IMAGE : null,
   ];
   return {
     sql:

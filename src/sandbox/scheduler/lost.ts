@@ -107,13 +107,13 @@ function endOfJob({ jobId }: Sandbox, to: SandboxState | undefined): Statement[]
 }
 
 /**
- * Fails sandboxes that no node has begun with for too long since they were made. Returns how many. Any number of
+ * Fails sandboxes that no node has begun with for too long since they were made and had an image. Returns how many. Any number of
  * processes may do so at once.
  */
 export async function expirePending(ports: SandboxPorts, timeoutMs: number): Promise<number> {
   const rows = await ports.records.rows(
-    `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE state = 'pending' AND recorded_fence = 0 AND created_at_ms <= ? ` +
-      "AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = sandboxes.job_id AND jobs.status = 'leased') LIMIT ?",
+    `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE state = 'pending' AND recorded_fence = 0 AND state_since_ms <= ? ` +
+      "AND awaits_image IS NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = sandboxes.job_id AND jobs.status = 'leased') LIMIT ?",
     [{ nowPlusMs: -timeoutMs }, AT_ONCE],
   );
   let expired = 0;

@@ -129,7 +129,7 @@ export async function placeWaiting(ports: SandboxPorts): Promise<number> {
   await takeBackUnclaimed(ports);
   const rows = await ports.records.rows(
     `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE node_id IS NULL AND state = 'pending' ` +
-      "ORDER BY created_at_ms LIMIT ?",
+      "AND awaits_image IS NULL ORDER BY created_at_ms LIMIT ?",
     [AT_ONCE],
   );
   if (rows.length === 0) return 0;

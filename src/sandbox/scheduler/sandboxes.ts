@@ -14,6 +14,7 @@ import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../node
 import { Sessions } from "../sessions/sessions.ts";
 import type { TurnMessage } from "../sessions/turn.ts";
 import { act, type Asked } from "./act.ts";
+import { settleAwaiting } from "./await-image.ts";
 import { CreateRate } from "./create-rate.ts";
 import { createSandbox, type CreateLimits, type NewSandbox } from "./create.ts";
 import { getSandbox, listSandboxes, type SandboxFilter } from "./find.ts";
@@ -156,6 +157,12 @@ export class Sandboxes {
   /** Whether there is a node that could run sandboxes. */
   hasLiveNode(): Promise<boolean> {
     return hasLiveNode(this.#ports.records);
+  }
+
+  /** See `settleAwaiting`. */
+  async settleAwaiting(): Promise<number> {
+    const { builtImage } = this.#limits;
+    return builtImage === undefined ? 0 : await settleAwaiting(this.#ports, builtImage);
   }
 
   /** Gives those that wait to nodes. Returns how many found a place. */

@@ -68,9 +68,12 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
       await expect(sessions.get(made.id, BOB)).rejects.toMatchObject({ code: "session_not_found" });
       await expect(sessions.get("\0", ROOT)).rejects.toMatchObject({ code: "session_not_found" });
       await expect(sessions.create(id, {}, BOB)).rejects.toMatchObject({ code: "sandbox_not_found" });
-      await expect(sessions.list(id, BOB)).rejects.toMatchObject({ code: "sandbox_not_found" });
+      await expect(sessions.list(id, { limit: 10 }, BOB)).rejects.toMatchObject({ code: "sandbox_not_found" });
       const second = await sessions.create(id, {}, ANN);
-      expect((await sessions.list(id, ANN)).map((session) => session.id)).toEqual([second.id, made.id]);
+      const page = async (limit: number, before?: string) =>
+        (await sessions.list(id, { limit, before }, ANN)).map((session) => session.id);
+      expect(await page(10)).toEqual([second.id, made.id]);
+      expect([await page(1), await page(1, second.id), await page(1, made.id)]).toEqual([[second.id], [made.id], []]);
       expect(await talk.events(id)).toEqual(
         [made, second].map((session) => ({
           type: "session_created",

@@ -65,12 +65,17 @@ export class Sessions {
     throw tooBusy(sandboxId);
   }
 
-  /** All of a sandbox, newest first. Rejects with `sandbox_not_found`. */
-  async list(sandboxId: string, asker: Asker): Promise<Session[]> {
+  /** Those of a sandbox, newest first; `before`: the id of the last one of the page before. Rejects with `sandbox_not_found`. */
+  async list(
+    sandboxId: string,
+    { limit, before }: { limit: number; before?: string | undefined },
+    asker: Asker,
+  ): Promise<Session[]> {
     await getSandbox(this.#ports.records, sandboxId, asker);
+    const older = before === undefined ? "" : "AND id < ? ";
     const rows = await this.#ports.records.rows(
-      `SELECT ${SESSION_COLUMNS} FROM sandbox_sessions WHERE sandbox_id = ? ORDER BY id DESC LIMIT ?`,
-      [sandboxId, MOST_SESSIONS],
+      `SELECT ${SESSION_COLUMNS} FROM sandbox_sessions WHERE sandbox_id = ? ${older}ORDER BY id DESC LIMIT ?`,
+      [sandboxId, ...(before === undefined ? [] : [before]), limit],
     );
     return rows.map(toSession);
   }
@@ -132,7 +137,7 @@ export class Sessions {
         isInterrupted: false,
       };
       signals.orderChanged(sandboxId, String(sandbox?.["node_id"]), { version: Number(sandbox?.["version"]), begun });
-      return { sessionId: id, turnId, answerSeq: userSeq + 1 };
+      return { sessionId: id, turnId, answerSeq: userSeq + 1, eventSeq: Number(row?.["turn_event_seq"]) };
     }
     const now = await this.get(id, by.asker);
     if (outcome.failed === 0) {
@@ -217,7 +222,7 @@ function turnBeginning(sessionId: string, turnId: string): Statement {
       "UPDATE sandbox_sessions SET state = 'processing', turn_id = ?, is_interrupted = 0, error = NULL, " +
       "turn_event_seq = (SELECT last_seq FROM sandboxes WHERE sandboxes.id = sandbox_sessions.sandbox_id), " +
       "last_message = last_message + 1, updated_at_ms = ? WHERE id = ? AND turn_id IS NULL " +
-      "RETURNING last_message, agent_session_id",
+      "RETURNING last_message, agent_session_id, turn_event_seq",
     values: [turnId, NOW, sessionId],
     mustReturn: 1,
   };

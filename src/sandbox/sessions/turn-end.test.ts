@@ -6,7 +6,7 @@ import { silentLog } from "../../core/log.ts";
 import { SandboxSignals } from "../scheduler/signals.ts";
 import { turnEnd } from "./turn-end.ts";
 
-const TURN = { sessionId: "s", turnId: "t", answerSeq: 2 };
+const TURN = { sessionId: "s", turnId: "t", answerSeq: 2, eventSeq: 0 };
 const ANSWER = { id: "m", session_id: "s", seq: 2, role: "assistant", content: "[]", created_at_ms: 1 };
 
 /** One who waits, and the times at which he has looked for the answer. */

@@ -7,7 +7,10 @@ import { messageAt, type SessionMessage } from "./messages.ts";
 export type BegunTurn = {
   sessionId: string;
   turnId: string;
-  /** Number of the message that will end it. */ answerSeq: number;
+  /** Number of the message that will end it. */
+  answerSeq: number;
+  /** Number of the newest event of the sandbox before it. */
+  eventSeq: number;
 };
 
 /** What the agent answered: `message.error` says why a turn failed. `gone`: its sandbox was deleted. */

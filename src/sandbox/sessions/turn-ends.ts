@@ -77,7 +77,7 @@ export async function turnEnds(ports: Ports, sandboxId: string, cause: Cause): P
     const content = end.content.length > 0 ? boundedContent(end.content) : await toldContent(ports, session, cause);
     const error = end.outcome === "failed" ? boundedText(end.error ?? "the agent failed", MOST_ERROR_CHARS) : undefined;
     ended.push({ sessionId: session.id, outcome: end.outcome });
-    events.push(eventOf(session.id, error));
+    events.push(...eventsOf(session.id, error));
     statements.push(...statementsOf(ports, session, { ...end, error, content }));
   }
   return { ended, events, statements, left: busy.length - ended.length };
@@ -101,9 +101,14 @@ async function toldContent(
   return told.blocks();
 }
 
-function eventOf(sessionId: string, error: string | undefined): StoredEvent {
-  if (error === undefined) return { type: "session_completed", at: NOW, data: { session_id: sessionId }, sessionId };
-  return { type: "session_failed", at: NOW, data: { session_id: sessionId, error }, sessionId };
+/** Of one that failed also what its sender gets as a status, where the answer has not begun: the stream has no status. */
+function eventsOf(sessionId: string, error: string | undefined): StoredEvent[] {
+  const common = { at: NOW, sessionId };
+  if (error === undefined) return [{ ...common, type: "session_completed", data: { session_id: sessionId } }];
+  return [
+    { ...common, type: "error", data: { code: "agent_communication_error", message: error } },
+    { ...common, type: "session_failed", data: { session_id: sessionId, error } },
+  ];
 }
 
 type End = { outcome: TurnOutcome; error: string | undefined; content: readonly ContentBlock[] } & Pick<

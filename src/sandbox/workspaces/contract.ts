@@ -36,6 +36,9 @@ export function workspacesContract(name: string, open: () => Promise<OpenedCatal
     const ids = async (filter: Partial<Parameters<Workspaces["list"]>[0]>, asker = ANN) =>
       (await workspaces.list({ limit: 10, ...filter }, asker)).map(({ id }) => id);
 
+    const launched = async (id: string, asker = ANN) =>
+      (await workspaces.sandboxes(id, { limit: 10 }, asker)).map((sandbox) => sandbox.id);
+
     it("keeps what it was told, for its tenant and for admins", async () => {
       const content = { ...contentOf("app", { environment: { KEY: "value" } }, { team: "a" }), description: "mine" };
       const made = await create(content);
@@ -157,16 +160,19 @@ export function workspacesContract(name: string, open: () => Promise<OpenedCatal
       });
       const others = await workspaces.launch(made.id, {}, by(ROOT));
       expect(others.tenant).toBe("root");
-      expect(await workspaces.sandboxes(made.id, ANN)).toEqual([sandbox.id]);
-      expect(await workspaces.sandboxes(made.id, ROOT)).toEqual([others.id, sandbox.id]);
+      expect(await launched(made.id, ANN)).toEqual([sandbox.id]);
+      expect(await launched(made.id, ROOT)).toEqual([others.id, sandbox.id]);
+      const older = await workspaces.sandboxes(made.id, { limit: 1, before: others.id }, ROOT);
+      expect(older).toEqual([{ id: sandbox.id }]);
+      expect(await workspaces.sandboxes(made.id, { limit: 1, before: sandbox.id }, ROOT)).toEqual([]);
       await expect(workspaces.launch(made.id, { name: "box" }, by(ANN))).rejects.toMatchObject({
         code: "sandbox_already_exists",
       });
       await plane.act(others.id, "delete", ROOT);
-      expect(await workspaces.sandboxes(made.id, ROOT)).toEqual([sandbox.id]);
+      expect(await launched(made.id, ROOT)).toEqual([sandbox.id]);
       await workspaces.remove(made.id, by(ANN));
       expect((await plane.sandboxes.get(sandbox.id, ANN)).spec).toEqual(sandbox.spec);
-      await expect(workspaces.sandboxes(made.id, ANN)).rejects.toMatchObject({ code: "workspace_not_found" });
+      await expect(launched(made.id, ANN)).rejects.toMatchObject({ code: "workspace_not_found" });
     });
 
     it("launches with credentials that it names by their id or their label", async () => {

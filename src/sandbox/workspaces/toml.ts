@@ -1,6 +1,7 @@
 import { parse, stringify, TomlError } from "smol-toml";
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
+import { mayHavePrototypeKey, prototypeKeyIn } from "../../core/prototype-keys.ts";
 import { workspaceFields, type WorkspaceContent } from "./fields.ts";
 
 const file = z.strictObject({ workspace: z.record(z.string(), z.unknown()) });
@@ -22,8 +23,15 @@ export function workspaceOfToml(text: string): WorkspaceContent {
 }
 
 function parseToml(text: string): unknown {
+  const value = parseText(text.startsWith("\uFEFF") ? text.slice(1) : text);
+  const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
+  if (place !== undefined) throw new EngineError("config_validation_error", `${place}: is accepted as no key`);
+  return value;
+}
+
+function parseText(text: string): unknown {
   try {
-    return parse(text.startsWith("\uFEFF") ? text.slice(1) : text);
+    return parse(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     // The rest of the message quotes the file, which may have secrets in it.

@@ -40,7 +40,6 @@ export type WorkspaceFilter = {
 
 /** One who has too many may try again when some are gone; nobody knows when that is. */
 const RETRY_SECS = "10";
-const MOST_LAUNCHED = 1_000;
 
 /**
  * Definitions of environments, which belong to the caller who made them, and are launched into sandboxes. A sandbox keeps
@@ -164,15 +163,20 @@ export class Workspaces {
   }
 
   /** Ids of the sandboxes that were launched from it and are still there, newest first; those that the asker may see. */
-  async sandboxes(id: string, asker: Asker): Promise<string[]> {
+  async sandboxes(
+    id: string,
+    { limit, before }: { limit: number; before?: string | undefined },
+    asker: Asker,
+  ): Promise<{ id: string }[]> {
     await this.get(id, asker);
     const owner = ownerFilter(asker);
     const own = owner === undefined ? "" : " AND tenant = ?";
+    const older = before === undefined ? "" : " AND id < ?";
     const rows = await this.#options.records.rows(
-      `SELECT id FROM sandboxes WHERE workspace_id = ? AND deleted_at_ms IS NULL${own} ORDER BY id DESC LIMIT ?`,
-      [id, ...(owner === undefined ? [] : [owner]), MOST_LAUNCHED],
+      `SELECT id FROM sandboxes WHERE workspace_id = ? AND deleted_at_ms IS NULL${own}${older} ORDER BY id DESC LIMIT ?`,
+      [id, ...(owner === undefined ? [] : [owner]), ...(before === undefined ? [] : [before]), limit],
     );
-    return rows.map((row) => String(row["id"]));
+    return rows.map((row) => ({ id: String(row["id"]) }));
   }
 
   #check(spec: WorkspaceContent["spec"]): void {
