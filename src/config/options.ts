@@ -564,6 +564,14 @@ export const OPTIONS = {
     side: "C",
     doc: "Server that the client commands talk to.",
   }),
+  ingestVerbose: option({
+    env: "ENGINE_INGEST_VERBOSE",
+    toml: "client.ingest_verbose",
+    kind: kinds.bool,
+    default: false,
+    side: "C",
+    doc: "Has `engine ingest push` say on standard error what became of each of its requests.",
+  }),
   token: optional({
     env: "ENGINE_TOKEN",
     toml: "client.token",
