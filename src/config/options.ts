@@ -285,7 +285,9 @@ export const OPTIONS = {
     kind: kinds.oneOf(["tlm", "parquet"]),
     default: "tlm",
     side: "S",
-    doc: "Format of new extents: `tlm` (Arrow IPC) or `parquet`. Extents of both formats are always readable.",
+    doc:
+      "Format of the extents that ingest writes: `tlm` (Arrow IPC) or `parquet`. Extents of both are always readable. " +
+      "Compaction writes Parquet in either case; with `parquet` it migrates what is left in `tlm`, too.",
   }),
   schemaCacheTtlSecs: option({
     env: "ENGINE_SCHEMA_CACHE_TTL_SECS",
