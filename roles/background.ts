@@ -107,6 +107,7 @@ function compaction(parts: Parts, ports: BackgroundPorts, room: Room, loop: AddL
       keyPrefix: config.pathPrefix,
       tempDir: join(config.home, "tmp", "compaction"),
       minExtents: config.compactionMinExtents,
+      isTlmPast: config.writeFormat === "parquet",
       restMs: config.compactionIdleSleepMs,
       memoryBytes: MERGE_MEMORY_BYTES,
       threads: 1,

@@ -6,7 +6,7 @@ import type { Hold } from "../src/fabric/job.ts";
 import { JobEvents } from "../src/fabric/job-events.ts";
 import { JobLogs } from "../src/fabric/job-logs.ts";
 import { JobMetrics } from "../src/fabric/job-metrics.ts";
-import { JobKinds } from "../src/fabric/kinds.ts";
+import { JobKinds, PLANNED_KINDS } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
 import { JobCredentials } from "../src/knowledge/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
@@ -56,6 +56,7 @@ export function openFabric(parts: Parts, storage: Storage, access: Access): Fabr
     ...storage,
     kinds: new JobKinds([
       ...ENGINE_KINDS,
+      ...PLANNED_KINDS,
       sandboxJobKind(config.sandboxLeaseSecs * 1_000),
       imageBuildJobKind(IMAGE_LEASE_MS),
     ]),

@@ -71,7 +71,8 @@ export interface Catalog {
   setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord>;
   /**
    * Adds columns to a table, all or none. Idempotent. Throws `EngineError`: `conflict` when a name is taken by another
-   * type or the columns would be too many, `invalid_name` for a name that no column may have.
+   * type, the columns would be too many, or one is a vector and the table has rows (`vectorOnRows`), `invalid_name` for a
+   * name that no column may have.
    */
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord>;
 
@@ -365,8 +366,8 @@ export type FlushOutcome =
   | { kind: "committed"; snapshot: Snapshot; schemaVersion: number }
   /**
    * The schema moved in a way that contradicts the flush: a column that it adds exists with another type, or no longer
-   * fits under the column cap. Seal it again under the table as it is now. (A column added meanwhile with the same
-   * name and type is no contradiction.)
+   * fits under the column cap; or the table got a vector column since, which the flush's rows must fill. Seal it again
+   * under the table as it is now. (A column added meanwhile with the same name and type is no contradiction.)
    */
   | { kind: "schema_conflict" }
   /** These keys are in the ledger already; the flush must give up their rows and come back. */

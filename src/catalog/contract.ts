@@ -15,6 +15,7 @@ import { scanContract, timeTravelContract } from "./contract-scan.ts";
 import { stagedContract } from "./contract-staged.ts";
 import { clusterColumnsContract, columnsContract, namesContract } from "./contract-names.ts";
 import { recordsContract } from "./contract-records.ts";
+import { vectorColumnsContract } from "./contract-vectors.ts";
 
 /** What every driver of the catalog must do. `open` gives an empty catalog that takes its time from `clock`. */
 export type OpenedCatalog = { catalog: CatalogDatabase; close: () => Promise<void>; clock: ManualClock };
@@ -43,6 +44,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("columns", () => {
       columnsContract(subject);
+    });
+    describe("a vector column", () => {
+      vectorColumnsContract(subject);
     });
     describe("cluster columns", () => {
       clusterColumnsContract(subject);

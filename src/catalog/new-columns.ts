@@ -34,6 +34,25 @@ function conflict(message: string): Missing {
   return { kind: "conflict", error: new EngineError("conflict", message) };
 }
 
+/** Those of the columns that no row may lack. */
+export function vectorsAmong(columns: readonly ColumnSpec[]): ColumnSpec[] {
+  return columns.filter(({ type }) => type.kind === "vector");
+}
+
+/**
+ * Why a table that has rows gets none of these columns: a vector has no NULL, and rows that are there would have no other
+ * value. Counted are rows that are committed, as the adding transaction sees them. Rows that ingest has read and not yet
+ * committed are read again under the new column; staged ones, which were acknowledged and cannot be refused, get NULL.
+ */
+export function vectorOnRows({ database, name }: TableRecord, columns: readonly ColumnSpec[]): EngineError {
+  const [vector] = vectorsAmong(columns);
+  const what = vector === undefined ? "a vector" : `${JSON.stringify(vector.name)} ${formatColumnType(vector.type)}`;
+  const message =
+    `column ${what} cannot be added: table ${database}.${name} has rows, which would have no value in it, and a vector ` +
+    "is never null; add it to a table that is still empty, or create one with it";
+  return new EngineError("conflict", message);
+}
+
 /** The columns of a table to be created. Throws `invalid_name` or `conflict`. */
 export function columnsToCreate(wanted: readonly ColumnSpec[]): ColumnSpec[] {
   const missing = missingColumns({ columns: [] }, wanted);

@@ -126,6 +126,27 @@ describe("a merge", () => {
     });
   });
 
+  it("migrates tlm of a day that is not quiet, where new extents are Parquet", async () => {
+    await bench.add(table, [
+      { columns: COLUMNS, rows: rows(0, 10) },
+      { format: "parquet", columns: COLUMNS, rows: rows(10, 5) },
+      { columns: COLUMNS, rows: rows(15, 10) },
+    ]);
+    const before = await bench.live(table);
+    // Long enough to be migrated, and by far not for a day of years ago to count as quiet.
+    bench.clock.aheadMs = 7_200_000;
+    await compact();
+    expect(await bench.live(table)).toEqual(before);
+    await compact({ isTlmPast: true });
+    const after = await bench.live(table);
+    const sizes = after.map(({ format, rows: count }) => `${count} in ${format}`);
+    expect(new Set(sizes)).toEqual(new Set(["20 in parquet", "5 in parquet"]));
+    expect(byN(await read(after))).toEqual(byN(await read(before)));
+    await compact({ isTlmPast: true });
+    expect(await bench.live(table)).toEqual(after);
+    await bench.catalog.verify();
+  });
+
   it("gives statistics of all its columns, as sealing would", async () => {
     const all = rows(0, 1_000);
     await bench.add(

@@ -6,7 +6,7 @@ import { IoBudget } from "./io-budget.ts";
 import type { Duty, DutyTurn } from "./lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs } from "./merge.ts";
-import { DAY_MS, FINISHED_BYTES, dayOf, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
+import { DAY_MS, FINISHED_BYTES, dayOf, migratesAtMs, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
 import { mergeAndPublish, type Merger, type PublishPorts } from "./publish.ts";
 
 /**
@@ -29,6 +29,8 @@ export type CompactorOptions = {
   tempDir: string;
   /** See `PickRules`. */
   minExtents: number;
+  /** See `PickRules`. */
+  isTlmPast?: boolean;
   /** After each merge. */
   restMs: number;
   /** Of DuckDB in the merging process. */
@@ -202,8 +204,10 @@ class Compactor {
   /** The merge to be done in a day, if there is one. */
   async #look(day: CrowdedDay): Promise<Job | undefined> {
     const { catalog, clock } = this.#ports;
+    const { minExtents, isTlmPast = false } = this.#options;
     const rules: PickRules = {
-      minExtents: this.#options.minExtents,
+      minExtents,
+      isTlmPast,
       nowMs: clock.nowMs(),
       maxInputBytes: MAX_INPUT_BYTES,
     };
@@ -215,6 +219,7 @@ class Compactor {
       const inputs = pickMerge(extents, rules);
       if (inputs === undefined) {
         if (extents.length > 0) settlesMs = Math.min(settlesMs, settlesAtMs(extents));
+        if (isTlmPast) settlesMs = Math.min(settlesMs, migratesAtMs(extents));
         continue;
       }
       const ids = new Set(inputs.map(({ id }) => id));

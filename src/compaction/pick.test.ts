@@ -6,6 +6,7 @@ import {
   DAY_MS,
   dayOf,
   FINISHED_BYTES,
+  migratesAtMs,
   pickMerge,
   settlesAtMs,
   spansDays,
@@ -190,6 +191,30 @@ describe("picks", () => {
     const late = [...settled, ...times(1, { rows: 1 })];
     expect(rowsOf(pickMerge(late, patient))).toEqual([1]);
     expect(pickMerge([...settled, ...times(1, { format: "parquet", rows: 1 })], patient)).toBeUndefined();
+  });
+
+  it("what is left in tlm after an hour, where that is the format of the past", () => {
+    const later = new ManualClock(START_MS + HOUR_MS);
+    const lateId = uuidV7Source(later, seededRandom(3));
+    const [first, second] = times(2);
+    const fresh = extent({ id: lateId() });
+    const parquet = times(2, { format: "parquet" });
+    const all = [...parquet, ...[first, second].filter((one) => one !== undefined), fresh];
+    const migrating = { ...rules, minExtents: 24, isTlmPast: true };
+    expect(migratesAtMs(all)).toBe(START_MS + HOUR_MS);
+    expect(migratesAtMs(parquet)).toBe(Infinity);
+    // Long before the day is settled, which the fresh one puts off.
+    expect(pickMerge(all, { ...migrating, nowMs: START_MS + HOUR_MS - 1 })).toBeUndefined();
+    const picked = pickMerge(all, { ...migrating, nowMs: START_MS + HOUR_MS });
+    expect(picked?.map(({ id }) => id)).toEqual([first?.id, second?.id]);
+    expect(pickMerge(all, { ...migrating, nowMs: START_MS + HOUR_MS, isTlmPast: false })).toBeUndefined();
+    // What a merge makes of them is left alone, however often one looks.
+    const after = [...parquet, extent({ format: "parquet", rows: 200 }), fresh];
+    expect(pickMerge(after, { ...migrating, nowMs: START_MS + HOUR_MS })).toBeUndefined();
+    // Levels and bounds hold as ever.
+    expect(pickMerge(times(24), { ...migrating, nowMs: START_MS })).toHaveLength(24);
+    const many = times(3_000, { sizeBytes: 1 });
+    expect(pickMerge(many, { ...migrating, minExtents: 5_000, nowMs: START_MS + 2 * HOUR_MS })).toHaveLength(1_000);
   });
 
   it("days that still get rows the less often the older they are", () => {

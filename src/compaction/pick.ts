@@ -17,6 +17,9 @@ import type { ExtentSummary } from "../catalog/catalog.ts";
  * until eight are left; but not one that is many times larger than all smaller ones together, so that a few late rows
  * do not have a whole day written again.
  *
+ * Where `tlm` is the format of the past (`PickRules.isTlmPast`), what is left of it is rewritten without waiting for its
+ * day to be quiet.
+ *
  * Nothing here does I/O: `pick.test.ts` plays a day of several tables against it.
  */
 export type Candidate = Pick<ExtentSummary, "id" | "format" | "rows" | "sizeBytes" | "minAtNs" | "maxAtNs">;
@@ -27,6 +30,8 @@ export type PickRules = {
   nowMs: number;
   /** Bytes of inputs that one merge may have. */
   maxInputBytes: number;
+  /** Whether new extents are Parquet, so that `tlm` extents are leftovers to be migrated. */
+  isTlmPast?: boolean;
 };
 
 /** Extents are left alone from there on. */
@@ -65,7 +70,12 @@ function isFinished(extent: Candidate): boolean {
 /** The inputs of the merge to be done next, in order of time; undefined when there is none. All are of one day. */
 export function pickMerge(extents: readonly Candidate[], rules: PickRules): Candidate[] | undefined {
   const open = extents.filter((extent) => !isFinished(extent)).sort(byTime);
-  return pickTier(open, rules) ?? pickSettling(open, rules);
+  return pickTier(open, rules) ?? pickSettling(open, rules) ?? pickMigration(open, rules);
+}
+
+/** When the first of the `tlm` extents may be migrated; never, where there is none. */
+export function migratesAtMs(extents: readonly Candidate[]): number {
+  return Math.min(...extents.filter(({ format }) => format === "tlm").map((extent) => arrivalOf(extent) + HOUR_MS));
 }
 
 /** When `pickMerge` may find something although no extent has come: when the day has been quiet for long enough. */
@@ -113,6 +123,19 @@ function pickSettling(open: readonly Candidate[], { nowMs, maxInputBytes }: Pick
   // These are written again in any case.
   for (const extent of ascending) if (extent.format === "tlm" || spansDays(extent)) inputs.add(extent);
   return inputs.size === 0 ? undefined : within([...inputs], maxInputBytes).sort(byTime);
+}
+
+/**
+ * After an hour, so that nodes that still write `tlm`, while the format is being changed one by one, do not have every
+ * flush of theirs written again alone.
+ */
+function pickMigration(
+  open: readonly Candidate[],
+  { nowMs, maxInputBytes, isTlmPast }: PickRules,
+): Candidate[] | undefined {
+  if (isTlmPast !== true) return undefined;
+  const leftovers = open.filter((extent) => extent.format === "tlm" && arrivalOf(extent) + HOUR_MS <= nowMs);
+  return leftovers.length === 0 ? undefined : within(leftovers, maxInputBytes).sort(byTime);
 }
 
 /** Extents in groups, the smallest first: each begins with one that has many times the rows of all before it. */

@@ -311,6 +311,7 @@ const SAMPLES: Record<OptionName, Sample> = {
     bad: ["127.0.0.1:7777", "ftp://h", "http://u:hunter2@h", "http://h/?a=1", "http://h/#x", "http:"],
     badToml: ["7777"],
   },
+  ingestVerbose: { one: ["yes", true, "true"], two: ["0", false, "false"], bad: ["2", "loud"], badToml: ["1"] },
   token: { one: ["abc.DEF-1", "abc.DEF-1"], two: ["t", "t"], bad: ["hunter2 hunter2", "hunter2é"], badToml: ["7"] },
 };
 
@@ -495,6 +496,7 @@ test("the defaults are those of the specification", () => {
     workerInsecure: false,
     ...SANDBOX_DEFAULTS,
     serverUrl: undefined,
+    ingestVerbose: false,
     token: undefined,
   });
   expect(new Set(Object.values(origins))).toEqual(new Set(["default"]));

@@ -287,7 +287,9 @@ export const OPTIONS = {
     kind: kinds.oneOf(["tlm", "parquet"]),
     default: "tlm",
     side: "S",
-    doc: "Format of new extents: `tlm` (Arrow IPC) or `parquet`. Extents of both formats are always readable.",
+    doc:
+      "Format of the extents that ingest writes: `tlm` (Arrow IPC) or `parquet`. Extents of both are always readable. " +
+      "Compaction writes Parquet in either case; with `parquet` it migrates what is left in `tlm`, too.",
   }),
   schemaCacheTtlSecs: option({
     env: "ENGINE_SCHEMA_CACHE_TTL_SECS",
@@ -586,6 +588,14 @@ export const OPTIONS = {
     whenUnset: "the address saved by `engine connect`, else http://127.0.0.1:7777",
     side: "C",
     doc: "Server that the client commands talk to.",
+  }),
+  ingestVerbose: option({
+    env: "ENGINE_INGEST_VERBOSE",
+    toml: "client.ingest_verbose",
+    kind: kinds.bool,
+    default: false,
+    side: "C",
+    doc: "Has `engine ingest push` say on standard error what became of each of its requests.",
   }),
   token: optional({
     env: "ENGINE_TOKEN",

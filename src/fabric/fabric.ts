@@ -1,3 +1,4 @@
+import type { WorkerIdentity } from "../auth/caller.ts";
 import { mayReachWithin, ownerOf, type Asker } from "../auth/owner.ts";
 import type { RecordStore } from "../catalog/records.ts";
 import type { Signals } from "../catalog/signals.ts";
@@ -15,7 +16,7 @@ import { fail, release, type Failure } from "./fail.ts";
 import type { Hold, Job, JobOwner } from "./job.ts";
 import type { JobMetrics } from "./job-metrics.ts";
 import type { JobKinds } from "./kinds.ts";
-import { held } from "./held.ts";
+import { held, holdOfWorker } from "./held.ts";
 import { countUnfinished, findJob, listJobs, type JobFilter, type JobSummary, type QueueDepth } from "./list.ts";
 import type { FabricPorts } from "./ports.ts";
 import { progress } from "./progress.ts";
@@ -117,6 +118,11 @@ export class Fabric {
   /** See `held.ts`. */
   held(hold: Hold): Promise<Job> {
     return held(this.#ports, hold);
+  }
+
+  /** See `held.ts`. */
+  holdOfWorker(jobId: string, worker: WorkerIdentity): Promise<Hold> {
+    return holdOfWorker(this.#ports, jobId, worker);
   }
 
   async fail(hold: Hold, failure: Failure): Promise<Job> {

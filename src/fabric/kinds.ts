@@ -31,6 +31,20 @@ export type JobKind = {
 /** Kinds that begin so are the users' own: their programs enqueue them, and claim them with a worker token. */
 export const OWN_KIND_PREFIX = "x.";
 
+/**
+ * Kinds that the specification names and that nothing runs yet. Workers may ask for their jobs, and wait: a node that is
+ * set up for them now need not be touched when there are some.
+ */
+export const PLANNED_KINDS: readonly JobKind[] = [
+  { name: "source_sync", aliases: ["data_source_sync"], payload: z.json(), enqueue: "nobody", claim: "workers" },
+  { name: "dreaming", payload: z.json(), enqueue: "nobody", claim: "workers" },
+];
+
+/** Whether a kind of job may be called so. */
+export function isKindName(name: string): boolean {
+  return name.length <= MAX_NAME_CHARS && NAME.test(name);
+}
+
 const NAME = /^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/;
 const MAX_NAME_CHARS = 100;
 
@@ -48,6 +62,10 @@ export class JobKinds {
     const names = [...this.#byName.values()].map((kind) => kind.name);
     const all = [...new Set(names), `${OWN_KIND_PREFIX}<your own>`].join(", ");
     throw new EngineError("invalid_parameter", `there is no kind of job ${JSON.stringify(name)}; there are ${all}`);
+  }
+
+  has(name: string): boolean {
+    return this.#byName.has(name) || ownKind(name) !== undefined;
   }
 
   /** The names under which jobs wait. Throws as `get` does, and `forbidden` for a kind that workers do not get. */
@@ -75,6 +93,6 @@ export function checkMayEnqueue({ name, enqueue }: JobKind, { role }: Pick<Calle
 }
 
 function ownKind(name: string): JobKind | undefined {
-  if (!name.startsWith(OWN_KIND_PREFIX) || name.length > MAX_NAME_CHARS || !NAME.test(name)) return undefined;
+  if (!name.startsWith(OWN_KIND_PREFIX) || !isKindName(name)) return undefined;
   return { name, payload: z.json(), enqueue: "write", claim: "workers" };
 }

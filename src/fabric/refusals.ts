@@ -2,8 +2,9 @@ import { EngineError } from "../core/errors.ts";
 import type { Hold } from "./job.ts";
 
 /** The writer no longer holds the job: its lease has ended, somebody else has it, or it is finished. */
-export function leaseLost({ jobId, fence }: Hold): EngineError {
-  return new EngineError("lease_lost", `the lease of job ${jobId} with fence ${fence} is not, or no longer, yours`);
+export function leaseLost({ jobId, fence }: Pick<Hold, "jobId"> & Partial<Hold>): EngineError {
+  const which = fence === undefined ? "" : ` with fence ${fence}`;
+  return new EngineError("lease_lost", `the lease of job ${jobId}${which} is not, or no longer, yours`);
 }
 
 export function jobNotFound(id: string): EngineError {

@@ -8,7 +8,7 @@ import { FABRIC_LIMITS } from "./limits.ts";
 import { RemoteHttp, type RemoteCall, type RemoteServer } from "./remote-port-http.ts";
 import { toClaimedJob, wireClaim, wireHoldState } from "./remote-port-job.ts";
 
-/** What a node says of itself. */
+/** What a node says of itself, and the kinds of jobs that it is going to claim. */
 export type NodeDescription = { name: string; host: string; version: string; kinds: readonly string[] };
 
 export type Registration = { workerId: string; heartbeatIntervalMs: number };
@@ -36,7 +36,9 @@ export class RemotePort implements JobPort {
 
   /** Tells the control plane of this node. */
   async register(node: NodeDescription): Promise<Registration> {
-    const answer = await this.#http.call({ method: "POST", path: "/v1/workers/register", body: node });
+    const { kinds, ...described } = node;
+    const body = kinds.length === 0 ? described : node;
+    const answer = await this.#http.call({ method: "POST", path: "/v1/workers/register", body });
     const { worker_id: workerId, heartbeat_interval_secs: secs } = read(wireRegistration, answer);
     return { workerId, heartbeatIntervalMs: secs * 1_000 };
   }

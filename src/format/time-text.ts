@@ -1,26 +1,50 @@
-import { inInt64 } from "./decimal.ts";
+import { epochToNs, inInt64 } from "./decimal.ts";
 
 /**
- * RFC 3339 timestamps, with what its section 5.6 leaves open decided as generously as is unambiguous: `t`, `z` and a
- * space are taken for `T` and `Z`; any offset up to ±23:59; any number of fraction digits, of which nine count; a
- * leap second (`:60`, in any minute) is the second after `:59`. A time without an offset is no point in time, and is
- * refused.
+ * Times written as text. RFC 3339, with what its section 5.6 leaves open decided as generously as is unambiguous: `t`,
+ * `z` and a space are taken for `T` and `Z`; any offset up to ±23:59; any number of fraction digits, of which nine
+ * count; a leap second (`:60`, in any minute) is the second after `:59`.
  */
-const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
+const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?([Zz]|([+-])(\d{2}):(\d{2}))?)?$/;
+/** Groups of `RFC_3339`: present when the text has a time of day, and an offset. */
+const HOUR = 4;
+const ZONE = 8;
+/** A JSON number (RFC 8259 §6). */
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 const NS_PER_MS = 1_000_000n;
 const MS_PER_MINUTE = 60_000;
 const MS_PER_DAY = 86_400_000;
 
-/** Nanoseconds since the epoch; undefined when the text is no timestamp, or outside the years 1677 to 2262. */
+/**
+ * Nanoseconds since the epoch of a time with an offset, as parameters of the API have it; undefined for any other text,
+ * and outside the years 1677 to 2262.
+ */
 export function rfc3339ToNs(text: string): bigint | undefined {
   const match = RFC_3339.exec(text);
-  if (match === null) return undefined;
+  return match?.[ZONE] === undefined ? undefined : matchToNs(match);
+}
+
+/**
+ * The same for a time in data, where more is taken. Without an offset it is UTC, as DuckDB reads a TIMESTAMP and as log
+ * producers mean it; a date alone is its midnight. Text that is a JSON number is read as that number would be, its unit
+ * told by magnitude (`epochToNs`): also `"20260102"`, so that quotes never change what a number means.
+ *
+ * Still refused, for a guess would be silently wrong: white space around it, `24:00`, a time without seconds, an offset
+ * of a date alone, names of months or zones.
+ */
+export function timeTextToNs(text: string): bigint | undefined {
+  const match = RFC_3339.exec(text);
+  if (match !== null) return matchToNs(match);
+  return NUMBER.test(text) ? epochToNs(text) : undefined;
+}
+
+function matchToNs(match: RegExpExecArray): bigint | undefined {
   const part = (index: number) => Number(match[index] ?? 0);
-  const [year, month, day, hour, minute, second] = [part(1), part(2), part(3), part(4), part(5), part(6)];
-  const offsetMinutes = (part(9) * 60 + part(10)) * (match[8] === "-" ? -1 : 1);
+  const [year, month, day, hour, minute, second] = [part(1), part(2), part(3), part(HOUR), part(5), part(6)];
+  const offsetMinutes = (part(10) * 60 + part(11)) * (match[9] === "-" ? -1 : 1);
   if (day < 1 || day > daysInMonth(year, month) || hour > 23 || minute > 59 || second > 60) return undefined;
-  if (part(9) > 23 || part(10) > 59) return undefined;
+  if (part(10) > 23 || part(11) > 59) return undefined;
   const ms =
     daysSinceEpoch(year, month, day) * MS_PER_DAY +
     (hour * 60 + minute - offsetMinutes) * MS_PER_MINUTE +

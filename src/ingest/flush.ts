@@ -1,4 +1,5 @@
 import type { Catalog, FlushCommit, NewExtent, NewLedgerEntry, TableRecord } from "../catalog/catalog.ts";
+import { releaseShared } from "../core/buffer-pool.ts";
 import { sleep, type Clock } from "../core/clock.ts";
 import { EngineError, fromErrorRecord, messageOf } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -6,13 +7,14 @@ import { LIMITS } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Random } from "../core/random.ts";
-import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
+import type { Misfit } from "../format/ndjson/misfits.ts";
+import { DEFAULT_SHAPE, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
-import type { IngestAck } from "./ingest.ts";
+import { warningsOf, type IngestAck } from "./ingest.ts";
 import type { Sealer } from "./seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "./seal-cuts.ts";
-import { asReplay } from "./tables.ts";
+import { asReplay, createTable, tableNotFound } from "./tables.ts";
 import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
 
 /**
@@ -21,6 +23,10 @@ import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
  * A body leaves the flush in one of three ways: its scan fails (rejected alone), its key turns out to be applied
  * already (it gets that acknowledgement), or its rows are committed. When the commit sends the flush back, what is left
  * of it is sealed again under the table as it then is.
+ *
+ * A table that does not exist yet is created when rows for it were read, not before: a flush whose every body is refused
+ * leaves no table behind, and no columns, which come with the commit. Not so a failure of the store or the catalog
+ * after that, which may leave the table, empty.
  */
 export type FlushPorts = {
   catalog: Catalog;
@@ -51,7 +57,7 @@ export type FlushBody = {
 
 /** A table, by the catalog's spelling. */
 export type Target = { database: string; table: string };
-type Survivor = { body: FlushBody; rows: number };
+type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined };
 
 const BACKOFF_BASE_MS = 2;
 const BACKOFF_MAX_MS = 500;
@@ -118,14 +124,19 @@ async function attemptFlush(
     leftCommitter = true;
   };
   try {
-    const table = await ports.catalog.table(target.database, target.table);
-    if (table === undefined) {
-      throw new EngineError("table_not_found", `table ${target.database}.${target.table} does not exist any more`);
-    }
-    const sealed = await sealBodies(ports, table, bodies);
+    const known = await ports.catalog.table(target.database, target.table);
+    const sealable = known === undefined ? rejectUnlessCreating(target, bodies) : bodies;
+    const sealed = await sealBodies(ports, known?.columns ?? DEFAULT_SHAPE, sealable);
     onSealed();
-    const survivors = rejectFailed(bodies, sealed);
+    const survivors = rejectFailed(sealable, sealed);
     if (survivors.length === 0) return [];
+    const table = known ?? (await createTable(ports.catalog, target));
+    if (table === undefined) {
+      // Somebody else was faster, and the table may have other columns than these rows were read under.
+      for (const { bytes } of sealed.extents) releaseShared(bytes);
+      ports.metrics.commitConflicts.inc({ reason: "schema" });
+      return survivors.map(({ body }) => body);
+    }
     const extents = await uploadAll(ports, table, sealed);
     const commit = describeCommit(table, sealed.newColumns, extents, survivors);
     committing = true;
@@ -140,10 +151,20 @@ async function attemptFlush(
   }
 }
 
-async function sealBodies(ports: FlushPorts, table: TableRecord, bodies: FlushBody[]): Promise<SealedFlush> {
+/** The bodies that may create the table; the others hear that it does not exist (any more, for it did when they came). */
+export function rejectUnlessCreating(target: Target, bodies: FlushBody[]): FlushBody[] {
+  for (const { autoCreate, answer } of bodies) if (!autoCreate) answer.reject(tableNotFound(target));
+  return bodies.filter(({ autoCreate }) => autoCreate);
+}
+
+async function sealBodies(
+  ports: FlushPorts,
+  columns: readonly ColumnSpec[],
+  bodies: FlushBody[],
+): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
-    columns: table.columns.map(({ name, type }) => ({ name, type })),
+    columns: columns.map(({ name, type }) => ({ name, type })),
     bodies: bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs })),
     format: ports.format,
   });
@@ -163,7 +184,7 @@ function rejectFailed(bodies: FlushBody[], sealed: SealedFlush): Survivor[] {
   bodies.forEach((body, i) => {
     const outcome = sealed.outcomes[i];
     if (outcome === undefined) body.answer.reject(new EngineError("internal", "the sealer gave no outcome"));
-    else if (outcome.ok) survivors.push({ body, rows: outcome.rows });
+    else if (outcome.ok) survivors.push({ body, rows: outcome.rows, misfits: outcome.misfits });
     else body.answer.reject(fromErrorRecord(outcome.error));
   });
   return survivors;
@@ -191,8 +212,9 @@ async function concludeCommit(
   survivors: Survivor[],
 ): Promise<FlushBody[]> {
   if (outcome.kind === "committed") {
-    for (const { body, rows } of survivors) {
-      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...shareOf(commit.extents, rows), replayed: false });
+    for (const { body, rows, misfits } of survivors) {
+      const share = shareOf(commit.extents, rows);
+      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...share, replayed: false, ...warningsOf(misfits) });
     }
     return [];
   }

@@ -1,4 +1,5 @@
 import type { Caller } from "../auth/caller.ts";
+import { boundedMisfits, type Misfit } from "../format/ndjson/misfits.ts";
 
 /**
  * Ingest, as its inputs (HTTP now) see it.
@@ -12,7 +13,8 @@ import type { Caller } from "../auth/caller.ts";
  *
  * `ingest` resolves when the rows are durable and visible to every later query (in staged mode: durable, and certain to
  * become visible; `staged/staged.ts` has the steps from `seal` on). When it rejects, nothing of the request
- * was stored. A key that was applied before gives the acknowledgement of then, with `replayed: true`.
+ * was stored, and neither a table nor a column was made for it. A key that was applied before gives the acknowledgement
+ * of then, with `replayed: true`, less its warnings.
  */
 export interface IngestService {
   ingest(request: IngestRequest): Promise<IngestAck>;
@@ -57,4 +59,20 @@ export type IngestAck = {
   replayed: boolean;
   /** The rows were staged: durable and certain to become visible, and not visible yet (`staged/staged.ts`). */
   staged?: true;
+  /**
+   * What did not fit: rows that got the time of arrival for their own, and values that went to `props`. Absent when
+   * everything fitted, and of a replay. Of staged rows, what the node could tell by the columns that it knew: a column
+   * that comes in between may yet send values to `props`.
+   */
+  warnings?: readonly Misfit[];
 };
+
+/** The warnings of an acknowledgement, bounded, if there are any. */
+export function warningsOf(misfits: readonly Misfit[] | undefined): Pick<IngestAck, "warnings"> {
+  return misfits === undefined ? {} : { warnings: boundedMisfits(misfits) };
+}
+
+/** The acknowledgement as the answer to another request with the same key. */
+export function asReplayOf({ warnings: _warnings, ...first }: IngestAck): IngestAck {
+  return { ...first, replayed: true };
+}

@@ -7,7 +7,7 @@ import type { Metrics } from "../core/metrics.ts";
 import { checkName, foldName } from "../core/names.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { heldUp, type FlushBody, type Target } from "./flush.ts";
-import type { IngestAck, IngestRequest, IngestService } from "./ingest.ts";
+import { asReplayOf, type IngestAck, type IngestRequest, type IngestService } from "./ingest.ts";
 import { KeysUnderWay } from "./keys-under-way.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { Stager, type StagerLimits } from "./stager.ts";
@@ -26,14 +26,16 @@ export type ReceiverOptions = {
 
 /** What a mode of ingest does in its own way. */
 export type WritePath = {
-  /** The table that the request names; creates it where it may. */
-  table(request: IngestRequest): Promise<TableRecord>;
+  /** The table that the request names; undefined when it is missing and may be created, which the flush does. */
+  table(request: IngestRequest): Promise<TableRecord | undefined>;
   /** The acknowledgement of a key that was applied before, or when it was free. The request came at `receivedAtMs`. */
-  keyState(table: TableRecord, key: string, receivedAtMs: number): Promise<KeyState>;
+  keyState(table: TableRecord | undefined, key: string, receivedAtMs: number): Promise<KeyState>;
   /** Runs a flush to its end, and says when it is sealed. Never rejects: failures go to the bodies. */
   flush(target: Target, bodies: FlushBody[], onSealed: () => void): Promise<void>;
 };
 
+/** What a request writes to. `name` tells tables apart, whatever their spelling; `exists` goes by when the request came. */
+type Destination = { target: Target; name: string; exists: boolean };
 type FreeKey = Pick<FlushBody, "key" | "keyFreeAtMs">;
 type GatheredBody = FlushBody & { rows: number; sizeBytes: number };
 
@@ -49,8 +51,8 @@ export class Receiver implements IngestService {
   readonly #budget: ByteBudget;
   readonly #rate: RateLimit;
   readonly #keys = new KeysUnderWay<IngestAck>();
-  /** By table id; as many as tables were written to. */
-  readonly #stagers = new Map<number, Stager<GatheredBody>>();
+  /** By `Destination.name`; as many as tables were written to. */
+  readonly #stagers = new Map<string, Stager<GatheredBody>>();
   #draining = false;
   #accepted = 0;
   #onIdle: (() => void)[] = [];
@@ -106,10 +108,11 @@ export class Receiver implements IngestService {
     checkMayUse(request.caller, database);
     this.#rate.take(foldName(database));
     const table = await this.#path.table(request);
+    const to = destinationOf(request, table);
     const key = request.idempotencyKey;
-    if (key === undefined) return this.#receive(request, table, {});
+    if (key === undefined) return this.#receive(request, to, {});
     return this.#keys.run(
-      `${table.id} ${key}`,
+      `${to.name} ${key}`,
       async () => {
         const state = await this.#path.keyState(table, key, received.atMs);
         if ("ack" in state) return state.ack;
@@ -117,21 +120,22 @@ export class Receiver implements IngestService {
         // on the commit sees to that.
         const tookMs = Math.max(clock.nowMs() - received.atMs, clock.monotonicMs() - received.monotonicMs);
         if (tookMs > LOOKED_UP_WITHIN_MS) throw heldUp();
-        return this.#receive(request, table, { key, keyFreeAtMs: state.freeAtMs });
+        return this.#receive(request, to, { key, keyFreeAtMs: state.freeAtMs });
       },
-      (first) => ({ ...first, replayed: true }),
+      asReplayOf,
     );
   }
 
-  async #receive(request: IngestRequest, table: TableRecord, key: FreeKey): Promise<IngestAck> {
-    const reservation = this.#budget.reserve(foldName(table.database), request.expectedBytes ?? UNKNOWN_BODY_BYTES);
+  async #receive(request: IngestRequest, to: Destination, key: FreeKey): Promise<IngestAck> {
+    const { database } = to.target;
+    const reservation = this.#budget.reserve(foldName(database), request.expectedBytes ?? UNKNOWN_BODY_BYTES);
     let bytes: Uint8Array | undefined;
     try {
       bytes = await request.readBody((sizeBytes) => reservation.growTo(sizeBytes));
       reservation.settle(bytes.byteLength);
-      const ack = await this.#stage(table, bytes, request, key);
+      const ack = await this.#stage(to, bytes, request, key);
       const { metrics } = this.#options;
-      const labels = { database: metrics.databaseLabel.of(table.database) };
+      const labels = { database: metrics.databaseLabel.of(database) };
       metrics.ingestRows.inc(labels, ack.rows);
       metrics.ingestBytes.inc(labels, bytes.byteLength);
       return ack;
@@ -142,9 +146,9 @@ export class Receiver implements IngestService {
     }
   }
 
-  #stage(table: TableRecord, bytes: Uint8Array, request: IngestRequest, key: FreeKey): Promise<IngestAck> {
+  #stage(to: Destination, bytes: Uint8Array, request: IngestRequest, key: FreeKey): Promise<IngestAck> {
     const answer = Promise.withResolvers<IngestAck>();
-    this.#stager(table).add({
+    this.#stager(to).add({
       bytes,
       evolve: request.evolve,
       autoCreate: request.autoCreate,
@@ -164,19 +168,25 @@ export class Receiver implements IngestService {
     metrics.flushDuration.observe((clock.monotonicMs() - startedMs) / 1000);
   }
 
-  #stager(table: TableRecord): Stager<GatheredBody> {
-    const known = this.#stagers.get(table.id);
+  #stager({ target, name, exists }: Destination): Stager<GatheredBody> {
+    const known = this.#stagers.get(name);
     if (known !== undefined) return known;
     const { clock, staging } = this.#options;
-    const target = { database: table.database, table: table.name };
-    const stager = new Stager<GatheredBody>({
+    const stager: Stager<GatheredBody> = new Stager<GatheredBody>({
       clock,
       limits: staging,
       flush: (items, sealed) => this.#flush(target, items, sealed),
+      // Refused requests for tables that never come to be must not add up.
+      onIdle: () => void (!exists && this.#stagers.get(name) === stager && this.#stagers.delete(name)),
     });
-    this.#stagers.set(table.id, stager);
+    this.#stagers.set(name, stager);
     return stager;
   }
+}
+
+function destinationOf({ database, table: name }: IngestRequest, table: TableRecord | undefined): Destination {
+  const target = table === undefined ? { database, table: name } : { database: table.database, table: table.name };
+  return { target, name: `${foldName(target.database)}/${foldName(target.table)}`, exists: table !== undefined };
 }
 
 function outcomeOf(ack: IngestAck): string {

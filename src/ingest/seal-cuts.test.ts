@@ -53,6 +53,25 @@ describe("a body sealed in cuts", () => {
     ["nothing", []],
   ])("%s", (_name, lines) => expectSame(taskOf(lines)));
 
+  test("values and times that do not fit, with the line in the whole body", async () => {
+    const typed: ColumnSpec[] = [...DEFAULT_SHAPE, { name: "n", type: { kind: "int" } }];
+    const lines = Array.from({ length: 60 }, (_, i) => {
+      if (i % 10 === 3) return "";
+      return i < 30 ? `{"n":${i}}` : `{"n":"${i}","at":${i < 45 ? i : '"soon"'},"new${i % 3}":1}`;
+    });
+    const task = taskOf(lines, typed);
+    await expectSame(task);
+    const { outcomes } = await sealInCuts(seal, task, 100);
+    expect(outcomes).toMatchObject([
+      {
+        misfits: [
+          { code: "at_unreadable", count: 14, firstLine: 46 },
+          { code: "value_in_props", column: "n", count: 27, firstLine: 31 },
+        ],
+      },
+    ]);
+  });
+
   test("at the most columns of a table", async () => {
     const known = Array.from({ length: 1_990 }, (_, i): ColumnSpec => ({ name: `k${i}`, type: { kind: "string" } }));
     await expectSame(taskOf([fields(0, 8), fields(4, 12)], [...DEFAULT_SHAPE, ...known]));

@@ -1,6 +1,7 @@
 import { EngineError, toErrorRecord, type ErrorRecord } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { foldName } from "../core/names.ts";
+import { Misfits } from "../format/ndjson/misfits.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import type { SealBody, SealedExtent, Sealer, SealResult, SealTask } from "./seal.ts";
 
@@ -39,12 +40,11 @@ export async function sealWholeOrInCuts(seal: Sealer, sealThreads: number, task:
 export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number): Promise<SealedFlush> {
   const [body] = task.bodies;
   if (body === undefined) return { extents: [], newColumns: [], outcomes: [] };
-  const cuts = cutsOf(body, cutBytes);
-  const results = await sealEach(seal, task, cuts);
+  const results = await sealEach(seal, task, cutsOf(body, cutBytes));
   const { newColumns, agreed } = unionOf(task.columns, results);
-  if (agreed) return join(results, cuts, newColumns);
+  if (agreed) return join(results, newColumns);
   const columns = [...task.columns, ...newColumns];
-  return join(await sealEach(seal, { ...task, columns }, cutsOf(body, cutBytes, 0)), cuts, newColumns);
+  return join(await sealEach(seal, { ...task, columns }, cutsOf(body, cutBytes, 0)), newColumns);
 }
 
 function cutsOf(body: SealBody, cutBytes: number, maxNewColumns: number = LIMITS.newColumnsPerRequest): SealBody[] {
@@ -88,40 +88,36 @@ function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[])
   return { newColumns: [...union.values()].slice(0, most), agreed: agreed && union.size <= most };
 }
 
-function join(
-  results: readonly SealResult[],
-  cuts: readonly SealBody[],
-  newColumns: readonly ColumnSpec[],
-): SealedFlush {
+function join(results: readonly SealResult[], newColumns: readonly ColumnSpec[]): SealedFlush {
   let rows = 0;
+  let lines = 0;
   let unknownFields = newColumns.length > 0;
-  for (const [index, { outcomes }] of results.entries()) {
-    const outcome = outcomes[0];
+  const misfits = new Misfits();
+  for (const { outcomes } of results) {
+    const [outcome] = outcomes;
     // A single scan stops at the first line that fails, which is in the first cut that fails.
-    if (outcome?.ok === false) return failed(inBody(outcome.error, cuts.slice(0, index)));
+    if (outcome?.ok === false) return failed(inBody(outcome.error, lines));
+    misfits.addAll(outcome?.misfits ?? [], lines);
     rows += outcome?.rows ?? 0;
+    lines += outcome?.lines ?? 0;
     unknownFields ||= outcome?.unknownFields ?? false;
   }
   if (rows === 0) return failed(toErrorRecord(new EngineError("bad_request_body", "the body has no rows")));
   const extents = results.flatMap(({ extent }) => (extent === undefined ? [] : [extent]));
-  return { extents, newColumns, outcomes: [{ ok: true, rows, ...(unknownFields ? { unknownFields } : {}) }] };
+  const unfit = misfits.all();
+  const more = { ...(unknownFields && { unknownFields }), ...(unfit !== undefined && { misfits: unfit }) };
+  return { extents, newColumns, outcomes: [{ ok: true, rows, lines, ...more }] };
 }
 
 function failed(error: ErrorRecord): SealedFlush {
   return { extents: [], newColumns: [], outcomes: [{ ok: false, error }] };
 }
 
-/** The error with its line counted from the start of the body, which has `before` in front of the cut. */
-function inBody(error: ErrorRecord, before: readonly SealBody[]): ErrorRecord {
+/** The error with its line counted from the start of the body, which has `linesBefore` lines in front of the cut. */
+function inBody(error: ErrorRecord, linesBefore: number): ErrorRecord {
   const { line } = error.details;
   if (line === undefined) return error;
-  const inWhole = line + before.reduce((sum, { bytes }) => sum + countFeeds(bytes), 0);
+  const inWhole = line + linesBefore;
   const message = error.message.replace(/^line \d+/, `line ${inWhole}`);
   return { ...error, message, details: { ...error.details, line: inWhole } };
-}
-
-function countFeeds(bytes: Uint8Array): number {
-  let feeds = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) feeds++;
-  return feeds;
 }

@@ -6,6 +6,7 @@ import { checksumOf } from "../format/checksum.ts";
 import { filtersOf } from "../format/columns/column-filters.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
 import { byteScanner } from "../format/ndjson/byte-scanner.ts";
+import { Misfits } from "../format/ndjson/misfits.ts";
 import { encodeTlm, storedColumns } from "../format/tlm.ts";
 import type { BodyOutcome, SealBody, SealedExtent, SealResult, SealTask } from "./seal.ts";
 
@@ -23,9 +24,17 @@ export async function seal(task: SealTask): Promise<SealResult> {
 function scan(body: SealBody, set: ColumnSet): BodyOutcome {
   // What bodies before it have added would hide that this one has it too.
   set.metUnknownField = set.newColumns.length > 0;
+  const misfits = new Misfits();
   try {
-    const rows = byteScanner.scan(body, set);
-    return { ok: true, rows, ...(set.metUnknownField ? { unknownFields: true } : {}) };
+    const { rows, lines } = byteScanner.scan({ ...body, misfits }, set);
+    const unfit = misfits.all();
+    return {
+      ok: true,
+      rows,
+      lines,
+      ...(set.metUnknownField && { unknownFields: true }),
+      ...(unfit !== undefined && { misfits: unfit }),
+    };
   } catch (error) {
     if (error instanceof EngineError) return { ok: false, error: toErrorRecord(error) };
     throw error;

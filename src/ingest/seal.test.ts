@@ -138,7 +138,7 @@ describe("the pool", () => {
   it("passes on what a thread fails with, and goes on", async () => {
     const broken = pool.seal({ columns: [], bodies: [body("{}")], format: "tlm" });
     await expect(broken).rejects.toThrow("'at'");
-    expect((await pool.seal(task([body("{}")]))).outcomes).toEqual([{ ok: true, rows: 1 }]);
+    expect((await pool.seal(task([body("{}")]))).outcomes).toEqual([{ ok: true, rows: 1, lines: 1 }]);
   });
 
   it("finishes what it has accepted before it closes, and takes nothing after", async () => {

@@ -1,5 +1,6 @@
 import type { ErrorRecord } from "../core/errors.ts";
 import type { ColumnFilter } from "../format/filter/filter.ts";
+import type { Misfit } from "../format/ndjson/misfits.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
 
 /**
@@ -60,8 +61,11 @@ export type SealedExtent = {
  * `unknownFields` says that the body may have a field that none of `columns` is for (a stand-in for `at` that no column
  * is named for counts): under more columns other rows could come of it. It may be said of more bodies than it is true
  * of, never of fewer.
+ *
+ * `lines` counts blank ones too. `misfits` is there when anything did not fit.
  */
-export type BodyOutcome = { ok: true; rows: number; unknownFields?: true } | { ok: false; error: ErrorRecord };
+export type BodyOutcome = SealedBody | { ok: false; error: ErrorRecord };
+export type SealedBody = { ok: true; rows: number; lines: number; unknownFields?: true; misfits?: Misfit[] };
 
 /** How the ingest service seals, on whatever thread. */
 export type Sealer = (task: SealTask) => Promise<SealResult>;

@@ -2,7 +2,7 @@ import type { TableRecord } from "../catalog/catalog.ts";
 import { runFlush, type FlushPorts } from "./flush.ts";
 import type { IngestRequest, IngestService } from "./ingest.ts";
 import { Receiver, type ReceiverOptions } from "./receiver.ts";
-import { findOrCreateTable, keyInLedger } from "./tables.ts";
+import { findTable, keyInLedger } from "./tables.ts";
 
 export type IngestServiceOptions = FlushPorts & ReceiverOptions;
 
@@ -21,7 +21,8 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
       const spelling = `${request.database}/${request.table}`;
       const cached = tables.get(spelling);
       if (cached !== undefined) return cached;
-      const table = await findOrCreateTable(catalog, request);
+      const table = await findTable(catalog, request);
+      if (table === undefined) return undefined;
       if (tables.size >= MAX_CACHED_TABLES) tables.clear();
       tables.set(spelling, table);
       return table;

@@ -23,6 +23,8 @@ export type StagerPorts<T> = {
   limits: StagerLimits;
   /** Runs one flush to its end, and says when it is sealed. Must not reject: items carry their own failure. */
   flush: (items: T[], sealed: () => void) => Promise<void>;
+  /** Told when a flush has ended, none is under way and nothing waits. */
+  onIdle?: () => void;
 };
 
 export class Stager<T extends Staged> {
@@ -97,6 +99,7 @@ export class Stager<T extends Staged> {
     void this.#ports.flush(items, sealed).finally(() => {
       this.#running--;
       sealed();
+      if (this.#running === 0 && this.#items.length === 0) this.#ports.onIdle?.();
     });
   }
 }

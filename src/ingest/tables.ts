@@ -1,33 +1,55 @@
 import type { Catalog, LedgerEntry, TableRecord } from "../catalog/catalog.ts";
 import { EngineError } from "../core/errors.ts";
-import { checkName } from "../core/names.ts";
+import { checkName, checkNewDatabase, isDuckDbName } from "../core/names.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import type { IngestAck, IngestRequest } from "./ingest.ts";
 
 type Named = Pick<IngestRequest, "database" | "table" | "autoCreate">;
 
-/** The table as the catalog has it; created in the default shape where it is missing and may be. */
-export async function findOrCreateTable(catalog: Catalog, request: Named): Promise<TableRecord> {
+/**
+ * The table as the catalog has it; undefined where it is missing and may be created, which happens when rows for it were
+ * read (`flush.ts`). Throws `table_not_found` where it may not, `invalid_name` where no table can have that name.
+ */
+export async function findTable(catalog: Catalog, request: Named): Promise<TableRecord | undefined> {
   const known = await catalog.table(request.database, request.table);
   if (known !== undefined) return known;
   const database = checkName("database", request.database);
-  const name = checkName("table", request.table);
-  if (!request.autoCreate) {
-    throw new EngineError("table_not_found", `table ${database}.${name} does not exist, and X-Auto-Create is false`);
-  }
-  return (await catalog.createTable({ database, name, columns: DEFAULT_SHAPE })).table;
+  const table = checkName("table", request.table);
+  if (!request.autoCreate) throw tableNotFound({ database, table }, ", and X-Auto-Create is false");
+  if (isDuckDbName(database) && (await catalog.database(database)) === undefined) checkNewDatabase(database);
+  return undefined;
+}
+
+/** Creates the table in the default shape; undefined when somebody else has created it. */
+export async function createTable(
+  catalog: Catalog,
+  { database, table: name }: Pick<Named, "database" | "table">,
+): Promise<TableRecord | undefined> {
+  const { table, created } = await catalog.createTable({ database, name, columns: DEFAULT_SHAPE });
+  return created ? table : undefined;
+}
+
+export function tableNotFound(
+  { database, table }: Pick<Named, "database" | "table">,
+  reason = " any more",
+): EngineError {
+  return new EngineError("table_not_found", `table ${database}.${table} does not exist${reason}`);
 }
 
 /** A key before its request is taken: it was applied before, or it was free then, by the clock of the write path. */
 export type KeyState = { ack: IngestAck } | { freeAtMs: number };
 
-/** What the ledger has for the key; the time is the catalog's. */
-export async function keyInLedger(catalog: Catalog, table: TableRecord, key: string): Promise<KeyState> {
+/** What the ledger has for the key; the time is the catalog's. A table that is to be created has no keys. */
+export async function keyInLedger(catalog: Catalog, table: TableRecord | undefined, key: string): Promise<KeyState> {
+  if (table === undefined) return { freeAtMs: await catalog.nowMs() };
   const { entry, atMs } = await catalog.lookUpKey(table.id, key);
   return entry === undefined ? { freeAtMs: atMs } : { ack: asReplay(entry) };
 }
 
-/** The acknowledgement of a request whose key was committed before. */
+/**
+ * The acknowledgement of a request whose key was committed before. It has no warnings: the ledger keeps the numbers of an
+ * acknowledgement and not what its body was like, and the body of a replay is not read.
+ */
 export function asReplay({ snapshotId, extentCount, rows, sizeBytes }: LedgerEntry): IngestAck {
   return { snapshotId, extentCount, rows, sizeBytes, replayed: true };
 }

@@ -174,11 +174,46 @@ describe("a node daemon", () => {
     expect(daemon.log()).toContain("refuses this node");
   });
 
+  it("waits, online, where nothing runs its kinds yet", async () => {
+    const { id: workerId, token } = await newWorker("node-5");
+    const daemon = startDaemon([], { ENGINE_WORKER_TOKEN: token });
+    await expect.poll(() => daemon.log(), PATIENCE).toContain("registered");
+    expect(daemon.log()).toContain("no handler for jobs of source_sync");
+    const statusOfNode = async () => {
+      const { workers } = (await call("GET", "/v1/workers")) as { workers: { id: string; status: string }[] };
+      return workers.find(({ id }) => id === workerId)?.status;
+    };
+    await expect.poll(statusOfNode, PATIENCE).toBe("online");
+    // Workers of other programs may ask for them, and hear of nothing.
+    const claim = await fetch(`${engine.url}/v1/jobs/claim`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` },
+      body: JSON.stringify({ kinds: ["source_sync", "data_source_sync", "dreaming"] }),
+    });
+    expect([claim.status, await claim.json()]).toEqual([200, { jobs: [] }]);
+    const made = await fetch(`${engine.url}/v1/jobs`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ kind: "dreaming" }),
+    });
+    expect(made.status).toBe(403);
+    expect(await daemon.stop("SIGTERM")).toBe(0);
+  });
+
+  it("runs what it can beside kinds that nothing runs yet", async () => {
+    const { token } = await newWorker("node-6");
+    const run = program("beside", "console.log(payload + 1)");
+    const daemon = startDaemon(["--accept", "dreaming,x.beside", "--exec", run], { ENGINE_WORKER_TOKEN: token });
+    const id = await enqueue("x.beside", 1);
+    await expect.poll(async () => (await jobOf(id))["result"], PATIENCE).toBe(2);
+    expect(daemon.log()).toContain("no handler for jobs of dreaming");
+  });
+
   it.each([
     ["no server", [], { ENGINE_SERVER_URL: "" }, 2, "ENGINE_SERVER_URL"],
     ["no token", [], { ENGINE_WORKER_TOKEN: "" }, 2, "engine worker create"],
     ["no TLS", [], { ENGINE_WORKER_INSECURE: "0" }, 2, "has no TLS"],
-    ["kinds that it has no handler for", ["--accept", "source_sync,x.a"], {}, 2, "runs no jobs of source_sync"],
+    ["a kind that nothing is called", ["--accept", "source sync"], {}, 2, "no kind of job is called so"],
     ["own kinds without a program", ["--accept", "x.a"], {}, 2, "--exec PROGRAM"],
     ["a program that is none", ["--accept", "x.a", "--exec", "/nowhere"], {}, 2, "no program that may be run"],
     ["a number that is none", ["--max-concurrent", "0"], {}, 2, "expected an integer from 1 to 100"],

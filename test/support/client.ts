@@ -8,6 +8,7 @@ export type Ack = {
   rows_ingested: number;
   bytes_written: number;
   replayed: boolean;
+  warnings?: { code: string; column?: string; count: number; first_line: number }[];
 };
 
 export type ErrorBody = {

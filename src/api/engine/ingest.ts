@@ -1,11 +1,12 @@
 import { z } from "zod";
 
 import { LIMITS } from "../../core/limits.ts";
+import type { Misfit } from "../../format/ndjson/misfits.ts";
 import type { IngestAck } from "../../ingest/ingest.ts";
 import { readDecodedBody } from "../../io/http/decode.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { IngestDeps } from "./deps.ts";
-import { databaseHeader, flagHeader, ingestAck } from "./schemas.ts";
+import { databaseHeader, flagHeader, ingestAck, type ingestWarning } from "./schemas.ts";
 
 const headers = z.object({
   "x-database": databaseHeader,
@@ -28,11 +29,13 @@ export const ingestRow = describeRoute({
   summary: "Store NDJSON rows",
   description:
     "One JSON object per line; blank lines are tolerated. The answer comes when the rows are durable and visible. " +
-    "A line that does not parse rejects the whole body, and nothing of it is stored.",
+    "A line that does not parse rejects the whole body: nothing of it is stored, and neither a table nor a column is " +
+    "made for it. `warnings` tell of rows that got the time of arrival because theirs could not be read, and of values " +
+    "that went to `props` because they did not fit their column.",
   headers,
   body: {
     types: ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json", "text/plain"],
-    description: "NDJSON, optionally with `Content-Encoding: gzip` or `zstd`; at most 64 MiB decoded.",
+    description: "NDJSON, optionally with `Content-Encoding: gzip`, `zstd` or `deflate`; at most 64 MiB decoded.",
     limitBytes: LIMITS.ingestBodyBytes,
     example: '{"at":"2026-01-01T00:00:00Z","label":"login","body":"signed in"}\n',
   },
@@ -95,5 +98,10 @@ function ackBody(ack: IngestAck): z.output<typeof ingestAck> {
     bytes_written: ack.sizeBytes,
     replayed: ack.replayed,
     ...(ack.staged === true ? { staged: ack.staged } : {}),
+    ...(ack.warnings === undefined ? {} : { warnings: ack.warnings.map(warningBody) }),
   };
+}
+
+function warningBody({ code, column, count, firstLine }: Misfit): z.output<typeof ingestWarning> {
+  return { code, ...(column === undefined ? {} : { column }), count, first_line: firstLine };
 }

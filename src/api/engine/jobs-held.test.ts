@@ -124,14 +124,12 @@ describe("who does not hold the job", () => {
     expect((await write("complete", next ?? job)).status).toBe(204);
   });
 
-  test("must show a fence, and one that is a number", async () => {
+  test("may show no fence, but none that is not a number", async () => {
     const { id } = await claimNew();
     for (const [verb, body] of VERBS) {
-      const codeOf = async (fence: number | string | undefined) =>
-        (await api.call("POST", `/v1/jobs/${id}/${verb}`, { by: worker.token, body, fence })).code;
-      expect(await codeOf(undefined)).toBe("missing_header");
       for (const fence of ["", "x", "-1", "1.5", "1e3", "9".repeat(16), "9".repeat(4_000)]) {
-        expect([fence, await codeOf(fence)]).toEqual([fence, "invalid_header"]);
+        const { code } = await api.call("POST", `/v1/jobs/${id}/${verb}`, { by: worker.token, body, fence });
+        expect([fence, code]).toEqual([fence, "invalid_header"]);
       }
     }
   });
@@ -139,6 +137,85 @@ describe("who does not hold the job", () => {
   test("is told apart from who has no token at all", async () => {
     const job = await claimNew();
     for (const [verb, body] of VERBS) expect((await write(verb, job, body, "ops")).status).toBe(401);
+  });
+});
+
+describe("a worker that shows no fence", () => {
+  const bare = (verb: string, id: string, body?: unknown, by = worker.token) =>
+    api.call("POST", `/v1/jobs/${id}/${verb}`, { by, body });
+  const answerOf = async (calling: ReturnType<typeof bare>) => {
+    const { status, code } = await calling;
+    return [status, code];
+  };
+
+  test("writes under the lease that it has", async () => {
+    const job = await claimNew();
+    expect((await bare("progress", job.id, { done: 1 })).status).toBe(200);
+    expect((await bare("lease", job.id, { lease_secs: 600 })).status).toBe(200);
+    expect((await bare("logs", job.id, { lines: [{ level: "info", message: "x" }] })).status).toBe(204);
+    expect((await bare("complete", job.id, { rows: 3 })).status).toBe(204);
+    expect(await show(job.id)).toMatchObject({ status: "done", progress: { done: 1 }, result: { rows: 3 } });
+    // Said again, for its answer may have been lost: the first result stays.
+    expect((await bare("complete", job.id, { rows: 4 })).status).toBe(204);
+    expect((await show(job.id))["result"]).toEqual({ rows: 3 });
+    expect(await answerOf(bare("progress", job.id, 1))).toEqual([409, "lease_lost"]);
+    const failing = await claimNew();
+    for (let i = 0; i < 2; i++) expect((await bare("fail", failing.id, JSON.stringify("broke"))).status).toBe(204);
+    expect(await show(failing.id)).toMatchObject({ status: "failed", error: "broke" });
+    const released = await claimNew();
+    expect((await bare("release", released.id)).status).toBe(204);
+    expect(await answerOf(bare("release", released.id))).toEqual([409, "lease_lost"]);
+  });
+
+  test("is refused once the lease has ended, with whoever has the job then", async () => {
+    const job = await claimNew();
+    api.clock.advance(300_000);
+    expect(await answerOf(bare("complete", job.id, 1))).toEqual([409, "lease_lost"]);
+    await api.fabric.sweep();
+    expect(await answerOf(bare("complete", job.id, 1))).toEqual([409, "lease_lost"]);
+    const other = await api.newWorker();
+    const [next] = await api.claim(other.token);
+    expect(next).toMatchObject({ id: job.id, fence: job.fence + 1 });
+    expect(await answerOf(bare("complete", job.id, 1))).toEqual([409, "lease_lost"]);
+    expect((await bare("complete", job.id, 2, other.token)).status).toBe(204);
+    expect(await answerOf(bare("complete", job.id, 1))).toEqual([409, "lease_lost"]);
+    expect((await show(job.id))["result"]).toBe(2);
+  });
+
+  test("writes under its newest lease, and with a fence under that one only", async () => {
+    const job = await claimNew();
+    api.clock.advance(300_000);
+    await api.fabric.sweep();
+    const [again] = await api.claim(worker.token);
+    expect(again?.id).toBe(job.id);
+    expect((await write("progress", job, 1)).code).toBe("lease_lost");
+    expect((await bare("progress", job.id, 2)).status).toBe(200);
+    expect((await show(job.id))["progress"]).toBe(2);
+  });
+
+  test("cannot tell others' jobs from those that do not exist, and does nothing to either", async () => {
+    const queued = await api.newJob();
+    const stranger = await api.call("POST", "/v1/workers", { by: "other", body: { name: "s" } });
+    const token = String(stranger.json["token"]);
+    const before = await show(queued);
+    for (const id of [queued, "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11", "nothing", "a%00b", "x".repeat(2_000)]) {
+      for (const [verb, body] of [
+        ["complete", 1],
+        ["release", undefined],
+        ["lease", { lease_secs: 60 }],
+      ] as const) {
+        expect([id, verb, ...(await answerOf(bare(verb, id, body, token)))]).toEqual([id, verb, 404, "not_found"]);
+      }
+    }
+    // Of a job that it could have, and that it does not hold, a worker may know.
+    expect(await answerOf(bare("complete", queued, 1))).toEqual([409, "lease_lost"]);
+    expect(await show(queued)).toEqual(before);
+  });
+
+  test("is nobody without a worker's token", async () => {
+    const job = await claimNew();
+    expect((await bare("complete", job.id, 1, "ops")).status).toBe(401);
+    expect((await api.call("POST", `/v1/jobs/${job.id}/complete`, { body: 1 })).status).toBe(401);
   });
 });
 
@@ -167,8 +244,11 @@ describe("secrets of a job", () => {
     expect((await fetchOne(job, named, stranger.token)).code).toBe("lease_lost");
     expect((await fetchOne({ ...job, fence: 2 }, named)).code).toBe("lease_lost");
     expect((await fetchOne({ ...job, id: "a%00b" }, named)).code).toBe("lease_lost");
+    const bare = `/v1/jobs/${job.id}/credentials/${named}`;
+    expect((await api.call("GET", bare, { by: stranger.token })).code).toBe("lease_lost");
     api.clock.advance(300_000);
     expect((await fetchOne(job, named)).code).toBe("lease_lost");
+    expect((await api.call("GET", bare, { by: worker.token })).code).toBe("lease_lost");
     const entries = await api.audit.list({ limit: 100, action: "credential.reveal" });
     expect(entries).toHaveLength(1);
     expect(api.said.join("\n")).not.toMatch(/the-secret|another-secret/);

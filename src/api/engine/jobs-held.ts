@@ -4,26 +4,34 @@ import type { HoldState } from "../../fabric/extend.ts";
 import { LOG_LEVELS } from "../../fabric/handler.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { FABRIC_LIMITS } from "../../fabric/limits.ts";
-import { leaseLost } from "../../fabric/refusals.ts";
+import type { Fabric } from "../../fabric/fabric.ts";
+import { jobNotFound, leaseLost } from "../../fabric/refusals.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Call, type Route } from "../route.ts";
 import { originOf, secret } from "./auth.ts";
 import type { FabricDeps } from "./deps.ts";
 import { anyJson, timeOf } from "./jobs-body.ts";
 
-/** What the worker that holds a job writes of it, and fetches for it, under its fence. */
+/**
+ * What the worker that holds a job writes of it, and fetches for it, under its fence. A worker that shows no fence writes
+ * under that of the lease that it has: enough for one that runs a job at a time. One that lost a job and got it again
+ * cannot tell its two attempts apart without it.
+ */
 
 const common = { role: "worker", tag: "Jobs" } as const;
 const idPath = z.object({ id: z.string() });
 const JOB_ID = /^[0-9a-f-]{36}$/;
-export const fenceHeader = z.object({
-  "x-job-fence": z
-    .string()
-    .regex(/^[0-9]{1,15}$/, "accepted is the `fence` of the claimed job")
-    .transform(Number)
-    .describe("The `fence` of the claimed job."),
+const fence = z
+  .string()
+  .regex(/^[0-9]{1,15}$/, "accepted is the `fence` of the claimed job")
+  .transform(Number);
+export const fenceHeader = z.object({ "x-job-fence": fence.describe("The `fence` of the claimed job.") });
+const optionalFence = z.object({
+  "x-job-fence": fence
+    .optional()
+    .describe("The `fence` of the claimed job. Without it, that of the lease that the worker has on the job."),
 });
-const writeErrors = ["missing_header", "invalid_header", "lease_lost", "insufficient_storage"] as const;
+const writeErrors = ["invalid_header", "not_found", "lease_lost", "insufficient_storage"] as const;
 
 const heldResponse = {
   status: 200,
@@ -43,7 +51,7 @@ export const progressRow = describeRoute({
   summary: "Say how far a job is",
   description: "Any JSON value of at most 64 KiB, in place of the one before.",
   params: idPath,
-  headers: fenceHeader,
+  headers: optionalFence,
   json: anyJson.optional(),
   responses: [heldResponse],
   errors: writeErrors,
@@ -52,7 +60,7 @@ export const progressRow = describeRoute({
 export function progressRoute({ fabric }: FabricDeps): Route {
   return defineRoute({
     ...progressRow,
-    handle: async (call) => stateResponse(await fabric.progress(holdIn(call), call.json ?? null)),
+    handle: async (call) => stateResponse(await fabric.progress(await holdIn(fabric, call), call.json ?? null)),
   });
 }
 
@@ -63,7 +71,7 @@ export const completeRow = describeRoute({
   summary: "A job is done",
   description: "The body is its result: any JSON value of at most 256 KiB, or nothing.",
   params: idPath,
-  headers: fenceHeader,
+  headers: optionalFence,
   json: anyJson.optional(),
   responses: [writtenResponse],
   errors: writeErrors,
@@ -73,7 +81,7 @@ export function completeRoute({ fabric }: FabricDeps): Route {
   return defineRoute({
     ...completeRow,
     handle: async (call) => {
-      await fabric.complete(holdIn(call), call.json ?? null);
+      await fabric.complete(await holdIn(fabric, call), call.json ?? null);
       return written();
     },
   });
@@ -86,7 +94,7 @@ export const failRow = describeRoute({
   summary: "A job has failed",
   description: "For good, unless the body says that it is `retryable` and there are attempts left.",
   params: idPath,
-  headers: fenceHeader,
+  headers: optionalFence,
   json: z.union([
     z.string(),
     z.strictObject({
@@ -113,7 +121,7 @@ export function failRoute({ fabric }: FabricDeps): Route {
         typeof json === "string"
           ? { error: json }
           : { error: json.error, retryable: json.retryable, retryAfterMs: json.retry_after_ms };
-      await fabric.fail(holdIn(call), failure);
+      await fabric.fail(await holdIn(fabric, call), failure);
       return written();
     },
   });
@@ -127,7 +135,7 @@ export const leaseRow = describeRoute({
   path: "/v1/jobs/{id}/lease",
   summary: "Keep a job for longer",
   params: idPath,
-  headers: fenceHeader,
+  headers: optionalFence,
   json: z.strictObject({
     lease_secs: z
       .number()
@@ -142,7 +150,8 @@ export const leaseRow = describeRoute({
 export function leaseRoute({ fabric }: FabricDeps): Route {
   return defineRoute({
     ...leaseRow,
-    handle: async (call) => stateResponse(await fabric.extend(holdIn(call), call.json.lease_secs * 1_000)),
+    handle: async (call) =>
+      stateResponse(await fabric.extend(await holdIn(fabric, call), call.json.lease_secs * 1_000)),
   });
 }
 
@@ -153,7 +162,7 @@ export const releaseRow = describeRoute({
   summary: "Give a job back",
   description: "It goes to the next at once, and the attempt does not count.",
   params: idPath,
-  headers: fenceHeader,
+  headers: optionalFence,
   responses: [writtenResponse],
   errors: writeErrors,
 });
@@ -162,7 +171,7 @@ export function releaseRoute({ fabric }: FabricDeps): Route {
   return defineRoute({
     ...releaseRow,
     handle: async (call) => {
-      await fabric.release(holdIn(call));
+      await fabric.release(await holdIn(fabric, call));
       return written();
     },
   });
@@ -174,7 +183,7 @@ export const jobLogsRow = describeRoute({
   path: "/v1/jobs/{id}/logs",
   summary: "Add lines to a job's log",
   params: idPath,
-  headers: fenceHeader,
+  headers: optionalFence,
   json: z.strictObject({
     lines: z
       .array(z.strictObject({ level: z.enum(LOG_LEVELS), message: z.string() }))
@@ -184,11 +193,11 @@ export const jobLogsRow = describeRoute({
   errors: writeErrors,
 });
 
-export function jobLogsRoute({ logs }: FabricDeps): Route {
+export function jobLogsRoute({ fabric, logs }: FabricDeps): Route {
   return defineRoute({
     ...jobLogsRow,
     handle: async (call) => {
-      await logs.append(holdIn(call), call.json.lines);
+      await logs.append(await holdIn(fabric, call), call.json.lines);
       return written();
     },
   });
@@ -203,7 +212,7 @@ export const jobCredentialRow = describeRoute({
     "For the worker that holds the job, as long as it does, if the job's owner may use the credential; and, unless it is the " +
     "worker's owner's, if an admin admitted the worker for that kind of job. It must not be kept.",
   params: z.object({ id: z.string(), credential_id: z.string() }),
-  headers: fenceHeader,
+  headers: optionalFence,
   responses: [
     {
       status: 200,
@@ -212,21 +221,31 @@ export const jobCredentialRow = describeRoute({
       schema: z.looseObject({ kind: z.string() }),
     },
   ],
-  errors: ["missing_header", "invalid_header", "lease_lost", "not_found", "not_configured", "insufficient_storage"],
+  errors: ["invalid_header", "lease_lost", "not_found", "not_configured", "insufficient_storage"],
 });
 
-export function jobCredentialRoute({ secrets }: Pick<FabricDeps, "secrets">): Route {
+export function jobCredentialRoute({ fabric, secrets }: Pick<FabricDeps, "fabric" | "secrets">): Route {
   return defineRoute({
     ...jobCredentialRow,
     handle: async (call) => {
       const to = { holder: workerOf(call), origin: originOf(call) };
-      return secret(200, await secrets.reveal(holdIn(call), call.params.credential_id, to));
+      return secret(200, await secrets.reveal(await holdIn(fabric, call), call.params.credential_id, to));
     },
   });
 }
 
-function holdIn(call: Call<{ id: string }, unknown, Fenced>): Hold {
-  return holdOfJob(call.params.id, call);
+type Shown = { "x-job-fence"?: number | undefined };
+
+/**
+ * What the worker shows of a job, or has. Throws `lease_lost`; and where it shows nothing, `not_found` for a job that it
+ * could not have, as for an id that is none.
+ */
+async function holdIn(fabric: Fabric, call: Call<{ id: string }, unknown, Shown>): Promise<Hold> {
+  const { id } = call.params;
+  const fence = call.headers["x-job-fence"];
+  if (fence !== undefined) return holdOfJob(id, { ...call, headers: { "x-job-fence": fence } });
+  if (!JOB_ID.test(id)) throw jobNotFound(id);
+  return fabric.holdOfWorker(id, workerOf(call));
 }
 
 type Fenced = { "x-job-fence": number };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { clusterProblem } from "../../catalog/cluster-columns.ts";
+import { MISFIT_CODES } from "../../format/ndjson/misfits.ts";
 import { DEFAULT_SHAPE } from "../../format/types.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import { jsonResponse, type RouteResponse } from "../route.ts";
@@ -39,6 +40,21 @@ export function flagHeader(defaultValue: boolean, doc: string) {
 
 export const tablePath = z.object({ database: z.string(), table: z.string() });
 
+export const ingestWarning = z.object({
+  code: z
+    .enum(MISFIT_CODES)
+    .describe(
+      "`at_unreadable`: rows whose time could not be read have the time of arrival. `value_in_props`: values that did " +
+        "not fit their column are in `props`.",
+    ),
+  column: z
+    .string()
+    .optional()
+    .describe("Of `value_in_props`; absent from the one entry for all columns beyond the first 32."),
+  count: z.int().describe("Rows or values."),
+  first_line: z.int().describe("1-based line of the body that has the first."),
+});
+
 export const ingestAck = z.object({
   snapshot_id: z.string().describe("Catalog snapshot at which the rows are visible; empty while they are staged."),
   extent_count: z.int().describe("Extents that hold the rows."),
@@ -46,6 +62,10 @@ export const ingestAck = z.object({
   bytes_written: z.int().describe("This request's share of the encoded bytes."),
   replayed: z.boolean().describe("True when the idempotency key was already applied; then the body is ignored."),
   staged: z.literal(true).optional().describe("The rows are durable and will become visible (staged mode)."),
+  warnings: z
+    .array(ingestWarning)
+    .optional()
+    .describe("What did not fit. Absent when everything did, and of a replay."),
 });
 
 const column = z.object({ name: z.string(), type: z.string() });

@@ -138,10 +138,11 @@ export class CommitPlan {
   }
 
   #flushRow(i: number, kind: "stored" | "second"): object {
-    const { tableId, staged } = this.#flushes[i] ?? {};
+    const { tableId, schemaVersion, staged } = this.#flushes[i] ?? {};
     return {
       flush: i,
       table_id: tableId,
+      sealed_under: schemaVersion,
       is_stored: kind === "stored",
       is_pivot: this.#pivots.has(i),
       ...(staged !== undefined && { staged, staged_hash: hashOf(staged) }),
@@ -201,6 +202,9 @@ export type CommitAnswer = {
 
 /** What the database answers instead when a flush comes too late; nothing was done. */
 export type LateAnswer = { kind: "late"; nowMs: number };
+
+/** The same when flushes were sealed before their table got a vector column, which rows must fill; nothing was done. */
+export type BeforeVectorsAnswer = { kind: "before_vectors"; flushes: readonly number[] };
 
 /** The flushes that come too late at that time of the database. */
 export function lateFlushes(flushes: readonly FlushCommit[], nowMs: number): Map<number, FlushOutcome> {

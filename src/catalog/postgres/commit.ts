@@ -3,7 +3,14 @@ import { LIMITS } from "../../core/limits.ts";
 import type { ExtentMerge, ExtentSummary, FlushCommit, FlushOutcome, Lease, NewExtent, Snapshot } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
 import { toSummary } from "../rows.ts";
-import { CommitPlan, lateFlushes, refusedFlushes, type CommitAnswer, type LateAnswer } from "./commit-plan.ts";
+import {
+  CommitPlan,
+  lateFlushes,
+  refusedFlushes,
+  type BeforeVectorsAnswer,
+  type CommitAnswer,
+  type LateAnswer,
+} from "./commit-plan.ts";
 import type { Connection } from "./connection.ts";
 import type { Answer, Database } from "./database.ts";
 import { isTakenExtent } from "./errors.ts";
@@ -14,13 +21,15 @@ import { leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
 
 // The time is taken once the head is locked, and is the one that the commit goes by: no waiting is left between the
-// comparison with `$11` (no key was looked up so long ago that it may be forgotten) and what is judged by it.
+// comparison with `$11` (no key was looked up so long ago that it may be forgotten) and what is judged by it. What the
+// functions look at is as it is under the lock, too, unlike what the statement itself would see.
 const COMMIT =
   "WITH head AS MATERIALIZED (SELECT 1 FROM engine.head FOR UPDATE), " +
   "clock AS MATERIALIZED (SELECT engine.now_ms($1::bigint) AS now_ms FROM head) " +
   "SELECT CASE WHEN now_ms >= $11::bigint THEN json_build_object('kind', 'late', 'nowMs', now_ms) ELSE " +
+  "coalesce(engine.flushes_before_vectors($5::text::json), " +
   "engine.commit_flushes(now_ms, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
-  "$7::text::json, $8::text::json, $9::text::json, $10::text::json) END AS answer FROM clock";
+  "$7::text::json, $8::text::json, $9::text::json, $10::text::json)) END AS answer FROM clock";
 
 const MERGE =
   "SELECT engine.merge_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json, $6::text::json, " +
@@ -35,6 +44,8 @@ const ENDED_WITH = `SELECT ${FIELDS} FROM engine.extents e WHERE e.table_id = $1
  * committing while it looks: those that are always faster would keep it out for ever.
  */
 const OPTIMISTIC_ATTEMPTS = 3;
+
+type Answered = CommitAnswer | LateAnswer | BeforeVectorsAnswer;
 
 /** Everything that makes snapshots. */
 export class SnapshotWriter {
@@ -51,7 +62,7 @@ export class SnapshotWriter {
     let tables = await this.#seenTables(flushes);
     for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
       let plan = await this.#plan(flushes, tables, settled);
-      const send = async (connection: Connection, commitId: string): Promise<CommitAnswer | LateAnswer> => {
+      const send = async (connection: Connection, commitId: string): Promise<Answered> => {
         if (attempt <= OPTIMISTIC_ATTEMPTS) return await this.#send(connection, plan, { commitId, lease });
         return await withHead(connection, async () => {
           plan = await this.#plan(flushes, await this.#freshTables(flushes), settled);
@@ -61,12 +72,15 @@ export class SnapshotWriter {
       const answer = await this.#refusing(
         lease,
         flushes.flatMap(({ extents }) => extents),
-        () =>
-          this.#database.makeSnapshot<CommitAnswer | LateAnswer>(send, async (_, recalled) => recalled as CommitAnswer),
+        () => this.#database.makeSnapshot<Answered>(send, async (_, recalled) => recalled as CommitAnswer),
       );
       if (answer.kind === "done") return plan.outcomes(answer);
       if (answer.kind === "late") {
         for (const [flush, outcome] of lateFlushes(flushes, answer.nowMs)) settled.set(flush, outcome);
+        continue;
+      }
+      if (answer.kind === "before_vectors") {
+        for (const flush of answer.flushes) settled.set(flush, { kind: "schema_conflict" });
         continue;
       }
       if (answer.kind === "stale") tables = await this.#freshTables(flushes);
@@ -119,11 +133,11 @@ export class SnapshotWriter {
     connection: Connection,
     plan: CommitPlan,
     { commitId, lease }: { commitId: string; lease: Lease | undefined },
-  ): Promise<CommitAnswer | LateAnswer> {
+  ): Promise<Answered> {
     const fixed = [this.#database.now, LIMITS.idempotencyTtlMs, commitId, leaseParameter(lease)];
     const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters, plan.lateFromMs]);
     if (row === undefined) throw new Error("the catalog gave no answer to a commit");
-    return row["answer"] as CommitAnswer | LateAnswer;
+    return row["answer"] as Answered;
   }
 
   /** Judges the flushes by the tables as they were last seen; what is wrong by these may be right by now. */

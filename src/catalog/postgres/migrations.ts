@@ -10,6 +10,7 @@ import { CLUSTER_COLUMNS } from "./cluster-columns-schema.ts";
 import { FUNCTIONS_1 } from "./functions-1.ts";
 import { FUNCTIONS_2 } from "./functions-2.ts";
 import { SCHEMA_1 } from "./schema-1.ts";
+import { VECTOR_COLUMNS } from "./vector-columns-functions.ts";
 
 /**
  * The schema of a catalog. `engine.meta` counts the migrations that it has seen; all that are missing happen in one
@@ -33,6 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   AGENT_RECORDS,
   OWNER_RECORDS,
   AWAITED_IMAGES,
+  VECTOR_COLUMNS,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

@@ -5,7 +5,7 @@ import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
 import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
-import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
+import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsAmong } from "../new-columns.ts";
 import type { Database } from "./database.ts";
 import { withoutNextId, type SchemaReader, type StoredTable } from "./schema.ts";
 
@@ -19,6 +19,10 @@ export type NewColumn = {
   since_version: number;
 };
 export type NewVersion = { table_id: number; expected: number; version: number; next_column_id: number };
+
+const ADD =
+  "SELECT CASE WHEN engine.add_columns($1::text::json, $2::text::json) THEN 'added' ELSE 'stale' END AS outcome";
+const ADD_TO_EMPTY = "SELECT engine.add_columns_to_empty($1::text::json, $2::text::json) AS outcome";
 
 /** Gives ids that no column of the table has ever had, under the version that follows the table's. */
 export function numberColumns(table: StoredTable, columns: readonly ColumnSpec[]): NewColumn[] {
@@ -98,9 +102,13 @@ export class SchemaWriter {
         version: table.schemaVersion + 1,
         next_column_id: table.nextColumnId + columns.length,
       };
-      const sql = "SELECT engine.add_columns($1::text::json, $2::text::json) AS added";
-      const [row] = await this.#database.write(sql, [JSON.stringify([version]), JSON.stringify(columns)]);
-      if (row?.["added"] === true) return withoutNextId(await this.#existing(tableId));
+      const needsEmpty = vectorsAmong(missing.columns).length > 0;
+      const [row] = await this.#database.write(needsEmpty ? ADD_TO_EMPTY : ADD, [
+        JSON.stringify([version]),
+        JSON.stringify(columns),
+      ]);
+      if (row?.["outcome"] === "rows") throw vectorOnRows(table, missing.columns);
+      if (row?.["outcome"] === "added") return withoutNextId(await this.#existing(tableId));
     }
     throw new EngineError("unavailable", `the columns of table id ${tableId} change too often; try again`);
   }

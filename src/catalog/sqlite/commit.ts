@@ -58,7 +58,7 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   const entries = takenKeys(connection, context);
   if (entries.length > 0) return { kind: "key_conflict", entries };
   const missing = missingColumns(table, flush.newColumns);
-  if (missing.kind === "conflict") return { kind: "schema_conflict" };
+  if (missing.kind === "conflict" || isBeforeVectors(connection, table, flush)) return { kind: "schema_conflict" };
 
   const after = addNewColumns(connection, schema, table, missing.columns);
   // An extent that brought no column was sealed under the flush's own version; one that did has columns that only the
@@ -69,6 +69,13 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   if (flush.staged !== undefined) insertStaged(connection, flush.staged, snapshot);
   for (const entry of flush.ledger) insertLedgerEntry(connection, table.id, entry, snapshot);
   return { kind: "committed", snapshot, schemaVersion: after.schemaVersion };
+}
+
+/** Whether the flush was sealed before the table got a vector column, which its rows must fill. */
+function isBeforeVectors(connection: Connection, table: TableRecord, { schemaVersion }: EncodedFlush): boolean {
+  if (schemaVersion === table.schemaVersion) return false;
+  const sql = "SELECT 1 FROM columns WHERE table_id = ? AND since_version > ? AND type LIKE 'vector(%' LIMIT 1";
+  return connection.get(sql, table.id, schemaVersion) !== undefined;
 }
 
 function takenKeys(connection: Connection, { flush, nowMs }: FlushContext): LedgerEntry[] {

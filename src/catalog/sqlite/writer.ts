@@ -12,7 +12,7 @@ import { checkName, checkNewDatabase, foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
-import { checkRetention, columnsToCreate, missingColumns } from "../new-columns.ts";
+import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsAmong } from "../new-columns.ts";
 import type { RecordRow, Statement, TransactOutcome } from "../records.ts";
 import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
@@ -27,7 +27,7 @@ import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot, readOldestSnapshot, sweepUnreadableSnapshots } from "./snapshots.ts";
 import { sweepStagedEntries } from "./staged.ts";
-import { addToTotals } from "./totals.ts";
+import { addToTotals, readTotals } from "./totals.ts";
 
 /**
  * Everything that writes, on the one connection that does. Each call is one transaction. Times come from the caller's
@@ -67,6 +67,8 @@ export class Writer {
       if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
       const missing = missingColumns(table, columns);
       if (missing.kind === "conflict") throw missing.error;
+      const needsEmpty = vectorsAmong(missing.columns).length > 0;
+      if (needsEmpty && readTotals(this.#connection, tableId).rows > 0) throw vectorOnRows(table, missing.columns);
       return addNewColumns(this.#connection, this.#schema, table, missing.columns);
     });
   }

@@ -28,7 +28,7 @@ export const register: RegisterCommand = (program, context) => {
     .command("alter-table")
     .description(
       "Add columns to a table, or change how long it keeps its rows or in which order (talks to the catalog directly). " +
-        "Columns are never dropped, renamed or narrowed.",
+        "Columns are never dropped, renamed or narrowed. A vector is never null, so it is added to a table without rows only.",
     )
     .option("--db <name>", "database", "default")
     .requiredOption("--table <name>", "table")

@@ -8,7 +8,7 @@ import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import type { RegisterCommand } from "../program.ts";
 import { describeTotals, ProgressLine } from "../push/progress.ts";
-import { push, type PushTotals } from "../push/push.ts";
+import { push, type Acknowledged, type PushTotals } from "../push/push.ts";
 import type { PushTarget } from "../push/send-batch.ts";
 import { resolveTarget } from "../target.ts";
 
@@ -58,14 +58,13 @@ async function ingestPush(context: CliContext, options: Options): Promise<number
   const database = checkName("database", options.db);
   const table = checkName("table", options.table);
   const keyPrefix = options.idempotencyKey === undefined ? newRunId(context) : checkKey(options.idempotencyKey);
-  const target = await resolveTarget(
-    context,
-    await context.loadConfig({ serverUrl: options.server, token: options.token }),
-  );
+  const loaded = await context.loadConfig({ serverUrl: options.server, token: options.token });
+  const target = await resolveTarget(context, loaded);
   if (context.deps.stdin.isTTY === true) context.note("reading NDJSON from the terminal; end it with Ctrl-D");
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
-    return await run(context, client, { ...target, database, table }, keyPrefix, options);
+    const settings = { ...options, isVerbose: loaded.config.ingestVerbose };
+    return await run(context, client, { ...target, database, table }, keyPrefix, settings);
   } finally {
     await client.close();
   }
@@ -76,7 +75,7 @@ async function run(
   client: EngineClient,
   target: PushTarget,
   keyPrefix: string,
-  options: Options,
+  options: Options & { isVerbose: boolean },
 ): Promise<number> {
   const { clock, random, stdin } = context.deps;
   const progress = new ProgressLine(context);
@@ -89,12 +88,19 @@ async function run(
     sender: { client, target, clock, random, onRetry, reached: false },
     keyPrefix,
     onProgress: (totals: PushTotals) => progress.update(totals),
+    onAck: options.isVerbose
+      ? (request: Acknowledged) => {
+          progress.clear();
+          context.note(describeRequest(request));
+        }
+      : undefined,
   };
   try {
     // Under a key of the user's own the cuts must not depend on time (see `Batcher`).
     const totals = await push(options.idempotencyKey === undefined ? { ...common, maxAgeMs: MAX_AGE_MS } : common);
     progress.clear();
     if (totals.requests === 0) throw emptyInput(options.table);
+    for (const text of totals.warnings.texts) context.warn(text);
     await report(context, totals, progress.elapsedMs, keyPrefix, options.json === true);
     return EXIT.ok;
   } finally {
@@ -119,6 +125,17 @@ function emptyInput(table: string): CliError {
   return new CliError(`standard input has no rows, nothing was sent; pipe NDJSON into it: ${example}`);
 }
 
+/** What `ENGINE_INGEST_VERBOSE` says of each request. */
+function describeRequest({ number, batch, ack, elapsedMs }: Acknowledged): string {
+  const { firstLine, lines, body } = batch;
+  const where = ack.snapshotId === "" ? "staged" : `snapshot ${ack.snapshotId}`;
+  const replayed = ack.replayed ? ", stored before" : "";
+  return (
+    `request ${number}: lines ${firstLine} to ${firstLine + lines - 1}, ${body.length} bytes, ${ack.rows} rows, ` +
+    `${where}${replayed}, ${Math.round(elapsedMs)} ms`
+  );
+}
+
 async function report(
   context: CliContext,
   totals: PushTotals,
@@ -135,6 +152,7 @@ async function report(
     return;
   }
   const seconds = Math.max(elapsedMs, 1) / 1_000;
+  const warnings = totals.warnings.all.map(({ firstLine, ...warning }) => ({ ...warning, first_line: firstLine }));
   await context.writeJson({
     rows: totals.rows,
     replayed_rows: totals.replayedRows,
@@ -146,5 +164,6 @@ async function report(
     mb_per_second: Number((totals.inputBytes / 1e6 / seconds).toFixed(2)),
     snapshot_id: totals.snapshotId ?? null,
     idempotency_key: keyPrefix,
+    ...(warnings.length > 0 && { warnings }),
   });
 }

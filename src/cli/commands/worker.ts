@@ -55,8 +55,9 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   const { url, token } = await serverOf(loaded);
   const slots = slotsOf(flags.maxConcurrent);
   const kinds = kindsIn(flags.accept ?? DEFAULT_KIND);
-  const ownKinds = kinds.filter((kind) => kind !== SANDBOX_KIND);
+  const ownKinds = await ownKindsOf(kinds);
   const programs = ownKinds.length === 0 ? undefined : await programsFor(context, ownKinds, flags.exec);
+  const waiting = kinds.filter((kind) => kind !== SANDBOX_KIND && !ownKinds.includes(kind));
   const { name = `node@${hostname()}` } = flags;
   const [{ runDaemon }, { RemotePort }, { createLog }, { KILL_AFTER_MS }] = await Promise.all([
     import("../worker-daemon.ts"),
@@ -74,11 +75,17 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
     const { daemonSandboxes } = await import("../worker-sandboxes.ts");
     return await daemonSandboxes({ ...shared, config: loaded.config, server }, workerId);
   };
-  context.note(`${name} takes ${kinds.join(", ")} of ${url}, ${slots} at once`);
+  const taken = kinds.filter((kind) => !waiting.includes(kind));
+  if (taken.length > 0) context.note(`${name} takes ${taken.join(", ")} of ${url}, ${slots} at once`);
+  if (waiting.length > 0) {
+    context.warn(
+      `this version has no handler for jobs of ${waiting.join(", ")}: they wait for one that has; ${name} is online`,
+    );
+  }
   try {
     return await runDaemon({
       ...shared,
-      node: { name, host: hostname(), version, kinds },
+      node: { name, host: hostname(), version, kinds: taken },
       handlers: programs === undefined ? [] : ownKinds.map((kind): JobHandler => programs.handler(kind)),
       sandboxes: kinds.includes(SANDBOX_KIND) ? sandboxes : undefined,
       slots,
@@ -113,13 +120,19 @@ function kindsIn(text: string): string[] {
   throw usage(`--accept is ${JSON.stringify(text)}; expected kinds of jobs, with commas between`);
 }
 
-/** What runs jobs of those kinds. Throws `CliError` for a kind that nothing here runs. */
+/** Those of the kinds that a program of the user's runs. Throws `CliError` for a name that no kind can have. */
+async function ownKindsOf(kinds: readonly string[]): Promise<string[]> {
+  const { isKindName, OWN_KIND_PREFIX } = await import("../../fabric/kinds.ts");
+  const wrong = kinds.filter((kind) => !isKindName(kind));
+  if (wrong.length > 0) throw usage(`--accept has ${JSON.stringify(wrong[0])}, and no kind of job is called so`);
+  return kinds.filter((kind) => kind.startsWith(OWN_KIND_PREFIX));
+}
+
+/** What runs jobs of those kinds. */
 async function programsFor(context: CliContext, kinds: readonly string[], exec: string | undefined): Promise<Programs> {
-  const { OWN_KIND_PREFIX } = await import("../../fabric/kinds.ts");
-  const others = kinds.filter((kind) => !kind.startsWith(OWN_KIND_PREFIX));
-  const own = `kinds of your own, ${OWN_KIND_PREFIX}<name>, with --exec PROGRAM`;
-  if (others.length > 0) throw usage(`this program runs no jobs of ${others.join(", ")}; it runs ${own}`);
-  if (exec === undefined) throw usage(`which program runs jobs of ${kinds.join(", ")}? it runs ${own}`);
+  if (exec === undefined) {
+    throw usage(`which program runs jobs of ${kinds.join(", ")}? name it with --exec PROGRAM`);
+  }
   const { findProgram, Programs } = await import("../worker-exec.ts");
   const program = findProgram(exec, context.deps.env["PATH"] ?? "");
   if (program === undefined) throw usage(`--exec is ${JSON.stringify(exec)}, which is no program that may be run`);

@@ -179,6 +179,61 @@ describe("a push", () => {
   });
 });
 
+describe("what does not fit", () => {
+  const acknowledge = (response: ServerResponse, rows: number, warnings: unknown): true => {
+    const ack = { snapshot_id: "1", extent_count: 1, rows_ingested: rows, bytes_written: 1, replayed: false, warnings };
+    response.end(JSON.stringify(ack));
+    return true;
+  };
+
+  test("is said once at the end, with the line in the whole input", async () => {
+    const env = await new FakeEngine().start({
+      before: (attempt, response) =>
+        acknowledge(response, 1, [
+          ...(attempt > 1 ? [{ code: "at_unreadable", count: 1_000, first_line: 2 }] : []),
+          { code: "value_in_props", column: "ms", count: 1, first_line: attempt },
+          ...(attempt === 3 ? [{ code: "news", count: 1, first_line: 1 }, { code: "value_in_props" }, null, 7] : []),
+        ]),
+    });
+    const pad = "x".repeat(7 * 2 ** 20);
+    const input = Array.from({ length: 3 }, (_, i) => `${JSON.stringify({ i, pad })}\n\n{"i":${i}}`).join("\n");
+    const { code, stderr } = await runHere(PUSH, { env, input });
+    expect([code, stderr.trimEnd().split("\n")]).toEqual([
+      0,
+      [
+        'warning: 3 values do not fit column "ms", and went to props; the first is on line 1 of the input',
+        "warning: 2,000 rows have the time of arrival: what was to be the time cannot be read; the first is on line 5 of the input",
+        "warning: news: 1; the first is on line 7 of the input",
+      ],
+    ]);
+    const { stdout } = await runHere([...PUSH, "--json"], { env, input: '{"a":1}' });
+    const all = (JSON.parse(stdout) as { warnings: unknown[] }).warnings;
+    expect(all[0]).toEqual({ code: "at_unreadable", count: 1_000, first_line: 2 });
+  });
+
+  test.for([undefined, [], "x", {}, 3])("is nothing where the server says %j", async (warnings) => {
+    const env = await new FakeEngine().start({ before: (_n, response) => acknowledge(response, 1, warnings) });
+    const { code, stdout, stderr } = await runHere([...PUSH, "--json"], { env, input: '{"a":1}' });
+    expect([code, stderr, "warnings" in (JSON.parse(stdout) as object)]).toEqual([0, "", false]);
+  });
+});
+
+test("ENGINE_INGEST_VERBOSE says what became of each request", async () => {
+  const engine = new FakeEngine();
+  const env = await engine.start();
+  const input = rowsOf(9_000).join("\n");
+  const quiet = await runHere(PUSH, { env: { ...env, ENGINE_INGEST_VERBOSE: "0" }, input });
+  expect(quiet.stderr).toBe("");
+  const { stderr } = await runHere(PUSH, { env: { ...env, ENGINE_INGEST_VERBOSE: "1" }, input });
+  const said = stderr.trimEnd().split("\n");
+  expect(said).toHaveLength(engine.attempts.length / 2);
+  for (const [i, line] of said.entries()) {
+    expect(line).toMatch(
+      new RegExp(`^request ${i + 1}: lines \\d+ to \\d+, \\d+ bytes, \\d+ rows, snapshot \\d+, \\d+ ms$`),
+    );
+  }
+});
+
 describe("a retry", () => {
   test("after a connection that was lost once the rows were stored does not double them", async () => {
     const engine = new FakeEngine();

@@ -2,7 +2,8 @@ import { CliError } from "../failure.ts";
 import type { CliInput } from "../context.ts";
 import type { Batch } from "./batcher.ts";
 import { readBatches } from "./read-batches.ts";
-import { sendBatch, type Sender } from "./send-batch.ts";
+import { sendBatch, type Ack, type Sender } from "./send-batch.ts";
+import { PushWarnings } from "./warnings.ts";
 
 /** What has been acknowledged so far. */
 export type PushTotals = {
@@ -13,7 +14,12 @@ export type PushTotals = {
   replayedRequests: number;
   inputBytes: number;
   snapshotId: string | undefined;
+  /** What did not fit, of all requests that were no replays: those do not say. */
+  warnings: PushWarnings;
 };
+
+/** A request that was acknowledged, and how long that took. */
+export type Acknowledged = { number: number; batch: Batch; ack: Ack; elapsedMs: number };
 
 export type PushOptions = {
   input: CliInput;
@@ -23,6 +29,8 @@ export type PushOptions = {
   /** See `ReadOptions.maxAgeMs`. */
   maxAgeMs?: number;
   onProgress: (totals: PushTotals) => void;
+  /** Told of each request. */
+  onAck?: ((acknowledged: Acknowledged) => void) | undefined;
 };
 
 /**
@@ -38,6 +46,7 @@ export async function push(options: PushOptions): Promise<PushTotals> {
     replayedRequests: 0,
     inputBytes: 0,
     snapshotId: undefined,
+    warnings: new PushWarnings(),
   };
   let aged = false;
   const read = { clock: sender.clock, onAged: () => void (aged = true) };
@@ -65,8 +74,12 @@ function lookAhead(batches: AsyncGenerator<Batch>): Promise<IteratorResult<Batch
 }
 
 async function sendOne(batch: Batch, totals: PushTotals, options: PushOptions): Promise<void> {
+  const { clock } = options.sender;
+  const startedMs = clock.monotonicMs();
   const ack = await sendBatch(options.sender, batch, `${options.keyPrefix}-${totals.requests}`);
   totals.requests++;
+  totals.warnings.add(ack.warnings, batch.firstLine);
+  options.onAck?.({ number: totals.requests, batch, ack, elapsedMs: clock.monotonicMs() - startedMs });
   totals.rows += ack.rows;
   totals.inputBytes += batch.body.length;
   totals.snapshotId = ack.snapshotId;

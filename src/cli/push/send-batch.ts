@@ -12,6 +12,7 @@ import {
 } from "../client.ts";
 import { CliError } from "../failure.ts";
 import type { Batch } from "./batcher.ts";
+import { readWarnings, type AckWarning } from "./warnings.ts";
 
 export type PushTarget = Target & { database: string; table: string };
 
@@ -27,7 +28,7 @@ export type Sender = {
 };
 
 /** The acknowledgement of one request. */
-export type Ack = { rows: number; snapshotId: string; replayed: boolean };
+export type Ack = { rows: number; snapshotId: string; replayed: boolean; warnings: readonly AckWarning[] };
 
 const TIMEOUT_MS = 120_000;
 const MAX_ATTEMPTS = 10;
@@ -122,7 +123,8 @@ function parseAck(text: string, target: Target): Ack {
     const rows = value?.["rows_ingested"];
     const snapshotId = value?.["snapshot_id"];
     if (typeof rows === "number" && typeof snapshotId === "string") {
-      return { rows, snapshotId, replayed: value?.["replayed"] === true };
+      const warnings = readWarnings(value?.["warnings"]);
+      return { rows, snapshotId, replayed: value?.["replayed"] === true, warnings };
     }
   } catch {
     // Falls through: whatever it is, it is no acknowledgement.

@@ -4,7 +4,7 @@ import type { ColumnSet } from "../columns/column-set.ts";
 import { newRow, readRow } from "./oracle.ts";
 import { RowRefused } from "./row-refused.ts";
 import { RowWriter } from "./row-writer.ts";
-import type { NdjsonBody } from "./scanner.ts";
+import type { NdjsonBody, Scanned } from "./scanner.ts";
 
 const LINE_FEED = 0x0a;
 
@@ -22,10 +22,11 @@ export class BodyLines {
     this.#rowsBefore = set.rows;
   }
 
-  /** Reads every line from the one at `start` on, which is the body's `line`th. */
-  readFrom(start: number, line: number): void {
+  /** Reads every line from the one at `start` on, which is the body's `line`th; returns how many lines the body has. */
+  readFrom(start: number, line: number): number {
     let number = line;
     for (let at = start; at < this.#body.bytes.length; number++) at = this.readLine(at, number);
+    return number - 1;
   }
 
   /** Reads the line at `start`, if it is not blank, and returns where the next begins. */
@@ -38,18 +39,18 @@ export class BodyLines {
       if (!isUtf8(bytes.subarray(start, end))) throw new RowRefused("the line is not valid UTF-8");
       readRow(Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("utf8"), this.#row);
       this.#writer ??= new RowWriter(this.#set, this.#row, this.#body);
-      this.#writer.write();
+      this.#writer.write(line);
     } catch (error) {
       throw error instanceof RowRefused ? refusal(error, line) : error;
     }
     return end + 1;
   }
 
-  /** Returns the number of rows read; throws when there is none, unless there may be none. */
-  finish(): number {
+  /** What was read of a body of so many lines; throws when it has no row, unless there may be none. */
+  finish(lines: number): Scanned {
     const rows = this.#set.rows - this.#rowsBefore;
     if (rows === 0 && this.#body.mayBeEmpty !== true) throw new EngineError("bad_request_body", "the body has no rows");
-    return rows;
+    return { rows, lines };
   }
 }
 

@@ -132,18 +132,18 @@ describe("bounds", () => {
   test("a value that fits nowhere costs no memory that it does not take", () => {
     const set = new ColumnSet(specs("at:timestamp, l:long, v:int, props:dynamic"), 4 * 1024 * 1024);
     const misfits = bodyOf('{"l":"x","v":1.5}\n'.repeat(20_000));
-    expect(byteScanner.scan(misfits, set)).toBe(20_000);
+    expect(byteScanner.scan(misfits, set).rows).toBe(20_000);
   });
 
   test("what is too much for one extent is refused by both, whole", () => {
     const columns = specs(`at:timestamp, ${Array.from({ length: 60 }, (_, i) => `c${i}:long`).join(", ")}`);
     const set = new ColumnSet(columns, 1024 * 1024);
     const wide = bodyOf(`{${Array.from({ length: 60 }, (_, i) => `"c${i}":1`).join()}}\n`.repeat(2_000));
-    expect(byteScanner.scan(wide, set)).toBe(2_000);
+    expect(byteScanner.scan(wide, set).rows).toBe(2_000);
     const refused = expect.objectContaining({ code: "too_many_requests" }) as Error;
     expect(() => byteScanner.scan(bodyOf("{}\n".repeat(300)), set)).toThrow(refused);
     expect(set.rows).toBe(2_000);
-    expect(byteScanner.scan(bodyOf("{}\n".repeat(100)), set)).toBe(100);
+    expect(byteScanner.scan(bodyOf("{}\n".repeat(100)), set).rows).toBe(100);
   });
 
   test(`${LIMITS.columnsPerTable} columns, one row of each`, () => {

@@ -23,7 +23,7 @@ import {
   Words,
   type LongDigits,
 } from "./number-bytes.ts";
-import { allOrNothing, type BodyScanner, type NdjsonBody } from "./scanner.ts";
+import { allOrNothing, type BodyScanner, type NdjsonBody, type Scanned } from "./scanner.ts";
 import { TimeReader } from "./time-bytes.ts";
 
 /**
@@ -107,7 +107,7 @@ class RowScanner {
     this.set = set;
   }
 
-  scan(body: NdjsonBody): number {
+  scan(body: NdjsonBody): Scanned {
     if (body.evolve !== this.#body.evolve || this.#knownColumns !== this.set.columns.length) this.#forgetKeys();
     this.#body = body;
     const lines = new BodyLines(body, this.set);
@@ -126,8 +126,7 @@ class RowScanner {
       }
       line++;
     }
-    lines.readFrom(at, line);
-    return lines.finish();
+    return lines.finish(lines.readFrom(at, line));
   }
 
   /** Gives the line at `start` to the line reader; returns where the next begins. */
@@ -386,12 +385,14 @@ class RowScanner {
     return long ?? toFinite(latin1(source, start, end));
   }
 
-  /** Reads a time into `time`: a string in the usual form, or a number. */
+  /** Reads a time into `time`: a string in a usual form, or a number, in quotes or not. */
   #timestamp(source: Uint8Array, start: number): number {
     if (source[start] === BYTE.quote) {
       let at = start + 1;
-      while ((source[at] as number) > FIRST_PRINTABLE && source[at] !== BYTE.quote) at++;
-      return source[at] === BYTE.quote && time.read(source, start + 1, at) ? at + 1 : REFUSED;
+      while ((source[at] as number) >= FIRST_PRINTABLE && source[at] !== BYTE.quote) at++;
+      if (source[at] !== BYTE.quote) return REFUSED;
+      if (time.read(source, start + 1, at)) return at + 1;
+      return this.#numberEnd(source, start + 1) === at && time.readEpoch(number) ? at + 1 : REFUSED;
     }
     const end = this.#numberEnd(source, start);
     return end !== REFUSED && time.readEpoch(number) ? end : REFUSED;

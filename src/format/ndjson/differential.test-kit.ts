@@ -6,15 +6,16 @@ import type { ColumnSpec } from "../types.ts";
 import { BodyLines } from "./body-lines.ts";
 import { byteScanner } from "./byte-scanner.ts";
 import { jsonScanner } from "./json-scanner.ts";
+import { Misfits } from "./misfits.ts";
 import type { BodyScanner, NdjsonBody } from "./scanner.ts";
 
 /**
  * Holds the byte scanner against the reference: bodies go through both, several into one extent, and what comes out
- * (bytes of the extent, statistics, new columns, rows and errors of each body) must be the same.
+ * (bytes of the extent, statistics, new columns, rows, misfits and errors of each body) must be the same.
  */
 export type Difference = { expected: unknown; actual: unknown };
 
-type Outcome = { rows: number } | { error: unknown };
+type Outcome = { rows: number; lines: number; misfits: unknown } | { error: unknown };
 
 /** Rows of accepted bodies, and how many of them the byte scanner gave to the line reader. */
 export const counted = { rows: 0, slowRows: 0 };
@@ -53,13 +54,14 @@ function scan(scanner: BodyScanner, body: NdjsonBody, set: ColumnSet): Outcome {
   const before = set.rows;
   currentSet = set;
   try {
-    const rows = scanner.scan(body, set);
+    const misfits = new Misfits();
+    const { rows, lines } = scanner.scan({ ...body, misfits }, set);
     if (rows !== set.rows - before) throw new Error(`${rows} rows were announced and ${set.rows - before} written`);
     if (isCounting) {
       counted.rows += rows;
       counted.slowRows += slowRows - slowBefore;
     }
-    return { rows };
+    return { rows, lines, misfits: misfits.all() };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     return { error: [error.code, error.message, error.details] };

@@ -116,12 +116,17 @@ const NASTY_TIMES = [
   "2026-01-02T03:04:05ZZ", "2026-01-02T03:04:05+01:00Z", "2026-01-02T03:04:05Z ", " 2026-01-02T03:04:05Z",
   "2026-01-02T03:04:05\\u005a", "2026\\u002d01-02T03:04:05Z", "2026-01-02T03:04:0５Z", "2026/01/02T03:04:05Z",
   "2026-01-02T03-04-05Z", "20260102T030405Z", "", "now", "2026-01-02",
+  "2026-01-02 03:04:05", "2026-01-02 03:04:05.5", "2026-01-02T03:04:05.123456789", "2026-01-02T03:04:05.1234567891",
+  "2026-01-02T03:04", "2026-01-02T", "2026-01-02 ", "2026-01-02Z", "2026-01-02+01:00", "2026-02-29", "2024-02-29",
+  "2026-02-30", "2026-13-01", "2026-00-10", "0000-00-00", "1678-01-01", "1677-12-31", "2262-01-01", "2262-04-12",
+  "1767225600", "-1767225600.5", "1767225600123456789", "9223372036854775808", "-0", "0", "00", "+1", "1e9", "1e400", ".5",
+  "1.", "0x10", "1_000", "Infinity", "NaN", "1 ", "2026", "20260102", "\\u0031", "1\\n",
 ]; // oxfmt-ignore
 
 /** A timestamp token around the boundaries of the calendar; mostly one that exists, now and then a number. */
 export function time(choose: Chooser): string {
   if (choose.nasty(0.2)) return `"${choose.pick(NASTY_TIMES)}"`;
-  if (choose.nasty(0.3)) return epoch(choose);
+  if (choose.nasty(0.3)) return choose.chance(0.3) ? `"${epoch(choose)}"` : epoch(choose);
   const exists = !choose.nasty(0.2);
   const year = exists ? choose.pick([choose.int(1678, 2261), choose.int(1969, 2030), 1700, 1900, 2000, 2024, 2100])
     : choose.int(0, 9999); // oxfmt-ignore
@@ -131,10 +136,11 @@ export function time(choose: Chooser): string {
   const clock = [choose.pick([0, 23, choose.int(0, 23)]), choose.pick([0, 59, choose.int(0, 59)]), choose.int(0, 59)];
   const fraction = choose.chance(0.6) ? `.${digits(choose, choose.int(1, choose.nasty(0.2) ? 12 : 9))}` : "";
   const zone = choose.chance(0.6)
-    ? "Z"
+    ? choose.pick(["Z", "Z", "z", ""])
     : `${choose.pick(["+", "-"])}${two(choose.int(0, choose.nasty(0.1) ? 99 : 23))}:${two(choose.int(0, 59))}`;
   const date = `${String(year).padStart(4, "0")}-${lastDay ?? `${two(month)}-${two(day)}`}`;
-  return `"${date}T${clock.map(two).join(":")}${fraction}${zone}"`;
+  if (choose.chance(0.05)) return `"${date}"`;
+  return `"${date}${choose.pick(["T", "T", " ", "t"])}${clock.map(two).join(":")}${fraction}${zone}"`;
 }
 
 function epoch(choose: Chooser): string {

@@ -5,6 +5,7 @@ import { encodeTlm } from "../tlm.ts";
 import { decodeTlm, type Value } from "../tlm-decode.ts";
 import { DEFAULT_SHAPE, parseColumnType, type ColumnSpec } from "../types.ts";
 import { jsonScanner } from "./json-scanner.ts";
+import { Misfits } from "./misfits.ts";
 
 const ARRIVED = 42n;
 const AT = "2024-01-01T00:00:00Z";
@@ -25,6 +26,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 class Scanned {
   readonly set: ColumnSet;
+  readonly misfits = new Misfits();
 
   constructor(columns: readonly ColumnSpec[], maxBytes?: number) {
     this.set = new ColumnSet(columns, maxBytes);
@@ -32,7 +34,7 @@ class Scanned {
 
   scan(body: string | Uint8Array, evolve = true): number {
     const bytes = typeof body === "string" ? bytesOf(body) : body;
-    return jsonScanner.scan({ bytes, evolve, arrivedAtNs: ARRIVED }, this.set);
+    return jsonScanner.scan({ bytes, evolve, arrivedAtNs: ARRIVED, misfits: this.misfits }, this.set).rows;
   }
 
   refusal(body: string | Uint8Array, evolve = true): EngineError {
@@ -150,7 +152,15 @@ describe("values", () => {
     ["s", "true", "true"],
     ["s", '{ "b": 1, "2": [ "x\\/" ] }', '{"b":1,"2":["x/"]}'],
     ["t", '"2024-01-01t01:00:00.5+01:00"', AT_NS + 500_000_000n],
+    ["t", '"2024-01-01T00:00:00"', AT_NS],
+    ["t", '"2024-01-01 00:00:00.000000001"', AT_NS + 1n],
+    ["t", '"2024-01-01"', AT_NS],
     ["t", "1704067200", AT_NS],
+    ["t", '"1704067200"', AT_NS],
+    ["t", '"1704067200000"', AT_NS],
+    ["t", '"1704067200000000"', AT_NS],
+    ["t", '"1704067200000000001"', AT_NS + 1n],
+    ["t", '"-1.5"', -1_500_000_000n],
     ["d", '"x"', '"x"'],
     ["d", "1.50", "1.50"],
     ["d", "[1, null]", "[1,null]"],
@@ -176,7 +186,10 @@ describe("values", () => {
     ["r", "1e309"],
     ["r", '"1.5"'],
     ["t", '"yesterday"'],
-    ["t", '"2024-01-01T00:00:00"'],
+    ["t", '"2024-02-30T00:00:00"'],
+    ["t", '"2024-01-01T24:00:00Z"'],
+    ["t", '" 2024-01-01"'],
+    ["t", '"1e400"'],
     ["t", "1e400"],
     ["t", "true"],
     ["i", '{"a":[1,2]}'],
@@ -361,8 +374,10 @@ describe("at", () => {
     ['{"AT":[1]}', { props: '{"AT":[1]}' }],
     ['{"at":99999999999}', { props: '{"at":99999999999}' }],
     ['{"at":"1500-01-01T00:00:00Z"}', { props: '{"at":"1500-01-01T00:00:00Z"}' }],
-    [`{"at":"soon","timestamp":"${AT}"}`, { timestamp: AT, props: '{"at":"soon"}' }],
+    [`{"at":"soon","timestamp":"${AT}"}`, { at: AT_NS, props: '{"at":"soon"}' }],
+    [`{"timestamp":{},"_timestamp":"${AT}","at":[]}`, { at: AT_NS, props: '{"timestamp":{},"at":[]}' }],
     ['{"timestamp":"soon"}', { props: '{"timestamp":"soon"}' }],
+    ['{"at":"soon","timestamp":"later"}', { props: '{"at":"soon","timestamp":"later"}' }],
   ])("of %s", (row, stored) => {
     const scanned = new Scanned(DEFAULT_SHAPE);
     scanned.scan(row);
@@ -394,6 +409,47 @@ describe("at", () => {
     expect(rowOf(shape("at timestamp"), `{"timestamp":"${AT}","x":1}`, false)).toEqual({ at: AT_NS });
     const error = new Scanned(shape("at timestamp")).refusal('{"at":"soon"}', false);
     expect([error.details.line, error.details.column]).toEqual([1, "at"]);
+  });
+});
+
+describe("what does not fit", () => {
+  const of = (table: readonly ColumnSpec[], body: string, evolve = true) => {
+    const scanned = new Scanned(table);
+    scanned.scan(body, evolve);
+    return scanned.misfits.all();
+  };
+
+  it("is nothing for what fits, is null, is absent, or goes to props for another reason", () => {
+    const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, i])));
+    const body = `{"at":"2024-01-01","i":1}\n{}\n{"at":null,"i":null}\n${wide}\n{"i":1,"I":2,"":3}\n{"props":[1]}`;
+    expect(of(TYPED, body)).toBeUndefined();
+  });
+
+  it("is counted by column, with the line of the first", () => {
+    const body = '\n{"i":"x"}\n{"b":1,"I":2.5}\n \r\n{"t":"soon","i":1,"b":null}\n{"i":{},"b":"true"}';
+    expect(of(TYPED, body)).toEqual([
+      { code: "value_in_props", column: "i", count: 3, firstLine: 2 },
+      { code: "value_in_props", column: "b", count: 2, firstLine: 3 },
+      { code: "value_in_props", column: "t", count: 1, firstLine: 5 },
+    ]);
+  });
+
+  it("are rows whose time cannot be read, whatever field was to tell it", () => {
+    const body = '{"label":"a"}\n{"at":"soon"}\n{"timestamp":true}\n{"at":"x","_timestamp":"y"}\n{"at":"2024-01-01"}';
+    expect(of(DEFAULT_SHAPE, body)).toEqual([{ code: "at_unreadable", count: 3, firstLine: 2 }]);
+    const value = { code: "value_in_props", column: "at", count: 1, firstLine: 1 };
+    expect(of(DEFAULT_SHAPE, '{"at":"soon","timestamp":0}')).toEqual([value]);
+    // Its own column holds what could not be read, as text; the row's time is the time of arrival all the same.
+    const own = shape("at timestamp, timestamp string, _timestamp timestamp, props dynamic");
+    const time = { code: "at_unreadable", count: 1, firstLine: 1 };
+    expect(of(own, '{"timestamp":"soon"}')).toEqual([time]);
+    expect(of(own, '{"_timestamp":"soon"}')).toEqual([time, { ...value, column: "_timestamp" }]);
+  });
+
+  it("is told of without evolution, too", () => {
+    expect(of(TYPED, '{"i":"x","unknown":1}', false)).toEqual([
+      { code: "value_in_props", column: "i", count: 1, firstLine: 1 },
+    ]);
   });
 });
 

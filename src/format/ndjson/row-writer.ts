@@ -3,6 +3,7 @@ import { foldName, isColumnName } from "../../core/names.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
 import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS } from "../types.ts";
 import type { Row } from "./oracle.ts";
+import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";
 import type { NdjsonBody } from "./scanner.ts";
@@ -22,6 +23,9 @@ export class RowWriter {
   readonly #arrivedAtNs: bigint;
   readonly #maxNewColumns: number;
   readonly #lenient: boolean;
+  readonly #misfits: Misfits | undefined;
+  /** Of the current row, in the body. */
+  #line = 0;
   #newColumns = 0;
   #row: Row;
   /** By field of the current row: the column of its name, by its index. */
@@ -33,6 +37,8 @@ export class RowWriter {
   readonly #unknown: number[] = [];
   /** Fields of the current row that go to `props`. */
   readonly #extras: number[] = [];
+  /** Fields of the current row that were looked at for its time, and could not be read as one. */
+  readonly #unreadable: number[] = [];
 
   constructor(set: ColumnSet, row: Row, options: RowOptions) {
     this.#set = set;
@@ -41,12 +47,18 @@ export class RowWriter {
     this.#arrivedAtNs = options.arrivedAtNs;
     this.#maxNewColumns = options.maxNewColumns ?? LIMITS.newColumnsPerRequest;
     this.#lenient = options.lenient ?? false;
+    this.#misfits = options.misfits;
   }
 
-  /** Appends the row that the constructor was given, as it is now. Throws `RowRefused`, leaving the row half written. */
-  write(): void {
+  /**
+   * Appends the row that the constructor was given, as it is now; it stands on that line. Throws `RowRefused`, leaving
+   * the row half written.
+   */
+  write(line: number): void {
+    this.#line = line;
     this.#unknown.length = 0;
     this.#extras.length = 0;
+    this.#unreadable.length = 0;
     for (let index = 0; index < this.#row.count; index++) {
       const column = this.#set.find(this.#key(index));
       if (column !== NONE) {
@@ -57,9 +69,9 @@ export class RowWriter {
       this.#unknown.push(index);
       this.#set.metUnknownField = true;
     }
-    const timeField = this.#takeTimeField();
+    const timeNs = this.#takeTime();
     for (const index of this.#unknown) this.#placeUnknown(index);
-    this.#writeTime(timeField);
+    this.#writeTime(timeNs);
     this.#writeValues();
     this.#requireVectors();
     this.#writeProps();
@@ -82,14 +94,17 @@ export class RowWriter {
     return this.#claimedIn[column] === this.#set.rows ? (this.#fieldOf[column] ?? NONE) : NONE;
   }
 
-  /** The field that tells the time. Takes those it looks at off the unknown ones. */
-  #takeTimeField(): number {
+  /** The time that the row's fields tell. Takes those it looks at off the unknown ones. */
+  #takeTime(): bigint | undefined {
     for (const name of TIME_FIELDS) {
       const column = this.#set.find(name);
       const index = column === NONE ? this.#takeUnknown(name) : this.#fieldIn(column);
-      if (index !== NONE && !this.#isNull(index)) return index;
+      if (index === NONE || this.#isNull(index)) continue;
+      const ns = timeOf(this.#row, index);
+      if (ns !== undefined) return ns;
+      this.#unreadable.push(index);
     }
-    return NONE;
+    return undefined;
   }
 
   /** Takes the field of that name off the unknown ones; other spellings of it go to `props`. */
@@ -121,13 +136,18 @@ export class RowWriter {
     return column;
   }
 
-  #writeTime(index: number): void {
-    const ns = index === NONE ? this.#arrivedAtNs : timeOf(this.#row, index);
-    this.#set.ready(this.#set.time);
-    this.#set.time.appendLong(ns ?? this.#arrivedAtNs);
-    if (ns !== undefined) return;
-    const column = this.#columnOf[index];
-    if (column === NONE || column === this.#set.timeIndex) this.#extras.push(index);
+  #writeTime(ns: bigint | undefined): void {
+    const { time, timeIndex } = this.#set;
+    this.#set.ready(time);
+    time.appendLong(ns ?? this.#arrivedAtNs);
+    if (ns === undefined && this.#unreadable.length > 0) this.#misfits?.addTime(this.#line);
+    for (const index of this.#unreadable) {
+      const column = this.#columnOf[index];
+      if (column !== NONE && column !== timeIndex) continue;
+      this.#extras.push(index);
+      // Where another field told the time after all, this is a value that did not fit, like any other.
+      if (ns !== undefined) this.#misfits?.addValue(time.spec.name, this.#line);
+    }
   }
 
   #writeValues(): void {
@@ -143,6 +163,7 @@ export class RowWriter {
         throw new RowRefused(vectorRule(column.spec), column.spec.name);
       }
       this.#extras.push(index);
+      this.#misfits?.addValue(column.spec.name, this.#line);
     }
   }
 

@@ -1,5 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
+import type { Misfits } from "./misfits.ts";
 
 /**
  * Scanning: bodies of NDJSON into column builders. What a row becomes, whichever scanner reads it:
@@ -20,9 +21,9 @@ import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
  * that does not fit leaves NULL and goes to `props`; for `vector` the body is refused, and so it is for a row without a
  * value in such a column.
  *
- * **`at`.** The first of the fields `at`, `timestamp`, `_timestamp` that is not null. If that cannot be read as a time,
- * the row gets the time of arrival, and the field goes to `props` unless a column of its own holds it. Without any, the
- * row gets the time of arrival too. The fields looked at on the way do not become new columns, but fill a column of
+ * **`at`.** The first of the fields `at`, `timestamp`, `_timestamp` that can be read as a time (`../time-text.ts`). If
+ * none can, the row gets the time of arrival. A field that was looked at before, and could not be read, goes to `props`
+ * unless a column of its own holds it. The fields looked at on the way do not become new columns, but fill a column of
  * their name that exists.
  *
  * **`props`.** What goes to `props` is appended to the row's own `props` (see `props.ts`), under the field's own name;
@@ -30,11 +31,14 @@ import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
  */
 export interface BodyScanner {
   /**
-   * Appends the body's rows and returns how many. Throws `EngineError` (`bad_request_body`; `body_too_large` or
+   * Appends the body's rows. Throws `EngineError` (`bad_request_body`; `body_too_large` or
    * `too_many_requests` when its rows would take too much memory), having changed nothing.
    */
-  scan(body: NdjsonBody, into: ColumnSet): number;
+  scan(body: NdjsonBody, into: ColumnSet): Scanned;
 }
+
+/** How many rows a body has, and how many lines, blank ones counted too. */
+export type Scanned = { rows: number; lines: number };
 
 export type NdjsonBody = {
   bytes: Uint8Array;
@@ -48,10 +52,12 @@ export type NdjsonBody = {
   mayBeEmpty?: boolean;
   /** Whether a `vector` column is like any other: NULL without a value, and a value that does not fit goes to `props`. */
   lenient?: boolean;
+  /** Gets what did not fit, also of a body that fails in the end. */
+  misfits?: Misfits;
 };
 
 /** Runs the scan of one body under a savepoint. */
-export function allOrNothing(into: ColumnSet, scan: () => number): number {
+export function allOrNothing(into: ColumnSet, scan: () => Scanned): Scanned {
   into.mark();
   try {
     return scan();

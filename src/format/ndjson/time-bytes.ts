@@ -1,8 +1,8 @@
 import { EXACT_DIGITS, Words, type NumberToken } from "./number-bytes.ts";
 
 /**
- * RFC 3339 timestamps read from bytes, in the one form that nearly every producer writes:
- * `YYYY-MM-DDTHH:MM:SS[.1–9 digits](Z|±HH:MM)`. Everything else is left to `../time-text.ts`.
+ * Times read from bytes, in the forms that nearly every producer writes: `YYYY-MM-DD`, or
+ * `YYYY-MM-DD(T| )HH:MM:SS[.1–9 digits][Z|±HH:MM]`, UTC without an offset. Everything else is left to `../time-text.ts`.
  *
  * Nanoseconds since the epoch are made as two 32-bit halves: a BigInt per value would be an object per value.
  */
@@ -11,11 +11,17 @@ const DASH = 0x2d;
 const COLON = 0x3a;
 const DOT = 0x2e;
 const UPPER_T = 0x54;
+const LOWER_T = 0x74;
+const BLANK = 0x20;
 const UPPER_Z = 0x5a;
+const LOWER_Z = 0x7a;
 const PLUS = 0x2b;
 const ZERO = 0x30;
 /** Within the 64-bit range whatever the nanoseconds. */
 const MAX_SECONDS = 9_223_372_035;
+/** `YYYY-MM-DD`, and with `THH:MM:SS`. */
+const DATE_BYTES = 10;
+const DATE_AND_TIME_BYTES = 19;
 const SECONDS_PER_DAY = 86_400;
 const NS_PER_SECOND = 1e9;
 const NOT_A_DATE = Number.NaN;
@@ -29,9 +35,10 @@ export class TimeReader extends Words {
 
   /** Reads `source[start, end)`; false when it is not of the form above, or no time. */
   read(source: Uint8Array, start: number, end: number): boolean {
-    if (end - start < 20) return false;
+    if (end - start < DATE_AND_TIME_BYTES) return end - start === DATE_BYTES && this.#readMidnight(source, start);
     const days = this.#readDate(source, start);
-    if (Number.isNaN(days) || source[start + 10] !== UPPER_T) return false;
+    const separator = source[start + DATE_BYTES];
+    if (Number.isNaN(days) || (separator !== UPPER_T && separator !== BLANK && separator !== LOWER_T)) return false;
     if (source[start + 13] !== COLON || source[start + 16] !== COLON) return false;
     const hour = twoDigits(source, start + 11);
     const minute = twoDigits(source, start + 14);
@@ -82,6 +89,14 @@ export class TimeReader extends Words {
     return true;
   }
 
+  /** Reads a date alone. */
+  #readMidnight(source: Uint8Array, start: number): boolean {
+    const days = this.#readDate(source, start);
+    if (Number.isNaN(days)) return false;
+    this.set(days * SECONDS_PER_DAY, 0);
+    return true;
+  }
+
   #readDate(source: Uint8Array, start: number): number {
     const year = twoDigits(source, start) * 100 + twoDigits(source, start + 2);
     const month = twoDigits(source, start + 5);
@@ -101,10 +116,11 @@ export class TimeReader extends Words {
     return this.#days;
   }
 
-  /** Seconds east of UTC of the offset that must end at `end`. */
+  /** Seconds east of UTC of the offset that must end at `end`; 0 when there is none. */
   #readOffset(source: Uint8Array, at: number, end: number): number {
     const sign = source[at];
-    if (sign === UPPER_Z) return at + 1 === end ? 0 : NOT_A_DATE;
+    if (sign === UPPER_Z || sign === LOWER_Z) return at + 1 === end ? 0 : NOT_A_DATE;
+    if (at === end) return 0;
     if ((sign !== PLUS && sign !== DASH) || at + 6 !== end || source[at + 3] !== COLON) return NOT_A_DATE;
     const hours = twoDigits(source, at + 1);
     const minutes = twoDigits(source, at + 4);

@@ -1,6 +1,6 @@
 import type { AnyColumn } from "../columns/create.ts";
 import { epochToNs, toFinite, toInt32, toInt64 } from "../decimal.ts";
-import { rfc3339ToNs } from "../time-text.ts";
+import { timeTextToNs } from "../time-text.ts";
 import { compactJson } from "./compact.ts";
 import { kindAt, skipSpace, valueEnd } from "./json-text.ts";
 import { textOf, tokenOf, type Row } from "./oracle.ts";
@@ -34,7 +34,7 @@ export function appendField(column: AnyColumn, row: Row, index: number): boolean
 /** Field `index` as a point in time, nanoseconds since the epoch; undefined when it is none. */
 export function timeOf(row: Row, index: number): bigint | undefined {
   const kind = row.kinds[index];
-  if (kind === "string") return rfc3339ToNs(textOf(row, index));
+  if (kind === "string") return timeTextToNs(textOf(row, index));
   return kind === "number" ? epochToNs(tokenOf(row, index)) : undefined;
 }
 

@@ -4,7 +4,7 @@ import { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
 import type { Target } from "../flush.ts";
 import type { IngestRequest } from "../ingest.ts";
-import { findOrCreateTable } from "../tables.ts";
+import { createTable, findTable, tableNotFound } from "../tables.ts";
 import type { CatalogReach } from "./catalog-reach.ts";
 
 /** How often at most the catalog is asked whether any schema has changed. */
@@ -34,10 +34,10 @@ export class SchemaCache {
   }
 
   /**
-   * The table that the request names; one that is not remembered is looked up, and created where it may be. Throws
-   * `unavailable` when that needs the catalog and it cannot be reached.
+   * The table that the request names; one that is not remembered is looked up. Undefined when it is missing and may be
+   * created. Throws `unavailable` when the look-up needs the catalog and it cannot be reached.
    */
-  async table(request: IngestRequest): Promise<TableRecord> {
+  async table(request: IngestRequest): Promise<TableRecord | undefined> {
     this.#checkGeneration();
     const known = this.#entries.get(nameOf(request));
     if (known === undefined) return this.#read(request);
@@ -46,22 +46,30 @@ export class SchemaCache {
     return known.table;
   }
 
-  /** The table as it is remembered; as the catalog has it now when it is not. */
-  async remembered(target: Target): Promise<TableRecord> {
-    return this.#entries.get(nameOf(target))?.table ?? this.fresh(target);
+  /** The table as it is remembered; as the catalog has it now when it is not. Undefined when it does not exist. */
+  async remembered(target: Target): Promise<TableRecord | undefined> {
+    return this.#entries.get(nameOf(target))?.table ?? this.#read({ ...target, autoCreate: true });
   }
 
   /** The table as the catalog has it now. Throws `unavailable`. */
-  fresh({ database, table }: Target): Promise<TableRecord> {
-    return this.#read({ database, table, autoCreate: false });
+  async fresh(target: Target): Promise<TableRecord> {
+    const table = await this.#read({ ...target, autoCreate: false });
+    if (table === undefined) throw tableNotFound(target);
+    return table;
   }
 
-  async #read(request: Pick<IngestRequest, "database" | "table" | "autoCreate">): Promise<TableRecord> {
+  /** Creates the table unless somebody else has. Throws `unavailable`. */
+  async create(target: Target): Promise<void> {
+    await this.#reach.ask((catalog) => createTable(catalog, target));
+  }
+
+  async #read(request: Pick<IngestRequest, "database" | "table" | "autoCreate">): Promise<TableRecord | undefined> {
     return this.#reach.ask(async (catalog) => {
       // Asked first: the table may then be newer than its number says, and never older.
       const generation = await catalog.schemaGeneration();
-      const table = await findOrCreateTable(catalog, request);
+      const table = await findTable(catalog, request);
       this.#generation = generation;
+      if (table === undefined) return undefined;
       this.#remember(nameOf({ database: table.database, table: table.name }), { table, generation, refreshing: false });
       return table;
     });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Catalog } from "../../catalog/catalog.ts";
 import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
+import { DEFAULT_SHAPE } from "../../format/types.ts";
 import { decodeStaged } from "./object.ts";
 import { send, StagedWorld, withCalls } from "./staged-world.test-kit.ts";
 
@@ -200,6 +201,61 @@ describe("keys", () => {
     expect(acks.map(({ replayed }) => replayed)).toEqual([false, true, true]);
     await world.commit();
     expect(await world.values("body")).toEqual(["1"]);
+  });
+});
+
+describe("warnings", () => {
+  const UNFIT = '{"body":"a"}\n{"at":"soon","n":"x"}\n{"at":"soon","n":1,"late":"y"}';
+  const TOLD = [
+    { code: "at_unreadable", count: 2, firstLine: 2 },
+    { code: "value_in_props", column: "n", count: 1, firstLine: 2 },
+  ];
+
+  test("are the same in both modes, and true when the rows are committed", async () => {
+    for (const mode of ["sync", "staged"] as const) {
+      const name = `${mode}_table`;
+      const shape = [...DEFAULT_SHAPE, { name: "n", type: { kind: "int" as const } }];
+      await world.catalog.createTable({ database: "default", name, columns: shape });
+      const ingest = world[mode]();
+      expect((await send(ingest, '{"body":"fits","n":1}', { table: name })).warnings).toBeUndefined();
+      expect((await send(ingest, UNFIT, { table: name })).warnings).toEqual(TOLD);
+      await world.commit();
+      const inProps = (await world.rows(name)).flatMap((row) => row["props"] ?? []);
+      expect(inProps.toSorted()).toEqual(['{"at":"soon","n":"x"}', '{"at":"soon"}']);
+    }
+  });
+
+  test("are not told of a value that a later column sends to props", async () => {
+    const node = world.staged();
+    await send(node, '{"body":"seed"}');
+    await world.commit();
+    const { id = 0 } = (await world.catalog.table("default", "t")) ?? {};
+    const ack = await send(node, '{"n":"x"}');
+    await world.catalog.addColumns(id, [{ name: "n", type: { kind: "int" } }]);
+    expect(ack.warnings).toBeUndefined();
+    await world.commit();
+    expect(await world.values("props")).toEqual(['{"n":"x"}', "NULL"]);
+  });
+
+  test.each(["sync", "staged"] as const)("are not repeated to a replay in %s mode, whenever it comes", async (mode) => {
+    const ingest = world[mode]();
+    const keyed = { idempotencyKey: "k" };
+    const [first, second] = await Promise.all([send(ingest, UNFIT, keyed), send(ingest, UNFIT, keyed)]);
+    expect([first, second].filter(({ replayed }) => replayed).map(({ warnings }) => warnings)).toEqual([undefined]);
+    expect([first, second].find(({ replayed }) => !replayed)?.warnings).toHaveLength(1);
+    expect(await send(ingest, UNFIT, keyed)).not.toHaveProperty("warnings");
+    await world.commit();
+    const replay = await send(world[mode](), UNFIT, keyed);
+    expect([replay.replayed, "warnings" in replay]).toEqual([true, false]);
+  });
+
+  test("name at most 32 columns, whatever the table has", async () => {
+    const many = Array.from({ length: 50 }, (_, i) => ({ name: `n${i}`, type: { kind: "int" as const } }));
+    await world.catalog.createTable({ database: "default", name: "t", columns: [...DEFAULT_SHAPE, ...many] });
+    const row = JSON.stringify(Object.fromEntries(many.map(({ name }) => [name, "x"])));
+    const { warnings = [] } = await send(world.sync(), `${row}\n${row}`);
+    expect(warnings).toHaveLength(33);
+    expect(warnings.at(-1)).toEqual({ code: "value_in_props", count: 36, firstLine: 1 });
   });
 });
 

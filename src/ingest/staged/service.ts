@@ -25,9 +25,10 @@ export function createStagedIngestService(options: StagedIngestOptions): IngestS
     async keyState(table, key, receivedAtMs) {
       // By the node's own clock, for the catalog may be away.
       const free = { freeAtMs: receivedAtMs };
-      const staged = keys.replay(table.id, key);
+      const staged = table === undefined ? undefined : keys.replay(table.id, key);
       if (staged !== undefined) return { ack: staged };
       try {
+        if (table === undefined) return free;
         const state = await reach.ask((catalog) => keyInLedger(catalog, table, key));
         return "ack" in state ? state : free;
       } catch (error) {

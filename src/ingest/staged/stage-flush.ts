@@ -7,11 +7,12 @@ import { LIMITS } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
-import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
+import type { Misfit } from "../../format/ndjson/misfits.ts";
+import { DEFAULT_SHAPE, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
-import { heldUp, type FlushBody, type Target } from "../flush.ts";
-import type { IngestAck } from "../ingest.ts";
-import type { BodyOutcome, SealedExtent, Sealer } from "../seal.ts";
+import { heldUp, rejectUnlessCreating, type FlushBody, type Target } from "../flush.ts";
+import { warningsOf, type IngestAck } from "../ingest.ts";
+import type { BodyOutcome, SealedBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "../seal-cuts.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import type { CatalogReach } from "./catalog-reach.ts";
@@ -39,7 +40,7 @@ export type StagePorts = {
 };
 
 /** A body that can be read; `asIs` when it travels as it came. */
-type Survivor = { body: FlushBody; rows: number; asIs: boolean };
+type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined; asIs: boolean };
 type Plan = { table: TableRecord; survivors: Survivor[]; extents: StagedExtent[] };
 
 /**
@@ -53,12 +54,9 @@ export async function stageFlush(
   onSealed: () => void,
 ): Promise<void> {
   try {
-    const table = await ports.schemas.remembered(target);
-    const plan = hasCatchAll(table.columns)
-      ? await sealCertain(ports, table, bodies)
-      : await settle(ports, target, bodies);
+    const plan = await planFor(ports, target, bodies);
     onSealed();
-    if (plan.survivors.length > 0) await write(ports, plan);
+    if (plan !== undefined && plan.survivors.length > 0) await write(ports, plan);
   } catch (error) {
     ports.log.error({ err: error, database: target.database, table: target.table }, "could not stage a flush");
     const failure =
@@ -70,13 +68,33 @@ export async function stageFlush(
   }
 }
 
+/** Undefined when all bodies for a table that does not exist were refused. */
+async function planFor(ports: StagePorts, target: Target, bodies: FlushBody[]): Promise<Plan | undefined> {
+  const known = await ports.schemas.remembered(target);
+  if (known !== undefined) return planUnder(ports, known, bodies);
+  // The table is created when rows for it were read, as in sync mode: a refused body leaves none behind.
+  const sealable = rejectUnlessCreating(target, bodies);
+  const { extents, outcomes } = await sealBodies(ports, DEFAULT_SHAPE, sealable);
+  release(extents);
+  const readable = rejectFailed(sealable, outcomes, () => true).map(({ body }) => body);
+  if (readable.length === 0) return undefined;
+  await ports.schemas.create(target);
+  // Somebody else may have created it with other columns, so they are read anew.
+  return planUnder(ports, await ports.schemas.fresh(target), readable);
+}
+
+function planUnder(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): Promise<Plan> {
+  const target = { database: table.database, table: table.name };
+  return hasCatchAll(table.columns) ? sealCertain(ports, table, bodies) : settle(ports, target, bodies);
+}
+
 /**
  * Seals the bodies whose every field has a column that the node knows of: no column ever changes, so their rows come out
  * the same under whatever columns the table has by now. The others travel as they came, since what a field that is
  * unknown here is to be depends on the columns that the commit meets.
  */
 async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): Promise<Plan> {
-  const sealed = await sealBodies(ports, table, bodies);
+  const sealed = await sealBodies(ports, table.columns, bodies);
   // No column can come to a table that has all it may have.
   const mayGrow = table.columns.length < LIMITS.columnsPerTable;
   const survivors = rejectFailed(bodies, sealed.outcomes, (outcome) => {
@@ -87,7 +105,7 @@ async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushB
   release(sealed.extents);
   const certain = survivors.filter(({ asIs }) => !asIs).map(({ body }) => body);
   if (certain.length === 0) return { table, survivors, extents: [] };
-  const again = await sealBodies(ports, table, certain);
+  const again = await sealBodies(ports, table.columns, certain);
   if (again.outcomes.some(({ ok }) => !ok)) throw new Error("a body that was sealed with others cannot be sealed now");
   return { table, survivors, extents: described(table.columns, again.extents) };
 }
@@ -99,7 +117,7 @@ async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushB
 async function settle(ports: StagePorts, target: Target, bodies: FlushBody[]): Promise<Plan> {
   for (let attempt = 0; attempt < LIMITS.commitAttempts; attempt++) {
     const table = await ports.schemas.fresh(target);
-    const { extents, newColumns, outcomes } = await sealBodies(ports, table, bodies);
+    const { extents, newColumns, outcomes } = await sealBodies(ports, table.columns, bodies);
     if (newColumns.length === 0 || (await addColumns(ports, table, newColumns))) {
       const survivors = rejectFailed(bodies, outcomes, () => false);
       return { table, survivors, extents: described([...table.columns, ...newColumns], extents) };
@@ -124,10 +142,14 @@ async function addColumns(ports: StagePorts, table: TableRecord, columns: readon
   }
 }
 
-async function sealBodies(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): Promise<SealedFlush> {
+async function sealBodies(
+  ports: StagePorts,
+  columns: readonly ColumnSpec[],
+  bodies: FlushBody[],
+): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
-    columns: table.columns.map(({ name, type }) => ({ name, type })),
+    columns: columns.map(({ name, type }) => ({ name, type })),
     bodies: bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs })),
     format: "tlm",
   });
@@ -138,11 +160,11 @@ async function sealBodies(ports: StagePorts, table: TableRecord, bodies: FlushBo
 function rejectFailed(
   bodies: FlushBody[],
   outcomes: readonly BodyOutcome[],
-  asIs: (outcome: BodyOutcome & { ok: true }) => boolean,
+  asIs: (outcome: SealedBody) => boolean,
 ): Survivor[] {
   return bodies.flatMap((body, i) => {
     const outcome = outcomes[i];
-    if (outcome?.ok === true) return [{ body, rows: outcome.rows, asIs: asIs(outcome) }];
+    if (outcome?.ok === true) return [{ body, rows: outcome.rows, misfits: outcome.misfits, asIs: asIs(outcome) }];
     const internal = new EngineError("internal", "the sealer gave no outcome");
     body.answer.reject(outcome === undefined ? internal : fromErrorRecord(outcome.error));
     return [];
@@ -186,9 +208,10 @@ async function write(ports: StagePorts, { table, survivors, extents }: Plan): Pr
   ports.metrics.stagedWrittenObjects.inc();
   ports.metrics.stagedWrittenBytes.inc(bytes.byteLength);
   const allRows = survivors.reduce((sum, { rows }) => sum + rows, 0);
-  for (const { body, rows } of survivors) {
+  for (const { body, rows, misfits } of survivors) {
     const sizeBytes = Math.round((bytes.byteLength * rows) / allRows);
-    const ack: IngestAck = { snapshotId: undefined, extentCount: 0, rows, sizeBytes, replayed: false, staged: true };
+    const known = { snapshotId: undefined, extentCount: 0, rows, sizeBytes };
+    const ack: IngestAck = { ...known, replayed: false, staged: true, ...warningsOf(misfits) };
     if (body.key !== undefined) ports.keys.remember(table.id, body.key, ack);
     body.answer.resolve(ack);
   }

@@ -54,10 +54,11 @@ export class StagedWorld {
     this.store = new FaultyStore({ inner, clock: systemClock, random: seededRandom(1) });
   }
 
-  static async open(): Promise<StagedWorld> {
+  /** On that catalog, else on one in memory. */
+  static async open(opened?: Catalog): Promise<StagedWorld> {
     const folder = await mkdtemp(join(tmpdir(), "engine-staged-"));
     const clock = new ManualClock(systemClock.nowMs());
-    const { catalog } = openMemoryCatalog(clock);
+    const catalog = opened ?? openMemoryCatalog(clock).catalog;
     const inner = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
     return new StagedWorld(folder, catalog, inner, clock);
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { constants, gzipSync, zstdCompressSync } from "node:zlib";
+import { constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
 import { readDecodedBody } from "./decode.ts";
@@ -45,22 +45,27 @@ async function growth(coding: string | undefined, encoded: Uint8Array, mostBytes
   return told;
 }
 
-const CODINGS = [
+const MEMBERS = [
   ["gzip", (data: Uint8Array) => gzipSync(data)],
   ["zstd", (data: Uint8Array) => zstdCompressSync(data)],
 ] as const;
+const DEFLATE = [
+  ["deflate", (data: Uint8Array) => deflateSync(data)],
+  ["deflate", (data: Uint8Array) => deflateRawSync(data)],
+] as const;
+const CODINGS = [...MEMBERS, ...DEFLATE];
 
 test.each([undefined, "", "identity", " Identity "])("leaves %j alone", async (coding) => {
   expect(await decode(coding, ROWS)).toEqual(new Uint8Array(ROWS));
 });
 
-test.each(["br", "deflate", "gzip, gzip", "gzip,identity", "*"])(
+test.each(["br", "gzip, gzip", "deflate, gzip", "gzip,identity", "x-deflate", "*"])(
   "refuses %s and says what it takes",
   async (coding) => {
     await expect(decode(coding, ROWS)).rejects.toMatchObject({
       code: "unsupported_media_type",
       status: 415,
-      details: { headers: { "Accept-Encoding": "gzip, zstd" } },
+      details: { headers: { "Accept-Encoding": "gzip, zstd, deflate" } },
     });
   },
 );
@@ -82,14 +87,6 @@ describe.each(CODINGS)("%s", (coding, encode) => {
       expect(decoded.length).toBe(0);
       expect(Buffer.from("still there").toString()).toBe("still there");
     }
-  });
-
-  test("joins members and frames, and takes empty ones", async () => {
-    const parts = [ROWS, Buffer.alloc(0), Buffer.from("end"), Buffer.alloc(0)];
-    const decoded = await decode(coding, Buffer.concat(parts.map((part) => encode(part))));
-    expect(Buffer.from(decoded).equals(Buffer.concat(parts))).toBe(true);
-    expect(await decode(coding, encode(Buffer.alloc(0)))).toEqual(new Uint8Array(0));
-    expect(await decode(coding, new Uint8Array(0))).toEqual(new Uint8Array(0));
   });
 
   test("takes the limit and refuses one byte more", async () => {
@@ -120,10 +117,8 @@ describe.each(CODINGS)("%s", (coding, encode) => {
 
   test("refuses data that is cut off anywhere", async () => {
     const whole = encode(Buffer.from("some text, some more text"));
-    const two = Buffer.concat([whole, whole]);
-    for (let length = 1; length < two.length; length++) {
-      if (length === whole.length) continue;
-      await expect(decode(coding, two.subarray(0, length)), `${length} bytes`).rejects.toMatchObject({
+    for (let length = 1; length < whole.length; length++) {
+      await expect(decode(coding, whole.subarray(0, length)), `${length} bytes`).rejects.toMatchObject({
         code: "bad_request_body",
         status: 400,
       });
@@ -143,6 +138,64 @@ describe.each(CODINGS)("%s", (coding, encode) => {
   test("refuses what is something else", async () => {
     for (const data of [ROWS, Buffer.from("{}"), randomBytes(1000)]) {
       await expect(decode(coding, data)).rejects.toMatchObject({ code: "bad_request_body" });
+    }
+  });
+});
+
+describe.each(MEMBERS)("%s of several parts", (coding, encode) => {
+  test("joins members and frames, and takes empty ones", async () => {
+    const parts = [ROWS, Buffer.alloc(0), Buffer.from("end"), Buffer.alloc(0)];
+    const decoded = await decode(coding, Buffer.concat(parts.map((part) => encode(part))));
+    expect(Buffer.from(decoded).equals(Buffer.concat(parts))).toBe(true);
+    expect(await decode(coding, encode(Buffer.alloc(0)))).toEqual(new Uint8Array(0));
+    expect(await decode(coding, new Uint8Array(0))).toEqual(new Uint8Array(0));
+  });
+
+  test("is refused where it is cut off", async () => {
+    const whole = encode(Buffer.from("some text, some more text"));
+    const two = Buffer.concat([whole, whole]);
+    for (let length = whole.length + 1; length < two.length; length++) {
+      await expect(decode(coding, two.subarray(0, length)), `${length} bytes`).rejects.toMatchObject({
+        code: "bad_request_body",
+      });
+    }
+  });
+});
+
+describe("deflate", () => {
+  const LEVELS = [0, 1, 6, 9].map((level) => ({ level }));
+
+  test("is the zlib format or a bare stream, at every level, window and strategy", async () => {
+    const datas = [ROWS, Buffer.alloc(0), Buffer.from("x"), randomBytes(70_000), Buffer.alloc(MIB)];
+    const strategies = [constants.Z_FIXED, constants.Z_RLE, constants.Z_HUFFMAN_ONLY].map((strategy) => ({ strategy }));
+    for (const options of [...LEVELS, ...strategies, { windowBits: 9 }, { memLevel: 1 }]) {
+      for (const data of datas) {
+        for (const encode of [deflateSync, deflateRawSync]) {
+          const decoded = await decode("Deflate", encode(data, options));
+          expect(Buffer.from(decoded).equals(data), `${encode.name} ${JSON.stringify(options)}`).toBe(true);
+        }
+      }
+    }
+  });
+
+  test("refuses a damaged checksum, a dictionary and a second stream", async () => {
+    const damaged = deflateSync(ROWS);
+    damaged[damaged.length - 1] = (damaged.at(-1) ?? 0) ^ 1;
+    const withDictionary = deflateSync(ROWS, { dictionary: ROWS.subarray(0, 100) });
+    const twice = [deflateSync, deflateRawSync].map((encode) => Buffer.concat([encode(ROWS), encode(ROWS)]));
+    for (const encoded of [damaged, withDictionary, ...twice]) {
+      await expect(decode("deflate", encoded)).rejects.toMatchObject({ code: "bad_request_body", status: 400 });
+    }
+  });
+
+  test("takes random bytes or blames the client for them", async () => {
+    for (let round = 0; round < 2_000; round++) {
+      const bytes = randomBytes(1 + (round % 40));
+      const outcome = await decode("deflate", bytes).then(
+        () => "bad_request_body",
+        (error: unknown) => (error instanceof EngineError ? error.code : error),
+      );
+      expect(outcome).toBe("bad_request_body");
     }
   });
 });

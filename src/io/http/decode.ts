@@ -1,13 +1,24 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from "node:zlib";
+import {
+  constants,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+  type Gunzip,
+  type Inflate,
+  type InflateRaw,
+  type ZstdDecompress,
+} from "node:zlib";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { BodyOptions, HttpRequest } from "./http.ts";
 import { zstdFrames } from "./zstd-frames.ts";
 
 /**
- * Request bodies with a `Content-Encoding` (RFC 9110 §8.4): `gzip` (alias `x-gzip`, any number of members) and `zstd`
- * (any number of frames, windows up to 8 MiB as RFC 9659 has it). The limit counts decoded bytes; decoding stops when it
+ * Request bodies with a `Content-Encoding` (RFC 9110 §8.4): `gzip` (alias `x-gzip`, any number of members), `zstd` (any
+ * number of frames, windows up to 8 MiB as RFC 9659 has it) and `deflate`, which is the zlib format, or the bare deflate
+ * stream that some clients send instead (§8.4.1.2). The limit counts decoded bytes; decoding stops when it
  * is passed. The work is done by zlib's streams on libuv's threads, in steps of one output buffer each; this thread
  * starts the steps and joins their results.
  *
@@ -33,9 +44,11 @@ export async function readDecodedBody(
       return gunzip(await request.body(encodedLimit(limitBytes), encodedOptions), limitBytes, onGrow);
     case "zstd":
       return unzstd(await request.body(encodedLimit(limitBytes), encodedOptions), limitBytes, onGrow);
+    case "deflate":
+      return inflate(await request.body(encodedLimit(limitBytes), encodedOptions), limitBytes, onGrow);
     default:
       throw new EngineError("unsupported_media_type", `Content-Encoding ${JSON.stringify(coding)} is not supported`, {
-        headers: { "Accept-Encoding": "gzip, zstd" },
+        headers: { "Accept-Encoding": "gzip, zstd, deflate" },
       });
   }
 }
@@ -54,6 +67,25 @@ async function gunzip(encoded: Uint8Array, limitBytes: number, onGrow: OnGrow | 
   // node takes zero bytes, and what follows them, for padding.
   if (engine.bytesWritten < encoded.length) throw corrupt("gzip", "there is something after the end");
   return decoded;
+}
+
+async function inflate(encoded: Uint8Array, limitBytes: number, onGrow: OnGrow | undefined): Promise<Uint8Array> {
+  if (encoded.length === 0) return encoded;
+  const options = { chunkSize: stepBytes(undefined, encoded.length, limitBytes) };
+  const engine = hasZlibHeader(encoded) ? createInflate(options) : createInflateRaw(options);
+  const decoded = await decode("deflate", engine, [encoded], { limitBytes, onGrow });
+  // node ignores what follows the end.
+  if (engine.bytesWritten < encoded.length) throw corrupt("deflate", "there is something after the end");
+  return decoded;
+}
+
+/**
+ * Whether the bytes begin as the zlib format does (RFC 1950 §2.2): method 8, a window that exists, and a checksum. No
+ * encoder's bare stream begins so: its first block would be a stored one (RFC 1951 §3.2.4) with padding that is not 0.
+ */
+function hasZlibHeader(encoded: Uint8Array): boolean {
+  const [first = 0, second = 0] = encoded;
+  return (first & 0x0f) === 8 && first >> 4 <= 7 && (first * 256 + second) % 31 === 0;
 }
 
 async function unzstd(encoded: Uint8Array, limitBytes: number, onGrow: OnGrow | undefined): Promise<Uint8Array> {
@@ -86,7 +118,7 @@ function stepBytes(hintBytes: number | undefined, encodedBytes: number, limitByt
 
 async function decode(
   coding: string,
-  engine: Gunzip | ZstdDecompress,
+  engine: Gunzip | Inflate | InflateRaw | ZstdDecompress,
   pieces: readonly Uint8Array[],
   { limitBytes, onGrow }: { limitBytes: number; onGrow: OnGrow | undefined },
 ): Promise<Uint8Array> {

@@ -1,0 +1,17 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { postgresPrograms } from "../catalog/postgres/postgres-folder.test-kit.ts";
+import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "../catalog/postgres/postgres.test-kit.ts";
+import { refusedLeavesNothing } from "./refused.test-kit.ts";
+
+const programs = postgresPrograms();
+if (programs === undefined) process.stderr.write("refused requests on PostgreSQL are skipped: it is not installed\n");
+
+describe.skipIf(programs === undefined)("with PostgreSQL", () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+  });
+  afterAll(() => server.stop(), 120_000);
+
+  refusedLeavesNothing("PostgreSQL", async () => openTestCatalog(await server.createDatabase()));
+});

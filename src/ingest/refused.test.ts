@@ -1,0 +1,3 @@
+import { refusedLeavesNothing } from "./refused.test-kit.ts";
+
+refusedLeavesNothing("SQLite", async () => undefined);
