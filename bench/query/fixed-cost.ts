@@ -165,7 +165,7 @@ async function planTimes(catalog: Catalog, minNs: bigint, times: number): Promis
       {
         kind: "needs",
         tables: [{ name: MANY, mentions: [{ range: { minNs }, predicates: [] }] }],
-        listsTables: false,
+        listings: [],
         system: [],
       },
     );

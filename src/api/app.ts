@@ -10,6 +10,7 @@ import type { Metrics } from "../core/metrics.ts";
 import { DRAINING_HEADER } from "../io/http/client/draining.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
 import { clientAddress, type IsTrustedProxy } from "./client-address.ts";
+import { compressed } from "./compress.ts";
 import { allowedOrigins, corsHeaders, namedOrigins, preflightHeaders, type AllowedOrigins } from "./cors.ts";
 import { asEngineError, codedFor, errorResponse } from "./error-response.ts";
 import { bodyTypeOf, checkAccept } from "./negotiate.ts";
@@ -69,6 +70,9 @@ export function createApp(options: AppOptions): App {
     let response: HttpResponse;
     try {
       response = await respond(parts, exchange);
+      const { route } = exchange;
+      // A peer that answers has compressed it.
+      if (route?.compress === true && route.passThrough !== true) response = await compressed(request, response);
     } catch (error) {
       const failure = codedFor(request.path, asEngineError(error, requestId));
       if (failure.status >= 500 || isWithheld(error)) {
@@ -78,10 +82,12 @@ export function createApp(options: AppOptions): App {
       }
       response = errorResponse(failure, requestId);
     }
+    const cors = corsHeaders(allowedFor(parts, exchange, response.headers), request.header("origin"));
     response.headers = {
       ...securityHeaders(request.scheme),
       ...response.headers,
-      ...corsHeaders(allowedFor(parts, exchange, response.headers), request.header("origin")),
+      ...cors,
+      ...variesBy(response.headers["Vary"], cors["Vary"]),
       "X-Request-ID": requestId,
     };
     onFinished(response, () => {
@@ -93,6 +99,12 @@ export function createApp(options: AppOptions): App {
     return response;
   };
   return { handler, idle: () => work.idle() };
+}
+
+/** What the answer depends on, by its route and by who may read it. */
+function variesBy(own: string | undefined, cors: string | undefined): Record<string, string> {
+  const names = [own, cors].flatMap((value) => value?.split(",").map((name) => name.trim()) ?? []);
+  return names.length === 0 ? {} : { Vary: [...new Set(names)].join(", ") };
 }
 
 /** `*` never goes with a cookie, whoever sends it, nor with a route that passwords are shown to. */
@@ -260,7 +272,8 @@ function preflight(parts: AppParts, exchange: Exchange): HttpResponse {
   const methods = router.methods(request.path);
   if (methods.length === 0) throw new EngineError("not_found", `there is no route ${request.path}`);
   const allowed = allowedFor(parts, exchange, {});
-  const grants = preflightHeaders(allowed, request.header("origin"), methods);
+  const wanted = request.header("access-control-request-headers");
+  const grants = preflightHeaders(allowed, request.header("origin"), methods, wanted);
   return { status: 204, headers: { Allow: methods.join(", "), ...grants } };
 }
 

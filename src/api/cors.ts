@@ -42,16 +42,25 @@ export function corsHeaders(allowed: AllowedOrigins, origin: string | undefined)
   return { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED, ...VARIES };
 }
 
+/** Of the headers that a page wants to send, those with values for a query: their names are the page's own. */
+function parameterHeaders(wanted: string): string[] {
+  return wanted
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => /^x-engine-param-\w{1,100}$/i.test(name));
+}
+
 /** Further headers for a preflight (`OPTIONS`) of a path that takes `methods`; none for an origin that is not allowed. */
 export function preflightHeaders(
   allowed: AllowedOrigins,
   origin: string | undefined,
   methods: readonly string[],
+  wanted = "",
 ): Readonly<Record<string, string>> {
   if (origin === undefined || (allowed !== "all" && !allowed.has(origin))) return NOTHING;
   return {
     "Access-Control-Allow-Methods": methods.join(", "),
-    "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+    "Access-Control-Allow-Headers": [ALLOWED_HEADERS, ...parameterHeaders(wanted)].join(", "),
     "Access-Control-Max-Age": PREFLIGHT_SECONDS,
   };
 }

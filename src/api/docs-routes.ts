@@ -13,6 +13,7 @@ export function apiDocsRoutes(routes: readonly Route[], info: { title: string; v
       role: "none",
       tag: "Service",
       summary: "This API as OpenAPI 3.1",
+      compress: true,
       responses: [{ status: 200, description: "The document.", type: "application/json" }],
       errors: [],
       handle: async () => jsonResponse(200, document.json),
@@ -23,6 +24,7 @@ export function apiDocsRoutes(routes: readonly Route[], info: { title: string; v
       role: "none",
       tag: "Service",
       summary: "This API as a page to read",
+      compress: true,
       responses: [{ status: 200, description: "The page.", type: "text/html" }],
       errors: [],
       handle: async () => ({

@@ -39,11 +39,11 @@ function unexpectedText(requestId: string): string {
   return `unexpected failure; the log has it under request ${requestId}`;
 }
 
-/** The one error shape: `{error: {code, message, request_id}}`, with `line`, `column`, `suggestion`, `budget` where known. */
+/** The one error shape: `{error: {code, message, request_id}}`, with `line`, `column`, `suggestion`, `hint`, `budget` where known. */
 export function errorResponse(error: EngineError, requestId: string): HttpResponse {
-  const { line, column, suggestion, budget, headers } = error.details;
+  const { line, column, suggestion, hint, budget, headers } = error.details;
   const body = {
-    error: { code: error.code, message: error.message, request_id: requestId, line, column, suggestion, budget },
+    error: { code: error.code, message: error.message, request_id: requestId, line, column, suggestion, hint, budget },
   };
   return jsonResponse(error.status, body, { ...headers });
 }

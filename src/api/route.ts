@@ -47,6 +47,8 @@ export type Route = {
    * asks for one may be answered so, the others are answered like those of any route.
    */
   webSocket?: true | "optional";
+  /** Its answers are compressed for clients that take that: see `compress.ts`. */
+  compress?: true;
   /** The handler passes the request on as it came: whoever answers it checks its inputs. */
   passThrough?: true;
   handle: (call: Call) => Promise<HttpResponse>;

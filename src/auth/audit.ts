@@ -26,6 +26,7 @@ export type AuditAction =
   | "credential.reveal"
   | "credential.use"
   | "query.budget"
+  | "query.cancel"
   | "query.refuse"
   | "oauth.start"
   | "oauth.finish"
@@ -57,7 +58,7 @@ export type AuditEvent = {
   action: AuditAction;
   /** What it was done to: a user's name, the id of a token or a credential. */
   target: string;
-  outcome: "ok" | "refused" | "failed";
+  outcome: "ok" | "refused" | "failed" | "cancelled";
   details?: Readonly<Record<string, string | number | readonly string[] | null>>;
 };
 

@@ -17,6 +17,10 @@ export const ERROR_CODES = {
     status: 400,
     doc: "The query parses but cannot be run: a statement that is not a read, an unknown column or function, a type mismatch.",
   },
+  execution_error: {
+    status: 400,
+    doc: "The query failed on a value that it met: text that is no number, a number out of range, a call of `error()`.",
+  },
   bad_request_body: {
     status: 400,
     doc: "The body is not what the route takes; for ingest, a line does not parse and the whole batch is rejected.",
@@ -24,7 +28,10 @@ export const ERROR_CODES = {
   missing_header: { status: 400, doc: "A required request header is absent." },
   invalid_header: { status: 400, doc: "A request header has a value outside its range or alphabet." },
   invalid_name: { status: 400, doc: "A database, table or column name is outside the accepted alphabet, or reserved." },
-  invalid_parameter: { status: 400, doc: "A path or query parameter is missing or malformed." },
+  invalid_parameter: {
+    status: 400,
+    doc: "A parameter of the path, the query string or the query is missing, unknown or malformed.",
+  },
   bad_request: { status: 400, doc: "The HTTP request itself is malformed." },
   config_error: {
     status: 400,
@@ -83,7 +90,8 @@ export const ERROR_CODES = {
       "Of the sandbox service: the caller creates too fast, has or follows too many, or sent wrong tokens too often; retry " +
       "after `Retry-After` seconds.",
   },
-  query_failed: { status: 500, doc: "The query failed while running." },
+  cancelled: { status: 499, doc: "The client left, or cancelled the job, before the query was done." },
+  query_failed: { status: 500, doc: "The query failed while running, through no fault of its own." },
   ingest_failed: {
     status: 500,
     doc: "The commit failed. Nothing was stored, unless the message says that the outcome is not known.",
@@ -105,8 +113,10 @@ export type ErrorDetails = {
   line?: number;
   /** Column name for ingest errors, 1-based character position for query errors. */
   column?: number | string;
-  /** A name the caller may have meant. */
+  /** A name or an expression that the caller may have meant. */
   suggestion?: string;
+  /** What to write instead; the message ends with it. */
+  hint?: string;
   /** Of `budget_exceeded`: which budget, what the query had used of it, and what it was allowed. */
   budget?: { name: string; used: number; allowed: number };
   /** Response headers the error brings (`Retry-After`, `Allow`, `X-Engine-Budget-Limit`). */

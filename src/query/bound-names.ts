@@ -1,6 +1,7 @@
 import { foldName } from "../core/names.ts";
 import type { Binding, CheckedQuery } from "./check.ts";
-import { SYSTEM_SCHEMA } from "./system-tables.ts";
+import { CATALOG_NAME } from "./information-schema.ts";
+import { listingView } from "./listings.ts";
 import { columnPath, isColumnRef, isObject, textOf, type Json, type JsonObject } from "./tree.ts";
 
 /**
@@ -9,31 +10,26 @@ import { columnPath, isColumnRef, isObject, textOf, type Json, type JsonObject }
  * this no name of the user's is looked up in DuckDB's catalog, or opened as a file.
  */
 export type Names = Pick<CheckedQuery, "bindings" | "tables"> & {
-  /** The database of the query. */
-  database: string;
   /** The view that was made for a mention, by its place in `tables`. */
   viewOf: (use: number) => string;
 };
 
-/** The view of all tables of the database, by their names. */
-export const TABLE_LIST_VIEW = "engine_table_list";
-
 export const cteName = (cte: number): string => `engine_cte_${cte}`;
 
 export function bindNames(node: JsonObject, names: Names): JsonObject {
-  const schemas = new Set([foldName(names.database), SYSTEM_SCHEMA]);
-  const qualified = new Set<string>();
-  for (const { schema, name } of names.tables) if (schema !== "") qualified.add(foldName(name));
-  return bind(node, { names, schemas, qualified }) as JsonObject;
+  const qualified = names.tables.filter(({ schema }) => schema !== "").map(({ schema, name }) => pathKey(schema, name));
+  return bind(node, { names, qualified: new Set(qualified) }) as JsonObject;
 }
 
 type Context = {
   names: Names;
-  /** Folded. */
-  schemas: ReadonlySet<string>;
-  /** Folded names of tables that are mentioned with their schema. */
+  /** Tables that are mentioned with their schema, by `pathKey`. */
   qualified: ReadonlySet<string>;
 };
+
+function pathKey(schema: string, table: string): string {
+  return JSON.stringify([foldName(schema), foldName(table)]);
+}
 
 function bind(value: Json, context: Context): Json {
   if (Array.isArray(value)) {
@@ -54,9 +50,11 @@ function bind(value: Json, context: Context): Json {
 }
 
 function boundNode(node: JsonObject, binding: Binding, { viewOf }: Names): JsonObject {
-  if (binding.kind === "list of tables") return tableNode(node, TABLE_LIST_VIEW, textOf(node["alias"]));
-  if (binding.kind === "table")
-    return { ...asUserNamed(node), schema_name: "", table_name: viewOf(binding.use), at_clause: null };
+  if (binding.kind === "listing") return tableNode(node, listingView(binding.listing), textOf(node["alias"]));
+  if (binding.kind === "table") {
+    const table_name = viewOf(binding.use);
+    return { ...asUserNamed(node), catalog_name: "", schema_name: "", table_name, at_clause: null };
+  }
   const name = cteName(binding.cte);
   if (node["type"] === "BASE_TABLE") return { ...asUserNamed(node), table_name: name };
   return "cte_name" in node ? { ...node, cte_name: name } : { ...node, key: name };
@@ -80,9 +78,11 @@ function tableNode({ query_location = 0 }: JsonObject, name: string, alias: stri
   };
 }
 
-/** `"db"."logs"."label"` is `"logs"."label"`: the alias of a table has no schema. */
-function withoutSchema(node: JsonObject, { schemas, qualified }: Context): JsonObject {
-  const [schema = "", table = "", ...rest] = columnPath(node);
-  if (rest.length === 0 || !schemas.has(foldName(schema)) || !qualified.has(foldName(table))) return node;
+/** `"db"."logs"."label"` is `"logs"."label"`: the alias of a table has no schema, nor a catalog before that. */
+function withoutSchema(node: JsonObject, { qualified }: Context): JsonObject {
+  const path = columnPath(node);
+  const isFull = path.length > 3 && foldName(path[0] ?? "") === CATALOG_NAME;
+  const [schema = "", table = "", ...rest] = isFull ? path.slice(1) : path;
+  if (rest.length === 0 || !qualified.has(pathKey(schema, table))) return node;
   return { ...node, column_names: [table, ...rest] };
 }

@@ -1,9 +1,12 @@
-import { foldName } from "../core/names.ts";
+import { foldName, isName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import { findBounds } from "./bounds.ts";
 import { findColumns } from "./columns.ts";
 import { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from "./functions.ts";
 import { isConstant } from "./constant-expression.ts";
+import type { Listing } from "./listings.ts";
+import { CATALOG_NAME } from "./information-schema.ts";
+import { isSystemSchema } from "./system-tables.ts";
 import type { TableUse } from "./table-use.ts";
 import { anyNode, isObject, objectsOf, positionOf, QueryRefused, textOf, type Json, type JsonObject } from "./tree.ts";
 
@@ -20,17 +23,17 @@ export type CheckedQuery = {
   /** What each table reference, CTE and recursive CTE of the tree stands for, by its node. */
   bindings: ReadonlyMap<JsonObject, Binding>;
   tables: TableUse[];
-  /** `SHOW TABLES` is somewhere in it: it needs the names of all tables. */
-  listsTables: boolean;
+  /** What `SHOW TABLES` and `SHOW DATABASES` somewhere in it list. */
+  listings: readonly Listing[];
   /** Folded; every name that may be one of a column. */
   names: ReadonlySet<string>;
 };
 
-/** A CTE by its number in the query, or a table by its place in `tables`. */
+/** A CTE by its number in the query; a table, or a list of names, by its place among those of the query. */
 export type Binding =
   | { kind: "cte"; cte: number; recurring: boolean }
   | { kind: "table"; use: number }
-  | { kind: "list of tables" };
+  | { kind: "listing"; listing: number };
 
 const EXPRESSIONS = new Set([
   "BETWEEN",
@@ -84,15 +87,15 @@ type Found = {
   bindings: Map<JsonObject, Binding>;
   ctes: number;
   tables: TableUse[];
-  listsTables: boolean;
+  listings: Listing[];
 };
 
 /** Checks one statement (`statements[0].node`); throws `QueryRefused`. */
 export function checkQuery(node: JsonObject): CheckedQuery {
-  const found: Found = { bindings: new Map(), ctes: 0, tables: [], listsTables: false };
+  const found: Found = { bindings: new Map(), ctes: 0, tables: [], listings: [] };
   walk(found, node, { ctes: new Map(), recurring: new Map(), depth: 0 });
-  const { bindings, tables, listsTables } = found;
-  return { bindings, tables, listsTables, names: findColumns(node, tables) };
+  const { bindings, tables, listings } = found;
+  return { bindings, tables, listings, names: findColumns(node, tables) };
 }
 
 function walk(found: Found, value: Json | undefined, scope: Scope): void {
@@ -132,8 +135,8 @@ function refuseSubquery(limit: JsonObject): void {
 function walkExpression(found: Found, node: JsonObject, scope: Scope): void {
   const kind = textOf(node["class"]);
   const position = positionOf(node);
-  if (kind === "PARAMETER")
-    throw new QueryRefused("parameters (`?`, `$1`) are not supported: write the value", position);
+  // Those with a value are constants by now: see `parameters.ts`.
+  if (kind === "PARAMETER") throw new QueryRefused("a parameter has no value here", position);
   if (!EXPRESSIONS.has(kind)) throw new QueryRefused(`${kind} is not allowed in a query`, position);
   if (kind === "FUNCTION" || kind === "WINDOW") checkFunction(node, ALLOWED_FUNCTIONS);
   walkChildren(found, node, scope);
@@ -226,11 +229,13 @@ function useTable(found: Found, node: JsonObject, scope: Scope): void {
   const position = positionOf(node);
   const name = textOf(node["table_name"]);
   const schema = textOf(node["schema_name"]);
-  if (textOf(node["catalog_name"]) !== "") {
+  const catalog = textOf(node["catalog_name"]);
+  if (catalog !== "" && (foldName(catalog) !== CATALOG_NAME || schema === "")) {
     throw new QueryRefused("a table is named `table` or `database.table`, not with three parts", position);
   }
+  checkDatabase(schema, position);
   const at = node["at_clause"];
-  const cte = cteOf(schema, foldName(name), scope);
+  const cte = catalog === "" ? cteOf(schema, foldName(name), scope) : undefined;
   if (cte !== undefined) {
     if (isObject(at)) throw new QueryRefused(`AT takes a table, and ${JSON.stringify(name)} is a CTE`, position);
     found.bindings.set(node, { kind: "cte", cte, recurring: schema !== "" });
@@ -243,6 +248,12 @@ function useTable(found: Found, node: JsonObject, scope: Scope): void {
   // The reference is found again by its position in the list when bounds are looked for; see `findBounds`.
   found.bindings.set(node, { kind: "table", use: found.tables.length });
   found.tables.push(use);
+}
+
+/** Whether there is such a database, and for whom, is said where the catalog is; a path or a glob is never looked up. */
+function checkDatabase(schema: string, position: number | undefined): void {
+  if (schema === "" || isSystemSchema(schema) || isName(schema)) return;
+  throw new QueryRefused("no database can be called that: names have letters, digits, _ and -", position);
 }
 
 /** DuckDB's own name for the rows so far of a CTE with `USING KEY`. */
@@ -260,13 +271,25 @@ function travelOf(at: JsonObject, position: number | undefined): NonNullable<Tab
   throw new QueryRefused("AT takes a constant, such as 12 or TIMESTAMP '2026-01-31 12:00:00'", position);
 }
 
-/** `SHOW TABLES` lists the tables of the database; the other catalogs belong to the engine. */
+/** DuckDB has more to show: its settings, its variables, the columns of everything that is attached. */
 function checkShow(found: Found, node: JsonObject, position: number | undefined): void {
   if (isObject(node["query"])) return;
-  const what = textOf(node["table_name"]).replaceAll('"', "").toLowerCase();
-  if (what !== "tables" || textOf(node["schema_name"]) !== "" || textOf(node["catalog_name"]) !== "") {
-    throw new QueryRefused("only SHOW TABLES, SHOW <table>, DESCRIBE and SUMMARIZE are supported", position);
+  const listing = listingOf(node);
+  if (listing === undefined) {
+    const known = "SHOW DATABASES, SHOW TABLES [FROM <database>], SHOW <table>, DESCRIBE and SUMMARIZE";
+    throw new QueryRefused(`only ${known} are supported`, position);
   }
-  found.bindings.set(node, { kind: "list of tables" });
-  found.listsTables = true;
+  if (listing.of === "tables") checkDatabase(listing.database ?? "", position);
+  found.bindings.set(node, { kind: "listing", listing: found.listings.length });
+  found.listings.push(listing);
+}
+
+function listingOf(node: JsonObject): Listing | undefined {
+  const database = textOf(node["schema_name"]);
+  const what = textOf(node["table_name"]).replaceAll('"', "").toLowerCase();
+  if (textOf(node["catalog_name"]) !== "") return undefined;
+  if (node["show_type"] === "SHOW_FROM") return what === "" && database !== "" ? { of: "tables", database } : undefined;
+  if (database !== "") return undefined;
+  if (what === "tables") return { of: "tables" };
+  return what === "databases" ? { of: "databases" } : undefined;
 }

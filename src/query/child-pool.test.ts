@@ -105,6 +105,63 @@ describe("a query process", () => {
   });
 });
 
+describe("after queries that ran into their time", () => {
+  const timesOut = (text: string, wallMs: number): Promise<EngineError> => {
+    const { signal } = new AbortController();
+    const request = { caller: ANONYMOUS, database: "default", requestId: "test", signal, budget: { wallMs } };
+    return failureOf(harness.service.run({ ...request, text }));
+  };
+
+  test("the next one finds a process ready: it is the same", async () => {
+    harness = createQueryHarness({ pool: { children: 2, cancelGraceMs: 20_000 } });
+    await expect.poll(() => harness.pool.state().idle).toBe(2);
+    const pids = harness.pool.pids();
+    for (const text of [
+      ENDLESS,
+      LARGE.replace("50_000", "50_000_000"),
+      "SELECT sum(hash(r)) FROM range(1e12::BIGINT) t(r)",
+    ]) {
+      const errors = await Promise.all([timesOut(text, 150), timesOut(text, 150), timesOut(text, 150)]);
+      expect(errors.map(({ code }) => code)).toEqual(["budget_exceeded", "budget_exceeded", "budget_exceeded"]);
+      expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
+      expect(harness.pool.pids()).toEqual(pids);
+    }
+    await expect.poll(() => harness.pool.state().idle).toBe(2);
+    // Nothing of them is left, not even a part of their results.
+    expect(filesBelow(join(harness.folder, "tmp"))).toEqual([]);
+  });
+
+  test("whatever they were doing, in every format", async () => {
+    harness = createQueryHarness({ pool: { cancelGraceMs: 20_000 } });
+    const { signal } = new AbortController();
+    const request = { caller: ANONYMOUS, database: "default", requestId: "test", signal };
+    const [pid] = await harness.text("SELECT 1").then(() => harness.pool.pids());
+    for (const format of ["ndjson", "json", "csv", "parquet", "arrow"] as const) {
+      for (const wallMs of [10, 11, 13, 17, 25, 40, 80]) {
+        const text = LARGE.replace("50_000", "5_000_000");
+        const error = await failureOf(harness.service.run({ ...request, text, format, budget: { wallMs } }));
+        expect(error.code).toBe("budget_exceeded");
+        const answer = await harness.rows("SELECT count(*) AS n FROM range(10)");
+        expect(answer).toEqual([{ n: 10 }]);
+      }
+    }
+    expect(harness.pool.pids()).toEqual([pid]);
+    expect(filesBelow(join(harness.folder, "tmp"))).toEqual([]);
+  });
+
+  test("one that does not hear is killed, and replaced while it is on its way out", async () => {
+    harness = createQueryHarness({ pool: { cancelGraceMs: 100 } });
+    await harness.text("SELECT 1");
+    const pids = harness.pool.pids();
+    const deaf = "SELECT levenshtein(repeat('x', 200_000), repeat('y', 200_000))";
+    const startedMs = performance.now();
+    expect(await timesOut(deaf, 200)).toMatchObject({ code: "budget_exceeded" });
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
+    await eventually(() => harness.pool.pids().length === 1 && !harness.pool.pids().includes(pids[0] ?? 0));
+  });
+});
+
 describe("budgets", () => {
   test("the wall clock ends a query within moments, with the header that says so", async () => {
     harness = createQueryHarness({ service: { wallMs: 700 } });
@@ -130,7 +187,7 @@ describe("budgets", () => {
     harness = createQueryHarness({ pool: { memoryBytes: 256 * MIB } });
     const error = await failureOf(harness.text(sql));
     // Some are refused by DuckDB as out of range before they take anything.
-    expect(["budget_exceeded", "invalid_query"]).toContain(error.code);
+    expect(["budget_exceeded", "execution_error"]).toContain(error.code);
     const limit = error.details.headers?.["X-Engine-Budget-Limit"] ?? `memory_bytes=${256 * MIB}`;
     expect(limit).toBe(`memory_bytes=${256 * MIB}`);
     expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
@@ -153,17 +210,17 @@ describe("budgets", () => {
 });
 
 describe("a client that leaves", () => {
-  test("while the query runs: it is killed", async () => {
-    harness = createQueryHarness();
+  test("while the query runs: it ends, and its process takes the next one", async () => {
+    harness = createQueryHarness({ pool: { cancelGraceMs: 20_000 } });
     await harness.text("SELECT 1");
-    const [pid = 0] = harness.pool.pids();
+    const pids = harness.pool.pids();
     const client = new AbortController();
     const answer = failureOf(harness.text(ENDLESS, { signal: client.signal }));
     await delay(200);
     client.abort();
-    expect(await answer).toMatchObject({ code: "unavailable" });
-    await eventually(() => !isAlive(pid));
+    expect(await answer).toMatchObject({ code: "cancelled" });
     expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
+    expect(harness.pool.pids()).toEqual(pids);
     expect(filesBelow(join(harness.folder, "tmp"))).toEqual([]);
   });
 
@@ -175,10 +232,10 @@ describe("a client that leaves", () => {
     const second = new AbortController();
     const waiting = failureOf(harness.text("SELECT 1", { signal: second.signal }));
     second.abort();
-    expect(await waiting).toMatchObject({ code: "unavailable" });
+    expect(await waiting).toMatchObject({ code: "cancelled" });
     first.abort();
     await busy;
-    expect(await failureOf(harness.text("SELECT 1", { signal: second.signal }))).toMatchObject({ code: "unavailable" });
+    expect(await failureOf(harness.text("SELECT 1", { signal: second.signal }))).toMatchObject({ code: "cancelled" });
     expect(await harness.rows("SELECT 1 AS a")).toEqual([{ a: 1 }]);
   });
 

@@ -8,8 +8,9 @@ import type { Confinement } from "./confinement/confinement.ts";
 import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 
 /**
- * Keeps a number of query processes warm and lends each to one query at a time. A process that died, was killed, or
- * grew too large is replaced before it is needed. Queries that find none free wait in line, for a while.
+ * Keeps a number of query processes warm and lends each to one query at a time. One whose query is cancelled is good
+ * for the next within moments; one that died, was killed, or grew too large is replaced at once, while it is still on its
+ * way out. Queries that find none free wait in line, for a while.
  */
 export type ChildPoolOptions = {
   /** Kept warm. */
@@ -30,6 +31,8 @@ export type ChildPoolOptions = {
   spillBytes?: number;
   maxQueued?: number;
   maxWaitMs?: number;
+  /** How long a process may take to end a query that was cancelled. */
+  cancelGraceMs?: number;
   retryAfterSecs?: number;
 };
 
@@ -38,7 +41,7 @@ export type ChildPool = {
   /** A process for one query. Rejects with `too_many_requests`, `unavailable`, or the signal's reason. */
   lease(signal: AbortSignal): Promise<QueryProcess>;
   /** Gives a process back, dead or alive. */
-  release(process: QueryProcess, rssBytes?: number): void;
+  release(process: QueryProcess): void;
   /** Tells how many processes large queries occupy: there is always one more, for the others. */
   expectLarge(count: number): void;
   /** Process ids, for tests and diagnostics. */
@@ -54,6 +57,8 @@ const DEFAULT_MAX_QUEUED = 256;
 const DEFAULT_MAX_WAIT_MS = 10_000;
 /** A process that holds more than this after a query makes room for a fresh one. */
 const MAX_IDLE_RSS_BYTES = 768 * 1024 * 1024;
+/** DuckDB looks for an interrupt after each chunk of rows: a few milliseconds, more where the processor is busy. */
+const DEFAULT_CANCEL_GRACE_MS = 150;
 const MAX_RESTART_DELAY_MS = 30_000;
 /** Starting one costs 300 ms of processor time: more than most large queries take. */
 const DEFAULT_KEEP_SPARE_MS = 60_000;
@@ -128,7 +133,7 @@ class Pool implements ChildPool {
   #shrink(): void {
     this.#shrinking = undefined;
     this.#wanted = this.#needed();
-    while (this.#all.size > this.#wanted) {
+    while (this.#living() > this.#wanted) {
       const spare = this.#idle.shift();
       if (spare === undefined) return;
       this.#retire(spare, "the process is not needed any more");
@@ -145,12 +150,26 @@ class Pool implements ChildPool {
     return this.#waiters.wait(Symbol("query"), { signal, timeoutMs: maxWaitMs, onTimeout: () => this.#busy() });
   }
 
-  release(child: QueryProcess, rssBytes = 0): void {
+  release(child: QueryProcess): void {
     if (this.#closed || !child.alive) return;
-    if (rssBytes > MAX_IDLE_RSS_BYTES) this.#retire(child, "the process grew too large");
+    if (child.isCancelled) this.#recover(child);
+    else if (child.rssBytes > MAX_IDLE_RSS_BYTES) this.#retire(child, "the process grew too large");
     else if (!child.restorePriority()) this.#retire(child, "the process cannot be made fast again");
-    else if (this.#all.size > this.#wanted) this.#retire(child, "the process is not needed any more");
+    else if (this.#living() > this.#wanted) this.#retire(child, "the process is not needed any more");
     else this.#offer(child);
+  }
+
+  #recover(child: QueryProcess): void {
+    const { cancelGraceMs = DEFAULT_CANCEL_GRACE_MS, log } = this.#options;
+    child.recover(cancelGraceMs).then(
+      (isReady) => isReady && this.release(child),
+      (error: unknown) => log.error({ err: error }, "cannot take back a query process"),
+    );
+  }
+
+  /** Those that were killed and are not gone yet left out. */
+  #living(): number {
+    return [...this.#all].filter(({ alive }) => alive).length;
   }
 
   #retire(child: QueryProcess, why: string): void {
@@ -158,7 +177,7 @@ class Pool implements ChildPool {
   }
 
   #fill(): void {
-    while (!this.#closed && this.#all.size + this.#restarts.size < this.#wanted) if (!this.#start()) return;
+    while (!this.#closed && this.#living() + this.#restarts.size < this.#wanted) if (!this.#start()) return;
   }
 
   async close(): Promise<void> {
@@ -206,10 +225,10 @@ class Pool implements ChildPool {
       },
       (error: unknown) => this.#startFailed(error),
     );
+    const onError = (error: unknown): void => this.#options.log.error({ err: error }, "cannot replace a query process");
     child
-      .exited()
+      .ended()
       .then(async () => {
-        this.#all.delete(child);
         const place = this.#idle.indexOf(child);
         if (place !== -1) this.#idle.splice(place, 1);
         // One that never became ready is replaced with a delay, by `#startFailed`.
@@ -219,7 +238,11 @@ class Pool implements ChildPool {
         );
         if (started) this.#fill();
       })
-      .catch((error: unknown) => this.#options.log.error({ err: error }, "cannot replace a query process"));
+      .catch(onError);
+    child
+      .exited()
+      .then(() => this.#all.delete(child))
+      .catch(onError);
     return true;
   }
 
@@ -228,7 +251,7 @@ class Pool implements ChildPool {
     const delayMs = Math.min(MAX_RESTART_DELAY_MS, 500 * 2 ** this.#failedStarts++);
     this.#options.log.error({ err: error, retryInMs: delayMs }, "a query process does not start");
     const failure = new EngineError("unavailable", `query processes do not start: ${messageOf(error)}`);
-    if (this.#all.size <= 1) for (const waiter of this.#waiters.keys()) this.#waiters.refuse(waiter, failure);
+    if (this.#living() === 0) for (const waiter of this.#waiters.keys()) this.#waiters.refuse(waiter, failure);
     const timer = this.#options.clock.after(
       delayMs,
       () => {

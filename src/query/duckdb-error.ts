@@ -1,6 +1,8 @@
-import { EngineError, messageOf, type ErrorCode } from "../core/errors.ts";
+import { EngineError, messageOf, type ErrorCode, type ErrorDetails } from "../core/errors.ts";
+import { UNREADABLE_EXTENT } from "../io/duckdb/tlm-scan.ts";
 import { budgetError } from "./budget.ts";
-import { SHADOWED } from "./macros.ts";
+import { isRefusedName, SHADOWED } from "./macros.ts";
+import type { TypeHint } from "./type-hint.ts";
 import { unknownName } from "./unknown-name.ts";
 
 /**
@@ -15,6 +17,8 @@ export type DuckDbError = {
   name?: string;
   /** Names that DuckDB thinks were meant. */
   candidates?: string[];
+  /** The call that fits no function, with the types of its arguments. */
+  call?: string;
 };
 
 export function readDuckDbError(error: unknown): DuckDbError {
@@ -27,6 +31,7 @@ export function readDuckDbError(error: unknown): DuckDbError {
     if (fields["error_subtype"] !== undefined) read.subtype = fields["error_subtype"];
     if (fields["name"] !== undefined) read.name = fields["name"];
     if (fields["candidates"] !== undefined) read.candidates = fields["candidates"].split(",");
+    if (fields["call"] !== undefined) read.call = fields["call"];
     return read;
   } catch {
     const type = /^(.*?) Error: /.exec(text)?.[1] ?? "";
@@ -44,8 +49,18 @@ export function isInQuery(error: DuckDbError): boolean {
 const OUT_OF_MEMORY = /Out of Memory|bad_alloc|bad allocation|cannot allocate|failed to allocate|could not allocate/i;
 const OURS = new Set(["Internal", "INTERNAL", "Fatal", "FATAL", "IO", "Permission", "Interrupt", "INTERRUPT"]);
 
-/** Of a file of ours that our own reader could not read. */
-const SYSTEM_ERROR = /^E[A-Z]{2,}: /;
+/** Of values, whenever DuckDB comes to see them: constants are computed before a query runs. */
+const OF_VALUES = new Set([
+  "Constraint",
+  "Conversion",
+  "Decimal",
+  "Divide by Zero",
+  "Invalid Input",
+  "Mismatch Type",
+  "Object Size",
+  "Out of Range",
+  "Sequence",
+]);
 
 export function isOutOfMemory(error: DuckDbError): boolean {
   return error.type === "Out of Memory" || OUT_OF_MEMORY.test(error.message);
@@ -57,23 +72,37 @@ function isOutOfTempSpace(error: DuckDbError): boolean {
   return (error.type === "IO" || error.type === "") && /file too large/i.test(error.message);
 }
 
-/** The error for the client; `columns` are the names it may have meant. */
-export function asEngineError(
-  error: DuckDbError,
-  place: { line: number; column: number } | undefined,
-  columns: Iterable<string>,
-  { memoryBytes, tempBytes }: { memoryBytes: number; tempBytes: number },
-): EngineError {
+/** What is known about an error besides what DuckDB says. */
+export type ErrorContext = {
+  place: { line: number; column: number } | undefined;
+  /** The names that may have been meant. */
+  columns: Iterable<string>;
+  hint: TypeHint | undefined;
+  /** The folder of the process, which no query knows: an error that names it is about a file of ours. */
+  folder: string;
+  memoryBytes: number;
+  tempBytes: number;
+};
+
+/** The error for the client. */
+export function asEngineError(error: DuckDbError, context: ErrorContext): EngineError {
+  const { place, hint, memoryBytes, tempBytes } = context;
   if (isOutOfTempSpace(error)) return budgetError("temp_bytes", tempBytes, tempBytes);
   if (isOutOfMemory(error)) return budgetError("memory_bytes", memoryBytes, memoryBytes);
-  const code: ErrorCode =
-    OURS.has(error.type) || SYSTEM_ERROR.test(error.message)
-      ? "query_failed"
-      : error.type === "Parser"
-        ? "parse_error"
-        : "invalid_query";
-  const { message, ...suggestion } = unknownName(error, columns) ?? { message: firstLines(error.message) };
+  const code = codeOf(error, context);
+  if (hint !== undefined) {
+    const { problem, suggestion } = hint;
+    const details: ErrorDetails = { ...place, hint: hint.hint, suggestion };
+    return new EngineError(code, `${problem}; ${hint.hint}`, details);
+  }
+  const { message, ...suggestion } = unknownName(error, context.columns) ?? { message: firstLines(error.message) };
   return new EngineError(code, message, { ...place, ...suggestion });
+}
+
+function codeOf({ type, message }: DuckDbError, { folder }: ErrorContext): ErrorCode {
+  if (OURS.has(type) || message.startsWith(UNREADABLE_EXTENT) || message.includes(folder)) return "query_failed";
+  if (type === "Parser") return "parse_error";
+  return OF_VALUES.has(type) && !isRefusedName(message) ? "execution_error" : "invalid_query";
 }
 
 /** DuckDB repeats the statement under some messages; ours carry line and column instead. */
@@ -82,5 +111,6 @@ function firstLines(message: string): string {
   if (/^memory exhausted at or near|^Max expression depth limit/.test(message)) return "the query is nested too deeply";
   const statement = message.indexOf("\n\nLINE ");
   const own = statement === -1 ? message : message.slice(0, statement);
-  return own.trim();
+  // Nobody here can change a setting.
+  return own.replace(/\n\nUse "SET .*$/s, "").trim();
 }

@@ -3,6 +3,7 @@ import { runOne } from "../io/duckdb/duckdb.ts";
 import { bindNames, type Names } from "./bound-names.ts";
 import { checkQuery, type CheckedQuery } from "./check.ts";
 import { instantNames } from "./instant-names.ts";
+import { withValues, type QueryParameters } from "./parameters.ts";
 import { printTree, type PrintedTree } from "./print-tree.ts";
 import type { TableShape } from "./protocol.ts";
 import { rewriteQuery, type Rewrites } from "./rewrite.ts";
@@ -13,11 +14,15 @@ import { isObject, QueryRefused, textOf, type Json, type JsonObject } from "./tr
 
 /** A query that was parsed and checked. */
 export type CheckedText = {
+  /** With the values of its parameters. */
   node: JsonObject;
+  /** With its parameters. */
+  written: JsonObject;
   checked: CheckedQuery;
   /** Its PIVOT whose values are not listed: `node` has others in their place. */
   pivot: OpenPivot | undefined;
-} & Pick<Names, "database" | "viewOf">;
+  parameters: QueryParameters;
+} & Pick<Names, "viewOf">;
 
 export type TextToRun = {
   printed: PrintedTree;
@@ -46,18 +51,18 @@ export async function* textsToRun(
   for (const timestampColumns of [names, NO_NAMES]) {
     const rewrites = { timestampColumns };
     if (rewriteQuery(bound, rewrites) === undefined) continue;
-    const titled = await withTitles(context, { original: filled.node, bound }, rewrites);
+    const titled = await withTitles(context, { original: filled.written, bound }, rewrites);
     const printed = await printTree(context.parser, rewriteQuery(titled, rewrites) ?? titled);
     yield { printed, isGuess: timestampColumns === names };
   }
-  const titled = await withTitles(context, { original: filled.node, bound }, undefined);
+  const titled = await withTitles(context, { original: filled.written, bound }, undefined);
   yield { printed: await printTree(context.parser, titled), isGuess: false };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-function namesOf({ checked, database, viewOf }: CheckedText): Names {
-  return { ...checked, database, viewOf };
+function namesOf({ checked, viewOf }: CheckedText): Names {
+  return { ...checked, viewOf };
 }
 
 /** A tree as it was parsed, and with our names: node by node the same. */
@@ -135,14 +140,15 @@ async function recheck(
   context: SqlContext,
   text: string,
   query: CheckedText,
-): Promise<Pick<CheckedText, "node" | "checked">> {
-  const { tree: node } = await parseTree(context.parser, text);
-  if (node === undefined) throw new QueryRefused("PIVOT takes one source and expressions over its columns");
+): Promise<Pick<CheckedText, "node" | "written" | "checked">> {
+  const { tree: written } = await parseTree(context.parser, text);
+  if (written === undefined) throw new QueryRefused("PIVOT takes one source and expressions over its columns");
+  const node = withValues(written, query.parameters);
   const checked = checkQuery(node);
   const known = query.checked.tables.map(mentionKey);
   const uses = checked.tables.map((use) => known.indexOf(mentionKey(use)));
   if (uses.includes(-1)) throw new QueryRefused("PIVOT takes one source and expressions over its columns");
-  return { node, checked: withUses(checked, uses) };
+  return { node, written, checked: withUses(checked, uses) };
 }
 
 /** The same for mentions of one table at one snapshot. */

@@ -285,7 +285,7 @@ describe("every format", () => {
   const formats = Object.keys(RESULT_FORMATS) as ResultFormat[];
   const countsOf = async (text: string) => {
     const answers = await Promise.all(formats.map((format) => answer(text, format)));
-    const [ndjson, arrow, csv, parquet] = answers.map(({ bytes }) => bytes);
+    const [ndjson, arrow, csv, parquet, json] = answers.map(({ bytes }) => bytes);
     const table = tableFromIPC(arrow);
     return {
       announced: answers.map(({ rows }) => rows),
@@ -294,6 +294,7 @@ describe("every format", () => {
         table.numRows,
         (await fromCsv(csv ?? Buffer.alloc(0), "count(*)"))[0]?.[0],
         (await fromParquet(parquet ?? Buffer.alloc(0), "count(*)"))[0]?.[0],
+        (JSON.parse(String(json)) as unknown[]).length,
       ].map(Number),
       names: table.schema.fields.map(({ name }) => name),
     };
@@ -306,9 +307,9 @@ describe("every format", () => {
 
   test("names its columns alike, doubles made unique, and tells no rows from one", async () => {
     const none = await countsOf("SELECT 1 AS a, 2 AS a, 'x' AS \"b,c\" WHERE false");
-    expect(none).toEqual({ announced: [0, 0, 0, 0], sent: [0, 0, 0, 0], names: ["a", "a_1", "b,c"] });
+    expect(none).toEqual({ announced: [0, 0, 0, 0, 0], sent: [0, 0, 0, 0, 0], names: ["a", "a_1", "b,c"] });
     const one = await countsOf("SELECT 1 AS a -- with a comment");
-    expect(one).toEqual({ announced: [1, 1, 1, 1], sent: [1, 1, 1, 1], names: ["a"] });
+    expect(one).toEqual({ announced: [1, 1, 1, 1, 1], sent: [1, 1, 1, 1, 1], names: ["a"] });
   });
 
   test("takes what is no SELECT", async () => {
@@ -329,13 +330,24 @@ describe("every format", () => {
     async (sql) => {
       for (const format of ["arrow", "parquet"] as const) {
         const error = await answer(`SELECT ${sql} AS v`, format).catch((failure: EngineError) => failure);
-        expect(error).toMatchObject({ code: "invalid_query", message: expect.stringContaining("DECIMAL") as string });
+        expect(error).toMatchObject({ code: "execution_error", message: expect.stringContaining("DECIMAL") as string });
       }
       expect((await answer(`SELECT ${sql} AS v`, "csv")).bytes.toString()).toContain(
         "170141183460469231731687303715884105727",
       );
     },
   );
+});
+
+test("JSON is the lines of NDJSON as one array, of any number of rows", async () => {
+  for (const rows of [0, 1, 2, 5_000, 60_000]) {
+    const text = `SELECT range AS n, 'a\nb "c" é' AS s, '{"x": [1,\n 2]}'::JSON AS j FROM range(${rows})`;
+    const [json, ndjson] = [await answer(text, "json"), await answer(text, "ndjson")];
+    const lines = ndjson.bytes.toString().split("\n").slice(0, -1);
+    expect(json.rows).toBe(rows);
+    expect(JSON.parse(json.bytes.toString())).toEqual(lines.map((line) => JSON.parse(line) as unknown));
+    expect(json.bytes.toString()).toBe(`[${lines.join(",\n")}]\n`);
+  }
 });
 
 test("CSV quotes what must be, and tells NULL from the empty text", async () => {
@@ -345,7 +357,7 @@ test("CSV quotes what must be, and tells NULL from the empty text", async () => 
   expect(bytes.toString().replace(/^"x y"/, "x y")).toBe(want.replace(/^"x y"/, "x y"));
 });
 
-test.each(["ndjson", "arrow", "csv", "parquet"] as const)(
+test.each(["ndjson", "arrow", "csv", "parquet", "json"] as const)(
   "%s past the temporary space ends its query, and says which budget",
   async (format) => {
     const small = createQueryHarness({ pool: { spillBytes: 2 * 1024 * 1024 } });

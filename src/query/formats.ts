@@ -1,5 +1,5 @@
 /**
- * The formats of an answer. All four hold the same rows under the same column names; they differ in how close they stay
+ * The formats of an answer. All hold the same rows under the same column names; they differ in how close they stay
  * to the types of the query:
  *
  * | type | NDJSON | CSV | Arrow | Parquet |
@@ -22,10 +22,12 @@
  * An integer of more than 38 digits does not fit the decimals of Arrow and Parquet and fails the query: better than a
  * number that is nearly right. In Arrow and Parquet a struct without field names gets `f1`, `f2`, ….
  *
+ * JSON is the lines of NDJSON as one array, a row on each line.
+ *
  * CSV is RFC 4180 but for the line end, which is LF as everything that reads CSV takes it: a header row always; quotes
  * where a value holds a comma, a quote or a line end; NULL is nothing, and the empty text `""`.
  */
-export type ResultFormat = "ndjson" | "arrow" | "csv" | "parquet";
+export type ResultFormat = "ndjson" | "arrow" | "csv" | "parquet" | "json";
 
 /** The media type by which a client asks for the format, and the content type of the answer. The first is the default. */
 export const RESULT_FORMATS: Readonly<Record<ResultFormat, { mediaType: string; contentType: string }>> = {
@@ -36,6 +38,7 @@ export const RESULT_FORMATS: Readonly<Record<ResultFormat, { mediaType: string; 
   },
   csv: { mediaType: "text/csv", contentType: "text/csv; charset=utf-8; header=present" },
   parquet: { mediaType: "application/vnd.apache.parquet", contentType: "application/vnd.apache.parquet" },
+  json: { mediaType: "application/json", contentType: "application/json; charset=utf-8" },
 };
 
 /** The format of a media type of the table. */

@@ -133,7 +133,7 @@ describe("names resolve in our code", () => {
             : ([node, binding] as const),
         ),
       );
-      const bound = bindNames(tree, { ...checked, bindings, database: "default", viewOf: () => "never" });
+      const bound = bindNames(tree, { ...checked, bindings, viewOf: () => "never" });
       const connection = await duckdb.connect(await duckdb.open(":memory:"));
       const { sql } = await printTree(parser, bound);
       await expect(duckdb.prepare(connection, sql)).rejects.toThrow("engine_cte_0");
@@ -145,7 +145,7 @@ describe("names resolve in our code", () => {
       `WITH RECURSIVE "a/*" AS (SELECT 1 UNION ALL FROM "a/*"), b AS (FROM "../x.csv" AS y) FROM b, "a/*", db.c, (DESCRIBE d), system.tables`,
     );
     const checked = checkQuery(tree);
-    const bound = bindNames(tree, { ...checked, database: "db", viewOf: (use) => `engine_table_${use}` });
+    const bound = bindNames(tree, { ...checked, viewOf: (use) => `engine_table_${use}` });
     const found: string[] = [];
     JSON.stringify(bound, (_key, value: unknown) => {
       const node = value as JsonObject | null;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../auth/caller.ts";
 import type { EngineError } from "../core/errors.ts";
 import { HOSTILE } from "./hostile-statements.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
@@ -19,11 +20,14 @@ beforeAll(async () => {
 afterAll(() => harness.close());
 
 /** Codes of a text that was looked at and not run. */
-const REFUSALS = ["invalid_query", "parse_error", "table_not_found"];
+const REFUSALS = ["invalid_query", "parse_error", "table_not_found", "database_not_found"];
+
+/** Who may read the one database, and not the other. */
+const caller: Caller = { subject: "limited", kind: "api_token", role: "read", databases: ["default"] };
 
 describe.each(Object.entries(HOSTILE))("refused: %s", (_group, statements) => {
   test.each(statements)("%s", async (sql) => {
-    const error = await harness.text(sql).then(
+    const error = await harness.text(sql, { caller }).then(
       (answer) => ({ code: `answered: ${answer}`, message: "" }),
       (thrown: EngineError) => thrown,
     );
@@ -35,7 +39,7 @@ describe.each(Object.entries(HOSTILE))("refused: %s", (_group, statements) => {
 describe("refusals", () => {
   test("cost none of the processes that parsed them, and change nothing", async () => {
     const before = harness.pool.pids();
-    for (const sql of Object.values(HOSTILE).flat()) await harness.text(sql).catch(() => {});
+    for (const sql of Object.values(HOSTILE).flat()) await harness.text(sql, { caller }).catch(() => {});
     expect(harness.pool.pids()).toEqual(before);
     expect(await harness.rows("SELECT count(*) AS n FROM logs")).toEqual([{ n: 1 }]);
     expect(await harness.rows("SHOW TABLES")).toEqual([{ name: "logs" }]);

@@ -83,5 +83,10 @@ export const REFUSING_MACROS: readonly string[] = [
   "user",
 ].map((name) => `"${name}"() AS error('there is no column and no function "${name}" that a query may use')`);
 
+/** Whether an error is one of those. */
+export function isRefusedName(message: string): boolean {
+  return message.startsWith("there is no column and no function ");
+}
+
 /** Functions that a macro stands in for: an error inside one has a position in the macro, not in the query. */
 export const SHADOWED: ReadonlySet<string> = new Set(TIME_MACROS.map((sql) => /^[^( ]+/.exec(sql)?.[0] ?? ""));

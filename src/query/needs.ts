@@ -14,23 +14,35 @@ export type Need = { table: NeededTable; uses: TableUse[] };
 const MAX_EVALUATIONS = 64;
 
 /** Joins the mentions of one table at one snapshot, and evaluates snapshots, bounds on `at` and other constants. */
-export async function neededTables(context: SqlContext, { tables, names }: CheckedQuery): Promise<Need[]> {
+export async function neededTables(
+  context: SqlContext,
+  { tables, names }: Pick<CheckedQuery, "tables" | "names">,
+  database: string,
+): Promise<Need[]> {
   const evaluator = new Evaluator(context, MAX_EVALUATIONS);
   const groups = new Map<string, { travel: Travel | undefined; uses: TableUse[] }>();
   for (const use of tables) {
     const travel = await travelOf(evaluator, use);
-    const key = `${travelKey(travel)} ${foldName(use.name)}`;
+    const key = JSON.stringify([travelKey(travel), databaseOf(use, database) ?? "", foldName(use.name)]);
     const group = groups.get(key) ?? { travel, uses: [] };
     group.uses.push(use);
     groups.set(key, group);
   }
   const values = await evaluateAll(evaluator, tables);
   return [...groups.values()].map(({ travel, uses }) => {
-    const table: NeededTable = { name: uses[0]?.name ?? "", mentions: uses.map((use) => mentionOf(use, values)) };
+    const [first] = uses;
+    const table: NeededTable = { name: first?.name ?? "", mentions: uses.map((use) => mentionOf(use, values)) };
+    if (first !== undefined && databaseOf(first, database) !== undefined) table.database = first.schema;
     if (travel !== undefined) table.travel = travel;
     if (!uses.some((use) => use.needsAllColumns)) table.columns = [...names];
     return { table, uses };
   });
+}
+
+/** The folded name of the database that the mention says, where it is not the query's own. */
+function databaseOf({ schema }: TableUse, own: string): string | undefined {
+  const folded = foldName(schema);
+  return folded === "" || folded === foldName(own) ? undefined : folded;
 }
 
 function travelKey(travel: Travel | undefined): string {

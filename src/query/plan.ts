@@ -1,13 +1,15 @@
 import { mayUseDatabase } from "../auth/caller.ts";
-import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, PlannedExtent, Resolution, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { snapshotExpired } from "../catalog/refusals.ts";
 import type { Reading } from "../catalog/snapshot-holds.ts";
 import { EngineError, type ErrorDetails } from "../core/errors.ts";
 import { foldName, isName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
+import type { Listing } from "./listings.ts";
 import type { NeededTable, Needs, TableShape } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
 import type { QueryRequest } from "./query.ts";
+import { isSystemSchema, tablesOfSchema } from "./system-tables.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents
@@ -18,8 +20,8 @@ export type QueryPlan = {
   head: Snapshot;
   /** One per needed table, in order. */
   tables: readonly TablePlan[];
-  /** All tables of the database, when the query lists them. */
-  listed: readonly TableShape[];
+  /** The names of each of the query's listings, in order. */
+  listed: readonly (readonly string[])[];
 };
 
 export type PlannedTable = TableShape & {
@@ -29,6 +31,8 @@ export type PlannedTable = TableShape & {
 };
 
 export type TablePlan = PlannedTable & {
+  /** As `EXPLAIN` names it. */
+  label: string;
   tableId: number;
   /** The snapshot that the table is read at. */
   snapshot: number;
@@ -42,35 +46,90 @@ export type PlanOptions = {
   reading?: Pick<Reading, "reads" | "hold"> | undefined;
 };
 
+/** Who asks, and of which database. */
+type Asker = Pick<QueryRequest, "caller" | "database">;
+
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
 export async function planQuery(
   catalog: Catalog,
-  request: Pick<QueryRequest, "caller" | "database">,
+  request: Asker,
   needs: Needs,
   { prune = true, reading }: PlanOptions = {},
 ): Promise<QueryPlan> {
-  // Asked once: all tables of a query are seen at the same snapshot, and each question is a way to the database.
-  const resolution = await catalog.resolve(
-    request.database,
-    needs.tables.map(({ name }) => name),
-  );
-  if (resolution === undefined) throw await databaseNotFound(catalog, request);
-  const { database: known, head } = resolution;
+  const { head, tables: found } = await resolveTables(catalog, request, needs);
   reading?.reads(head.id);
   const tables: TablePlan[] = [];
   for (const [i, need] of needs.tables.entries()) {
-    const table = resolution.tables[i];
-    if (table === undefined) throw await tableNotFound(catalog, known.name, need);
+    const table = found[i];
+    if (table === undefined) throw await tableNotFound(catalog, need.database ?? request.database, need);
     const snapshot = await snapshotOf(catalog, table, need, head);
     // Before the plan, which may be of extents that are about to go.
     if (snapshot < head.id) await reading?.hold(snapshot);
     const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
     const pruned = await pruneTable(catalog, table, snapshot, mentions);
-    const shape = shapeOf(need.travel === undefined ? table : tableAt(table, snapshot));
-    tables.push({ ...shape, tableId: table.id, needed: neededOf(table, need), snapshot, ...pruned });
+    // A table of another database was looked up a moment later than the head.
+    const isOlder = need.travel !== undefined || need.database !== undefined;
+    const shape = shapeOf(isOlder ? tableAt(table, snapshot) : table);
+    const label = need.database === undefined ? table.name : `${table.database}.${table.name}`;
+    tables.push({ ...shape, label, tableId: table.id, needed: neededOf(table, need), snapshot, ...pruned });
   }
-  const listed = needs.listsTables ? await catalog.tables(known.name) : [];
-  return { head, tables, listed: listed.map(shapeOf) };
+  const listed = await Promise.all(needs.listings.map((listing) => namesOf(catalog, request, listing)));
+  return { head, tables, listed };
+}
+
+type Resolved = Pick<Resolution, "head" | "tables">;
+
+/**
+ * The tables of a query, by their place among its needs, and the snapshot that all are read at. Those of the query's own
+ * database are asked for at once: each question is a way to the catalog.
+ */
+async function resolveTables(catalog: Catalog, request: Asker, needs: Needs): Promise<Resolved> {
+  const own = needs.tables.filter(({ database }) => database === undefined);
+  const names = own.map(({ name }) => name);
+  const resolution = await catalog.resolve(request.database, names);
+  if (resolution === undefined && (own.length > 0 || !mayBeAbsent(request, needs))) {
+    throw await databaseNotFound(catalog, request);
+  }
+  const head = resolution?.head ?? (await catalog.head());
+  const found = new Map(own.map((need, i) => [need, resolution?.tables[i]]));
+  const others = needs.tables.filter(({ database }) => database !== undefined);
+  for (const need of others) found.set(need, await foreignTable(catalog, request, need));
+  return { head, tables: needs.tables.map((need) => found.get(need)) };
+}
+
+/**
+ * A table of another database than the query's own. A caller who is limited to some databases is told the same of all
+ * others, without a look at the catalog: that there is no such database.
+ */
+async function foreignTable(catalog: Catalog, { caller }: Asker, need: NeededTable): Promise<TableRecord | undefined> {
+  const { database = "", name } = need;
+  const asked = { caller, database };
+  if (!mayUseDatabase(caller, database))
+    throw await databaseNotFound(catalog, asked, { ...placeOf(need), refused: true });
+  const resolution = await catalog.resolve(database, [name]);
+  if (resolution === undefined) throw await databaseNotFound(catalog, asked, placeOf(need));
+  return resolution.tables[0];
+}
+
+/** The database that is meant where none is named: before its first row nobody made it. */
+const IMPLIED_DATABASE = "default";
+
+/** Whether the query asks for nothing that only a database has: the system's tables, lists, tables of other databases. */
+function mayBeAbsent({ database }: Asker, { tables, system, listings }: Needs): boolean {
+  return foldName(database) === IMPLIED_DATABASE && tables.length + system.length + listings.length > 0;
+}
+
+/** The names that a listing has for the caller. */
+async function namesOf(catalog: Catalog, { caller, database }: Asker, listing: Listing): Promise<string[]> {
+  if (listing.of === "databases") {
+    return (await catalog.databases()).map(({ name }) => name).filter((name) => mayUseDatabase(caller, name));
+  }
+  const { database: of = database } = listing;
+  if (isSystemSchema(of) && listing.database !== undefined) return tablesOfSchema(of);
+  if (!mayUseDatabase(caller, of)) throw await databaseNotFound(catalog, { caller, database: of }, { refused: true });
+  const isKnown = listing.database === undefined || (await catalog.database(of)) !== undefined;
+  if (!isKnown) throw await databaseNotFound(catalog, { caller, database: of });
+  return (await catalog.tables(of)).map(({ name }) => name);
 }
 
 function neededOf(table: TableRecord, { columns }: NeededTable): string[] | undefined {
@@ -123,7 +182,7 @@ const NS_PER_MS = 1_000_000n;
 export async function databaseNotFound(
   catalog: Pick<Catalog, "databases">,
   { caller, database: name }: Pick<QueryRequest, "caller" | "database">,
-  details: Pick<ErrorDetails, "refused"> = {},
+  details: Pick<ErrorDetails, "refused" | "line" | "column"> = {},
 ): Promise<EngineError> {
   const names = (await catalog.databases()).map((database) => database.name);
   const seen = names.filter((other) => mayUseDatabase(caller, other));
@@ -173,5 +232,5 @@ function shapeOf(table: TableRecord): TableShape {
 
 /** What `EXPLAIN` says about the planning of each table. */
 export function explainPruning({ tables }: QueryPlan): string[] {
-  return tables.map(({ name, snapshot, pruning }) => describePruning(name, snapshot, pruning));
+  return tables.map(({ label, snapshot, pruning }) => describePruning(label, snapshot, pruning));
 }

@@ -22,7 +22,7 @@ beforeAll(async () => {
 async function needsOf(sql: string): Promise<NeededTable[]> {
   const { tree } = await parseTree(context.parser, quoteAt(sql).text);
   if (tree === undefined) throw new Error(`${sql} has no tree`);
-  return (await neededTables(context, checkQuery(tree))).map(({ table }) => table);
+  return (await neededTables(context, checkQuery(tree), "default")).map(({ table }) => table);
 }
 
 /** Per mention of each table, in order. */

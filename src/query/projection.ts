@@ -22,8 +22,8 @@ import type { ResultFormat } from "./formats.ts";
 export type OutputColumn = { name: string; type: LogicalType };
 
 /**
- * The SELECT that turns rows of `source` (a query's text) into rows that can be written in the format; for NDJSON, into
- * its lines.
+ * The SELECT that turns rows of `source` (a query's text) into rows that can be written in the format; for NDJSON and JSON,
+ * into their lines.
  */
 export function outputQuery(
   duckdb: DuckDb,
@@ -35,7 +35,7 @@ export function outputQuery(
   const names = uniqueNames(columns.map((column) => column.name));
   const cells = columns.map(({ type }, i) => cell(duckdb, type, `engine_row.c${i}`, format) ?? `engine_row.c${i}`);
   const items =
-    format === "ndjson"
+    format === "ndjson" || format === "json"
       ? `CAST(json_object(${cells.map((value, i) => `${quoteText(names[i] ?? "")}, ${value}`).join(", ")}) AS VARCHAR)`
       : cells.map((value, i) => `${value} AS ${quoteIdentifier(names[i] ?? "")}`).join(", ");
   // The line break ends a comment that the text may end with.
@@ -133,6 +133,7 @@ const NESTED = new Set<TypeName>(["LIST", "ARRAY", "STRUCT", "MAP", "UNION", "VA
 function cell(duckdb: DuckDb, type: LogicalType, value: string, format: ResultFormat): string | undefined {
   switch (format) {
     case "ndjson":
+    case "json":
       return turned(JSON_RULES, duckdb, type, value, 0);
     case "parquet":
       return turned(PARQUET_RULES, duckdb, type, value, 0);

@@ -2,6 +2,8 @@ import type { ErrorRecord } from "../core/errors.ts";
 import type { PlannedExtent } from "../catalog/catalog.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import type { ResultFormat } from "./formats.ts";
+import type { Listing } from "./listings.ts";
+import type { QueryParameters } from "./parameters.ts";
 import type { Predicate } from "./predicates.ts";
 import type { Spooled } from "./spool.ts";
 import type { Top } from "./top.ts";
@@ -17,12 +19,14 @@ import type { QueryUsage } from "./usage.ts";
  *     run {tables} or drop     →
  *                              ←     done {file, rows}       or failed;  dropped
  *
+ * `cancel` may come at any time, and has no answer of its own: what is under way ends early, with its answer or as failed.
  * Messages travel by structured clone; nanoseconds are bigints.
  */
 export type ParseRequest = {
   kind: "parse";
   text: string;
   database: string;
+  parameters?: QueryParameters;
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
 };
@@ -31,8 +35,8 @@ export type RunRequest = {
   kind: "run";
   /** One per needed table, in order. */
   tables: readonly ResolvedTable[];
-  /** All tables of the database, when the query lists them. */
-  listed: readonly TableShape[];
+  /** The names of each listing, in order. */
+  listed: readonly (readonly string[])[];
   format: ResultFormat;
   /** One per needed system table. */
   system: readonly SystemTableFile[];
@@ -40,7 +44,7 @@ export type RunRequest = {
   pruning: readonly string[];
 };
 
-export type ServerMessage = ParseRequest | RunRequest | { kind: "drop" };
+export type ServerMessage = ParseRequest | RunRequest | { kind: "drop" } | { kind: "cancel" };
 
 export type ChildMessage =
   | { kind: "ready" }
@@ -52,17 +56,21 @@ export type ChildMessage =
       error: ErrorRecord;
       /** The process is not to be used again. */
       broken: boolean;
+      /** Resident memory of the child after the query. */
+      rssBytes: number;
     };
 
 export type Needs = {
   kind: "needs";
   tables: readonly NeededTable[];
-  listsTables: boolean;
+  listings: readonly Listing[];
   system: readonly SystemTableName[];
 };
 
 export type NeededTable = {
   name: string;
+  /** Where it is another one than the query's own. */
+  database?: string;
   /** What `AT (VERSION => n)` or `AT (TIMESTAMP => moment)` asks for; the newest snapshot without. */
   travel?: Travel;
   /** A row matters when it matters to one of them. */

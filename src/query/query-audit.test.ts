@@ -64,6 +64,16 @@ test("a breach of a budget is written down, with its name", async () => {
   expect(events).toMatchObject([{ action: "query.budget", details: { reason: "wall_clock_ms" } }]);
 });
 
+test("a query that its client gave up is written down as cancelled", async () => {
+  const client = new AbortController();
+  const request = { caller: eve, address: "", database: "default", requestId: "r1", signal: client.signal };
+  const text = "SELECT count(*) FROM range(1_000_000_000) a, range(1_000) b";
+  const answer = harness.service.run({ ...request, text });
+  setTimeout(() => client.abort(), 100);
+  await expect(answer).rejects.toMatchObject({ code: "cancelled", status: 499 });
+  expect(events).toMatchObject([{ action: "query.cancel", outcome: "cancelled", target: "default" }]);
+});
+
 test.each(["SELECT lable FROM logs", "SELECT FROM WHERE", "FROM lgos", "SELECT 'x'::INTEGER"])(
   "a slip is not: %s",
   async (text) => {

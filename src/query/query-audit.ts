@@ -8,7 +8,7 @@ import type { QueryRequest } from "./query.ts";
 
 /**
  * Writes to the audit log which queries were refused (statements that the gate does not let through, databases that are
- * not the caller's) and which passed a budget: by whom, and the SHA-256 of the text, which may hold anything. Slips of a
+ * not the caller's), which passed a budget, and which were cancelled: by whom, and the SHA-256 of the text, which may hold anything. Slips of a
  * client are refusals too, so what is written is bounded for each caller; what is left out is counted in the log.
  */
 export type QueryAuditOptions = { audit: Pick<AuditLog, "record">; clock: Clock; log: Log };
@@ -29,7 +29,7 @@ export class QueryAudit {
     this.#options = options;
   }
 
-  /** Says what became of a query; failures that are neither refusal nor breach are not written. Does not wait. */
+  /** Says what became of a query; failures that are none of these are not written. Does not wait. */
   failed(request: QueryRequest, error: unknown): void {
     const reason = reasonOf(error);
     if (reason === undefined || !this.#mayWrite(request.caller.subject)) return;
@@ -40,7 +40,7 @@ export class QueryAudit {
         origin: { caller, address, requestId },
         action: reason.action,
         target: database,
-        outcome: "refused",
+        outcome: reason.action === "query.cancel" ? "cancelled" : "refused",
         details,
       })
       .catch((failure: unknown) =>
@@ -62,10 +62,13 @@ export class QueryAudit {
 
 const MAX_REASON_CHARS = 300;
 
-function reasonOf(error: unknown): { action: "query.refuse" | "query.budget"; text: string } | undefined {
+function reasonOf(
+  error: unknown,
+): { action: "query.refuse" | "query.budget" | "query.cancel"; text: string } | undefined {
   if (!(error instanceof EngineError)) return undefined;
   const budget = budgetOf(error);
   if (budget !== undefined) return { action: "query.budget", text: budget.name };
+  if (error.code === "cancelled") return { action: "query.cancel", text: error.message };
   return error.details.refused === true
     ? { action: "query.refuse", text: error.message.slice(0, MAX_REASON_CHARS) }
     : undefined;

@@ -38,10 +38,28 @@ function endAtOnce(reason: unknown): void {
   process.kill(process.pid, "SIGKILL");
 }
 
-async function answer({ session, meter }: Running, message: ServerMessage): Promise<ChildMessage> {
+/** Whether the query that is open was cancelled. */
+let isCancelled = false;
+
+/** A statement that is about to begin forgets that it was interrupted before. */
+const INTERRUPT_AGAIN_MS = 10;
+
+/** Comes while a query is under way: it ends early, and the process takes the next one. */
+function cancel(running: Running): void {
+  isCancelled = true;
+  if (!running.session.interrupt()) return;
+  systemClock.after(INTERRUPT_AGAIN_MS, () => {
+    if (isCancelled) cancel(running);
+  });
+}
+
+type Turn = Exclude<ServerMessage, { kind: "cancel" }>;
+
+async function answer({ session, meter }: Running, message: Turn): Promise<ChildMessage> {
   try {
     switch (message.kind) {
       case "parse":
+        isCancelled = false;
         meter.start();
         return await session.parse(message);
       case "run": {
@@ -54,9 +72,9 @@ async function answer({ session, meter }: Running, message: ServerMessage): Prom
     }
   } catch (error) {
     const known = error instanceof EngineError ? error : new EngineError("query_failed", messageOf(error));
-    // What failed in DuckDB itself, or for memory, may leave it in any state.
-    const broken = known.code === "query_failed" || known.code === "budget_exceeded";
-    return { kind: "failed", error: toErrorRecord(known), broken };
+    // What failed in DuckDB itself, or for memory, may leave it in any state; what was interrupted leaves nothing.
+    const broken = known.code === "budget_exceeded" || (known.code === "query_failed" && !isCancelled);
+    return { kind: "failed", error: toErrorRecord(known), broken, rssBytes: process.memoryUsage.rss() };
   }
 }
 
@@ -71,7 +89,9 @@ process.on("SIGINT", () => {});
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 const running = await openSession();
 let turn = Promise.resolve();
-process.on("message", (message) => {
-  turn = turn.then(async () => send(await answer(running, message as ServerMessage)));
+process.on("message", (received) => {
+  const message = received as ServerMessage;
+  if (message.kind === "cancel") cancel(running);
+  else turn = turn.then(async () => send(await answer(running, message)));
 });
 send({ kind: "ready" });

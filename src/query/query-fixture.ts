@@ -17,6 +17,7 @@ import { fixtureStats } from "./stats-fixture.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./child-pool.ts";
 import type { Confinement } from "./confinement/confinement.ts";
 import { openConfinement } from "./confinement/open-confinement.ts";
+import type { QueryRequest } from "./query.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 
 /** A query service for tests: real query processes and real files, under a catalog that is a list in memory. */
@@ -45,7 +46,10 @@ export type QueryHarness = {
   /** Makes older snapshots unreadable. */
   expireSnapshots(before: number): void;
   /** All bytes of the answer. */
-  text(sql: string, options?: { database?: string; signal?: AbortSignal }): Promise<string>;
+  text(
+    sql: string,
+    options?: Partial<Pick<QueryRequest, "database" | "signal" | "caller" | "parameters" | "format">>,
+  ): Promise<string>;
   /** The answer's rows, numbers as JavaScript reads them. */
   rows(sql: string, database?: string): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
@@ -114,12 +118,15 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     expireSnapshots: (before) => {
       fake.oldest = before;
     },
-    async text(sql, { database = "default", signal = new AbortController().signal } = {}) {
-      const result = await service.run({ caller: ANONYMOUS, database, text: sql, requestId: "test", signal });
+    async text(sql, options = {}) {
+      const { signal } = new AbortController();
+      const asked = { caller: ANONYMOUS, database: "default", requestId: "test", signal, ...options };
+      const result = await service.run({ ...asked, text: sql });
       const chunks: Uint8Array[] = [];
       for await (const chunk of result.body) chunks.push(chunk);
       const text = Buffer.concat(chunks).toString("utf8");
       const lines = text === "" ? 0 : text.trimEnd().split("\n").length;
+      if (options.format !== undefined) return text;
       if (lines !== result.rows) throw new Error(`${result.rows} rows announced, ${lines} sent`);
       return text;
     },

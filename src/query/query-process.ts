@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,8 @@ import type { Confinement } from "./confinement/confinement.ts";
 import { processEnv } from "./confinement/environment.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
+import { checkedData } from "./result-body.ts";
+import type { Spooled } from "./spool.ts";
 
 /**
  * One query process, from the server's side. DuckDB cannot be bounded inside our own process (one list function takes
@@ -40,12 +42,19 @@ export class QueryProcess {
   readonly folder: string;
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
+  readonly #ended = Promise.withResolvers<void>();
   readonly #exited = Promise.withResolvers<void>();
   #waiting: PromiseWithResolvers<ChildMessage> | undefined;
   #death: Error | undefined;
   #stderr = "";
   #isLow = false;
   #isLost = false;
+  /** Why its query was cancelled, until it is ready for the next one. */
+  #cancelled: Error | undefined;
+  /** The answer to a message is due. */
+  #isAsked = false;
+  #recovery: PromiseWithResolvers<boolean> | undefined;
+  #rssBytes = 0;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -55,7 +64,7 @@ export class QueryProcess {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR_CHARS);
     });
-    this.#child.on("message", (message) => this.#settle((waiting) => waiting.resolve(message as ChildMessage)));
+    this.#child.on("message", (message) => this.#hear(message as ChildMessage));
     this.#child.on("error", (error) => this.#onExit(error));
     this.#child.on("exit", (code, signal) => this.#onExit(this.#reasonOf(code, signal)));
   }
@@ -66,6 +75,11 @@ export class QueryProcess {
 
   get alive(): boolean {
     return this.#death === undefined;
+  }
+
+  /** What it held in memory after its last query. */
+  get rssBytes(): number {
+    return this.#rssBytes;
   }
 
   /** Whether it ended without having been killed by `kill`: by itself, or at the hand of somebody else. */
@@ -85,11 +99,17 @@ export class QueryProcess {
     }
   }
 
-  /** Sends a message and waits for the answer. Rejects with the query's error, or with why the process died. */
+  /** Whether a query was cancelled, and the process is not ready for another one: see `recover`. */
+  get isCancelled(): boolean {
+    return this.#cancelled !== undefined;
+  }
+
+  /** Sends a message and waits for the answer. Rejects with the query's error, or with why it or the process ended. */
   async ask(message: ServerMessage): Promise<ChildMessage> {
+    if (this.#cancelled !== undefined) throw this.#cancelled;
     const next = this.#next();
-    if (this.#death === undefined)
-      this.#child.send(message, (error) => error !== null && this.#lose(unreachable(error)));
+    this.#isAsked = true;
+    this.#send(message);
     const answer = await next;
     if (answer.kind === "failed") {
       if (answer.broken) this.kill(new Error("the process is spent"));
@@ -98,10 +118,74 @@ export class QueryProcess {
     return answer;
   }
 
+  /**
+   * Ends the query, not the process: who waits for it hears the reason at once, and DuckDB is interrupted. Starting
+   * another process takes longer than most queries do, so many that run into their time would leave none for the next.
+   */
+  cancel(reason: Error): void {
+    if (!this.alive || this.#cancelled !== undefined) return;
+    this.#cancelled = reason;
+    if (!this.#isAsked) return;
+    this.#settle((waiting) => waiting.reject(reason));
+    this.#send({ kind: "cancel" });
+  }
+
+  /**
+   * Waits until a process whose query was cancelled is good for another one. False when it is dead, killed for not having
+   * heard in time: some functions of DuckDB look for an interrupt only when they are done.
+   */
+  async recover(graceMs: number): Promise<boolean> {
+    if (this.#cancelled === undefined || !this.alive) return this.alive;
+    const late = new Error("the process did not hear that its query is cancelled");
+    const timer = this.#options.clock.after(graceMs, () => this.kill(late));
+    this.#recovery = Promise.withResolvers<boolean>();
+    // Parsed, and never run: it is still open.
+    if (!this.#isAsked) this.#drop();
+    try {
+      return await this.#recovery.promise;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** An answer: for who waits, or the last of a query that was cancelled. */
+  #hear(message: ChildMessage): void {
+    this.#isAsked = false;
+    if (message.kind === "done" || message.kind === "failed") this.#rssBytes = message.rssBytes;
+    if (this.#cancelled === undefined) this.#settle((waiting) => waiting.resolve(message));
+    // It was parsed, and never run.
+    else if (message.kind === "needs") this.#drop();
+    else if (message.kind === "failed" && message.broken) this.kill(new Error("the process is spent"));
+    else {
+      // A result that was on its way is nobody's.
+      if (message.kind === "done") this.#discard(message.data);
+      this.#cancelled = undefined;
+      this.#recovery?.resolve(this.alive);
+    }
+  }
+
+  #drop(): void {
+    this.#isAsked = true;
+    this.#send({ kind: "drop" });
+  }
+
+  #discard(data: Spooled): void {
+    try {
+      const own = checkedData(data, outputFolder(this.folder));
+      if ("file" in own) rmSync(own.file, { force: true });
+    } catch (error) {
+      this.kill(error as Error);
+    }
+  }
+
+  #send(message: ServerMessage): void {
+    if (this.#death !== undefined) return;
+    this.#child.send(message, (error) => error !== null && this.#lose(unreachable(error)));
+  }
+
   /** Ends the process at once; what waits for it rejects with `reason`. Harmless when it is dead already. */
   kill(reason: Error): void {
-    this.#death ??= reason;
-    this.#settle((waiting) => waiting.reject(reason));
+    this.#die(reason);
     this.#child.kill("SIGKILL");
   }
 
@@ -116,9 +200,21 @@ export class QueryProcess {
     return !this.#isLow;
   }
 
+  /** Resolves when it will take no query any more: it ended, or was killed and is about to. */
+  ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
   /** Resolves when the process is gone and its folder is deleted. */
   exited(): Promise<void> {
     return this.#exited.promise;
+  }
+
+  #die(reason: Error): void {
+    this.#death ??= reason;
+    this.#settle((waiting) => waiting.reject(reason));
+    this.#recovery?.resolve(false);
+    this.#ended.resolve();
   }
 
   #lose(reason: Error): void {
@@ -140,8 +236,7 @@ export class QueryProcess {
 
   #onExit(reason: Error): void {
     if (this.#death === undefined) this.#isLost = true;
-    this.#death ??= reason;
-    this.#settle((waiting) => waiting.reject(reason));
+    this.#die(reason);
     rm(this.folder, { recursive: true, force: true })
       .catch((error: unknown) => this.#options.log.error({ err: error }, "cannot delete the folder of a query"))
       .finally(() => this.#exited.resolve());

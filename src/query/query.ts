@@ -1,6 +1,7 @@
 import type { Caller } from "../auth/caller.ts";
 import type { AskedBudget } from "./budget.ts";
 import type { ResultFormat } from "./formats.ts";
+import type { QueryParameters } from "./parameters.ts";
 
 /**
  * Queries, as the routes see them.
@@ -23,6 +24,8 @@ export type QueryRequest = {
   address?: string;
   database: string;
   text: string;
+  /** Values of `$name`, `$1` and `?` in the text. */
+  parameters?: QueryParameters;
   /** Of the answer; NDJSON when not given. */
   format?: ResultFormat;
   /** Lowers the server's budget for a query. */

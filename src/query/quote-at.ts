@@ -1,8 +1,11 @@
 import { tokenize, type Token } from "./tokens.ts";
 
 /**
+ * Two reserved words of DuckDB's that mean something else here are quoted before DuckDB parses the text: `at`, and
+ * `default`, the database that is meant where none is named, in `default.logs` and `SHOW TABLES FROM default`.
+ *
  * `at` is the time column of every table, and a reserved word in DuckDB (`SELECT at FROM logs` is a syntax error
- * there). So a bare `at`, in any letter case, is quoted before DuckDB parses the text; it stays a keyword before
+ * there). A bare `at`, in any letter case, is quoted; it stays a keyword before
  * `TIME ZONE` and before `(VERSION =>` and `(TIMESTAMP =>`.
  *
  * White space beyond ASCII becomes plain spaces on the way, as DuckDB does it too, but character for character, so
@@ -23,7 +26,7 @@ export function quoteAt(original: string): QuotedText {
     text += plainSpaces(original.slice(copied, token.start));
     const source = original.slice(token.start, token.end);
     copied = token.end;
-    if (!isBareAt(original, tokens, i)) {
+    if (!isBareAt(original, tokens, i) && !isDefaultDatabase(original, tokens, i)) {
       text += source;
       continue;
     }
@@ -43,6 +46,15 @@ function isBareAt(text: string, tokens: readonly Token[], index: number): boolea
   if (word(1) === "time" && word(2) === "zone") return false;
   const isTravel = word(1) === "(" && (word(2) === "version" || word(2) === "timestamp");
   return !(isTravel && word(3) === "=" && word(4) === ">");
+}
+
+function isDefaultDatabase(text: string, tokens: readonly Token[], index: number): boolean {
+  const word = (offset: number): string => {
+    const token = tokens[index + offset];
+    return token === undefined ? "" : text.slice(token.start, token.end).toLowerCase();
+  };
+  if (tokens[index]?.kind !== "word" || word(0) !== "default") return false;
+  return word(1) === "." || (word(-1) === "from" && word(-2) === "tables" && word(-3) === "show");
 }
 
 /** Blanks between tokens, comments included: Unicode spaces outside of comments matter, inside they do no harm. */

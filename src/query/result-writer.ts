@@ -11,7 +11,24 @@ const COPY_OPTIONS = {
   parquet: "FORMAT parquet, COMPRESSION zstd",
 } as const;
 
-const STREAM_WRITERS = { ndjson: writeLines, arrow: writeArrowStream } as const;
+const STREAM_WRITERS = { ndjson: writeLines, json: writeArray, arrow: writeArrowStream } as const;
+
+/** The lines of NDJSON as one array: each but the last gets a comma. A line feed inside of JSON is escaped. */
+async function writeArray(
+  duckdb: DuckDb,
+  connection: Connection,
+  sql: string,
+  write: (bytes: Uint8Array) => void,
+): Promise<number> {
+  let isFirst = true;
+  const rows = await writeLines(duckdb, connection, sql, (lines) => {
+    const text = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength - 1).toString("latin1");
+    write(Buffer.from(`${isFirst ? "[" : ",\n"}${text.replaceAll("\n", ",\n")}`, "latin1"));
+    isFirst = false;
+  });
+  write(Buffer.from(isFirst ? "[]\n" : "]\n"));
+  return rows;
+}
 
 export type ResultQuery = { columns: readonly OutputColumn[]; sql: string; format: ResultFormat };
 

@@ -101,7 +101,8 @@ function shift(node: JsonObject, moment: JsonObject, operands: (micros: JsonObje
   return { ...call("engine_shift", children), alias: textOf(node["alias"]) };
 }
 
-function call(name: string, children: JsonObject[]): JsonObject {
+/** A call as the parser makes one. */
+export function call(name: string, children: JsonObject[]): JsonObject {
   return {
     class: "FUNCTION",
     type: "FUNCTION",

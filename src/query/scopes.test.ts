@@ -59,7 +59,7 @@ function ourNames(tree: JsonObject): string[] {
 async function boundText(tree: JsonObject): Promise<string> {
   const checked = checkQuery(tree);
   const viewOf = (use: number): string => `engine_table_${checked.tables[use]?.name.toLowerCase()}`;
-  return (await printTree(parser, bindNames(tree, { ...checked, database: "default", viewOf }))).sql;
+  return (await printTree(parser, bindNames(tree, { ...checked, viewOf }))).sql;
 }
 
 async function rowsOf(sql: string): Promise<string[]> {

@@ -183,7 +183,7 @@ class Queries {
     const timer = clock.after(budget.wallMs, () => {
       stop.abort(budgetError("wall_clock_ms", clock.monotonicMs() - startedMs, budget.wallMs));
     });
-    const onGone = (): void => stop.abort(new EngineError("unavailable", "the client left"));
+    const onGone = (): void => stop.abort(new EngineError("cancelled", "the client left"));
     request.signal.addEventListener("abort", onGone, { once: true });
     if (request.signal.aborted) onGone();
     const reading = this.#holds?.open((reason) => {
@@ -243,15 +243,15 @@ class Queries {
     let fetched: Fetched | undefined;
     let lent: LentFiles | undefined;
     let system: readonly SystemTableFile[] = [];
-    let rssBytes = 0;
     let isParsed = false;
     let plan: QueryPlan | undefined;
     let travels = false;
     try {
       if (isKnown && !permit.grow()) throw new Outgrown();
-      const { text, database, format = "ndjson" } = request;
+      const { text, database, parameters, format = "ndjson" } = request;
       trace.enter("parse");
-      const needs = await child.ask({ kind: "parse", text, database, memoryBytes });
+      const bound = parameters === undefined ? {} : { parameters };
+      const needs = await child.ask({ kind: "parse", text, database, ...bound, memoryBytes });
       isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
       travels = needs.tables.some(({ travel }) => travel !== undefined);
@@ -272,7 +272,7 @@ class Queries {
         lent = await lendFiles(inputFolder(child.folder), fetched.tables);
       } catch (error) {
         // The child forgets the query and stays good for the next one.
-        if (child.alive) await child.ask({ kind: "drop" });
+        if (child.alive && !child.isCancelled) await child.ask({ kind: "drop" });
         throw error;
       }
       trace.enter("scan");
@@ -289,7 +289,6 @@ class Queries {
       if (done.kind !== "done") throw unexpected(done.kind);
       const data = checkedData(done.data, outputFolder(child.folder));
       reading?.check();
-      rssBytes = done.rssBytes;
       trace.add({ rows: done.rows, ...done.usage });
       const { saveTo, signal } = request;
       if (saveTo !== undefined) await saveResult(data, saveTo);
@@ -309,7 +308,7 @@ class Queries {
       fetched?.release();
       await lent?.release();
       await Promise.all(system.map(({ path }) => rm(path, { force: true })));
-      this.#options.pool.release(child, rssBytes);
+      this.#options.pool.release(child);
     }
   }
 

@@ -1,14 +1,15 @@
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { nextTurn } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
-import { foldName } from "../core/names.ts";
 import { prepareOne, quoteText, runOne } from "../io/duckdb/duckdb.ts";
-import { cteName, TABLE_LIST_VIEW } from "./bound-names.ts";
+import { cteName } from "./bound-names.ts";
 import { checkQuery, type CheckedQuery } from "./check.ts";
 import { asEngineError, isInQuery, readDuckDbError } from "./duckdb-error.ts";
 import { textsToRun, type TextToRun } from "./final-text.ts";
+import { createListing } from "./listings.ts";
 import { neededTables, type Need } from "./needs.ts";
+import { bindParameters, NO_PARAMETERS, type QueryParameters } from "./parameters.ts";
 import type { PrintedTree } from "./print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "./projection.ts";
@@ -19,7 +20,8 @@ import { resultOffset, writeResult, type ResultQuery } from "./result-writer.ts"
 import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
 import { isSystemUse, systemTablesOf } from "./system-mentions.ts";
-import { SYSTEM_SCHEMA, SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "./system-tables.ts";
+import { SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "./system-tables.ts";
+import { typeHint } from "./type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "./tree.ts";
 import { tableQuery } from "./views.ts";
 
@@ -46,7 +48,10 @@ type OpenQuery = SqlContext & {
   database: string;
   quoted: QuotedText;
   statement: Statement;
+  /** With the values of its parameters; `written` has them as they were. */
   node: JsonObject;
+  written: JsonObject;
+  parameters: QueryParameters;
   pivot: OpenPivot | undefined;
   checked: CheckedQuery;
   needs: readonly Need[];
@@ -101,7 +106,7 @@ export class QuerySession {
       await this.#limitMemory(request.memoryBytes);
       const context = { duckdb, connection: space.connection, parser: this.#parser };
       refuseNul(quoted);
-      const query = await openQuery(context, space, { quoted, database: request.database });
+      const query = await openQuery(context, space, { parameters: NO_PARAMETERS, ...request, quoted });
       this.#query = query;
       const { checked } = query;
       if (checked.tables.length === 0) query.texts = printing(query, []);
@@ -109,13 +114,13 @@ export class QuerySession {
       return {
         kind: "needs",
         tables,
-        listsTables: checked.listsTables,
+        listings: checked.listings,
         system: systemTablesOf(checked.tables, quoted),
       };
     } catch (error) {
       this.#query = undefined;
       this.#renew(space);
-      throw this.#clientError(error, { quoted });
+      throw await this.#clientError(error, { quoted });
     }
   }
 
@@ -135,10 +140,19 @@ export class QuerySession {
       });
       return { ...written, columns: result.columns.map(({ name }) => name) };
     } catch (error) {
-      throw missingExtent(request) ?? this.#clientError(error, query, columnNames(request));
+      // A writer that was stopped leaves what it had written.
+      rmSync(file, { force: true });
+      throw missingExtent(request) ?? (await this.#clientError(error, query, shapesOf(request)));
     } finally {
       this.drop();
     }
+  }
+
+  /** Has what the open query is doing end early, with an error; it stays open. False when there is none. */
+  interrupt(): boolean {
+    if (this.#query === undefined) return false;
+    this.#options.duckdb.interrupt(this.#query.connection);
+    return true;
   }
 
   /** Closes the open query, if one is. */
@@ -171,7 +185,9 @@ export class QuerySession {
       if (table === undefined) throw new Error("fewer tables than the query needs");
       await duckdb.query(connection, `CREATE TEMP VIEW ${tableView(i)} AS ${tableQuery(table, this.#spaces.scans)}`);
     }
-    if (checked.listsTables) await duckdb.query(connection, tableListView(request.listed));
+    for (const [i, listing] of checked.listings.entries()) {
+      await duckdb.query(connection, createListing(i, listing, request.listed[i] ?? []));
+    }
     for (const statement of systemViews(request.system)) await duckdb.query(connection, statement);
   }
 
@@ -228,12 +244,12 @@ export class QuerySession {
     return { sql: `VALUES ${values.join(", ")}`, columns };
   }
 
-  #clientError(
+  async #clientError(
     thrown: unknown,
     query: Pick<OpenQuery, "quoted"> & Partial<OpenQuery>,
-    columns: readonly string[] = [],
-  ): unknown {
-    const { quoted, checked } = query;
+    tables: readonly TableShape[] = [],
+  ): Promise<unknown> {
+    const { quoted, checked, written } = query;
     if (thrown instanceof EngineError) return thrown;
     if (thrown instanceof RangeError) return new EngineError("invalid_query", "the query is nested too deeply");
     if (thrown instanceof QueryRefused) {
@@ -246,12 +262,17 @@ export class QuerySession {
     }
     const error = readDuckDbError(thrown instanceof Misplaced ? thrown.cause : thrown);
     if (checked !== undefined) error.message = userNames({ checked })(error.message);
-    const position = isInQuery(error) ? error.position : undefined;
-    const own = thrown instanceof Misplaced && position !== undefined ? thrown.placeOf(position) : position;
-    const place = own === undefined ? undefined : quoted.place(own);
-    return asEngineError(error, place, columns, {
+    const found = isInQuery(error) ? error.position : undefined;
+    const position = thrown instanceof Misplaced && found !== undefined ? thrown.placeOf(found) : found;
+    const { folder, spillBytes: tempBytes } = this.#options;
+    const context = { parser: this.#parser, position, tables };
+    return asEngineError(error, {
+      place: position === undefined ? undefined : quoted.place(position),
+      columns: tables.flatMap(({ columns }) => columns.map(({ name }) => name)),
+      hint: written === undefined ? undefined : await typeHint(error, { ...context, tree: written }),
+      folder,
       memoryBytes: this.#memoryBytes,
-      tempBytes: this.#options.spillBytes,
+      tempBytes,
     });
   }
 }
@@ -284,16 +305,10 @@ function viewsOf({ checked, needs }: Pick<OpenQuery, "checked" | "needs">): (use
     const use = checked.tables[index];
     const view = use === undefined ? undefined : views.get(use);
     if (view !== undefined) return view;
-    const system = use !== undefined && isSystemUse(use) ? systemTableNamed(use.name) : undefined;
+    const system = use === undefined ? undefined : systemTableNamed(use.schema, use.name);
     if (system === undefined) throw new Error("a mention of a table has no view");
     return systemView(system);
   };
-}
-
-function tableListView(tables: readonly TableShape[]): string {
-  const names = tables.map(({ name }) => `(${quoteText(name)})`);
-  const rows = names.length === 0 ? "SELECT '' WHERE false" : `VALUES ${names.join(", ")}`;
-  return `CREATE TEMP VIEW ${TABLE_LIST_VIEW} AS SELECT name FROM (${rows}) AS list(name) ORDER BY name`;
 }
 
 /** Puts the user's names into a text of DuckDB's that has ours. */
@@ -311,31 +326,23 @@ function userNames({ checked, needs = [] }: Pick<OpenQuery, "checked"> & Partial
 async function openQuery(
   context: SqlContext,
   space: QuerySpace,
-  { quoted, database }: Pick<OpenQuery, "quoted" | "database">,
+  { quoted, database, parameters }: Pick<OpenQuery, "quoted" | "database" | "parameters">,
 ): Promise<OpenQuery> {
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
-  const { node, pivot } = await begunMeanwhile(context, () => parseStatement(context, statement.text));
+  const parsed = await begunMeanwhile(context, () => parseStatement(context, statement.text));
+  const node = bindParameters(parsed.written, parameters);
   const checked = checkQuery(node);
-  refuseOtherDatabases(checked, database);
   // Refuses what is no system table.
   systemTablesOf(checked.tables, quoted);
-  const needs = await neededTables(context, { ...checked, tables: checked.tables.filter((use) => !isSystemUse(use)) });
+  const tables = checked.tables.filter((use) => !isSystemUse(use));
+  const needs = await neededTables(context, { ...checked, tables }, database);
   for (const { table, uses } of needs) {
     const { position, cte } = uses[0] ?? {};
     if (position !== undefined) Object.assign(table, quoted.place(position));
     if (cte !== undefined) table.cte = cte;
   }
-  return { ...context, space, database, quoted, statement, node, pivot, checked, needs };
-}
-
-function refuseOtherDatabases({ tables }: CheckedQuery, database: string): void {
-  const allowed = new Set(["", foldName(database), SYSTEM_SCHEMA]);
-  for (const { schema, position } of tables) {
-    if (allowed.has(foldName(schema))) continue;
-    const message = `a query reads tables of its own database ${JSON.stringify(database)}, not of ${JSON.stringify(schema)}`;
-    throw new QueryRefused(message, position);
-  }
+  return { ...context, ...parsed, space, database, quoted, statement, node, parameters, checked, needs };
 }
 
 /** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */
@@ -358,19 +365,15 @@ function refuseNul(quoted: QuotedText): void {
 async function parseStatement(
   context: SqlContext,
   text: string,
-): Promise<{ node: JsonObject; pivot: OpenPivot | undefined }> {
+): Promise<{ written: JsonObject; pivot: OpenPivot | undefined }> {
   const parsed = await parseTree(context.parser, text);
-  if (parsed.tree !== undefined) return { node: parsed.tree, pivot: undefined };
+  if (parsed.tree !== undefined) return { written: parsed.tree, pivot: undefined };
   const pivot = openPivot(text);
   if (pivot === undefined) throw new QueryRefused(parsed.refused);
   // With some value in the place of each unknown list it is a plain SELECT, and can be checked like one.
   const listed = await parseTree(context.parser, pivot.withValues([["?"], ["?"], ["?"], ["?"]]));
   if (listed.tree === undefined) throw new QueryRefused(listed.refused);
-  return { node: listed.tree, pivot };
-}
-
-function columnNames(request: RunRequest): string[] {
-  return shapesOf(request).flatMap((table) => table.columns.map((column) => column.name));
+  return { written: listed.tree, pivot };
 }
 
 function shapesOf(request: RunRequest): TableShape[] {

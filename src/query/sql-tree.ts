@@ -93,6 +93,10 @@ export function parsedTree(json: string): ParsedTree {
     throw new EngineError("parse_error", "the query text is empty");
   }
   if (textOf(parsed["error_type"]) === "not implemented") return { tree: undefined, refused: ONLY_QUERIES };
+  // Without parameters it has no tree either: the values are looked up by us (`openPivot`).
+  const message = textOf(parsed["error_message"]);
+  if (message.startsWith("PIVOT statements with pivot elements extracted"))
+    return { tree: undefined, refused: message };
   const position = textOf(parsed["position"]);
   const details = { exception_type: "Parser", exception_message: parsed["error_message"] ?? "syntax error" };
   throw new Error(JSON.stringify(position === "" ? details : { ...details, position }));

@@ -69,7 +69,8 @@ export type OpenPivot = {
 
 /** Recognises `[WITH …] PIVOT source ON expressions [USING …] [GROUP BY …]` with an expression without `IN (…)`. */
 export function openPivot(text: string): OpenPivot | undefined {
-  const top = topLevel(text, tokenize(text));
+  const tokens = tokenize(text);
+  const top = topLevel(text, tokens);
   const pivot = top.findIndex((token) => ["pivot", "pivot_wider"].includes(wordOf(text, token)));
   const on = top.findIndex((token, i) => i > pivot && wordOf(text, token) === "on");
   if (pivot === -1 || on === -1) return undefined;
@@ -78,6 +79,12 @@ export function openPivot(text: string): OpenPivot | undefined {
   const items = splitItems(text, top.slice(on + 1, stop === -1 ? undefined : stop));
   const open = items.filter((item) => !item.listed);
   if (open.length === 0) return undefined;
+  // Parts of the text are parsed by themselves, where these would be counted anew.
+  const unnumbered = tokens.find((token) => symbolOf(text, token) === "?");
+  if (unnumbered !== undefined) {
+    const position = byteOffset(text, unnumbered.start);
+    throw new QueryRefused("PIVOT without listed values takes parameters by name or number, $name or $1", position);
+  }
   const before = text.slice(0, top[pivot]?.start ?? 0);
   const source = text.slice(top[pivot]?.end ?? 0, top[on]?.start ?? 0);
   const from = "FROM".padEnd((top[pivot]?.end ?? 0) - (top[pivot]?.start ?? 0));

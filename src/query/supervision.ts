@@ -5,9 +5,9 @@ import type { QueryProcess } from "./query-process.ts";
 import type { Watchdog } from "./watchdog.ts";
 
 /**
- * What stands over a process while it works for one query: it is killed when the query is stopped (its time is up, its
- * client left), when it takes too much memory, and when the query turns out to be a large one and no permit for those
- * is free. A query that may stay becomes one of low priority: small queries pass it on the processor.
+ * What stands over a process while it works for one query: the query is cancelled when it is stopped (its time is up, its
+ * client left), and when it turns out to be a large one and no permit for those is free. The process is killed when it
+ * takes too much memory. A query that may stay becomes one of low priority: small queries pass it on the processor.
  */
 export type Supervision = {
   /** What a failure of the process means. */
@@ -38,7 +38,7 @@ export function supervise(options: {
   largeAfterMs?: number;
 }): Supervision {
   const { child, stop, permit, budget, clock, largeAfterMs = DEFAULT_LARGE_AFTER_MS } = options;
-  const onStop = (): void => child.kill(stop.reason as Error);
+  const onStop = (): void => child.cancel(stop.reason as Error);
   stop.addEventListener("abort", onStop, { once: true });
   if (stop.aborted) onStop();
   const watch = options.watchdog.watch(child, budget.memoryBytes);
@@ -46,7 +46,7 @@ export function supervise(options: {
   const timer = clock.after(largeAfterMs, () => {
     long = true;
     if (permit.grow()) child.lowerPriority();
-    else child.kill(new Outgrown());
+    else child.cancel(new Outgrown());
   });
   return {
     reasonOf(error) {

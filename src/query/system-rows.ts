@@ -4,9 +4,10 @@ import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../catalog/ca
 import { EngineError, messageOf } from "../core/errors.ts";
 import { formatColumnType } from "../format/types.ts";
 import type { RecordStore } from "../catalog/records.ts";
-import type { Caller } from "../auth/caller.ts";
+import { mayUseDatabase, type Caller } from "../auth/caller.ts";
 import { ownerFilter } from "../auth/owner.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
+import { columnRows, schemaRow, tableRow } from "./information-schema.ts";
 import { sandboxEventRows } from "./system-sandbox-events.ts";
 import { ExtentPages } from "./system-extents.ts";
 import { nsOfMs, type SystemRow, type SystemValue } from "./system-values.ts";
@@ -26,7 +27,7 @@ export type StagedWrite = {
   reason?: string;
 };
 
-/** Writes the rows of system tables for one query: what is its own database's, and what is everybody's. */
+/** Writes the rows of system tables for one query: what is its own database's, what is everybody's, what its caller may read. */
 export type SystemRowsContext = {
   catalog: Catalog;
   records: Pick<RecordStore, "rows">;
@@ -58,7 +59,7 @@ export async function writeSystemTables(
   names: readonly SystemTableName[],
   context: SystemRowsContext,
 ): Promise<SystemTableFile[]> {
-  const files = names.map((name) => ({ name, path: join(context.folder, `system-${name}.csv`) }));
+  const files = names.map((name) => ({ name, path: join(context.folder, `${name}.csv`) }));
   try {
     for (const { name, path } of files) await writeRows(name, path, context);
     return files;
@@ -92,7 +93,7 @@ async function writeRows(name: SystemTableName, path: string, context: SystemRow
 }
 
 function tooLong(name: SystemTableName): EngineError {
-  return new EngineError("invalid_query", `system.${name} has more than ${MAX_ROWS} rows in this database`);
+  return new EngineError("invalid_query", `${name} has more than ${MAX_ROWS} rows`);
 }
 
 function lineOf(columns: readonly string[], row: SystemRow): string {
@@ -106,8 +107,20 @@ function fieldOf(value: SystemValue): string {
   return `"${value.toWellFormed().replaceAll("\0", "\uFFFD").replaceAll('"', '""')}"`;
 }
 
+/** Those of which the caller may read the tables; by name, as the catalog has them. */
+async function readableDatabases({ catalog, caller }: SystemRowsContext): Promise<string[]> {
+  return (await catalog.databases()).map(({ name }) => name).filter((name) => mayUseDatabase(caller, name));
+}
+
+async function* readableTables(context: SystemRowsContext): AsyncGenerator<TableRecord> {
+  for (const database of await readableDatabases(context)) {
+    context.signal.throwIfAborted();
+    yield* await context.catalog.tables(database);
+  }
+}
+
 const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => AsyncGenerator<SystemRow>>> = {
-  tables: async function* ({ catalog, database }) {
+  "system.tables": async function* ({ catalog, database }) {
     for (const table of await catalog.tables(database)) {
       const { rows, extents, sizeBytes } = await catalog.tableStats(table.id);
       yield {
@@ -122,30 +135,39 @@ const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => Asy
       };
     }
   },
-  columns: async function* ({ catalog, database }) {
+  "system.columns": async function* ({ catalog, database }) {
     for (const table of await catalog.tables(database)) {
       for (const [i, { name, type }] of table.columns.entries()) {
         yield { table_name: table.name, position: i + 1, name, type: formatColumnType(type) };
       }
     }
   },
-  extents: async function* ({ catalog, database, head }) {
+  "information_schema.schemata": async function* (context) {
+    for (const database of await readableDatabases(context)) yield schemaRow(database);
+  },
+  "information_schema.tables": async function* (context) {
+    for await (const table of readableTables(context)) yield tableRow(table);
+  },
+  "information_schema.columns": async function* (context) {
+    for await (const table of readableTables(context)) yield* columnRows(table);
+  },
+  "system.extents": async function* ({ catalog, database, head }) {
     const pages = new ExtentPages(catalog);
     for (const table of await catalog.tables(database)) {
       for await (const extent of pages.of(table.id, head.id)) yield extentRow(table, extent);
     }
   },
-  snapshots: async function* ({ catalog }) {
+  "system.snapshots": async function* ({ catalog }) {
     const oldest = await catalog.oldestSnapshot();
     for (const { id, committedAtMs } of await catalog.snapshots(MAX_SNAPSHOTS)) {
       if (id >= oldest.id) yield { id, committed_at: nsOfMs(committedAtMs) };
     }
   },
-  sandbox_events: ({ records, caller }) => sandboxEventRows(records, ownerFilter(caller)),
-  queries: async function* ({ queryLog, database, caller }) {
+  "system.sandbox_events": ({ records, caller }) => sandboxEventRows(records, ownerFilter(caller)),
+  "system.queries": async function* ({ queryLog, database, caller }) {
     for (const record of queryLog.of(database, caller)) yield queryRow(record);
   },
-  staged: async function* ({ listStaged, signal }) {
+  "system.staged": async function* ({ listStaged, signal }) {
     try {
       let rows = 0;
       for await (const write of listStaged()) {

@@ -1,11 +1,12 @@
 import { foldName } from "../core/names.ts";
 import type { ColumnSpec, ScalarTypeName } from "../format/types.ts";
 import { quoteIdentifier, quoteText } from "../io/duckdb/duckdb.ts";
+import { INFORMATION_SCHEMA, INFORMATION_TABLES, type InformationTableName } from "./information-schema.ts";
 
 /**
  * The schema `system`: what the engine knows about the caller's own database, as tables of every query. No database
  * and no table can be called `system` (`names.ts`), so `system.tables` never means anything else; a table of the
- * user's that is called `tables` stays theirs, since these are only ever reached by the name with `system.` before it.
+ * user's that is called `tables` stays theirs, since these are only ever reached by the name with `system.` before it. Beside it is `information_schema`, of all databases that the caller may read.
  *
  * | table | one row per |
  * |---|---|
@@ -24,7 +25,7 @@ import { quoteIdentifier, quoteText } from "../io/duckdb/duckdb.ts";
 export const SYSTEM_SCHEMA = "system";
 
 /** The view of a system table in a query's database. */
-export const systemView = (name: SystemTableName): string => `engine_system_${name}`;
+export const systemView = (name: SystemTableName): string => `engine_${name.replace(".", "_")}`;
 
 const column = (name: string, kind: ScalarTypeName): ColumnSpec => ({ name, type: { kind } });
 const longs = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "long"));
@@ -32,8 +33,8 @@ const texts = (...names: string[]): ColumnSpec[] => names.map((name) => column(n
 const reals = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "real"));
 const times = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "timestamp"));
 
-export const SYSTEM_TABLES = {
-  tables: [
+const OWN_TABLES = {
+  "system.tables": [
     ...texts("name"),
     ...longs("columns", "rows", "extents", "bytes", "schema_version"),
     // Days that rows are kept; NULL for ever.
@@ -41,16 +42,16 @@ export const SYSTEM_TABLES = {
     // Names as a JSON array; NULL without.
     ...texts("cluster_by"),
   ],
-  columns: [...texts("table_name"), ...longs("position"), ...texts("name", "type")],
-  extents: [
+  "system.columns": [...texts("table_name"), ...longs("position"), ...texts("name", "type")],
+  "system.extents": [
     ...texts("table_name", "id", "format"),
     ...longs("rows", "bytes"),
     ...times("min_at", "max_at"),
     ...longs("begin_snapshot", "schema_version"),
     ...texts("checksum"),
   ],
-  snapshots: [...longs("id"), ...times("committed_at")],
-  queries: [
+  "system.snapshots": [...longs("id"), ...times("committed_at")],
+  "system.queries": [
     ...texts("request_id", "database"),
     ...times("started_at"),
     // `running`, `ok`, or the code of the error.
@@ -59,7 +60,7 @@ export const SYSTEM_TABLES = {
     ...longs("cache_hits", "spill_bytes"),
     ...reals("cpu_ms", "total_ms", "queue_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms", "stream_ms"),
   ],
-  staged: [
+  "system.staged": [
     // `pending` or `damaged`.
     ...texts("state", "node", "id", "key"),
     ...longs("size_bytes"),
@@ -67,7 +68,7 @@ export const SYSTEM_TABLES = {
     // Why it was set aside; NULL while it is pending.
     ...texts("reason"),
   ],
-  sandbox_events: [
+  "system.sandbox_events": [
     ...times("at"),
     ...texts("sandbox_id"),
     // Its number among the events of the sandbox.
@@ -79,17 +80,35 @@ export const SYSTEM_TABLES = {
   ],
 } as const satisfies Record<string, readonly ColumnSpec[]>;
 
-export type SystemTableName = keyof typeof SYSTEM_TABLES;
+export type SystemTableName = keyof typeof OWN_TABLES | InformationTableName;
+
+export const SYSTEM_TABLES: Readonly<Record<SystemTableName, readonly ColumnSpec[]>> = {
+  ...OWN_TABLES,
+  ...INFORMATION_TABLES,
+};
 
 /** Rows of one system table, on this machine. */
 export type SystemTableFile = { name: SystemTableName; path: string };
 
-export const SYSTEM_TABLE_NAMES = Object.keys(SYSTEM_TABLES) as readonly SystemTableName[];
+const SYSTEM_TABLE_NAMES = Object.keys(SYSTEM_TABLES) as readonly SystemTableName[];
+
+const SCHEMAS: ReadonlySet<string> = new Set([SYSTEM_SCHEMA, INFORMATION_SCHEMA]);
+
+/** Whether the name (any case) is one of a schema of ours, and never a database's. */
+export function isSystemSchema(name: string): boolean {
+  return SCHEMAS.has(foldName(name));
+}
 
 /** The system table of that name (any case). */
-export function systemTableNamed(name: string): SystemTableName | undefined {
-  const folded = foldName(name);
+export function systemTableNamed(schema: string, name: string): SystemTableName | undefined {
+  const folded = `${foldName(schema)}.${foldName(name)}`;
   return SYSTEM_TABLE_NAMES.find((known) => known === folded);
+}
+
+/** The names of the tables that such a schema has. */
+export function tablesOfSchema(schema: string): string[] {
+  const prefix = `${foldName(schema)}.`;
+  return SYSTEM_TABLE_NAMES.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
 }
 
 /** What stands for NULL in a file; text is always quoted, and never is this. */
@@ -116,6 +135,8 @@ const CSV_OPTIONS = Object.entries({
 
 /** Nanoseconds travel as integers, so that nothing reads times from text. */
 const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
+  bool: "BOOLEAN",
+  int: "INTEGER",
   long: "BIGINT",
   real: "DOUBLE",
   string: "VARCHAR",
@@ -125,7 +146,7 @@ const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
 /** The statements that make the tables visible to a query. */
 export function systemViews(files: readonly SystemTableFile[]): string[] {
   return files.map(({ name, path }) => {
-    const columns: readonly ColumnSpec[] = SYSTEM_TABLES[name];
+    const columns = SYSTEM_TABLES[name];
     const types = columns.map(({ name: own, type }) => {
       const fileType = FILE_TYPES[type.kind as ScalarTypeName];
       if (fileType === undefined) throw new Error(`system tables have no column of type ${type.kind}`);

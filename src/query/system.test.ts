@@ -143,7 +143,6 @@ describe("system tables", () => {
     "FROM memory.system.tables",
     "FROM _engine_system.tables",
     "FROM _engine_system.tables, system.columns",
-    "FROM system.tables, other.secret",
     "SELECT system.tables()",
   ])("refused: %s", async (sql) => {
     const { code, message } = await failure(sql);

@@ -4,7 +4,7 @@
  * that is unterminated runs to the end, and DuckDB's parser then says what is wrong.
  */
 export type Token = {
-  kind: "word" | "name" | "string" | "number" | "symbol";
+  kind: "word" | "name" | "string" | "number" | "parameter" | "symbol";
   /** UTF-16 offsets into the text. */
   start: number;
   end: number;
@@ -14,6 +14,8 @@ const WORD_START = /[A-Za-z_\u0080-\uffff]/;
 const WORD = /[A-Za-z0-9_$\u0080-\uffff]*/y;
 const NUMBER = /(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9]+)?)/y;
 const DOLLAR_TAG = /\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/y;
+/** `$name`, `$1`. */
+const PARAMETER = /\$(?:[0-9]+|[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)/y;
 /** Every white space, the Unicode ones as well: DuckDB takes them all for a space. */
 const SPACE = /\s/;
 
@@ -71,6 +73,8 @@ function nextToken(text: string, start: number): Token {
       const close = text.indexOf(tag, start + tag.length);
       return { kind: "string", start, end: close === -1 ? text.length : close + tag.length };
     }
+    const parameter = matchAt(PARAMETER, text, start);
+    if (parameter !== undefined) return { kind: "parameter", start, end: start + parameter.length };
   }
   if (/[0-9]/.test(char)) {
     return { kind: "number", start, end: start + (matchAt(NUMBER, text, start)?.length ?? 1) };

@@ -124,6 +124,18 @@ export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
     },
   },
 
+  "GET /v1/query": {
+    lists: {
+      make: async (tenant) => {
+        const marker = newName();
+        const path = `/v1/query?database=a&q=SELECT+'${marker}'`;
+        await tenant.world.send({ method: "GET", path }, tenant);
+        return marker;
+      },
+      request: () => ({ method: "GET", path: "/v1/query?database=a&q=SELECT+text+FROM+system.queries" }),
+    },
+  },
+
   "POST /v1/auth/tokens": { plain: { "body name": OWN_NAME } },
   "GET /v1/auth/tokens": {
     lists: {

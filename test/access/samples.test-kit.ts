@@ -202,6 +202,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     }),
     answer: inDatabaseA(404),
   },
+  "GET /v1/query": {
+    request: () => ({ method: "GET", path: "/v1/query?q=SELECT+*+FROM+events&database=a" }),
+    answer: inDatabaseA(404),
+  },
   "GET /v1/catalog/schema": { request: get("/v1/catalog/schema"), answer: ok },
   "POST /v1/ingest": {
     request: () => {

@@ -7,17 +7,20 @@ const NDJSON = "application/x-ndjson; charset=utf-8";
 const ARROW = "application/vnd.apache.arrow.stream";
 const CSV = "text/csv; charset=utf-8; header=present";
 const PARQUET = "application/vnd.apache.parquet";
+const JSON_TYPE = "application/json; charset=utf-8";
 
 /** The answer to `SELECT 1 AS a, 'x' AS b`, as far as it can be told without a reader of the format. */
 const READ: Record<string, (bytes: Buffer) => unknown> = {
   [NDJSON]: (bytes) => bytes.toString(),
   [CSV]: (bytes) => bytes.toString(),
+  [JSON_TYPE]: (bytes) => bytes.toString(),
   [ARROW]: (bytes) => tableFromIPC(bytes).toArray().map(String),
   [PARQUET]: (bytes) => [bytes.subarray(0, 4).toString(), bytes.subarray(-4).toString()],
 };
 const WANT: Record<string, unknown> = {
   [NDJSON]: '{"a":1,"b":"x"}\n',
   [CSV]: "a,b\n1,x\n",
+  [JSON_TYPE]: '[{"a":1,"b":"x"}]\n',
   [ARROW]: ['{"a": 1, "b": "x"}'],
   [PARQUET]: ["PAR1", "PAR1"],
 };
@@ -51,7 +54,9 @@ describe("Accept", () => {
     [undefined, NDJSON],
     ["*/*", NDJSON],
     ["application/*", NDJSON],
-    ["application/json, text/plain, */*", NDJSON],
+    ["application/json, text/plain, */*", JSON_TYPE],
+    ["application/json", JSON_TYPE],
+    ["application/x-ndjson, application/json", NDJSON],
     ["application/x-ndjson", NDJSON],
     ["text/csv", CSV],
     ["text/*", CSV],
@@ -71,7 +76,7 @@ describe("Accept", () => {
     expect(READ[type]?.(bytes)).toEqual(WANT[type]);
   });
 
-  test.each(["text/html", "image/*", "application/x-ndjson;q=0", "application/json", "text/csv;q=0, text/html"])(
+  test.each(["text/html", "image/*", "application/x-ndjson;q=0", "application/xml", "text/csv;q=0, text/html"])(
     "%s is 406, in JSON",
     async (accept) => {
       const response = await post("SELECT 1", { Accept: accept });

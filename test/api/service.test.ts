@@ -185,12 +185,12 @@ describe("every answer", () => {
   test("404, 405 with Allow, 406 and 415 have the standard error shape", async () => {
     const answers = await Promise.all([
       fetch(`${engine.url}/nope`),
-      fetch(`${engine.url}/v1/query`),
+      fetch(`${engine.url}/v1/query`, { method: "DELETE" }),
       fetch(`${engine.url}/v1/query`, { method: "POST", body: "SELECT 1", headers: { Accept: "text/html" } }),
       fetch(`${engine.url}/v1/query`, { method: "POST", body: "x", headers: { "Content-Type": "application/xml" } }),
     ]);
     expect(answers.map(({ status }) => status)).toEqual([404, 405, 406, 415]);
-    expect(answers[1]?.headers.get("allow")).toBe("POST, OPTIONS");
+    expect(answers[1]?.headers.get("allow")).toBe("POST, GET, HEAD, OPTIONS");
     for (const answer of answers) {
       const body = { error: { code: expect.any(String), message: expect.any(String), request_id: expect.any(String) } };
       expect(await answer.json()).toEqual(body);

@@ -1,14 +1,16 @@
-import { isUtf8 } from "node:buffer";
 import { z } from "zod";
 
 import { EngineError } from "../../core/errors.ts";
+import { foldName } from "../../core/names.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { readDecodedBody } from "../../io/http/decode.ts";
 import { BUDGET_MINIMUMS } from "../../query/budget.ts";
 import { formatOf, RESULT_FORMATS, type ResultFormat } from "../../query/formats.ts";
 import { preferredType } from "../negotiate.ts";
-import { defineRoute, describeRoute, type Route, type RouteResponse } from "../route.ts";
+import type { HttpResponse } from "../../io/http/http.ts";
+import { defineRoute, describeRoute, type Call, type Route, type RouteResponse } from "../route.ts";
 import type { QueryDeps } from "./deps.ts";
+import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
 import { databaseHeader } from "./schemas.ts";
 
 const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaType);
@@ -30,82 +32,136 @@ function budgetHeader(minimum: number, doc: string) {
     .describe(`${doc} At least ${minimum}; may only lower the server's.`);
 }
 
-export const queryRow = describeRoute({
-  method: "POST",
+const budgetHeaders = {
+  "x-engine-max-wall-clock-ms": budgetHeader(BUDGET_MINIMUMS.wallMs, "Milliseconds that the query may take."),
+  "x-engine-max-memory-bytes": budgetHeader(
+    BUDGET_MINIMUMS.memoryBytes,
+    "Memory that the query may take; what needs more spills to disk, and fails where it cannot.",
+  ),
+  "x-engine-max-object-store-bytes": budgetHeader(
+    BUDGET_MINIMUMS.objectStoreBytes,
+    "Bytes that the query may read from the object store.",
+  ),
+};
+
+type BudgetHeaders = z.output<z.ZodObject<typeof budgetHeaders>>;
+
+const PARAMETERS =
+  "Values for `$name`, `$1` and `?` in the text come in headers `X-Engine-Param-<name>`, each like a quoted literal.";
+
+const common = {
   path: "/v1/query",
   role: "read",
   tag: "Query",
-  summary: "Run a query",
-  description:
-    "The body is the text of one SQL query (DuckDB's dialect; reads only). All tables are read at one snapshot: " +
-    "every row that was acknowledged before the request is seen.",
-  headers: z.object({
-    "x-database": databaseHeader,
-    "x-engine-max-wall-clock-ms": budgetHeader(BUDGET_MINIMUMS.wallMs, "Milliseconds that the query may take."),
-    "x-engine-max-memory-bytes": budgetHeader(
-      BUDGET_MINIMUMS.memoryBytes,
-      "Memory that the query may take; what needs more spills to disk, and fails where it cannot.",
-    ),
-    "x-engine-max-object-store-bytes": budgetHeader(
-      BUDGET_MINIMUMS.objectStoreBytes,
-      "Bytes that the query may read from the object store.",
-    ),
-  }),
-  body: {
-    types: ["application/sql", "text/plain"],
-    description: "The query's text, at most 16 MiB.",
-    limitBytes: LIMITS.queryBodyBytes,
-    example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
-  },
+  compress: true,
   responses: [
     answer("ndjson", "NDJSON, one object per row."),
     answer("arrow", "An Arrow IPC stream."),
     answer("csv", "CSV (RFC 4180) with a header row; lines end with LF."),
     answer("parquet", "A Parquet file."),
+    answer("json", "A JSON array, one object per row."),
   ],
   errors: [
     "parse_error",
     "invalid_query",
+    "execution_error",
     "invalid_header",
+    "invalid_parameter",
     "database_not_found",
     "table_not_found",
     "snapshot_expired",
-    "body_too_large",
-    "unsupported_media_type",
     "not_acceptable",
     "budget_exceeded",
     "too_many_requests",
+    "cancelled",
     "query_failed",
     "unavailable",
     "insufficient_storage",
   ],
+} as const;
+
+export const queryRow = describeRoute({
+  ...common,
+  method: "POST",
+  summary: "Run a query",
+  description:
+    "The body is the text of one SQL query (DuckDB's dialect; reads only). All tables are read at one snapshot: " +
+    `every row that was acknowledged before the request is seen. ${PARAMETERS} As \`application/json\` the body is ` +
+    '`{"query": "…", "params": {"name": value}}`; values are texts, numbers, booleans, null and arrays of such, and ' +
+    "`params` may be an array for `$1`, `$2`.",
+  headers: z.object({ "x-database": databaseHeader, ...budgetHeaders }),
+  body: {
+    types: ["application/sql", "text/plain", "application/json"],
+    description: "The query's text, at most 16 MiB.",
+    limitBytes: LIMITS.queryBodyBytes,
+    example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
+  },
+  errors: [...common.errors, "bad_request_body", "body_too_large", "unsupported_media_type"],
 });
 
 export function queryRoute(deps: QueryDeps): Route {
   return defineRoute({
     ...queryRow,
-    handle: async ({ request, requestId, caller, clientAddress, headers }) => {
+    handle: async (call) => {
+      const { request, headers, bodyType } = call;
       const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
-      if (!isUtf8(bytes)) throw new EngineError("parse_error", "the query text is not valid UTF-8");
-      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-      if (text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
-      const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
-      const { rows, body } = await deps.query.run({
-        caller,
-        address: clientAddress,
-        database: headers["x-database"],
-        text,
-        format,
-        budget: {
-          wallMs: headers["x-engine-max-wall-clock-ms"],
-          memoryBytes: headers["x-engine-max-memory-bytes"],
-          objectStoreBytes: headers["x-engine-max-object-store-bytes"],
-        },
-        requestId,
-        signal: request.signal,
-      });
-      const { contentType } = RESULT_FORMATS[format];
-      return { status: 200, headers: { "Content-Type": contentType, "X-Engine-Rows": String(rows) }, body };
+      const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes);
+      return await run(deps, call, { ...input, database: headers["x-database"], budget: headers });
     },
   });
+}
+
+export const queryByAddressRow = describeRoute({
+  ...common,
+  method: "GET",
+  summary: "Run a query whose text is in the address",
+  description:
+    "For links, spreadsheets and tools that can only fetch. The same query by `POST`; the address is a part of the " +
+    `request's head, which has a limit of its own. ${PARAMETERS} The answer is not to be cached.`,
+  query: z.object({
+    q: z.string().describe("The text of one SQL query."),
+    database: z.string().optional().describe("Database; `X-Database` says it as well, and `default` is meant without."),
+  }),
+  headers: z.object({ "x-database": z.string().optional().describe("Database."), ...budgetHeaders }),
+  errors: [...common.errors, "headers_too_large"],
+});
+
+export function queryByAddressRoute(deps: QueryDeps): Route {
+  return defineRoute({
+    ...queryByAddressRow,
+    handle: async (call) => {
+      const { request, headers, query } = call;
+      const named = headers["x-database"];
+      const database = query.database ?? named ?? "default";
+      if (named !== undefined && foldName(named) !== foldName(database)) {
+        throw new EngineError("invalid_parameter", "query parameter database and header X-Database are not the same");
+      }
+      return await run(deps, call, { ...queryInput(request, query.q), database, budget: headers });
+    },
+  });
+}
+
+type Asked = QueryInput & { database: string; budget: BudgetHeaders };
+
+async function run(deps: QueryDeps, call: Call, { text, parameters, database, budget }: Asked): Promise<HttpResponse> {
+  const { request, requestId, caller, clientAddress } = call;
+  const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
+  const { rows, body } = await deps.query.run({
+    caller,
+    address: clientAddress,
+    database,
+    text,
+    ...(parameters.size === 0 ? {} : { parameters }),
+    format,
+    budget: {
+      wallMs: budget["x-engine-max-wall-clock-ms"],
+      memoryBytes: budget["x-engine-max-memory-bytes"],
+      objectStoreBytes: budget["x-engine-max-object-store-bytes"],
+    },
+    requestId,
+    signal: request.signal,
+  });
+  const { contentType } = RESULT_FORMATS[format];
+  const headers = { "Content-Type": contentType, "X-Engine-Rows": String(rows), "Cache-Control": "no-store" };
+  return { status: 200, headers: { ...headers, Vary: "Accept" }, body };
 }

@@ -16,7 +16,7 @@ import * as held from "./jobs-held.ts";
 import { CONNECTION_ROWS, connectionRoutes } from "../oauth/connections.ts";
 import * as oauth from "./oauth.ts";
 import { transferOwnershipRoute, transferOwnershipRow } from "./ownership.ts";
-import { queryRoute, queryRow } from "./query.ts";
+import { queryByAddressRoute, queryByAddressRow, queryRoute, queryRow } from "./query.ts";
 import * as schedules from "./schedules.ts";
 import { schemaRoute, schemaRow } from "./schema.ts";
 import { healthRoute, metricsRoute } from "./service.ts";
@@ -62,8 +62,8 @@ export function engineRoutes(answers: EngineRoutes): Route[] {
 
 function queryRoutes(query: EngineRoutes["query"]): Route[] {
   if (query === undefined) return [];
-  if ("here" in query) return [queryRoute(query.here), schemaRoute(query.here)];
-  return [queryRow, schemaRow].map((row) => forwardedRoute(row, query.forward));
+  if ("here" in query) return [queryRoute(query.here), queryByAddressRoute(query.here), schemaRoute(query.here)];
+  return [queryRow, queryByAddressRow, schemaRow].map((row) => forwardedRoute(row, query.forward));
 }
 
 function exportRoutes(exports: EngineRoutes["exports"]): Route[] {

@@ -14,6 +14,7 @@ export const schemaRow = describeRoute({
   role: "read",
   tag: "Query",
   summary: "Databases, tables and columns",
+  compress: true,
   responses: [{ status: 200, description: "The whole tree.", type: "application/json", schema: schemaTree }],
   errors: [],
 });

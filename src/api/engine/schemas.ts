@@ -17,7 +17,8 @@ export const errorBody = z
       request_id: z.string(),
       line: z.int().optional().describe("1-based line in the body or query."),
       column: z.union([z.int(), z.string()]).optional().describe("Column name (ingest) or character (query)."),
-      suggestion: z.string().optional().describe("A name that may have been meant."),
+      suggestion: z.string().optional().describe("A name or an expression that may have been meant."),
+      hint: z.string().optional().describe("What to write instead; the message ends with it."),
       budget: z
         .object({ name: z.string(), used: z.int(), allowed: z.int() })
         .optional()

@@ -41,6 +41,7 @@ export function metricsRoute(deps: ServiceDeps): Route {
     anyOrigin: true,
     tag: "Service",
     summary: "Metrics in the Prometheus text format",
+    compress: true,
     description:
       "Open to everybody, without names that callers chose: databases, and kinds of jobs of their own, count under " +
       "`_other`. By name with a token of the role `read` that is not limited to databases, and while authentication is " +

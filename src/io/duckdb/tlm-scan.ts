@@ -42,6 +42,9 @@ type ScanState = {
   row: number;
 };
 
+/** How an error begins that is about an extent, and not about the query. */
+export const UNREADABLE_EXTENT = "an extent cannot be read: ";
+
 /** Registers the function on the database of the connection. */
 export function registerTlmScan(duckdb: DuckDb, connection: Connection): TlmScans {
   const scans = new Map<number, TlmScan>();
@@ -85,7 +88,7 @@ export function registerTlmScan(duckdb: DuckDb, connection: Connection): TlmScan
       fill(duckdb, duckdb.function_get_init_data(info) as ScanState, output);
     } catch (error) {
       // An exception must not cross into native code; DuckDB turns this into the query's error.
-      duckdb.function_set_error(info, messageOf(error));
+      duckdb.function_set_error(info, UNREADABLE_EXTENT + messageOf(error));
     }
   });
   duckdb.register_table_function(connection, table);

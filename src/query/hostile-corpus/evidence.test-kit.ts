@@ -11,7 +11,7 @@ const CANARY_NUMBER = 0x1f7e3;
 /** Names that DuckDB's catalog, its settings, the environment and the system have, and nothing of a caller's. */
 const INTERNAL = [
   "arrow_large_buffer_size", "attrelid", "database_oid", "ENGINE_QUERY_CHILD", "function_oid", "log_level", "nspname",
-  "relnamespace", "root:x:0", "rootpage", "schema_oid", "seq,name,file", "table_catalog", "tableowner", "typname",
+  "relnamespace", "root:x:0", "rootpage", "schema_oid", "seq,name,file", "tableowner", "typname",
 ]; // oxfmt-ignore
 
 /** Finds in an answer what its query must not know. */

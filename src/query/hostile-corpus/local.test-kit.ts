@@ -50,8 +50,9 @@ export async function openLocalEngine(): Promise<LocalEngine> {
     onSpent: (reason) => spent.push(reason),
   });
   const parse = (text: string) => session.parse({ kind: "parse", text, database: "mine", memoryBytes: MEMORY_BYTES });
-  const tableOf = ({ name, travel }: NeededTable): ResolvedTable | undefined => {
-    if (!["logs", "users"].includes(foldName(name)) || travel !== undefined) return undefined;
+  const tableOf = ({ name, database, travel }: NeededTable): ResolvedTable | undefined => {
+    const isOwn = database === undefined && travel === undefined;
+    if (!["logs", "users"].includes(foldName(name)) || !isOwn) return undefined;
     return { name, columns: COLUMNS, needed: undefined, extents: extentsOf(target), bareRows: 0 };
   };
   return {
