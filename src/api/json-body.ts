@@ -34,7 +34,7 @@ function parse(bytes: Uint8Array, { unreadable, invalid }: { unreadable: ErrorCo
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   const value = parseText(text, unreadable);
   const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
-  if (place !== undefined) throw new EngineError(invalid, `${place}: is accepted as no key`);
+  if (place !== undefined) throw new EngineError(invalid, `${place}: the key is not accepted`);
   return value;
 }
 

@@ -22,7 +22,7 @@ export function parseConfigFile(path: string, text: string, known: ReadonlySet<s
 function parseToml(path: string, text: string): unknown {
   const value = parseText(path, text.startsWith("\uFEFF") ? text.slice(1) : text);
   const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
-  if (place !== undefined) throw new StartupError(`${path}: ${place} is accepted as no key`, 2);
+  if (place !== undefined) throw new StartupError(`${path}: ${place}: the key is not accepted`, 2);
   return value;
 }
 

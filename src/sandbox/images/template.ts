@@ -151,7 +151,7 @@ function tableIn(source: string): Record<string, unknown> {
   if (source.length > TEMPLATE_CHARS) throw invalid("template_source", `accepted are ${TEMPLATE_CHARS} characters`);
   const table = parsed(source);
   const place = mayHavePrototypeKey(source) ? prototypeKeyIn(table) : undefined;
-  if (place !== undefined) throw invalid("template_source", `${place}: is accepted as no key`);
+  if (place !== undefined) throw invalid("template_source", `${place}: the key is not accepted`);
   return table;
 }
 

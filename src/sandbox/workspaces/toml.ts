@@ -25,7 +25,7 @@ export function workspaceOfToml(text: string): WorkspaceContent {
 function parseToml(text: string): unknown {
   const value = parseText(text.startsWith("\uFEFF") ? text.slice(1) : text);
   const place = mayHavePrototypeKey(text) ? prototypeKeyIn(value) : undefined;
-  if (place !== undefined) throw new EngineError("config_validation_error", `${place}: is accepted as no key`);
+  if (place !== undefined) throw new EngineError("config_validation_error", `${place}: the key is not accepted`);
   return value;
 }
 
