@@ -41,8 +41,9 @@ export type LaunchRequest = {
 export const READY_FD = 3;
 
 export const USER_NAMESPACE = "/tmp/user-namespace";
-/** A file that all may read, and that is empty: there for all launchers. */
+/** Which all may read, and in which there is nothing: there for all launchers. */
 export const EMPTY_FILE = "/tmp/empty";
+export const EMPTY_FOLDER = "/tmp/empty-folder";
 
 export type Launch = {
   /** Program, by its path, and arguments. */

@@ -83,6 +83,8 @@ getppid() == $parent or fail("ESRCH", "whoever started this has gone");
 
 # What has been mounted, to be undone when a later operation fails.
 my @mounted;
+# Files that this call has made: nobody else has them, or has mounted them.
+my %made;
 
 my %OPERATIONS = (
     private => [1, \&make_private],
@@ -202,6 +204,7 @@ sub copy_sparse {
     my ($from, $to) = @_;
     sysopen(my $in,  $from, O_RDONLY) or fail_by_errno("cannot open $from");
     sysopen(my $out, $to, O_WRONLY | O_CREAT | O_EXCL, 0600) or fail_by_errno("cannot make $to");
+    $made{$to} = 1;
     my $size = -s $in;
     truncate($out, $size) or fail_by_errno("cannot size $to");
     my $end = 0;
@@ -247,7 +250,7 @@ sub make_folder {
 sub mount_disk {
     my ($file, $at) = @_;
     my $lock = lock_beside($at);
-    return if is_mounted($at);
+    return if !$made{$file} && is_mounted($at);
     # The device lets go of the file by itself when it is unmounted, or when this process ends before that.
     my $loop = attach_loop($file);
     my $flags = MS_NOSUID | MS_NODEV | MS_NOATIME;
@@ -259,7 +262,7 @@ sub mount_disk {
 sub attach_loop {
     my ($path) = @_;
     # Two devices over one file would destroy what is on it: one that is still held by somebody is used again.
-    for my $loop (loops()) {
+    for my $loop ($made{$path} ? () : loops()) {
         next if $loop->{backing} ne $path;
         sysopen(my $device, $loop->{path}, O_RDWR) or next;
         my $is_same = grep { $_->{path} eq $loop->{path} && $_->{backing} eq $path } loops();

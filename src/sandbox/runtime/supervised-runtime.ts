@@ -12,7 +12,7 @@ import { writeHostFiles } from "./images-files.ts";
 import type { BuiltImages } from "../images/built-images.ts";
 import { isImageId, type BuiltImage } from "../images/image.ts";
 import type { ImagePlace, Images } from "./images.ts";
-import type { Launcher } from "./launcher.ts";
+import type { Launcher, LaunchRequest } from "./launcher.ts";
 import { SupervisedMachine } from "./machine.ts";
 import { sweepMounts } from "./mounts.ts";
 import {
@@ -292,7 +292,7 @@ export class SupervisedRuntime implements Runtime {
 
   /** `firstHostId`: of the range of ids that is the machine's until it is removed. */
   async #make(id: string, folder: MachineFolder, wanted: Wanted, firstHostId: number): Promise<SupervisedMachine> {
-    const { ids, cgroups, launcher, firstProcessFile, filterFile, graceMs, userLimits, ranges } = this.#options;
+    const { ids, cgroups, launcher, ranges } = this.#options;
     const hadDisk = await exists(folder.diskFile);
     try {
       const image = await this.#image(wanted.image);
@@ -303,9 +303,11 @@ export class SupervisedRuntime implements Runtime {
         cgroups.create(record.cgroup, launcher.groupLimits(record.limits)),
         this.#mountRoot(folder, wanted, { image, firstHostId, hasDisk: hadDisk }),
       ]);
-      const request = { folder, record, image, cgroup, firstHostId, firstProcessFile, filterFile, userLimits };
-      const launch = await launcher.prepare(request);
-      await startSupervisor(folder, { ...wanted, launch, cgroup, firstHostId, filterFile, graceMs, userLimits });
+      await allDone([
+        this.#launch(wanted, { folder, record, image, cgroup, firstHostId }),
+        // Nothing of its owner runs before it is there.
+        ...(hadDisk ? [] : [writeHostFiles(folder.root, wanted.hostname, firstHostId)]),
+      ]);
       const machine = await this.#open({ id, folder, record, cgroup });
       if (machine === undefined) throw new RuntimeError("failed", "the machine ended as soon as it had started");
       await machine.settle();
@@ -323,7 +325,7 @@ export class SupervisedRuntime implements Runtime {
 
   async #mountRoot(
     folder: MachineFolder,
-    { volumes, limits, keepsDisk, hostname }: Wanted,
+    { volumes, limits, keepsDisk }: Wanted,
     { image, firstHostId, hasDisk }: { image: ImagePlace; firstHostId: number; hasDisk: boolean },
   ): Promise<void> {
     const fresh = {
@@ -341,7 +343,15 @@ export class SupervisedRuntime implements Runtime {
       diskFile: hasDisk ? folder.diskFile : fresh,
       volumes: volumes.map(({ path, readOnly }, index) => ({ from: path, at: folder.volumeAt(index), readOnly })),
     });
-    if (!hasDisk) await writeHostFiles(folder.root, hostname, firstHostId);
+  }
+
+  async #launch(
+    times: Pick<MachineSpec, "leaseMs" | "deadlineMs">,
+    parts: Pick<LaunchRequest, "folder" | "record" | "image" | "cgroup" | "firstHostId">,
+  ): Promise<void> {
+    const { launcher, firstProcessFile, filterFile, graceMs, userLimits } = this.#options;
+    const launch = await launcher.prepare({ ...parts, firstProcessFile, filterFile, userLimits });
+    await startSupervisor(parts.folder, { ...parts, ...times, launch, filterFile, graceMs, userLimits });
   }
 
   #open(parts: {
@@ -434,6 +444,12 @@ export class SupervisedRuntime implements Runtime {
       if (this.#turns.get(id) === turn) this.#turns.delete(id);
     }
   }
+}
+
+/** Like `Promise.all`, but none is under way any more when it rejects. */
+async function allDone(tasks: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(tasks)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }
 
 async function exists(path: string): Promise<boolean> {

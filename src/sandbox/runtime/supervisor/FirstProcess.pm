@@ -16,6 +16,7 @@ use constant {
     # On the stage.
     USER_NAMESPACE => "/tmp/user-namespace",
     EMPTY_FILE     => "/tmp/empty",
+    EMPTY_FOLDER   => "/tmp/empty-folder",
 };
 
 my @DEVICES = (
@@ -252,6 +253,7 @@ sub _stage {
     }
     _put_file("/tmp/$_->[0]", $_->[1], 0555) for @programs;
     _put_file(EMPTY_FILE, "", 0444);
+    mkdir EMPTY_FOLDER, 0555 or Inside::give_up("make the stage");
     _stage_devices() if !$config->{kernel};
     return;
 }
