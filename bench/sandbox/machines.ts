@@ -23,6 +23,7 @@ export async function measureMachines(rounds: number, limits: ByHandOptions): Pr
     log: createLog("error"),
     runtime: "bubblewrap",
     firstHostId: 0x7000_0000,
+    idRanges: 256,
     graceMs: 1_000,
     warm: { machines: 0, diskMb: limits.diskMb },
     cgroupRoot: `engine-bench-${process.pid}`,

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { openImages, type ImagePlace } from "../../src/sandbox/runtime/images.ts";
+import { changeMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { ociSeccomp } from "../../src/sandbox/runtime/seccomp-oci.ts";
 
@@ -34,8 +35,12 @@ export class RuncByHand {
     const folder = await mkdtemp(join(tmpdir(), "engine-bench-runc-"));
     // The machine's own ids come in as well.
     await chmod(folder, 0o755);
-    const images = await openImages({ folder: join(folder, "images"), firstHostId: FIRST_HOST_ID });
-    return new RuncByHand(folder, await images.get(undefined), options);
+    const images = await openImages({ folder: join(folder, "images") });
+    const image = await images.get(undefined);
+    const path = join(folder, "image-ids");
+    await mkdir(path);
+    await changeMounts([["mapped", image.path, path, String(FIRST_HOST_ID), String(ID_COUNT), "ro"]]);
+    return new RuncByHand(folder, { ...image, path }, options);
   }
 
   async create(): Promise<HandMadeMachine> {

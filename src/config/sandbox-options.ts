@@ -118,6 +118,17 @@ export const SANDBOX_OPTIONS = {
     side: "SC",
     doc: "First of the user and group ids of the host that are those of sandboxes. No one else may have them.",
   }),
+  sandboxIdRanges: optional({
+    env: "ENGINE_SANDBOX_ID_RANGES",
+    toml: "sandbox.id_ranges",
+    kind: kinds.integer({ min: 1, max: 60_000 }),
+    whenUnset: "4,096 from the default first id on; one from another",
+    side: "SC",
+    doc:
+      "Ranges of 65,536 ids that are those of sandboxes, from ENGINE_SANDBOX_FIRST_HOST_ID on. Each sandbox has one of its " +
+      "own until it is deleted, so what the kernel counts by user is its own. The first is shared by sandboxes of versions " +
+      "without ranges; with no other range all share it. No one else may have these ids.",
+  }),
   sandboxAllowUnlimited: option({
     env: "ENGINE_SANDBOX_ALLOW_UNLIMITED",
     toml: "sandbox.allow_unlimited",

@@ -78,7 +78,10 @@ export async function makeServer(name: string, folder: string, env: Readonly<Rec
   return { member: new Member({ name, args: ["serve", "--addr", address], env, folder, isReady }), url };
 }
 
-/** A node of sandboxes. `home` is where it has them; their ids on the host are `ID_COUNT` from `firstHostId` on. */
+/** Of ids, which a node gives to sandboxes. */
+export const NODE_RANGES = 64;
+
+/** A node of sandboxes. `home` is where it has them; their ids on the host are its ranges from `firstHostId` on. */
 export type NodeMember = Member & { readonly home: string; readonly firstHostId: number };
 
 export type NodePlace = { name: string; folder: string; serverUrl: string; token: string; firstHostId: number };
@@ -93,6 +96,7 @@ export function makeNode(place: NodePlace, settings: Readonly<Record<string, str
     ENGINE_WORKER_TOKEN: token,
     ENGINE_WORKER_INSECURE: "1",
     ENGINE_SANDBOX_FIRST_HOST_ID: String(firstHostId),
+    ENGINE_SANDBOX_ID_RANGES: String(NODE_RANGES),
     ENGINE_SANDBOX_NODE_LABELS: `name=${name}`,
   };
   const args = ["worker", "run", "--accept", "sandbox"];
@@ -103,5 +107,5 @@ export function makeNode(place: NodePlace, settings: Readonly<Record<string, str
 /** Above the ids of other tests; of two runs at a time each has its own. */
 export function firstHostIdOf(node: number): number {
   const MOST_NODES = 8;
-  return 2_000_000_000 + ((process.pid % 1_000) * MOST_NODES + node) * ID_COUNT;
+  return 2_150_000_000 + ((process.pid % 40) * MOST_NODES + node) * NODE_RANGES * ID_COUNT;
 }

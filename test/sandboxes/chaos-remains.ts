@@ -7,7 +7,7 @@ import { cgroupRootOf } from "../../src/sandbox/node/open-node.ts";
 import { loopFiles } from "../../src/sandbox/runtime/loop-files.test-kit.ts";
 import { listMounts, readMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { ID_COUNT } from "../../src/sandbox/runtime/runtime.ts";
-import type { NodeMember } from "./chaos-member.ts";
+import { NODE_RANGES, type NodeMember } from "./chaos-member.ts";
 
 type Place = Pick<NodeMember, "home" | "firstHostId">;
 
@@ -94,7 +94,7 @@ function processesOf({ home, firstHostId }: Place): number[] {
     // A zombie has nothing any more; it waits for the first process of this computer to look.
     if (status.includes("State:\tZ")) return false;
     const uid = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]);
-    const isInside = uid >= firstHostId && uid < firstHostId + ID_COUNT;
+    const isInside = uid >= firstHostId && uid < firstHostId + NODE_RANGES * ID_COUNT;
     return isInside || folderOf(pid).startsWith(`${home}/`) || textOf(`/proc/${pid}/cmdline`).includes(`${home}/`);
   });
 }

@@ -18,7 +18,7 @@ import { Semaphore } from "../../core/concurrency.ts";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import { HOST_IMAGE, type ImagePlace, type Images } from "../runtime/images.ts";
 import { changeMounts, runProgram } from "../runtime/mounts.ts";
-import { ID_COUNT, RuntimeError } from "../runtime/runtime.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
 import { isImageId, type BuiltImage, type ImageLayer } from "./image.ts";
 import { readLayer } from "./layer-archive.ts";
 
@@ -30,7 +30,6 @@ export type BuiltImagesOptions = {
   folder: string;
   /** Bases. */
   images: Images;
-  firstHostId: number;
   /** A part of a layer, from the object store. */
   read: (layer: ImageLayer, part: number) => Promise<Uint8Array>;
   /** Of the files of all that are kept; those that machines use stay, and count. */
@@ -62,7 +61,6 @@ export class BuiltImages {
   readonly #folder: string;
   readonly #known = new Map<string, Kept>();
   readonly #loading = new Map<string, Promise<void>>();
-  readonly #mounted = new Map<string, Promise<ImagePlace>>();
   /** How many wait for an image, or are about to make a machine of it. */
   readonly #holds = new Map<string, number>();
   /** Bytes that those under way will take. */
@@ -92,14 +90,11 @@ export class BuiltImages {
     return [...this.#known.keys()].slice(-MAX_TOLD);
   }
 
-  /** The image, mounted. Rejects with `RuntimeError` `unknown_image` where it was not loaded. */
-  async get(id: string): Promise<ImagePlace> {
+  /** Throws `RuntimeError` `unknown_image` where it was not loaded. */
+  get(id: string): ImagePlace {
     const kept = this.#known.get(id);
     if (kept === undefined) throw new RuntimeError("unknown_image", `the image ${id} is not on this node`);
-    const mounted = this.#mounted.get(id) ?? this.#mount(id, kept);
-    this.#mounted.set(id, mounted);
-    mounted.catch(() => this.#mounted.delete(id));
-    return await mounted;
+    return { name: id, path: join(this.#folder, id, "rootfs"), usesHostUsr: kept.base === HOST_IMAGE };
   }
 
   /**
@@ -203,7 +198,6 @@ export class BuiltImages {
       if (kept === undefined || busy.has(id) || (this.#holds.get(id) ?? 0) > 0) continue;
       used -= bytesOf(kept);
       this.#known.delete(id);
-      this.#mounted.delete(id);
       await this.#discard(id);
     }
     if (used + bytes <= cacheBytes) return;
@@ -220,17 +214,9 @@ export class BuiltImages {
     return used.toSorted((a, b) => a.atMs - b.atMs).map(({ id }) => id);
   }
 
-  async #mount(id: string, { base }: Kept): Promise<ImagePlace> {
-    const { firstHostId } = this.#options;
-    const path = join(this.#folder, id, `ids-${firstHostId}`);
-    await mkdir(path, { recursive: true, mode: 0o755 });
-    const root = join(this.#folder, id, "rootfs");
-    await changeMounts([["mapped", root, path, String(firstHostId), String(ID_COUNT), "ro"]]);
-    return { name: id, path, usesHostUsr: base === HOST_IMAGE, firstHostId };
-  }
-
   async #discard(name: string): Promise<void> {
     const folder = join(this.#folder, name);
+    // An earlier version of this program mounted images there.
     await changeMounts([["unmount", folder]]);
     await rm(folder, { recursive: true, force: true });
   }

@@ -17,6 +17,7 @@ import { ImageBuilds } from "../images/image-builds.ts";
 import type { ImagePort } from "../images/image-port.ts";
 import type { NodeCallHandler } from "../link/calls.ts";
 import { DEBIAN_IMAGE } from "../runtime/images.ts";
+import { defaultRanges } from "../runtime/id-ranges.ts";
 import { LazyRuntime } from "../runtime/lazy-runtime.ts";
 import { sweepMounts } from "../runtime/mounts.ts";
 import { findLauncher, openRuntime } from "../runtime/open-runtime.ts";
@@ -172,10 +173,16 @@ async function runtimeHere({ config }: OpenNodeOptions): Promise<Runtime["name"]
   }
 }
 
+const SHARED_IDS =
+  "all sandboxes of this node have the same ids of the host, so each can use up what the kernel grants one user; " +
+  "ENGINE_SANDBOX_ID_RANGES gives each its own";
+
 /** The runtime, if it can do what sandboxes need. Rejects with `RuntimeError` `unable`. */
 async function openAble({ config, images, clock, newId: ids, log }: OpenNodeOptions, home: string): Promise<Runtime> {
   const { sandboxRuntime: runtime, sandboxFirstHostId: firstHostId, sandboxKillGraceSecs } = config;
   if (runtime === "off") throw new RuntimeError("unable", "sandboxes are switched off");
+  const idRanges = config.sandboxIdRanges ?? defaultRanges(firstHostId);
+  if (idRanges === 1) log.warn({ firstHostId }, SHARED_IDS);
   const opened = await openRuntime({
     home,
     clock,
@@ -183,6 +190,7 @@ async function openAble({ config, images, clock, newId: ids, log }: OpenNodeOpti
     log,
     runtime,
     firstHostId,
+    idRanges,
     graceMs: sandboxKillGraceSecs * 1_000,
     warm: { machines: config.sandboxWarmPool, diskMb: DEFAULT_DISK_MB },
     cgroupRoot: await cgroupRootOf(home),

@@ -1,6 +1,7 @@
-import { join } from "node:path";
+import type { Stats } from "node:fs";
+import { HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY } from "./hidden-files.ts";
 import { lookAt, mustNotLead } from "./inside-paths.ts";
-import { type Launch, type LaunchRequest, type Launcher, READY_FD } from "./launcher.ts";
+import { EMPTY_FILE, EMPTY_FOLDER, type Launch, type LaunchRequest, type Launcher, READY_FD } from "./launcher.ts";
 
 const INFO_FD = 4;
 const FIRST_PROCESS_FD = 5;
@@ -9,11 +10,6 @@ const FILTER_FD = 6;
 /** Of memory, which it counts as. */
 const SHARED_MEMORY_BYTES = 1024 * 1024 * 1024;
 const RUN_BYTES = 64 * 1024 * 1024;
-
-/** What tells of the host, or would change it if it could be written. Those that the host lacks are left out. */
-const HIDDEN_FILES = ["kcore", "keys", "timer_list", "sched_debug", "latency_stats", "kmsg", "kallsyms", "config.gz"];
-const HIDDEN_FOLDERS = ["acpi", "asound", "scsi"];
-const READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
 /**
  * Machines by bubblewrap 0.8 or newer, which need not be installed setuid.
@@ -35,7 +31,7 @@ export function bubblewrapLauncher(program: string): Launcher {
 }
 
 async function prepare(program: string, request: LaunchRequest): Promise<Launch> {
-  const { folder, record, firstProcessFile, filterFile } = request;
+  const { folder, record, firstProcessFile, filterFile, userLimits } = request;
   const { volumes } = record;
   await Promise.all(
     ["proc", "dev", "run", ...volumes.map((volume) => volume.mountPath)].map((path) => mustNotLead(folder.root, path)),
@@ -67,7 +63,9 @@ async function prepare(program: string, request: LaunchRequest): Promise<Launch>
       { from: folder.root, name: "root" },
       ...volumes.map(({ path }, index) => ({ from: path, name: `volume-${index}` })),
     ],
+    copied: [],
     inUserNamespace: true,
+    terminals: userLimits.terminals,
     pidFrom: { fd: INFO_FD },
     ownKernel: undefined,
   };
@@ -93,19 +91,21 @@ async function processFiles(): Promise<string[]> {
   return [
     "--proc",
     "/proc",
-    ...(await pathsOf(READ_ONLY)).flatMap((path) => ["--ro-bind", path, path]),
-    ...(await pathsOf(HIDDEN_FILES)).flatMap((path) => ["--ro-bind", "/dev/null", path]),
-    ...(await pathsOf(HIDDEN_FOLDERS)).flatMap((path) => ["--size", "4096", "--tmpfs", path, "--remount-ro", path]),
+    ...(await thoseThere(READ_ONLY)).flatMap((path) => ["--ro-bind", path, path]),
+    ...(await thoseThere(HIDDEN_FILES, mayAllRead)).flatMap((path) => ["--ro-bind", EMPTY_FILE, path]),
+    ...(await thoseThere(HIDDEN_FOLDERS)).flatMap((path) => ["--ro-bind", EMPTY_FOLDER, path]),
   ];
 }
 
-/** Paths of those files of `/proc` that are there. */
-async function pathsOf(names: readonly string[]): Promise<string[]> {
-  const paths = names.map((name) => join("/proc", name));
-  const found = await Promise.all(paths.map(isThere));
-  return paths.filter((_path, index) => found[index]);
+async function thoseThere(paths: readonly string[], isWanted = (_stats: Stats) => true): Promise<string[]> {
+  const found = await Promise.all(paths.map(lookAt));
+  return paths.filter((_path, index) => {
+    const stats = found[index];
+    return stats !== undefined && isWanted(stats);
+  });
 }
 
-async function isThere(path: string): Promise<boolean> {
-  return (await lookAt(path)) !== undefined;
+/** What only the host's root may read nobody inside can: there is no such user. Each mount makes a start slower. */
+function mayAllRead({ mode }: Stats): boolean {
+  return (mode & 0o004) !== 0;
 }

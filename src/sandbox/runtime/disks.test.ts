@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import {
   MIN_DISK_MB,
   closeRoot,
@@ -15,7 +15,7 @@ import {
   unmountRoot,
 } from "./disks.ts";
 import type { ImagePlace } from "./images.ts";
-import { changeMounts, listMounts, sweepMounts } from "./mounts.ts";
+import { listMounts, sweepMounts } from "./mounts.ts";
 import { loopFiles } from "./loop-files.test-kit.ts";
 import { describeAsRoot, rootFolder, runAs } from "./root.test-kit.ts";
 
@@ -136,9 +136,8 @@ describeAsRoot("root file systems", () => {
   const rootfs = join(folder, "rootfs");
   const image: ImagePlace = {
     name: "test",
-    path: join(folder, "mapped"),
+    path: rootfs,
     usesHostUsr: false,
-    firstHostId: FIRST_ID,
   };
   let made = 0;
   const place = () => {
@@ -148,20 +147,18 @@ describeAsRoot("root file systems", () => {
   };
   const request = ({ file, disk, at }: ReturnType<typeof place>, isVolatile = true) => ({
     image,
+    firstHostId: FIRST_ID,
     disk,
     at,
     isVolatile,
     diskFile: { path: file, sizeMb: 64 },
   });
 
-  beforeAll(async () => {
+  beforeAll(() => {
     mkdirSync(join(rootfs, "usr"), { recursive: true });
     mkdirSync(join(rootfs, "folder"));
     writeFileSync(join(rootfs, "folder/file"), "of the image");
-    mkdirSync(image.path);
-    await changeMounts([["mapped", rootfs, image.path, String(FIRST_ID), "65536", "ro"]]);
   });
-  afterAll(() => sweepMounts(image.path));
 
   it("is the image, changed for one machine alone", async () => {
     const [one, two] = [place(), place()];
@@ -188,7 +185,7 @@ describeAsRoot("root file systems", () => {
     await unmountRoot(machine.at);
     await unmountDisk(machine.disk);
     await mountDisk(machine.file, machine.disk);
-    await mountRoot({ image, disk: machine.disk, at: machine.at, isVolatile: false });
+    await mountRoot({ image, firstHostId: FIRST_ID, disk: machine.disk, at: machine.at, isVolatile: false });
     expect(readdirSync(join(machine.at, "folder"))).toEqual([]);
     expect(readFileSync(join(machine.at, "kept"), "utf8")).toBe("kept\n");
     await closeRoot(machine);
@@ -205,11 +202,48 @@ describeAsRoot("root file systems", () => {
     await closeRoot(machine);
   });
 
-  it("leaves nothing when a step of it fails", async () => {
+  it("has the ids of its machine, whichever these are, and volumes with them, too", async () => {
+    const [one, two] = [place(), place()];
+    const other = FIRST_ID + 100_000;
+    const volume = join(folder, "volume");
+    mkdirSync(volume);
+    chownSync(volume, 1000, 1000);
+    const volumeOf = ({ at }: ReturnType<typeof place>, readOnly: boolean) => {
+      return { from: volume, at: join(at, "../volume-0"), readOnly };
+    };
+    await openRoot({ ...request(one), volumes: [volumeOf(one, false)] });
+    await openRoot({ ...request(two), firstHostId: other, volumes: [volumeOf(two, true)] });
+    const [first, second] = [volumeOf(one, false).at, volumeOf(two, true).at];
+    runAs(FIRST_ID + 1000, "sh", "-c", `echo mine > ${first}/file`);
+    expect(statSync(join(second, "file")).uid).toBe(other + 1000);
+    expect(statSync(join(volume, "file")).uid).toBe(1000);
+    expect(statSync(join(two.at, "folder/file")).uid).toBe(other);
+    expect(() => runAs(other + 1000, "touch", join(second, "x"))).toThrow("Read-only file system");
+    // What is one machine's is nobody's in the other.
+    expect(() => runAs(other, "sh", "-c", `echo x > ${one.at}/folder/file`)).toThrow("Permission denied");
+    for (const machine of [one, two]) await sweepMounts(join(machine.at, ".."));
+    await expect.poll(() => loopFiles(folder)).toEqual([]);
+  });
+
+  it("tells nobody inside where on the host it is", async () => {
     const machine = place();
-    const missing = { ...image, path: join(folder, "missing") };
-    await expect(openRoot({ ...request(machine), image: missing })).rejects.toMatchObject({ code: "failed" });
-    expect(await listMounts(machine.disk)).toEqual([]);
+    await openRoot({ ...request(machine), image: { ...image, usesHostUsr: true } });
+    const mounts = await listMounts(machine.at);
+    expect(mounts.map(({ fsType, source, root }) => ({ fsType, source, root }))).toEqual([
+      { fsType: "overlay", source: "overlay", root: "/" },
+      { fsType: "overlay", source: "overlay", root: "/" },
+    ]);
+    expect(mounts.map(({ options }) => options).join()).not.toContain(folder);
+    await closeRoot(machine);
+  });
+
+  it.each([
+    ["the image", { image: { ...image, path: join(folder, "missing") } }],
+    ["a volume", { volumes: [{ from: join(folder, "missing"), at: join(folder, "volume-at"), readOnly: false }] }],
+  ])("leaves nothing when a step of it fails: %s", async (_step, wanted) => {
+    const machine = place();
+    await expect(openRoot({ ...request(machine), ...wanted })).rejects.toMatchObject({ code: "failed" });
+    expect(await listMounts(join(machine.at, ".."))).toEqual([]);
     await expect.poll(() => loopFiles(folder)).toEqual([]);
     expect(existsSync(machine.file)).toBe(false);
   });
@@ -235,6 +269,6 @@ describeAsRoot("root file systems", () => {
     for (const machine of machines) await openRoot(request(machine));
     for (const { at } of machines) await sweepMounts(join(at, ".."));
     await expect.poll(() => loopFiles(folder)).toEqual([]);
-    expect((await listMounts(folder)).map((mount) => mount.at)).toEqual([image.path]);
+    expect(await listMounts(folder)).toEqual([]);
   });
 });

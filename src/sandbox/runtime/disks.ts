@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import type { ImagePlace } from "./images.ts";
 import { isThere } from "./images-files.ts";
 import { type MountOperation, changeMounts, runProgram } from "./mounts.ts";
+import { ID_COUNT } from "./runtime.ts";
 
 /**
  * Disks: a sized ext4 file system in a file of the host that takes only the room that is used. A disk that is full is
@@ -68,6 +69,8 @@ export async function diskUsage(at: string): Promise<DiskUsage> {
 
 export type RootRequest = {
   image: ImagePlace;
+  /** The host's id of the machine's id 0. */
+  firstHostId: number;
   /** Where the disk is mounted. */
   disk: string;
   /** Where the machine's root file system goes; the folder is made when it is not there. */
@@ -80,8 +83,8 @@ export type RootRequest = {
 };
 
 /**
- * Mounts a machine's root file system: the image, with all that is changed on the disk. For an image that uses the
- * host's `/usr`, that is mounted on it, read-only.
+ * Mounts a machine's root file system: the image with the machine's ids, and all that is changed on the disk. For an
+ * image that uses the host's `/usr`, that is mounted on it, read-only.
  */
 export async function mountRoot(request: RootRequest): Promise<void> {
   await mkdir(request.at, { recursive: true, mode: 0o755 });
@@ -93,20 +96,34 @@ export async function unmountRoot(at: string): Promise<void> {
   await changeMounts([["unmount", at]]);
 }
 
+export type OpenRootRequest = RootRequest & {
+  /** What to mount as the disk, or to make. */
+  diskFile: string | DiskRequest;
+  /** Volumes that are mounted with the machine's ids, each from where its disk is mounted; folders are made. */
+  volumes?: readonly { from: string; at: string; readOnly: boolean }[];
+};
+
 /**
- * Disk and root file system in one step, several times faster than one after the other: `disk` is where the disk is to
- * be mounted, `diskFile` what to mount there, or to make. When it fails, nothing is left that was not there.
+ * Disk, root file system and volumes in one step, several times faster than one after the other: `disk` is where the disk
+ * is to be mounted. When it fails, nothing is left that was not there.
  */
-export async function openRoot(request: RootRequest & { diskFile: string | DiskRequest }): Promise<void> {
-  const { diskFile, disk, at } = request;
-  await Promise.all([disk, at].map((folder) => mkdir(folder, { recursive: true, mode: 0o755 })));
+export async function openRoot(request: OpenRootRequest): Promise<void> {
+  const { diskFile, disk, at, firstHostId, volumes = [] } = request;
+  const folders = [disk, at, ...volumes.map((volume) => volume.at)];
+  await Promise.all(folders.map((folder) => mkdir(folder, { recursive: true, mode: 0o755 })));
+  const operations = [
+    ...rootOperations(request),
+    ...volumes.map((volume): MountOperation => {
+      return ["mapped", volume.from, volume.at, String(firstHostId), String(ID_COUNT), volume.readOnly ? "ro" : "rw"];
+    }),
+  ];
   if (typeof diskFile === "string") {
-    await changeMounts([["disk", diskFile, disk], ...rootOperations(request)]);
+    await changeMounts([["disk", diskFile, disk], ...operations]);
     return;
   }
   await asNewFile(diskFile.path, async () => {
     const made = await diskOperations(diskFile);
-    await changeMounts([...made, ["disk", diskFile.path, disk], ...rootOperations(request)]);
+    await changeMounts([...made, ["disk", diskFile.path, disk], ...operations]);
   });
 }
 
@@ -123,15 +140,15 @@ export function changesOn(disk: string): string {
   return join(disk, "upper");
 }
 
-function rootOperations({ image, disk, at, isVolatile }: RootRequest): MountOperation[] {
+function rootOperations({ image, firstHostId, disk, at, isVolatile }: RootRequest): MountOperation[] {
   const [upper, work] = [changesOn(disk), join(disk, "work")];
-  const operations: MountOperation[] = [
-    ["folder", upper, String(image.firstHostId)],
+  const ids = [String(firstHostId), String(ID_COUNT)] as const;
+  const options = isVolatile ? `${OVERLAY},volatile` : OVERLAY;
+  return [
+    ["folder", upper, String(firstHostId)],
     ["folder", work, "0"],
-    ["overlay", image.path, upper, work, at, isVolatile ? `${OVERLAY},volatile` : OVERLAY],
+    ["root", image.path, ...ids, upper, work, at, options, image.usesHostUsr ? "/usr" : ""],
   ];
-  if (image.usesHostUsr) operations.push(["bind", "/usr", join(at, "usr")]);
-  return operations;
 }
 
 /** Makes the file, or says how it is to be made. */

@@ -9,7 +9,8 @@ import type { MachineEnd, MachineSpec } from "./runtime.ts";
  * so that nothing is ever anywhere of a machine that has no folder.
  *
  * - `machine.json`: what it was made from, and the name of its cgroup, which it keeps when the folder is renamed.
- * - `disk.ext4`, mounted at `disk`: all that differs from its image. `root`: its root file system.
+ * - `disk.ext4`, mounted at `disk`: all that differs from its image. `root`: its root file system. `volume-0` and so on:
+ *   volumes with its ids.
  * - `supervisor.conf`, `supervisor.sock`, `supervisor.pid`, `supervisor.log`, `egress.sock`, `ended`: see
  *   `supervisor/supervisor.pl`.
  */
@@ -31,6 +32,9 @@ export class MachineFolder {
   }
   get root(): string {
     return join(this.path, "root");
+  }
+  volumeAt(index: number): string {
+    return join(this.path, `volume-${index}`);
   }
   get configuration(): string {
     return join(this.path, "supervisor.conf");
@@ -108,6 +112,8 @@ const VOLUME = z.object({
 });
 const RECORD = z.object({
   cgroup: z.string(),
+  /** The host's id of its id 0. Machines of versions in which all had the same ids have none here. */
+  firstHostId: z.number().optional(),
   image: z.string().optional(),
   limits: z.object({ cpuCores: z.number(), memoryMb: z.number(), diskMb: z.number(), maxProcesses: z.number() }),
   network: z.object({ enabled: z.boolean() }),
@@ -120,10 +126,13 @@ const RECORD = z.object({
 /** What a later process has to know of a machine. */
 export type MachineRecord = z.infer<typeof RECORD>;
 
-export function recordOf(spec: Omit<MachineSpec, "id" | "leaseMs" | "deadlineMs">, cgroup: string): MachineRecord {
+export function recordOf(
+  spec: Omit<MachineSpec, "id" | "leaseMs" | "deadlineMs">,
+  its: Pick<MachineRecord, "cgroup" | "firstHostId">,
+): MachineRecord {
   const { image, limits, network, volumes, hostname, env, keepsDisk } = spec;
   return {
-    cgroup,
+    ...its,
     ...(image === undefined ? {} : { image }),
     limits,
     network: { enabled: network.enabled },

@@ -3,24 +3,22 @@ import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import { type DebianSource, buildDebian } from "./images-debian.ts";
 import { buildHost } from "./images-host.ts";
-import { changeMounts, makeMountsPrivate } from "./mounts.ts";
-import { ID_COUNT, RuntimeError } from "./runtime.ts";
+import { makeMountsPrivate } from "./mounts.ts";
+import { RuntimeError } from "./runtime.ts";
 
-/** An image as it is mounted on this computer. */
+/** Where an image is on this computer. */
 export type ImagePlace = {
   name: string;
-  /** Its files with the ids of machines, read-only: the lower layer of a machine's root file system. */
+  /** Its files, with the ids that they have inside. Each machine has them with its own ids, and changes none. */
   path: string;
   /** Whether the host's `/usr` is mounted over its own, which is empty. */
   usesHostUsr: boolean;
-  /** The host's id of a machine's id 0. */
-  firstHostId: number;
 };
 
 /** What machines are made from. */
 export interface Images {
   /**
-   * The image, mounted; without a name, the default one. Rejects with `RuntimeError` `unknown_image` where there is none
+   * The image; without a name, the default one. Rejects with `RuntimeError` `unknown_image` where there is none
    * of that name, or it is not made yet (`prepare`).
    */
   get(name: string | undefined): Promise<ImagePlace>;
@@ -39,7 +37,6 @@ export const DEBIAN_IMAGE = "debian";
 export type ImageOptions = {
   /** A folder for each image, of that name: its files are in `rootfs`, or where that links to. Any put there is one. */
   folder: string;
-  firstHostId: number;
   /** Default: `host`. */
   defaultImage?: string;
   debian?: DebianSource;
@@ -60,7 +57,7 @@ export async function openImages(options: ImageOptions): Promise<Images> {
 class FolderImages implements Images {
   readonly #options: ImageOptions;
   #names: readonly string[] = [];
-  readonly #mounted = new Map<string, Promise<ImagePlace>>();
+  readonly #found = new Map<string, Promise<ImagePlace>>();
   readonly #building = new Map<string, Promise<void>>();
 
   constructor(options: ImageOptions) {
@@ -73,13 +70,13 @@ class FolderImages implements Images {
     if (!this.#names.includes(wanted)) {
       throw new RuntimeError("unknown_image", `there is no image ${wanted} here; there are: ${this.#names.join(", ")}`);
     }
-    const known = this.#mounted.get(wanted);
+    const known = this.#found.get(wanted);
     if (known !== undefined) return known;
-    const mounted = this.#mount(wanted);
-    this.#mounted.set(wanted, mounted);
+    const found = this.#find(wanted);
+    this.#found.set(wanted, found);
     // What has failed is tried again by the next who asks.
-    mounted.catch(() => this.#mounted.delete(wanted));
-    return mounted;
+    found.catch(() => this.#found.delete(wanted));
+    return found;
   }
 
   names(): readonly string[] {
@@ -110,14 +107,10 @@ class FolderImages implements Images {
     this.#names = entries.filter((_name, index) => complete[index]).sort();
   }
 
-  async #mount(name: string): Promise<ImagePlace> {
-    const { folder, firstHostId } = this.#options;
+  async #find(name: string): Promise<ImagePlace> {
     // It may be a link to one of several builds; machines go on with the one they began with.
-    const root = await realpath(join(folder, name, "rootfs"));
-    const path = `${root}-ids-${firstHostId}`;
-    await mkdir(path, { recursive: true, mode: 0o755 });
-    await changeMounts([["mapped", root, path, String(firstHostId), String(ID_COUNT), "ro"]]);
-    return { name, path, usesHostUsr: name === HOST_IMAGE, firstHostId };
+    const path = await realpath(join(this.#options.folder, name, "rootfs"));
+    return { name, path, usesHostUsr: name === HOST_IMAGE };
   }
 }
 

@@ -3,6 +3,7 @@ import type { Cgroup } from "./cgroups.ts";
 import type { MachineFolder, MachineRecord } from "./folder.ts";
 import type { ImagePlace } from "./images.ts";
 import type { Runtime } from "./runtime.ts";
+import type { UserLimits } from "./user-limits.ts";
 
 /**
  * What makes the namespaces of a machine and starts its first process in them: the part in which the drivers differ. It
@@ -30,6 +31,7 @@ export type LaunchRequest = {
   firstProcessFile: string;
   /** System calls that are allowed: an array of `struct sock_filter`. */
   filterFile: string;
+  userLimits: UserLimits;
 };
 
 /**
@@ -38,6 +40,11 @@ export type LaunchRequest = {
  */
 export const READY_FD = 3;
 
+export const USER_NAMESPACE = "/tmp/user-namespace";
+/** Which all may read, and in which there is nothing: there for all launchers. */
+export const EMPTY_FILE = "/tmp/empty";
+export const EMPTY_FOLDER = "/tmp/empty-folder";
+
 export type Launch = {
   /** Program, by its path, and arguments. */
   command: readonly string[];
@@ -45,8 +52,15 @@ export type Launch = {
   passed: readonly { fd: number; file: string }[];
   /** Folders that it finds at `/tmp/NAME`. */
   staged: readonly { from: string; name: string }[];
-  /** Whether it is to be started as the root of a new user namespace with the machine's ids. */
+  /** Small programs of which it finds copies there: a mount of the file itself tells where on the host that is. */
+  copied: readonly { from: string; name: string }[];
+  /**
+   * Whether it is to be started as the root of the machine's user namespace. Otherwise that is at `USER_NAMESPACE` for
+   * it, as files of namespaces are.
+   */
   inUserNamespace: boolean;
+  /** How many there can be, where the launcher cannot limit them itself. */
+  terminals: number | undefined;
   /**
    * How the first process's pid becomes known: by JSON with `child-pid` on this descriptor, and the launcher, which would
    * wait for the machine's end, is killed; or by a file that it writes before it ends by itself. Not at all where the

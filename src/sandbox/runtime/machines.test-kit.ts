@@ -32,6 +32,7 @@ export function testRuntime(name: string, wanted: Partial<RuntimeOptions> = {}):
     log: silentLog,
     runtime: "bubblewrap",
     firstHostId: FIRST_HOST_ID,
+    idRanges: 256,
     graceMs: 500,
     warm: { machines: 0, diskMb: DISK_MB },
     cgroupRoot: `engine-test-${randomUUID()}`,
@@ -97,6 +98,12 @@ function foldersOf(path: string): string[] {
     // There is no such hierarchy here, or no group was ever in it.
     return [];
   }
+}
+
+/** The host's id of the machine's root. */
+export function firstHostIdOf(machine: Machine): number {
+  const [, first] = readFileSync(`/proc/${machine.initPid}/uid_map`, "utf8").trim().split(/\s+/);
+  return Number(first);
 }
 
 /** Supervisors of machines in this folder. */

@@ -15,8 +15,10 @@
 #   folder PATH HOST_ID                   made where it is not there, with that owner and group
 #   disk FILE AT                          the ext4 file system in the file; nothing happens when something is mounted
 #                                         there
-#   overlay LOWER UPPER WORK AT OPTIONS   OPTIONS: more of them, by commas, or nothing
-#   bind FROM AT                          read-only
+#   root IMAGE FIRST COUNT UPPER WORK AT OPTIONS USR
+#                                         an overlay of the image, in which host id 0 is FIRST, and so on. OPTIONS: more
+#                                         of them, by commas, or nothing. USR: a folder of the host that is shown,
+#                                         read-only, as its `usr`, or nothing
 #   mapped FROM AT FIRST COUNT MODE       a bind mount in which host id 0 is FIRST, and so on; MODE: ro or rw;
 #                                         nothing happens when something is mounted there
 #   unmount AT                            with what is mounted below it; nothing happens when nothing is
@@ -38,7 +40,6 @@ use constant {
     MS_RDONLY  => 1,
     MS_NOSUID  => 2,
     MS_NODEV   => 4,
-    MS_REMOUNT => 32,
     MS_NOATIME => 1024,
     MS_BIND    => 4096,
     MS_PRIVATE => 1 << 18,
@@ -72,6 +73,9 @@ use constant {
     LOCK_EX   => 2,
     SEEK_DATA => 3,
     SEEK_HOLE => 4,
+
+    # Where the image is, in the folder of a machine, while its root is mounted.
+    LOWER => "image",
 };
 
 syscall($numbers->{prctl}, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -79,26 +83,37 @@ getppid() == $parent or fail("ESRCH", "whoever started this has gone");
 
 # What has been mounted, to be undone when a later operation fails.
 my @mounted;
+# Files that this call has made: nobody else has them, or has mounted them.
+my %made;
 
 my %OPERATIONS = (
     private => [1, \&make_private],
     copy    => [2, \&copy_sparse],
     folder  => [2, \&make_folder],
     disk    => [2, \&mount_disk],
-    overlay => [5, \&mount_overlay],
-    bind    => [2, \&mount_bind],
+    root    => [8, \&mount_root],
     mapped  => [5, \&mount_mapped],
     unmount => [1, \&unmount],
     free    => [1, \&free_loops],
 );
 
-for my $words (operations(@ARGV)) {
+# Namespaces for mapped ids, by their ids: a process for each makes it while the first operations are under way.
+my %users;
+
+my @operations = operations(@ARGV);
+for my $words (@operations) {
+    my ($name, @arguments) = @$words;
+    begin_users(@arguments[1, 2]) if $name eq "root" && @arguments > 2;
+    begin_users(@arguments[2, 3]) if $name eq "mapped" && @arguments > 3;
+}
+for my $words (@operations) {
     my ($name, @arguments) = @$words;
     my $operation = $OPERATIONS{$name} or fail("EINVAL", "there is no operation $name");
     my ($count, $do) = @$operation;
     @arguments == $count or fail("EINVAL", "$name takes $count arguments");
     $do->(@arguments);
 }
+end_users();
 exit 0;
 
 sub operations {
@@ -114,6 +129,7 @@ sub operations {
 sub fail {
     my ($code, $sentence) = @_;
     for my $at (reverse @mounted) { umount2($at, MNT_DETACH) }
+    end_users();
     print STDERR "$code $sentence\n";
     exit 1;
 }
@@ -188,6 +204,7 @@ sub copy_sparse {
     my ($from, $to) = @_;
     sysopen(my $in,  $from, O_RDONLY) or fail_by_errno("cannot open $from");
     sysopen(my $out, $to, O_WRONLY | O_CREAT | O_EXCL, 0600) or fail_by_errno("cannot make $to");
+    $made{$to} = 1;
     my $size = -s $in;
     truncate($out, $size) or fail_by_errno("cannot size $to");
     my $end = 0;
@@ -233,7 +250,7 @@ sub make_folder {
 sub mount_disk {
     my ($file, $at) = @_;
     my $lock = lock_beside($at);
-    return if is_mounted($at);
+    return if !$made{$file} && is_mounted($at);
     # The device lets go of the file by itself when it is unmounted, or when this process ends before that.
     my $loop = attach_loop($file);
     my $flags = MS_NOSUID | MS_NODEV | MS_NOATIME;
@@ -245,7 +262,7 @@ sub mount_disk {
 sub attach_loop {
     my ($path) = @_;
     # Two devices over one file would destroy what is on it: one that is still held by somebody is used again.
-    for my $loop (loops()) {
+    for my $loop ($made{$path} ? () : loops()) {
         next if $loop->{backing} ne $path;
         sysopen(my $device, $loop->{path}, O_RDWR) or next;
         my $is_same = grep { $_->{path} eq $loop->{path} && $_->{backing} eq $path } loops();
@@ -291,11 +308,31 @@ sub loop_config {
     return $config;
 }
 
+# Paths below the folder that the root is mounted in are given to the kernel relative to that: everybody in the machine
+# can read them in its list of mounts, and they would tell where on the host it is.
+sub mount_root {
+    my ($image, $first, $count, $upper, $work, $at, $more, $usr) = @_;
+    (my $folder = $at) =~ s{/[^/]+$}{};
+    chdir $folder or fail_by_errno("cannot enter $folder");
+    s{^\Q$folder\E/}{} for $upper, $work;
+    mkdir(LOWER, 0700) or $!{EEXIST} or fail_by_errno("cannot make $folder/@{[LOWER]}");
+    move_mount(mapped_tree($image, $first, $count, "ro"), LOWER, "$folder/@{[LOWER]}");
+    my $flags = MS_NOSUID | MS_NODEV | MS_NOATIME;
+    mount_overlay($at, $flags, [LOWER], [upperdir => $upper], [workdir => $work], split /,/, $more);
+    # An overlay has inodes of its own: with a bind mount, locks of files, and what tells of their use, would be those of
+    # every other machine and of the host. Without an upper folder it wants two lower ones; the image's own is empty.
+    mount_overlay("$at/usr", $flags | MS_RDONLY, [$usr, LOWER . "/usr"]) if $usr ne "";
+    # The overlays have mounts of their own of it.
+    umount2(LOWER, MNT_DETACH) or fail_by_errno("cannot unmount $folder/@{[LOWER]}");
+    @mounted = grep { $_ ne "$folder/@{[LOWER]}" } @mounted;
+}
+
+# `$lower`: folders, the uppermost first. Options: words, or names with paths.
 sub mount_overlay {
-    my ($lower, $upper, $work, $at, $more) = @_;
-    my $data = join ",", map({ "$_->[0]=" . escaped($_->[1]) }
-        [lowerdir => $lower], [upperdir => $upper], [workdir => $work]), $more eq "" ? () : $more;
-    mount("overlay", $at, "overlay", MS_NOSUID | MS_NODEV | MS_NOATIME, $data) or fail_by_errno("cannot mount $at");
+    my ($at, $flags, $lower, @options) = @_;
+    my @words = ("lowerdir=" . join(":", map { escaped($_) } @$lower));
+    push @words, map { ref $_ ? "$_->[0]=" . escaped($_->[1]) : $_ } @options;
+    mount("overlay", $at, "overlay", $flags, join(",", @words)) or fail_by_errno("cannot mount $at");
     push @mounted, $at;
 }
 
@@ -306,39 +343,48 @@ sub escaped {
     return $path;
 }
 
-sub mount_bind {
-    my ($from, $at) = @_;
-    mount($from, $at, "none", MS_BIND, "") or fail_by_errno("cannot bind $from");
-    push @mounted, $at;
-    my $flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV;
-    mount("none", $at, "none", $flags, "") or fail_by_errno("cannot make $at read-only");
-}
-
 sub mount_mapped {
     my ($from, $at, $first, $count, $mode) = @_;
     my $lock = lock_beside($at);
     return if is_mounted($at);
-    my $tree = syscall($NEW{open_tree}, AT_FDCWD, $from, OPEN_TREE_CLONE | O_CLOEXEC);
-    $tree >= 0 or fail_by_errno("cannot open $from as a mount");
-    my $users = mapped_users($first, $count);
+    move_mount(mapped_tree($from, $first, $count, $mode), $at, $at);
+}
+
+# A copy of the mount with mapped ids, which is nowhere yet: its file.
+sub mapped_tree {
+    my ($from, $first, $count, $mode) = @_;
+    my $number = syscall($NEW{open_tree}, AT_FDCWD, $from, OPEN_TREE_CLONE | O_CLOEXEC);
+    $number >= 0 or fail_by_errno("cannot open $from as a mount");
+    open(my $tree, "<&=", $number) or fail_by_errno("cannot have $from as a mount");
+    my $users = users_of($first, $count);
     my $set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | ($mode eq "ro" ? MOUNT_ATTR_RDONLY : 0);
     my $attributes = pack("Q4", $set, 0, MS_PRIVATE, fileno($users));
     my $empty = "";
-    syscall($NEW{mount_setattr}, $tree, $empty, AT_EMPTY_PATH, $attributes, length $attributes) == 0
+    syscall($NEW{mount_setattr}, $number, $empty, AT_EMPTY_PATH, $attributes, length $attributes) == 0
         or fail_by_errno("cannot map the ids of $from");
-    syscall($NEW{move_mount}, $tree, $empty, AT_FDCWD, $at, MOVE_MOUNT_F_EMPTY_PATH) == 0
-        or fail_by_errno("cannot mount $at");
-    push @mounted, $at;
+    return $tree;
 }
 
-# A user namespace in which id 0 is FIRST of the host, and so on: its file.
-sub mapped_users {
+# `$path` is the whole of `$at`, which may be relative.
+sub move_mount {
+    my ($tree, $at, $path) = @_;
+    my $empty = "";
+    syscall($NEW{move_mount}, fileno($tree), $empty, AT_FDCWD, "$at", MOVE_MOUNT_F_EMPTY_PATH) == 0
+        or fail_by_errno("cannot mount $path");
+    push @mounted, $path;
+}
+
+# Begins to make a user namespace in which id 0 is FIRST of the host, and so on.
+sub begin_users {
     my ($first, $count) = @_;
+    return if $users{"$first $count"};
     pipe(my $ready, my $say_ready) or fail_by_errno("cannot make a pipe");
     pipe(my $end,   my $say_end)   or fail_by_errno("cannot make a pipe");
     my $pid = fork() // fail_by_errno("cannot fork");
     if ($pid == 0) {
         close $say_end;
+        # Those of others would not end while it has them.
+        close $_->{say_end} for values %users;
         # The maps are written while it waits; then it ends at once, without the END blocks of its parent.
         syswrite($say_ready, "1") if syscall($numbers->{unshare}, CLONE_NEWUSER) == 0;
         close $say_ready;
@@ -346,15 +392,31 @@ sub mapped_users {
         syscall($numbers->{exit_group}, 0);
     }
     close $say_ready;
-    sysread($ready, my $byte, 1) or fail("EPERM", "cannot make a user namespace");
+    $users{"$first $count"} = { pid => $pid, ready => $ready, say_end => $say_end };
+}
+
+# Its file.
+sub users_of {
+    my ($first, $count) = @_;
+    my $made = $users{"$first $count"};
+    return $made->{file} if $made->{file};
+    sysread($made->{ready}, my $byte, 1) or fail("EPERM", "cannot make a user namespace");
+    my $pid = $made->{pid};
     for my $map ("uid_map", "gid_map") {
         open(my $file, ">", "/proc/$pid/$map") or fail_by_errno("cannot open a $map");
         defined syswrite($file, "0 $first $count") or fail_by_errno("cannot map ids from $first on");
     }
-    open(my $users, "<", "/proc/$pid/ns/user") or fail_by_errno("cannot open a user namespace");
-    close $say_end;
-    waitpid($pid, 0);
-    return $users;
+    open($made->{file}, "<", "/proc/$pid/ns/user") or fail_by_errno("cannot open a user namespace");
+    close $made->{say_end};
+    return $made->{file};
+}
+
+sub end_users {
+    for my $made (values %users) {
+        close $made->{say_end};
+        waitpid($made->{pid}, 0);
+    }
+    %users = ();
 }
 
 sub unmount {

@@ -68,17 +68,19 @@ describeAsRoot("mounts", () => {
   it("undoes what it did when a later operation fails", async () => {
     const [from, at] = [join(folder, "from"), join(folder, "bound")];
     mkdirSync(at);
+    mkdirSync(join(folder, "other"));
+    const ids = ["500000", "65536", "ro"] as const;
     const operations = [
-      ["bind", from, at],
-      ["bind", join(folder, "missing"), at],
+      ["mapped", from, at, ...ids],
+      ["mapped", join(folder, "missing"), join(folder, "other"), ...ids],
     ] as const;
     await expect(changeMounts(operations)).rejects.toMatchObject({
       code: "failed",
-      message: expect.stringMatching(/ENOENT cannot bind .*missing/),
+      message: expect.stringMatching(/ENOENT cannot open .*missing as a mount/),
     });
     expect(await listMounts(at)).toEqual([]);
     await expect(changeMounts([["explode"]])).rejects.toThrow("there is no operation explode");
-    await expect(changeMounts([["bind", "one"]])).rejects.toThrow("bind takes 2 arguments");
+    await expect(changeMounts([["folder", "one"]])).rejects.toThrow("folder takes 2 arguments");
   });
 
   it.each(["unmount", "free"])("does not %s where everything of this computer is", (operation) => {
@@ -95,7 +97,7 @@ describeAsRoot("mounts", () => {
     const [from, at] = [join(folder, "of-the-host"), join(folder, "home/mounted")];
     for (const path of [from, at]) mkdirSync(path, { recursive: true });
     writeFileSync(join(from, "kept"), "");
-    await changeMounts([["bind", from, at]]);
+    await changeMounts([["mapped", from, at, "500000", "65536", "rw"]]);
     await expect(removeUnmounted(join(folder, "home"))).rejects.toThrow(`${at} is mounted there`);
     expect(existsSync(join(at, "kept"))).toBe(true);
     await removeSwept(join(folder, "home"));

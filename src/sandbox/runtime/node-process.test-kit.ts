@@ -20,6 +20,7 @@ const runtime = await openRuntime({
   log: silentLog,
   runtime: "bubblewrap",
   firstHostId: 0x7000_0000,
+  idRanges: 256,
   graceMs: 500,
   warm: { machines: 0, diskMb: 256 },
 });

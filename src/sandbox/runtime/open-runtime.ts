@@ -7,6 +7,7 @@ import { BuiltImages, type BuiltImagesOptions } from "../images/built-images.ts"
 import { bubblewrapLauncher } from "./bubblewrap.ts";
 import { openCgroups } from "./cgroups.ts";
 import { firstProcess } from "./first-process.ts";
+import { IdRanges, checkRanges } from "./id-ranges.ts";
 import { openImages } from "./images.ts";
 import { type Launcher, READY_FD } from "./launcher.ts";
 import { makeMountsPrivate } from "./mounts.ts";
@@ -15,6 +16,7 @@ import { runscLauncher } from "./runsc.ts";
 import { type Runtime, RuntimeError } from "./runtime.ts";
 import { seccompFilter } from "../../io/seccomp/filter.ts";
 import { SupervisedRuntime } from "./supervised-runtime.ts";
+import { USER_LIMITS, type UserLimits } from "./user-limits.ts";
 import { openVolumes } from "./volumes.ts";
 
 export type RuntimeOptions = {
@@ -25,8 +27,13 @@ export type RuntimeOptions = {
   log: Log;
   /** `auto`: what is installed, bubblewrap before runc. */
   runtime: "auto" | Runtime["name"];
-  /** 65,536 ids of the host from here on belong to machines. */
+  /**
+   * So many ranges of 65,536 ids of the host belong to machines, one to each, from this id on: the first is that of
+   * machines from when all had the same.
+   */
   firstHostId: number;
+  idRanges: number;
+  userLimits?: Partial<UserLimits>;
   /** From the end of a lease on, in which a machine stands still before it is killed. */
   graceMs: number;
   /** Prepared machines for each image, and the size of their disks: that of most machines. */
@@ -42,15 +49,17 @@ export type RuntimeOptions = {
  * message says why. Limits that cannot be enforced are no reason for that: see `abilities`.
  */
 export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
-  const { home, clock, ids, log, firstHostId, graceMs, warm } = options;
+  const { home, clock, ids, log, graceMs, warm } = options;
   const launcher = await findLauncher(options);
+  const range = { first: options.firstHostId, count: options.idRanges };
+  await checkRanges(range);
   const machinesFolder = join(home, "machines");
   await mkdir(machinesFolder, { recursive: true, mode: 0o700 });
   await makeMountsPrivate(machinesFolder);
   const [cgroups, images, volumes, firstProcessFile, filterFile] = await Promise.all([
     openCgroups({ root: options.cgroupRoot, clock }),
-    openImages({ folder: join(home, "images"), firstHostId }),
-    openVolumes({ folder: join(home, "volumes"), firstHostId }),
+    openImages({ folder: join(home, "images") }),
+    openVolumes({ folder: join(home, "volumes") }),
     put(join(home, "first-process"), firstProcess(process.arch, READY_FD), 0o555),
     put(join(home, "system-calls.bpf"), seccompFilter(architecture()), 0o444),
   ]);
@@ -58,7 +67,6 @@ export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
     ...(options.builtImages ?? NO_BUILT_IMAGES),
     folder: join(home, "images"),
     images,
-    firstHostId,
     clock,
   });
   return SupervisedRuntime.open({
@@ -72,7 +80,8 @@ export async function openRuntime(options: RuntimeOptions): Promise<Runtime> {
     volumes,
     machinesFolder,
     templatesFolder: join(home, "templates"),
-    firstHostId,
+    ranges: new IdRanges({ ...range, home }),
+    userLimits: { ...USER_LIMITS, ...options.userLimits },
     firstProcessFile,
     filterFile,
     graceMs,

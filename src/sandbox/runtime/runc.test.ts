@@ -6,7 +6,7 @@ import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
-import { DISK_MB, FIRST_HOST_ID, run, specOf } from "./machines.test-kit.ts";
+import { DISK_MB, FIRST_HOST_ID, firstHostIdOf, run, specOf } from "./machines.test-kit.ts";
 import { sweepMounts } from "./mounts.ts";
 import { openRuntime } from "./open-runtime.ts";
 import { describeInCage } from "./cage.test-kit.ts";
@@ -28,6 +28,7 @@ describeInCage("machines by runc", () => {
       log: silentLog,
       runtime: "runc",
       firstHostId: FIRST_HOST_ID,
+      idRanges: 256,
       graceMs: 500,
       warm: { machines: 0, diskMb: DISK_MB },
       cgroupRoot: `engine-test-${randomUUID()}`,
@@ -50,7 +51,7 @@ describeInCage("machines by runc", () => {
     expect(status.stdout.replaceAll(/\s+/g, " ").trim()).toBe(
       `Uid: 1000 1000 1000 1000 ${["Inh", "Prm", "Eff", "Bnd", "Amb"].map((set) => `Cap${set}: ${"0".repeat(16)}`).join(" ")} NoNewPrivs: 1 Seccomp: 2`,
     );
-    expect(statSync(`/proc/${machine.initPid}`).uid).toBe(FIRST_HOST_ID + 1000);
+    expect(statSync(`/proc/${machine.initPid}`).uid).toBe(firstHostIdOf(machine) + 1000);
     expect((await run(machine, "unshare --user true")).stderr).toContain("Operation not permitted");
     expect((await run(machine, "cat /proc/keys /proc/kcore | wc -c; ls -A /sys")).stdout).toBe("0\n");
     const stats = await machine.stats();

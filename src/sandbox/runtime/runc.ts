@@ -1,24 +1,19 @@
-import { chmod, copyFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { MachineFolder } from "./folder.ts";
-import type { Launch, LaunchRequest, Launcher } from "./launcher.ts";
+import { HIDDEN_FILES, HIDDEN_FOLDERS, READ_ONLY } from "./hidden-files.ts";
+import { type Launch, type LaunchRequest, type Launcher, USER_NAMESPACE } from "./launcher.ts";
 import { runProgram } from "./mounts.ts";
 import { FIRST_PROCESS, ociMachine, RUN_BYTES, SHARED_MEMORY_BYTES } from "./oci.ts";
 import { ID_COUNT, RuntimeError } from "./runtime.ts";
 import { ociSeccomp } from "./seccomp-oci.ts";
+import type { UserLimits } from "./user-limits.ts";
 
 /** The group of terminals, in all images. */
 const TTY_GID = 5;
 /** Descriptors above standard error that the first process gets: `READY_FD`. */
 const PRESERVED_FDS = 1;
-
-/** What tells of the host, or would change it if it could be written. Those that the host lacks are left out. */
-const MASKED =
-  "acpi asound config.gz interrupts kallsyms kcore keys kmsg latency_stats sched_debug scsi timer_list timer_stats"
-    .split(" ")
-    .map((name) => `/proc/${name}`);
-const READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"].map((name) => `/proc/${name}`);
 
 /**
  * Machines by runc, or another OCI runtime with its command line whose containers are processes of the host's kernel: a
@@ -51,7 +46,6 @@ async function prepare(program: string, request: LaunchRequest): Promise<Launch>
   // The runtime looks for what it mounts as the root of the machine.
   await chmod(bundle, 0o755);
   await writeFile(join(bundle, "config.json"), JSON.stringify(ociConfig(request)), { mode: 0o600 });
-  await copyFile(firstProcessFile, join(bundle, "first-process"));
   const options = ["--detach", "--no-new-keyring", "--preserve-fds", String(PRESERVED_FDS)];
   const files = ["--bundle", "/tmp/bundle", "--pid-file", "/tmp/runc/pid"];
   return {
@@ -63,7 +57,10 @@ async function prepare(program: string, request: LaunchRequest): Promise<Launch>
       { from: run, name: "runc" },
       ...record.volumes.map(({ path }, index) => ({ from: path, name: `volume-${index}` })),
     ],
+    copied: [{ from: firstProcessFile, name: "first-process" }],
     inUserNamespace: false,
+    // It mounts them with their limit.
+    terminals: undefined,
     pidFrom: { file: join(run, "pid") },
     ownKernel: undefined,
   };
@@ -87,19 +84,23 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 /** The configuration of the OCI runtime specification, 1.0. */
-function ociConfig({ record, firstHostId, cgroup }: LaunchRequest): object {
+function ociConfig({ record, firstHostId, cgroup, userLimits }: LaunchRequest): object {
   const ids = [{ containerID: 0, hostID: firstHostId, size: ID_COUNT }];
   return {
     ...ociMachine({ record }),
-    mounts: [...SYSTEM_MOUNTS, ...record.volumes.map(volumeMount)],
+    mounts: [...systemMounts(userLimits), ...record.volumes.map(volumeMount)],
     linux: {
-      namespaces: ["user", "pid", "network", "ipc", "uts", "mount", "cgroup"].map((type) => ({ type })),
+      namespaces: [
+        // What it made itself would be the host's root's, and what is used in it would count for that.
+        { type: "user", path: USER_NAMESPACE },
+        ...["pid", "network", "ipc", "uts", "mount", "cgroup"].map((type) => ({ type })),
+      ],
       uidMappings: ids,
       gidMappings: ids,
       cgroupsPath: `/engine-${cgroup.name}`,
       resources: { devices: [{ allow: false, access: "rwm" }] },
       seccomp: ociSeccomp(architecture()),
-      maskedPaths: MASKED,
+      maskedPaths: [...HIDDEN_FILES, ...HIDDEN_FOLDERS],
       readonlyPaths: READ_ONLY,
     },
   };
@@ -116,24 +117,22 @@ function inMemory(destination: string, ...options: readonly string[]): OciMount 
   return { destination, type: "tmpfs", source: "tmpfs", options: ["nosuid", ...options] };
 }
 
-const SYSTEM_MOUNTS: readonly OciMount[] = [
-  { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "nodev", "noexec"] },
-  inMemory("/dev", "strictatime", "mode=755", "size=65536k"),
-  {
-    destination: "/dev/pts",
-    type: "devpts",
-    source: "devpts",
-    options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", `gid=${TTY_GID}`],
-  },
-  inMemory("/dev/shm", "nodev", "mode=1777", `size=${SHARED_MEMORY_BYTES}`),
-  inMemory("/run", "nodev", "mode=755", `size=${RUN_BYTES}`),
-  {
-    destination: FIRST_PROCESS,
-    type: "bind",
-    source: "/tmp/bundle/first-process",
-    options: ["bind", "ro", "nosuid", "nodev"],
-  },
-];
+function systemMounts({ terminals }: UserLimits): OciMount[] {
+  const ownTerminals = ["newinstance", "ptmxmode=0666", "mode=0620", `gid=${TTY_GID}`, `max=${terminals}`];
+  return [
+    { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "nodev", "noexec"] },
+    inMemory("/dev", "strictatime", "mode=755", "size=65536k"),
+    { destination: "/dev/pts", type: "devpts", source: "devpts", options: ["nosuid", "noexec", ...ownTerminals] },
+    inMemory("/dev/shm", "nodev", "mode=1777", `size=${SHARED_MEMORY_BYTES}`),
+    inMemory("/run", "nodev", "mode=755", `size=${RUN_BYTES}`),
+    {
+      destination: FIRST_PROCESS,
+      type: "bind",
+      source: "/tmp/first-process",
+      options: ["bind", "ro", "nosuid", "nodev"],
+    },
+  ];
+}
 
 /** Targets are made below the root by the runtime, which follows no link out of it. */
 function volumeMount({ mountPath, readOnly }: LaunchRequest["record"]["volumes"][number], index: number): OciMount {

@@ -72,7 +72,10 @@ async function prepare(program: string, request: LaunchRequest): Promise<Launch>
       { from: run, name: "runsc" },
       ...volumes.map(({ path }, index) => ({ from: path, name: `volume-${index}` })),
     ],
+    copied: [],
     inUserNamespace: true,
+    // Its kernel has terminals of its own.
+    terminals: undefined,
     pidFrom: undefined,
     ownKernel: {
       exec: [program, ...options, "exec"],

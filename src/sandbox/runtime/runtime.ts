@@ -11,8 +11,9 @@ import type { NetworkSpec, ResourceLimits, VolumeMount } from "../spec.ts";
  * enforces the deadline and the lease: when the lease is not renewed in time it freezes the machine, and kills it after
  * a grace. A later process of this program takes the machine up again from its folder (`adopt`).
  *
- * Ids inside are those of a user namespace: 65,536 unprivileged ids of the host from `RuntimeOptions.firstHostId` on.
- * Commands run as `AGENT_UID` without any capability, or as root of the namespace with those that package managers need.
+ * Ids inside are those of a user namespace: a range of 65,536 unprivileged ids of the host, each machine's own
+ * (`id-ranges.ts`), and so is what the kernel counts by user (`user-limits.ts`). Commands run as `AGENT_UID` without any
+ * capability, or as root of the namespace with those that package managers need.
  */
 export interface Runtime {
   readonly name: "bubblewrap" | "runc" | "runsc";
@@ -214,7 +215,7 @@ export type MachineStats = {
 
 /** Named storage on this computer. */
 export interface VolumeStore {
-  /** Where the volume is mounted on the host; makes it when it is not there. */
+  /** Where the volume is mounted on the host, with the ids it has inside; makes it when it is not there. */
   open(key: string, sizeMb: number): Promise<string>;
   /** Says that it is used at this moment, as `open` does. */
   touch(key: string): Promise<void>;

@@ -7,11 +7,12 @@ import type { Log } from "../../core/log.ts";
 import type { Cgroup, Cgroups } from "./cgroups.ts";
 import { changesOn, closeRoot, openRoot } from "./disks.ts";
 import { MachineFolder, type MachineRecord, foldersIn, recordOf } from "./folder.ts";
+import type { IdRanges } from "./id-ranges.ts";
 import { writeHostFiles } from "./images-files.ts";
 import type { BuiltImages } from "../images/built-images.ts";
 import { isImageId, type BuiltImage } from "../images/image.ts";
 import type { ImagePlace, Images } from "./images.ts";
-import type { Launcher } from "./launcher.ts";
+import type { Launcher, LaunchRequest } from "./launcher.ts";
 import { SupervisedMachine } from "./machine.ts";
 import { sweepMounts } from "./mounts.ts";
 import {
@@ -23,6 +24,7 @@ import {
   type VolumeStore,
 } from "./runtime.ts";
 import { killSupervisor, startSupervisor } from "./supervisor-start.ts";
+import type { UserLimits } from "./user-limits.ts";
 import { WarmPool } from "./warm-pool.ts";
 
 export type SupervisedOptions = {
@@ -37,7 +39,8 @@ export type SupervisedOptions = {
   /** Where the folders of machines are, and where empty disks to copy are kept. */
   machinesFolder: string;
   templatesFolder: string;
-  firstHostId: number;
+  ranges: IdRanges;
+  userLimits: UserLimits;
   firstProcessFile: string;
   filterFile: string;
   /** From the end of a lease on, in which the machine stands still. */
@@ -45,6 +48,9 @@ export type SupervisedOptions = {
   /** How many prepared machines wait for each image, and what they are made for. */
   warm: { machines: number; diskMb: number };
 };
+
+/** What a machine is made from, whatever its id. */
+type Wanted = Omit<MachineSpec, "id">;
 
 /** Folders of prepared machines are named so; ids of sandboxes are UUIDs. */
 const WARM_PREFIX = "warm-";
@@ -106,7 +112,8 @@ export class SupervisedRuntime implements Runtime {
     return this.#inTurn(spec.id, async () => {
       const folder = this.#folderOf(spec.id);
       if (await exists(folder.path)) throw new RuntimeError("failed", `the machine ${spec.id} is there already`);
-      const machine = (await this.#fromPool(spec)) ?? (await this.#make(spec.id, folder, this.#recordFor(spec), spec));
+      const machine =
+        (await this.#fromPool(spec)) ?? (await this.#make(spec.id, folder, spec, this.#options.ranges.take()));
       this.#keep(machine);
       return machine;
     });
@@ -118,7 +125,7 @@ export class SupervisedRuntime implements Runtime {
       await this.#forget(spec.id);
       await this.#clear(folder);
       await folder.forgetRun();
-      const machine = await this.#make(spec.id, folder, this.#recordFor(spec), spec);
+      const machine = await this.#make(spec.id, folder, spec, await this.#rangeFor(folder));
       this.#keep(machine);
       return machine;
     });
@@ -159,11 +166,12 @@ export class SupervisedRuntime implements Runtime {
       if (record === undefined || this.#machines.has(id) || !(await exists(folder.diskFile))) return undefined;
       const image = await this.#image(record.image);
       const place = { disk: folder.disk, at: folder.root };
-      await openRoot({ ...place, image, isVolatile: !record.keepsDisk, diskFile: folder.diskFile });
+      const firstHostId = this.#firstHostIdOf(record);
+      await openRoot({ ...place, image, firstHostId, isVolatile: !record.keepsDisk, diskFile: folder.diskFile });
       // Late, it would take the root of a machine that runs again.
       const release = () => this.#inTurn(id, async () => (this.#machines.has(id) ? undefined : closeRoot(place)));
       const changes = changesOn(folder.disk);
-      return { path: folder.root, changes, firstHostId: this.#options.firstHostId, release };
+      return { path: folder.root, changes, firstHostId, release };
     });
   }
 
@@ -204,9 +212,9 @@ export class SupervisedRuntime implements Runtime {
     return new MachineFolder(join(this.#options.machinesFolder, id));
   }
 
-  #image(name: string | undefined): Promise<ImagePlace> {
+  async #image(name: string | undefined): Promise<ImagePlace> {
     const { images, built } = this.#options;
-    return name !== undefined && isImageId(name) ? built.get(name) : images.get(name);
+    return name !== undefined && isImageId(name) ? built.get(name) : await images.get(name);
   }
 
   /** Those of all machines that are here, stopped ones too. */
@@ -220,25 +228,33 @@ export class SupervisedRuntime implements Runtime {
     return new MachineFolder(join(this.#options.machinesFolder, name));
   }
 
-  #recordFor(spec: MachineSpec): MachineRecord {
-    return recordOf(spec, `m-${this.#options.ids()}`);
+  #firstHostIdOf(record: MachineRecord): number {
+    return record.firstHostId ?? this.#options.ranges.shared;
+  }
+
+  /** A disk has the ids of its machine on it, so it keeps its range; also that which it shares with others of its age. */
+  async #rangeFor(folder: MachineFolder): Promise<number> {
+    const { ranges } = this.#options;
+    const record = await folder.read();
+    return record?.firstHostId ?? ((await exists(folder.diskFile)) ? ranges.shared : ranges.take());
   }
 
   async #makeWarm(image: string, leaseMs: number): Promise<SupervisedMachine> {
-    const { ids, warm, machinesFolder } = this.#options;
+    const { ids, warm, machinesFolder, ranges } = this.#options;
     const id = `${WARM_PREFIX}${ids()}`;
     const folder = new MachineFolder(join(machinesFolder, id));
-    const limits = { cpuCores: 1, memoryMb: 256, diskMb: warm.diskMb, maxProcesses: 64 };
-    const spec = {
+    const wanted: Wanted = {
       image,
-      limits,
+      limits: { cpuCores: 1, memoryMb: 256, diskMb: warm.diskMb, maxProcesses: 64 },
       network: { enabled: false },
       volumes: [],
       hostname: "sandbox",
       env: {},
       keepsDisk: false,
+      leaseMs,
+      deadlineMs: undefined,
     };
-    return this.#make(id, folder, recordOf(spec, `m-${ids()}`), { leaseMs, deadlineMs: undefined });
+    return this.#make(id, folder, wanted, ranges.take());
   }
 
   /** A prepared one, where it can become what is asked for; what was begun is undone when it cannot. */
@@ -248,9 +264,10 @@ export class SupervisedRuntime implements Runtime {
     const warm = this.#pool.take(image.name);
     if (warm === undefined) return undefined;
     const { folder: warmFolder, cgroup } = warm.parts;
+    const firstHostId = this.#firstHostIdOf(warm.parts.record);
     let folder = warmFolder;
     try {
-      const record = recordOf(spec, cgroup.name);
+      const record = recordOf(spec, { cgroup: cgroup.name, firstHostId });
       // Before its folder has the name of the sandbox: a process that dies here leaves a prepared machine, and none that
       // is not what was asked for.
       await Promise.all([
@@ -259,7 +276,7 @@ export class SupervisedRuntime implements Runtime {
         warm.renew(spec.leaseMs),
         warm.setDeadline(spec.deadlineMs),
         cgroup.setLimits(spec.limits),
-        writeHostFiles(folder.root, spec.hostname, this.#options.firstHostId),
+        writeHostFiles(folder.root, spec.hostname, firstHostId),
       ]);
       await warm.letGo();
       folder = await warmFolder.moveTo(this.#folderOf(spec.id).path);
@@ -273,24 +290,24 @@ export class SupervisedRuntime implements Runtime {
     }
   }
 
-  async #make(
-    id: string,
-    folder: MachineFolder,
-    record: MachineRecord,
-    times: Pick<MachineSpec, "leaseMs" | "deadlineMs">,
-  ): Promise<SupervisedMachine> {
+  /** `firstHostId`: of the range of ids that is the machine's until it is removed. */
+  async #make(id: string, folder: MachineFolder, wanted: Wanted, firstHostId: number): Promise<SupervisedMachine> {
+    const { ids, cgroups, launcher, ranges } = this.#options;
     const hadDisk = await exists(folder.diskFile);
     try {
-      const image = await this.#image(record.image);
+      const image = await this.#image(wanted.image);
+      const volumes = wanted.volumes.map((volume, index) => ({ ...volume, path: folder.volumeAt(index) }));
+      const record = recordOf({ ...wanted, volumes }, { cgroup: `m-${ids()}`, firstHostId });
       await folder.write(record);
       const [cgroup] = await Promise.all([
-        this.#options.cgroups.create(record.cgroup, this.#options.launcher.groupLimits(record.limits)),
-        this.#mountRoot(folder, record, hadDisk),
+        cgroups.create(record.cgroup, launcher.groupLimits(record.limits)),
+        this.#mountRoot(folder, wanted, { image, firstHostId, hasDisk: hadDisk }),
       ]);
-      const { launcher, firstHostId, firstProcessFile, filterFile, graceMs } = this.#options;
-      const request = { folder, record, image, cgroup, firstHostId, firstProcessFile, filterFile };
-      const launch = await launcher.prepare(request);
-      await startSupervisor(folder, { launch, cgroup, firstHostId, filterFile, graceMs, ...times });
+      await allDone([
+        this.#launch(wanted, { folder, record, image, cgroup, firstHostId }),
+        // Nothing of its owner runs before it is there.
+        ...(hadDisk ? [] : [writeHostFiles(folder.root, wanted.hostname, firstHostId)]),
+      ]);
       const machine = await this.#open({ id, folder, record, cgroup });
       if (machine === undefined) throw new RuntimeError("failed", "the machine ended as soon as it had started");
       await machine.settle();
@@ -298,27 +315,43 @@ export class SupervisedRuntime implements Runtime {
     } catch (error) {
       await this.#clear(folder);
       // A disk that was there before has what its owner wants to keep.
-      if (!hadDisk) await folder.remove();
+      if (!hadDisk) {
+        await folder.remove();
+        ranges.release(firstHostId);
+      }
       throw error;
     }
   }
 
-  async #mountRoot(folder: MachineFolder, record: MachineRecord, hasDisk: boolean): Promise<void> {
-    const image = await this.#image(record.image);
+  async #mountRoot(
+    folder: MachineFolder,
+    { volumes, limits, keepsDisk }: Wanted,
+    { image, firstHostId, hasDisk }: { image: ImagePlace; firstHostId: number; hasDisk: boolean },
+  ): Promise<void> {
     const fresh = {
       path: folder.diskFile,
-      sizeMb: record.limits.diskMb,
-      isDurable: record.keepsDisk,
+      sizeMb: limits.diskMb,
+      isDurable: keepsDisk,
       templates: this.#options.templatesFolder,
     };
     await openRoot({
       image,
+      firstHostId,
       disk: folder.disk,
       at: folder.root,
-      isVolatile: !record.keepsDisk,
+      isVolatile: !keepsDisk,
       diskFile: hasDisk ? folder.diskFile : fresh,
+      volumes: volumes.map(({ path, readOnly }, index) => ({ from: path, at: folder.volumeAt(index), readOnly })),
     });
-    if (!hasDisk) await writeHostFiles(folder.root, record.hostname, this.#options.firstHostId);
+  }
+
+  async #launch(
+    times: Pick<MachineSpec, "leaseMs" | "deadlineMs">,
+    parts: Pick<LaunchRequest, "folder" | "record" | "image" | "cgroup" | "firstHostId">,
+  ): Promise<void> {
+    const { launcher, firstProcessFile, filterFile, graceMs, userLimits } = this.#options;
+    const launch = await launcher.prepare({ ...parts, firstProcessFile, filterFile, userLimits });
+    await startSupervisor(parts.folder, { ...parts, ...times, launch, filterFile, graceMs, userLimits });
   }
 
   #open(parts: {
@@ -327,9 +360,9 @@ export class SupervisedRuntime implements Runtime {
     record: MachineRecord;
     cgroup: Cgroup;
   }): Promise<SupervisedMachine | undefined> {
-    const { clock, log, launcher, firstHostId } = this.#options;
+    const { clock, log, launcher } = this.#options;
     const { id, folder, record } = parts;
-    const rootOnHost = launcher.hasOwnKernel ? { firstHostId } : undefined;
+    const rootOnHost = launcher.hasOwnKernel ? { firstHostId: this.#firstHostIdOf(record) } : undefined;
     // In its turn: if the machine was removed or started again meanwhile, there is nothing of this run any more.
     const release = () =>
       this.#inTurn(id, async () => {
@@ -375,17 +408,24 @@ export class SupervisedRuntime implements Runtime {
 
   async #removeFolder(folder: MachineFolder): Promise<void> {
     if (!(await exists(folder.path))) return;
+    const record = await folder.read();
     await this.#clear(folder);
     await folder.remove();
+    if (record?.firstHostId !== undefined) this.#options.ranges.release(record.firstHostId);
   }
 
   async #sweep(): Promise<void> {
-    const { machinesFolder, cgroups } = this.#options;
+    const { machinesFolder, cgroups, ranges } = this.#options;
     const folders = (await foldersIn(machinesFolder)).map((name) => new MachineFolder(join(machinesFolder, name)));
     const used = new Set<string>();
     for (const folder of folders) {
-      if (folder.path.startsWith(join(machinesFolder, WARM_PREFIX))) await this.#removeFolder(folder);
-      else used.add((await folder.read())?.cgroup ?? "");
+      if (folder.path.startsWith(join(machinesFolder, WARM_PREFIX))) {
+        await this.#removeFolder(folder);
+        continue;
+      }
+      const record = await folder.read();
+      used.add(record?.cgroup ?? "");
+      if (record?.firstHostId !== undefined) ranges.keep(record.firstHostId);
     }
     for (const name of await cgroups.list()) {
       if (used.has(name)) continue;
@@ -404,6 +444,12 @@ export class SupervisedRuntime implements Runtime {
       if (this.#turns.get(id) === turn) this.#turns.delete(id);
     }
   }
+}
+
+/** Like `Promise.all`, but none is under way any more when it rejects. */
+async function allDone(tasks: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(tasks)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -10,6 +10,7 @@ import type { Cgroup } from "./cgroups.ts";
 import type { MachineFolder } from "./folder.ts";
 import { type Launch, type OwnKernel, READY_FD } from "./launcher.ts";
 import { AGENT_GID, AGENT_UID, ID_COUNT, RuntimeError } from "./runtime.ts";
+import type { UserLimits } from "./user-limits.ts";
 
 export type SupervisorOrder = {
   launch: Launch;
@@ -20,6 +21,7 @@ export type SupervisorOrder = {
   /** From the end of the lease on, until it kills. */
   graceMs: number;
   deadlineMs: number | undefined;
+  userLimits: UserLimits;
 };
 
 /** The bundled release has these files beside it. */
@@ -93,6 +95,7 @@ function configurationOf({ launch, cgroup, ...order }: SupervisorOrder): string 
     ["launch", ...launch.command],
     ...launch.passed.map(({ fd, file }) => ["passed", fd, file]),
     ...launch.staged.map(({ from, name }) => ["staged", from, name]),
+    ...launch.copied.map(({ from, name }) => ["copied", from, name]),
     ["ready_number", launch.ownKernel === undefined ? READY_FD : 0],
     ...firstProcessLines(launch),
     ["owns_user_namespace", launch.inUserNamespace ? 1 : 0],
@@ -101,6 +104,10 @@ function configurationOf({ launch, cgroup, ...order }: SupervisorOrder): string 
     ["agent_uid", AGENT_UID],
     ["agent_gid", AGENT_GID],
     ["open_files", OPEN_FILES],
+    ["message_bytes", order.userLimits.messageQueueBytes],
+    ["user_limit", "max_inotify_instances", order.userLimits.inotifyInstances],
+    ["user_limit", "max_inotify_watches", order.userLimits.inotifyWatches],
+    ...(launch.terminals === undefined ? [] : [["terminals", launch.terminals]]),
     ["filter_file", order.filterFile],
     ["lease_ms", Math.round(order.leaseMs)],
     ["grace_ms", Math.round(order.graceMs)],

@@ -5,44 +5,40 @@ import { systemCodeOf } from "../../core/errors.ts";
 import { createDisk } from "./disks.ts";
 import { foldersIn } from "./folder.ts";
 import { changeMounts, makeMountsPrivate } from "./mounts.ts";
-import { AGENT_UID, ID_COUNT, type VolumeStore } from "./runtime.ts";
+import { AGENT_UID, type VolumeStore } from "./runtime.ts";
 
 /**
- * Volumes in a folder: of each a folder with its disk, where that is mounted, and where it is mounted once more with
- * the ids of machines, which is what machines get. A volume has the size with which it was first opened. It stays
+ * Volumes in a folder: of each a folder with its disk, and where that is mounted, with the ids that its files have
+ * inside: each machine has a mount of it with its own ids. A volume has the size with which it was first opened. It stays
  * mounted until it is removed: it is mounted once however many machines use it, and a machine that goes takes only its
- * own mount of it along. A file `used` has its key, and as its time of change when it was last used.
+ * own mount of it along. A file `used` has its key, and as its time of change when it was last used. Earlier versions of
+ * this program had a mount `mapped` there for all machines, which those have that still run.
  */
-export async function openVolumes(options: { folder: string; firstHostId: number }): Promise<VolumeStore> {
+export async function openVolumes(options: { folder: string }): Promise<VolumeStore> {
   await mkdir(options.folder, { recursive: true, mode: 0o700 });
   await makeMountsPrivate(options.folder);
-  return new FolderVolumes(options.folder, options.firstHostId);
+  return new FolderVolumes(options.folder);
 }
 
-type Place = { folder: string; file: string; disk: string; mapped: string; used: string };
+type Place = { folder: string; file: string; disk: string; used: string };
 
 class FolderVolumes implements VolumeStore {
   readonly #folder: string;
-  readonly #firstHostId: number;
   /** What is under way for a volume: the next for the same waits for it. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  constructor(folder: string, firstHostId: number) {
+  constructor(folder: string) {
     this.#folder = folder;
-    this.#firstHostId = firstHostId;
   }
 
   open(key: string, sizeMb: number): Promise<string> {
     return this.#inTurn(key, async () => {
       const place = this.#placeOf(key);
-      await Promise.all([place.disk, place.mapped].map((folder) => mkdir(folder, { recursive: true, mode: 0o755 })));
+      await mkdir(place.disk, { recursive: true, mode: 0o755 });
       await this.#makeDisk(place, sizeMb);
-      await changeMounts([
-        ["disk", place.file, place.disk],
-        ["mapped", place.disk, place.mapped, String(this.#firstHostId), String(ID_COUNT), "rw"],
-      ]);
+      await changeMounts([["disk", place.file, place.disk]]);
       await writeFile(place.used, key, { mode: 0o600 });
-      return place.mapped;
+      return place.disk;
     });
   }
 
@@ -73,7 +69,7 @@ class FolderVolumes implements VolumeStore {
   #placeOf(key: string): Place {
     const folder = join(this.#folder, createHash("sha256").update(key).digest("hex").slice(0, 40));
     const at = (name: string): string => join(folder, name);
-    return { folder, file: at("disk.ext4"), disk: at("disk"), mapped: at("mapped"), used: at("used") };
+    return { folder, file: at("disk.ext4"), disk: at("disk"), used: at("used") };
   }
 
   async #inTurn<T>(key: string, task: () => Promise<T>): Promise<T> {

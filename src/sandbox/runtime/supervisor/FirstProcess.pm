@@ -13,7 +13,15 @@ use Kernel;
 
 use constant {
     READY_MS => 30_000,
+    # On the stage.
+    USER_NAMESPACE => "/tmp/user-namespace",
+    EMPTY_FILE     => "/tmp/empty",
+    EMPTY_FOLDER   => "/tmp/empty-folder",
 };
+
+my @DEVICES = (
+    [null => 1, 3], [zero => 1, 5], [full => 1, 7], [random => 1, 8], [urandom => 1, 9], [tty => 5, 0],
+);
 
 # Returns its pid on the host. Dies with a reason for people.
 sub start {
@@ -62,10 +70,7 @@ sub _guide {
     my ($config, $launcher, $ready, $sync, $info) = @_;
     if ($config->{owns_user_namespace}) {
         _expect($sync, "u", "was not in a user namespace");
-        my $map = "0 $config->{first_id} $config->{ids}\n";
-        for my $name (qw(gid_map uid_map)) {
-            Inside::write_file("/proc/$launcher/$name", $map) or die "cannot map its ids: $!\n";
-        }
+        _map_ids($config, $launcher);
         syswrite($sync, "m");
     }
     _expect($ready, "r", "did not start");
@@ -79,6 +84,15 @@ sub _guide {
     syswrite($ready, "g");
     _expect($ready, "d", "did not settle");
     return $pid;
+}
+
+sub _map_ids {
+    my ($config, $pid) = @_;
+    my $map = "0 $config->{first_id} $config->{ids}\n";
+    for my $name (qw(gid_map uid_map)) {
+        Inside::write_file("/proc/$pid/$name", $map) or die "cannot map its ids: $!\n";
+    }
+    return;
 }
 
 sub _pid_of_info {
@@ -149,13 +163,9 @@ sub _launch {
     Inside::write_file("/proc/self/oom_score_adj", "0") or Inside::give_up("be an ordinary candidate for the end");
     my %files = map { $_->[0] => Inside::open_file($_->[1]) } @{ $config->{passed} };
     $files{0} = Inside::open_file("/dev/null") if $config->{ready_number} != 0;
-    _stage($config->{staged}) if @{ $config->{staged} };
-    if ($config->{owns_user_namespace}) {
-        Kernel::unshare(Kernel::CLONE_NEWUSER) or Inside::give_up("make a user namespace");
-        syswrite($handles->{sync}, "u");
-        sysread($handles->{sync}, my $byte, 1) or die "the maps were not written\n";
-        Kernel::set_ids(0, 0) or Inside::give_up("become the root of the user namespace");
-    }
+    _stage($config);
+    if ($config->{owns_user_namespace}) { _enter_users($config, $handles->{sync}) }
+    else                                { _stage_users($config) }
     # Whoever changes his ids is free again.
     Kernel::prctl(Kernel::PR_SET_PDEATHSIG, Kernel::SIGKILL) or Inside::give_up("be bound to its parent");
     delete $handles->{sync};
@@ -166,14 +176,72 @@ sub _launch {
     return;
 }
 
-# The folders that the machine is made of, where its root may go to them: those on the host may lie below folders that
-# only the host's root may enter. Nobody else sees it: this process has mounts of its own from here on.
+# Makes a user namespace, and becomes the root of it: tells that it is there, and waits for its ids.
+#
+# What the kernel counts by user inside (watches of files, bytes of queues) it also counts for whoever has made the
+# namespace. By the host's root all machines would share that, and with the host. So it is made as the user who is the
+# machine's root.
+sub _enter_users {
+    my ($config, $sync) = @_;
+    # For all of its users together, what its maker may have.
+    Kernel::limit(Kernel::RLIMIT_MSGQUEUE, $config->{message_bytes}) or Inside::give_up("limit message queues");
+    Kernel::act_as($config->{first_id})      or Inside::give_up("act as the machine's root");
+    Kernel::unshare(Kernel::CLONE_NEWUSER)   or Inside::give_up("make a user namespace");
+    syswrite($sync, "u");
+    sysread($sync, my $byte, 1) or die "the maps were not written\n";
+    Kernel::set_ids(0, 0) or Inside::give_up("become the root of the user namespace");
+    for my $row (@{ $config->{user_limit} }) {
+        my ($name, $most) = @$row;
+        # Not every kernel counts it; and what all may have of it holds in any case.
+        Inside::write_file("/proc/sys/user/$name", $most) or warn "user.$name is not limited: $!\n";
+    }
+    return;
+}
+
+# For a launcher that joins it by a file.
+sub _stage_users {
+    my ($config) = @_;
+    socketpair(my $sync, my $its_sync, Kernel::AF_UNIX, Kernel::SOCK_STREAM, Kernel::AF_UNSPEC) or die "$!\n";
+    my $pid = fork;
+    die "fork: $!\n" if !defined $pid;
+    if ($pid == 0) {
+        close $sync;
+        my $is_made = eval { _enter_users($config, $its_sync); 1 };
+        syswrite($its_sync, $is_made ? "s" : ref $@ ? "could not $@->[1]: " . _text_of($@->[0]) : "$@");
+        # Until it is held.
+        sysread($its_sync, my $byte, 1);
+        Kernel::exit_now(0);
+    }
+    close $its_sync;
+    _answer_of($sync, "u");
+    _map_ids($config, $pid);
+    syswrite($sync, "m");
+    _answer_of($sync, "s");
+    _put_file(USER_NAMESPACE, "", 0444);
+    Kernel::mount("/proc/$pid/ns/user", USER_NAMESPACE, 0, Kernel::MS_BIND, 0)
+        or Inside::give_up("stage the user namespace");
+    close $sync;
+    waitpid $pid, 0;
+    return;
+}
+
+sub _answer_of {
+    my ($sync, $wanted) = @_;
+    sysread($sync, my $answer, 4096);
+    die length($answer // "") ? "$answer\n" : "its user namespace was not made\n" if ($answer // "") ne $wanted;
+    return;
+}
+
+# The folders and programs that the machine is made of, where its root may go to them: those on the host may lie below
+# folders that only the host's root may enter. Nobody else sees it: this process has mounts of its own from here on.
 sub _stage {
-    my ($staged) = @_;
+    my ($config) = @_;
+    my $staged = $config->{staged};
     Kernel::unshare(Kernel::CLONE_NEWNS) or Inside::give_up("have mounts of its own");
     Kernel::mount("none", "/", 0, Kernel::MS_SLAVE | Kernel::MS_REC, 0) or Inside::give_up("keep its mounts to itself");
     # Opened before the stage is there, which may cover them.
     my @sources = map { Inside::open_file($_->[0]) } @$staged;
+    my @programs = map { [$_->[1], Inside::read_file($_->[0])] } @{ $config->{copied} };
     Kernel::mount("tmpfs", "/tmp", "tmpfs", Kernel::MS_NOSUID | Kernel::MS_NODEV, "mode=0755,size=64k")
         or Inside::give_up("mount a stage");
     for my $row (@$staged) {
@@ -182,6 +250,29 @@ sub _stage {
         my $source = "/proc/self/fd/" . fileno $handle;
         mkdir "/tmp/$name" or Inside::give_up("make the stage");
         Kernel::mount($source, "/tmp/$name", 0, Kernel::MS_BIND | Kernel::MS_REC, 0) or Inside::give_up("stage $from");
+    }
+    _put_file("/tmp/$_->[0]", $_->[1], 0555) for @programs;
+    _put_file(EMPTY_FILE, "", 0444);
+    mkdir EMPTY_FOLDER, 0555 or Inside::give_up("make the stage");
+    _stage_devices() if !$config->{kernel};
+    return;
+}
+
+sub _put_file {
+    my ($path, $bytes, $mode) = @_;
+    sysopen(my $file, $path, Kernel::O_WRONLY | Kernel::O_CREAT | Kernel::O_EXCL, $mode) or Inside::give_up("make $path");
+    (syswrite($file, $bytes) // -1) == length $bytes or Inside::give_up("write $path");
+    return;
+}
+
+# Launchers mount the devices that they find in `/dev`. With the very files of the host, locks on them and what tells of
+# their use would be common to all machines.
+sub _stage_devices {
+    Kernel::mount("tmpfs", "/dev", "tmpfs", Kernel::MS_NOSUID | Kernel::MS_NOEXEC, "mode=0755,size=64k")
+        or Inside::give_up("mount devices");
+    for my $row (@DEVICES) {
+        my ($name, $major, $minor) = @$row;
+        Kernel::make_device("/dev/$name", $major, $minor, 0666) or Inside::give_up("make /dev/$name");
     }
     return;
 }

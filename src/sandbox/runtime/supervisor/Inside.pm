@@ -119,6 +119,12 @@ sub open_terminal {
     return ($master, $slave);
 }
 
+# How many there can be. Whoever mounted them could not say it, and gave them these modes.
+sub limit_terminals {
+    my ($most) = @_;
+    return Kernel::reconfigure($terminals, mode => "620", ptmxmode => "666", max => $most);
+}
+
 sub set_terminal_size {
     my ($master, $size) = @_;
     my ($columns, $rows) = @$size;
@@ -129,15 +135,17 @@ sub set_terminal_size {
 sub handles { return values %inside }
 
 # In a child of `fork_into`: makes it a process of the machine, as the root of its user namespace. Dies with the errno and
-# what could not be done, as `become` does. `$join` are the files of its cgroups.
+# what could not be done, as `become` does. `$join` are the files of its cgroups; of message queues it may have so many
+# bytes.
 sub enter {
-    my ($join, $open_files) = @_;
+    my ($join, $open_files, $message_bytes) = @_;
     for my $file (@$join) {
         write_file($file, "0") or give_up("join a cgroup");
     }
     write_file("/proc/self/oom_score_adj", "0") or give_up("be an ordinary candidate when memory is short");
     Kernel::limit(Kernel::RLIMIT_CORE, 0) or give_up("limit core files");
     Kernel::limit(Kernel::RLIMIT_NOFILE, $open_files) or give_up("limit open files");
+    Kernel::limit(Kernel::RLIMIT_MSGQUEUE, $message_bytes) or give_up("limit message queues");
     for my $row (grep { $inside{ $_->[0] } } @ENTERED) {
         my ($name, $type) = @$row;
         Kernel::setns($inside{$name}, $type) or give_up("enter the $name namespace");

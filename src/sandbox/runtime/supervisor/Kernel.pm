@@ -16,6 +16,7 @@ BEGIN { %NUMBERS = (
         execve        => 59,
         exit_group    => 231,
         keyctl        => 250,
+        mknodat       => 259,
         mount         => 165,
         prctl         => 157,
         prlimit64     => 302,
@@ -35,6 +36,7 @@ BEGIN { %NUMBERS = (
         execve        => 221,
         exit_group    => 94,
         keyctl        => 219,
+        mknodat       => 33,
         mount         => 40,
         prctl         => 167,
         prlimit64     => 261,
@@ -57,6 +59,7 @@ BEGIN {
 
 # The same everywhere.
 my $CLOSE_RANGE = 436;
+my ($FSCONFIG, $FSPICK) = (431, 433);
 
 use constant {
     CLONE_NEWNS     => 0x00020000,
@@ -69,6 +72,7 @@ use constant {
 
     MS_NOSUID => 2,
     MS_NODEV  => 4,
+    MS_NOEXEC => 8,
     MS_BIND   => 4096,
     MS_REC    => 16384,
     MS_SLAVE  => 1 << 19,
@@ -79,6 +83,8 @@ use constant {
     PR_SET_DUMPABLE         => 4,
     PR_SET_SECCOMP          => 22,
     PR_CAPBSET_DROP         => 24,
+    PR_SET_SECUREBITS       => 28,
+    SECBIT_NO_SETUID_FIXUP  => 4,
     PR_SET_CHILD_SUBREAPER  => 36,
     PR_SET_NO_NEW_PRIVS     => 38,
     SECCOMP_MODE_FILTER     => 2,
@@ -87,6 +93,13 @@ use constant {
     KEYCTL_JOIN_SESSION     => 1,
     RLIMIT_CORE             => 4,
     RLIMIT_NOFILE           => 7,
+    RLIMIT_MSGQUEUE         => 12,
+    FSPICK_CLOEXEC          => 1,
+    FSPICK_EMPTY_PATH       => 8,
+    FSCONFIG_SET_STRING     => 1,
+    FSCONFIG_CMD_RECONFIGURE => 7,
+    S_IFCHR                 => 0020000,
+    AT_FDCWD                => -100,
     SIOCGIFFLAGS            => 0x8913,
     SIOCSIFFLAGS            => 0x8914,
     IFF_UP                  => 1,
@@ -94,6 +107,7 @@ use constant {
     O_WRONLY                => 1,
     O_RDWR                  => 2,
     O_CREAT                 => 0100,
+    O_EXCL                  => 0200,
     O_NOCTTY                => 0400,
     O_TRUNC                 => 01000,
     O_NONBLOCK              => 04000,
@@ -178,6 +192,31 @@ sub set_ids {
     return call("setgroups", 0, 0) == 0
         && call("setresgid", $gid + 0, $gid + 0, $gid + 0) == 0
         && call("setresuid", $uid + 0, $uid + 0, $uid + 0) == 0;
+}
+
+# Everything that it may do it may do as before.
+sub act_as {
+    my ($uid) = @_;
+    return prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) && call("setresuid", -1, $uid + 0, -1) == 0;
+}
+
+sub make_device {
+    my ($path, $major, $minor, $mode) = @_;
+    return call("mknodat", AT_FDCWD, "$path", S_IFCHR | $mode, $major << 8 | $minor) == 0 && chmod $mode, $path;
+}
+
+# The file system that is mounted at the folder gets these options, and those that are not named their defaults.
+sub reconfigure {
+    my ($folder, %options) = @_;
+    my $empty  = "";
+    my $number = syscall($FSPICK, fileno $folder, $empty, FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+    return 0 if $number < 0;
+    open(my $context, "<&=", $number) or return 0;
+    for my $name (sort keys %options) {
+        my ($key, $value) = ("$name", "$options{$name}");
+        syscall($FSCONFIG, $number, FSCONFIG_SET_STRING, $key, $value, 0) == 0 or return 0;
+    }
+    return syscall($FSCONFIG, $number, FSCONFIG_CMD_RECONFIGURE, 0, 0, 0) == 0;
 }
 
 # As much as asked for, or as this process may have: not every root may raise its limits.

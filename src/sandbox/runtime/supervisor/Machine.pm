@@ -41,10 +41,11 @@ sub start {
     Inside::prepare($config->{filter_file});
     $init = FirstProcess::start($config);
     $config->{kernel} ? OwnKernel::prepare($config, $init) : Inside::hold($init);
+    if ($config->{terminals}) { Inside::limit_terminals($config->{terminals}) or die "limit terminals: $!\n" }
     Inside::raise_loopback() or die "loopback: $!\n";
     _renew($config->{lease_ms});
     _set_deadline(sub { }, undef, $config->{deadline_ms});
-    Process::prepare(@$config{qw(join open_files)}) if !$config->{kernel};
+    Process::prepare(@$config{qw(join open_files message_bytes)}) if !$config->{kernel};
     Loop::when_due(\&_due, \&Command::due, \&Process::due);
     return $init;
 }

@@ -47,7 +47,7 @@ sub prepare {
     Inside::hold_around($launcher, $kernel);
     @exec     = @{ $config->{exec} };
     $first_id = $config->{first_id};
-    @limits   = @$config{qw(join open_files)};
+    @limits   = @$config{qw(join open_files message_bytes)};
     return;
 }
 

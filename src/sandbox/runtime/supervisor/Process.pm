@@ -20,7 +20,7 @@ use constant {
     SPARE_NAME => "waiting for a command",
 };
 
-# Files of the machine's cgroups, and how many files a process may have open.
+# Files of the machine's cgroups, how many files a process may have open, and bytes of its message queues.
 my @limits;
 # What `start` returns, and `order`, to which the command is written; when the next one is made.
 my ($spare, $spare_at);

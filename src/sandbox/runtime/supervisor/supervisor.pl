@@ -130,13 +130,12 @@ sub take {
 # Names that may come several times have lists.
 sub read_configuration {
     my ($file) = @_;
-    my %config = (join => [], passed => [], staged => []);
+    my %config = (join => [], passed => [], staged => [], copied => [], user_limit => []);
     my @freezer = qw(file freeze_word thaw_word state_file frozen_line);
     for my $line (split /\n/, Inside::read_file($file)) {
         my ($name, @values) = map { s/%([0-9A-F]{2})/chr hex $1/ger } split / /, $line;
         if    ($name eq "join")    { push @{ $config{join} }, @values }
-        elsif ($name eq "passed")  { push @{ $config{passed} }, \@values }
-        elsif ($name eq "staged")  { push @{ $config{staged} }, \@values }
+        elsif ($name =~ /^(passed|staged|copied|user_limit)$/) { push @{ $config{$name} }, \@values }
         elsif ($name =~ /^(launch|exec|kernel)$/) { $config{$name} = \@values }
         elsif ($name eq "freezer") { @{ $config{freezer} }{@freezer} = @values }
         else                       { $config{$name} = $values[0] }
