@@ -26,6 +26,8 @@ export type ClientRequest = {
   body?: string | Uint8Array | Readable;
   /** Most time until the answer begins, and between two of its pieces; 0: any. */
   timeoutMs: number;
+  /** Gives the request up, also while its answer is read. */
+  signal?: AbortSignal;
 };
 
 export type ClientReply = {
@@ -40,7 +42,7 @@ export async function openClient(target: Target, userAgent: string): Promise<Eng
   const { Agent, request } = await import("undici");
   const agent: Agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
   return {
-    async send({ method, path, headers, body, timeoutMs }) {
+    async send({ method, path, headers, body, timeoutMs, signal }) {
       const token = (await target.freshToken?.()) ?? target.token;
       const reply = await request(`${target.url}${path}`, {
         dispatcher: agent,
@@ -53,6 +55,7 @@ export async function openClient(target: Target, userAgent: string): Promise<Eng
         body: body ?? null,
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
+        ...(signal === undefined ? {} : { signal }),
       });
       return {
         status: reply.statusCode,
@@ -71,13 +74,13 @@ export async function openClient(target: Target, userAgent: string): Promise<Eng
 /** Answers that are no rows are small; a proxy's error page is cut off. */
 const TEXT_LIMIT_BYTES = 1_048_576;
 
-export async function readText(reply: ClientReply): Promise<string> {
+export async function readText(reply: ClientReply, limitBytes = TEXT_LIMIT_BYTES): Promise<string> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of reply.body) {
     chunks.push(chunk);
     sizeBytes += chunk.byteLength;
-    if (sizeBytes > TEXT_LIMIT_BYTES) break;
+    if (sizeBytes > limitBytes) break;
   }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -28,7 +28,16 @@ describe("bash", () => {
     expect(complete("s")).toEqual(["serve", "server", "sql", "status", "sandbox"]);
     expect(complete("ingest", "")).toContain("push");
     expect(complete("ingest", "push", "--t")).toEqual(["--table", "--token"]);
-    expect(complete("sql", "--format", "")).toEqual(["table", "json", "ndjson", "csv"]);
+    expect(complete("sql", "--format", "")).toEqual([
+      "table",
+      "json",
+      "ndjson",
+      "csv",
+      "tsv",
+      "markdown",
+      "arrow",
+      "parquet",
+    ]);
     expect(complete("sql", "SELECT 1", "--fo")).toEqual(["--format"]);
     expect(complete("completions", "")).toEqual(expect.arrayContaining(["bash", "zsh", "fish"]));
     expect(complete("create-table", "--ret")).toEqual(["--retention-days"]);

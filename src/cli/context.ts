@@ -88,6 +88,11 @@ export class CliContext {
     this.note(`${styleFor(this.deps.stderr, this.deps.env)("yellow", "warning:")} ${text}`);
   }
 
+  /** A failure that does not end the command. */
+  error(text: string): void {
+    this.note(`${styleFor(this.deps.stderr, this.deps.env)("red", "error:")} ${text}`);
+  }
+
   /** The effective configuration, with the flags of this command; its warnings go to standard error. */
   async loadConfig(flags: Partial<Record<OptionName, string | undefined>>): Promise<LoadedConfig> {
     const loaded = await this.loadConfigQuietly(flags);

@@ -56,13 +56,16 @@ describe("help", () => {
 describe("wrong usage exits with 2 and one line that names the help", () => {
   test.for([
     [["srve"], "error: unknown command 'srve' (Did you mean serve?); see `engine --help`"],
-    [["sql"], "error: missing required argument 'text'; see `engine sql --help`"],
+    [["connect"], "error: missing required argument 'url'; see `engine connect --help`"],
     [
       ["sql", "x", "--fromat", "csv"],
       "error: unknown option '--fromat' (Did you mean --format?); see `engine sql --help`",
     ],
     [["sql", "x", "y"], "error: too many arguments for 'sql'. Expected 1 argument but got 2"],
-    [["sql", "x", "--format", "xml"], "Allowed choices are table, json, ndjson, csv; see `engine sql --help`"],
+    [
+      ["sql", "x", "--format", "xml"],
+      "Allowed choices are table, json, ndjson, csv, tsv, markdown, arrow, parquet; see `engine sql --help`",
+    ],
     [["ingest", "push"], "error: required option '--table <name>' not specified; see `engine ingest push --help`"],
     [["ingest", "psuh"], "error: unknown command 'psuh' (Did you mean push?); see `engine ingest --help`"],
     [["ingest"], "error: engine ingest needs a command; see `engine ingest --help`"],

@@ -1,10 +1,34 @@
 import type { CliContext } from "./context.ts";
 import { fieldText, isNumber, splitRow, type Field } from "./row.ts";
 import { layoutTable, renderHeader, renderRow, type Cell, type TableLayout } from "./table.ts";
-import { visible } from "./text.ts";
+import { harmless, visible } from "./text.ts";
 
-export const FORMATS = ["table", "json", "ndjson", "csv"] as const;
+export const FORMATS = ["table", "json", "ndjson", "csv", "tsv", "markdown", "arrow", "parquet"] as const;
 export type Format = (typeof FORMATS)[number];
+/** Those that are made of rows here; the others the server makes. */
+export type RowFormat = Exclude<Format, "csv" | "arrow" | "parquet">;
+
+export function isServerFormat(format: Format): format is Exclude<Format, RowFormat> {
+  return format === "csv" || isBinary(format);
+}
+
+export function isBinary(format: Format): boolean {
+  return format === "arrow" || format === "parquet";
+}
+
+const NDJSON = "application/x-ndjson";
+
+/** What the server is asked for. */
+export const MEDIA_TYPES: Readonly<Record<Format, string>> = {
+  table: NDJSON,
+  json: NDJSON,
+  ndjson: NDJSON,
+  csv: "text/csv",
+  tsv: NDJSON,
+  markdown: NDJSON,
+  arrow: "application/vnd.apache.arrow.stream",
+  parquet: "application/vnd.apache.parquet",
+};
 
 /** Prints the rows of a result as they come. Each gets rows as lines of NDJSON; memory does not grow with the result. */
 export interface RowWriter {
@@ -12,17 +36,34 @@ export interface RowWriter {
   end(): Promise<void>;
 }
 
-export function createRowWriter(format: Format, context: CliContext): RowWriter {
+export function createRowWriter(format: RowFormat, context: CliContext): RowWriter {
   const output = new BlockOutput(context);
-  if (format === "table") return new TableWriter(output, context);
-  if (format === "csv") return new CsvWriter(output);
-  return format === "json" ? new JsonArrayWriter(output) : new NdjsonWriter(output);
+  switch (format) {
+    case "table":
+      return new TableWriter(output, context);
+    case "tsv":
+      return new TsvWriter(guarded(output, context));
+    case "markdown":
+      return new MarkdownWriter(output);
+    case "json":
+      return new JsonArrayWriter(guarded(output, context));
+    case "ndjson":
+      return new NdjsonWriter(guarded(output, context));
+  }
 }
+
+/** What goes to a terminal moves no cursor there; a pipe gets every character as it is. */
+function guarded(output: LineOutput, { deps: { stdout } }: CliContext): LineOutput {
+  if (stdout.isTTY !== true) return output;
+  return { add: (text) => output.add(harmless(text)), flush: () => output.flush() };
+}
+
+type LineOutput = { add(text: string): Promise<void>; flush(): Promise<void> };
 
 const BLOCK_CHARS = 65_536;
 
 /** Gathers lines into blocks, so that a row does not cost a system call. */
-class BlockOutput {
+class BlockOutput implements LineOutput {
   readonly #context: CliContext;
   #block = "";
 
@@ -43,9 +84,9 @@ class BlockOutput {
 }
 
 class NdjsonWriter implements RowWriter {
-  readonly #output: BlockOutput;
+  readonly #output: LineOutput;
 
-  constructor(output: BlockOutput) {
+  constructor(output: LineOutput) {
     this.#output = output;
   }
 
@@ -60,10 +101,10 @@ class NdjsonWriter implements RowWriter {
 
 /** One JSON array, a row a line. */
 class JsonArrayWriter implements RowWriter {
-  readonly #output: BlockOutput;
+  readonly #output: LineOutput;
   #rows = 0;
 
-  constructor(output: BlockOutput) {
+  constructor(output: LineOutput) {
     this.#output = output;
   }
 
@@ -77,15 +118,12 @@ class JsonArrayWriter implements RowWriter {
   }
 }
 
-/**
- * CSV as RFC 4180 has it, with `\n` for line ends as psql and DuckDB print it. NULL is an empty field and the empty
- * string a quoted one, so that the two stay apart.
- */
-class CsvWriter implements RowWriter {
-  readonly #output: BlockOutput;
+/** A line of names, then a line for each row, in the way of PostgreSQL's COPY and ClickHouse. */
+class TsvWriter implements RowWriter {
+  readonly #output: LineOutput;
   #columns: readonly string[] | undefined;
 
-  constructor(output: BlockOutput) {
+  constructor(output: LineOutput) {
     this.#output = output;
   }
 
@@ -93,10 +131,13 @@ class CsvWriter implements RowWriter {
     const fields = splitRow(line);
     if (this.#columns === undefined) {
       this.#columns = fields.map((field) => field.name);
-      await this.#output.add(`${this.#columns.map(csvField).join(",")}\n`);
+      await this.#line(this.#columns);
     }
-    const values = inOrder(fields, this.#columns).map((raw) => csvField(fieldText(raw)));
-    await this.#output.add(`${values.join(",")}\n`);
+    await this.#line(inOrder(fields, this.#columns).map(fieldText));
+  }
+
+  #line(fields: readonly (string | null)[]): Promise<void> {
+    return this.#output.add(`${fields.map(tsvField).join("\t")}\n`);
   }
 
   end(): Promise<void> {
@@ -104,10 +145,50 @@ class CsvWriter implements RowWriter {
   }
 }
 
-function csvField(text: string | null): string {
-  if (text === null) return "";
-  return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+const TSV_ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+
+/** A tab within a value is `\t`, a line break `\n`, and NULL is `\N`. */
+function tsvField(text: string | null): string {
+  return text === null ? "\\N" : text.replace(/[\\\t\n\r]/g, (char) => TSV_ESCAPES[char] ?? char);
 }
+
+/** A table of GitHub's Markdown. Numbers stand at the right where the first row has them. */
+class MarkdownWriter implements RowWriter {
+  readonly #output: LineOutput;
+  #columns: readonly string[] | undefined;
+
+  constructor(output: LineOutput) {
+    this.#output = output;
+  }
+
+  async row(line: string): Promise<void> {
+    const fields = splitRow(line);
+    if (this.#columns === undefined) {
+      this.#columns = fields.map((field) => field.name);
+      await this.#line(this.#columns.map(markdownText));
+      await this.#line(fields.map(({ raw }) => (isNumber(raw) ? "--:" : "---")));
+    }
+    await this.#line(inOrder(fields, this.#columns).map((raw) => markdownText(fieldText(raw) ?? "NULL")));
+  }
+
+  end(): Promise<void> {
+    return this.#output.flush();
+  }
+
+  #line(cells: readonly string[]): Promise<void> {
+    return this.#output.add(`| ${cells.join(" | ")} |\n`);
+  }
+}
+
+/** Nothing in a value may end its cell, be taken for a mark, or be HTML. */
+function markdownText(text: string): string {
+  const lines = text
+    .split(/\r\n|[\r\n]/)
+    .map((line) => line.replace(/[\\`*_{}[\]<>|#~$&]/g, (char) => MARKDOWN_ENTITIES[char] ?? `\\${char}`));
+  return lines.map(visible).join("<br>");
+}
+
+const MARKDOWN_ENTITIES: Readonly<Record<string, string>> = { "<": "&lt;", "&": "&amp;" };
 
 /** The values of a row in the order of the columns; a column that the row lacks is null. */
 function inOrder(fields: readonly Field[], columns: readonly string[]): string[] {
@@ -121,16 +202,16 @@ function inOrder(fields: readonly Field[], columns: readonly string[]): string[]
 const LAYOUT_ROWS = 1_000;
 const DEFAULT_TERMINAL_WIDTH = 80;
 
-/** An aligned table. On a terminal it is cut to the terminal's width; elsewhere nothing is cut. */
+/** An aligned table. On a terminal it is cut to the terminal's width; elsewhere, and on one without a width, nothing is cut. */
 class TableWriter implements RowWriter {
-  readonly #output: BlockOutput;
+  readonly #output: LineOutput;
   readonly #context: CliContext;
   #columns: readonly string[] = [];
   #waiting: Cell[][] = [];
   #layout: TableLayout | undefined;
   #rows = 0;
 
-  constructor(output: BlockOutput, context: CliContext) {
+  constructor(output: LineOutput, context: CliContext) {
     this.#output = output;
     this.#context = context;
   }
@@ -165,7 +246,7 @@ class TableWriter implements RowWriter {
     this.#layout = layoutTable(
       header,
       rows,
-      stdout.isTTY === true ? (stdout.columns ?? DEFAULT_TERMINAL_WIDTH) : undefined,
+      stdout.isTTY === true ? (stdout.columns ?? DEFAULT_TERMINAL_WIDTH) || undefined : undefined,
     );
     await this.#output.add(`${renderHeader(header, this.#layout, this.#context.style)}\n`);
     for (const row of rows) await this.#output.add(`${renderRow(row, this.#layout)}\n`);

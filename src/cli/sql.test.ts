@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { afterEach, describe, expect, test } from "vitest";
+import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { runChild, runHere, runOnTerminal, startServer, type TestServer } from "./harness.ts";
 
 let server: TestServer | undefined;
@@ -26,7 +29,14 @@ const ROWS = [
   '{"2":-1,"1":"x\\u001b[31m\\ny","text":"日本","nested":[],"none":"NULL"}',
 ];
 
-function rows(response: ServerResponse): void {
+/** As the server writes the rows. */
+const CSV = '2,1\n9223372036854775807,"a,""b"""\n-1,x\u001b[31m\n';
+
+function rows(response: ServerResponse, { headers }: Pick<Seen, "headers"> = { headers: {} }): void {
+  if (headers.accept === "text/csv") {
+    response.writeHead(200, { "Content-Type": "text/csv", "X-Engine-Rows": "2" }).end(CSV);
+    return;
+  }
   response.writeHead(200, { "Content-Type": "application/x-ndjson", "X-Engine-Rows": String(ROWS.length) });
   response.end(ROWS.map((row) => `${row}\n`).join(""));
 }
@@ -39,8 +49,15 @@ function error(status: number, fields: Record<string, unknown>) {
 }
 
 describe("formats", () => {
-  const csv =
-    '2,1,text,nested,none\n9223372036854775807,"a,""b""","","{""k"":[1,""}""]}",\n-1,"x\u001b[31m\ny",日本,[],NULL\n';
+  const tsv =
+    '2\t1\ttext\tnested\tnone\n9223372036854775807\ta,"b"\t\t{"k":[1,"}"]}\t\\N\n-1\tx\u001b[31m\\ny\t日本\t[]\tNULL\n';
+  const markdown = [
+    "| 2 | 1 | text | nested | none |",
+    "| --: | --- | --- | --- | --- |",
+    '| 9223372036854775807 | a,"b" |  | \\{"k":\\[1,"\\}"\\]\\} | NULL |',
+    "| -1 | x\\u001b\\[31m<br>y | 日本 | \\[\\] | NULL |",
+    "",
+  ].join("\n");
   const table = [
     "                  2  1               text  nested         none",
     "───────────────────  ──────────────  ────  ─────────────  ────",
@@ -55,7 +72,10 @@ describe("formats", () => {
     [[], ROWS.map((row) => `${row}\n`).join("")],
     [["--format", "json"], `[\n  ${ROWS[0]},\n  ${ROWS[1]}\n]\n`],
     [["--json"], `[\n  ${ROWS[0]},\n  ${ROWS[1]}\n]\n`],
-    [["--format", "csv"], csv],
+    [["--format", "csv"], CSV],
+    [["-o", "csv"], CSV],
+    [["--output", "tsv"], tsv],
+    [["-o", "markdown"], markdown],
     [["--format", "table"], table],
   ] as const)("%j", async ([flags, expected]) => {
     const { env } = await answering(rows);
@@ -66,7 +86,8 @@ describe("formats", () => {
     ["table", "(0 rows)\n"],
     ["json", "[]\n"],
     ["ndjson", ""],
-    ["csv", ""],
+    ["tsv", ""],
+    ["markdown", ""],
   ] as const)("no rows as %s", async ([format, expected]) => {
     const { env } = await answering((response) => response.writeHead(200, { "X-Engine-Rows": "0" }).end());
     const { code, stdout } = await runChild(["sql", "SELECT 1", "--format", format], { env });
@@ -107,6 +128,105 @@ describe("formats", () => {
   });
 });
 
+describe("bytes that the server makes", () => {
+  const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => i));
+
+  test.for([
+    ["arrow", "application/vnd.apache.arrow.stream"],
+    ["parquet", "application/vnd.apache.parquet"],
+  ] as const)("of %s go out as they come", async ([format, type]) => {
+    const folder = mkdtempSync(join(tmpdir(), "sql-test-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const { seen, env } = await answering((response) => response.end(bytes));
+    const file = join(folder, "out");
+    const stdout = createWriteStream(file);
+    const { code } = await runHere(["sql", "SELECT 1", "-o", format], { env, stdout });
+    await new Promise((resolve) => stdout.end(resolve));
+    expect([code, seen[0]?.headers.accept]).toEqual([0, type]);
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+
+  test("do not go to a terminal, and are of one query", async () => {
+    const { seen, env } = await answering(rows);
+    const shown = await runOnTerminal(["sql", "SELECT 1", "-o", "parquet"], { env: { ...env, NO_COLOR: "1" } });
+    expect([shown.code, shown.stdout]).toEqual([2, ""]);
+    expect(shown.stderr).toContain("error: parquet is not for a terminal; send it to a file");
+    const two = await runHere(["sql", "SELECT 1; SELECT 2", "-o", "arrow"], { env });
+    expect([two.code, two.stderr]).toEqual([2, "error: arrow takes the rows of one query, and these are 2\n"]);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe("on a terminal", () => {
+  const hostile = `${JSON.stringify({ s: "\u001b]0;x\u0007\u009b31m\u202e", t: "a\tb" })}\n`;
+
+  test.for(["table", "json", "ndjson", "csv", "tsv", "markdown"])("%s moves no cursor", async (format) => {
+    const { env } = await answering((response, { headers }) =>
+      response.end(headers.accept === "text/csv" ? "s,t\n\u001b]0;x\u0007\u009b31m\u202e,a\tb\n" : hostile),
+    );
+    const { code, stdout } = await runOnTerminal(["sql", "x", "-o", format], { env: { ...env, NO_COLOR: "1" } });
+    expect(code).toBe(0);
+    // oxlint-disable-next-line no-control-regex -- it is what must not be there
+    expect(stdout).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+    expect(stdout).toContain("u001b");
+  });
+
+  test("without a width nothing is cut", async () => {
+    const { env } = await answering(rows);
+    const { stdout } = await runOnTerminal(["sql", "x"], { env: { ...env, NO_COLOR: "1" }, columns: 0 });
+    expect(stdout.split("\n")[2]).toBe('9223372036854775807  a,"b"                 {"k":[1,"}"]}  NULL');
+  });
+});
+
+describe("several queries", () => {
+  test("are run one after the other, up to the first that fails; places are those of the whole text", async () => {
+    const { seen, env } = await answering((response, { body }) => {
+      if (body.includes("FORM")) error(400, { message: "syntax error", line: 3, column: 12 })(response);
+      else response.end('{"a":1}\n');
+    });
+    const folder = mkdtempSync(join(tmpdir(), "sql-test-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, "q.sql");
+    writeFileSync(file, "-- one;\nSELECT ';' AS a; /* ; */\n  SELECT 2 FORM t; SELECT 3;\n");
+    const { code, stdout, stderr } = await runHere(["sql", "-f", file], { env });
+    expect([code, stdout]).toEqual([1, '{"a":1}\n']);
+    expect(stderr).toBe("error: syntax error (line 3, column 12)\n    SELECT 2 FORM t\n             ^\n");
+    expect(seen.map(({ body }) => body)).toEqual(["\nSELECT ';' AS a", "\n\n  SELECT 2 FORM t"]);
+  });
+
+  test.for([
+    [["-f", "-"], 0],
+    [["-"], 0],
+    [[], 0],
+    [["SELECT 1", "-f", "-"], 2],
+    [["-f", "/nonexistent/q.sql"], 1],
+    [["-f", "/"], 1],
+  ] as const)("from %j", async ([args, expected]) => {
+    const { seen, env } = await answering(rows);
+    const { code, stderr } = await runHere(["sql", ...args], { env, input: "SELECT 1;" });
+    expect([code, seen.map(({ body }) => body)]).toEqual([expected, expected === 0 ? ["SELECT 1"] : []]);
+    expect(stderr).toMatch(expected === 0 ? /^$/ : /^error: (cannot read \/|a text and --file)/);
+  });
+
+  test("of nothing but a comment is for the server to refuse", async () => {
+    const { seen, env } = await answering(error(400, { message: "the query text is empty" }));
+    const { code } = await runHere(["sql", "/* nothing; */"], { env });
+    expect([code, seen[0]?.body]).toEqual([1, "/* nothing; */"]);
+  });
+});
+
+test("the time that a query may take is told to the server", async () => {
+  const { seen, env } = await answering(rows);
+  await runHere(["sql", "x", "--timeout", "1.5"], { env });
+  expect(seen[0]?.headers["x-engine-max-wall-clock-ms"]).toBe("1500");
+  for (const timeout of ["0", "-1", "1s", "1e3", "100000", ""]) {
+    const { code, stderr } = await runHere(["sql", "x", "--timeout", timeout], { env });
+    expect([timeout, code]).toEqual([timeout, 2]);
+    expect(stderr).toContain("--timeout is a number of seconds");
+  }
+  expect(seen).toHaveLength(1);
+});
+
 describe("the request", () => {
   test("carries text, database and token", async () => {
     const { seen, env } = await answering(rows);
@@ -124,7 +244,7 @@ describe("the request", () => {
   test("takes its text from standard input", async () => {
     const { seen, env } = await answering(rows);
     const { code } = await runHere(["sql", "-"], { env, input: "SELECT\n  1\n" });
-    expect([code, seen[0]?.body]).toEqual([0, "SELECT\n  1\n"]);
+    expect([code, seen[0]?.body]).toEqual([0, "SELECT\n  1"]);
   });
 
   test("of more than 16 MiB is refused before it is sent", async () => {
@@ -216,7 +336,7 @@ describe("errors", () => {
 
   test.for(['{"a":1', "[1]", '{"a" 1}', '{"a":}', "nonsense"])("a row that is no object is told: %s", async (row) => {
     const { env } = await answering((response) => response.end(`${row}\n`));
-    const { code, stderr } = await runHere(["sql", "x", "--format", "csv"], { env });
+    const { code, stderr } = await runHere(["sql", "x", "--format", "tsv"], { env });
     expect(code).toBe(1);
     expect(stderr).toContain("error: the server sent a row that is no JSON object");
   });

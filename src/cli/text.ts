@@ -9,7 +9,16 @@ const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t"
  * rewrite what stands around it.
  */
 export function visible(text: string): string {
-  return text.replace(UNSAFE, (char) => SHORT[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(UNSAFE, (char) => SHORT[char] ?? escaped(char));
+}
+
+/** As `visible`, of lines and tabs as they are. Within JSON the escapes are its own. */
+export function harmless(text: string): string {
+  return text.replace(UNSAFE, (char) => (char === "\n" || char === "\t" ? char : escaped(char)));
+}
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 const ASCII = /^[\x20-\x7e]*$/;

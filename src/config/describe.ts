@@ -18,15 +18,19 @@ export type DescribedOption = {
 export function describeConfig({ config, origins }: Pick<LoadedConfig, "config" | "origins">): DescribedOption[] {
   return OPTION_NAMES.map((name) => {
     const option = optionOf(name);
-    const value = shownValue(option, config[name]);
-    return { name, env: option.env ?? null, toml: option.toml ?? null, value, origin: origins[name] };
+    const origin = origins[name];
+    const value = shownValue(option, config[name], origin);
+    return { name, env: option.env ?? null, toml: option.toml ?? null, value, origin };
   });
 }
 
-function shownValue(option: Option<unknown>, value: unknown): DescribedOption["value"] {
+function shownValue(option: Option<unknown>, value: unknown, origin: string): DescribedOption["value"] {
   if (value === undefined) return null;
   if (typeof value === "number" || typeof value === "boolean") return value;
   if (Array.isArray(value) && option.secret !== true) return value as string[];
   const text = option.kind.format(value);
-  return option.kind.hide?.(text) ?? (option.secret === true ? HIDDEN : text);
+  const shown = option.kind.hide?.(text) ?? (option.secret === true ? HIDDEN : text);
+  // A mask says that somebody has set a secret: a list without items has none, and a default is public.
+  const isUnset = origin === "default" || text === "";
+  return isUnset && option.secret === true && shown === HIDDEN ? null : shown;
 }

@@ -680,6 +680,16 @@ describe("secrets", () => {
     expect(failure(() => load({ env: { ENGINE_CATALOG_URL: "hunter2" } })).message).toContain('is "********"');
   });
 
+  test("a secret that nobody has set has no mask, whatever its kind", () => {
+    const masked = (env: Record<string, string>) =>
+      describeConfig(load({ env })).flatMap(({ name, value }) => (value === "********" ? [name] : []));
+    expect(masked({})).toEqual([]);
+    expect(masked({ ENGINE_AUTH_TOKENS: "hunter2:admin", ENGINE_LOCAL_PASSWORD: "admin" })).toEqual([
+      "localPassword",
+      "authTokens",
+    ]);
+  });
+
   test("unset secrets are shown as unset, and other values as they are", () => {
     const described = describeConfig(load({ env: { ENGINE_CORS_ALLOWED_ORIGINS: "*" } }));
     const valueOf = (name: OptionName) => described.find((row) => row.name === name)?.value;

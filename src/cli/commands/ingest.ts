@@ -1,20 +1,27 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { LIMITS } from "../../core/limits.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { checkName } from "../../core/names.ts";
+import type { ColumnSpec } from "../../format/types.ts";
 import { openClient, type EngineClient } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import type { RegisterCommand } from "../program.ts";
-import { describeTotals, ProgressLine } from "../push/progress.ts";
-import { push, type Acknowledged, type PushTotals } from "../push/push.ts";
+import { dryRun } from "../push/dry-run.ts";
+import { findInputs, STDIN, type FoundInputs } from "../push/input-files.ts";
+import { INPUT_FORMATS, type InputFormat, type RowOptions } from "../push/open-rows.ts";
+import { pushFiles } from "../push/push-files.ts";
 import type { PushTarget } from "../push/send-batch.ts";
+import { tableColumns } from "../push/table-columns.ts";
 import { resolveTarget } from "../target.ts";
 
 type Options = {
   table: string;
   db: string;
+  format?: InputFormat;
+  delimiter?: string;
+  dryRun?: true;
   idempotencyKey?: string;
   server?: string;
   token?: string;
@@ -35,81 +42,115 @@ function registerPush(group: Command, context: CliContext): void {
   const command = group
     .command("push")
     .description(
-      "Send the NDJSON on standard input to a table, in requests of up to 8 MiB. Missing tables and columns are " +
-        "created. What a lost connection leaves open is sent again and never stored twice.",
+      "Send NDJSON, CSV or Parquet to a table, in requests of up to 8 MiB. Missing tables and columns are created. What " +
+        "a lost connection leaves open is sent again and never stored twice, nor is a file that is pushed again within " +
+        "24 hours: it is known by its path and content.",
     )
+    .argument("[files...]", "files, folders, or patterns in quotes; - (the default) is standard input")
     .requiredOption("--table <name>", "table")
     .option("--db <name>", "database", "default")
+    .addOption(
+      new Option(
+        "--format <format>",
+        "what the input is; by its content otherwise, and CSV by its name (.csv, .tsv); .gz and .zst need no word",
+      ).choices(INPUT_FORMATS),
+    )
+    .option("--delimiter <char>", "what separates the fields of CSV (a comma; in .tsv a tab), one character or tab")
+    .option("--dry-run", "show the columns that there would be and the first rows, and send nothing")
     .option(
       "--idempotency-key <key>",
-      "makes the whole push repeatable: the same input with the same key is stored once",
+      "makes the whole push repeatable: the same input with the same key is stored once; files are known by the paths " +
+        "given, wherever they are by then",
     )
     .option("--server <url>", "server to send to (ENGINE_SERVER_URL)")
     .option("--token <token>", "bearer token (ENGINE_TOKEN)")
     .option("--json", "print a summary as JSON");
   withExamples(command, [
-    "engine ingest push --table events < events.ndjson",
+    "engine ingest push --table events events.ndjson more/*.ndjson.gz",
+    "engine ingest push --table orders --dry-run orders.csv",
+    "engine ingest push --table trips 'data/**/*.parquet'",
     "tail -f app.log.ndjson | engine ingest push --table logs",
-    "zstdcat dump.zst | engine ingest push --db backup --table events --idempotency-key dump-1",
-  ]).action(context.action((options: Options) => ingestPush(context, options)));
+    "engine ingest push --db backup --table events --idempotency-key dump-1 < dump.ndjson.zst",
+  ]).action(context.action((files: string[], options: Options) => ingestPush(context, files, options)));
 }
 
-async function ingestPush(context: CliContext, options: Options): Promise<number> {
+async function ingestPush(context: CliContext, files: readonly string[], options: Options): Promise<number> {
   const database = checkName("database", options.db);
   const table = checkName("table", options.table);
-  const keyPrefix = options.idempotencyKey === undefined ? newRunId(context) : checkKey(options.idempotencyKey);
+  const givenKey = options.idempotencyKey === undefined ? undefined : checkKey(options.idempotencyKey);
+  const delimiter = options.delimiter === undefined ? undefined : checkDelimiter(options.delimiter);
+  const inputs: FoundInputs =
+    files.length === 0 ? { files: [STDIN], skipped: 0, failures: [] } : await findInputs(files);
+  if (inputs.files.length === 0 && inputs.failures.length === 0) {
+    throw new CliError("no file there has the name of NDJSON, CSV or Parquet; nothing was sent", EXIT.usage);
+  }
   const loaded = await context.loadConfig({ serverUrl: options.server, token: options.token });
   const target = await resolveTarget(context, loaded);
-  if (context.deps.stdin.isTTY === true) context.note("reading NDJSON from the terminal; end it with Ctrl-D");
+  if (inputs.files.includes(STDIN) && context.deps.stdin.isTTY === true) {
+    context.note("reading NDJSON from the terminal; end it with Ctrl-D");
+  }
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
-    const settings = { ...options, isVerbose: loaded.config.ingestVerbose };
-    return await run(context, client, { ...target, database, table }, keyPrefix, settings);
+    const place: PushTarget = { ...target, database, table };
+    const run = { inputs, givenKey, delimiter, options, isVerbose: loaded.config.ingestVerbose };
+    await (options.dryRun === true ? showPush : sendPush)(context, client, place, run);
+    return EXIT.ok;
   } finally {
     await client.close();
   }
 }
 
-async function run(
-  context: CliContext,
-  client: EngineClient,
-  target: PushTarget,
-  keyPrefix: string,
-  options: Options & { isVerbose: boolean },
-): Promise<number> {
-  const { clock, random, stdin } = context.deps;
-  const progress = new ProgressLine(context);
-  const onRetry = (reason: string, delayMs: number) => {
-    progress.clear();
+type Run = {
+  inputs: FoundInputs;
+  givenKey: string | undefined;
+  delimiter: string | undefined;
+  options: Options;
+  isVerbose: boolean;
+};
+
+async function sendPush(context: CliContext, client: EngineClient, target: PushTarget, run: Run): Promise<void> {
+  const { clock, random } = context.deps;
+  const { inputs, givenKey, options, isVerbose } = run;
+  const onRetry = (reason: string, delayMs: number) =>
     context.warn(`${reason}; trying again in ${(delayMs / 1_000).toFixed(1)} s`);
-  };
-  const common = {
-    input: stdin,
+  let columns: Promise<readonly ColumnSpec[]> | undefined;
+  const knownColumns = async () => (await tableColumns(client, target)) ?? [];
+  await pushFiles(context, {
+    inputs,
     sender: { client, target, clock, random, onRetry, reached: false },
-    keyPrefix,
-    onProgress: (totals: PushTotals) => progress.update(totals),
-    onAck: options.isVerbose
-      ? (request: Acknowledged) => {
-          progress.clear();
-          context.note(describeRequest(request));
-        }
-      : undefined,
-  };
-  try {
-    // Under a key of the user's own the cuts must not depend on time (see `Batcher`).
-    const totals = await push(options.idempotencyKey === undefined ? { ...common, maxAgeMs: MAX_AGE_MS } : common);
-    progress.clear();
-    if (totals.requests === 0) throw emptyInput(options.table);
-    for (const text of totals.warnings.texts) context.warn(text);
-    await report(context, totals, progress.elapsedMs, keyPrefix, options.json === true);
-    return EXIT.ok;
-  } finally {
-    progress.clear();
-  }
+    rows: rowOptions(context, run, () => (columns ??= knownColumns())),
+    givenKey,
+    runId: uuidV7Source(clock, random)(),
+    json: options.json === true,
+    isVerbose,
+  });
 }
 
-function newRunId(context: CliContext): string {
-  return uuidV7Source(context.deps.clock, context.deps.random)();
+async function showPush(context: CliContext, client: EngineClient, target: PushTarget, run: Run): Promise<void> {
+  const { database, table } = target;
+  const existing = await tableColumns(client, target).catch((error: unknown) => {
+    if (!(error instanceof CliError) || error.exitCode === EXIT.auth) throw error;
+    context.warn(`${error.message}; what follows is that of a table that does not exist`);
+    return undefined;
+  });
+  const rows = rowOptions(context, run, () => Promise.resolve(existing ?? []));
+  await dryRun(context, { inputs: run.inputs, rows, database, table, existing, json: run.options.json === true });
+}
+
+function rowOptions(
+  context: CliContext,
+  { givenKey, delimiter, options }: Run,
+  columns: RowOptions["columns"],
+): RowOptions {
+  const { clock, stdin } = context.deps;
+  return {
+    stdin,
+    columns,
+    // Under a key of the user's own the cuts must not depend on time (see `Batcher`).
+    read: givenKey === undefined ? { clock, maxAgeMs: MAX_AGE_MS } : { clock },
+    ...(options.format === undefined ? {} : { format: options.format }),
+    ...(delimiter === undefined ? {} : { delimiter }),
+  };
 }
 
 function checkKey(key: string): string {
@@ -120,50 +161,8 @@ function checkKey(key: string): string {
   );
 }
 
-function emptyInput(table: string): CliError {
-  const example = `echo '{"body":"hello"}' | engine ingest push --table ${table}`;
-  return new CliError(`standard input has no rows, nothing was sent; pipe NDJSON into it: ${example}`);
-}
-
-/** What `ENGINE_INGEST_VERBOSE` says of each request. */
-function describeRequest({ number, batch, ack, elapsedMs }: Acknowledged): string {
-  const { firstLine, lines, body } = batch;
-  const where = ack.snapshotId === "" ? "staged" : `snapshot ${ack.snapshotId}`;
-  const replayed = ack.replayed ? ", stored before" : "";
-  return (
-    `request ${number}: lines ${firstLine} to ${firstLine + lines - 1}, ${body.length} bytes, ${ack.rows} rows, ` +
-    `${where}${replayed}, ${Math.round(elapsedMs)} ms`
-  );
-}
-
-async function report(
-  context: CliContext,
-  totals: PushTotals,
-  elapsedMs: number,
-  keyPrefix: string,
-  json: boolean,
-): Promise<void> {
-  if (!json) {
-    const requests = `${totals.requests} ${totals.requests === 1 ? "request" : "requests"}`;
-    const replayed = totals.replayedRows === 0 ? "" : `; ${totals.replayedRows} of the rows were stored before`;
-    await context.writeLine(
-      `${describeTotals(totals, elapsedMs)}, ${requests}, snapshot ${totals.snapshotId}${replayed}`,
-    );
-    return;
-  }
-  const seconds = Math.max(elapsedMs, 1) / 1_000;
-  const warnings = totals.warnings.all.map(({ firstLine, ...warning }) => ({ ...warning, first_line: firstLine }));
-  await context.writeJson({
-    rows: totals.rows,
-    replayed_rows: totals.replayedRows,
-    requests: totals.requests,
-    replayed_requests: totals.replayedRequests,
-    input_bytes: totals.inputBytes,
-    elapsed_ms: Math.round(elapsedMs),
-    rows_per_second: Math.round(totals.rows / seconds),
-    mb_per_second: Number((totals.inputBytes / 1e6 / seconds).toFixed(2)),
-    snapshot_id: totals.snapshotId ?? null,
-    idempotency_key: keyPrefix,
-    ...(warnings.length > 0 && { warnings }),
-  });
+function checkDelimiter(text: string): string {
+  const delimiter = text === "tab" || text === "\\t" ? "\t" : text;
+  if (/^[\t\x20\x21\x23-\x7e]$/.test(delimiter)) return delimiter;
+  throw new CliError("--delimiter is one character of ASCII but no quote, or the word tab", EXIT.usage);
 }

@@ -1,109 +1,130 @@
+import { createReadStream } from "node:fs";
 import { Option } from "commander";
+import { messageOf } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { checkName } from "../../core/names.ts";
-import { apiFailure, connectionFailure, openClient, readApiError, type ClientReply, type Target } from "../client.ts";
+import { openClient } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import { linesOf } from "../lines.ts";
 import type { RegisterCommand } from "../program.ts";
-import { showPlace } from "../query-place.ts";
-import { createRowWriter, FORMATS, type Format } from "../row-writers.ts";
+import { FORMATS, isBinary, type Format } from "../row-writers.ts";
+import { runQuery, type QueryRun } from "../sql/run-query.ts";
+import { inPlace, splitStatements } from "../sql/statements.ts";
 import { resolveTarget } from "../target.ts";
+import { visible } from "../text.ts";
 
-type Options = { db: string; format?: Format; json?: true; server?: string; token?: string };
-
-/** Longer than the server lets any query run (its option ends at a day), so that it is the server who decides. */
-const TIMEOUT_MS = 25 * 3_600_000;
+type Options = {
+  db: string;
+  file?: string;
+  output?: Format;
+  format?: Format;
+  json?: true;
+  timeout?: string;
+  server?: string;
+  token?: string;
+};
 
 export const register: RegisterCommand = (program, context) => {
   const command = program
     .command("sql")
-    .description("Run one SQL query and print its rows.")
-    .argument("<text>", "the query; - reads it from standard input")
+    .description(
+      "Run SQL queries and print their rows. Without a text, on a terminal, a shell: with history, completion by Tab, " +
+        "statements of many lines, and commands that \\? lists; Ctrl-C cancels a query.",
+    )
+    .argument("[text]", "the query, or several with ; between; - reads them from standard input")
+    .option("-f, --file <file>", "read the queries from a file; - is standard input")
     .option("--db <name>", "database", "default")
     .addOption(
-      new Option("--format <format>", "how rows are printed (table on a terminal, else ndjson)").choices(FORMATS),
+      new Option("-o, --output <format>", "how rows are printed (table on a terminal, else ndjson)").choices(FORMATS),
     )
-    .option("--json", "the same as --format json")
+    .addOption(new Option("--format <format>", "the same as --output").choices(FORMATS))
+    .option("--json", "the same as --output json")
+    .option("--timeout <seconds>", "most time that a query may take, where that is less than the server's limit")
     .option("--server <url>", "server to ask (ENGINE_SERVER_URL)")
     .option("--token <token>", "bearer token (ENGINE_TOKEN)");
   withExamples(command, [
+    "engine sql",
     "engine sql 'SELECT count(*) FROM events'",
-    "engine sql --db logs --format csv 'SELECT * FROM requests LIMIT 10' > requests.csv",
-    "engine sql - < report.sql",
-  ]).action(context.action((text: string, options: Options) => sql(context, text, options)));
+    "engine sql --db logs -o csv 'SELECT * FROM requests LIMIT 10' > requests.csv",
+    "engine sql --timeout 5 -o parquet -f report.sql > report.parquet",
+  ]).action(context.action((text: string | undefined, options: Options) => sql(context, text, options)));
 };
 
-async function sql(context: CliContext, argument: string, options: Options): Promise<number> {
-  const target = await resolveTarget(
-    context,
-    await context.loadConfig({ serverUrl: options.server, token: options.token }),
-  );
+async function sql(context: CliContext, argument: string | undefined, options: Options): Promise<number> {
+  const { stdin, stdout, version } = context.deps;
+  if (argument !== undefined && options.file !== undefined) {
+    throw new CliError("a text and --file are two sources of queries; give one", EXIT.usage);
+  }
+  const loaded = await context.loadConfig({ serverUrl: options.server, token: options.token });
+  const target = await resolveTarget(context, loaded);
   const database = checkName("database", options.db);
-  const text = argument === "-" ? await readQuery(context) : argument;
-  const format = options.format ?? (options.json ? "json" : context.deps.stdout.isTTY === true ? "table" : "ndjson");
-  const client = await openClient(target, `engine/${context.deps.version}`);
+  const isShell = argument === undefined && options.file === undefined && stdin.isTTY === true;
+  const format = formatOf(options, stdout.isTTY === true);
+  if (isBinary(format) && (isShell || stdout.isTTY === true)) {
+    throw new CliError(`${format} is not for a terminal; send it to a file: engine sql … > rows.${format}`, EXIT.usage);
+  }
+  const wallMs = options.timeout === undefined ? undefined : wallMsOf(options.timeout);
+  const texts = isShell ? undefined : await readQueries(context, argument, options.file ?? "-");
+  const client = await openClient(target, `engine/${version}`);
   try {
-    const reply = await client.send({
-      method: "POST",
-      path: "/v1/query",
-      headers: { "content-type": "application/sql", "x-database": database },
-      body: text,
-      timeoutMs: TIMEOUT_MS,
-    });
-    if (reply.status !== 200) throw await queryFailure(reply, target, text);
-    await printRows(context, reply, format, target);
-    return EXIT.ok;
-  } catch (error) {
-    throw error instanceof CliError ? error : connectionFailure(error, target);
+    const run = { client, target, database, format, ...(wallMs === undefined ? {} : { wallMs }) };
+    if (texts === undefined) return await (await import("../sql/shell.ts")).runShell(context, run, loaded.config.home);
+    return await runAll(context, run, texts);
   } finally {
     await client.close();
   }
 }
 
-async function readQuery(context: CliContext): Promise<string> {
+/** The first that fails is the last. */
+async function runAll(context: CliContext, run: QueryRun, text: string): Promise<number> {
+  const { statements, rest } = splitStatements(text);
+  const all = rest === undefined ? statements : [...statements, rest];
+  if (all.length > 1 && isBinary(run.format)) {
+    throw new CliError(`${run.format} takes the rows of one query, and these are ${all.length}`, EXIT.usage);
+  }
+  // What is wrong with a text that has no statement the server says.
+  if (all.length === 0) await runQuery(context, run, text);
+  for (const statement of all) {
+    await runQuery(context, run, inPlace(text, statement));
+    if (context.readerGone) break;
+  }
+  return EXIT.ok;
+}
+
+function formatOf({ output, format, json }: Options, isTerminal: boolean): Format {
+  return output ?? format ?? (json === true ? "json" : isTerminal ? "table" : "ndjson");
+}
+
+/** The least and the most that servers take. */
+const [MIN_WALL_MS, MAX_WALL_MS] = [10, 24 * 3_600_000];
+
+function wallMsOf(seconds: string): number {
+  const wallMs = /^[0-9]+(\.[0-9]+)?$/.test(seconds) ? Math.round(Number(seconds) * 1_000) : Number.NaN;
+  if (wallMs >= MIN_WALL_MS && wallMs <= MAX_WALL_MS) return wallMs;
+  throw new CliError("--timeout is a number of seconds, from 0.01 to 86400", EXIT.usage);
+}
+
+async function readQueries(context: CliContext, argument: string | undefined, file: string): Promise<string> {
+  if (argument !== undefined && argument !== "-") return argument;
+  const input = file === "-" ? context.deps.stdin : createReadStream(file);
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const chunk of context.deps.stdin as AsyncIterable<Uint8Array | string>) {
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    chunks.push(bytes);
-    sizeBytes += bytes.length;
-    if (sizeBytes > LIMITS.queryBodyBytes) {
-      throw new CliError(`the query has more than ${LIMITS.queryBodyBytes} bytes, which no server takes`, EXIT.usage);
+  try {
+    for await (const chunk of input as AsyncIterable<Uint8Array | string>) {
+      const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+      chunks.push(bytes);
+      sizeBytes += bytes.length;
+      if (sizeBytes > LIMITS.queryBodyBytes) throw tooLong();
     }
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    const from = file === "-" ? "standard input" : visible(file);
+    throw new CliError(`cannot read ${from}: ${visible(messageOf(error))}`, EXIT.failed, { cause: error });
   }
   return Buffer.concat(chunks).toString("utf8");
 }
 
-async function queryFailure(reply: ClientReply, target: Target, text: string): Promise<CliError> {
-  const error = await readApiError(reply);
-  const { line, column } = error;
-  const place = line === undefined || typeof column !== "number" ? undefined : showPlace(text, line, column);
-  const where = place === undefined || /\bline \d/.test(error.message) ? "" : ` (line ${line}, column ${column})`;
-  return apiFailure({ ...error, message: error.message + where }, target, place);
-}
-
-async function printRows(context: CliContext, reply: ClientReply, format: Format, target: Target): Promise<void> {
-  const writer = createRowWriter(format, context);
-  const announced = reply.header("x-engine-rows");
-  let rows = 0;
-  for await (const line of resultLines(reply, target)) {
-    await writer.row(line);
-    rows++;
-    if (context.readerGone) return;
-  }
-  await writer.end();
-  if (announced !== undefined && Number(announced) !== rows) {
-    throw new CliError(`the result is incomplete: ${rows} of ${announced} rows arrived`);
-  }
-}
-
-/** A connection that breaks midway must not look like the end of the rows. */
-async function* resultLines(reply: ClientReply, target: Target): AsyncGenerator<string> {
-  try {
-    yield* linesOf(reply.body);
-  } catch (error) {
-    throw error instanceof CliError ? error : connectionFailure(error, target);
-  }
+function tooLong(): CliError {
+  return new CliError(`the query has more than ${LIMITS.queryBodyBytes} bytes, which no server takes`, EXIT.usage);
 }

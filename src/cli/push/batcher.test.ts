@@ -2,11 +2,12 @@ import { array, assert, boolean, constantFrom, integer, property, tuple } from "
 import { expect, test } from "vitest";
 import { Batcher, hasRows, type Batch } from "./batcher.ts";
 
+const ORIGIN = { shown: "the input", unit: "line" } as const;
 const BATCH = 16;
 const LINE = 64;
 
 function batchesOf(chunks: readonly Uint8Array[], batchBytes = BATCH, lineBytes = LINE): Batch[] {
-  const batcher = new Batcher(batchBytes, lineBytes);
+  const batcher = new Batcher(ORIGIN, batchBytes, lineBytes);
   const found: Batch[] = [];
   for (const chunk of chunks) {
     batcher.push(chunk);
@@ -64,7 +65,7 @@ test.for(["", "\n", "\nb\n"])("a line beyond the limit is refused by its number 
 });
 
 test("a line beyond the limit is refused before it is held whole", () => {
-  const batcher = new Batcher(BATCH, LINE);
+  const batcher = new Batcher(ORIGIN, BATCH, LINE);
   batcher.push(Buffer.alloc(LINE + 1, "x"));
   expect(() => batcher.takeFull()).toThrow("line 1 of the input");
 });
@@ -101,7 +102,7 @@ test("each batch knows its first line", () => {
 });
 
 test("lines can be taken early", () => {
-  const batcher = new Batcher(BATCH, LINE);
+  const batcher = new Batcher(ORIGIN, BATCH, LINE);
   batcher.push(Buffer.from("a\nb\nhal"));
   expect(batcher.takeLines()?.body.toString()).toBe("a\nb\n");
   expect(batcher.takeLines()).toBeUndefined();

@@ -1,13 +1,34 @@
 import { LIMITS } from "../../core/limits.ts";
-import { CliError } from "../failure.ts";
+import { FileError } from "./file-error.ts";
 
-/** A request's worth of input: whole lines. */
+/** A request's worth of input: whole lines of NDJSON. */
 export type Batch = {
   body: Buffer;
-  /** 1-based line of the input with which the body begins. */
+  /** 1-based line (or row) of the input with which the body begins. */
   firstLine: number;
   lines: number;
+  /** Where the input is not NDJSON: the line with which each row begins. */
+  lineNumbers?: readonly number[];
 };
+
+/** The line of the input for one of the request, both counted from 1. */
+export function lineIn({ firstLine, lineNumbers }: Pick<Batch, "firstLine" | "lineNumbers">, line: number): number {
+  return lineNumbers?.[line - 1] ?? firstLine + line - 1;
+}
+
+/** Gathers pieces of input into batches. How the input arrives in pieces makes no difference to where it is cut. */
+export interface Cutter<Piece> {
+  push(piece: Piece): void;
+  /** The next batch that more input could not change; undefined while there is none. */
+  takeFull(): Batch | undefined;
+  /** All whole rows that are there, sooner than their number asks for; undefined when there is none. */
+  takeLines(): Batch | undefined;
+  /** What is left when the input ends. */
+  takeRest(): Batch | undefined;
+}
+
+/** Where rows come from, for messages: `line 17 of data/events.csv`. */
+export type Origin = { shown: string; unit: "line" | "row" };
 
 const NEWLINE = 0x0a;
 
@@ -18,16 +39,18 @@ export const BATCH_BYTES = 8 * 2 ** 20;
  * up to `lineBytes`. How the input arrives in pieces makes no difference to where it is cut: the same input gives the
  * same batches, which is what lets a repeated push be recognised.
  */
-export class Batcher {
+export class Batcher implements Cutter<Uint8Array> {
   readonly #batchBytes: number;
   readonly #lineBytes: number;
+  readonly #origin: Origin;
   #buffer: Buffer;
   #sizeBytes = 0;
   /** No newline lies in the buffer before this, once it is known that the first line is a long one. */
   #searchedBytes = 0;
   #line = 1;
 
-  constructor(batchBytes = BATCH_BYTES, lineBytes: number = LIMITS.ingestBodyBytes) {
+  constructor(origin: Origin, batchBytes = BATCH_BYTES, lineBytes: number = LIMITS.ingestBodyBytes) {
+    this.#origin = origin;
     this.#batchBytes = batchBytes;
     this.#lineBytes = lineBytes;
     this.#buffer = Buffer.allocUnsafe(batchBytes);
@@ -101,11 +124,13 @@ export class Batcher {
     this.#buffer = larger;
   }
 
-  #tooLong(): CliError {
-    return new CliError(
-      `line ${this.#line} of the input has more than ${this.#lineBytes} bytes, the most that a row may have`,
-    );
+  #tooLong(): FileError {
+    return rowTooLong(this.#origin, this.#line, this.#lineBytes);
   }
+}
+
+export function rowTooLong({ shown, unit }: Origin, line: number, limitBytes: number): FileError {
+  return new FileError(`${unit} ${line} of ${shown} has more than ${limitBytes} bytes, the most that a row may have`);
 }
 
 function countNewlines(body: Buffer): number {

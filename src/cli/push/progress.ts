@@ -1,13 +1,16 @@
 import type { Clock } from "../../core/clock.ts";
 import type { CliContext } from "../context.ts";
+import { cutToWidth } from "../text.ts";
 import type { PushTotals } from "./push.ts";
 
+type Amount = Pick<PushTotals, "rows" | "inputBytes">;
+
 const PERIOD_MS = 100;
+const DEFAULT_WIDTH = 80;
 const CLEAR_LINE = "\r\u001b[K";
 
 /** `12,345 rows, 4.2 MB, 21.0 MB/s`; rates are over the whole run. */
-export function describeTotals(totals: PushTotals, elapsedMs: number): string {
-  const { rows, inputBytes } = totals;
+export function describeTotals({ rows, inputBytes }: Amount, elapsedMs: number): string {
   const seconds = Math.max(elapsedMs, 1) / 1_000;
   const rowsPerSecond = Math.round(rows / seconds).toLocaleString("en-US");
   return (
@@ -40,11 +43,16 @@ export class ProgressLine {
     return this.#clock.monotonicMs() - this.#startedMs;
   }
 
-  update(totals: PushTotals): void {
+  /** `of` says what the line is about, where that is not all there is. */
+  update(totals: Amount, of = ""): void {
     const nowMs = this.#clock.monotonicMs();
     if (!this.#on || nowMs - this.#drawnMs < PERIOD_MS) return;
     this.#drawnMs = nowMs;
-    this.#context.deps.stderr.write(`${CLEAR_LINE}${describeTotals(totals, this.elapsedMs)}`);
+    // A line that wraps could not be taken away again.
+    const width = this.#context.deps.stderr.columns || DEFAULT_WIDTH;
+    this.#context.deps.stderr.write(
+      `${CLEAR_LINE}${cutToWidth(`${of}${describeTotals(totals, this.elapsedMs)}`, width)}`,
+    );
   }
 
   /** Takes the line away, so that something else can be printed. */

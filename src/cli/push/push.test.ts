@@ -1,70 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
-import { afterEach, describe, expect, test } from "vitest";
-import { runChild, runHere, runOnTerminal, startServer, type TestServer } from "../harness.ts";
-
-let server: TestServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
-
-type Attempt = { key: string; table: string; database: string; body: string; token: string | undefined };
-
-/** A server with a ledger, as the engine keeps one: a key that was applied is answered again and not applied again. */
-class FakeEngine {
-  readonly attempts: Attempt[] = [];
-  readonly stored: string[] = [];
-  readonly #ledger = new Map<string, number>();
-
-  /** `before` and `after` may answer in the engine's place, before or after it stored the rows; true when they did. */
-  async start(hooks: { before?: Hook; after?: Hook } = {}): Promise<Record<string, string>> {
-    server = await startServer((request, bytes, response) => {
-      const attempt = attemptOf(request, bytes);
-      this.attempts.push(attempt);
-      const number = this.attempts.length;
-      if (hooks.before?.(number, response, attempt) === true) return;
-      const ack = this.#apply(attempt);
-      if (hooks.after?.(number, response, attempt) === true) return;
-      response.end(JSON.stringify(ack));
-    });
-    return { ENGINE_SERVER_URL: server.url };
-  }
-
-  #apply({ key, body }: Attempt): object {
-    const earlier = this.#ledger.get(key);
-    const lines = body.split("\n").filter((line) => line.trim() !== "");
-    if (earlier === undefined) {
-      this.stored.push(...lines);
-      this.#ledger.set(key, lines.length);
-    }
-    const rows = earlier ?? lines.length;
-    return {
-      snapshot_id: String(this.#ledger.size),
-      extent_count: 1,
-      rows_ingested: rows,
-      bytes_written: 1,
-      replayed: earlier !== undefined,
-    };
-  }
-}
-
-type Hook = (attempt: number, response: ServerResponse, seen: Attempt) => boolean;
-
-function attemptOf({ headers }: IncomingMessage, body: Buffer): Attempt {
-  return {
-    key: String(headers["x-idempotency-key"]),
-    table: String(headers["x-table"]),
-    database: String(headers["x-database"]),
-    body: body.toString(),
-    token: headers.authorization,
-  };
-}
-
-function refuse(response: ServerResponse, status: number, error: object, headers: Record<string, string> = {}): true {
-  response.writeHead(status, headers).end(JSON.stringify({ error }));
-  return true;
-}
+import { describe, expect, test } from "vitest";
+import { runChild, runHere, runOnTerminal } from "../harness.ts";
+import { FakeEngine, refuse } from "./push.test-kit.ts";
 
 /** Rows of about 1 kB. */
 function rowsOf(count: number): string[] {
@@ -201,20 +139,21 @@ describe("what does not fit", () => {
     expect([code, stderr.trimEnd().split("\n")]).toEqual([
       0,
       [
-        'warning: 3 values do not fit column "ms", and went to props; the first is on line 1 of the input',
-        "warning: 2,000 rows have the time of arrival: what was to be the time cannot be read; the first is on line 5 of the input",
-        "warning: news: 1; the first is on line 7 of the input",
+        'warning: 3 values do not fit column "ms" and went to props; the first is in line 1 of standard input',
+        "warning: 2,000 rows have the time of arrival: their own cannot be read; the first is in line 5 of standard input",
+        "warning: news: 1; the first is in line 7 of standard input",
       ],
     ]);
     const { stdout } = await runHere([...PUSH, "--json"], { env, input: '{"a":1}' });
-    const all = (JSON.parse(stdout) as { warnings: unknown[] }).warnings;
-    expect(all[0]).toEqual({ code: "at_unreadable", count: 1_000, first_line: 2 });
+    const { files } = JSON.parse(stdout) as { files: { warnings: unknown[] }[] };
+    expect(files[0]?.warnings[0]).toEqual({ code: "at_unreadable", count: 1_000, first_line: 2 });
   });
 
   test.for([undefined, [], "x", {}, 3])("is nothing where the server says %j", async (warnings) => {
     const env = await new FakeEngine().start({ before: (_n, response) => acknowledge(response, 1, warnings) });
     const { code, stdout, stderr } = await runHere([...PUSH, "--json"], { env, input: '{"a":1}' });
-    expect([code, stderr, "warnings" in (JSON.parse(stdout) as object)]).toEqual([0, "", false]);
+    const { files } = JSON.parse(stdout) as { files: { warnings: unknown[] }[] };
+    expect([code, stderr, files.map((file) => file.warnings)]).toEqual([0, "", [[]]]);
   });
 });
 
@@ -325,8 +264,8 @@ describe("a retry", () => {
     const engine = new FakeEngine();
     const env = await engine.start({
       after: (attempt, response) => {
-        if (attempt !== 1 || server === undefined) return false;
-        const { server: http } = server;
+        const http = engine.server?.server;
+        if (attempt !== 1 || http === undefined) return false;
         const address = http.address();
         response.destroy();
         http.close(() =>

@@ -1,7 +1,6 @@
 import { CliError } from "../failure.ts";
-import type { CliInput } from "../context.ts";
-import type { Batch } from "./batcher.ts";
-import { readBatches } from "./read-batches.ts";
+import type { Batch, Origin } from "./batcher.ts";
+import { FileError } from "./file-error.ts";
 import { sendBatch, type Ack, type Sender } from "./send-batch.ts";
 import { PushWarnings } from "./warnings.ts";
 
@@ -14,32 +13,12 @@ export type PushTotals = {
   replayedRequests: number;
   inputBytes: number;
   snapshotId: string | undefined;
-  /** What did not fit, of all requests that were no replays: those do not say. */
+  /** What did not fit, of all requests that were not replays: replays do not say. */
   warnings: PushWarnings;
 };
 
-/** A request that was acknowledged, and how long that took. */
-export type Acknowledged = { number: number; batch: Batch; ack: Ack; elapsedMs: number };
-
-export type PushOptions = {
-  input: CliInput;
-  sender: Sender;
-  /** Each request's key is this, `-` and its number from 0. */
-  keyPrefix: string;
-  /** See `ReadOptions.maxAgeMs`. */
-  maxAgeMs?: number;
-  onProgress: (totals: PushTotals) => void;
-  /** Told of each request. */
-  onAck?: ((acknowledged: Acknowledged) => void) | undefined;
-};
-
-/**
- * Sends the input in requests, one at a time, while the next is being read.
- * @throws CliError saying how far it came, and how to go on.
- */
-export async function push(options: PushOptions): Promise<PushTotals> {
-  const { input, sender, keyPrefix } = options;
-  const totals: PushTotals = {
+export function noTotals(): PushTotals {
+  return {
     rows: 0,
     replayedRows: 0,
     requests: 0,
@@ -48,21 +27,45 @@ export async function push(options: PushOptions): Promise<PushTotals> {
     snapshotId: undefined,
     warnings: new PushWarnings(),
   };
-  let aged = false;
-  const read = { clock: sender.clock, onAged: () => void (aged = true) };
-  const batches = readBatches(input, options.maxAgeMs === undefined ? read : { ...read, maxAgeMs: options.maxAgeMs });
+}
+
+/** A request that was acknowledged, by its number from 1, and how long that took. */
+export type Acknowledged = { number: number; batch: Batch; ack: Ack; elapsedMs: number };
+
+export type PushOptions = {
+  batches: AsyncGenerator<Batch>;
+  origin: Origin;
+  sender: Sender;
+  /** The idempotency key of a request, by its number from 0. */
+  keyOf: (batch: Batch, number: number) => string;
+  /** How to go on after a failure without storing twice what is stored; undefined where that cannot be done. */
+  resumeHint: () => string | undefined;
+  /** Filled as requests are acknowledged: what is in it stays true when the push fails. */
+  totals: PushTotals;
+  onProgress: () => void;
+  /** Told of each request. */
+  onAck: ((acknowledged: Acknowledged) => void) | undefined;
+};
+
+/**
+ * Sends the input in requests, one at a time, while the next is being read.
+ * @throws CliError saying how far it came, and how to go on.
+ */
+export async function push(options: PushOptions): Promise<void> {
+  const { batches, totals } = options;
   try {
     let reading = lookAhead(batches);
     for (;;) {
       const next = await reading;
-      if (next.done === true) return totals;
+      if (next.done === true) return;
       reading = lookAhead(batches);
-      await sendOne(next.value, totals, options);
+      await sendOne(next.value, options);
     }
   } catch (error) {
-    // Whoever feeds us (`tail -f`) would otherwise keep the process alive.
-    input.destroy();
-    throw error instanceof CliError ? withProgress(error, totals, aged ? undefined : keyPrefix) : error;
+    throw error instanceof CliError ? withProgress(error, totals, options.resumeHint()) : error;
+  } finally {
+    // Not waited for: what is being read may never come.
+    batches.return(undefined).catch(() => undefined);
   }
 }
 
@@ -73,31 +76,28 @@ function lookAhead(batches: AsyncGenerator<Batch>): Promise<IteratorResult<Batch
   return reading;
 }
 
-async function sendOne(batch: Batch, totals: PushTotals, options: PushOptions): Promise<void> {
-  const { clock } = options.sender;
-  const startedMs = clock.monotonicMs();
-  const ack = await sendBatch(options.sender, batch, `${options.keyPrefix}-${totals.requests}`);
+async function sendOne(batch: Batch, options: PushOptions): Promise<void> {
+  const { sender, keyOf, totals, origin, onProgress, onAck } = options;
+  const startedMs = sender.clock.monotonicMs();
+  const ack = await sendBatch(sender, batch, keyOf(batch, totals.requests), origin);
   totals.requests++;
-  totals.warnings.add(ack.warnings, batch.firstLine);
-  options.onAck?.({ number: totals.requests, batch, ack, elapsedMs: clock.monotonicMs() - startedMs });
+  onAck?.({ number: totals.requests, batch, ack, elapsedMs: sender.clock.monotonicMs() - startedMs });
   totals.rows += ack.rows;
   totals.inputBytes += batch.body.length;
   totals.snapshotId = ack.snapshotId;
+  totals.warnings.add(ack.warnings);
   if (ack.replayed) {
     totals.replayedRequests++;
     totals.replayedRows += ack.rows;
   }
-  options.onProgress(totals);
+  onProgress();
 }
 
-/**
- * The same input is cut the same way, so the same key skips what is stored already. Not when batches were cut by time.
- */
-function withProgress(error: CliError, totals: PushTotals, keyPrefix: string | undefined): CliError {
-  const stored = totals.requests === 0 ? "nothing is stored" : `${totals.rows} rows before it are stored`;
-  const resumable = totals.requests > 0 && keyPrefix !== undefined;
-  const next = resumable
-    ? `; the same input with --idempotency-key ${keyPrefix} goes on without storing them twice`
-    : "";
-  return new CliError(`${error.message} (${stored}${next})`, error.exitCode, { cause: error });
+function withProgress(error: CliError, { requests, rows }: PushTotals, hint: string | undefined): CliError {
+  const stored = requests === 0 ? "nothing is stored" : `${rows} rows before it are stored`;
+  const next = requests > 0 && hint !== undefined ? `; ${hint}` : "";
+  const message = `${error.message} (${stored}${next})`;
+  return error instanceof FileError
+    ? new FileError(message, error)
+    : new CliError(message, error.exitCode, { cause: error });
 }

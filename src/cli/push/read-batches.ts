@@ -1,8 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { messageOf } from "../../core/errors.ts";
-import type { CliInput } from "../context.ts";
-import { CliError, EXIT } from "../failure.ts";
-import { Batcher, hasRows, type Batch } from "./batcher.ts";
+import { hasRows, type Batch, type Cutter } from "./batcher.ts";
 
 export type ReadOptions = {
   clock: Clock;
@@ -13,31 +10,54 @@ export type ReadOptions = {
 };
 
 /** The input as batches; batches of blank lines only are left out. */
-export async function* readBatches(input: CliInput, options: ReadOptions): AsyncGenerator<Batch> {
-  const batcher = new Batcher();
+export async function* readBatches<Piece>(
+  input: AsyncIterable<Piece>,
+  batcher: Cutter<Piece>,
+  options: ReadOptions,
+): AsyncGenerator<Batch> {
   const age = new Age(options);
-  const chunks = input[Symbol.asyncIterator]() as AsyncIterator<Uint8Array | string>;
-  let reading = nextChunk(chunks);
+  const pieces = input[Symbol.asyncIterator]();
+  try {
+    yield* batchesOf(pieces, batcher, { age, ...options });
+  } finally {
+    // Not waited for: a piece that is being read may never come.
+    pieces.return?.().catch(() => undefined);
+  }
+}
+
+async function* batchesOf<Piece>(
+  pieces: AsyncIterator<Piece>,
+  batcher: Cutter<Piece>,
+  { age, onAged }: { age: Age; onAged?: () => void },
+): AsyncGenerator<Batch> {
+  let reading = readNext(pieces);
   for (;;) {
-    const chunk = await age.orDue(reading);
-    if (chunk === undefined) break;
-    if (chunk === DUE) {
+    const piece = await age.orDue(reading);
+    if (piece === DUE) {
       const batch = batcher.takeLines();
       if (batch === undefined || !hasRows(batch.body)) continue;
-      options.onAged?.();
+      onAged?.();
       yield batch;
     } else {
-      batcher.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+      if (piece.done === true) break;
+      batcher.push(piece.value);
       age.start();
       for (let batch = batcher.takeFull(); batch !== undefined; batch = batcher.takeFull()) {
         if (hasRows(batch.body)) yield batch;
         age.restart();
       }
-      reading = nextChunk(chunks);
+      reading = readNext(pieces);
     }
   }
   const rest = batcher.takeRest();
   if (rest !== undefined && hasRows(rest.body)) yield rest;
+}
+
+/** A failure is kept until somebody waits for it. */
+function readNext<Piece>(pieces: AsyncIterator<Piece>): Promise<IteratorResult<Piece>> {
+  const reading = pieces.next();
+  reading.catch(() => undefined);
+  return reading;
 }
 
 const DUE = Symbol("due");
@@ -73,14 +93,5 @@ class Age {
     } finally {
       timer.cancel();
     }
-  }
-}
-
-async function nextChunk(chunks: AsyncIterator<Uint8Array | string>): Promise<Uint8Array | string | undefined> {
-  try {
-    const next = await chunks.next();
-    return next.done === true ? undefined : next.value;
-  } catch (error) {
-    throw new CliError(`cannot read standard input: ${messageOf(error)}`, EXIT.failed, { cause: error });
   }
 }

@@ -11,7 +11,8 @@ import {
   type Target,
 } from "../client.ts";
 import { CliError } from "../failure.ts";
-import type { Batch } from "./batcher.ts";
+import { lineIn, type Batch, type Origin } from "./batcher.ts";
+import { FileError } from "./file-error.ts";
 import { readWarnings, type AckWarning } from "./warnings.ts";
 
 export type PushTarget = Target & { database: string; table: string };
@@ -46,9 +47,9 @@ type Attempt = { ack: Ack } | { failure: CliError; retryAfterMs?: number; final:
  * the server has the rows, and the key makes it harmless to send them again.
  * @throws CliError when the server refuses the rows, or after the last attempt.
  */
-export async function sendBatch(sender: Sender, batch: Batch, key: string): Promise<Ack> {
+export async function sendBatch(sender: Sender, batch: Batch, key: string, origin: Origin): Promise<Ack> {
   for (let attempt = 1; ; attempt++) {
-    const result = await tryOnce(sender, batch, key);
+    const result = await tryOnce(sender, { batch, origin }, key);
     if ("ack" in result) return result.ack;
     if (result.final || attempt === MAX_ATTEMPTS) throw result.failure;
     const delayMs = Math.max(result.retryAfterMs ?? 0, backoffMs(attempt, sender.random));
@@ -63,7 +64,9 @@ function backoffMs(attempt: number, random: Random): number {
   return Math.round(delayMs * (0.5 + random.next() / 2));
 }
 
-async function tryOnce(sender: Sender, batch: Batch, key: string): Promise<Attempt> {
+type Sent = { batch: Batch; origin: Origin };
+
+async function tryOnce(sender: Sender, sent: Sent, key: string): Promise<Attempt> {
   const { target } = sender;
   try {
     const reply = await sender.client.send({
@@ -75,12 +78,12 @@ async function tryOnce(sender: Sender, batch: Batch, key: string): Promise<Attem
         "x-table": target.table,
         "x-idempotency-key": key,
       },
-      body: batch.body,
+      body: sent.batch.body,
       timeoutMs: TIMEOUT_MS,
     });
     sender.reached = true;
-    if (reply.status === 200) return { ack: parseAck(await readText(reply), target) };
-    return await refusal(reply, sender, batch);
+    if (reply.status === 200) return { ack: parseAck(await readText(reply), target, sent.batch) };
+    return await refusal(reply, sender, sent);
   } catch (error) {
     if (error instanceof CliError) throw error;
     const unreachable = neverConnected(error);
@@ -89,25 +92,32 @@ async function tryOnce(sender: Sender, batch: Batch, key: string): Promise<Attem
   }
 }
 
-async function refusal(reply: ClientReply, sender: Sender, batch: Batch): Promise<Attempt> {
+/** Refused for the rows themselves: those of another input may be taken. */
+const ROWS_REFUSED = new Set([400, 413, 422]);
+
+async function refusal(reply: ClientReply, sender: Sender, sent: Sent): Promise<Attempt> {
   const error = await readApiError(reply);
   const retryAfterMs = parseRetryAfter(reply.header("retry-after"), sender.clock);
-  const failure = apiFailure({ ...error, message: `${placeOf(batch, error.line)}${error.message}` }, sender.target);
   const final = !RETRIED.has(reply.status);
+  const placed = apiFailure({ ...error, message: `${placeOf(sent, error.line)}${error.message}` }, sender.target);
   return {
-    failure: final ? failure : apiFailure(error, sender.target),
+    failure: !final
+      ? apiFailure(error, sender.target)
+      : ROWS_REFUSED.has(reply.status)
+        ? new FileError(placed.message, placed)
+        : placed,
     final,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
 }
 
 /** Where in the whole input the refused line is; the server counts from the start of the request. */
-function placeOf(batch: Batch, line: number | undefined): string {
-  const { firstLine, lines } = batch;
-  if (line !== undefined) return `line ${firstLine + line - 1} of the input: `;
-  return lines === 1
-    ? `line ${firstLine} of the input: `
-    : `lines ${firstLine} to ${firstLine + lines - 1} of the input: `;
+function placeOf({ batch, origin }: Sent, line: number | undefined): string {
+  const { lines } = batch;
+  const { shown, unit } = origin;
+  const first = lineIn(batch, 1);
+  if (line !== undefined) return `${unit} ${lineIn(batch, line)} of ${shown}: `;
+  return lines === 1 ? `${unit} ${first} of ${shown}: ` : `${unit}s ${first} to ${lineIn(batch, lines)} of ${shown}: `;
 }
 
 /** `Retry-After` as seconds or as a date (RFC 9110 §10.2.3). */
@@ -117,13 +127,13 @@ function parseRetryAfter(header: string | undefined, clock: Clock): number | und
   return Number.isNaN(delayMs) ? undefined : Math.min(Math.max(delayMs, 0), MAX_RETRY_AFTER_MS);
 }
 
-function parseAck(text: string, target: Target): Ack {
+function parseAck(text: string, target: Target, batch: Batch): Ack {
   try {
     const value = JSON.parse(text) as Record<string, unknown> | null;
     const rows = value?.["rows_ingested"];
     const snapshotId = value?.["snapshot_id"];
     if (typeof rows === "number" && typeof snapshotId === "string") {
-      const warnings = readWarnings(value?.["warnings"]);
+      const warnings = readWarnings(value?.["warnings"], batch);
       return { rows, snapshotId, replayed: value?.["replayed"] === true, warnings };
     }
   } catch {

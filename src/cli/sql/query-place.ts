@@ -1,4 +1,4 @@
-import { displayWidth, visible } from "./text.ts";
+import { displayWidth, visible } from "../text.ts";
 
 const MARGIN = "  ";
 /** Characters of a long line that are shown on each side of the place. */
