@@ -133,7 +133,13 @@ describe("a refused request", () => {
     const before = await schemaOf();
     const refused = await ingest(engine.url, table, '{"stray":1}\n{"stray":', { "X-Database": "never" });
     expect([refused.status, refused.json.error.line]).toEqual([400, 2]);
-    expect((await ingest(engine.url, table, "")).status).toBe(400);
+    const other = { "X-Database": "never" };
+    expect((await ingest(engine.url, table, "", other)).status).toBe(400);
+    expect((await ingest(engine.url, table, "{}", { ...other, "Content-Encoding": "br" })).status).toBe(415);
+    expect((await ingest(engine.url, table, "{}", { ...other, "Content-Encoding": "deflate" })).status).toBe(400);
+    expect((await ingest(engine.url, table, "{}", { ...other, "Content-Type": "text/html" })).status).toBe(415);
+    const bomb = new Uint8Array(deflateSync(Buffer.alloc(65 * 1024 * 1024, " ")));
+    expect((await ingest(engine.url, table, bomb, { ...other, "Content-Encoding": "deflate" })).status).toBe(413);
     expect((await query(engine.url, `SELECT 1 FROM ${table}`)).status).toBe(404);
     expect((await fetch(`${engine.url}/v1/admin/databases/never/tables/${table}`)).status).toBe(404);
     await ingest(engine.url, table, '{"body":"x"}');
