@@ -23,7 +23,7 @@ export function apiDocsRoutes(routes: readonly Route[], info: { title: string; v
       path: "/docs",
       role: "none",
       tag: "Service",
-      summary: "This API as a page to read",
+      summary: "This API as a page to read, and to try",
       compress: true,
       responses: [{ status: 200, description: "The page.", type: "text/html" }],
       errors: [],
