@@ -7,7 +7,10 @@ import { type Exec, ID_COUNT, type Machine } from "./runtime.ts";
 
 /** Low, so that a machine that uses all of it takes little from this computer, should it be counted for somebody else. */
 const LIMITS = { inotifyInstances: 24, inotifyWatches: 200, terminals: 8 } as const;
-/** Of each resource: what a machine tries to take, and what another and the host need to have at that time. */
+/**
+ * Of each resource: what a machine tries to take, and what another and the host need to have at that time. Watches of
+ * `epoll` are counted for the same user as pages of pipes are; there may be millions, for which these have no memory.
+ */
 const ATTEMPTS: readonly [Resource, { most: number; has: number; needs: number }][] = [
   ["inotify instances", { most: 40, has: LIMITS.inotifyInstances, needs: 10 }],
   ["inotify watches", { most: 240, has: LIMITS.inotifyWatches, needs: 100 }],
