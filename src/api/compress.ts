@@ -37,7 +37,8 @@ const ALIASES: Readonly<Record<Coding, readonly string[]>> = { zstd: ["zstd"], g
 
 /** The coding that the client likes best, if it likes one as much as none; `isForced` where it takes no other. */
 export function codingFor(header: string | undefined): { coding: Coding | undefined; isForced: boolean } {
-  const weights = new Map((header ?? "").split(",").map(weightOf));
+  if (header === undefined) return { coding: undefined, isForced: false };
+  const weights = new Map(header.split(",").map(weightOf));
   const any = weights.get("*");
   const identity = weights.get("identity") ?? (any === 0 ? 0 : undefined);
   let best: { coding: Coding | undefined; weight: number } = { coding: undefined, weight: 0 };

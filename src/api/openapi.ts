@@ -110,11 +110,15 @@ function parametersOf(
 }
 
 function requestBodyOf(body: NonNullable<Route["body"]>): Json {
+  const { jsonSchema } = body;
+  const json = jsonSchema === undefined ? undefined : { schema: schemaOf(jsonSchema) };
   const media = { schema: { type: "string" }, ...(body.example === undefined ? {} : { example: body.example }) };
   return {
     required: true,
     description: body.description,
-    content: Object.fromEntries(body.types.map((type) => [type, media])),
+    content: Object.fromEntries(
+      body.types.map((type) => [type, type === "application/json" ? (json ?? media) : media]),
+    ),
   };
 }
 

@@ -62,6 +62,8 @@ export type RouteBody = {
   description: string;
   limitBytes: number;
   example?: string;
+  /** What is said of one that comes as `application/json`; the handler reads that too. */
+  jsonSchema?: z.ZodType;
 };
 
 export type RouteResponse = {

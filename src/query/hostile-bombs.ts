@@ -197,7 +197,7 @@ export const MORE_BOMBS: Bombs = {
 export type Ending = { code: string; message: string; tookMs: number };
 
 /** That the query is at fault, not the engine. */
-const ENDINGS = new Set(["answered", "budget_exceeded", "invalid_query", "parse_error"]);
+const ENDINGS = new Set(["answered", "budget_exceeded", "execution_error", "invalid_query", "parse_error"]);
 /** DuckDB recurses without a limit there, and its process, alone, runs out of stack. */
 const CRASHES = new Set(["JSON transformed by a deep structure"]);
 

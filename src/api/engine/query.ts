@@ -46,6 +46,9 @@ const budgetHeaders = {
 
 type BudgetHeaders = z.output<z.ZodObject<typeof budgetHeaders>>;
 
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const parameter = z.union([scalar, z.array(scalar)]);
+
 const PARAMETERS =
   "Values for `$name`, `$1` and `?` in the text come in headers `X-Engine-Param-<name>`, each like a quoted literal.";
 
@@ -95,6 +98,13 @@ export const queryRow = describeRoute({
     description: "The query's text, at most 16 MiB.",
     limitBytes: LIMITS.queryBodyBytes,
     example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
+    jsonSchema: z.strictObject({
+      query: z.string().describe("The text of one query."),
+      params: z
+        .union([z.record(z.string(), parameter), z.array(parameter)])
+        .optional()
+        .describe("Values by name, or of `$1`, `$2` and `?`."),
+    }),
   },
   errors: [...common.errors, "bad_request_body", "body_too_large", "unsupported_media_type"],
 });

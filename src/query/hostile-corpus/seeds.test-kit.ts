@@ -113,6 +113,18 @@ const QUERIES: Readonly<Record<string, string>> = {
   "a system table": "SELECT ‹star:t›.* FROM ‹schema:system›.‹table:tables› AS ‹alias:t›",
   "system tables":
     "SELECT ‹star:c›.*, ‹alias:q›.outcome FROM ‹schema:system›.‹table:columns› ‹alias:c›, ‹schema:system›.‹table:queries› ‹alias:q› LIMIT 3",
+  "the information schema":
+    "SELECT ‹star:t›.*, ‹alias:c›.‹column:data_type› FROM ‹schema:information_schema›.‹table:tables› AS ‹alias:t› JOIN ‹schema:information_schema›.‹table:columns› ‹alias:c› USING (‹column:table_name›)",
+  "the names of the information schema":
+    "SELECT ‹schema:information_schema›.‹table:schemata›.‹column:schema_name› FROM ‹schema:information_schema›.‹table:schemata›",
+  "a table by its database":
+    "SELECT ‹star:l›.*, ‹schema:mine›.‹table:users›.‹column:name› FROM ‹schema:mine›.‹table:logs› AS ‹alias:l›, ‹schema:mine›.‹table:users›",
+  "a table by its catalog and database":
+    "SELECT ‹star:l›.* FROM ‹schema:engine›.‹schema:mine›.‹table:logs› AS ‹alias:l›",
+  "a table by its database, as of then":
+    "SELECT ‹star:l›.* FROM ‹schema:mine›.‹table:logs› AS ‹alias:l› AT (VERSION => ‹expression:2›)",
+  "SHOW DATABASES in a query": "SELECT ‹star:d›.* FROM (SHOW DATABASES) AS ‹alias:d›",
+  "SHOW TABLES of a database in a query": "SELECT ‹star:s›.* FROM (SHOW TABLES FROM ‹schema:mine›) AS ‹alias:s›",
   "the time of now": "SELECT ‹star:l›.* FROM logs AS ‹alias:l› WHERE ‹alias:l›.at < now() - INTERVAL ‹text:1 hour›",
   "a time zone":
     "SELECT at AT TIME ZONE ‹text:Europe/Berlin› AS ‹alias:v›, ‹text:2026-01-01›::TIMESTAMPTZ AS ‹alias:w› FROM ‹table:logs›",
