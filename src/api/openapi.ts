@@ -62,7 +62,9 @@ function operationOf(route: Route, schemas: OpenApiSchemas): Json {
       ...parametersOf("query", route.query, schemas),
       ...parametersOf("header", route.headers, schemas),
     ],
-    ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body) }),
+    ...(route.body === undefined
+      ? {}
+      : { requestBody: requestBodyOf(route.body, schemas, `${typeNameOf(route)}Request`) }),
     ...(route.json === undefined
       ? {}
       : { requestBody: jsonBodyOf(route.json, schemas, `${typeNameOf(route)}Request`) }),
@@ -109,9 +111,9 @@ function parametersOf(
   });
 }
 
-function requestBodyOf(body: NonNullable<Route["body"]>): Json {
+function requestBodyOf(body: NonNullable<Route["body"]>, schemas: OpenApiSchemas, name: string): Json {
   const { jsonSchema } = body;
-  const json = jsonSchema === undefined ? undefined : { schema: schemaOf(jsonSchema) };
+  const json = jsonSchema === undefined ? undefined : { schema: schemas.of(jsonSchema, name) };
   const media = { schema: { type: "string" }, ...(body.example === undefined ? {} : { example: body.example }) };
   return {
     required: true,
