@@ -47,6 +47,7 @@ export const ERROR_CODES = {
   sandbox_not_found: { status: 404, doc: "There is no such sandbox, or it is somebody else's." },
   session_not_found: { status: 404, doc: "There is no such session, or it is somebody else's." },
   image_not_found: { status: 404, doc: "There is no such image, or it is somebody else's and not shared." },
+  volume_not_found: { status: 404, doc: "There is no such volume, or it is somebody else's." },
   build_not_found: { status: 404, doc: "There is no such image build, or it is somebody else's." },
   workspace_not_found: { status: 404, doc: "There is no such workspace, or it is somebody else's." },
   file_not_found: { status: 404, doc: "There is no such file in the sandbox." },
@@ -79,7 +80,7 @@ export const ERROR_CODES = {
   too_many_requests: { status: 429, doc: "An admission limit is reached; retry after `Retry-After` seconds." },
   rate_limited: {
     status: 429,
-    doc: "The tenant creates sandboxes too fast, or has too many; retry after `Retry-After` seconds.",
+    doc: "The tenant creates sandboxes too fast, or has too many or too large ones of what it asks for; retry after `Retry-After` seconds.",
   },
   query_failed: { status: 500, doc: "The query failed while running." },
   ingest_failed: {

@@ -2,6 +2,7 @@ import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
+import { POSTGRES_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   SANDBOX_RECORDS,
   AGENT_RECORDS,
   OWNER_RECORDS,
+  POSTGRES_SANDBOX_QUOTAS,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

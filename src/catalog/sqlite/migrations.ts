@@ -2,6 +2,7 @@ import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
+import { SQLITE_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -27,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   addSandboxRecords,
   addAgentRecords,
   addOwners,
+  addSandboxQuotas,
 ];
 
 /**
@@ -300,4 +302,8 @@ function addAgentRecords(connection: Connection): void {
 
 function addOwners(connection: Connection): void {
   connection.db.exec(OWNER_RECORDS);
+}
+
+function addSandboxQuotas(connection: Connection): void {
+  connection.db.exec(SQLITE_SANDBOX_QUOTAS);
 }

@@ -8,12 +8,14 @@ import type { BuiltImage } from "../images/image.ts";
 import { bindCredentials, credentialIdsIn } from "../credentials/bind.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import type { SandboxSpec } from "../spec.ts";
-import { knownVolumes, planPlacement, takenBy, type Placement } from "./place.ts";
+import { planPlacement, takenBy, type Placement } from "./place.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { invalidField } from "./refusals.ts";
 import { knownImages, nodesWithRoom } from "./room.ts";
 import { labelsToColumn, SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { specToColumn } from "./sealed-env.ts";
+import { checkVolumeQuota } from "./volume-quota.ts";
+import { knownVolumes, newVolumesIn } from "./volumes.ts";
 
 export type NewSandbox = {
   spec: SandboxSpec;
@@ -46,7 +48,7 @@ const RETRY_SECS = "10";
  * Stores a new sandbox, on a node at once where one has room, with the job by which the node gets it. Rejects with
  * `config_validation_error` for an image that no node has, `image_not_found` for a built one that the owner may not use, repositories that none may clone, and volumes that lie apart;
  * `sandbox_already_exists`; `unavailable` while its default image is being built; what `bindCredentials` says of its credentials;
- * `rate_limited` for a tenant that has `maxPerTenant`.
+ * `rate_limited` for a tenant that has `maxPerTenant`, or would have more volumes than it may.
  */
 export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limits: CreateLimits): Promise<Sandbox> {
   const { records } = ports;
@@ -57,6 +59,7 @@ export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limi
   const [id, tenant] = [ports.newId(), ownerOf(owner)];
   for (let attempt = 1; ; attempt++) {
     const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
+    await checkVolumeQuota(records, { tenant, added: newVolumesIn(spec.volumes, volumes) }, ports.volumeLimits);
     const place = attempt > PLACEMENTS ? undefined : planPlacement(ports, nodes, { id, tenant, owner, spec, volumes });
     const outcome = await records.transact([
       countGuard(tenant, maxPerTenant),
@@ -122,7 +125,7 @@ function countGuard(tenant: string, max: number): Statement {
 const COLUMNS =
   "id, tenant, name, agent_provider, persistence, spec, labels, subject, caller_kind, role, databases, state, wanted, " +
   "version, node_id, job_id, cpu_millis, memory_mb, disk_mb, recorded_fence, recorded_batch, first_seq, last_seq, " +
-  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id";
+  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id, volumes";
 
 function insertion(
   { envSealing }: SandboxPorts,
@@ -157,6 +160,7 @@ function insertion(
     NOW,
     workspaceId ?? null,
     spec.builtImage?.id ?? null,
+    JSON.stringify(spec.volumes),
   ];
   return {
     sql:
