@@ -375,6 +375,14 @@ it("drops lines that come faster than they can be written, and says so", async (
   });
 });
 
+it("tells of lines that its machine could not keep", async () => {
+  const id = await running();
+  for (const tell of world.host.machines.get(id)?.lossListeners ?? []) tell(7);
+  await world.pass(5_000);
+  const lost = (await world.plane.events(id)).find(({ type }) => type === "error");
+  expect(lost?.data).toMatchObject({ code: "lines_lost", lines: 7 });
+});
+
 it("keeps no more of a flood of long lines than of short ones, and none that is too large to be written", async () => {
   const id = await running();
   const machine = world.host.machines.get(id);

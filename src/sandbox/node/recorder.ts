@@ -77,6 +77,11 @@ export class Recorder {
     }
   }
 
+  /** Lines that never came here; `why`: what they did instead. */
+  linesLost(lines: number, why: string): void {
+    this.event("error", { code: "lines_lost", message: `${lines} lines ${why}, and are lost`, lines });
+  }
+
   #add(type: NewSandboxEvent["type"], data: NewSandboxEvent["data"], sessionId: string | undefined): void {
     this.#items.push({ type, atMs: this.#options.clock.nowMs(), data, sessionId });
     if (sessionId !== undefined) this.#waitingOfSessions++;
@@ -163,7 +168,7 @@ export class Recorder {
 
   #tellOfDropped(): void {
     const lines = this.#droppedLines;
-    const message = `${lines} lines came faster than they could be written, and are lost`;
+    const message = `${lines} lines came faster than they could be stored, and are lost`;
     this.#droppedLines = 0;
     this.#items.push({
       type: "error",
