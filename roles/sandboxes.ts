@@ -11,12 +11,14 @@ import { MachineImages } from "../src/sandbox/images/machine-images.ts";
 import { advertisedUrl, Gateways } from "../src/sandbox/link/gateways.ts";
 import { NodeDirectory } from "../src/sandbox/link/node-directory.ts";
 import { Sandboxes } from "../src/sandbox/scheduler/sandboxes.ts";
+import { volumeLimitsOf } from "../src/sandbox/scheduler/volume-quota.ts";
 import { Workspaces } from "../src/sandbox/workspaces/workspaces.ts";
 import type { FabricParts } from "./fabric.ts";
 import { keyringIn } from "./keyring.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
+const DAY_MS = 86_400_000;
 const LOOK_EVERY_MS = 1_000;
 /** A lost node is noticed soon, also when the process that looks is lost with it. */
 const LOOK_LEASE_MS = 6_000;
@@ -80,6 +82,9 @@ export function openSandboxes(
       createsPerMinute: config.sandboxCreatesPerMinute,
       createBurst: config.sandboxCreateBurst,
       pendingTimeoutMs: config.sandboxPendingTimeoutSecs * 1_000,
+      eventsQuotaBytes: config.sandboxEventsBytes,
+      volumes: volumeLimitsOf({ count: config.sandboxVolumesPerOwner, bytes: config.sandboxVolumesBytesPerOwner }),
+      volumesKeptMs: config.sandboxVolumeDays === 0 ? undefined : config.sandboxVolumeDays * DAY_MS,
     },
   });
   const events = new SandboxEvents({ ...parts, records, signals: sandboxes.signals });
@@ -146,6 +151,7 @@ export function sandboxDuties(
   });
   const cut = createEventRetention(records, {
     mostEvents: config.sandboxEventsKept,
+    quotaBytes: config.sandboxEventsBytes,
     maxAgeMs: (config.sandboxEventsRetentionSecs + config.artifactGcGraceSecs) * 1_000,
   });
   return [
@@ -175,6 +181,7 @@ export function sandboxDuties(
       pollMs: TIDY_EVERY_MS,
       duty: async ({ signal }) => {
         await cut({ signal });
+        await sandboxes.expireVolumes();
         await sandboxes.forgetNodes();
       },
     }),

@@ -42,6 +42,7 @@ export type AuditAction =
   | "sandbox.resume"
   | "sandbox.delete"
   | "sandbox_node.cap"
+  | "volume.delete"
   | "image.build"
   | "image.delete"
   | "image.share"

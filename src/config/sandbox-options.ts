@@ -89,15 +89,31 @@ export const SANDBOX_OPTIONS = {
     side: "SC",
     doc: "Disk that a node promises to sandboxes.",
   }),
-  sandboxVolumeRetentionDays: optional({
-    env: "ENGINE_SANDBOX_VOLUME_RETENTION_DAYS",
-    toml: "sandbox.volume_retention_days",
-    kind: kinds.integer({ min: 1, max: 36_500 }),
-    whenUnset: "volumes are kept for ever",
+  sandboxVolumeDays: option({
+    env: "ENGINE_SANDBOX_VOLUME_DAYS",
+    toml: "sandbox.volume_days",
+    kind: kinds.integer({ min: 0, max: 36_500 }),
+    default: 30,
     side: "SC",
     doc:
-      "Days that a node keeps a volume which no sandbox names any more, from its last use on. Sandboxes that are stopped " +
-      "name their volumes.",
+      "Days after its last use at which a volume that no sandbox names any more expires; 0: never. Sandboxes that are " +
+      "stopped name their volumes. On a node also the days until it removes what the catalog does not know as a volume.",
+  }),
+  sandboxVolumesPerOwner: option({
+    env: "ENGINE_SANDBOX_VOLUMES_PER_OWNER",
+    toml: "sandbox.volumes_per_owner",
+    kind: kinds.integer({ min: 1, max: 100_000 }),
+    default: 500,
+    side: "S",
+    doc: "Volumes that one caller has at once. More are refused with `rate_limited`.",
+  }),
+  sandboxVolumesBytesPerOwner: option({
+    env: "ENGINE_SANDBOX_VOLUMES_BYTES_PER_OWNER",
+    toml: "sandbox.volumes_bytes_per_owner",
+    kind: kinds.bytes({ min: 16 * MIB, max: 1_024 * TIB }),
+    default: TIB,
+    side: "S",
+    doc: "Sizes of all volumes of one caller together. More are refused with `rate_limited`.",
   }),
   sandboxWarmPool: option({
     env: "ENGINE_SANDBOX_WARM_POOL",
@@ -223,6 +239,16 @@ export const SANDBOX_OPTIONS = {
     side: "S",
     doc: "Events that are kept of one sandbox, its log lines among them; the oldest go first.",
   }),
+  sandboxEventsBytes: option({
+    env: "ENGINE_SANDBOX_EVENTS_BYTES",
+    toml: "sandbox.events_bytes",
+    kind: kinds.bytes({ min: MIB, max: TIB }),
+    default: 64 * MIB,
+    side: "S",
+    doc:
+      "Bytes of events that are kept of one sandbox, its log lines among them, 256 for each event beside its data. What " +
+      "would pass it drops the oldest events as it is written, and readers who missed them are told.",
+  }),
   sandboxEventsRetentionSecs: option({
     env: "ENGINE_SANDBOX_EVENTS_RETENTION_SECS",
     toml: "sandbox.events_retention_secs",
@@ -230,8 +256,8 @@ export const SANDBOX_OPTIONS = {
     default: 604_800,
     side: "S",
     doc:
-      "Seconds after which events of sandboxes expire, also of those that were deleted; they go " +
-      "ENGINE_ARTIFACT_GC_GRACE_SECS later.",
+      "Seconds after which events of sandboxes expire; they go ENGINE_ARTIFACT_GC_GRACE_SECS later. Those of a sandbox " +
+      "that is deleted go with it.",
   }),
   sandboxAdvertiseUrl: optional({
     env: "ENGINE_SANDBOX_ADVERTISE_URL",

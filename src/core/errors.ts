@@ -54,6 +54,7 @@ export const ERROR_CODES = {
   sandbox_not_found: { status: 404, doc: "There is no such sandbox, or it is somebody else's." },
   session_not_found: { status: 404, doc: "There is no such session, or it is somebody else's." },
   image_not_found: { status: 404, doc: "There is no such image, or it is somebody else's and not shared." },
+  volume_not_found: { status: 404, doc: "There is no such volume, or it is somebody else's." },
   build_not_found: { status: 404, doc: "There is no such image build, or it is somebody else's." },
   workspace_not_found: { status: 404, doc: "There is no such workspace, or it is somebody else's." },
   file_not_found: { status: 404, doc: "There is no such file in the sandbox." },
@@ -87,8 +88,8 @@ export const ERROR_CODES = {
   rate_limited: {
     status: 429,
     doc:
-      "Of the sandbox service: the caller creates too fast, has or follows too many, or sent wrong tokens too often; retry " +
-      "after `Retry-After` seconds.",
+      "Of the sandbox service: the caller creates too fast, has or follows too many, has too many or too large volumes, or " +
+      "sent wrong tokens too often; retry after `Retry-After` seconds.",
   },
   cancelled: { status: 499, doc: "The client left, or cancelled the job, before the query was done." },
   query_failed: { status: 500, doc: "The query failed while running, through no fault of its own." },

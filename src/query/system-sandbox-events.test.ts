@@ -23,7 +23,7 @@ afterAll(async () => {
 async function addEvents(tenant: string, sandboxId: string, count: number): Promise<void> {
   const data = JSON.stringify({ line: 'a "b", c\nd', stream: "stdout" });
   const statements = Array.from({ length: count }, (_, i) => ({
-    sql: "INSERT INTO sandbox_events VALUES (?, ?, ?, ?, 'log_line', NULL, ?)",
+    sql: "INSERT INTO sandbox_events (sandbox_id, seq, tenant, at_ms, event_type, data) VALUES (?, ?, ?, ?, 'log_line', ?)",
     values: [sandboxId, i + 1, tenant, 1_700_000_000_000 + Math.floor(i / 1_500), data],
   }));
   await catalog.records.transact(statements);

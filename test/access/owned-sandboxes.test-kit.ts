@@ -6,6 +6,7 @@ import { jsonRequest, type TestRequest, type World } from "./world.test-kit.ts";
 const SANDBOXES = "/api/v1/sandboxes";
 const WORKSPACES = "/api/v1/workspaces";
 const IMAGES = "/api/v1/images";
+const VOLUMES = "/api/v1/volumes";
 const EXEC_ID = "01890a5d-ac96-774b-bcce-b302099a8058";
 const CODEX = { agent_provider: "codex" };
 const SPEC = { agent: { provider: "codex" } };
@@ -61,8 +62,24 @@ async function newImage(tenant: Tenant): Promise<string> {
   return String((await tenant.ask("GET", `${IMAGES}/builds/${buildId}`))["image_id"]);
 }
 
-async function report(world: World): Promise<void> {
-  await world.send(jsonRequest("POST", "/v1/sandbox-nodes/report", BUILDER), world.worker);
+/** A volume that no sandbox names any more. */
+async function newVolume(tenant: Tenant): Promise<string> {
+  // One with room for a small sandbox, and none for those of other tests.
+  await report(tenant.world, { cpu_millis: 100, memory_mb: 64, disk_mb: 1_000_000, sandboxes: 1_000 });
+  const name = newName();
+  const limits = { cpu_cores: 0.1, memory_mb: 64, disk_mb: 64 };
+  const volumes = [{ name, mount_path: "/data", size_mb: 16 }];
+  const id = await idOf(tenant, SANDBOXES, { ...CODEX, resource_limits: limits, volumes });
+  await tenant.ask("DELETE", `${SANDBOXES}/${id}`);
+  await report(tenant.world);
+  const { json } = await tenant.world.send({ method: "GET", path: VOLUMES }, tenant);
+  const volume = (json as unknown as { id: string; name: string }[]).find((one) => one.name === name);
+  if (volume === undefined) throw new Error("no volume was made");
+  return volume.id;
+}
+
+async function report(world: World, capacity = BUILDER.capacity): Promise<void> {
+  await world.send(jsonRequest("POST", "/v1/sandbox-nodes/report", { ...BUILDER, capacity }), world.worker);
 }
 
 /** What is asked of one of these, by its id in the path. */
@@ -78,6 +95,7 @@ const sandbox = about({ make: newSandbox, base: SANDBOXES });
 const session = about({ make: newSession, base: "/api/v1/sessions" });
 const workspace = about({ make: (tenant) => newWorkspace(tenant), base: WORKSPACES });
 const image = about({ make: newImage, base: IMAGES });
+const volume = about({ make: newVolume, base: VOLUMES });
 
 const create = (body: object): TestRequest => jsonRequest("POST", SANDBOXES, { ...CODEX, ...body });
 
@@ -279,6 +297,12 @@ export const SANDBOX_ROUTES: Readonly<Record<string, OwnedRoute>> = {
   },
   [`PATCH ${IMAGES}/{image_id}`]: { names: { "path image_id": image("PATCH", "", 200, { shared: false }) } },
   [`DELETE ${IMAGES}/{image_id}`]: { names: { "path image_id": image("DELETE", "", 204) } },
+
+  [`GET ${VOLUMES}`]: {
+    lists: { make: newVolume, request: () => ({ method: "GET", path: VOLUMES }) },
+    plain: { "query before": ORDER },
+  },
+  [`DELETE ${VOLUMES}/{id}`]: { names: { "path id": volume("DELETE", "", 204) } },
 
   "GET /v1/sandbox-nodes/jobs/{job_id}/order": { plain: { "path job_id": HOLDERS } },
   "GET /v1/sandbox-nodes/jobs/{job_id}/sessions/{sid}/history": {

@@ -550,6 +550,11 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: () => ({ method: "DELETE", path: "/api/v1/images/none" }),
     answer: () => 404,
   },
+  "GET /api/v1/volumes": { request: get("/api/v1/volumes"), answer: ok },
+  "DELETE /api/v1/volumes/{id}": {
+    request: () => ({ method: "DELETE", path: "/api/v1/volumes/none" }),
+    answer: () => 404,
+  },
   "POST /v1/sandbox-nodes/report": {
     request: () => jsonRequest("POST", "/v1/sandbox-nodes/report", FULL_NODE),
     answer: ok,

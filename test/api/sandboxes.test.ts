@@ -52,7 +52,9 @@ test("what a caller makes belongs to the name, and fails when no node takes it i
   expect((await call("GET", path, "key-4")).status).toBe(404);
   expect((await call("GET", path, "key-3")).status).toBe(200);
   await vi.waitFor(async () => expect((await call("GET", path, "key-2")).json["state"]).toBe("failed"), 10_000);
-  expect((await call("GET", path, "key-2")).json["reason"]).toBe("no node had room for it within 1 s");
+  expect((await call("GET", path, "key-2")).json["reason"]).toBe(
+    "no node had room for it within 1 s: no node takes sandboxes at the moment",
+  );
   expect((await call("DELETE", path, "key-1")).status).toBe(204);
   expect((await call("GET", path, "key-3")).status).toBe(404);
 });

@@ -156,6 +156,9 @@ async function serve({ catalog, nodes, audit }: LiveWorld, common: Common): Prom
     createsPerMinute: 100,
     createBurst: 100,
     pendingTimeoutMs: 1_000,
+    eventsQuotaBytes: 64 * 1024 * 1024,
+    volumes: { perOwner: 100, mbPerOwner: 1_048_576 },
+    volumesKeptMs: undefined,
   };
   const fabric = {
     prepare: () => {

@@ -17,6 +17,7 @@ import * as sessions from "./sessions.ts";
 import { sessionStreamRoute, sessionStreamRow } from "./session-stream.ts";
 import { shellRoute, shellRow } from "./shell.ts";
 import * as stream from "./stream.ts";
+import * as volumes from "./volumes.ts";
 import { workspaceRoutes, workspaceRows } from "./workspaces.ts";
 
 /** The routes of sandboxes, in the order of the specification: answered here, or by a peer. */
@@ -52,6 +53,8 @@ export function sandboxRoutes(answers: { here: SandboxDeps } | { forward: Forwar
     files.putFileRoute(deps),
     files.deleteFileRoute(deps),
     ...portRoutes(deps),
+    volumes.listVolumesRoute(deps),
+    volumes.deleteVolumeRoute(deps),
     ...workspaceRoutes(deps),
     nodes.reportNodeRoute(deps),
     nodes.orderRoute(deps),
@@ -98,6 +101,8 @@ const ROWS = [
   files.putFileRow,
   files.deleteFileRow,
   ...portRows,
+  volumes.listVolumesRow,
+  volumes.deleteVolumeRow,
   ...workspaceRows,
   nodes.reportNodeRow,
   nodes.orderRow,

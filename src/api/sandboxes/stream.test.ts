@@ -78,6 +78,7 @@ describe("the stream of a sandbox", () => {
     await world.append(id, lines(1, 3));
     await world.catalog.records.transact([
       { sql: "DELETE FROM sandbox_events WHERE sandbox_id = ? AND seq < 3", values: [id] },
+      { sql: "UPDATE sandboxes SET first_seq = 3, cut_bytes = 600 WHERE id = ?", values: [id] },
     ]);
     const client = await EventClient.open(path(id), { headers: { "Last-Event-ID": "0" } });
     const seen = await client.until(isNumber(3));
@@ -87,6 +88,12 @@ describe("the stream of a sandbox", () => {
       [undefined, "error", "events_lost"],
       ["3", "log_line", undefined],
     ]);
+    expect(seen[1]?.event.data).toMatchObject({ dropped_events: 2, log_dropped_bytes: 600 });
+    // Also who asks for everything from the start.
+    const eager = await EventClient.open(path(id, "stream?from=start"));
+    const all = await eager.until(isNumber(3));
+    eager.leave();
+    expect(all.map((one) => one.event.data["dropped_events"])).toEqual([undefined, 2, undefined]);
     expect((await get(path(id), { "Last-Event-ID": "x" })).status).toBe(400);
     expect((await get(path(id), {}, "other")).status).toBe(404);
     expect((await get(path("nothing"))).status).toBe(404);

@@ -33,8 +33,9 @@ export const sandboxStreamRow = describeRoute({
     "Each message is a stream event: `{id, sandbox_id, session_id, event_type, data, timestamp}`. First comes " +
     "`connected`, then what happens from then on; with `from=start` what is kept of the past before it. A client that " +
     "lost the connection sends the last `id` in `Last-Event-ID`, as browsers do by themselves, and goes on after it: " +
-    "nothing is lost and nothing comes twice. Where events between were already deleted, an `error` with the code " +
-    "`events_lost` says so. `connected`, `keepalive` (every 15 s), `reconnect` and such errors are in no log: they have " +
+    "nothing is lost and nothing comes twice. Where events before or between were already deleted, an `error` with the " +
+    "code `events_lost` says how many this client missed (`dropped_events`), and how many bytes the log has dropped since " +
+    "the sandbox was made (`log_dropped_bytes`); the next event follows. `connected`, `keepalive` (every 15 s), `reconnect` and such errors are in no log: they have " +
     "no `id`, and an empty one in the event. After `reconnect` the stream ends, and the client comes again in " +
     "`after_ms`: this server is about to stop, the client took its events too slowly, or an hour has passed. Without it " +
     "the stream ends when the sandbox is deleted.",
@@ -84,8 +85,14 @@ type Passing = (type: string, data: StreamEvent["data"]) => ServerSentEvent;
 export function messageOf(item: Followed, passing: Passing): ServerSentEvent {
   if (item.type === "event") return { id: String(item.event.seq), data: loggedStreamEvent(item.event) };
   if (item.type === "reconnect") return passing("reconnect", { after_ms: item.afterMs });
-  const message = `events before ${item.nextSeq} that were not read yet are deleted`;
-  return passing("error", { code: "events_lost", message });
+  const { nextSeq, events, cutBytes } = item;
+  const message = `${events} events before ${nextSeq} that were not read yet are deleted`;
+  return passing("error", {
+    code: "events_lost",
+    message,
+    dropped_events: events,
+    log_dropped_bytes: cutBytes,
+  });
 }
 
 /** The same iterator with each value changed, after a first one. */

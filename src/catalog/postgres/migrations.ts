@@ -3,6 +3,7 @@ import { AGENT_RECORDS } from "../agent-schema.ts";
 import { AWAITED_IMAGES } from "../awaited-image-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
+import { POSTGRES_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -35,6 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
   OWNER_RECORDS,
   AWAITED_IMAGES,
   VECTOR_COLUMNS,
+  POSTGRES_SANDBOX_QUOTAS,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

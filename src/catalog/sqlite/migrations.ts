@@ -3,6 +3,7 @@ import { AGENT_RECORDS } from "../agent-schema.ts";
 import { AWAITED_IMAGES } from "../awaited-image-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
+import { SQLITE_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -29,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   addAgentRecords,
   addOwners,
   addAwaitedImages,
+  addSandboxQuotas,
 ];
 
 /**
@@ -306,4 +308,8 @@ function addOwners(connection: Connection): void {
 
 function addAwaitedImages(connection: Connection): void {
   connection.db.exec(AWAITED_IMAGES);
+}
+
+function addSandboxQuotas(connection: Connection): void {
+  connection.db.exec(SQLITE_SANDBOX_QUOTAS);
 }

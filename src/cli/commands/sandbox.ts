@@ -22,6 +22,7 @@ import { printLogs } from "../sandbox-logs.ts";
 import { SANDBOXES, sandboxPath } from "../sandbox-path.ts";
 import { requestFrom, waitUntilUp, type CreateFlags } from "../sandbox-create.ts";
 import { runShell } from "../sandbox-shell.ts";
+import { registerVolumes } from "../sandbox-volumes.ts";
 import { SANDBOX_STATES } from "../../sandbox/states.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../text.ts";
@@ -43,6 +44,7 @@ export const register: RegisterCommand = (program, context) => {
   registerStats(group, context);
   for (const [name, does] of ACTIONS) registerAction(group, context, { name, does });
   registerRemove(group, context);
+  registerVolumes(group, context);
 };
 
 function collect(value: string, before: readonly string[] = []): string[] {

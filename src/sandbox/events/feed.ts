@@ -11,8 +11,8 @@ const RECENT_BYTES = 1024 * 1024;
 /** One who follows a feed. */
 export type FeedFollower = { wake(): void };
 
-/** What the row of a sandbox says of its log. */
-export type LogHead = { firstSeq: number; lastSeq: number; isDeleted: boolean };
+/** What the row of a sandbox says of its log; `cutBytes`: of all events before the first. */
+export type LogHead = { firstSeq: number; lastSeq: number; cutBytes: number; isDeleted: boolean };
 
 /**
  * The end of one sandbox's log, as this process knows it. Its newest events are read once for all who follow; who is
@@ -28,6 +28,7 @@ export class SandboxFeed<F extends FeedFollower = FeedFollower> {
   /** The newest events without a gap, up to `headSeq`. */
   #recent: readonly LoggedEvent[] = [];
   #firstSeq = 1;
+  #cutBytes = 0;
   #headSeq = 0;
   #isOver = false;
 
@@ -39,6 +40,11 @@ export class SandboxFeed<F extends FeedFollower = FeedFollower> {
   /** The oldest event that was kept at the last look. */
   get firstSeq(): number {
     return this.#firstSeq;
+  }
+
+  /** Of all events before that one, since the sandbox was made. */
+  get cutBytes(): number {
+    return this.#cutBytes;
   }
 
   /** The newest event. */
@@ -60,7 +66,9 @@ export class SandboxFeed<F extends FeedFollower = FeedFollower> {
   async after(seq: number): Promise<readonly LoggedEvent[]> {
     const first = this.#recent[0]?.seq ?? Infinity;
     if (first <= seq + 1) return this.#recent.slice(seq + 1 - first, seq + 1 - first + PAGE_EVENTS);
-    return await eventsAfter(this.#records, this.sandboxId, { afterSeq: seq, limit: PAGE_EVENTS });
+    // From the first that is kept: no database looks at those that went long ago.
+    const afterSeq = Math.max(seq, this.#firstSeq - 1);
+    return await eventsAfter(this.#records, this.sandboxId, { afterSeq, limit: PAGE_EVENTS });
   }
 
   async #advance(head: LogHead | undefined): Promise<void> {
@@ -68,12 +76,13 @@ export class SandboxFeed<F extends FeedFollower = FeedFollower> {
     const lastSeq = head?.lastSeq ?? (await newestSeq(this.#records, this.sandboxId));
     const hasNews = lastSeq > this.#headSeq;
     if (hasNews) {
-      const afterSeq = Math.max(this.#headSeq, lastSeq - RECENT_EVENTS);
+      const afterSeq = Math.max(this.#headSeq, lastSeq - RECENT_EVENTS, (head?.firstSeq ?? 1) - 1);
       const come = await eventsAfter(this.#records, this.sandboxId, { afterSeq, limit: RECENT_EVENTS });
       this.#recent = recentOf([...this.#recent, ...come.filter(({ seq }) => seq <= lastSeq)]);
       this.#headSeq = lastSeq;
     }
     this.#firstSeq = head?.firstSeq ?? this.#firstSeq;
+    this.#cutBytes = head?.cutBytes ?? this.#cutBytes;
     this.#isOver = head === undefined || head.isDeleted;
     if (hasNews || this.#isOver) for (const follower of this.followers) follower.wake();
   }

@@ -4,8 +4,8 @@ import type { LoggedEvent } from "./read-events.ts";
 /** What comes to one who follows a log. */
 export type Followed =
   | { type: "event"; event: LoggedEvent }
-  /** Events before `nextSeq` that this one has not had are no longer there. */
-  | { type: "lost"; nextSeq: number }
+  /** So many events before `nextSeq` that this one has not had are no longer there; `cutBytes`: of all that are not. */
+  | { type: "lost"; nextSeq: number; events: number; cutBytes: number }
   /** The last one: there is more, and whoever wants it asks again. */
   | { type: "reconnect"; afterMs: number };
 
@@ -109,9 +109,9 @@ export class SandboxFollower implements AsyncIterableIterator<Followed> {
       const event = this.#page[this.#taken];
       if (event !== undefined) return this.#hand(event);
       // One that asks for more than there is had a log that is gone.
-      if (this.#seq > this.feed.headSeq) return this.#lose();
+      if (this.#seq > this.feed.headSeq) return this.#lose(this.feed.headSeq + 1);
       if (this.#seq < this.feed.headSeq) {
-        if (!(await this.#turnPage())) return this.#lose();
+        if (!(await this.#turnPage())) return this.#lose(this.feed.headSeq + 1);
       } else if (this.feed.isOver) this.#end();
       else await this.#wait();
     }
@@ -124,10 +124,7 @@ export class SandboxFollower implements AsyncIterableIterator<Followed> {
   }
 
   #hand(event: LoggedEvent): Followed {
-    if (event.seq > this.#seq + 1) {
-      this.#seq = event.seq - 1;
-      return { type: "lost", nextSeq: event.seq };
-    }
+    if (event.seq > this.#seq + 1) return this.#lose(event.seq);
     this.#taken++;
     this.#seq = event.seq;
     return { type: "event", event };
@@ -142,9 +139,10 @@ export class SandboxFollower implements AsyncIterableIterator<Followed> {
     return page.length > 0;
   }
 
-  #lose(): Followed {
-    this.#seq = this.feed.headSeq;
-    return { type: "lost", nextSeq: this.#seq + 1 };
+  #lose(nextSeq: number): Followed {
+    const events = Math.max(0, nextSeq - this.#seq - 1);
+    this.#seq = nextSeq - 1;
+    return { type: "lost", nextSeq, events, cutBytes: this.feed.cutBytes };
   }
 
   async #wait(): Promise<void> {

@@ -84,7 +84,7 @@ describe.skipIf(programs === undefined)("PostgreSQL", () => {
 
   it("what retention cuts is told by every process", async () => {
     const [writer, other] = processes;
-    const retain = createEventRetention(writer.records, { mostEvents: 7, maxAgeMs: 3_600_000 });
+    const retain = createEventRetention(writer.records, { mostEvents: 7, quotaBytes: 1e9, maxAgeMs: 3_600_000 });
     await retain({ signal: new AbortController().signal });
     const follower = await other.events.follow(ID, { afterSeq: 1 });
     expect(await follower.next()).toMatchObject({ value: { type: "lost", nextSeq: 494 } });

@@ -59,11 +59,12 @@ export async function appendEvents(
   records: RecordStore,
   id: string,
   events: readonly NewSandboxEvent[],
+  eventsQuotaBytes = 64 * 1024 * 1024,
 ): Promise<void> {
   const [row] = await records.rows(`SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE id = ?`, [id]);
   if (row === undefined) throw new Error(`there is no sandbox ${id}`);
   const stored = events.map(({ atMs, ...event }) => ({ ...event, at: atMs }));
-  const outcome = await records.transact(changeStatements(toSandbox(row), { events: stored }));
+  const outcome = await records.transact(changeStatements(toSandbox(row), { events: stored }, { eventsQuotaBytes }));
   if (!outcome.done) throw new Error("the events were not written");
 }
 

@@ -16,7 +16,7 @@ export type SandboxEventsOptions = {
 
 type Feed = SandboxFeed<SandboxFollower>;
 
-/** Where one begins to follow: after an event, with the oldest that is kept, or with what comes. */
+/** Where one begins to follow: after an event, with the first that there was, or with what comes. */
 export type FollowFrom = { afterSeq: number } | "start" | "now";
 
 /** Signals may be lost, and a look may fail. */
@@ -172,14 +172,14 @@ export class SandboxEvents {
   async #headsOf(ids: readonly string[]): Promise<Map<string, LogHead>> {
     if (ids.length === 0) return new Map();
     const rows = await this.#options.records.rows(
-      "SELECT id, first_seq, last_seq, deleted_at_ms FROM sandboxes " +
+      "SELECT id, first_seq, last_seq, cut_bytes, deleted_at_ms FROM sandboxes " +
         `WHERE id IN (${ids.map(() => "?").join(", ")})`,
       ids,
     );
     return new Map(
-      rows.map(({ id, first_seq: first, last_seq: last, deleted_at_ms: deleted }) => [
+      rows.map(({ id, first_seq: first, last_seq: last, cut_bytes: cut, deleted_at_ms: deleted }) => [
         String(id),
-        { firstSeq: Number(first), lastSeq: Number(last), isDeleted: deleted !== null },
+        { firstSeq: Number(first), lastSeq: Number(last), cutBytes: Number(cut), isDeleted: deleted !== null },
       ]),
     );
   }
@@ -187,5 +187,5 @@ export class SandboxEvents {
 
 function placeOf(feed: Feed, from: FollowFrom): number {
   if (from === "now") return feed.headSeq;
-  return from === "start" ? feed.firstSeq - 1 : from.afterSeq;
+  return from === "start" ? 0 : from.afterSeq;
 }

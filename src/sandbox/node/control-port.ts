@@ -44,8 +44,10 @@ export type NodeReport = {
   bootId: string;
   /** Sandboxes of which only a disk is here: this node has no job for them. */
   keeps?: readonly string[];
-  /** Keys of volumes that none of its sandboxes has used for as long as volumes are kept. */
+  /** Keys of volumes that none of its sandboxes has used for long. */
   unusedVolumes?: readonly string[];
+  /** Those of `deletedVolumes` that are no longer here. */
+  removedVolumes?: readonly string[];
 };
 
 /** All that a node has for sandboxes, whether taken or not. */
@@ -58,8 +60,10 @@ export type NodeAnswer = {
   gateways: readonly string[];
   /** Those of `keeps` that are no more: their disks go. */
   gone?: readonly string[];
-  /** Those of `unusedVolumes` that no sandbox names: they go. */
+  /** Those of `unusedVolumes` that are no volumes of this node: they go. */
   goneVolumes?: readonly string[];
+  /** Keys of volumes that were deleted, or have expired: they go, and the node says so in a later report. */
+  deletedVolumes?: readonly string[];
 };
 
 export type SandboxOrder = {

@@ -37,13 +37,15 @@ export const wireReport = z.strictObject({
   boot_id: text.describe("Another one after each start of the machine."),
   keeps: z.array(z.uuid()).max(MAX_KEPT).optional().describe("Sandboxes of which only a disk is here."),
   unused_volumes: z.array(text).max(MAX_UNUSED).optional().describe("Volumes that nobody here has used for long."),
+  removed_volumes: z.array(text).max(MAX_UNUSED).optional().describe("Those of `deleted_volumes` that are gone here."),
 });
 
 export const wireAnswer = z.object({
   drain: z.boolean().describe("It is to take no more sandboxes."),
   gateways: z.array(z.string()).describe("To each of these it is to keep a connection."),
   gone: z.array(z.string()).describe("Those of `keeps` that are no more."),
-  gone_volumes: z.array(z.string()).default([]).describe("Those of `unused_volumes` that no sandbox names."),
+  gone_volumes: z.array(z.string()).default([]).describe("Those of `unused_volumes` that it is to remove."),
+  deleted_volumes: z.array(z.string()).default([]).describe("Volumes that it is to remove, and to say so."),
 });
 
 const wireTurn = z.object({
@@ -107,6 +109,7 @@ export function toWireReport({
   bootId,
   keeps,
   unusedVolumes,
+  removedVolumes,
   images,
   labels,
   ...node
@@ -124,11 +127,13 @@ export function toWireReport({
     },
     ...(keeps === undefined ? {} : { keeps: [...keeps] }),
     ...(unusedVolumes === undefined ? {} : { unused_volumes: [...unusedVolumes] }),
+    ...(removedVolumes === undefined ? {} : { removed_volumes: [...removedVolumes] }),
   };
 }
 
 export function reportOf(report: z.output<typeof wireReport>): NodeReport {
-  const { capacity, boot_id: bootId, keeps, unused_volumes: unusedVolumes, ...node } = report;
+  const { capacity, boot_id: bootId, keeps, unused_volumes: unusedVolumes, ...rest } = report;
+  const { removed_volumes: removedVolumes, ...node } = rest;
   const { cpu_millis: cpuMillis, memory_mb: memoryMb, disk_mb: diskMb, sandboxes } = capacity;
   return {
     ...node,
@@ -136,16 +141,19 @@ export function reportOf(report: z.output<typeof wireReport>): NodeReport {
     capacity: { cpuMillis, memoryMb, diskMb, sandboxes },
     ...(keeps === undefined ? {} : { keeps }),
     ...(unusedVolumes === undefined ? {} : { unusedVolumes }),
+    ...(removedVolumes === undefined ? {} : { removedVolumes }),
   };
 }
 
 export function toWireAnswer(answer: NodeAnswer): z.output<typeof wireAnswer> {
-  const { drain, gateways, gone = [], goneVolumes = [] } = answer;
-  return { drain, gateways: [...gateways], gone: [...gone], gone_volumes: [...goneVolumes] };
+  const { drain, gateways, gone = [], goneVolumes = [], deletedVolumes = [] } = answer;
+  const volumes = { gone_volumes: [...goneVolumes], deleted_volumes: [...deletedVolumes] };
+  return { drain, gateways: [...gateways], gone: [...gone], ...volumes };
 }
 
-export function answerOf({ gone_volumes: goneVolumes, ...answer }: z.output<typeof wireAnswer>): NodeAnswer {
-  return { ...answer, goneVolumes };
+export function answerOf(wire: z.output<typeof wireAnswer>): NodeAnswer {
+  const { gone_volumes: goneVolumes, deleted_volumes: deletedVolumes, ...answer } = wire;
+  return { ...answer, goneVolumes, deletedVolumes };
 }
 
 export function toWireOrder(order: SandboxOrder): z.output<typeof wireOrder> {

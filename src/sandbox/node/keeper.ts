@@ -305,7 +305,10 @@ export class SandboxKeeper {
   #watch(machine: Machine): void {
     this.#machine = machine;
     this.#end = undefined;
-    machine.onLine(({ stream, line }) => this.logLine(stream, line));
+    machine.onLine(
+      ({ stream, line }) => this.logLine(stream, line),
+      (lines) => this.#recorder?.linesLost(lines, "were written while nothing listened"),
+    );
     void machine.ended.then((end) => {
       if (this.#machine !== machine) return;
       this.#machine = undefined;

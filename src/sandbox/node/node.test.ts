@@ -375,6 +375,40 @@ it("drops lines that come faster than they can be written, and says so", async (
   });
 });
 
+it("tells of lines that its machine could not keep", async () => {
+  const id = await running();
+  for (const tell of world.host.machines.get(id)?.lossListeners ?? []) tell(7);
+  await world.pass(5_000);
+  const lost = (await world.plane.events(id)).find(({ type }) => type === "error");
+  expect(lost?.data).toMatchObject({ code: "lines_lost", lines: 7 });
+});
+
+it("keeps no more of a flood of long lines than of short ones, and none that is too large to be written", async () => {
+  const id = await running();
+  const machine = world.host.machines.get(id);
+  const say = (line: string) => {
+    for (const tell of machine?.listeners ?? []) tell({ stream: "stdout", line });
+  };
+  // Six times as many bytes of JSON.
+  const hostile = "\0".repeat(16_384);
+  say(hostile);
+  await world.pass(5_000);
+  const lines = async () =>
+    (await world.plane.events(id)).filter(({ type }) => type === "log_line").map(({ data }) => String(data["line"]));
+  expect((await lines()).join("")).toBe(hostile);
+  world.way = () => "closed";
+  for (let i = 0; i < 3_000; i++) say(`${i} ${"x".repeat(16_000)}`);
+  await world.pass(5_000);
+  world.way = () => "open";
+  await world.pass(5_000);
+  const kept = (await lines()).length - 2;
+  // A batch was on its way.
+  expect(kept).toBeGreaterThan(60);
+  expect(kept).toBeLessThan(300);
+  const lost = (await world.plane.events(id)).find(({ type }) => type === "error");
+  expect(lost?.data).toMatchObject({ code: "lines_lost", lines: 3_000 - kept });
+});
+
 it("says what an idle sandbox uses once a minute", async () => {
   const id = await running();
   await world.pass(180_000);

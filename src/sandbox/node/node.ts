@@ -20,8 +20,8 @@ export type SandboxNodeOptions = KeeperPorts & {
   builds?: Pick<ImageBuilds, "run" | "drain" | "stop">;
   jobs: JobPort;
   /** What this node is, but for what changes. */
-  node: Omit<NodeReport, "images" | "keeps" | "unusedVolumes">;
-  /** How long a volume is kept that no sandbox names; undefined: for ever. */
+  node: Omit<NodeReport, "images" | "keeps" | "unusedVolumes" | "removedVolumes">;
+  /** How long a volume is kept that nobody here uses and the control plane does not know; undefined: for ever. */
   volumesKeptMs: number | undefined;
   /** Whether machines are prepared before the first sandbox comes. */
   warmsAtOnce: boolean;
@@ -56,6 +56,8 @@ export class SandboxNode {
   /** Sandboxes of which only the disk is here. */
   readonly #kept = new Set<string>();
   readonly #volumes: VolumeRetention;
+  /** Deleted ones that are no longer here, which the control plane has not heard yet. */
+  #removedVolumes: readonly string[] = [];
   readonly #stopping = new AbortController();
   /** Resolves when all of the process before was taken up. */
   readonly #started = Promise.withResolvers<void>();
@@ -157,12 +159,17 @@ export class SandboxNode {
     const { control, runtime, node, log, onGateways } = this.#options;
     try {
       const unusedVolumes = await this.#volumes.unused();
-      const held = { keeps: [...this.#kept], ...(unusedVolumes.length > 0 && { unusedVolumes }) };
-      const answer = await control.report({ ...node, images: runtime.images(), ...held });
+      const removedVolumes = this.#removedVolumes;
+      const volumes = {
+        ...(unusedVolumes.length > 0 && { unusedVolumes }),
+        ...(removedVolumes.length > 0 && { removedVolumes }),
+      };
+      const answer = await control.report({ ...node, images: runtime.images(), keeps: [...this.#kept], ...volumes });
       this.#isUnheard = false;
       onGateways?.(answer.gateways);
       for (const sandboxId of answer.gone ?? []) await this.#forget(sandboxId);
       if (unusedVolumes.length > 0) await this.#volumes.remove(answer.goneVolumes ?? []);
+      this.#removedVolumes = await this.#volumes.removeDeleted(answer.deletedVolumes ?? []);
     } catch (error) {
       if (!this.#isUnheard && !this.#stopping.signal.aborted) {
         log.warn({ reason: messageOf(error) }, "the control plane does not hear of this sandbox node; trying on");

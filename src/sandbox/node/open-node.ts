@@ -99,7 +99,7 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
       clock,
       log,
     });
-    const { sandboxVolumeRetentionDays: days } = config;
+    const { sandboxVolumeDays: days } = config;
     const node: SandboxNode = new SandboxNode({
       ...options,
       runtime,
@@ -112,7 +112,7 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
       node: description,
       warmsAtOnce: options.begins === "at once",
       killGraceMs: config.sandboxKillGraceSecs * 1_000,
-      volumesKeptMs: days === undefined ? undefined : days * DAY_MS,
+      volumesKeptMs: days === 0 ? undefined : days * DAY_MS,
     });
     if (config.sandboxDebianImage) void prepareDebian(runtime, log);
     return { node, nodeId, calls: nodeCallHandler(node, surroundings, { clock, log }), close };

@@ -33,6 +33,10 @@ const BATCH_EVENTS = 200;
 const BATCH_AFTER_MS = 50;
 /** Lines of output beyond these are not kept: a sandbox that floods its console gets no memory of the node for it. */
 const QUEUED_EVENTS = 4_000;
+const QUEUED_LINE_CHARS = 1024 * 1024;
+/** A longer line becomes several where JSON makes it too large for one event: six bytes for a control character. */
+const PIECE_CHARS = 10_000;
+const MOST_LINE_BYTES = 60 * 1024;
 
 /**
  * What a node says about one sandbox, in the order in which it happened: collected for a moment, written in batches one
@@ -44,6 +48,8 @@ export class Recorder {
   #timer: TimerHandle | undefined;
   #writing: Promise<void> | undefined;
   #batch: number;
+  /** Of lines that wait. */
+  #lineChars = 0;
   #droppedLines = 0;
   /** Events of sessions that wait. */
   #waitingOfSessions = 0;
@@ -60,10 +66,23 @@ export class Recorder {
   /** Writes an event soon; of a session, where it is of one. */
   event(type: NewSandboxEvent["type"], data: NewSandboxEvent["data"], sessionId?: string): void {
     if (this.#options.signal.aborted) return;
-    if (type === "log_line" && this.#items.length >= QUEUED_EVENTS) {
-      this.#droppedLines++;
-      return;
+    if (type !== "log_line") return this.#add(type, data, sessionId);
+    for (const piece of piecesOf(data)) {
+      const chars = charsOf(piece);
+      if (this.#items.length >= QUEUED_EVENTS || this.#lineChars + chars > QUEUED_LINE_CHARS) this.#droppedLines++;
+      else {
+        this.#lineChars += chars;
+        this.#add(type, piece, sessionId);
+      }
     }
+  }
+
+  /** Lines that never came here; `why`: what they did instead. */
+  linesLost(lines: number, why: string): void {
+    this.event("error", { code: "lines_lost", message: `${lines} lines ${why}, and are lost`, lines });
+  }
+
+  #add(type: NewSandboxEvent["type"], data: NewSandboxEvent["data"], sessionId: string | undefined): void {
     this.#items.push({ type, atMs: this.#options.clock.nowMs(), data, sessionId });
     if (sessionId !== undefined) this.#waitingOfSessions++;
     if (this.#items.length >= BATCH_EVENTS) this.#writeNow();
@@ -141,15 +160,21 @@ export class Recorder {
       if (item === undefined) break;
       if ("statement" in item) return { events, ...item };
       if (item.sessionId !== undefined) this.#waitingOfSessions--;
+      if (item.type === "log_line") this.#lineChars -= charsOf(item.data);
       events.push(item);
     }
     return { events, statement: {} };
   }
 
   #tellOfDropped(): void {
-    const message = `${this.#droppedLines} lines came faster than they could be written, and are lost`;
+    const lines = this.#droppedLines;
+    const message = `${lines} lines came faster than they could be stored, and are lost`;
     this.#droppedLines = 0;
-    this.#items.push({ type: "error", atMs: this.#options.clock.nowMs(), data: { code: "lines_lost", message } });
+    this.#items.push({
+      type: "error",
+      atMs: this.#options.clock.nowMs(),
+      data: { code: "lines_lost", message, lines },
+    });
   }
 
   /** Until it is written, or never can be. */
@@ -169,4 +194,20 @@ export class Recorder {
     this.#timer?.cancel();
     for (const item of this.#items.splice(0)) if ("statement" in item) item.settled.reject(reason);
   }
+}
+
+function charsOf({ line }: NewSandboxEvent["data"]): number {
+  return typeof line === "string" ? line.length : 0;
+}
+
+/** A line as events that the control plane takes. */
+function piecesOf(data: NewSandboxEvent["data"]): NewSandboxEvent["data"][] {
+  const { line } = data;
+  if (typeof line !== "string" || line.length <= PIECE_CHARS) return [data];
+  if (Buffer.byteLength(JSON.stringify(line)) <= MOST_LINE_BYTES) return [data];
+  const count = Math.ceil(line.length / PIECE_CHARS);
+  return Array.from({ length: count }, (_, i) => ({
+    ...data,
+    line: line.slice(i * PIECE_CHARS, (i + 1) * PIECE_CHARS),
+  }));
 }

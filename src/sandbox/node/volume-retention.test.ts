@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterEach, expect, it } from "vitest";
-import { ROOT } from "../scheduler/scheduler.test-kit.ts";
+import { originOf, ROOT } from "../scheduler/scheduler.test-kit.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { NodeWorld } from "./node-world.test-kit.ts";
 
@@ -49,17 +50,41 @@ const keysOf = async (here: NodeWorld) =>
     (await here.plane.records.rows("SELECT volume_key FROM sandbox_volumes")).map(({ volume_key: key }) => String(key)),
   );
 
-it("a volume goes when no sandbox has named it for as long as volumes are kept", { timeout: 60_000 }, async () => {
+/** What the control plane does now and then. */
+const tidy = (here: NodeWorld) => here.plane.sandboxes.expireVolumes();
+const idOf = async (name: string, here: NodeWorld): Promise<string> => {
+  const volume = (await here.plane.sandboxes.volumes({ limit: 100 }, ROOT)).find((one) => one.name === name);
+  if (volume === undefined) throw new Error(`there is no volume ${name}`);
+  return volume.id;
+};
+const BY_ROOT = { asker: ROOT, origin: originOf(ROOT) };
+const isOnNode = async (here: NodeWorld) =>
+  await here.until("the node has what is recorded", async () =>
+    isDeepStrictEqual(new Set(here.host.volumes.keys()), await keysOf(here)),
+  );
+
+it("a volume expires when no sandbox has named it for long, and then its disk goes", { timeout: 60_000 }, async () => {
   const here = await begin(2 * DAY_MS);
   await deleted(here, await running(here, withVolume("old")));
   const stopped = await running(here, withVolume("kept", { persistence: "persistent" }));
   await here.plane.act(stopped, "stop", ROOT);
   const up = await running(here, withVolume("used"));
-  await daysPass(here, 1);
+  await here.plane.records.write({
+    sql: "UPDATE sandbox_volumes SET used_at_ms = ?",
+    values: [{ nowPlusMs: -29 * DAY_MS }],
+  });
+  await tidy(here);
   expect(await recorded(here)).toEqual(["kept", "old", "used"]);
-  await daysPass(here, 3);
+  await here.plane.records.write({
+    sql: "UPDATE sandbox_volumes SET used_at_ms = ?",
+    values: [{ nowPlusMs: -30 * DAY_MS }],
+  });
+  await tidy(here);
   expect(await recorded(here)).toEqual(["kept", "used"]);
-  expect(new Set(here.host.volumes.keys())).toEqual(await keysOf(here));
+  await isOnNode(here);
+  // The node has said so.
+  const gone = () => here.plane.records.rows("SELECT volume_key FROM gone_volumes");
+  await here.until("the control plane knows", async () => (await gone()).length === 0);
   // Who names it again has a new one.
   await deleted(here, await running(here, withVolume("old")));
   expect(await recorded(here)).toEqual(["kept", "old", "used"]);
@@ -68,24 +93,66 @@ it("a volume goes when no sandbox has named it for as long as volumes are kept",
   await deleted(here, stopped);
 });
 
-it("volumes are kept for ever unless the operator says for how long", { timeout: 60_000 }, async () => {
+it("a volume that is deleted goes from its node, also when that crashes in between", { timeout: 60_000 }, async () => {
   const here = await begin();
-  await deleted(here, await running(here, withVolume("old")));
-  await daysPass(here, 10_000);
-  expect(await recorded(here)).toEqual(["old"]);
-  expect(new Set(here.host.volumes.keys())).toEqual(await keysOf(here));
+  await deleted(here, await running(here, withVolume("a")));
+  await deleted(here, await running(here, withVolume("b")));
+  await here.plane.sandboxes.deleteVolume(await idOf("a", here), BY_ROOT);
+  // It removes the disk, and its word is lost.
+  here.way = () => "no answers";
+  await here.pass(20_000);
+  here.crash();
+  here.way = () => "open";
+  here.begin();
+  await isOnNode(here);
+  expect(await recorded(here)).toEqual(["b"]);
+  const gone = () => here.plane.records.rows("SELECT volume_key FROM gone_volumes");
+  await here.until("the control plane knows", async () => (await gone()).length === 0);
+  // The name is free at once, and what was deleted does not come back with it.
+  await here.plane.sandboxes.deleteVolume(await idOf("b", here), BY_ROOT);
+  const [before] = [...here.host.volumes.keys()];
+  const again = await running(here, withVolume("b"));
+  await isOnNode(here);
+  expect([...here.host.volumes.keys()]).not.toContain(before);
+  await deleted(here, again);
 });
 
-it("the control plane keeps what a sandbox names, whatever a node takes for unused", async () => {
+it("a node removes nothing that one of its sandboxes has", { timeout: 60_000 }, async () => {
+  const here = await begin();
+  const id = await running(here, withVolume("data"));
+  const [key = ""] = await keysOf(here);
+  await here.plane.records.write({
+    sql: "INSERT INTO gone_volumes SELECT volume_key, node_id, 1 FROM sandbox_volumes",
+    values: [],
+  });
+  await here.pass(60_000);
+  expect([...here.host.volumes.keys()]).toEqual([key]);
+  await deleted(here, id);
+  await here.until("it is gone", () => here.host.volumes.size === 0);
+});
+
+it("disks that no record explains go when they are old, and volumes stay", { timeout: 60_000 }, async () => {
+  const here = await begin(2 * DAY_MS);
+  await deleted(here, await running(here, withVolume("old")));
+  here.host.volumes.set("of-nobody", here.clock.nowMs());
+  await daysPass(here, 1);
+  expect(here.host.volumes.size).toBe(2);
+  await daysPass(here, 10);
+  expect(new Set(here.host.volumes.keys())).toEqual(await keysOf(here));
+  expect(await recorded(here)).toEqual(["old"]);
+});
+
+it("the control plane answers for each node's volumes alone", async () => {
   const here = await begin();
   const id = await running(here, withVolume("kept", { persistence: "persistent" }));
   await here.plane.act(id, "stop", ROOT);
   const [node] = await here.plane.records.rows("SELECT node_id FROM sandbox_volumes");
   const [kept = ""] = await keysOf(here);
   const asked = await here.plane.report(String(node?.["node_id"]), { unusedVolumes: [kept, "of-nobody"] });
-  expect(asked).toMatchObject({ goneVolumes: ["of-nobody"] });
+  expect(asked).toMatchObject({ goneVolumes: ["of-nobody"], deletedVolumes: [] });
   expect(await recorded(here)).toEqual(["kept"]);
   // Another node has no say about it.
-  expect(await here.plane.report("node-2", { unusedVolumes: [kept] })).toMatchObject({ goneVolumes: [kept] });
+  const other = await here.plane.report("node-2", { unusedVolumes: [kept], removedVolumes: [kept] });
+  expect(other).toMatchObject({ goneVolumes: [kept], deletedVolumes: [] });
   expect(await recorded(here)).toEqual(["kept"]);
 });

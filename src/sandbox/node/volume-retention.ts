@@ -7,7 +7,7 @@ export type VolumeRetentionOptions = {
   volumes: VolumeStore;
   /** Keys of the volumes that sandboxes of this node name, whatever these do. */
   named: () => ReadonlySet<string>;
-  /** How long one is kept that no sandbox names; undefined: for ever. */
+  /** How long one is kept that nobody uses and the control plane does not know; undefined: for ever. */
   keptMs: number | undefined;
   clock: Clock;
   log: Log;
@@ -18,8 +18,9 @@ const LOOK_EVERY_MS = 600_000;
 const MOST_AT_ONCE = 100;
 
 /**
- * Finds volumes of this node that nobody has used for long, and removes those of which the control plane says that they
- * are nobody's: it knows of sandboxes that this node has no longer, or will have.
+ * Removes volumes of this node: those of which the control plane says that they are deleted or have expired, and those
+ * that nobody has used for long and that it does not know. It knows of sandboxes that this node has no longer, or will
+ * have.
  */
 export class VolumeRetention {
   readonly #options: VolumeRetentionOptions;
@@ -57,11 +58,31 @@ export class VolumeRetention {
       if (!mayGo.has(key) || this.#options.named().has(key)) continue;
       try {
         await volumes.remove(key);
-        log.info({ volume: key }, "removed a volume that was not used for longer than volumes are kept");
+        log.info({ volume: key }, "removed what was left of a volume that the control plane does not know");
       } catch (error) {
         log.warn({ volume: key, reason: messageOf(error) }, "a volume could not be removed; trying again later");
       }
     }
     this.#unused = [];
+  }
+
+  /**
+   * Removes deleted ones, and returns those that are no longer here. One that a sandbox which is being put away still has
+   * goes later. Never rejects.
+   */
+  async removeDeleted(keys: readonly string[]): Promise<string[]> {
+    const { volumes, log } = this.#options;
+    const removed: string[] = [];
+    for (const key of keys) {
+      if (this.#options.named().has(key)) continue;
+      try {
+        await volumes.remove(key);
+        log.info({ volume: key }, "removed a volume that was deleted or has expired");
+        removed.push(key);
+      } catch (error) {
+        log.warn({ volume: key, reason: messageOf(error) }, "a volume could not be removed; trying again");
+      }
+    }
+    return removed;
   }
 }

@@ -172,6 +172,7 @@ export class FakeMachine {
   readonly ended = Promise.withResolvers<MachineEnd>();
   readonly execs = new Map<string, Exec>();
   readonly listeners = new Set<(line: { stream: "stdout" | "stderr"; line: string }) => void>();
+  readonly lossListeners = new Set<(lines: number) => void>();
   readonly host: FakeHost;
   isPaused = false;
   isEnded = false;
@@ -284,8 +285,12 @@ class FakeHandle implements Machine {
 
   onEgress(): void {}
 
-  onLine(listener: (line: { stream: "stdout" | "stderr"; line: string }) => void): void {
+  onLine(
+    listener: (line: { stream: "stdout" | "stderr"; line: string }) => void,
+    onLost: (lines: number) => void = () => undefined,
+  ): void {
     this.#machine.listeners.add(listener);
+    this.#machine.lossListeners.add(onLost);
   }
 
   #call<T>(verb: FakeVerb, run: () => T): Promise<T> {

@@ -395,6 +395,40 @@ describeInCage("a machine", () => {
     expect(lines.slice(2).map(({ line }) => line.length)).toEqual([16_384, 20_000 - 16_384, 1, 1]);
   });
 
+  it("makes a program that floods its console wait, and tells what was not kept while nobody listened", async () => {
+    const flooded = await test.runtime.create(specOf());
+    // Nobody listens: it goes on all the same.
+    const early = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done > /proc/1/fd/1";
+    expect(await run(flooded, early)).toMatchObject(ENDED_WELL);
+    await delay(200);
+    const lines: string[] = [];
+    let lost = 0;
+    flooded.onLine(
+      ({ line }) => lines.push(line),
+      (count) => (lost += count),
+    );
+    await expect.poll(() => lines.at(-1)).toBe("2999");
+    expect([lost, lines.length, lines[0]]).toEqual([2_000, 1_000, "2000"]);
+    const before = lines.length;
+    const began = performance.now();
+    // For three seconds, as fast as it can.
+    await run(flooded, "timeout -s KILL 3 yes > /proc/1/fd/1; timeout -s KILL 1 cat /dev/zero > /proc/1/fd/2; true");
+    await delay(200);
+    const seconds = (performance.now() - began) / 1_000;
+    const bytes = lines.slice(before).reduce((sum, line) => sum + 500 + line.length, 0);
+    expect(lines.length - before).toBeGreaterThan(1_000);
+    expect(bytes).toBeLessThan((seconds + 2) * 2 * 1024 * 1024);
+    // No line is lost or torn meanwhile.
+    expect(lost).toBe(2_000);
+    expect(new Set(lines.slice(before).map((line) => line.slice(0, 1)))).toEqual(new Set(["y", "\0"]));
+    // It does what it is told at once.
+    expect(await run(flooded, "yes > /proc/1/fd/1 & sleep 0.5; kill $!; echo done")).toMatchObject({
+      stdout: "done\n",
+    });
+    await flooded.stop();
+    await test.runtime.remove(flooded.id);
+  });
+
   it("reaches a port inside, with each half ended by itself", async () => {
     const serve = `perl -MIO::Socket::INET -e '
       my $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8080, Listen => 50) or die; print "up\\n"; close STDOUT;

@@ -55,6 +55,7 @@ export class SupervisedMachine implements Machine {
   /** Nothing is to be asked of its supervisor any more. */
   #isOver = false;
   #onLine: ((line: Line) => void) | undefined;
+  #onLost: ((lines: number) => void) | undefined;
   #egress: EgressSocket | undefined;
   #sample: { atMs: number; cpuUsageUs: number; percent: number } | undefined;
 
@@ -71,6 +72,7 @@ export class SupervisedMachine implements Machine {
     const machine = new SupervisedMachine(parts);
     const client = await SupervisorClient.open(parts.folder.path, {
       onLine: (stream, line) => machine.#onLine?.({ stream, line }),
+      onLost: (lines) => machine.#onLost?.(lines),
       onEnd: (end) => void machine.#end(end),
     });
     if (client === undefined) return undefined;
@@ -179,8 +181,9 @@ export class SupervisedMachine implements Machine {
     });
   }
 
-  onLine(listener: (line: Line) => void): void {
+  onLine(listener: (line: Line) => void, onLost?: (lines: number) => void): void {
     this.#onLine = listener;
+    this.#onLost = onLost;
     // They come on the connection of requests: when that is gone, so is the machine, which `ended` tells.
     this.#client?.request("console").catch(() => undefined);
   }

@@ -143,8 +143,14 @@ export interface Machine {
    * (`PROXY_PORT` on loopback). Only for machines with a network.
    */
   onEgress(listener: (connection: Duplex) => void): void;
-  /** Lines that were written to the console of the machine (`/proc/1/fd/1` and `/proc/1/fd/2`). */
-  onLine(listener: (line: { stream: "stdout" | "stderr"; line: string }) => void): void;
+  /**
+   * Lines that were written to the console of the machine (`/proc/1/fd/1` and `/proc/1/fd/2`): a bounded number in a
+   * second, for programs that write faster wait. While nobody listens the newest are kept; `onLost` gets how many were not.
+   */
+  onLine(
+    listener: (line: { stream: "stdout" | "stderr"; line: string }) => void,
+    onLost?: (lines: number) => void,
+  ): void;
 }
 
 export type MachineEnd =

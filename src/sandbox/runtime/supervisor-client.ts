@@ -9,6 +9,8 @@ import { RuntimeError } from "./runtime.ts";
 /** What a supervisor says without being asked. */
 export type SupervisorEvents = {
   onLine: (stream: "stdout" | "stderr", line: string) => void;
+  /** So many lines were not kept for want of a listener. */
+  onLost: (lines: number) => void;
   /** It has ended its machine; or, without a cause, is not there any more. Called once. */
   onEnd: (end: { cause: string; reason: string } | undefined) => void;
 };
@@ -68,6 +70,7 @@ export class SupervisorClient {
 
   #take([kind, first = "", ...rest]: string[]): void {
     if (kind === "line") this.#events.onLine(first === "stderr" ? "stderr" : "stdout", rest[0] ?? "");
+    else if (kind === "lost") this.#events.onLost(Number(rest[0]));
     else if (kind === "ended") this.#end({ cause: first, reason: rest[0] ?? "" });
     else {
       const pending = this.#pending.get(first);

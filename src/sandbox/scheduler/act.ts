@@ -6,8 +6,10 @@ import { turnEnds, whyTurnsEnd } from "../sessions/turn-ends.ts";
 import { mayAsk, SANDBOX_ACTIONS, type SandboxAction } from "../states.ts";
 import { changeStatements, type Change } from "./change.ts";
 import { getSandbox } from "./find.ts";
+import { takenBy } from "./place.ts";
 import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
 import { invalidState, tooBusy } from "./refusals.ts";
+import { roomReport } from "./room-report.ts";
 import { capacityOf, roomGuard } from "./room.ts";
 import { toSandbox, type Sandbox } from "./sandbox.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
@@ -31,7 +33,7 @@ export async function act(ports: SandboxPorts, id: string, asked: Asked): Promis
     }
     const room = action === "start" ? await roomStatement(ports, before) : [];
     const turns = await turnEnds(ports, id, { why: whyTurnsEnd(changeOf(action).to) });
-    const changes = changeStatements(before, { ...changeOf(action), turns });
+    const changes = changeStatements(before, { ...changeOf(action), turns }, ports);
     const removal = action === "delete" ? removeUnheld(before) : [];
     const outcome = await ports.records.transact([...changes, ...room, ...removal, auditEntry(ports, before, asked)]);
     if (outcome.done) {
@@ -42,12 +44,7 @@ export async function act(ports: SandboxPorts, id: string, asked: Asked): Promis
       tellOfTurns(ports, turns);
       return after;
     }
-    if (outcome.failed >= changes.length) {
-      throw new EngineError(
-        "unavailable",
-        "the node that has the sandbox has no room for it: stop others, or try later",
-      );
-    }
+    if (outcome.failed >= changes.length) throw await noRoom(ports, before);
   }
   throw tooBusy(id);
 }
@@ -61,6 +58,16 @@ function changeOf(action: SandboxAction): Change {
 async function roomStatement({ records }: SandboxPorts, { nodeId }: Sandbox): Promise<Statement[]> {
   const capacity = nodeId === undefined ? undefined : await capacityOf(records, nodeId);
   return nodeId === undefined || capacity === undefined ? [] : [roomGuard(nodeId, capacity)];
+}
+
+async function noRoom({ records, log }: SandboxPorts, { id, tenant, spec, nodeId }: Sandbox): Promise<EngineError> {
+  // Its disk and its volumes are there.
+  const { cpuMillis, memoryMb } = takenBy(spec.limits);
+  const need = { cpuMillis, memoryMb, diskMb: 0, image: undefined, builtImage: undefined, labels: {}, nodeId };
+  const { why, takers } = await roomReport(records, tenant, need);
+  log.warn({ sandbox: id, owner: tenant, why, nodes: takers }, "a node has no room for a sandbox that was stopped");
+  const message = `the node that has the sandbox has no room for it: ${why}; stop others, or try later`;
+  return new EngineError("unavailable", message);
 }
 
 function auditEntry({ audit }: SandboxPorts, { id, spec, tenant }: Sandbox, { action, origin }: Asked): Statement {

@@ -3,6 +3,7 @@ import { NOW, type RecordRow, type Statement } from "../../catalog/records.ts";
 import { textOf } from "../../fabric/job.ts";
 import { ENGINE, type DefaultImage } from "../images/default-images.ts";
 import type { BuiltImage } from "../images/image.ts";
+import { eventBytes } from "../events/quota.ts";
 import { changeStatements } from "./change.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { SANDBOX_COLUMNS, toSandbox } from "./sandbox.ts";
@@ -21,13 +22,18 @@ const BY_ENGINE: Origin = { caller: { subject: ENGINE.subject, kind: "internal" 
 /** Why such a sandbox is `pending`. */
 export const AWAITS_IMAGE = "its image is being built";
 
+const AWAITING = JSON.stringify({ step: STEP, status: "in_progress" });
+
+/** What the first event of such a sandbox counts for in the quota of its log. */
+export const AWAITING_BYTES = eventBytes(AWAITING);
+
 /** The first event of a new sandbox that waits. */
 export function awaitingEvent(id: string, tenant: string): Statement {
   return {
     sql:
-      "INSERT INTO sandbox_events (sandbox_id, seq, tenant, at_ms, event_type, session_id, data) " +
-      "VALUES (?, 1, ?, ?, 'provisioning_step', NULL, ?)",
-    values: [id, tenant, NOW, JSON.stringify({ step: STEP, status: "in_progress" })],
+      "INSERT INTO sandbox_events (sandbox_id, seq, tenant, at_ms, event_type, session_id, data, size_bytes) " +
+      "VALUES (?, 1, ?, ?, 'provisioning_step', NULL, ?, ?)",
+    values: [id, tenant, NOW, AWAITING, AWAITING_BYTES],
   };
 }
 
@@ -55,7 +61,11 @@ export async function settleAwaiting(ports: SandboxPorts, imageOf: DefaultImageO
 async function settle(ports: SandboxPorts, row: RecordRow, { image, failure }: DefaultImage): Promise<boolean> {
   const before = toSandbox(row);
   const statements =
-    image !== undefined ? found(row, image) : failure !== undefined ? lost(row, `could not be built: ${failure}`) : [];
+    image !== undefined
+      ? found(ports, row, image)
+      : failure !== undefined
+        ? lost(ports, row, `could not be built: ${failure}`)
+        : [];
   if (statements.length === 0) return false;
   const { done } = await ports.records.transact(statements);
   if (!done) return false;
@@ -65,12 +75,12 @@ async function settle(ports: SandboxPorts, row: RecordRow, { image, failure }: D
 }
 
 /** From here on it waits for a node, as any other, and for as long. */
-function found(row: RecordRow, image: BuiltImage): Statement[] {
+function found(ports: SandboxPorts, row: RecordRow, image: BuiltImage): Statement[] {
   const before = toSandbox(row);
   const spec = textOf(row, "spec");
   const withImage = JSON.stringify({ ...(JSON.parse(spec) as object), image: image.id, builtImage: image });
   return [
-    ...changeStatements(before, { events: [stepEvent("completed")] }),
+    ...changeStatements(before, { events: [stepEvent("completed")] }, ports),
     {
       // Its variables may have been sealed anew meanwhile: then it is done with the next look.
       sql:
@@ -82,15 +92,15 @@ function found(row: RecordRow, image: BuiltImage): Statement[] {
   ];
 }
 
-function lost(row: RecordRow, error: string): Statement[] {
+function lost(ports: SandboxPorts, row: RecordRow, error: string): Statement[] {
   const before = toSandbox(row);
   const failed = { type: "provisioning_failed", at: NOW, data: { error, step: STEP } } as const;
   return [
-    ...changeStatements(before, {
-      to: "failed",
-      reason: `${STEP}: its image ${error}`,
-      events: [stepEvent("failed"), failed],
-    }),
+    ...changeStatements(
+      before,
+      { to: "failed", reason: `${STEP}: its image ${error}`, events: [stepEvent("failed"), failed] },
+      ports,
+    ),
     { sql: "UPDATE sandboxes SET awaits_image = NULL WHERE id = ?", values: [before.id] },
   ];
 }

@@ -1,5 +1,6 @@
 import { NOW, type RecordValue, type Statement } from "../../catalog/records.ts";
 import type { StoredEvent } from "../events/event.ts";
+import { eventBytes, quotaStatements, type LogCount } from "../events/quota.ts";
 import { NO_TURN_ENDS, type TurnEnds } from "../sessions/turn-ends.ts";
 import type { SandboxState, SandboxWant } from "../states.ts";
 import { SANDBOX_COLUMNS, type Sandbox } from "./sandbox.ts";
@@ -20,18 +21,30 @@ export type Change = {
   isDeleted?: true;
 };
 
-type Before = Pick<Sandbox, "id" | "version" | "state" | "wanted" | "spec" | "reason">;
+type Before = Pick<Sandbox, "id" | "version" | "state" | "wanted" | "spec" | "reason"> & LogCount;
+
+/** What a change has to keep to. */
+export type ChangeLimits = {
+  /** Bytes of events that one sandbox has: see `events/quota.ts`. */
+  eventsQuotaBytes: number;
+};
 
 const EVENTS_PER_STATEMENT = 500;
+const GIVEN = "(CAST(? AS bigint), CAST(? AS bigint), ?, CAST(? AS text), ?, CAST(? AS bigint))";
 
 /**
  * The statements of a transaction that changes a sandbox, if its version is still the one before: the first returns it
  * as it is then, or nothing, and undoes the transaction.
  */
-export function changeStatements(before: Before, change: Change): [Statement, ...Statement[]] {
+export function changeStatements(
+  before: Before,
+  change: Change,
+  { eventsQuotaBytes: quotaBytes }: ChangeLimits,
+): [Statement, ...Statement[]] {
   const { to = before.state, wanted = before.wanted, events = [], recorded, stats, turns = NO_TURN_ENDS } = change;
   const moved = to === before.state ? [] : [stateChanged(before.state, to, reasonOf(before, change))];
-  const all = [...events, ...turns.events, ...moved];
+  const all = [...events, ...turns.events, ...moved].map(measured);
+  const addedBytes = all.reduce((sum, { bytes }) => sum + bytes, 0);
   const set: [string, RecordValue][] = [];
   if (moved.length > 0) {
     set.push(["state = ?", to], ["state_since_ms = ?", NOW], ["reason = ?", reasonOf(before, change) ?? null]);
@@ -44,7 +57,7 @@ export function changeStatements(before: Before, change: Change): [Statement, ..
   if (change.isDeleted) set.push(["deleted_at_ms = ?", NOW]);
   if (recorded !== undefined) set.push(["recorded_fence = ?", recorded.fence], ["recorded_batch = ?", recorded.batch]);
   if (stats !== undefined) set.push(["stats = ?", JSON.stringify(stats)]);
-  set.push(["last_seq = last_seq + ?", all.length]);
+  set.push(["last_seq = last_seq + ?", all.length], ["events_bytes = events_bytes + ?", addedBytes]);
   const update = {
     sql:
       `UPDATE sandboxes SET ${set.map(([assignment]) => assignment).join(", ")} WHERE id = ? AND version = ? ` +
@@ -52,7 +65,31 @@ export function changeStatements(before: Before, change: Change): [Statement, ..
     values: [...set.map(([, value]) => value), before.id, before.version, ...isNewValues(recorded)],
     mustReturn: 1,
   };
-  return [update, ...eventStatements(before.id, all), ...turns.statements];
+  return [
+    update,
+    ...eventStatements(before.id, all),
+    ...quotaStatements(before.id, before, { addedBytes, quotaBytes }),
+    ...(moved.length > 0 ? volumesUsed(before) : []),
+    ...turns.statements,
+  ];
+}
+
+/** An event with its data as they are stored, and what it counts for. */
+type MeasuredEvent = Omit<StoredEvent, "data"> & { data: string; bytes: number };
+
+function measured(event: StoredEvent): MeasuredEvent {
+  const data = JSON.stringify(event.data);
+  return { ...event, data, bytes: eventBytes(data) };
+}
+
+/** Its volumes are used for as long as something happens to it. */
+function volumesUsed({ id, spec: { volumes } }: Before): Statement[] {
+  if (volumes.length === 0) return [];
+  const names = volumes.map(({ name }) => name);
+  const sql =
+    "UPDATE sandbox_volumes SET used_at_ms = ? WHERE tenant = (SELECT tenant FROM sandboxes WHERE id = ?) " +
+    `AND name IN (${names.map(() => "?").join(", ")})`;
+  return [{ sql, values: [NOW, id, ...names] }];
 }
 
 const IS_NEW = "AND (recorded_fence < ? OR (recorded_fence = ? AND recorded_batch < ?)) ";
@@ -81,23 +118,24 @@ function expiryOf({ spec: { timeoutSecs } }: Before, to: SandboxState): RecordVa
 }
 
 /** Numbers events on: `last_seq` counts them already. */
-function eventStatements(sandboxId: string, events: readonly StoredEvent[]): Statement[] {
+function eventStatements(sandboxId: string, events: readonly MeasuredEvent[]): Statement[] {
   const statements: Statement[] = [];
   for (let from = 0; from < events.length; from += EVENTS_PER_STATEMENT) {
     const given = events.slice(from, from + EVENTS_PER_STATEMENT);
     // Each is numbered back from the last by how many come after it.
-    const values = given.flatMap(({ type, at, data, sessionId = null }, i): RecordValue[] => [
+    const values = given.flatMap(({ type, at, data, bytes, sessionId = null }, i): RecordValue[] => [
       events.length - from - i - 1,
       at,
       type,
       sessionId,
-      JSON.stringify(data),
+      data,
+      bytes,
     ]);
     statements.push({
       sql:
-        "INSERT INTO sandbox_events (sandbox_id, seq, tenant, at_ms, event_type, session_id, data) " +
-        "SELECT id, last_seq - column1, tenant, column2, column3, column4, column5 FROM sandboxes CROSS JOIN (VALUES " +
-        `${given.map(() => "(CAST(? AS bigint), CAST(? AS bigint), ?, CAST(? AS text), ?)").join(", ")}) AS given WHERE id = ? ` +
+        "INSERT INTO sandbox_events (sandbox_id, seq, tenant, at_ms, event_type, session_id, data, size_bytes) " +
+        "SELECT id, last_seq - column1, tenant, column2, column3, column4, column5, column6 " +
+        `FROM sandboxes CROSS JOIN (VALUES ${given.map(() => GIVEN).join(", ")}) AS given WHERE id = ? ` +
         // Statements may run before it is known that the one before them changed nothing.
         "ON CONFLICT DO NOTHING RETURNING seq",
       values: [...values, sandboxId],

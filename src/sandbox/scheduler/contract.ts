@@ -213,7 +213,7 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
         expect(await plane.sandboxes.settle()).toBe(0);
         opened.clock.advance(1_000);
         expect(await plane.sandboxes.settle()).toBe(1);
-        const reason = "no node had room for it within 60 s";
+        const reason = "no node had room for it within 60 s: no node takes sandboxes at the moment";
         expect(await plane.sandboxes.get(id, ANN)).toMatchObject({ state: "failed", reason });
         expect(await statesTold(id)).toEqual([{ from: "pending", to: "failed", reason }]);
         await plane.act(id, "delete");

@@ -7,13 +7,15 @@ import { chooseImage, type ChosenImage } from "../images/choose.ts";
 import { bindCredentials, credentialIdsIn } from "../credentials/bind.ts";
 import { checkRepositories, type RepositoryRules } from "../pipeline/check-repositories.ts";
 import type { SandboxSpec } from "../spec.ts";
-import { AWAITS_IMAGE, awaitingEvent, type DefaultImageOf } from "./await-image.ts";
-import { knownVolumes, planPlacement, takenBy, type Placement } from "./place.ts";
+import { AWAITING_BYTES, AWAITS_IMAGE, awaitingEvent, type DefaultImageOf } from "./await-image.ts";
+import { planPlacement, takenBy, type Placement } from "./place.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { invalidField } from "./refusals.ts";
 import { knownImages, nodesWithRoom } from "./room.ts";
 import { labelsToColumn, SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { specToColumn } from "./sealed-env.ts";
+import { checkVolumeQuota } from "./volume-quota.ts";
+import { knownVolumes, newVolumesIn } from "./volumes.ts";
 
 export type NewSandbox = {
   spec: SandboxSpec;
@@ -47,7 +49,7 @@ const RETRY_SECS = "10";
  * image is being built. Rejects with
  * `config_validation_error` for an image that no node has, `image_not_found` for a built one that the owner may not use, repositories that none may clone, and volumes that lie apart;
  * `sandbox_already_exists`; `unavailable` where its default image could not be built; what `bindCredentials` says of its credentials;
- * `rate_limited` for a tenant that has `maxPerTenant`.
+ * `rate_limited` for a tenant that has `maxPerTenant`, or would have more volumes than it may.
  */
 export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limits: CreateLimits): Promise<Sandbox> {
   const { records } = ports;
@@ -60,6 +62,7 @@ export async function createSandbox(ports: SandboxPorts, given: NewSandbox, limi
   const [id, tenant] = [ports.newId(), ownerOf(owner)];
   for (let attempt = 1; ; attempt++) {
     const [nodes, volumes] = await Promise.all([nodesWithRoom(records), knownVolumes(records, tenant, spec.volumes)]);
+    await checkVolumeQuota(records, { tenant, added: newVolumesIn(spec.volumes, volumes) }, ports.volumeLimits);
     const isPlaced = !isAwaited && attempt <= PLACEMENTS;
     const place = isPlaced ? planPlacement(ports, nodes, { id, tenant, owner, spec, volumes }) : undefined;
     const outcome = await records.transact([
@@ -130,7 +133,7 @@ function countGuard(tenant: string, max: number): Statement {
 const COLUMNS =
   "id, tenant, name, agent_provider, persistence, spec, labels, subject, caller_kind, role, databases, state, wanted, " +
   "version, node_id, job_id, cpu_millis, memory_mb, disk_mb, recorded_fence, recorded_batch, first_seq, last_seq, " +
-  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id, awaits_image, reason";
+  "created_at_ms, updated_at_ms, state_since_ms, workspace_id, image_id, volumes, events_bytes, awaits_image, reason";
 
 function insertion(
   { envSealing }: SandboxPorts,
@@ -167,6 +170,8 @@ function insertion(
     NOW,
     workspaceId ?? null,
     spec.builtImage?.id ?? null,
+    JSON.stringify(spec.volumes),
+    isAwaited ? AWAITING_BYTES : 0,
     isAwaited ? 1 : null,
     isAwaited ? AWAITS_IMAGE : null,
   ];

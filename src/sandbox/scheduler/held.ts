@@ -30,7 +30,7 @@ export async function order(ports: SandboxPorts, hold: Hold): Promise<SandboxOrd
     const recorded = { fence: hold.fence, batch: 0 };
     const outcome = await ports.records.transact([
       holdGuard(hold),
-      ...changeStatements(before, { ...loss, turns, recorded }),
+      ...changeStatements(before, { ...loss, turns, recorded }, ports),
     ]);
     if (outcome.done) {
       if (loss.to !== undefined) ports.signals.eventsAdded(before.id);

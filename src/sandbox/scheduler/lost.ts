@@ -1,12 +1,17 @@
 import type { RecordRow, Statement } from "../../catalog/records.ts";
+import { messageOf } from "../../core/errors.ts";
 import { optionalText } from "../../fabric/job.ts";
 import type { SandboxState } from "../states.ts";
 import { NO_TURN_ENDS, turnEnds, whyTurnsEnd, type TurnEnds } from "../sessions/turn-ends.ts";
-import { changeStatements, type Change } from "./change.ts";
+import { changeStatements, type Change, type ChangeLimits } from "./change.ts";
+import { needOf } from "./place.ts";
 import type { SandboxPorts } from "./ports.ts";
+import { roomReport, type RoomReport } from "./room-report.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
 import { cancelQueued, removeUnheld, unplace } from "./unheld.ts";
+import { volumeQuotaProblem } from "./volume-quota.ts";
+import { knownVolumes, newVolumesIn, type KnownVolumes } from "./volumes.ts";
 
 const AT_ONCE = 500;
 
@@ -43,7 +48,7 @@ export async function settleLost(ports: SandboxPorts): Promise<number> {
     const isFinal = row["job_status"] !== "queued";
     const isDeleted = before.state === "deleting";
     const turns = isDeleted ? NO_TURN_ENDS : await lostTurns(ports, before, isFinal);
-    const statements = isDeleted ? removeUnheld(before) : lossStatements({ before, isFinal, row, turns });
+    const statements = isDeleted ? removeUnheld(before) : lossStatements(ports, { before, isFinal, row, turns });
     if (statements.length === 0) continue;
     const { done } = await ports.records.transact(statements);
     if (!done) continue;
@@ -93,12 +98,12 @@ async function lostTurns(ports: SandboxPorts, before: Sandbox, isFinal: boolean)
 
 type Lost = { before: Sandbox; isFinal: boolean; row: RecordRow; turns: TurnEnds };
 
-function lossStatements({ before, isFinal, row, turns }: Lost): Statement[] {
+function lossStatements(limits: ChangeLimits, { before, isFinal, row, turns }: Lost): Statement[] {
   const loss = lossOf(before, isFinal);
   if (loss === undefined) return [];
   const error = optionalText(row, "job_error");
   const change = { ...loss, turns, reason: error === undefined ? loss.reason : `${loss.reason}: ${error}` };
-  return [...changeStatements(before, change), ...endOfJob(before, change.to)];
+  return [...changeStatements(before, change, limits), ...endOfJob(before, change.to)];
 }
 
 /** Nobody is to get what has failed. */
@@ -119,17 +124,40 @@ export async function expirePending(ports: SandboxPorts, timeoutMs: number): Pro
   let expired = 0;
   for (const row of rows) {
     const before = toSandbox(row);
-    const reason = `no node had room for it within ${timeoutMs / 1_000} s`;
+    const { why, takers } = await noRoomFor(ports, before);
+    const reason = `no node had room for it within ${timeoutMs / 1_000} s: ${why}`;
     const { jobId } = before;
     const { done } = await ports.records.transact([
-      ...changeStatements(before, { to: "failed", reason }),
+      ...changeStatements(before, { to: "failed", reason }, ports),
       // A node that claims it at this moment goes first.
       ...(jobId === undefined ? [] : [{ ...cancelQueued(jobId), mustReturn: 1 }]),
     ]);
     if (!done) continue;
     expired++;
     ports.metrics.failed("no_room");
+    ports.log.warn({ sandbox: before.id, owner: before.tenant, why, nodes: takers }, "no node had room for a sandbox");
     ports.signals.eventsAdded(before.id);
   }
   return expired;
+}
+
+function none(why: string): RoomReport {
+  return { why, takers: [] };
+}
+
+/** Why a sandbox found no place: the last of what was in its way. */
+async function noRoomFor(
+  { records, volumeLimits }: Pick<SandboxPorts, "records" | "volumeLimits">,
+  { tenant, spec, nodeId }: Sandbox,
+): Promise<RoomReport> {
+  if (nodeId !== undefined) return none("the node that was to have it did not begin with it");
+  let known: KnownVolumes;
+  try {
+    known = await knownVolumes(records, tenant, spec.volumes);
+  } catch (error) {
+    return none(messageOf(error));
+  }
+  const added = newVolumesIn(spec.volumes, known);
+  const problem = added.length === 0 ? undefined : await volumeQuotaProblem(records, { tenant, added }, volumeLimits);
+  return problem === undefined ? await roomReport(records, tenant, needOf(spec, known)) : none(problem);
 }

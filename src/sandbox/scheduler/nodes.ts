@@ -5,7 +5,7 @@ import { jsonOf, textOf } from "../../fabric/job.ts";
 import type { NodeAnswer, NodeCapacity, NodeReport } from "../node/control-port.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { capIn, IS_SILENT, type NodeCap } from "./room.ts";
-import { forgetVolumes } from "./volumes.ts";
+import { goneVolumesOf, unknownVolumes } from "./remove-volumes.ts";
 
 /** Nodes that are asked about at once for disks that they keep. */
 const KEEPS_AT_ONCE = 500;
@@ -43,8 +43,9 @@ export async function reportNode(
   });
   if (known.length === 0) signals.roomFreed();
   const gone = await goneOf({ records }, nodeId, node.keeps ?? []);
-  const goneVolumes = await forgetVolumes(records, nodeId, node.unusedVolumes ?? []);
-  return { drain: Number(row?.["drain"]) === 1, gone, goneVolumes };
+  const goneVolumes = await unknownVolumes(records, nodeId, node.unusedVolumes ?? []);
+  const deletedVolumes = await goneVolumesOf(records, nodeId, node.removedVolumes ?? []);
+  return { drain: Number(row?.["drain"]) === 1, gone, goneVolumes, deletedVolumes };
 }
 
 /** Those that are not this node's any more, and never will be again. */
@@ -143,5 +144,10 @@ export async function forgetNodes({ records }: Pick<SandboxPorts, "records">): P
       "WHERE sandbox_volumes.node_id = sandbox_nodes.id) AND (cap IS NULL OR EXISTS (SELECT 1 FROM workers " +
       "WHERE workers.id = sandbox_nodes.id AND workers.revoked_at_ms IS NOT NULL))",
     values: [{ nowPlusMs: -FORGOTTEN_AFTER_MS }],
+  });
+  await records.write({
+    sql:
+      "DELETE FROM gone_volumes WHERE NOT EXISTS " +
+      "(SELECT 1 FROM sandbox_nodes WHERE sandbox_nodes.id = gone_volumes.node_id)",
   });
 }

@@ -1,15 +1,14 @@
-import { NOW, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
+import type { Statement } from "../../catalog/records.ts";
 import { textOf, type JobOwner } from "../../fabric/job.ts";
 import type { PreparedJobs } from "../../fabric/enqueue.ts";
 import { SANDBOX_JOB_KIND, type SandboxJobPayload } from "../node/control-port.ts";
 import { credentialIdsIn } from "../credentials/bind.ts";
-import type { SandboxSpec, VolumeMount } from "../spec.ts";
+import type { SandboxSpec } from "../spec.ts";
 import type { SandboxPorts } from "./ports.ts";
-import { invalidField } from "./refusals.ts";
 import { IS_SILENT, nodesWithRoom, pickNode, roomGuard, type Need, type NodeRoom } from "./room.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { cancelQueued, unplace } from "./unheld.ts";
-import { newVolumeKey } from "./volumes.ts";
+import { knownVolumes, newVolumesIn, volumeStatements, type KnownVolumes } from "./volumes.ts";
 
 /** Where a sandbox is to be, as statements of the transaction that says so. */
 export type Placement = { node: NodeRoom; job: PreparedJobs; jobId: string; statements: Statement[] };
@@ -23,7 +22,7 @@ const EVER_AGAIN = 1_000_000_000;
  * come after the one that puts the sandbox on the node, and do not return what they must when another was faster.
  */
 export function planPlacement(
-  ports: Pick<SandboxPorts, "fabric" | "newId">,
+  ports: Pick<SandboxPorts, "fabric" | "newId" | "volumeLimits">,
   nodes: readonly NodeRoom[],
   { id, tenant, owner, spec, volumes }: Placed & { volumes: KnownVolumes },
 ): Placement | undefined {
@@ -37,35 +36,18 @@ export function planPlacement(
   const job = ports.fabric.prepare([request], { ...owner, owner: tenant });
   const [jobId] = job.ids;
   if (jobId === undefined) throw new Error("a job without an id");
-  const statements = [...volumeStatements(ports, { tenant, nodeId: node.id, spec }), roomGuard(node.id, node.capacity)];
+  const statements = [
+    ...volumeStatements(ports, { tenant, nodeId: node.id, spec, known: volumes }),
+    roomGuard(node.id, node.capacity),
+  ];
   return { node, job, jobId, statements: [...statements, job.statement] };
 }
 
 type Placed = { id: string; tenant: string; owner: JobOwner; spec: SandboxSpec };
 
-/** Volumes that are there, by name: where, and their sizes. */
-export type KnownVolumes = ReadonlyMap<string, string>;
-
-/** Rejects with `config_validation_error` when they lie on several nodes. */
-export async function knownVolumes(
-  records: RecordStore,
-  tenant: string,
-  volumes: readonly VolumeMount[],
-): Promise<KnownVolumes> {
-  if (volumes.length === 0) return new Map();
-  const rows = await records.rows(
-    `SELECT name, node_id FROM sandbox_volumes WHERE tenant = ? AND name IN (${volumes.map(() => "?").join(", ")})`,
-    [tenant, ...volumes.map(({ name }) => name)],
-  );
-  const known = new Map(rows.map((row) => [textOf(row, "name"), textOf(row, "node_id")]));
-  if (new Set(known.values()).size > 1) {
-    throw invalidField("volumes", `${[...known.keys()].toSorted().join(", ")} do not lie on the same node`);
-  }
-  return known;
-}
-
-function needOf({ limits, image, builtImage, volumes, labels }: SandboxSpec, known: KnownVolumes): Need {
-  const isNew = volumes.filter(({ name }) => !known.has(name));
+/** What it takes where it is placed. */
+export function needOf({ limits, image, builtImage, volumes, labels }: SandboxSpec, known: KnownVolumes): Need {
+  const isNew = newVolumesIn(volumes, known);
   const { cpuMillis, memoryMb, diskMb } = takenBy(limits);
   const volumesMb = isNew.reduce((sum, { sizeMb }) => sum + sizeMb, 0);
   const [nodeId] = known.values();
@@ -91,37 +73,6 @@ function nodeLabelsIn(labels: SandboxSpec["labels"]): Record<string, string> {
 /** What goes into the columns of a sandbox. */
 export function takenBy({ cpuCores, memoryMb, diskMb }: SandboxSpec["limits"]) {
   return { cpuMillis: Math.ceil(cpuCores * 1_000), memoryMb, diskMb };
-}
-
-/** New ones are on the node from here on; those that are there must be. */
-function volumeStatements(
-  { newId }: Pick<SandboxPorts, "newId">,
-  { tenant, nodeId, spec: { volumes } }: { tenant: string; nodeId: string; spec: SandboxSpec },
-): Statement[] {
-  if (volumes.length === 0) return [];
-  const rows = volumes.map(({ name, sizeMb }): RecordValue[] => [
-    tenant,
-    name,
-    nodeId,
-    sizeMb,
-    newVolumeKey(newId),
-    NOW,
-  ]);
-  return [
-    {
-      sql:
-        "INSERT INTO sandbox_volumes (tenant, name, node_id, size_mb, volume_key, created_at_ms) VALUES " +
-        `${rows.map(() => "(?, ?, ?, ?, ?, ?)").join(", ")} ON CONFLICT DO NOTHING`,
-      values: rows.flat(),
-    },
-    {
-      sql:
-        "SELECT name FROM sandbox_volumes WHERE tenant = ? AND node_id = ? " +
-        `AND name IN (${volumes.map(() => "?").join(", ")})`,
-      values: [tenant, nodeId, ...volumes.map(({ name }) => name)],
-      mustReturn: volumes.length,
-    },
-  ];
 }
 
 /** Gives sandboxes that wait to nodes that have room by now, the oldest first. Returns how many found a place. */

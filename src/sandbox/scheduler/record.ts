@@ -3,6 +3,7 @@ import { readEarly, type Statement } from "../../catalog/records.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { boundedJson, boundedText, leaseLost } from "../../fabric/refusals.ts";
 import type { NewSandboxEvent, StoredEvent } from "../events/event.ts";
+import { removeEvents } from "../events/removal.ts";
 import type { SandboxBatch, SandboxOrder } from "../node/control-port.ts";
 import { removeSessions } from "../sessions/removal.ts";
 import { NO_TURN_ENDS, turnEnds, whyTurnsEnd, type TurnEnds } from "../sessions/turn-ends.ts";
@@ -36,7 +37,7 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
     const turns = await endsOf(ports, before, { move, events, batch });
     const change: Change = { ...move, events, turns, recorded, stats: batch.stats };
     const removal = batch.removed === true ? removalOf(before) : [];
-    const statements = [holdGuard(hold), ...changeStatements(before, change), ...removal];
+    const statements = [holdGuard(hold), ...changeStatements(before, change, ports), ...removal];
     const isAwaited = turns.ended.length > 0 && events.length <= MOST_URGENT_EVENTS;
     const outcome = await ports.records.transact(statements, isAwaited ? { early: true } : {});
     if (outcome.done) {
@@ -88,7 +89,7 @@ function isOvertaken(state: SandboxState, to: SandboxState): boolean {
 /** Throws `sandbox_invalid_state` for one that nobody deleted. */
 function removalOf({ id, state }: HeldSandbox): Statement[] {
   if (state !== "deleting") throw invalidState(state, "nobody deleted it");
-  return [{ sql: "DELETE FROM sandboxes WHERE id = ?", values: [id] }, ...removeSessions(id)];
+  return [{ sql: "DELETE FROM sandboxes WHERE id = ?", values: [id] }, ...removeSessions(id), ...removeEvents(id)];
 }
 
 type Reported = { move: Pick<Change, "to" | "reason">; events: readonly StoredEvent[]; batch: SandboxBatch };

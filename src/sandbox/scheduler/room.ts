@@ -39,17 +39,17 @@ const MAX_NODES = 1_000;
 
 // Paused sandboxes use no processor, stopped ones no memory; the disk of a persistent one stays.
 const CPU = "CASE WHEN state IN ('paused', 'stopped', 'failed') THEN 0 ELSE cpu_millis END";
-const MEMORY = "CASE WHEN state IN ('stopped', 'failed') THEN 0 ELSE memory_mb END";
-const DISK = "CASE WHEN state IN ('stopped', 'failed') AND persistence = 'ephemeral' THEN 0 ELSE disk_mb END";
+export const MEMORY = "CASE WHEN state IN ('stopped', 'failed') THEN 0 ELSE memory_mb END";
+export const DISK = "CASE WHEN state IN ('stopped', 'failed') AND persistence = 'ephemeral' THEN 0 ELSE disk_mb END";
 const VOLUMES = "(SELECT coalesce(sum(size_mb), 0) FROM sandbox_volumes WHERE sandbox_volumes.node_id =";
 
 /** Nodes that may get sandboxes. */
-export async function nodesWithRoom(records: RecordStore): Promise<NodeRoom[]> {
+export async function nodesWithRoom(records: Pick<RecordStore, "rows">): Promise<NodeRoom[]> {
   const rows = await records.rows(
     "WITH taken AS MATERIALIZED (SELECT node_id, count(*) AS sandboxes, " +
       `sum(${CPU}) AS cpu_millis, sum(${MEMORY}) AS memory_mb, sum(${DISK}) AS disk_mb ` +
       "FROM sandboxes WHERE node_id IS NOT NULL GROUP BY node_id) " +
-      `SELECT id, labels, images, capacity, cap, sandboxes, cpu_millis, memory_mb, disk_mb, ${VOLUMES} id) AS volumes_mb ` +
+      `SELECT id, labels, images, capacity, cap, sandboxes, cpu_millis, memory_mb, disk_mb, ${VOLUMES} sandbox_nodes.id) AS volumes_mb ` +
       "FROM sandbox_nodes LEFT JOIN taken ON node_id = id WHERE drain = 0 AND seen_at_ms > ? ORDER BY id LIMIT ?",
     [{ nowPlusMs: -SILENT_MS }, MAX_NODES],
   );
@@ -96,15 +96,20 @@ export async function capacityOf(records: RecordStore, nodeId: string): Promise<
 export function pickNode(nodes: readonly NodeRoom[], need: Need): NodeRoom | undefined {
   let best: { node: NodeRoom; rank: number } | undefined;
   for (const node of nodes) {
-    if (need.nodeId !== undefined && need.nodeId !== node.id) continue;
-    if (need.image !== undefined && !node.images.includes(need.image)) continue;
-    if (Object.entries(need.labels).some(([name, value]) => node.labels[name] !== value)) continue;
+    if (!fitsOtherwise(node, need)) continue;
     const share = freeShare(node, need);
     const hasIt = need.builtImage === undefined || node.images.includes(need.builtImage);
     const rank = share + (hasIt ? 1 : 0);
     if (share >= 0 && rank > (best?.rank ?? -1)) best = { node, rank };
   }
   return best?.node;
+}
+
+/** Whether the sandbox may be there, if there is room. */
+export function fitsOtherwise(node: NodeRoom, need: Need): boolean {
+  if (need.nodeId !== undefined && need.nodeId !== node.id) return false;
+  if (need.image !== undefined && !node.images.includes(need.image)) return false;
+  return Object.entries(need.labels).every(([name, value]) => node.labels[name] === value);
 }
 
 /** Below 0 where the sandbox does not fit. */

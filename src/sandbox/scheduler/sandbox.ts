@@ -2,6 +2,7 @@ import type { RecordRow } from "../../catalog/records.ts";
 import type { Envelope } from "../../auth/sealing/envelope.ts";
 import { jsonOf, optionalNumber, optionalText, ownerOf, textOf, type JobOwner } from "../../fabric/job.ts";
 import type { SandboxSpec } from "../spec.ts";
+import type { LogCount } from "../events/quota.ts";
 import { SANDBOX_STATES, SANDBOX_WANTS, type SandboxState, type SandboxWant } from "../states.ts";
 import { specOfColumn } from "./sealed-env.ts";
 
@@ -31,11 +32,11 @@ export type Sandbox = {
   stateSinceMs: number;
   /** When `timeout_secs` have passed, while it is up. */
   expiresAtMs: number | undefined;
-};
+} & LogCount;
 
 export const SANDBOX_COLUMNS =
   "id, tenant, spec, subject, caller_kind, role, databases, state, wanted, version, reason, node_id, job_id, stats, " +
-  "created_at_ms, updated_at_ms, state_since_ms, expires_at_ms";
+  "created_at_ms, updated_at_ms, state_since_ms, expires_at_ms, first_seq, events_bytes";
 
 export function toSandbox(row: RecordRow): Sandbox {
   return {
@@ -54,6 +55,8 @@ export function toSandbox(row: RecordRow): Sandbox {
     updatedAtMs: Number(row["updated_at_ms"]),
     stateSinceMs: Number(row["state_since_ms"]),
     expiresAtMs: optionalNumber(row, "expires_at_ms"),
+    firstSeq: Number(row["first_seq"]),
+    eventsBytes: Number(row["events_bytes"]),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AuditLog } from "../../auth/audit.ts";
+import type { AuditLog, Origin } from "../../auth/audit.ts";
 import { ownerOf, type Asker } from "../../auth/owner.ts";
 import type { RecordStore } from "../../catalog/records.ts";
 import type { Signals } from "../../catalog/signals.ts";
@@ -16,6 +16,7 @@ import type { TurnMessage } from "../sessions/turn.ts";
 import { act, type Asked } from "./act.ts";
 import { settleAwaiting } from "./await-image.ts";
 import { CreateRate } from "./create-rate.ts";
+import type { ChangeLimits } from "./change.ts";
 import { createSandbox, type CreateLimits, type NewSandbox } from "./create.ts";
 import { getSandbox, listSandboxes, type SandboxFilter } from "./find.ts";
 import { history, order } from "./held.ts";
@@ -29,6 +30,10 @@ import type { Sandbox } from "./sandbox.ts";
 import { countSandboxes, SandboxMetrics } from "./sandbox-metrics.ts";
 import { openEnv, type EnvSealing, type OpenedEnv } from "./sealed-env.ts";
 import { settled, type Wait } from "./settled.ts";
+import { deleteVolume, expireVolumes } from "./remove-volumes.ts";
+import type { Volume } from "./volume.ts";
+import type { VolumeLimits } from "./volume-quota.ts";
+import { listVolumes, type VolumePage } from "./volumes.ts";
 import { SandboxSignals } from "./signals.ts";
 
 export type SandboxesOptions = {
@@ -47,13 +52,17 @@ export type SandboxesOptions = {
   limits: SandboxLimits;
 };
 
-export type SandboxLimits = CreateLimits & {
-  /** How fast a tenant creates them, in each process. */
-  createsPerMinute: number;
-  createBurst: number;
-  /** How long a new one waits for a node. */
-  pendingTimeoutMs: number;
-};
+export type SandboxLimits = CreateLimits &
+  ChangeLimits & {
+    volumes: VolumeLimits;
+    /** How long a volume is kept that no sandbox names; undefined: for ever. */
+    volumesKeptMs: number | undefined;
+    /** How fast a tenant creates them, in each process. */
+    createsPerMinute: number;
+    createBurst: number;
+    /** How long a new one waits for a node. */
+    pendingTimeoutMs: number;
+  };
 
 /**
  * Sandboxes as the control plane has them: records, which clients change by their wishes and nodes by what they observe
@@ -83,7 +92,9 @@ export class Sandboxes {
 
   constructor({ signals, clock, log, limits, metrics, ...rest }: SandboxesOptions) {
     this.signals = new SandboxSignals({ signals, log });
-    this.#ports = { ...rest, signals: this.signals, metrics: new SandboxMetrics(metrics) };
+    const { eventsQuotaBytes, volumes: volumeLimits } = limits;
+    const shared = { ...rest, log, eventsQuotaBytes, volumeLimits };
+    this.#ports = { ...shared, signals: this.signals, metrics: new SandboxMetrics(metrics) };
     this.sessions = new Sessions({ ...this.#ports, clock });
     this.#clock = clock;
     this.#limits = limits;
@@ -184,6 +195,21 @@ export class Sandboxes {
   /** Another process counts from here on. */
   hide(): void {
     this.#ports.metrics.hide();
+  }
+
+  /** Those that the asker may see, newest first. */
+  volumes(page: VolumePage, asker: Asker): Promise<Volume[]> {
+    return listVolumes(this.#ports.records, { ...page, keptMs: this.#limits.volumesKeptMs }, asker);
+  }
+
+  /** See `deleteVolume`. */
+  deleteVolume(id: string, by: { asker: Asker; origin: Origin }): Promise<void> {
+    return deleteVolume(this.#ports, id, by);
+  }
+
+  /** Deletes volumes that no sandbox has named for long. */
+  expireVolumes(): Promise<void> {
+    return expireVolumes(this.#ports, this.#limits.volumesKeptMs);
   }
 
   /** Forgets nodes that are gone for good. */

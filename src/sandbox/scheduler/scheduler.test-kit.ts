@@ -33,6 +33,9 @@ const LIMITS: SandboxLimits = {
   createsPerMinute: 60_000,
   createBurst: 1_000,
   pendingTimeoutMs: 60_000,
+  eventsQuotaBytes: 64 * 1024 * 1024,
+  volumes: { perOwner: 100, mbPerOwner: 1_048_576 },
+  volumesKeptMs: 30 * 86_400_000,
 };
 
 export function specOf(more: Partial<SandboxSpec> = {}): SandboxSpec {
@@ -94,7 +97,9 @@ export function controlPlaneOn(
       sandboxes.act(id, { action, caller, origin: originOf(caller) }),
     report: (
       nodeId: string,
-      more: Partial<Pick<NodeReport, "capacity" | "images" | "labels" | "keeps" | "unusedVolumes">> = {},
+      more: Partial<
+        Pick<NodeReport, "capacity" | "images" | "labels" | "keeps" | "unusedVolumes" | "removedVolumes">
+      > = {},
     ) =>
       sandboxes.report(nodeId, {
         name: nodeId,

@@ -4,10 +4,12 @@ import type { OpenedCatalog } from "../../catalog/contract.ts";
 import { sandboxesContract } from "./contract.ts";
 import { ownersContract } from "./contract-owners.ts";
 import { sandboxReportsContract } from "./contract-reports.ts";
+import { volumesContract } from "./contract-volumes.ts";
 
 sandboxesContract("sqlite", open);
 ownersContract("sqlite", open);
 sandboxReportsContract("sqlite", open);
+volumesContract("sqlite", open);
 
 async function open(): Promise<OpenedCatalog> {
   const clock = new ManualClock();

@@ -1,4 +1,5 @@
 import { NOW, type Statement } from "../../catalog/records.ts";
+import { removeEvents } from "../events/removal.ts";
 import { removeSessions } from "../sessions/removal.ts";
 import type { Sandbox } from "./sandbox.ts";
 
@@ -12,6 +13,7 @@ export function removeUnheld({ id, jobId }: Pick<Sandbox, "id" | "jobId">): Stat
     ...(jobId === undefined ? [] : [cancelQueued(jobId)]),
     { sql: `DELETE FROM sandboxes WHERE id = ? AND NOT EXISTS (${isHeld})`, values: [id] },
     ...removeSessions(id),
+    ...removeEvents(id),
   ];
 }
 

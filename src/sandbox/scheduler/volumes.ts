@@ -1,14 +1,17 @@
-import type { RecordRow, RecordStore } from "../../catalog/records.ts";
+import { NOW, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
+import { ownerFilter, type Asker } from "../../auth/owner.ts";
 import type { IdSource } from "../../core/ids.ts";
-import { optionalText, textOf } from "../../fabric/job.ts";
-import type { SandboxSpec } from "../spec.ts";
-import { volumeKey } from "../volume-key.ts";
+import { textOf } from "../../fabric/job.ts";
+import type { SandboxSpec, VolumeMount } from "../spec.ts";
+import { invalidField } from "./refusals.ts";
+import { keyIn, toVolume, VOLUME_COLUMNS, type Volume } from "./volume.ts";
+import { quotaGuard, type VolumeLimits } from "./volume-quota.ts";
 
 /**
  * Volumes are found by owner and name; on its node each has a key, which nobody chooses: so a volume keeps its bytes when
  * its owner changes, and whoever takes the name after that gets another one.
  */
-export function newVolumeKey(newId: IdSource): string {
+function newVolumeKey(newId: IdSource): string {
   return newId().replaceAll("-", "");
 }
 
@@ -27,39 +30,90 @@ export async function volumeKeysOf(
   return Object.fromEntries(rows.map((row) => [textOf(row, "name"), keyIn(row)]));
 }
 
-function keyIn(row: RecordRow): string {
-  return optionalText(row, "volume_key") ?? volumeKey(textOf(row, "keyed_by"), textOf(row, "name"));
-}
+/** Volumes that are there, by name: where they lie. */
+export type KnownVolumes = ReadonlyMap<string, string>;
 
-/**
- * Forgets those volumes of a node that no sandbox names, of those that the node would remove, and returns them: whoever
- * names one from here on gets a new one. Keys that are not known here are of volumes that were forgotten before.
- */
-export async function forgetVolumes(records: RecordStore, nodeId: string, keys: readonly string[]): Promise<string[]> {
-  if (keys.length === 0) return [];
-  const rows = await records.rows("SELECT tenant, name, volume_key, keyed_by FROM sandbox_volumes WHERE node_id = ?", [
-    nodeId,
-  ]);
-  const known = new Map(
-    rows.map((row) => [keyIn(row), { tenant: textOf(row, "tenant"), name: textOf(row, "name") }] as const),
+/** Rejects with `config_validation_error` when they lie on several nodes. */
+export async function knownVolumes(
+  records: Pick<RecordStore, "rows">,
+  tenant: string,
+  volumes: readonly VolumeMount[],
+): Promise<KnownVolumes> {
+  if (volumes.length === 0) return new Map();
+  const rows = await records.rows(
+    `SELECT name, node_id FROM sandbox_volumes WHERE tenant = ? AND name IN (${volumes.map(() => "?").join(", ")})`,
+    [tenant, ...volumes.map(({ name }) => name)],
   );
-  const forgotten: string[] = [];
-  for (const key of keys) {
-    const volume = known.get(key);
-    if (volume === undefined || (await forget(records, nodeId, volume))) forgotten.push(key);
+  const known = new Map(rows.map((row) => [textOf(row, "name"), textOf(row, "node_id")]));
+  if (new Set(known.values()).size > 1) {
+    throw invalidField("volumes", `${[...known.keys()].toSorted().join(", ")} do not lie on the same node`);
   }
-  return forgotten;
+  return known;
 }
 
-async function forget(
-  records: RecordStore,
-  nodeId: string,
-  { tenant, name }: { tenant: string; name: string },
-): Promise<boolean> {
-  const sql =
-    "DELETE FROM sandbox_volumes WHERE tenant = ? AND name = ? AND node_id = ? " +
-    // What is stopped, lost, or not put away yet counts; a name that is something else in a spec keeps the volume, too.
-    "AND NOT EXISTS (SELECT 1 FROM sandboxes WHERE sandboxes.tenant = ? AND sandboxes.spec LIKE ?) RETURNING name";
-  const values = [tenant, name, nodeId, tenant, `%"name":${JSON.stringify(name)}%`];
-  return (await records.transact([{ sql, values, mustReturn: 1 }])).done;
+export function newVolumesIn(volumes: readonly VolumeMount[], known: KnownVolumes): VolumeMount[] {
+  return volumes.filter(({ name }) => !known.has(name));
+}
+
+type PlacedVolumes = { tenant: string; nodeId: string; spec: Pick<SandboxSpec, "volumes">; known: KnownVolumes };
+
+/** New ones are on the node from here on, within what their owner may have; those that are there must be. */
+export function volumeStatements(
+  { newId, volumeLimits }: { newId: IdSource; volumeLimits: VolumeLimits },
+  { tenant, nodeId, spec: { volumes }, known }: PlacedVolumes,
+): Statement[] {
+  if (volumes.length === 0) return [];
+  const rows = volumes.map(({ name, sizeMb }): RecordValue[] => [
+    newId(),
+    tenant,
+    name,
+    nodeId,
+    sizeMb,
+    newVolumeKey(newId),
+    NOW,
+    NOW,
+  ]);
+  return [
+    {
+      sql:
+        "INSERT INTO sandbox_volumes (volume_id, tenant, name, node_id, size_mb, volume_key, created_at_ms, used_at_ms) VALUES " +
+        `${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")} ` +
+        "ON CONFLICT (tenant, name) DO UPDATE SET used_at_ms = excluded.used_at_ms",
+      values: rows.flat(),
+    },
+    {
+      sql:
+        "SELECT name FROM sandbox_volumes WHERE tenant = ? AND node_id = ? " +
+        `AND name IN (${volumes.map(() => "?").join(", ")})`,
+      values: [tenant, nodeId, ...volumes.map(({ name }) => name)],
+      mustReturn: volumes.length,
+    },
+    ...(newVolumesIn(volumes, known).length > 0 ? [quotaGuard(tenant, volumeLimits)] : []),
+  ];
+}
+
+export type VolumePage = {
+  limit: number;
+  /** The id of the last one of the page before. */
+  before?: string | undefined;
+};
+
+/** See `toVolume`. */
+type VolumeKept = { keptMs: number | undefined };
+
+/** Newest first; those that the asker may see. */
+export async function listVolumes(
+  records: Pick<RecordStore, "rows">,
+  { limit, before, keptMs }: VolumePage & VolumeKept,
+  asker: Asker,
+): Promise<Volume[]> {
+  const owner = ownerFilter(asker);
+  const conditions = [
+    "volume_id IS NOT NULL",
+    ...(owner === undefined ? [] : ["tenant = ?"]),
+    ...(before === undefined ? [] : ["volume_id < ?"]),
+  ];
+  const values = [NOW, ...(owner === undefined ? [] : [owner]), ...(before === undefined ? [] : [before]), limit];
+  const sql = `SELECT ${VOLUME_COLUMNS} FROM sandbox_volumes WHERE ${conditions.join(" AND ")} ORDER BY volume_id DESC LIMIT ?`;
+  return (await records.rows(sql, values)).map((row) => toVolume(row, keptMs));
 }

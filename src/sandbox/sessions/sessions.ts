@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { optionalText } from "../../fabric/job.ts";
-import { changeStatements } from "../scheduler/change.ts";
+import { changeStatements, type ChangeLimits } from "../scheduler/change.ts";
 import { getSandbox } from "../scheduler/find.ts";
 import { ATTEMPTS } from "../scheduler/ports.ts";
 import { invalidState, tooBusy } from "../scheduler/refusals.ts";
@@ -17,7 +17,7 @@ import { invalidSessionState, sessionNotFound } from "./refusals.ts";
 import { SESSION_COLUMNS, toSession, type Session } from "./session.ts";
 import { turnEnd, type BegunTurn, type EndedTurn } from "./turn-end.ts";
 
-export type SessionPorts = {
+export type SessionPorts = ChangeLimits & {
   records: RecordStore;
   signals: SandboxSignals;
   audit: AuditLog;
@@ -54,7 +54,11 @@ export class Sessions {
       const id = newId();
       const event = { type: "session_created", at: NOW, data: { session_id: id }, sessionId: id } as const;
       const insertion = sessionInsertion(id, sandbox, metadata);
-      const statements = [countGuard(sandboxId), ...changeStatements(sandbox, { events: [event] }), insertion];
+      const statements = [
+        countGuard(sandboxId),
+        ...changeStatements(sandbox, { events: [event] }, this.#ports),
+        insertion,
+      ];
       const outcome = await records.transact(statements);
       if (outcome.done) {
         signals.eventsAdded(sandboxId);

@@ -37,7 +37,8 @@
 #                             ok once it runs; COLUMNS is 0 where there is no terminal
 #   find ID                   ok NUMBER IS_KNOWN
 #   kill ID SIGNAL, resize ID COLUMNS ROWS
-#   console                   from now on `line STREAM TEXT` comes on this connection
+#   console                   from now on `line STREAM TEXT` comes on this connection, and `lost lines COUNT` where some
+#                             were not kept
 #   pause, resume, renew MS   ok once it stands still, or runs
 #   deadline MS, hostname NAME, network PORT
 #   stop                      everything is killed; `ended CAUSE REASON` comes on all these connections
