@@ -124,11 +124,21 @@ async function eventually(holds: () => boolean): Promise<void> {
 }
 
 describe("a node", () => {
+  it("learns which volumes are deleted, until it has said that they are gone", async () => {
+    const { id, token } = await world.admit();
+    await world.plane.records.write({ sql: "INSERT INTO gone_volumes VALUES ('k', ?, 1)", values: [id] });
+    const report = async (more: object = {}) =>
+      (await world.remote(id, token).report({ ...REPORT, ...more })).deletedVolumes;
+    expect([await report(), await report({ removedVolumes: ["other"] })]).toEqual([["k"], ["k"]]);
+    expect(await report({ removedVolumes: ["k"] })).toEqual([]);
+  });
+
   it("says what it is, and learns where to connect", async () => {
     const { id, token } = await world.admit();
     const gone = "01890a5d-ac96-774b-bcce-b302099a8057";
     const answer = await world.remote(id, token).report({ ...REPORT, keeps: [gone], unusedVolumes: ["v"] });
-    expect(answer).toEqual({ drain: false, gateways: GATEWAYS, gone: [gone], goneVolumes: ["v"] });
+    const volumes = { goneVolumes: ["v"], deletedVolumes: [] };
+    expect(answer).toEqual({ drain: false, gateways: GATEWAYS, gone: [gone], ...volumes });
     const [row] = await world.plane.records.rows("SELECT * FROM sandbox_nodes", []);
     expect(row).toMatchObject({ id, runtime: "bubblewrap", labels: '{"zone":"a"}', boot_id: "b1" });
     expect(JSON.parse(String(row?.["capacity"]))).toEqual(ROOMY);

@@ -8,6 +8,7 @@ import { silentLog } from "../../core/log.ts";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, anExtent, column } from "../contract-fixtures.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
+import { SQLITE_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
@@ -120,10 +121,8 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by");
-    for (const [, name] of (AGENT_RECORDS + SANDBOX_RECORDS + JOB_RECORDS + ACCESS_RECORDS).matchAll(
-      /CREATE TABLE (\w+)/g,
-    ))
-      db.exec(`DROP TABLE ${name}`);
+    const records = [SQLITE_SANDBOX_QUOTAS, AGENT_RECORDS, SANDBOX_RECORDS, JOB_RECORDS, ACCESS_RECORDS].join("");
+    for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
     db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");
   });
