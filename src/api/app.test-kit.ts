@@ -5,6 +5,7 @@ import { asEngineError, errorResponse } from "./error-response.ts";
 /** Serves routes as a role does, on a port of this machine and without proxies or browsers. */
 export async function serveApp(
   options: Pick<AppOptions, "routes" | "authenticator" | "clock" | "newId" | "log" | "metrics">,
+  driver: "node" | "uws" = "node",
 ): Promise<{ url: string; close: () => Promise<void> }> {
   const app = createApp({
     ...options,
@@ -13,7 +14,7 @@ export async function serveApp(
     isDraining: () => false,
   });
   const server = createHttpServer({
-    driver: "node",
+    driver,
     handler: app.handler,
     maxHeaderBytes: 65_536,
     headersTimeoutMs: 15_000,

@@ -5,7 +5,7 @@ import { isToken } from "../auth/tokens.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
-import type { Log } from "../core/log.ts";
+import { ANSWERED, type Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { DRAINING_HEADER } from "../io/http/client/draining.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../io/http/http.ts";
@@ -90,8 +90,8 @@ export function createApp(options: AppOptions): App {
       ...variesBy(response.headers["Vary"], cors["Vary"]),
       "X-Request-ID": requestId,
     };
-    onFinished(response, () => {
-      observe(options, exchange, response.status);
+    onFinished(response, (bytes) => {
+      observe(options, exchange, { status: response.status, bytes });
       if (!counts(exchange.route)) return;
       work.end();
       options.metrics.httpInFlight.dec();
@@ -314,20 +314,30 @@ function displayName(name: string, what: string): string {
   return what === "header" ? name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase()) : name;
 }
 
-function observe(options: AppOptions, exchange: Exchange, status: number): void {
+/** `bytes` are those of the answer's body, as far as it was sent. */
+function observe(options: AppOptions, exchange: Exchange, { status, bytes }: { status: number; bytes: number }): void {
   const { request, requestId, startedMs, route } = exchange;
   const durationMs = options.clock.monotonicMs() - startedMs;
   // A client may make up any number of methods, and each label is kept for as long as the process runs.
   const method = route === undefined ? "any" : request.method;
   const labels = { method, route: route?.path ?? "unmatched", status };
   options.metrics.httpDuration.observe(labels, durationMs / 1000);
-  options.log.debug({ requestId, method: request.method, path: request.path, status, durationMs }, "answered");
+  // Never the path itself, nor what follows its `?`: both may hold what is nobody else's. Whoever asks how a server is
+  // asks all the time.
+  const level = route?.quiet === true ? "debug" : "info";
+  const roundedMs = Math.round(durationMs * 1000) / 1000;
+  options.log[level](
+    { method: request.method, route: labels.route, status, durationMs: roundedMs, bytes, requestId },
+    ANSWERED,
+  );
 }
 
 /** Runs `done` once when the response is complete: at once, or when its streamed body has ended. */
-function onFinished(response: HttpResponse, done: () => void): void {
+function onFinished(response: HttpResponse, done: (bytes: number) => void): void {
   const { body } = response;
-  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) done();
+  if (body === undefined) done(0);
+  else if (typeof body === "string") done(Buffer.byteLength(body));
+  else if (body instanceof Uint8Array) done(body.byteLength);
   else response.body = finishing(body, done);
 }
 
@@ -335,11 +345,12 @@ function onFinished(response: HttpResponse, done: () => void): void {
  * Passes a streamed body through and says when it ended, however it ended. Not a generator: one that is closed before
  * its first `next` would never reach the body it wraps.
  */
-function finishing(body: AsyncIterable<Uint8Array>, done: () => void): AsyncIterable<Uint8Array> {
+function finishing(body: AsyncIterable<Uint8Array>, done: (bytes: number) => void): AsyncIterable<Uint8Array> {
   const inner = body[Symbol.asyncIterator]();
+  let bytes = 0;
   let finished = false;
   const finish = () => {
-    if (!finished) done();
+    if (!finished) done(bytes);
     finished = true;
   };
   const iterator: AsyncIterator<Uint8Array> = {
@@ -347,6 +358,7 @@ function finishing(body: AsyncIterable<Uint8Array>, done: () => void): AsyncIter
       try {
         const step = await inner.next();
         if (step.done === true) finish();
+        else bytes += step.value.byteLength;
         return step;
       } catch (error) {
         finish();

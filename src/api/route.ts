@@ -19,6 +19,8 @@ export type Route = {
   unscoped?: true;
   /** Answered whatever `Origin` and `Host` say, for those who ask about the process by addresses of their own. */
   anyOrigin?: true;
+  /** Asked so often, about the process itself, that the log has its requests at `debug` only. */
+  quiet?: true;
   /**
    * Where a password is shown: of pages only this server's own and those of origins that are listed by name may ask, also
    * where tokens are asked for and where `*` lets in all others.

@@ -11,7 +11,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
-import { silentLog } from "../../core/log.ts";
+import { silentLog, type Log } from "../../core/log.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { PEER_TIMES, type PeerTimes } from "../../io/http/client/peer.ts";
@@ -53,6 +53,7 @@ export type EdgeOptions = {
   times?: Partial<PeerTimes>;
   lookup?: LookupAll;
   origins?: readonly string[];
+  log?: Log;
   /** Further rows that peers for queries answer. */
   rows?: readonly RouteRow[];
 };
@@ -62,7 +63,7 @@ export type TestEdge = { url: string; port: number; metrics: Metrics; failures: 
 export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
   const failures: unknown[] = [];
   const metrics = createMetrics();
-  const ports = { clock: systemClock, random: systemRandom, log: silentLog, metrics };
+  const ports = { clock: systemClock, random: systemRandom, log: options.log ?? silentLog, metrics };
   const newId = uuidV7Source(systemClock, systemRandom);
   const budget = new ReplayBudget(8 * MIB);
   const forwardTo = async (upstream: string, urls: readonly string[] | undefined) => {

@@ -13,6 +13,7 @@ export function healthRoute(deps: ServiceDeps): Route {
     path: "/health",
     role: "none",
     anyOrigin: true,
+    quiet: true,
     tag: "Service",
     summary: "Whether the server runs",
     description:
@@ -39,6 +40,7 @@ export function metricsRoute(deps: ServiceDeps): Route {
     path: "/metrics",
     role: "none",
     anyOrigin: true,
+    quiet: true,
     tag: "Service",
     summary: "Metrics in the Prometheus text format",
     compress: true,

@@ -59,7 +59,7 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   const programs = ownKinds.length === 0 ? undefined : await programsFor(context, ownKinds, flags.exec);
   const waiting = kinds.filter((kind) => kind !== SANDBOX_KIND && !ownKinds.includes(kind));
   const { name = `node@${hostname()}` } = flags;
-  const [{ runDaemon }, { RemotePort }, { createLog }, { KILL_AFTER_MS }] = await Promise.all([
+  const [{ runDaemon }, { RemotePort }, { createLog, readable }, { KILL_AFTER_MS }] = await Promise.all([
     import("../worker-daemon.ts"),
     import("../../fabric/remote-port.ts"),
     import("../../core/log.ts"),
@@ -69,7 +69,8 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   const unwindMs = KILL_AFTER_MS + 2_000;
   const server = { url, token, userAgent: `engine/${version}` };
   const port = new RemotePort(server);
-  const log = createLog(loaded.config.logLevel, { write: (line: string) => void stderr.write(line) });
+  const write = (line: string) => void stderr.write(line);
+  const log = createLog(loaded.config.logLevel, stderr.isTTY === true ? readable(write, context.deps.env) : { write });
   const shared = { port, clock, random, log };
   const sandboxes = async (workerId: string) => {
     const { daemonSandboxes } = await import("../worker-sandboxes.ts");

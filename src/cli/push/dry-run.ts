@@ -1,3 +1,4 @@
+import { sleep, type Clock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
 import {
@@ -46,7 +47,7 @@ export async function dryRun(context: CliContext, options: DryRunOptions): Promi
   for (const file of inputs.files) {
     try {
       const { batches, origin, format } = await openRows(file, options.rows);
-      const { batch, isWhole } = await firstOf(batches);
+      const { batch, isWhole } = await firstOf(batches, options.rows.read.clock);
       const rows = batch === undefined ? 0 : seen.add(batch, origin);
       read.push({ shown: file.shown, format, rows, isWhole });
     } catch (error) {
@@ -73,19 +74,18 @@ export async function dryRun(context: CliContext, options: DryRunOptions): Promi
   if (first !== undefined) throw new CliError(`${failures.length} inputs cannot be read`);
 }
 
-async function firstOf(batches: AsyncGenerator<Batch>): Promise<{ batch?: Batch; isWhole: boolean }> {
+/** How long the next request is waited for, to know whether there is one. */
+const NEXT_MS = 50;
+
+async function firstOf(batches: AsyncGenerator<Batch>, clock: Clock): Promise<{ batch?: Batch; isWhole: boolean }> {
   const first = await batches.next();
   if (first.done === true) return { isWhole: true };
   // A producer that is still writing is not waited for.
   const reading = batches.next();
   reading.catch(() => undefined);
-  const isWhole = await Promise.race([reading.then(({ done }) => done === true), soon()]);
+  const isWhole = await Promise.race([reading.then(({ done }) => done === true), sleep(clock, NEXT_MS)]);
   batches.return(undefined).catch(() => undefined);
-  return { batch: first.value, isWhole };
-}
-
-function soon(): Promise<false> {
-  return new Promise((resolve) => setImmediate(() => setImmediate(() => resolve(false))));
+  return { batch: first.value, isWhole: isWhole === true };
 }
 
 /** The fields of rows, in the order in which they were met, and the first rows. */
