@@ -6,6 +6,7 @@ import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 import { CLUSTER_COLUMNS } from "./cluster-columns-schema.ts";
+import { DELETION } from "./deletion-functions.ts";
 import { FUNCTIONS_1 } from "./functions-1.ts";
 import { FUNCTIONS_2 } from "./functions-2.ts";
 import { SCHEMA_1 } from "./schema-1.ts";
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   SANDBOX_RECORDS,
   AGENT_RECORDS,
   OWNER_RECORDS,
+  DELETION,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

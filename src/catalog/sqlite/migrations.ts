@@ -1,5 +1,6 @@
 import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
+import { DELETION_RECORDS } from "../deletion-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
@@ -27,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   addSandboxRecords,
   addAgentRecords,
   addOwners,
+  addDeletion,
 ];
 
 /**
@@ -301,3 +303,13 @@ function addAgentRecords(connection: Connection): void {
 function addOwners(connection: Connection): void {
   connection.db.exec(OWNER_RECORDS);
 }
+
+function addDeletion(connection: Connection): void {
+  connection.db.exec(DELETION_COLUMNS + DELETION_RECORDS);
+}
+
+const DELETION_COLUMNS = `
+ALTER TABLE databases ADD COLUMN dropped_at_ms INTEGER;
+ALTER TABLE tables ADD COLUMN dropped_at_ms INTEGER;
+ALTER TABLE tables ADD COLUMN readable_from INTEGER NOT NULL DEFAULT 0;
+`;

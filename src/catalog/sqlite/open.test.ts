@@ -11,6 +11,7 @@ import { JOB_RECORDS } from "../jobs-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
+import { DELETION_RECORDS } from "../deletion-schema.ts";
 import { Connection } from "./connection.ts";
 import { migrate, type Migration } from "./migrations.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
@@ -119,8 +120,9 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("DROP TABLE extent_filters; DROP INDEX snapshots_by_time; DROP INDEX extents_by_table");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
-    db.exec("ALTER TABLE tables DROP COLUMN cluster_by");
-    for (const [, name] of (AGENT_RECORDS + SANDBOX_RECORDS + JOB_RECORDS + ACCESS_RECORDS).matchAll(
+    db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
+    db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
+    for (const [, name] of (DELETION_RECORDS + AGENT_RECORDS + SANDBOX_RECORDS + JOB_RECORDS + ACCESS_RECORDS).matchAll(
       /CREATE TABLE (\w+)/g,
     ))
       db.exec(`DROP TABLE ${name}`);

@@ -101,7 +101,7 @@ export class Reader {
   }
 
   #statsReader(tableId: number, statsOf: readonly string[] | undefined): StatsReader {
-    const columns = this.#schema.tableById(tableId)?.columns ?? [];
+    const columns = this.#schema.columnsById(tableId);
     const wanted = statsOf === undefined ? undefined : columnsNamed(columns, statsOf);
     return new StatsReader(this.#connection, columns, wanted);
   }
