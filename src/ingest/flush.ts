@@ -12,7 +12,7 @@ import type { Committer } from "./committer.ts";
 import type { IngestAck } from "./ingest.ts";
 import type { Sealer } from "./seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "./seal-cuts.ts";
-import { asReplay } from "./tables.ts";
+import { asReplay, findOrCreateTable } from "./tables.ts";
 import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
 
 /**
@@ -36,6 +36,8 @@ export type FlushPorts = {
   metrics: Metrics;
   format: ExtentFormat;
   keyPrefix: string;
+  /** Is told of the table as each flush finds it: one that was dropped and made again is another one. */
+  onTable?: (table: TableRecord) => void;
 };
 
 export type FlushBody = {
@@ -118,13 +120,13 @@ async function attemptFlush(
     leftCommitter = true;
   };
   try {
-    const table = await ports.catalog.table(target.database, target.table);
-    if (table === undefined) {
-      throw new EngineError("table_not_found", `table ${target.database}.${target.table} does not exist any more`);
-    }
-    const sealed = await sealBodies(ports, table, bodies);
+    const found = await findTable(ports, target, bodies);
+    if (found === undefined) return [];
+    const { table } = found;
+    ports.onTable?.(table);
+    const sealed = await sealBodies(ports, table, found.bodies);
     onSealed();
-    const survivors = rejectFailed(bodies, sealed);
+    const survivors = rejectFailed(found.bodies, sealed);
     if (survivors.length === 0) return [];
     const extents = await uploadAll(ports, table, sealed);
     const commit = describeCommit(table, sealed.newColumns, extents, survivors);
@@ -138,6 +140,24 @@ async function attemptFlush(
   } finally {
     leave();
   }
+}
+
+/**
+ * The table as it is now. One that was dropped since the requests came is made again for those that may create it, as if
+ * they had come after the drop; the others are told that it is gone. Undefined when nobody is left.
+ */
+async function findTable(
+  { catalog }: FlushPorts,
+  target: Target,
+  bodies: FlushBody[],
+): Promise<{ table: TableRecord; bodies: FlushBody[] } | undefined> {
+  const known = await catalog.table(target.database, target.table);
+  if (known !== undefined) return { table: known, bodies };
+  const gone = new EngineError("table_not_found", `table ${target.database}.${target.table} does not exist any more`);
+  for (const { autoCreate, answer } of bodies) if (!autoCreate) answer.reject(gone);
+  const left = bodies.filter(({ autoCreate }) => autoCreate);
+  if (left.length === 0) return undefined;
+  return { table: await findOrCreateTable(catalog, { ...target, autoCreate: true }), bodies: left };
 }
 
 async function sealBodies(ports: FlushPorts, table: TableRecord, bodies: FlushBody[]): Promise<SealedFlush> {

@@ -12,13 +12,17 @@ const CHECK_MS = 1_000;
 /** Tables remembered; the one that was written to least recently goes first. */
 const MAX_TABLES = 10_000;
 
+type Wanted = Target & Pick<IngestRequest, "autoCreate">;
 type Entry = { table: TableRecord; generation: number; refreshing: boolean };
 
 /**
- * Tables and their columns as the catalog last had them. Tables are never dropped or renamed, columns never vanish and
- * never change their type: so what is remembered stays true, and may only be less than there is now. One question in a
- * while (`schemaGeneration`) tells whether it is; then a table is read again when it is next written to, beside the
- * write. While the catalog cannot be reached, what is remembered goes on serving.
+ * Tables and their columns as the catalog last had them. Columns never vanish and never change their type: so what is
+ * remembered stays true, and may only be less than there is now. One question in a while (`schemaGeneration`) tells
+ * whether it is; then a table is read again when it is next written to, beside the write. While the catalog cannot be
+ * reached, what is remembered goes on serving.
+ *
+ * A table that was dropped is remembered until that. What is written to it meanwhile goes by its name, as all that is
+ * staged does: the commit finds the table of that name, or makes it.
  */
 export class SchemaCache {
   readonly #reach: CatalogReach;
@@ -47,13 +51,13 @@ export class SchemaCache {
   }
 
   /** The table as it is remembered; as the catalog has it now when it is not. */
-  async remembered(target: Target): Promise<TableRecord> {
+  async remembered(target: Wanted): Promise<TableRecord> {
     return this.#entries.get(nameOf(target))?.table ?? this.fresh(target);
   }
 
-  /** The table as the catalog has it now. Throws `unavailable`. */
-  fresh({ database, table }: Target): Promise<TableRecord> {
-    return this.#read({ database, table, autoCreate: false });
+  /** The table as the catalog has it now; made where it may be. Throws `unavailable`, `table_not_found`. */
+  fresh({ database, table, autoCreate }: Wanted): Promise<TableRecord> {
+    return this.#read({ database, table, autoCreate });
   }
 
   async #read(request: Pick<IngestRequest, "database" | "table" | "autoCreate">): Promise<TableRecord> {
@@ -74,6 +78,13 @@ export class SchemaCache {
     if (this.#entries.size > MAX_TABLES && oldest !== undefined) this.#entries.delete(oldest);
   }
 
+  /** Whoever writes to it next looks it up, and creates it where they may. */
+  #forget(entry: Entry): void {
+    const { database, name } = entry.table;
+    const key = nameOf({ database, table: name });
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+  }
+
   #checkGeneration(): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs < this.#nextCheckMs) return;
@@ -88,8 +99,11 @@ export class SchemaCache {
     if (entry.refreshing || this.#generation === -1) return;
     entry.refreshing = true;
     const { database, name: table } = entry.table;
-    this.fresh({ database, table })
-      .catch(ignoreUnreachable)
+    this.fresh({ database, table, autoCreate: false })
+      .catch((error: unknown) => {
+        if (error instanceof EngineError && error.code === "table_not_found") this.#forget(entry);
+        else ignoreUnreachable(error);
+      })
       .finally(() => (entry.refreshing = false));
   }
 }

@@ -53,10 +53,12 @@ export async function stageFlush(
   onSealed: () => void,
 ): Promise<void> {
   try {
-    const table = await ports.schemas.remembered(target);
+    // Where it was dropped since the requests came it is made again, if one of them may.
+    const wanted = { ...target, autoCreate: bodies.some(({ autoCreate }) => autoCreate) };
+    const table = await ports.schemas.remembered(wanted);
     const plan = hasCatchAll(table.columns)
       ? await sealCertain(ports, table, bodies)
-      : await settle(ports, target, bodies);
+      : await settle(ports, wanted, bodies);
     onSealed();
     if (plan.survivors.length > 0) await write(ports, plan);
   } catch (error) {
@@ -96,7 +98,11 @@ async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushB
  * The same for a table that has nowhere to put what does not fit. There a commit could have to refuse a body, so all is
  * settled with the catalog before: the columns are read, and those that the bodies bring are added.
  */
-async function settle(ports: StagePorts, target: Target, bodies: FlushBody[]): Promise<Plan> {
+async function settle(
+  ports: StagePorts,
+  target: Target & Pick<FlushBody, "autoCreate">,
+  bodies: FlushBody[],
+): Promise<Plan> {
   for (let attempt = 0; attempt < LIMITS.commitAttempts; attempt++) {
     const table = await ports.schemas.fresh(target);
     const { extents, newColumns, outcomes } = await sealBodies(ports, table, bodies);
