@@ -11,6 +11,7 @@ import { mayBePartial } from "./cache/partial-file.ts";
 import { locateFooter, neededBytes } from "./cache/parquet-ranges.ts";
 import type { PlannedTable } from "./plan.ts";
 import type { LocalExtent, ResolvedTable } from "./protocol.ts";
+import { reachesBeyond } from "./retention.ts";
 
 /**
  * Brings the extents of a plan to this machine, where the query process opens them: through the extent cache, or in
@@ -26,7 +27,7 @@ export type ExtentFetcher = {
 };
 
 /** What fetching asks of a planned table. */
-export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents">;
+export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents" | "visible">;
 
 export type FetchRequest = {
   signal: AbortSignal;
@@ -163,26 +164,38 @@ async function bytesOfColumns(path: string, sizeBytes: number, columns: readonly
 }
 
 function neededOf(table: FetchTable): Needed[] {
-  return isBare(table) ? [] : table.extents.map((extent) => ({ extent, columns: table.needed }));
+  const { needed, visible } = table;
+  return table.extents.flatMap((extent) => {
+    if (isBare(table, extent)) return [];
+    const columns =
+      needed === undefined || !reachesBeyond(extent, visible) ? needed : withColumn(needed, visible.column);
+    return { extent, columns };
+  });
 }
 
-/** Whether the catalog knows all that the query asks of the table: `count(*)` and its kin touch no column. */
-function isBare({ needed }: FetchTable): boolean {
-  return needed !== undefined && needed.length === 0;
+/**
+ * Whether the catalog knows all that the query asks of the extent: `count(*)` and its kin touch no column. Of one that
+ * has rows past their retention it does not know how many.
+ */
+function isBare({ needed, visible }: FetchTable, extent: PlannedExtent): boolean {
+  return needed !== undefined && needed.length === 0 && !reachesBeyond(extent, visible);
 }
 
-function localExtent({ id, format, rows, columns }: PlannedExtent, path: string): LocalExtent {
-  return { id, format, rows, columns, path };
+function withColumn(columns: readonly string[], column: string): readonly string[] {
+  return columns.includes(column) ? columns : [...columns, column];
+}
+
+function localExtent({ id, format, rows, columns, minAtNs }: PlannedExtent, path: string): LocalExtent {
+  return { id, format, rows, columns, minAtNs, path };
 }
 
 function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
   let next = 0;
   return tables.map((table) => {
-    const { name, columns, needed, extents: own } = table;
-    if (isBare(table)) {
-      return { name, columns, needed, extents: [], bareRows: own.reduce((sum, { rows }) => sum + rows, 0) };
-    }
-    return { name, columns, needed, extents: extents.slice(next, (next += own.length)), bareRows: 0 };
+    const { name, columns, needed, visible } = table;
+    const bare = table.extents.filter((extent) => isBare(table, extent));
+    const own = extents.slice(next, (next += table.extents.length - bare.length));
+    return { name, columns, needed, visible, extents: own, bareRows: bare.reduce((sum, { rows }) => sum + rows, 0) };
   });
 }
 

@@ -2,12 +2,14 @@ import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { snapshotExpired } from "../catalog/refusals.ts";
 import type { Reading } from "../catalog/snapshot-holds.ts";
+import type { Clock } from "../core/clock.ts";
 import { EngineError, type ErrorDetails } from "../core/errors.ts";
 import { foldName, isName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
-import type { NeededTable, Needs, TableShape } from "./protocol.ts";
+import type { NeededTable, Needs, TableShape, VisibleRows } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
 import type { QueryRequest } from "./query.ts";
+import { visibleRows, withinRetention } from "./retention.ts";
 
 /**
  * The plan of a query as data, made before anything is fetched: its tables at one snapshot, and of each the extents
@@ -26,6 +28,8 @@ export type PlannedTable = TableShape & {
   /** Columns that the query can touch; all when undefined. */
   needed: readonly string[] | undefined;
   extents: readonly PlannedExtent[];
+  /** What the table shows of its rows, when it keeps them for some days only. */
+  visible?: VisibleRows | undefined;
 };
 
 export type TablePlan = PlannedTable & {
@@ -36,6 +40,7 @@ export type TablePlan = PlannedTable & {
 };
 
 export type PlanOptions = {
+  clock: Pick<Clock, "nowMs">;
   /** Whether extents are left out; `false` only to compare. */
   prune?: boolean;
   /** Is told what the plan reads. */
@@ -47,7 +52,7 @@ export async function planQuery(
   catalog: Catalog,
   request: Pick<QueryRequest, "caller" | "database">,
   needs: Needs,
-  { prune = true, reading }: PlanOptions = {},
+  { clock, prune = true, reading }: PlanOptions,
 ): Promise<QueryPlan> {
   // Asked once: all tables of a query are seen at the same snapshot, and each question is a way to the database.
   const resolution = await catalog.resolve(
@@ -64,10 +69,11 @@ export async function planQuery(
     const snapshot = await snapshotOf(catalog, table, need, head);
     // Before the plan, which may be of extents that are about to go.
     if (snapshot < head.id) await reading?.hold(snapshot);
+    const visible = visibleRows(table, clock.nowMs());
     const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
-    const pruned = await pruneTable(catalog, table, snapshot, mentions);
+    const pruned = await pruneTable(catalog, table, snapshot, withinRetention(mentions, visible));
     const shape = shapeOf(need.travel === undefined ? table : tableAt(table, snapshot));
-    tables.push({ ...shape, tableId: table.id, needed: neededOf(table, need), snapshot, ...pruned });
+    tables.push({ ...shape, tableId: table.id, needed: neededOf(table, need), snapshot, visible, ...pruned });
   }
   const listed = needs.listsTables ? await catalog.tables(known.name) : [];
   return { head, tables, listed: listed.map(shapeOf) };

@@ -94,10 +94,19 @@ export type ResolvedTable = TableShape & {
   extents: readonly LocalExtent[];
   /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
   bareRows: number;
+  visible?: VisibleRows | undefined;
+};
+
+/** What a table shows of its rows, when it keeps them for some days only: see `retention.ts`. */
+export type VisibleRows = {
+  /** Rows with an earlier `at` are not shown. */
+  fromNs: bigint;
+  /** The column `at`, as the table spells it. */
+  column: string;
 };
 
 /** An extent as a file; `columns` are those that it has. */
-export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns"> & { path: string };
+export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & { path: string };
 
 export type Done = {
   kind: "done";
