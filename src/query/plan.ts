@@ -8,7 +8,7 @@ import { foldName, isName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { NeededTable, Needs, TableShape, VisibleRows } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
-import type { QueryRequest } from "./query.ts";
+import type { MatchedRows, QueryRequest } from "./query.ts";
 import { visibleRows, withinRetention } from "./retention.ts";
 
 /**
@@ -50,7 +50,7 @@ export type PlanOptions = {
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
 export async function planQuery(
   catalog: Catalog,
-  request: Pick<QueryRequest, "caller" | "database">,
+  request: Pick<QueryRequest, "caller" | "database" | "matching">,
   needs: Needs,
   { clock, prune = true, reading }: PlanOptions,
 ): Promise<QueryPlan> {
@@ -66,17 +66,26 @@ export async function planQuery(
   for (const [i, need] of needs.tables.entries()) {
     const table = resolution.tables[i];
     if (table === undefined) throw await tableNotFound(catalog, known.name, need);
-    const snapshot = await snapshotOf(catalog, table, need, head);
+    const { matching } = request;
+    const travel = matching === undefined ? need.travel : { version: BigInt(matching.snapshot) };
+    const snapshot = await snapshotOf(catalog, table, { ...need, ...(travel && { travel }) }, head);
     // Before the plan, which may be of extents that are about to go.
     if (snapshot < head.id) await reading?.hold(snapshot);
-    const visible = visibleRows(table, clock.nowMs());
+    const visible = matching === undefined ? visibleRows(table, clock.nowMs()) : undefined;
     const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
     const pruned = await pruneTable(catalog, table, snapshot, withinRetention(mentions, visible));
-    const shape = shapeOf(need.travel === undefined ? table : tableAt(table, snapshot));
-    tables.push({ ...shape, tableId: table.id, needed: neededOf(table, need), snapshot, visible, ...pruned });
+    const shape = shapeOf(travel === undefined ? table : tableAt(table, snapshot));
+    const planned = { ...shape, tableId: table.id, needed: neededOf(table, need), snapshot, visible, ...pruned };
+    tables.push(matching === undefined ? planned : ofExtents(planned, matching));
   }
   const listed = needs.listsTables ? await catalog.tables(known.name) : [];
   return { head, tables, listed: listed.map(shapeOf) };
+}
+
+/** Only rows of those extents, all of which are read: how many an extent has is not how many match. */
+function ofExtents(plan: TablePlan, { extentIds }: MatchedRows): TablePlan {
+  const needed = plan.needed?.length === 0 ? undefined : plan.needed;
+  return { ...plan, needed, extents: plan.extents.filter(({ id }) => extentIds.has(id)) };
 }
 
 function neededOf(table: TableRecord, { columns }: NeededTable): string[] | undefined {

@@ -25,7 +25,12 @@ export type ParseRequest = {
   database: string;
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
+  /** The text is the condition of a deletion of rows: see `row-condition.ts`. */
+  selection?: RowSelection | undefined;
 };
+
+/** Rows of one table by a condition: how many match in each extent, or all that do not. */
+export type RowSelection = { table: string; rows: "matching" | "others" };
 
 export type RunRequest = {
   kind: "run";
@@ -94,6 +99,8 @@ export type ResolvedTable = TableShape & {
   extents: readonly LocalExtent[];
   /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
   bareRows: number;
+  /** The view tells of each row which extent it is of (`EXTENT_COLUMN`). */
+  namesExtents?: boolean;
   visible?: VisibleRows | undefined;
 };
 

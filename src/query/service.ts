@@ -17,6 +17,7 @@ import { LargeTexts } from "./large-texts.ts";
 import { lendFiles, type LentFiles } from "./lend-files.ts";
 import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
+import type { ResolvedTable } from "./protocol.ts";
 import type { QueryProcess } from "./query-process.ts";
 import type { QueryAudit } from "./query-audit.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
@@ -249,12 +250,12 @@ class Queries {
     let travels = false;
     try {
       if (isKnown && !permit.grow()) throw new Outgrown();
-      const { text, database, format = "ndjson" } = request;
+      const { text, database, format = "ndjson", matching } = request;
       trace.enter("parse");
-      const needs = await child.ask({ kind: "parse", text, database, memoryBytes });
+      const needs = await child.ask({ kind: "parse", text, database, memoryBytes, selection: matching });
       isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
-      travels = needs.tables.some(({ travel }) => travel !== undefined);
+      travels = matching !== undefined || needs.tables.some(({ travel }) => travel !== undefined);
       try {
         trace.enter("plan");
         plan = await planQuery(this.#options.catalog, request, needs, { ...this.#options, reading });
@@ -278,7 +279,7 @@ class Queries {
       trace.enter("scan");
       const done = await child.ask({
         kind: "run",
-        tables: lent.tables,
+        tables: matching?.rows === "matching" ? lent.tables.map(namingExtents) : lent.tables,
         listed: plan.listed,
         system,
         format,
@@ -342,6 +343,10 @@ class Unlucky extends Error {
   constructor(cause: unknown) {
     super("a query found its process, a file or its snapshot gone", { cause });
   }
+}
+
+function namingExtents(table: ResolvedTable): ResolvedTable {
+  return { ...table, namesExtents: true };
 }
 
 function isExpiry(error: unknown): boolean {

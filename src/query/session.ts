@@ -18,6 +18,7 @@ import { quoteAt, type QuotedText } from "./quote-at.ts";
 import { resultOffset, writeResult, type ResultQuery } from "./result-writer.ts";
 import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
+import { conditionQuery, inWhere } from "./row-condition.ts";
 import { isSystemUse, systemTablesOf } from "./system-mentions.ts";
 import { SYSTEM_SCHEMA, SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "./system-tables.ts";
 import { QueryRefused, textOf, type JsonObject } from "./tree.ts";
@@ -96,12 +97,14 @@ export class QuerySession {
     const { duckdb } = this.#options;
     this.drop();
     const space = await this.#space;
-    const quoted = quoteAt(request.text);
+    const { selection } = request;
+    const own = quoteAt(request.text);
+    const quoted = selection === undefined ? own : inWhere(own, selection);
     try {
       await this.#limitMemory(request.memoryBytes);
       const context = { duckdb, connection: space.connection, parser: this.#parser };
       refuseNul(quoted);
-      const query = await openQuery(context, space, { quoted, database: request.database });
+      const query = await openQuery(context, space, { quoted, database: request.database, selection });
       this.#query = query;
       const { checked } = query;
       if (checked.tables.length === 0) query.texts = printing(query, []);
@@ -311,11 +314,15 @@ function userNames({ checked, needs = [] }: Pick<OpenQuery, "checked"> & Partial
 async function openQuery(
   context: SqlContext,
   space: QuerySpace,
-  { quoted, database }: Pick<OpenQuery, "quoted" | "database">,
+  { quoted, database, selection }: Pick<OpenQuery, "quoted" | "database"> & Pick<ParseRequest, "selection">,
 ): Promise<OpenQuery> {
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
-  const { node, pivot } = await begunMeanwhile(context, () => parseStatement(context, statement.text));
+  const { node, pivot } = await begunMeanwhile(context, async () => {
+    const parsed = await parseStatement(context, statement.text);
+    if (selection === undefined) return parsed;
+    return { node: await conditionQuery(context.parser, parsed.node, selection), pivot: undefined };
+  });
   const checked = checkQuery(node);
   refuseOtherDatabases(checked, database);
   // Refuses what is no system table.
