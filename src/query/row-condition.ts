@@ -31,9 +31,11 @@ export const EXTENT_COLUMN = "extent".padEnd(256, "_");
 const PREFIX = "SELECT 1 FROM ";
 
 /** The condition in the query that it is parsed in; places are those of the condition. */
-export function inWhere({ text, place }: QuotedText, { table }: RowSelection): QuotedText {
+export function inWhere(condition: QuotedText, { table }: RowSelection): QuotedText {
   const before = `${PREFIX}${quoteIdentifier(table)} WHERE (\n`;
-  return { text: `${before}${text}\n)`, place: (byteOffset) => place(byteOffset - Buffer.byteLength(before)) };
+  const beforeBytes = Buffer.byteLength(before);
+  const place = (byteOffset: number) => condition.place(byteOffset - beforeBytes);
+  return { text: `${before}${condition.text}\n)`, place };
 }
 
 /** The query to run instead of the one that the condition was parsed in. Throws `QueryRefused`. */

@@ -28,10 +28,13 @@ export function tableQuery(table: ResolvedTable, scans: TlmScans): string {
 
 /** The same, with the extent that each row is of. */
 function extentQueries({ namesExtents: _names, ...table }: ResolvedTable, scans: TlmScans): string {
-  const named = (rows: string, id: string): string =>
-    `SELECT *, ${quoteText(id)} AS ${quoteIdentifier(EXTENT_COLUMN)} FROM (${rows}) AS extent`;
-  const parts = table.extents.map((extent) => named(tableQuery({ ...table, extents: [extent] }, scans), extent.id));
-  return parts.length === 0 ? named(tableQuery(table, scans), "") : parts.join(" UNION ALL ");
+  const { extents } = table;
+  const parts = extents.map((extent) => withExtent(tableQuery({ ...table, extents: [extent] }, scans), extent.id));
+  return parts.length === 0 ? withExtent(tableQuery(table, scans), "") : parts.join(" UNION ALL ");
+}
+
+function withExtent(rows: string, id: string): string {
+  return `SELECT *, ${quoteText(id)} AS ${quoteIdentifier(EXTENT_COLUMN)} FROM (${rows}) AS extent`;
 }
 
 function partsOf(table: ResolvedTable, extents: readonly LocalExtent[], scans: TlmScans): string[] {
