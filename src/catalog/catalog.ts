@@ -152,6 +152,8 @@ export interface Catalog {
    * `snapshot_expired` as `extents` does.
    */
   planScan(request: ScanRequest): Promise<ScanPlan>;
+  /** Of the ids, those that no extent has: whoever keeps copies of extents has no use for these any more. */
+  goneExtents(extentIds: readonly string[]): Promise<string[]>;
   /** Rows and bytes of a table at the head. */
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }>;
 

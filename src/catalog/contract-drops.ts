@@ -113,7 +113,10 @@ export function dropsContract({ catalog, clock, table }: WithRecords): void {
     await catalog().commit([aFlush(await again())]);
     await catalog().expireSnapshots(3);
     expect((await catalog().deadExtents(events.id, Number.MAX_SAFE_INTEGER)).map(({ id }) => id)).toEqual([extent.id]);
+    expect(await catalog().goneExtents(["x", extent.id, "bad\0id"])).toEqual(["x", "bad\0id"]);
     expect(await catalog().forgetExtents([extent.id])).toEqual([extent.id]);
+    expect(await catalog().goneExtents([extent.id])).toEqual([extent.id]);
+    expect(await catalog().goneExtents([])).toEqual([]);
     expect(await catalog().forgetTable(events.id)).toBe(true);
     expect(await catalog().droppedTables()).toEqual([]);
     expect(await catalog().forgetTable(events.id)).toBe(false);

@@ -24,6 +24,8 @@ import { reachesBeyond } from "./retention.ts";
 export type ExtentFetcher = {
   /** Fetches what the tables need. Files stay until `release`. Rejects with `EngineError` or the signal's reason. */
   fetch(tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched>;
+  /** Deletes what is kept of extents that are gone; resolves to how many. */
+  sweep(goneOf: (extentIds: readonly string[]) => Promise<readonly string[]>): Promise<number>;
 };
 
 /** What fetching asks of a planned table. */
@@ -57,9 +59,14 @@ const EXTENTS_PER_QUERY = 16;
 export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetcher {
   const { store, cacheDir, cacheBytes } = options;
   const root = rootOf(store);
-  if (root !== undefined) return { fetch: (tables, request) => openInPlace(store, tables, request) };
+  if (root !== undefined) {
+    return { fetch: (tables, request) => openInPlace(store, tables, request), sweep: () => Promise.resolve(0) };
+  }
   const cache = new ExtentCache({ ...options, folder: cacheDir, capacityBytes: cacheBytes });
-  return { fetch: (tables, request) => fetchThrough(cache, tables, request) };
+  return {
+    fetch: (tables, request) => fetchThrough(cache, tables, request),
+    sweep: (goneOf) => cache.sweep(goneOf),
+  };
 }
 
 type Needed = { extent: PlannedExtent; columns: readonly string[] | undefined };

@@ -3,7 +3,7 @@ import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { RecordStore } from "../catalog/records.ts";
 import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
-import type { Clock } from "../core/clock.ts";
+import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -97,6 +97,7 @@ function tenantOf({ caller, database }: QueryRequest): string {
   return `${caller.subject}\0${database}`;
 }
 
+const CACHE_SWEEP_MS = 300_000;
 /** A query that has so much to read is large from the start. */
 const LARGE_READ_BYTES = 64 * 1024 * 1024;
 
@@ -108,6 +109,8 @@ class Queries {
   readonly #watchdog: Watchdog;
   readonly #largeTexts = new LargeTexts();
   readonly #holds: SnapshotHolds | undefined;
+  #sweepTimer: TimerHandle | undefined;
+  #isClosed = false;
 
   constructor(options: QueryServiceOptions) {
     this.#options = options;
@@ -117,6 +120,7 @@ class Queries {
     this.#watchdog = new Watchdog(options);
     const { node, holdTtlMs } = options;
     this.#watch(options);
+    this.#sweepLater();
     if (node !== undefined) {
       this.#holds = new SnapshotHolds({ ...options, node, ...(holdTtlMs !== undefined && { ttlMs: holdTtlMs }) });
     }
@@ -133,7 +137,24 @@ class Queries {
     metrics.queryHeldSnapshot.watch({}, () => this.#holds?.oldestHeld);
   }
 
+  /** What the catalog has forgotten is kept on this machine for a few minutes more. */
+  #sweepLater(): void {
+    const { catalog, clock, log } = this.#options;
+    const sweep = async (): Promise<void> => {
+      try {
+        const gone = await this.#fetcher.sweep((ids) => catalog.goneExtents(ids));
+        if (gone > 0) log.debug({ extents: gone }, "cached extents that are gone are deleted");
+      } catch (error) {
+        log.warn({ err: error }, "cached extents that are gone could not be deleted; it will be tried again");
+      }
+      if (!this.#isClosed) this.#sweepLater();
+    };
+    this.#sweepTimer = clock.after(CACHE_SWEEP_MS, () => void sweep(), { background: true });
+  }
+
   async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#sweepTimer?.cancel();
     try {
       await this.#options.pool.close();
     } finally {

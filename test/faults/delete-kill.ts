@@ -66,7 +66,7 @@ async function begin(engine: Engine, table: string): Promise<string> {
     body: JSON.stringify({ where: "who = 'gone'" }),
   });
   if (answer.status !== 202) throw new Error(`the deletion was answered ${answer.status}: ${await answer.text()}`);
-  return String(((await answer.json()) as { id: string }).id);
+  return ((await answer.json()) as { id: string }).id;
 }
 
 async function count(engine: Engine, table: string, who: string): Promise<number> {

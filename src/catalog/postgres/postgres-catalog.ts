@@ -29,7 +29,7 @@ import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
-import { condemnExtents, findCrowdedDays, forgetExtents } from "./duties.ts";
+import { condemnExtents, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
@@ -196,6 +196,10 @@ export class PostgresCatalog implements CatalogDatabase {
 
   planScan(request: ScanRequest): Promise<ScanPlan> {
     return this.#run(() => this.#scans.plan(request));
+  }
+
+  goneExtents(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(() => goneExtents(this.#database, extentIds));
   }
 
   tableStats(tableId: number): Promise<TableTotals> {

@@ -80,6 +80,10 @@ export class Reader {
     }
   }
 
+  goneExtents(ids: readonly string[]): string[] {
+    return ids.filter((id) => this.#connection.get("SELECT 1 FROM extents WHERE id = ?", id) === undefined);
+  }
+
   *deadExtents(tableId: number, beforeMs: number, limit: number): Generator<ExtentSummary[]> {
     yield* inParts(findDeadExtents(this.#connection, tableId, beforeMs, limit));
   }

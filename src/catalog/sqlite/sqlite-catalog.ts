@@ -253,6 +253,16 @@ export class SqliteCatalog implements CatalogDatabase {
     });
   }
 
+  goneExtents(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(async () => {
+      const gone: string[] = [];
+      for (const batch of batchesOf(extentIds, EXTENTS_PER_PROBING)) {
+        gone.push(...(await this.#parts.reader.call("goneExtents", batch)));
+      }
+      return gone;
+    });
+  }
+
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }> {
     return this.#lookUp(() => readTotals(this.#parts.local, tableId));
   }
