@@ -1,6 +1,7 @@
 import { join } from "node:path";
 
 import { createCompactor } from "../src/compaction/compactor.ts";
+import { DeletionReports } from "../src/compaction/deletion-reports.ts";
 import { createDeletion } from "../src/compaction/deletion.ts";
 import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
 import { createOrphanSweep } from "../src/compaction/orphans.ts";
@@ -80,12 +81,17 @@ function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Service[] 
   const ports = { ...storage, log, metrics };
   const graceMs = config.physicalGcGraceSecs * 1000;
   const orphans = createOrphanSweep(ports, { keyPrefix });
+  const reports = new DeletionReports(storage.records);
   const exportPorts = { ...ports, nowMs: () => storage.catalog.nowMs() };
   const exports = createExportSweep(exportPorts, { keyPrefix, graceMs: config.artifactGcGraceSecs * 1000 });
   return [
     loop({ name: "ledger sweep", pollMs: LEDGER_SWEEP_MS, duty: () => sweepKeys({ ...ports, keyPrefix }) }),
     loop({ name: "retention", pollMs: config.retentionPollSecs * 1000, duty: createRetention(ports) }),
-    loop({ name: "deletion", pollMs: config.physicalGcPollSecs * 1000, duty: createDeletion(ports, { graceMs }) }),
+    loop({
+      name: "deletion",
+      pollMs: config.physicalGcPollSecs * 1000,
+      duty: createDeletion({ ...ports, reports }, { graceMs }),
+    }),
     loop({ name: "export sweep", pollMs: config.artifactGcPollSecs * 1000, duty: exports }),
     loop({ name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans }),
   ];

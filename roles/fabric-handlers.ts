@@ -1,15 +1,17 @@
 import { join } from "node:path";
 
+import { createDeleteRows, DELETE_ROWS } from "../src/compaction/delete-rows.ts";
 import { createVerifyExtents, VERIFY_EXTENTS } from "../src/compaction/verify-extents.ts";
 import type { JobHandler } from "../src/fabric/handler.ts";
 import type { JobKind } from "../src/fabric/kinds.ts";
 import { createQueryExport, QUERY_EXPORT } from "../src/query/export.ts";
 import type { QueryService } from "../src/query/query.ts";
+import { RowMatcher } from "../src/query/row-matcher.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
 /** Every kind of job of the engine: routes know all of them, whichever node runs them. */
-export const ENGINE_KINDS: readonly JobKind[] = [VERIFY_EXTENTS, QUERY_EXPORT];
+export const ENGINE_KINDS: readonly JobKind[] = [VERIFY_EXTENTS, DELETE_ROWS, QUERY_EXPORT];
 
 /** What the handlers of this process work with; `query` is there where this process answers queries. */
 export type HandlerPorts = Storage & { query: QueryService | undefined };
@@ -17,6 +19,8 @@ export type HandlerPorts = Storage & { query: QueryService | undefined };
 const MIB = 1024 * 1024;
 /** Each job that verifies has a process of its own, as many at once as there are slots. */
 const VERIFY_LIMITS = { memoryBytes: 256 * MIB, spillBytes: 4_096 * MIB, threads: 1 };
+/** The same, but that what stays of extents is sorted. */
+const REWRITE_LIMITS = { memoryBytes: 512 * MIB, spillBytes: 4_096 * MIB, threads: 1 };
 /** As compaction has it; and of the object store and the disk what a link of 1 Gbit/s carries. */
 const BESIDE_CLIENTS = { cpuShare: 0.5, ioBytesPerSec: 128 * MIB };
 const ALONE = { cpuShare: 1, ioBytesPerSec: 0 };
@@ -26,20 +30,15 @@ export function engineHandlers(parts: Parts, ports: HandlerPorts): JobHandler[] 
   const { config } = parts;
   const { cpuShare, ioBytesPerSec } = ports.query === undefined ? ALONE : BESIDE_CLIENTS;
   const folder = (name: string): string => join(config.home, "tmp", name);
+  const query = queryServiceOf(parts, ports);
+  const bounds = { cpuShare, ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec };
   return [
-    createVerifyExtents(
-      { ...parts, ...ports },
-      {
-        tempDir: folder("verify"),
-        limits: VERIFY_LIMITS,
-        cpuShare,
-        ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec,
-      },
+    createVerifyExtents({ ...parts, ...ports }, { tempDir: folder("verify"), limits: VERIFY_LIMITS, ...bounds }),
+    createDeleteRows(
+      { ...parts, ...ports, matcher: new RowMatcher(query) },
+      { tempDir: folder("deletions"), limits: REWRITE_LIMITS, keyPrefix: config.pathPrefix, ...bounds },
     ),
-    createQueryExport(
-      { ...parts, ...ports, query: queryServiceOf(parts, ports) },
-      { keyPrefix: config.pathPrefix, tempDir: folder("exports") },
-    ),
+    createQueryExport({ ...parts, ...ports, query }, { keyPrefix: config.pathPrefix, tempDir: folder("exports") }),
   ];
 }
 

@@ -71,6 +71,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
       access: accessOf(plan, query, auth),
       fabric: jobs,
       exports: exportAnswers(jobs, storage),
+      deletion: deletionAnswers(jobs, query, storage),
       sandboxes: sandboxAnswers(plan, query, sandboxes),
     }),
     authenticator,
@@ -191,6 +192,17 @@ function fabricAnswers(
 function exportAnswers(fabric: EngineRoutes["fabric"], storage: Storage | undefined): EngineRoutes["exports"] {
   if (fabric === undefined || "forward" in fabric) return fabric;
   return storage === undefined ? undefined : { here: { ...storage, ...fabric.here } };
+}
+
+/** Deletions are jobs, and their conditions are tried as queries are. */
+function deletionAnswers(
+  fabric: EngineRoutes["fabric"],
+  query: EngineRoutes["query"],
+  storage: Storage | undefined,
+): EngineRoutes["deletion"] {
+  if (fabric === undefined || "forward" in fabric) return fabric;
+  if (storage === undefined || query === undefined || "forward" in query) return undefined;
+  return { here: { ...storage, ...fabric.here, query: query.here.query } };
 }
 
 async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {

@@ -1,5 +1,6 @@
 import type { Catalog } from "../src/catalog/catalog.ts";
-import type { CatalogDatabase, RecordStore } from "../src/catalog/records.ts";
+import type { CatalogDatabase } from "../src/catalog/catalog-database.ts";
+import type { RecordStore } from "../src/catalog/records.ts";
 import type { Signals } from "../src/catalog/signals.ts";
 import { openSqliteCatalog } from "../src/catalog/sqlite/sqlite.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";

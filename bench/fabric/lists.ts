@@ -6,7 +6,7 @@ import { z } from "zod";
 import { ANONYMOUS, type Caller } from "../../src/auth/caller.ts";
 import { ownerFilterWithin } from "../../src/auth/owner.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
-import type { CatalogDatabase } from "../../src/catalog/records.ts";
+import type { CatalogDatabase } from "../../src/catalog/catalog-database.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";

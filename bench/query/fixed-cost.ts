@@ -168,6 +168,7 @@ async function planTimes(catalog: Catalog, minNs: bigint, times: number): Promis
         listings: [],
         system: [],
       },
+      { clock: systemClock },
     );
     const tookMs = systemClock.monotonicMs() - startedMs;
     const planned = plan.tables[0]?.extents.length;

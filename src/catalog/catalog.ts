@@ -1,5 +1,6 @@
 import type { ColumnFilter, FilterProbe } from "../format/filter/filter.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+import type { Statement } from "./records.ts";
 import type { StatsTest } from "./stats-test.ts";
 
 /**
@@ -13,6 +14,7 @@ import type { StatsTest } from "./stats-test.ts";
  *     leases                              who does which background duty, with fences
  *     readers                             the oldest snapshot that each node still reads
  *     condemned extent ids                those that no commit may bring in any more
+ *     drops                               when each name of a table or database was dropped last
  *
  * A commit is one transaction: it advances the head by one, inserts extents and new columns, and inserts ledger
  * entries. It happens whole or not at all, and it is durable when it returns. A reader that remembers a snapshot
@@ -90,15 +92,21 @@ export interface Catalog {
   snapshotAt(timeMs: number): Promise<Snapshot | undefined>;
   /**
    * The oldest snapshot at which a table (without one: every table) may still be read: the first until
-   * `expireSnapshots` or `expireTable` says otherwise. Older ones may miss extents whose bytes are gone.
+   * `expireSnapshots`, `expireTable` or `deleteRows` says otherwise. Older ones may miss extents whose bytes are gone, or
+   * have rows that were deleted.
    */
   oldestSnapshot(tableId?: number): Promise<Snapshot>;
+  /**
+   * The oldest snapshot for which the extents of a table are kept: what ended by then may be forgotten. After a deletion
+   * of rows this is behind `oldestSnapshot`, until the queries are over that began before.
+   */
+  oldestKeptSnapshot(tableId: number): Promise<Snapshot>;
   /**
    * Makes snapshots before that number unreadable, before what only they can see is deleted; resolves to the oldest
    * readable one. It only ever advances, not past the head, and not past what a live reader holds.
    */
   expireSnapshots(before: number, lease?: Lease): Promise<Snapshot>;
-  /** The same for one table; resolves to the oldest snapshot that can be read of it. */
+  /** The same for one table; resolves to the oldest snapshot for which its extents are kept. */
   expireTable(tableId: number, before: number): Promise<Snapshot>;
   /**
    * Forgets at most `limit` snapshots of which no table can be read any more, the oldest first; resolves to how many.
@@ -116,8 +124,8 @@ export interface Catalog {
   /**
    * Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. Flushes are judged
    * in order, each seeing what the ones before it did: of two with the same key, or from the same staged object, the
-   * first wins. Throws, and stores nothing, when an extent id is in the catalog already; rejects with `CondemnedExtent`
-   * when one is condemned.
+   * first wins; those of a table that was dropped are sent back. Throws, and stores nothing, when an extent id is in the
+   * catalog already; rejects with `CondemnedExtent` when one is condemned.
    */
   commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]>;
   /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours, and when that was so. */
@@ -145,6 +153,8 @@ export interface Catalog {
    * `snapshot_expired` as `extents` does.
    */
   planScan(request: ScanRequest): Promise<ScanPlan>;
+  /** Of the ids, those that no extent has: whoever keeps copies of extents has no use for these any more. */
+  goneExtents(extentIds: readonly string[]): Promise<string[]>;
   /** Rows and bytes of a table at the head. */
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }>;
 
@@ -173,11 +183,37 @@ export interface Catalog {
   expiredExtents(tableId: number, beforeMs: number, limit: number): Promise<ExtentSummary[]>;
   /**
    * Replaces live extents of a table by others that hold the same rows, in one new snapshot; undefined, and nothing is
-   * stored, when one of the inputs is not alive in that table: the loser of a race discards its outputs. Throws an
+   * stored, when one of the inputs is not alive in that table: the loser of a race discards its outputs (as does a merge
+   * of a table that was dropped). Throws an
    * `InvariantViolation` (`mergesConserveRows`) when the numbers of rows differ, an `Error` when there is no input, one
    * is named twice, the table is unknown, or an output's id is in the catalog already. Rejects with `CondemnedExtent`.
    */
   mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined>;
+  /**
+   * Replaces live extents of a table by others that hold the same rows but for those that are deleted, in one new
+   * snapshot, before which the table cannot be read any more; an open query reads on. Undefined, and nothing is stored,
+   * when one of the inputs is not alive in that table: the caller looks at the table again. Throws an
+   * `InvariantViolation` (`deletionsConserveRows`) when the numbers of rows do not add up, and else as `mergeExtents`;
+   * but there may be no inputs at all.
+   */
+  deleteRows(deletion: RowDeletion): Promise<Snapshot | undefined>;
+  /**
+   * Drops a table: from here on its name is free, and nothing of it can be read at any snapshot, nor any key of its
+   * ledger found. Its extents end with a new snapshot and stay for queries that began before. A table that is made
+   * again under the name is another one. `also` is done in the same transaction. Undefined when the table is not there.
+   */
+  dropTable(tableId: number, also?: readonly Statement[]): Promise<Dropped | undefined>;
+  /** The same for a database with all its tables, with one snapshot. */
+  dropDatabase(databaseId: number, also?: readonly Statement[]): Promise<Dropped | undefined>;
+  /** Tables that were dropped and not forgotten, by id. */
+  droppedTables(): Promise<DroppedTable[]>;
+  /** When a table of that name (any case), or its whole database, was last dropped; undefined when none ever was. */
+  droppedAt(database: string, table: string): Promise<number | undefined>;
+  /**
+   * Forgets a dropped table, and its database if that was dropped and has no others; false, and it stays, while one of
+   * its extents is known, and for a table that was not dropped.
+   */
+  forgetTable(tableId: number): Promise<boolean>;
   /**
    * UTC days of tables that have at least `minExtents` live extents smaller than `belowBytes`, with what those add up
    * to; the most extents first, then by table and day. An extent counts for the day of its smallest `at`.
@@ -366,8 +402,9 @@ export type FlushOutcome =
   | { kind: "committed"; snapshot: Snapshot; schemaVersion: number }
   /**
    * The schema moved in a way that contradicts the flush: a column that it adds exists with another type, or no longer
-   * fits under the column cap; or the table got a vector column since, which the flush's rows must fill. Seal it again
-   * under the table as it is now. (A column added meanwhile with the same name and type is no contradiction.)
+   * fits under the column cap; or the table was dropped, or got a vector column since, which the flush's rows must fill.
+   * Seal it again under the table as it is now. (A column added meanwhile with the same name and type is no
+   * contradiction.)
    */
   | { kind: "schema_conflict" }
   /** These keys are in the ledger already; the flush must give up their rows and come back. */
@@ -392,6 +429,23 @@ export type ExtentMerge = {
   outputs: readonly NewExtent[];
   lease?: Lease;
 };
+
+export type RowDeletion = {
+  tableId: number;
+  /** The table's version that the outputs were written under. */
+  schemaVersion: number;
+  /** Extents that are replaced together; without outputs all their rows are deleted. */
+  groups: readonly { inputs: readonly string[]; outputs: readonly NewExtent[] }[];
+  /** How many rows are deleted. */
+  rows: number;
+  /** Done in the same transaction, once the new snapshot is there to be read. */
+  also?: readonly Statement[];
+};
+
+/** What dropping tables took away, as of its snapshot. */
+export type Dropped = { snapshot: Snapshot; tables: number; rows: number; extents: number; sizeBytes: number };
+
+export type DroppedTable = { id: number; database: string; name: string; droppedAtMs: number };
 
 export type CrowdedDay = {
   tableId: number;

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import type { CatalogDatabase, RecordStore, Statement } from "./records.ts";
+import type { CatalogDatabase } from "./catalog-database.ts";
+import type { RecordStore, Statement } from "./records.ts";
 import { NOW } from "./records.ts";
 import type { Subject } from "./contract-fixtures.ts";
 

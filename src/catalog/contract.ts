@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ManualClock } from "../core/clock.ts";
-import type { CatalogDatabase } from "./records.ts";
+import type { CatalogDatabase } from "./catalog-database.ts";
 import { condemnedContract } from "./contract-condemned.ts";
 import { commitContract, schemaConflictContract } from "./contract-commits.ts";
 import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.ts";
+import { dropsContract, rowDeletionsContract } from "./contract-drops.ts";
 import { filtersContract } from "./contract-filters.ts";
 import { aFlush, column, committed, type Subject } from "./contract-fixtures.ts";
 import { ledgerContract } from "./contract-ledger.ts";
@@ -98,6 +99,12 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("condemned extents", () => {
       condemnedContract(subject);
+    });
+    describe("dropped tables and databases", () => {
+      dropsContract({ ...subject, catalog: () => opened.catalog });
+    });
+    describe("deletions of rows", () => {
+      rowDeletionsContract({ ...subject, catalog: () => opened.catalog });
     });
     describe("records", () => {
       recordsContract({ ...subject, catalog: () => opened.catalog });

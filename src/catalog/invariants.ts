@@ -123,6 +123,13 @@ export function mergesConserveRows(inputRows: number, outputRows: number): void 
   check(inputRows === outputRows, "mergesConserveRows", text);
 }
 
+/** A deletion takes away the rows that it says it does, and no others. */
+export function deletionsConserveRows(inputRows: number, outputRows: number, deletedRows: number): void {
+  const holds = Number.isSafeInteger(deletedRows) && deletedRows >= 0 && inputRows === outputRows + deletedRows;
+  const text = `the inputs have ${inputRows} rows, the outputs ${outputRows}, and ${deletedRows} are deleted`;
+  check(holds, "deletionsConserveRows", text);
+}
+
 /** What is forgotten is dead. */
 export function liveExtentsAreNotForgotten(
   extentId: string,

@@ -1,6 +1,3 @@
-import type { Catalog } from "./catalog.ts";
-import type { Signals } from "./signals.ts";
-
 /**
  * Records: what the program keeps in rows and what is no extent: users, tokens, credentials, jobs, and so on. They live
  * in the database of the catalog, so a cluster has them once, and a backup of the catalog is a backup of them.
@@ -44,9 +41,6 @@ export type TransactOptions = {
    */
   early?: true;
 };
-
-/** A catalog with the records that lie beside it, and the signals of the nodes that share it. */
-export type CatalogDatabase = Catalog & { readonly records: RecordStore; readonly signals: Signals };
 
 /** `{ nowPlusMs }` is the time of the database, in ms since 1970, plus so many ms: nodes' clocks may differ. */
 export type RecordValue = string | number | null | { readonly nowPlusMs: number };

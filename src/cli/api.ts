@@ -50,6 +50,16 @@ export async function callTarget(
   return objectIn(await answerOf(context, target, { method, path, body }), target);
 }
 
+/** A call about one database. @throws CliError for every answer but a success. */
+export async function callDatabase(
+  context: CliContext,
+  target: Target,
+  database: string,
+  call: Pick<ApiCall, "method" | "path" | "body">,
+): Promise<Json> {
+  return objectIn(await answerOf(context, target, { ...call, database }), target);
+}
+
 /** A call that answers with an array of objects. @throws CliError for every answer but a success. */
 async function listFrom(context: CliContext, target: Target, path: string): Promise<Json[]> {
   const value = jsonIn(await answerOf(context, target, { method: "GET", path }), target);
@@ -99,7 +109,7 @@ export async function targetOf(context: CliContext, flags: ApiFlags): Promise<Ta
   return resolveTarget(context, await context.loadConfig({ serverUrl: flags.server, token: flags.token }));
 }
 
-type ApiCall = { method: ClientRequest["method"]; path: string; body?: unknown; text?: string };
+type ApiCall = { method: ClientRequest["method"]; path: string; body?: unknown; text?: string; database?: string };
 
 async function answerOf(context: CliContext, target: Target, call: ApiCall): Promise<string> {
   const { method, path } = call;
@@ -115,9 +125,11 @@ async function answerOf(context: CliContext, target: Target, call: ApiCall): Pro
   }
 }
 
-function sentWith({ body, text }: ApiCall): Pick<ClientRequest, "body" | "headers"> {
-  if (text !== undefined) return { body: text, headers: { "content-type": "text/plain; charset=utf-8" } };
-  return body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+function sentWith({ body, text, database }: ApiCall): Pick<ClientRequest, "body" | "headers"> {
+  const about = database === undefined ? {} : { "x-database": database };
+  if (text !== undefined) return { body: text, headers: { ...about, "content-type": "text/plain; charset=utf-8" } };
+  if (body === undefined) return { headers: about };
+  return { body: JSON.stringify(body), headers: { ...about, "content-type": "application/json" } };
 }
 
 function objectIn(text: string, target: Target): Json {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Catalog, DatabaseRecord, TableRecord } from "../catalog/catalog.ts";
-import type { CatalogDatabase } from "../catalog/records.ts";
+import type { CatalogDatabase } from "../catalog/catalog-database.ts";
 import type { Config } from "../config/options.ts";
 import type { Clock } from "../core/clock.ts";
 import { createLog, type Log } from "../core/log.ts";

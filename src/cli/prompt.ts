@@ -57,6 +57,13 @@ export async function confirm(context: CliContext, question: string): Promise<vo
   if (!/^y(es)?$/i.test(text.trim())) throw new CliError("nothing was changed");
 }
 
+/** @throws CliError unless the name is typed again, as it is. */
+export async function confirmName(context: CliContext, question: string, name: string): Promise<void> {
+  requireTerminal(context, "say --yes");
+  const text = await ask(context, `${question} Type ${name} to go on: `, { hidden: false });
+  if (text.trim() !== name) throw new CliError("that is another name; nothing was changed");
+}
+
 function requireTerminal(context: CliContext, otherwise: string): void {
   if (context.deps.stdin.isTTY === true) return;
   throw new CliError(`standard input is no terminal; ${otherwise}`, EXIT.usage);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { aFlush } from "../catalog/contract-fixtures.ts";
-import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
+import { aFlush, anExtent } from "../catalog/contract-fixtures.ts";
+import type { ExtentRecord, NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { seededRandom } from "../core/random.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
@@ -35,6 +35,10 @@ async function end(table: TableRecord, extents: readonly NewExtent[]): Promise<v
 
 async function run(ports: Partial<DeletionPorts> = {}, graceMs = GRACE_MS): Promise<void> {
   await createDeletion({ ...world.ports, ...ports }, { graceMs })(await world.turn());
+}
+
+function aRecord(table: TableRecord): ExtentRecord {
+  return { ...anExtent(), tableId: table.id, schemaVersion: 1, beginSnapshot: 1 };
 }
 
 /** Which of the extents have bytes, and which have records. */
@@ -121,8 +125,14 @@ test("a crash between the bytes and the records is finished by the next run", as
     snapshotAt: (ms) => catalog.snapshotAt(ms),
     expireSnapshots: (...args) => catalog.expireSnapshots(...args),
     sweepSnapshots: (limit) => catalog.sweepSnapshots(limit),
-    oldestSnapshot: (id) => catalog.oldestSnapshot(id),
+    oldestKeptSnapshot: (id) => catalog.oldestKeptSnapshot(id),
     deadExtents: (...args) => catalog.deadExtents(...args),
+    droppedTables: () => catalog.droppedTables(),
+    tableStats: (id) => catalog.tableStats(id),
+    head: () => catalog.head(),
+    extents: (...args) => catalog.extents(...args),
+    endExtents: (...args) => catalog.endExtents(...args),
+    forgetTable: (id) => catalog.forgetTable(id),
     forgetExtents: () => Promise.reject(new Error("the power went")),
   };
   await expect(run({ catalog: crashing })).rejects.toThrow("the power went");
@@ -209,4 +219,95 @@ test("a lost lease ends it before anything becomes unreadable or is forgotten", 
   expect((await world.catalog.oldestSnapshot()).id).toBe(0);
   await run();
   expect(await left(table, extents)).toEqual(both([]));
+});
+
+test("a dropped table goes a grace later, bytes first, and is forgotten when nobody can come with a flush for it", async () => {
+  const table = await aTable();
+  const extents = await committed(table, 2);
+  await world.catalog.dropTable(table.id);
+  const again = await aTable();
+  const kept = await committed(again, 1);
+  world.clock.advance(GRACE_MS - 1);
+  await run();
+  expect(await left(table, extents)).toEqual(both(extents));
+  world.clock.advance(1);
+  await run();
+  expect(await left(table, extents)).toEqual({ bytes: [], records: [] });
+  expect(await world.catalog.droppedTables()).toHaveLength(1);
+  world.clock.advance(86_400_000 - GRACE_MS);
+  await run();
+  expect(await world.catalog.droppedTables()).toEqual([]);
+  expect(await left(again, kept)).toEqual(both(kept));
+});
+
+test("what came to a table after its drop, from a node that did not know, goes as well", async () => {
+  const table = await aTable();
+  const extents = await committed(table, 1);
+  await world.catalog.dropTable(table.id);
+  let asked = 0;
+  const { catalog } = world;
+  const calls: Partial<DeletionPorts["catalog"]> = {
+    tableStats: () => Promise.resolve({ rows: 1, extents: 1, sizeBytes: 1 }),
+    extents: () => Promise.resolve([{ ...aRecord(table), id: "late" }]),
+    endExtents: (tableId, ids) => {
+      if (tableId === table.id && ids[0] === "late") asked++;
+      return Promise.resolve([]);
+    },
+  };
+  const late = new Proxy(catalog, {
+    get: (target, name) =>
+      Reflect.get(calls, name) ??
+      ((...args: unknown[]) => (Reflect.get(target, name) as (...of: unknown[]) => unknown).apply(target, args)),
+  });
+  world.clock.advance(GRACE_MS);
+  await run({ catalog: late });
+  expect(asked).toBe(1);
+  expect((await left(table, extents)).bytes).toEqual([]);
+});
+
+test("a deletion's report says when the last bytes went, those that merges had replaced before included", async () => {
+  const table = await aTable();
+  const [merged, ended, other] = (await committed(table, 3)) as [NewExtent, NewExtent, NewExtent];
+  const of = { tableId: table.id, schemaVersion: 1 };
+  const output = await storedExtent(world, { stats: [] });
+  await world.catalog.mergeExtents({ ...of, inputs: [merged.id], outputs: [output] });
+  world.clock.advance(1_000);
+  const { reports } = world.ports;
+  const report = (id: string) => ({
+    id,
+    tableId: table.id,
+    database: "d",
+    table: "t",
+    where: "true",
+    deletedBy: "somebody",
+    rows: 10,
+    extentsEnded: 1,
+    extentsRewritten: 0,
+  });
+  const groups = [{ inputs: [ended.id], outputs: [] }];
+  await world.catalog.deleteRows({ ...of, groups, rows: 10, also: [reports.statement(report("first"))] });
+  const committedAtMs = world.clock.nowMs();
+  expect(await reports.find("first")).toEqual({ ...report("first"), snapshotId: 3, committedAtMs });
+  world.clock.advance(GRACE_MS - 1_000);
+  await run();
+  // The merge's input is gone, the deletion's not yet.
+  expect((await left(table, [merged, ended])).bytes).toEqual([ended.id]);
+  expect((await reports.find("first"))?.bytesGoneAtMs).toBeUndefined();
+  await end(table, [other]);
+  world.clock.advance(1_000);
+  await run();
+  expect((await left(table, [merged, ended, other])).bytes).toEqual([other.id]);
+  expect((await reports.find("first"))?.bytesGoneAtMs).toBe(world.clock.nowMs());
+  // It stays as it was said first, also when the table is dropped.
+  const goneAtMs = world.clock.nowMs();
+  await world.catalog.deleteRows({ ...of, groups: [], rows: 0, also: [reports.statement(report("second"))] });
+  await world.catalog.dropTable(table.id);
+  world.clock.advance(GRACE_MS);
+  await run();
+  expect((await reports.find("first"))?.bytesGoneAtMs).toBe(goneAtMs);
+  expect((await reports.find("second"))?.bytesGoneAtMs).toBe(world.clock.nowMs());
+  expect((await reports.list({ limit: 9, databases: undefined })).map(({ id }) => id)).toEqual(["second", "first"]);
+  expect(await reports.list({ limit: 9, before: "second", databases: ["d"] })).toHaveLength(1);
+  expect(await reports.list({ limit: 9, databases: ["e"] })).toEqual([]);
+  expect(await reports.list({ limit: 9, databases: [] })).toEqual([]);
 });

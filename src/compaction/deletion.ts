@@ -1,10 +1,11 @@
-import type { Catalog, ExtentSummary, Lease, Snapshot, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, DroppedTable, ExtentSummary, Lease, Snapshot } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { Semaphore } from "../core/concurrency.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
+import type { DeletionReport, DeletionReports } from "./deletion-reports.ts";
 import type { Duty, DutyTurn } from "./lease-loop.ts";
 
 /**
@@ -14,6 +15,9 @@ import type { Duty, DutyTurn } from "./lease-loop.ts";
  * holds: from here on nobody plans with what goes. Then the bytes go, then the records: a crash in between leaves
  * records that the next run finds again, and never bytes that nothing points to. Snapshots that are unreadable need no
  * record either.
+ *
+ * Tables that were dropped go the same way, and are forgotten at last. When the last extent is gone that had rows which
+ * were deleted on request, the report of that deletion says so (`deletion-reports.ts`).
  */
 export type DeletionPorts = {
   catalog: Pick<
@@ -23,10 +27,17 @@ export type DeletionPorts = {
     | "snapshotAt"
     | "expireSnapshots"
     | "sweepSnapshots"
-    | "oldestSnapshot"
+    | "oldestKeptSnapshot"
     | "deadExtents"
     | "forgetExtents"
+    | "droppedTables"
+    | "tableStats"
+    | "head"
+    | "extents"
+    | "endExtents"
+    | "forgetTable"
   >;
+  reports: Pick<DeletionReports, "open" | "settle">;
   store: Pick<ObjectStore, "delete">;
   log: Log;
   metrics: Metrics;
@@ -36,6 +47,10 @@ export type Freed = { extents: number; rows: number; sizeBytes: number };
 
 /** Snapshots forgotten at a time. */
 const BATCH_SNAPSHOTS = 10_000;
+/** Reports looked at at a time. */
+const BATCH_REPORTS = 1_000;
+/** For so long it is known that a table was dropped: a process that stood still may come with a flush for it. */
+const DROPS_KNOWN_MS = 86_400_000;
 
 /** A snapshot stays readable for `graceMs` after the next one came. */
 export function createDeletion(ports: DeletionPorts, { graceMs }: { graceMs: number }): Duty {
@@ -49,23 +64,28 @@ export function createDeletion(ports: DeletionPorts, { graceMs }: { graceMs: num
     }
     while ((await catalog.sweepSnapshots(BATCH_SNAPSHOTS)) === BATCH_SNAPSHOTS) turn.signal.throwIfAborted();
     const failures: unknown[] = [];
-    for (const table of await catalog.allTables()) {
+    // One table that cannot be cleaned up does not keep the others from it.
+    const attempt = async (work: () => Promise<void>): Promise<void> => {
       turn.signal.throwIfAborted();
-      // One table that cannot be cleaned up does not keep the others from it.
-      await deleteUnreadable(ports, table, turn).catch((error: unknown) => {
+      await work().catch((error: unknown) => {
         if (turn.signal.aborted || error instanceof LeaseLost) throw error;
         failures.push(error);
         // What `deleteDead` throws for bytes that stayed.
         if (error instanceof AggregateError) metrics.deletionFailures.inc(error.errors.length);
       });
-    }
+    };
+    for (const table of await catalog.allTables()) await attempt(() => deleteUnreadable(ports, table, turn));
+    for (const table of await catalog.droppedTables()) await attempt(() => deleteDropped(ports, table, turn));
+    await settleReports(ports, turn);
     if (failures.length > 0) throw new AggregateError(failures, `some tables: ${messageOf(failures[0])}`);
   };
 }
 
-async function deleteUnreadable(ports: DeletionPorts, table: TableRecord, turn: DutyTurn): Promise<void> {
+type Named = Pick<DroppedTable, "id" | "database" | "name">;
+
+async function deleteUnreadable(ports: DeletionPorts, table: Named, turn: DutyTurn): Promise<void> {
   const { catalog, log, metrics } = ports;
-  const oldest = await catalog.oldestSnapshot(table.id);
+  const oldest = await catalog.oldestKeptSnapshot(table.id);
   const freed = await deleteDead(ports, {
     tableId: table.id,
     beforeMs: oldest.committedAtMs + 1,
@@ -75,6 +95,45 @@ async function deleteUnreadable(ports: DeletionPorts, table: TableRecord, turn: 
   metrics.deletedExtents.inc(freed.extents);
   metrics.deletedBytes.inc(freed.sizeBytes);
   if (freed.extents > 0) log.info({ database: table.database, table: table.name, ...freed }, "extents are deleted");
+}
+
+async function deleteDropped(ports: DeletionPorts, table: DroppedTable, turn: DutyTurn): Promise<void> {
+  const { catalog } = ports;
+  // A node of an earlier version may have committed to it after the drop.
+  if ((await catalog.tableStats(table.id)).extents > 0) {
+    const { id: head } = await catalog.head();
+    const alive = await catalog.extents(table.id, head, {}, []);
+    const ids = alive.map(({ id }) => id);
+    await catalog.endExtents(table.id, ids, turn.lease);
+  }
+  await deleteUnreadable(ports, table, turn);
+  if (table.droppedAtMs + DROPS_KNOWN_MS <= (await catalog.nowMs())) await catalog.forgetTable(table.id);
+}
+
+/** Notes of which deletions of rows the last bytes are gone. */
+async function settleReports({ catalog, reports, log }: DeletionPorts, { signal }: DutyTurn): Promise<void> {
+  for (let after = ""; ;) {
+    const open = await reports.open(after, BATCH_REPORTS);
+    for (const report of open) {
+      signal.throwIfAborted();
+      if (!(await isGone(catalog, report))) continue;
+      await reports.settle(report.id);
+      const { id, database, table, rows } = report;
+      log.info({ deletion: id, database, table, rows }, "the last bytes of deleted rows are gone");
+    }
+    const last = open.at(-1);
+    if (last === undefined || open.length < BATCH_REPORTS) return;
+    after = last.id;
+  }
+}
+
+/** Whether no extent is known that ended with the deletion or before. */
+async function isGone(
+  catalog: Pick<Catalog, "deadExtents">,
+  { tableId, snapshotId, committedAtMs }: DeletionReport,
+): Promise<boolean> {
+  const [first] = await catalog.deadExtents(tableId, committedAtMs + 1, 1);
+  return first?.endSnapshot === undefined || first.endSnapshot > snapshotId;
 }
 
 export type DeadRequest = {

@@ -11,6 +11,7 @@ import { seededRandom, systemRandom } from "../core/random.ts";
 import { FaultyStore } from "../io/objectstore/faulty.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
+import { DeletionReports } from "./deletion-reports.ts";
 import type { DutyTurn } from "./lease-loop.ts";
 
 /** A catalog and a store on disk, for duties that are run by hand. */
@@ -23,7 +24,13 @@ export type DutyWorld = {
   /** The same, which never fails. */
   inner: ObjectStore;
   metrics: Metrics;
-  ports: { catalog: Catalog; store: ObjectStore; metrics: Metrics; log: typeof silentLog };
+  ports: {
+    catalog: Catalog;
+    store: ObjectStore;
+    metrics: Metrics;
+    log: typeof silentLog;
+    reports: DeletionReports;
+  };
   /** Takes the lease of that name for an hour. */
   lease(name?: string): Promise<Lease>;
   /** A turn with a lease of its own. */
@@ -52,7 +59,7 @@ export async function openDutyWorld(startMs?: number): Promise<DutyWorld> {
     store,
     inner,
     metrics,
-    ports: { catalog, store, metrics, log: silentLog },
+    ports: { catalog, store, metrics, log: silentLog, reports: new DeletionReports(catalog.records) },
     lease,
     turn: async (signal = new AbortController().signal) => ({ lease: await lease(), signal }),
     async close() {

@@ -96,7 +96,12 @@ async function publish(ports: PublishPorts, job: MergeJob, merged: Merged): Prom
   return undefined;
 }
 
-function extentOf({ newId }: PublishPorts, { table, keyPrefix }: MergeJob, file: Omit<MergedFile, "path">): NewExtent {
+/** The extent that a file of a merge becomes. */
+export function extentOf(
+  { newId }: Pick<PublishPorts, "newId">,
+  { table, keyPrefix }: Pick<MergeJob, "table" | "keyPrefix">,
+  file: Omit<MergedFile, "path">,
+): NewExtent {
   const id = newId();
   const day = new Date(dayOf(file.minAtNs)).toISOString().slice(0, 10);
   const place = { prefix: keyPrefix, database: table.database, table: table.name, day, id, format: "parquet" };
@@ -104,7 +109,8 @@ function extentOf({ newId }: PublishPorts, { table, keyPrefix }: MergeJob, file:
   return { ...file, id, key: objectKeys.extent(place), format: "parquet", formatVersion };
 }
 
-function saysNothingStored(error: unknown): boolean {
+/** Whether it is certain after that error of a write to the catalog that nothing was stored. */
+export function saysNothingStored(error: unknown): boolean {
   return (
     error instanceof EngineError ||
     error instanceof InvariantViolation ||
@@ -113,7 +119,11 @@ function saysNothingStored(error: unknown): boolean {
   );
 }
 
-async function discard({ store, log }: PublishPorts, outputs: readonly NewExtent[]): Promise<void> {
+/** Deletes outputs that nobody points to; what cannot be deleted is left to the sweep of orphans. */
+export async function discard(
+  { store, log }: Pick<PublishPorts, "log"> & { store: Pick<ObjectStore, "delete"> },
+  outputs: readonly NewExtent[],
+): Promise<void> {
   const keys = outputs.map(({ key }) => key);
   try {
     await store.delete(keys);

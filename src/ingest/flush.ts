@@ -42,6 +42,8 @@ export type FlushPorts = {
   metrics: Metrics;
   format: ExtentFormat;
   keyPrefix: string;
+  /** Is told of the table as each flush finds it: one that was dropped and made again is another one. */
+  onTable?: (table: TableRecord) => void;
 };
 
 export type FlushBody = {
@@ -137,6 +139,7 @@ async function attemptFlush(
       ports.metrics.commitConflicts.inc({ reason: "schema" });
       return survivors.map(({ body }) => body);
     }
+    ports.onTable?.(table);
     const extents = await uploadAll(ports, table, sealed);
     const commit = describeCommit(table, sealed.newColumns, extents, survivors);
     committing = true;

@@ -1,4 +1,5 @@
 import type { TableRecord } from "../catalog/catalog.ts";
+import { foldName } from "../core/names.ts";
 import { runFlush, type FlushPorts } from "./flush.ts";
 import type { IngestRequest, IngestService } from "./ingest.ts";
 import { Receiver, type ReceiverOptions } from "./receiver.ts";
@@ -12,10 +13,22 @@ const MAX_CACHED_TABLES = 10_000;
 export function createIngestService(options: IngestServiceOptions): IngestService {
   const { catalog } = options;
   /**
-   * Tables by the names that requests gave them. Tables are never dropped or renamed, so identity does not go stale;
-   * columns do, and every flush reads them anew.
+   * Tables by the names that requests gave them. Columns go stale, and every flush reads them anew; so does identity
+   * when a table is dropped, and the next flush tells. Until then a key is looked up in vain, for the ledger of a dropped
+   * table is empty: it is the commit that judges it, by the table as it is.
    */
   const tables = new Map<string, TableRecord>();
+  /** Ids of those tables by their folded names. */
+  const ids = new Map<string, number>();
+  const forgetTables = (): void => {
+    tables.clear();
+    ids.clear();
+  };
+  const onTable = (table: TableRecord): void => {
+    const id = ids.get(nameOf(table));
+    if (id !== undefined && id !== table.id) forgetTables();
+  };
+  const ports = { ...options, onTable };
   return new Receiver(options, {
     async table(request: IngestRequest) {
       const spelling = `${request.database}/${request.table}`;
@@ -23,11 +36,16 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
       if (cached !== undefined) return cached;
       const table = await findTable(catalog, request);
       if (table === undefined) return undefined;
-      if (tables.size >= MAX_CACHED_TABLES) tables.clear();
+      if (tables.size >= MAX_CACHED_TABLES) forgetTables();
       tables.set(spelling, table);
+      ids.set(nameOf(table), table.id);
       return table;
     },
     keyState: (table, key) => keyInLedger(catalog, table, key),
-    flush: (target, bodies, onSealed) => runFlush(options, target, bodies, onSealed),
+    flush: (target, bodies, onSealed) => runFlush(ports, target, bodies, onSealed),
   });
+}
+
+function nameOf({ database, name }: TableRecord): string {
+  return foldName(`${database}/${name}`);
 }

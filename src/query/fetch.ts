@@ -11,6 +11,7 @@ import { mayBePartial } from "./cache/partial-file.ts";
 import { locateFooter, neededBytes } from "./cache/parquet-ranges.ts";
 import type { PlannedTable } from "./plan.ts";
 import type { LocalExtent, ResolvedTable } from "./protocol.ts";
+import { reachesBeyond } from "./retention.ts";
 
 /**
  * Brings the extents of a plan to this machine, where the query process opens them: through the extent cache, or in
@@ -23,10 +24,12 @@ import type { LocalExtent, ResolvedTable } from "./protocol.ts";
 export type ExtentFetcher = {
   /** Fetches what the tables need. Files stay until `release`. Rejects with `EngineError` or the signal's reason. */
   fetch(tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched>;
+  /** Deletes what is kept of extents that are gone; resolves to how many. */
+  sweep(goneOf: (extentIds: readonly string[]) => Promise<readonly string[]>): Promise<number>;
 };
 
 /** What fetching asks of a planned table. */
-export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents">;
+export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents" | "visible">;
 
 export type FetchRequest = {
   signal: AbortSignal;
@@ -56,9 +59,14 @@ const EXTENTS_PER_QUERY = 16;
 export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetcher {
   const { store, cacheDir, cacheBytes } = options;
   const root = rootOf(store);
-  if (root !== undefined) return { fetch: (tables, request) => openInPlace(store, tables, request) };
+  if (root !== undefined) {
+    return { fetch: (tables, request) => openInPlace(store, tables, request), sweep: () => Promise.resolve(0) };
+  }
   const cache = new ExtentCache({ ...options, folder: cacheDir, capacityBytes: cacheBytes });
-  return { fetch: (tables, request) => fetchThrough(cache, tables, request) };
+  return {
+    fetch: (tables, request) => fetchThrough(cache, tables, request),
+    sweep: (goneOf) => cache.sweep(goneOf),
+  };
 }
 
 type Needed = { extent: PlannedExtent; columns: readonly string[] | undefined };
@@ -163,26 +171,38 @@ async function bytesOfColumns(path: string, sizeBytes: number, columns: readonly
 }
 
 function neededOf(table: FetchTable): Needed[] {
-  return isBare(table) ? [] : table.extents.map((extent) => ({ extent, columns: table.needed }));
+  const { needed, visible } = table;
+  return table.extents.flatMap((extent) => {
+    if (isBare(table, extent)) return [];
+    const columns =
+      needed === undefined || !reachesBeyond(extent, visible) ? needed : withColumn(needed, visible.column);
+    return { extent, columns };
+  });
 }
 
-/** Whether the catalog knows all that the query asks of the table: `count(*)` and its kin touch no column. */
-function isBare({ needed }: FetchTable): boolean {
-  return needed !== undefined && needed.length === 0;
+/**
+ * Whether the catalog knows all that the query asks of the extent: `count(*)` and its kin touch no column. Of one that
+ * has rows past their retention it does not know how many.
+ */
+function isBare({ needed, visible }: FetchTable, extent: PlannedExtent): boolean {
+  return needed !== undefined && needed.length === 0 && !reachesBeyond(extent, visible);
 }
 
-function localExtent({ id, format, rows, columns }: PlannedExtent, path: string): LocalExtent {
-  return { id, format, rows, columns, path };
+function withColumn(columns: readonly string[], column: string): readonly string[] {
+  return columns.includes(column) ? columns : [...columns, column];
+}
+
+function localExtent({ id, format, rows, columns, minAtNs }: PlannedExtent, path: string): LocalExtent {
+  return { id, format, rows, columns, minAtNs, path };
 }
 
 function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
   let next = 0;
   return tables.map((table) => {
-    const { name, columns, needed, extents: own } = table;
-    if (isBare(table)) {
-      return { name, columns, needed, extents: [], bareRows: own.reduce((sum, { rows }) => sum + rows, 0) };
-    }
-    return { name, columns, needed, extents: extents.slice(next, (next += own.length)), bareRows: 0 };
+    const { name, columns, needed, visible } = table;
+    const bare = table.extents.filter((extent) => isBare(table, extent));
+    const own = extents.slice(next, (next += table.extents.length - bare.length));
+    return { name, columns, needed, visible, extents: own, bareRows: bare.reduce((sum, { rows }) => sum + rows, 0) };
   });
 }
 

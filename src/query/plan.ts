@@ -2,13 +2,15 @@ import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog, PlannedExtent, Resolution, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import { snapshotExpired } from "../catalog/refusals.ts";
 import type { Reading } from "../catalog/snapshot-holds.ts";
+import type { Clock } from "../core/clock.ts";
 import { EngineError, type ErrorDetails } from "../core/errors.ts";
 import { foldName, isName } from "../core/names.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Listing } from "./listings.ts";
-import type { NeededTable, Needs, TableShape } from "./protocol.ts";
+import type { NeededTable, Needs, TableShape, VisibleRows } from "./protocol.ts";
 import { describePruning, pruneTable, type Pruning } from "./prune.ts";
-import type { QueryRequest } from "./query.ts";
+import type { MatchedRows, QueryRequest } from "./query.ts";
+import { visibleRows, withinRetention } from "./retention.ts";
 import { isSystemSchema, tablesOfSchema } from "./system-tables.ts";
 
 /**
@@ -28,6 +30,8 @@ export type PlannedTable = TableShape & {
   /** Columns that the query can touch; all when undefined. */
   needed: readonly string[] | undefined;
   extents: readonly PlannedExtent[];
+  /** What the table shows of its rows, when it keeps them for some days only. */
+  visible?: VisibleRows | undefined;
 };
 
 export type TablePlan = PlannedTable & {
@@ -40,6 +44,7 @@ export type TablePlan = PlannedTable & {
 };
 
 export type PlanOptions = {
+  clock: Pick<Clock, "nowMs">;
   /** Whether extents are left out; `false` only to compare. */
   prune?: boolean;
   /** Is told what the plan reads. */
@@ -47,14 +52,14 @@ export type PlanOptions = {
 };
 
 /** Who asks, and of which database. */
-type Asker = Pick<QueryRequest, "caller" | "database">;
+type Asker = Pick<QueryRequest, "caller" | "database" | "matching">;
 
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
 export async function planQuery(
   catalog: Catalog,
   request: Asker,
   needs: Needs,
-  { prune = true, reading }: PlanOptions = {},
+  { clock, prune = true, reading }: PlanOptions,
 ): Promise<QueryPlan> {
   const { head, tables: found } = await resolveTables(catalog, request, needs);
   reading?.reads(head.id);
@@ -62,16 +67,21 @@ export async function planQuery(
   for (const [i, need] of needs.tables.entries()) {
     const table = found[i];
     if (table === undefined) throw await tableNotFound(catalog, need.database ?? request.database, need);
-    const snapshot = await snapshotOf(catalog, table, need, head);
+    const { matching } = request;
+    const travel = matching === undefined ? need.travel : { version: BigInt(matching.snapshot) };
+    const snapshot = await snapshotOf(catalog, table, { ...need, ...(travel && { travel }) }, head);
     // Before the plan, which may be of extents that are about to go.
     if (snapshot < head.id) await reading?.hold(snapshot);
+    const visible = matching === undefined ? visibleRows(table, clock.nowMs()) : undefined;
     const mentions = prune ? need.mentions : [{ range: {}, predicates: [] }];
-    const pruned = await pruneTable(catalog, table, snapshot, mentions);
+    const pruned = await pruneTable(catalog, table, snapshot, withinRetention(mentions, visible));
     // A table of another database was looked up a moment later than the head.
-    const isOlder = need.travel !== undefined || need.database !== undefined;
+    const isOlder = travel !== undefined || need.database !== undefined;
     const shape = shapeOf(isOlder ? tableAt(table, snapshot) : table);
     const label = need.database === undefined ? table.name : `${table.database}.${table.name}`;
-    tables.push({ ...shape, label, tableId: table.id, needed: neededOf(table, need), snapshot, ...pruned });
+    const needed = neededOf(table, need);
+    const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, ...pruned };
+    tables.push(matching === undefined ? planned : ofExtents(planned, matching));
   }
   const listed = await Promise.all(needs.listings.map((listing) => namesOf(catalog, request, listing)));
   return { head, tables, listed };
@@ -130,6 +140,12 @@ async function namesOf(catalog: Catalog, { caller, database }: Asker, listing: L
   const isKnown = listing.database === undefined || (await catalog.database(of)) !== undefined;
   if (!isKnown) throw await databaseNotFound(catalog, { caller, database: of });
   return (await catalog.tables(of)).map(({ name }) => name);
+}
+
+/** Only rows of those extents, all of which are read: how many an extent has is not how many match. */
+function ofExtents(plan: TablePlan, { extentIds }: MatchedRows): TablePlan {
+  const needed = plan.needed?.length === 0 ? undefined : plan.needed;
+  return { ...plan, needed, extents: plan.extents.filter(({ id }) => extentIds.has(id)) };
 }
 
 function neededOf(table: TableRecord, { columns }: NeededTable): string[] | undefined {

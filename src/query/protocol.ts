@@ -29,7 +29,12 @@ export type ParseRequest = {
   parameters?: QueryParameters;
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
+  /** The text is the condition of a deletion of rows: see `row-condition.ts`. */
+  selection?: RowSelection | undefined;
 };
+
+/** Rows of one table by a condition: how many match in each extent, or all that do not. */
+export type RowSelection = { table: string; rows: "matching" | "others" };
 
 export type RunRequest = {
   kind: "run";
@@ -102,10 +107,21 @@ export type ResolvedTable = TableShape & {
   extents: readonly LocalExtent[];
   /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
   bareRows: number;
+  /** The view tells of each row which extent it is of (`EXTENT_COLUMN`). */
+  namesExtents?: boolean;
+  visible?: VisibleRows | undefined;
+};
+
+/** What a table shows of its rows, when it keeps them for some days only: see `retention.ts`. */
+export type VisibleRows = {
+  /** Rows with an earlier `at` are not shown. */
+  fromNs: bigint;
+  /** The column `at`, as the table spells it. */
+  column: string;
 };
 
 /** An extent as a file; `columns` are those that it has. */
-export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns"> & { path: string };
+export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & { path: string };
 
 export type Done = {
   kind: "done";

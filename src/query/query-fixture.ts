@@ -42,6 +42,8 @@ export type QueryHarness = {
     columns: readonly ColumnSpec[],
     extents: readonly ExtentFixture[],
   ): Promise<void>;
+  /** Of the table of that name; undefined lifts it. */
+  setRetention(table: string, days: number | undefined): void;
   path(key: string): string;
   /** Makes older snapshots unreadable. */
   expireSnapshots(before: number): void;
@@ -114,6 +116,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     pool,
     opened: fake.opened,
     addTable: (database, name, columns, extents) => fake.add(database, name, columns, extents),
+    setRetention: (table, days) => fake.setRetention(table, days),
     path: (key) => fake.path(key),
     expireSnapshots: (before) => {
       fake.oldest = before;
@@ -197,6 +200,12 @@ class FakeCatalog {
         beginSnapshot: snapshot ?? 1,
       });
     }
+  }
+
+  setRetention(name: string, days: number | undefined): void {
+    const i = this.#tables.findIndex((table) => table.name === name);
+    const { retentionDays: _former, ...table } = this.#tables[i] ?? raise(`there is no table ${name}`);
+    this.#tables[i] = days === undefined ? table : { ...table, retentionDays: days };
   }
 
   async database(name: string): Promise<{ id: number; name: string } | undefined> {
@@ -289,6 +298,10 @@ class FakeCatalog {
     this.opened.push(...found.map((extent) => extent.key));
     return found;
   }
+}
+
+function raise(message: string): never {
+  throw new Error(message);
 }
 
 function fakeStore(catalog: FakeCatalog, local: boolean): ObjectStore {

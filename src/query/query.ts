@@ -2,6 +2,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { AskedBudget } from "./budget.ts";
 import type { ResultFormat } from "./formats.ts";
 import type { QueryParameters } from "./parameters.ts";
+import type { RowSelection } from "./protocol.ts";
 
 /**
  * Queries, as the routes see them.
@@ -34,9 +35,14 @@ export type QueryRequest = {
   requestId: string;
   /** A path in the file system of the temporary folder, where nothing is: the answer becomes that file, the caller's. */
   saveTo?: string;
+  /** Only of this program: see `row-matcher.ts`. */
+  matching?: MatchedRows;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
   signal: AbortSignal;
 };
+
+/** The text is a condition, and the query is about rows of these extents, past their retention or not. */
+export type MatchedRows = RowSelection & { extentIds: ReadonlySet<string>; snapshot: number };
 
 export type QueryResult = {
   /** Rows in the result, known before the first byte. */

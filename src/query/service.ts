@@ -3,7 +3,7 @@ import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { RecordStore } from "../catalog/records.ts";
 import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
-import type { Clock } from "../core/clock.ts";
+import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -17,6 +17,7 @@ import { LargeTexts } from "./large-texts.ts";
 import { lendFiles, type LentFiles } from "./lend-files.ts";
 import { databaseNotFound, expiryOf, explainPruning, planQuery, type QueryPlan } from "./plan.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
+import type { ResolvedTable } from "./protocol.ts";
 import type { QueryProcess } from "./query-process.ts";
 import type { QueryAudit } from "./query-audit.ts";
 import { QueryLog, type QueryFigures, type QueryTrace } from "./query-log.ts";
@@ -96,6 +97,7 @@ function tenantOf({ caller, database }: QueryRequest): string {
   return `${caller.subject}\0${database}`;
 }
 
+const CACHE_SWEEP_MS = 300_000;
 /** A query that has so much to read is large from the start. */
 const LARGE_READ_BYTES = 64 * 1024 * 1024;
 
@@ -107,6 +109,8 @@ class Queries {
   readonly #watchdog: Watchdog;
   readonly #largeTexts = new LargeTexts();
   readonly #holds: SnapshotHolds | undefined;
+  #sweepTimer: TimerHandle | undefined;
+  #isClosed = false;
 
   constructor(options: QueryServiceOptions) {
     this.#options = options;
@@ -116,6 +120,7 @@ class Queries {
     this.#watchdog = new Watchdog(options);
     const { node, holdTtlMs } = options;
     this.#watch(options);
+    this.#sweepLater();
     if (node !== undefined) {
       this.#holds = new SnapshotHolds({ ...options, node, ...(holdTtlMs !== undefined && { ttlMs: holdTtlMs }) });
     }
@@ -132,7 +137,24 @@ class Queries {
     metrics.queryHeldSnapshot.watch({}, () => this.#holds?.oldestHeld);
   }
 
+  /** What the catalog has forgotten is kept on this machine for a few minutes more. */
+  #sweepLater(): void {
+    const { catalog, clock, log } = this.#options;
+    const sweep = async (): Promise<void> => {
+      try {
+        const gone = await this.#fetcher.sweep((ids) => catalog.goneExtents(ids));
+        if (gone > 0) log.debug({ extents: gone }, "cached extents that are gone are deleted");
+      } catch (error) {
+        log.warn({ err: error }, "cached extents that are gone could not be deleted; it will be tried again");
+      }
+      if (!this.#isClosed) this.#sweepLater();
+    };
+    this.#sweepTimer = clock.after(CACHE_SWEEP_MS, () => void sweep(), { background: true });
+  }
+
   async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#sweepTimer?.cancel();
     try {
       await this.#options.pool.close();
     } finally {
@@ -248,13 +270,13 @@ class Queries {
     let travels = false;
     try {
       if (isKnown && !permit.grow()) throw new Outgrown();
-      const { text, database, parameters, format = "ndjson" } = request;
+      const { text, database, parameters, matching: selection, format = "ndjson" } = request;
       trace.enter("parse");
       const bound = parameters === undefined ? {} : { parameters };
-      const needs = await child.ask({ kind: "parse", text, database, ...bound, memoryBytes });
+      const needs = await child.ask({ kind: "parse", text, database, ...bound, memoryBytes, selection });
       isParsed = true;
       if (needs.kind !== "needs") throw unexpected(needs.kind);
-      travels = needs.tables.some(({ travel }) => travel !== undefined);
+      travels = selection !== undefined || needs.tables.some(({ travel }) => travel !== undefined);
       try {
         trace.enter("plan");
         plan = await planQuery(this.#options.catalog, request, needs, { ...this.#options, reading });
@@ -278,7 +300,7 @@ class Queries {
       trace.enter("scan");
       const done = await child.ask({
         kind: "run",
-        tables: lent.tables,
+        tables: selection?.rows === "matching" ? lent.tables.map(namingExtents) : lent.tables,
         listed: plan.listed,
         system,
         format,
@@ -341,6 +363,10 @@ class Unlucky extends Error {
   constructor(cause: unknown) {
     super("a query found its process, a file or its snapshot gone", { cause });
   }
+}
+
+function namingExtents(table: ResolvedTable): ResolvedTable {
+  return { ...table, namesExtents: true };
 }
 
 function isExpiry(error: unknown): boolean {

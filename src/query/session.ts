@@ -19,6 +19,7 @@ import { quoteAt, type QuotedText } from "./quote-at.ts";
 import { resultOffset, writeResult, type ResultQuery } from "./result-writer.ts";
 import { parseTree, SqlParser, type SqlContext } from "./sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "./statement.ts";
+import { conditionQuery, inWhere } from "./row-condition.ts";
 import { isSystemUse, systemTablesOf } from "./system-mentions.ts";
 import { SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "./system-tables.ts";
 import { typeHint } from "./type-hint.ts";
@@ -101,7 +102,9 @@ export class QuerySession {
     const { duckdb } = this.#options;
     this.drop();
     const space = await this.#space;
-    const quoted = quoteAt(request.text);
+    const { selection } = request;
+    const own = quoteAt(request.text);
+    const quoted = selection === undefined ? own : inWhere(own, selection);
     try {
       await this.#limitMemory(request.memoryBytes);
       const context = { duckdb, connection: space.connection, parser: this.#parser };
@@ -326,11 +329,20 @@ function userNames({ checked, needs = [] }: Pick<OpenQuery, "checked"> & Partial
 async function openQuery(
   context: SqlContext,
   space: QuerySpace,
-  { quoted, database, parameters }: Pick<OpenQuery, "quoted" | "database" | "parameters">,
+  {
+    quoted,
+    database,
+    parameters,
+    selection,
+  }: Pick<OpenQuery, "quoted" | "database" | "parameters"> & Pick<ParseRequest, "selection">,
 ): Promise<OpenQuery> {
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
-  const parsed = await begunMeanwhile(context, () => parseStatement(context, statement.text));
+  const parsed = await begunMeanwhile(context, async () => {
+    const { written, pivot } = await parseStatement(context, statement.text);
+    if (selection === undefined) return { written, pivot };
+    return { written: await conditionQuery(context.parser, written, selection), pivot: undefined };
+  });
   const node = bindParameters(parsed.written, parameters);
   const checked = checkQuery(node);
   // Refuses what is no system table.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ANONYMOUS, type Caller } from "../auth/caller.ts";
-import type { CatalogDatabase } from "../catalog/records.ts";
+import type { CatalogDatabase } from "../catalog/catalog-database.ts";
 import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";

@@ -1,7 +1,9 @@
 import type { ColumnSpec } from "../format/types.ts";
 import { quoteIdentifier, quoteText, sqlTypeOf } from "../io/duckdb/duckdb.ts";
 import { TLM_SCAN, type TlmScans } from "../io/duckdb/tlm-scan.ts";
-import type { LocalExtent, ResolvedTable } from "./protocol.ts";
+import type { LocalExtent, ResolvedTable, VisibleRows } from "./protocol.ts";
+import { EXTENT_COLUMN } from "./row-condition.ts";
+import { reachesBeyond } from "./retention.ts";
 
 /**
  * The SELECT that yields a table's rows from exactly the given extents, its columns in order and of their types.
@@ -10,12 +12,46 @@ import type { LocalExtent, ResolvedTable } from "./protocol.ts";
  * when it is bound. `union_by_name` would open each, and a query is bound three times: 40 ms for 125 files.
  */
 export function tableQuery(table: ResolvedTable, scans: TlmScans): string {
-  const { columns, extents, bareRows } = table;
-  if (bareRows > 0) return `${selectOf(columns, NONE)} FROM range(${bareRows})`;
+  if (table.namesExtents === true) return extentQueries(table, scans);
+  const { columns, extents, bareRows, visible } = table;
+  const cut = extents.filter((extent) => reachesBeyond(extent, visible));
+  const whole = cut.length === 0 ? extents : extents.filter((extent) => !reachesBeyond(extent, visible));
+  const parts = [
+    ...(bareRows === 0 ? [] : [`${selectOf(columns, NONE)} FROM range(${bareRows})`]),
+    ...partsOf(table, whole, scans),
+    ...(visible === undefined
+      ? []
+      : partsOf(withTime(table, visible), cut, scans).map((part) => cutOff(part, visible))),
+  ];
+  return parts.length === 0 ? `${selectOf(columns, NONE)} WHERE false` : parts.join(" UNION ALL ");
+}
+
+/** The same, with the extent that each row is of. */
+function extentQueries({ namesExtents: _names, ...table }: ResolvedTable, scans: TlmScans): string {
+  const { extents } = table;
+  const parts = extents.map((extent) => withExtent(tableQuery({ ...table, extents: [extent] }, scans), extent.id));
+  return parts.length === 0 ? withExtent(tableQuery(table, scans), "") : parts.join(" UNION ALL ");
+}
+
+function withExtent(rows: string, id: string): string {
+  return `SELECT *, ${quoteText(id)} AS ${quoteIdentifier(EXTENT_COLUMN)} FROM (${rows}) AS extent`;
+}
+
+function partsOf(table: ResolvedTable, extents: readonly LocalExtent[], scans: TlmScans): string[] {
   const tlm = extents.filter(({ format }) => format === "tlm");
   const parquet = extents.filter(({ format }) => format === "parquet");
-  const parts = [...(tlm.length === 0 ? [] : [tlmPart(columns, tlm, scans)]), ...parquetParts(table, parquet)];
-  return parts.length === 0 ? `${selectOf(columns, NONE)} WHERE false` : parts.join(" UNION ALL ");
+  return [...(tlm.length === 0 ? [] : [tlmPart(table.columns, tlm, scans)]), ...parquetParts(table, parquet)];
+}
+
+/** The same table, of which `at` is needed in any case. */
+function withTime(table: ResolvedTable, { column }: VisibleRows): ResolvedTable {
+  const { needed } = table;
+  return needed === undefined || needed.includes(column) ? table : { ...table, needed: [...needed, column] };
+}
+
+/** Of a part that yields `at`, the rows that are within the retention. */
+function cutOff(part: string, { fromNs, column }: VisibleRows): string {
+  return `SELECT * FROM (${part}) AS kept WHERE ${quoteIdentifier(column)} >= make_timestamp_ns(${fromNs})`;
 }
 
 const NONE: ReadonlySet<string> = new Set();

@@ -13,6 +13,7 @@ export const ROUTES: readonly Route[] = engineRoutes({
   access: elsewhere,
   fabric: elsewhere,
   exports: elsewhere,
+  deletion: elsewhere,
   sandboxes: elsewhere,
 });
 

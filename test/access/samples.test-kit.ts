@@ -110,6 +110,27 @@ const ofExport = aboutDatabaseA(200);
 /** Of whom may not ask about the database `a`. */
 const inDatabaseAOnly = (status: number) => (caller: TestCaller | undefined) => (caller?.limit === "b" ? 404 : status);
 
+/** A table of the database `a` that nothing else needs. */
+async function newTable(world: World): Promise<string> {
+  const table = newName();
+  await world.admin("POST", `/v1/admin/databases/a/tables/${table}`);
+  return table;
+}
+
+/** One of the admin's, of the database `a`, that took place. */
+async function newDeletion(world: World): Promise<string> {
+  const request = jsonRequest("POST", "/v1/catalog/tables/events/delete", { where: "body = 'nothing'" });
+  const headers = { ...request.headers, "x-database": "a" };
+  const { json } = await world.send({ ...request, headers }, world.caller("api_token admin"));
+  const id = String(json["id"]);
+  for (let i = 0; i < 200; i++) {
+    const { status } = await world.admin("GET", `/v1/catalog/deletions/${id}`);
+    if (status === "done") return id;
+    await new Promise((resolve) => void setTimeout(resolve, 50));
+  }
+  throw new Error("the deletion is not done");
+}
+
 const SANDBOXES = "/api/v1/sandboxes";
 
 /** Of the admin, and waiting for a node, of which there is none. */
@@ -444,6 +465,31 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   "POST /v1/schedules/{id}/run": {
     request: async (world) => ({ method: "POST", path: `${await newSchedule(world)}/run` }),
     answer: aboutDatabaseA(202),
+  },
+
+  "DELETE /v1/catalog/tables/{table}": {
+    request: async (world) => {
+      const table = await newTable(world);
+      return { method: "DELETE", path: `/v1/catalog/tables/${table}`, headers: { "x-database": "a" } };
+    },
+    answer: inDatabaseA(403),
+  },
+  "DELETE /v1/catalog/databases/{database}": {
+    // Nothing is dropped that the other samples need.
+    request: () => ({ method: "DELETE", path: "/v1/catalog/databases/absent" }),
+    answer: (caller) => (caller?.limit === "none" ? 404 : 403),
+  },
+  "POST /v1/catalog/tables/{table}/delete": {
+    request: () => {
+      const request = jsonRequest("POST", "/v1/catalog/tables/events/delete", { where: "body = 'nothing'" });
+      return { ...request, headers: { ...request.headers, "x-database": "a" } };
+    },
+    answer: (caller) => (caller?.limit === "b" ? 403 : 202),
+  },
+  "GET /v1/catalog/deletions": { request: get("/v1/catalog/deletions"), answer: ok },
+  "GET /v1/catalog/deletions/{id}": {
+    request: async (world) => ({ method: "GET", path: `/v1/catalog/deletions/${await newDeletion(world)}` }),
+    answer: inDatabaseA(404),
   },
 
   "POST /v1/exports": {

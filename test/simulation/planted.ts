@@ -43,7 +43,7 @@ export const PLANTED = {
   },
   /** Dead extents are deleted while snapshots see them that can be read. */
   "deletion does not wait": {
-    catalog: (catalog) => withCalls(catalog, { oldestSnapshot: () => catalog.head() }),
+    catalog: (catalog) => withCalls(catalog, { oldestKeptSnapshot: () => catalog.head() }),
   },
   /** The grace is counted from another time. */
   "the grace is too short": {

@@ -17,6 +17,9 @@ import { inlineMerger } from "./merger.ts";
 import { PREFIX } from "./model.ts";
 
 /** The services of the roles, wired as the roles do it, on a machine's parts. */
+/** Nobody deletes rows here. */
+const NO_REPORTS = { open: () => Promise.resolve([]), settle: () => Promise.resolve() };
+
 export type ServiceParts = Parts & { metrics: Metrics };
 
 const MIB = 1024 * 1024;
@@ -81,7 +84,7 @@ function dutyOf(name: DutyName, parts: ServiceParts, graceMs: number): Duty {
     case "retention":
       return createRetention(parts);
     case "deletion":
-      return createDeletion(parts, { graceMs });
+      return createDeletion({ ...parts, reports: NO_REPORTS }, { graceMs });
     case "orphan sweep":
       return createOrphanSweep(parts, { keyPrefix: PREFIX });
     case "ledger sweep":

@@ -91,6 +91,7 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
         access: undefined,
         fabric: query,
         exports: undefined,
+        deletion: undefined,
       }),
       ...(query === undefined ? [] : (options.rows ?? []).map((row) => forwardedRoute(row, query.forward))),
     ],

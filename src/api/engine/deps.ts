@@ -6,6 +6,7 @@ import type { Sessions } from "../../auth/sessions.ts";
 import type { SignIn } from "../../auth/sign-in.ts";
 import type { Users } from "../../auth/users.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
+import type { RecordStore } from "../../catalog/records.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
@@ -83,6 +84,10 @@ export type ConnectionDeps = CredentialDeps &
     /** Where callers may have browsers sent back to, besides the server's own callback. */
     redirectUris: readonly string[];
   };
+
+/** What dropping tables and deleting rows work with. */
+export type DeletionDeps = Pick<QueryDeps, "query" | "catalog"> &
+  Pick<FabricDeps, "fabric" | "audit"> & { records: RecordStore };
 
 /** What exports work with. */
 export type ExportDeps = Pick<FabricDeps, "fabric" | "clock"> & Pick<IngestDeps, "catalog" | "store">;

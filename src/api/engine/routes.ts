@@ -6,7 +6,8 @@ import { sandboxRoutes } from "../sandboxes/routes.ts";
 import * as tokens from "./api-tokens.ts";
 import * as auth from "./auth.ts";
 import * as credentials from "./credentials.ts";
-import type { AccessDeps, ExportDeps, FabricDeps, IngestDeps, QueryDeps, ServiceDeps } from "./deps.ts";
+import * as deletion from "./deletion.ts";
+import type { AccessDeps, DeletionDeps, ExportDeps, FabricDeps, IngestDeps, QueryDeps, ServiceDeps } from "./deps.ts";
 import { ingestRoute, ingestRow } from "./ingest.ts";
 import * as exported from "./exports.ts";
 import { jobEventsRoute, jobEventsRow } from "./job-events.ts";
@@ -41,14 +42,16 @@ export type EngineRoutes = {
   access: Answers<AccessDeps>;
   fabric: Answers<FabricDeps>;
   exports: Answers<ExportDeps>;
+  deletion: Answers<DeletionDeps>;
   sandboxes?: Answers<SandboxDeps>;
 };
 
 /** The routes of the context engine that a process has, in the order of the specification. */
 export function engineRoutes(answers: EngineRoutes): Route[] {
-  const { service, query, ingest, access, fabric, exports, sandboxes } = answers;
+  const { service, query, ingest, access, fabric, exports, deletion: deletions, sandboxes } = answers;
   const answered = [
     ...queryRoutes(query),
+    ...deletionRoutes(deletions),
     ...exportRoutes(exports),
     ...ingestRoutes(ingest),
     ...accessRoutes(access),
@@ -65,6 +68,27 @@ function queryRoutes(query: EngineRoutes["query"]): Route[] {
   if ("here" in query) return [queryRoute(query.here), queryByAddressRoute(query.here), schemaRoute(query.here)];
   return [queryRow, queryByAddressRow, schemaRow].map((row) => forwardedRoute(row, query.forward));
 }
+
+function deletionRoutes(deletions: EngineRoutes["deletion"]): Route[] {
+  if (deletions === undefined) return [];
+  if ("forward" in deletions) return DELETION_ROWS.map((row) => forwardedRoute(row, deletions.forward));
+  const deps = deletions.here;
+  return [
+    deletion.dropTableRoute(deps),
+    deletion.dropDatabaseRoute(deps),
+    deletion.deleteRowsRoute(deps),
+    deletion.listDeletionsRoute(deps),
+    deletion.getDeletionRoute(deps),
+  ];
+}
+
+const DELETION_ROWS = [
+  deletion.dropTableRow,
+  deletion.dropDatabaseRow,
+  deletion.deleteRowsRow,
+  deletion.listDeletionsRow,
+  deletion.getDeletionRow,
+];
 
 function exportRoutes(exports: EngineRoutes["exports"]): Route[] {
   if (exports === undefined) return [];

@@ -102,7 +102,13 @@ export function cleanupTableRoute(deps: IngestDeps): Route {
   });
 }
 
-async function existingTable(catalog: Catalog, caller: Caller, database: string, name: string): Promise<TableRecord> {
+/** Throws `forbidden`, `table_not_found`. */
+export async function existingTable(
+  catalog: Pick<Catalog, "table">,
+  caller: Caller,
+  database: string,
+  name: string,
+): Promise<TableRecord> {
   checkMayUse(caller, database);
   const table = await catalog.table(database, name);
   if (table !== undefined) return table;

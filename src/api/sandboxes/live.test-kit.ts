@@ -4,7 +4,7 @@ import { AuditLog } from "../../auth/audit.ts";
 import { createAuthenticator } from "../../auth/authenticator.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { FailureLimit } from "../../auth/failure-limit.ts";
-import type { CatalogDatabase } from "../../catalog/records.ts";
+import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";

@@ -62,6 +62,11 @@ export class CommitPlan {
     return [...parts, this.#extents.extents, this.#extents.filters, JSON.stringify(entries)];
   }
 
+  /** The tables of the flushes that are to be stored, if nothing is in their way. */
+  get tableIds(): number[] {
+    return tablesOf(this.#flushes, this.#settled);
+  }
+
   /** The time of the database from which on one of the flushes comes too late; null when none ever does. */
   get lateFromMs(): number | null {
     const freeAtMs = this.#flushes.flatMap(({ keysFreeAtMs }, i) => (this.#settled.has(i) ? [] : (keysFreeAtMs ?? [])));
@@ -82,14 +87,16 @@ export class CommitPlan {
   }
 
   #judge(i: number, flush: FlushCommit): Judged {
+    const settled = this.#settled.get(i);
     const table = this.#tables.get(flush.tableId);
+    // Of a table that is gone it was settled that the flush comes back.
+    if (table === undefined && settled !== undefined) return { kind: "settled", outcome: settled };
     if (table === undefined) throw new Error(`a flush names table id ${flush.tableId}, which does not exist`);
     if (flush.schemaVersion > table.schemaVersion) {
       throw new Error(`a flush of table ${table.name} has schema version ${flush.schemaVersion}, which is to come`);
     }
     if (flush.staged !== undefined) checkStagedId(flush.staged);
     checkKeys(flush.ledger);
-    const settled = this.#settled.get(i);
     if (settled !== undefined) return { kind: "settled", outcome: settled };
     const second = this.#secondOf(flush);
     if (second !== undefined) return second;
@@ -205,6 +212,23 @@ export type LateAnswer = { kind: "late"; nowMs: number };
 
 /** The same when flushes were sealed before their table got a vector column, which rows must fill; nothing was done. */
 export type BeforeVectorsAnswer = { kind: "before_vectors"; flushes: readonly number[] };
+
+/** The same when some of the tables were dropped; nothing was done. */
+export type DroppedAnswer = { kind: "dropped"; tables: readonly number[] };
+
+/** The tables of the flushes that are to be stored. */
+export function tablesOf(flushes: readonly FlushCommit[], settled: ReadonlyMap<number, FlushOutcome>): number[] {
+  return [...new Set(flushes.flatMap(({ tableId }, i) => (settled.has(i) ? [] : [tableId])))];
+}
+
+/** The flushes of those tables: they come back, for the table is another one now. */
+export function flushesOfDropped(
+  flushes: readonly FlushCommit[],
+  tables: ReadonlySet<number>,
+): Map<number, FlushOutcome> {
+  const dropped = [...flushes.entries()].filter(([, { tableId }]) => tables.has(tableId));
+  return new Map(dropped.map(([i]) => [i, { kind: "schema_conflict" }]));
+}
 
 /** The flushes that come too late at that time of the database. */
 export function lateFlushes(flushes: readonly FlushCommit[], nowMs: number): Map<number, FlushOutcome> {

@@ -1,32 +1,50 @@
 import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
-import type { ExtentMerge, ExtentSummary, FlushCommit, FlushOutcome, Lease, NewExtent, Snapshot } from "../catalog.ts";
+import type {
+  Dropped,
+  ExtentMerge,
+  ExtentSummary,
+  FlushCommit,
+  FlushOutcome,
+  Lease,
+  NewExtent,
+  RowDeletion,
+  Snapshot,
+} from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
+import type { Statement } from "../records.ts";
 import { toSummary } from "../rows.ts";
 import {
   CommitPlan,
+  flushesOfDropped,
   lateFlushes,
   refusedFlushes,
+  tablesOf,
   type BeforeVectorsAnswer,
   type CommitAnswer,
+  type DroppedAnswer,
   type LateAnswer,
 } from "./commit-plan.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, Parameter } from "./connection.ts";
 import type { Answer, Database } from "./database.ts";
 import { isTakenExtent } from "./errors.ts";
 import { FIELDS } from "./extents.ts";
 import { NewExtents } from "./new-extents.ts";
 import { takenAtAcceptance } from "./ledger.ts";
+import { translate } from "./records.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
 
 // The time is taken once the head is locked, and is the one that the commit goes by: no waiting is left between the
-// comparison with `$11` (no key was looked up so long ago that it may be forgotten) and what is judged by it. What the
-// functions look at is as it is under the lock, too, unlike what the statement itself would see.
+// comparison with `$11` (no key was looked up so long ago that it may be forgotten) and what is judged by it. Under the
+// lock it is also asked whether one of the tables `$12` was dropped, or got a vector column that the rows must fill;
+// functions see what was committed by then, which the statement itself does not.
 const COMMIT =
   "WITH head AS MATERIALIZED (SELECT 1 FROM engine.head FOR UPDATE), " +
-  "clock AS MATERIALIZED (SELECT engine.now_ms($1::bigint) AS now_ms FROM head) " +
-  "SELECT CASE WHEN now_ms >= $11::bigint THEN json_build_object('kind', 'late', 'nowMs', now_ms) ELSE " +
+  "clock AS MATERIALIZED (SELECT engine.now_ms($1::bigint) AS now_ms, engine.dropped_of($12::text::json) AS dropped " +
+  "FROM head) " +
+  "SELECT CASE WHEN now_ms >= $11::bigint THEN json_build_object('kind', 'late', 'nowMs', now_ms) " +
+  "WHEN dropped IS NOT NULL THEN json_build_object('kind', 'dropped', 'tables', dropped) ELSE " +
   "coalesce(engine.flushes_before_vectors($5::text::json), " +
   "engine.commit_flushes(now_ms, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
   "$7::text::json, $8::text::json, $9::text::json, $10::text::json)) END AS answer FROM clock";
@@ -34,6 +52,12 @@ const COMMIT =
 const MERGE =
   "SELECT engine.merge_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json, $6::text::json, " +
   "$7::text::json) AS answer";
+
+const DELETE_ROWS =
+  "SELECT engine.delete_rows($1::bigint, $2::uuid, $3::bigint, $4::text::json, $5::bigint, $6::text::json, " +
+  "$7::text::json) AS answer";
+
+const DROP = "SELECT engine.drop_named($1::bigint, $2::uuid, $3::bigint, $4::bigint) AS answer";
 
 const END = `SELECT ${FIELDS} FROM engine.end_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json) e`;
 
@@ -45,7 +69,7 @@ const ENDED_WITH = `SELECT ${FIELDS} FROM engine.extents e WHERE e.table_id = $1
  */
 const OPTIMISTIC_ATTEMPTS = 3;
 
-type Answered = CommitAnswer | LateAnswer | BeforeVectorsAnswer;
+type Answered = CommitAnswer | LateAnswer | DroppedAnswer | BeforeVectorsAnswer;
 
 /** Everything that makes snapshots. */
 export class SnapshotWriter {
@@ -79,6 +103,10 @@ export class SnapshotWriter {
         for (const [flush, outcome] of lateFlushes(flushes, answer.nowMs)) settled.set(flush, outcome);
         continue;
       }
+      if (answer.kind === "dropped") {
+        for (const [flush, outcome] of flushesOfDropped(flushes, new Set(answer.tables))) settled.set(flush, outcome);
+        continue;
+      }
       if (answer.kind === "before_vectors") {
         for (const flush of answer.flushes) settled.set(flush, { kind: "schema_conflict" });
         continue;
@@ -109,6 +137,7 @@ export class SnapshotWriter {
   async mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined> {
     const { tableId, inputs, outputs, schemaVersion, lease } = merge;
     const table = await this.#tableOf(merge);
+    if (table === undefined) return undefined;
     if (inputs.length === 0 || new Set(inputs).size < inputs.length) {
       throw new Error("a merge has no input, or one twice");
     }
@@ -126,7 +155,53 @@ export class SnapshotWriter {
         async (_, recalled) => recalled,
       ),
     );
-    return answer === null ? undefined : { id: answer.snapshotId, committedAtMs: answer.committedAtMs };
+    return answer === null ? undefined : snapshotOf(answer);
+  }
+
+  async deleteRows(deletion: RowDeletion): Promise<Snapshot | undefined> {
+    const { tableId, groups, rows, schemaVersion, also = [] } = deletion;
+    const table = await this.#tableOf(deletion);
+    if (table === undefined) return undefined;
+    const inputs = groups.map((group) => group.inputs);
+    if (new Set(inputs.flat()).size < inputs.flat().length) throw new Error("a deletion has an input twice");
+    const extents = new NewExtents();
+    for (const [flush, { outputs }] of groups.entries()) extents.add(outputs, { flush, table, schemaVersion });
+    if (!inputs.flat().every(isStorableText)) return undefined;
+    const sent = [tableId, JSON.stringify(inputs), rows, extents.extents, extents.filters];
+    const answer = await this.#refusing(
+      undefined,
+      groups.flatMap(({ outputs }) => outputs),
+      () => this.#makeWith(DELETE_ROWS, sent, also),
+    );
+    return answer === null ? undefined : snapshotOf(answer);
+  }
+
+  async drop(
+    { tableId, databaseId }: { tableId?: number; databaseId?: number },
+    also: readonly Statement[],
+  ): Promise<Dropped | undefined> {
+    const answer = await this.#makeWith(DROP, [tableId ?? null, databaseId ?? null], also);
+    if (answer === null) return undefined;
+    const { tables = 0, rows = 0, extents = 0, sizeBytes = 0 } = answer as Answer & Partial<Omit<Dropped, "snapshot">>;
+    return { snapshot: snapshotOf(answer), tables, rows, extents, sizeBytes };
+  }
+
+  /** A snapshot, with what is done in the same transaction; null when there was no reason for one. */
+  async #makeWith(sql: string, sent: readonly Parameter[], also: readonly Statement[]): Promise<Answer | null> {
+    return await this.#database.makeSnapshot<Answer | null>(
+      (connection, commitId) =>
+        withHead(connection, async () => {
+          const [row] = await connection.query(sql, [this.#database.now, commitId, ...sent]);
+          const answer = (row?.["answer"] ?? null) as Answer | null;
+          if (answer === null) return null;
+          for (const statement of also) {
+            const { text, parameters } = translate(statement, this.#database.now);
+            await connection.query(text, parameters);
+          }
+          return answer;
+        }),
+      async (_, recalled) => recalled,
+    );
   }
 
   async #send(
@@ -135,7 +210,8 @@ export class SnapshotWriter {
     { commitId, lease }: { commitId: string; lease: Lease | undefined },
   ): Promise<Answered> {
     const fixed = [this.#database.now, LIMITS.idempotencyTtlMs, commitId, leaseParameter(lease)];
-    const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters, plan.lateFromMs]);
+    const asked = [plan.lateFromMs, JSON.stringify(plan.tableIds)];
+    const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters, ...asked]);
     if (row === undefined) throw new Error("the catalog gave no answer to a commit");
     return row["answer"] as Answered;
   }
@@ -144,12 +220,16 @@ export class SnapshotWriter {
   async #plan(
     flushes: readonly FlushCommit[],
     tables: ReadonlyMap<number, StoredTable>,
-    settled: ReadonlyMap<number, FlushOutcome>,
+    settled: Map<number, FlushOutcome>,
   ): Promise<CommitPlan> {
     try {
       return new CommitPlan(flushes, tables, settled);
     } catch {
-      return new CommitPlan(flushes, await this.#freshTables(flushes), settled);
+      const fresh = await this.#freshTables(flushes);
+      const missing = tablesOf(flushes, settled).filter((id) => !fresh.has(id));
+      const dropped = flushesOfDropped(flushes, await this.#schema.dropped(missing));
+      for (const [flush, outcome] of dropped) settled.set(flush, outcome);
+      return new CommitPlan(flushes, fresh, settled);
     }
   }
 
@@ -168,8 +248,13 @@ export class SnapshotWriter {
     return new Map(found.flatMap((table) => (table === undefined ? [] : [[table.id, table]])));
   }
 
-  async #tableOf({ tableId, schemaVersion }: ExtentMerge): Promise<StoredTable> {
+  /** Undefined when it was dropped. */
+  async #tableOf({
+    tableId,
+    schemaVersion,
+  }: Pick<ExtentMerge, "tableId" | "schemaVersion">): Promise<StoredTable | undefined> {
     const table = await this.#schema.tableById(tableId);
+    if (table === undefined && (await this.#schema.dropped([tableId])).has(tableId)) return undefined;
     if (table === undefined) throw new Error(`a merge names table id ${tableId}, which does not exist`);
     if (schemaVersion <= table.schemaVersion) return table;
     throw new Error(`a merge of table ${table.name} has schema version ${schemaVersion}, which is to come`);
@@ -192,6 +277,10 @@ export class SnapshotWriter {
     const twice = ids.find((id, i) => ids.indexOf(id) < i);
     return new Error(`extent ${row === undefined ? twice : String(row["id"])} is in the catalog already`, { cause });
   }
+}
+
+function snapshotOf({ snapshotId, committedAtMs }: Answer): Snapshot {
+  return { id: snapshotId, committedAtMs };
 }
 
 /** A transaction in which nobody else commits. */

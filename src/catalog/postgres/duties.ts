@@ -69,6 +69,19 @@ export async function condemnExtents(database: Database, ids: readonly string[])
   return ids.filter((id) => condemned.has(id));
 }
 
+const GONE =
+  "SELECT i.id FROM json_array_elements_text($1::text::json) AS i (id) " +
+  "WHERE NOT EXISTS (SELECT FROM engine.extents e WHERE e.id = i.id)";
+
+/** Of the ids, those that no extent has, in the order given. */
+export async function goneExtents(database: Database, ids: readonly string[]): Promise<string[]> {
+  const gone = new Set<unknown>(ids.filter((id) => !isStorableText(id)));
+  for (const batch of batchesOf(ids.filter(isStorableText), EXTENTS_PER_STATEMENT)) {
+    for (const row of await database.rows(GONE, [JSON.stringify(batch)])) gone.add(row["id"]);
+  }
+  return ids.filter((id) => gone.has(id));
+}
+
 function batchesOf<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }

@@ -18,7 +18,13 @@ export class NotPrimary extends Error {
 }
 
 /** Codes that functions of the catalog raise (`functions-1.ts`); their messages are JSON. */
-export const RAISED = { leaseLost: "EN001", condemned: "EN002", notForgettable: "EN003", rowsDiffer: "EN004" };
+export const RAISED = {
+  leaseLost: "EN001",
+  condemned: "EN002",
+  notForgettable: "EN003",
+  rowsDiffer: "EN004",
+  rowsLeft: "EN005",
+};
 const RAISED_CODES: ReadonlySet<string> = new Set(Object.values(RAISED));
 
 /** SQLSTATE codes (https://www.postgresql.org/docs/current/errcodes-appendix.html). */

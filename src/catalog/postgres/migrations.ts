@@ -8,6 +8,7 @@ import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import type { Connection } from "./connection.ts";
 import { CLUSTER_COLUMNS } from "./cluster-columns-schema.ts";
+import { DELETION } from "./deletion-functions.ts";
 import { FUNCTIONS_1 } from "./functions-1.ts";
 import { FUNCTIONS_2 } from "./functions-2.ts";
 import { SCHEMA_1 } from "./schema-1.ts";
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   AWAITED_IMAGES,
   VECTOR_COLUMNS,
   POSTGRES_SANDBOX_QUOTAS,
+  DELETION,
 ];
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */

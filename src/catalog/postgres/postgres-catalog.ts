@@ -5,6 +5,8 @@ import type {
   CreateTable,
   CrowdedDay,
   DatabaseRecord,
+  Dropped,
+  DroppedTable,
   ExtentMerge,
   ExtentRecord,
   ExtentSummary,
@@ -13,18 +15,21 @@ import type {
   Lease,
   KeyLookUp,
   Resolution,
+  RowDeletion,
   ScanPlan,
   ScanRequest,
   Snapshot,
   TableRecord,
   TimeRange,
 } from "../catalog.ts";
-import type { CatalogDatabase, RecordStore } from "../records.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
+import type { RecordStore, Statement } from "../records.ts";
 import type { Signals } from "../signals.ts";
 import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "./database.ts";
-import { condemnExtents, findCrowdedDays, forgetExtents } from "./duties.ts";
+import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
+import { condemnExtents, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
@@ -140,6 +145,10 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => this.#horizon.oldest(tableId));
   }
 
+  oldestKeptSnapshot(tableId: number): Promise<Snapshot> {
+    return this.#run(() => this.#horizon.oldestKept(tableId));
+  }
+
   expireSnapshots(before: number, lease?: Lease): Promise<Snapshot> {
     return this.#run(() => this.#horizon.expireSnapshots(before, lease));
   }
@@ -189,6 +198,10 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => this.#scans.plan(request));
   }
 
+  goneExtents(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(() => goneExtents(this.#database, extentIds));
+  }
+
   tableStats(tableId: number): Promise<TableTotals> {
     return this.#run(async () => {
       const sql = "SELECT row_count, extent_count, size_bytes FROM engine.table_totals WHERE table_id = $1";
@@ -219,6 +232,30 @@ export class PostgresCatalog implements CatalogDatabase {
 
   mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined> {
     return this.#run(() => this.#snapshots.mergeExtents(merge));
+  }
+
+  deleteRows(deletion: RowDeletion): Promise<Snapshot | undefined> {
+    return this.#run(() => this.#snapshots.deleteRows(deletion));
+  }
+
+  dropTable(tableId: number, also: readonly Statement[] = []): Promise<Dropped | undefined> {
+    return this.#run(() => this.#snapshots.drop({ tableId }, also));
+  }
+
+  dropDatabase(databaseId: number, also: readonly Statement[] = []): Promise<Dropped | undefined> {
+    return this.#run(() => this.#snapshots.drop({ databaseId }, also));
+  }
+
+  droppedTables(): Promise<DroppedTable[]> {
+    return this.#run(() => readDroppedTables(this.#database));
+  }
+
+  droppedAt(database: string, table: string): Promise<number | undefined> {
+    return this.#run(() => readDroppedAt(this.#database, database, table));
+  }
+
+  forgetTable(tableId: number): Promise<boolean> {
+    return this.#run(() => forgetTable(this.#database, tableId));
   }
 
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]> {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { systemRandom } from "../../core/random.ts";
-import type { CatalogDatabase } from "../records.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
 import { Connection, type Row } from "./connection.ts";
 import { NotPrimary } from "./errors.ts";
 import { openPostgresCatalog, type PostgresCatalogOptions } from "./postgres.ts";

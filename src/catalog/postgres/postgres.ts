@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
-import type { CatalogDatabase } from "../records.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
 import { Connection, type SessionOptions } from "./connection.ts";
 import { Database } from "./database.ts";
 import { toStartupError } from "./errors.ts";

@@ -36,18 +36,26 @@ export class PostgresRecords implements RecordStore {
     });
   }
 
-  #translate({ sql, values = [] }: Statement): { text: string; parameters: Parameter[] } {
-    const parameters: Parameter[] = [];
-    const place = (value: Parameter) => `$${parameters.push(value)}`;
-    let next = 0;
-    const text = sql.replaceAll("?", () => {
-      const value = values[next++];
-      if (value === undefined) throw new Error(`a value is missing for: ${sql}`);
-      if (typeof value !== "object" || value === null) return place(value);
-      return `(engine.now_ms(${place(this.#database.now)}::bigint) + ${place(Math.floor(value.nowPlusMs))}::bigint)`;
-    });
-    return { text, parameters };
+  #translate(statement: Statement): { text: string; parameters: Parameter[] } {
+    return translate(statement, this.#database.now);
   }
+}
+
+/** A statement in the words of PostgreSQL; `now` is the time where a test brings its own. */
+export function translate(
+  { sql, values = [] }: Statement,
+  now: number | null,
+): { text: string; parameters: Parameter[] } {
+  const parameters: Parameter[] = [];
+  const place = (value: Parameter) => `$${parameters.push(value)}`;
+  let next = 0;
+  const text = sql.replaceAll("?", () => {
+    const value = values[next++];
+    if (value === undefined) throw new Error(`a value is missing for: ${sql}`);
+    if (typeof value !== "object" || value === null) return place(value);
+    return `(engine.now_ms(${place(now)}::bigint) + ${place(Math.floor(value.nowPlusMs))}::bigint)`;
+  });
+  return { text, parameters };
 }
 
 /** All answers of what was sent at once; the first failure, when all are in: the others only follow from it. */

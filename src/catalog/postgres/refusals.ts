@@ -1,6 +1,11 @@
 import { messageOf } from "../../core/errors.ts";
 import type { Lease } from "../catalog.ts";
-import { liveExtentsAreNotForgotten, mergesConserveRows, readableExtentsAreNotForgotten } from "../invariants.ts";
+import {
+  deletionsConserveRows,
+  liveExtentsAreNotForgotten,
+  mergesConserveRows,
+  readableExtentsAreNotForgotten,
+} from "../invariants.ts";
 import { CondemnedExtent, LeaseLost } from "../refusals.ts";
 import { RAISED, sqlStateOf } from "./errors.ts";
 
@@ -28,12 +33,18 @@ export function toRefusal(error: unknown, lease: Lease | undefined): unknown {
         const { inputRows, outputRows } = JSON.parse(messageOf(error)) as { inputRows: number; outputRows: number };
         mergesConserveRows(inputRows, outputRows);
       });
+    case RAISED.rowsLeft:
+      return violationOf(() => {
+        const { inputRows, outputRows, deletedRows } = JSON.parse(messageOf(error)) as RowsLeft;
+        deletionsConserveRows(inputRows, outputRows, deletedRows);
+      });
     case undefined:
     default:
       return error;
   }
 }
 
+type RowsLeft = { inputRows: number; outputRows: number; deletedRows: number };
 type NotForgettable = { id: string; end: number | null; oldest: number };
 
 function violationOf(check: () => void): unknown {

@@ -22,12 +22,13 @@ export class SchemaReader {
   }
 
   async databases(): Promise<DatabaseRecord[]> {
-    return (await this.#database.rows("SELECT id, name FROM engine.databases ORDER BY folded_name")).map(toDatabase);
+    const sql = "SELECT id, name FROM engine.databases WHERE dropped_at_ms IS NULL ORDER BY folded_name";
+    return (await this.#database.rows(sql)).map(toDatabase);
   }
 
   async database(name: string): Promise<DatabaseRecord | undefined> {
     if (!isStorableText(name)) return undefined;
-    const sql = "SELECT id, name FROM engine.databases WHERE folded_name = $1";
+    const sql = "SELECT id, name FROM engine.databases WHERE folded_name = $1 AND dropped_at_ms IS NULL";
     const [row] = await this.#database.rows(sql, [foldName(name)]);
     return row === undefined ? undefined : toDatabase(row);
   }
@@ -64,6 +65,15 @@ export class SchemaReader {
   async tableById(id: number): Promise<StoredTable | undefined> {
     const [table] = await this.#read("WHERE t.id = $1", [id]);
     return table;
+  }
+
+  /** Those of the tables that were dropped and not forgotten. */
+  async dropped(ids: readonly number[]): Promise<Set<number>> {
+    const sql =
+      "SELECT id FROM engine.tables WHERE dropped_at_ms IS NOT NULL " +
+      "AND id IN (SELECT json_array_elements_text($1::text::json)::bigint)";
+    const rows = ids.length === 0 ? [] : await this.#database.rows(sql, [JSON.stringify(ids)]);
+    return new Set(rows.map(({ id }) => Number(id)));
   }
 
   /** The table as it was last seen, or as it is now. */
@@ -144,12 +154,15 @@ const SEEN_TABLES = 10_000;
 const FIELDS =
   "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days, t.cluster_by";
 
-const TABLE = `SELECT ${FIELDS} FROM engine.databases d JOIN engine.tables t ON t.database_id = d.id`;
+const TABLE =
+  `SELECT ${FIELDS} FROM engine.databases d JOIN engine.tables t ` +
+  "ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
 
 /** At least one row: the head, with or without a database, with or without tables. */
 const RESOLVE =
   `SELECT h.snapshot_id, h.committed_at_ms, d.id AS known_id, ${FIELDS} FROM engine.head h ` +
-  "LEFT JOIN engine.databases d ON d.folded_name = $1 LEFT JOIN engine.tables t ON t.database_id = d.id " +
+  "LEFT JOIN engine.databases d ON d.folded_name = $1 AND d.dropped_at_ms IS NULL " +
+  "LEFT JOIN engine.tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL " +
   "AND t.folded_name = ANY (ARRAY(SELECT json_array_elements_text($2::text::json)))";
 
 const COLUMNS =

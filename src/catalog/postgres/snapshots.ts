@@ -27,11 +27,22 @@ export async function findSnapshotAt(database: Database, timeMs: number): Promis
 }
 
 /** The oldest snapshot at which the table `$2` can be read; without such a table, any. */
-export const OLDEST_OF_TABLE =
-  "greatest((SELECT oldest_snapshot FROM engine.horizon), (SELECT oldest_snapshot FROM engine.tables WHERE id = $2))";
+export const OLDEST_OF_TABLE = oldestOfTable("greatest(oldest_snapshot, readable_from)");
+
+/** The oldest snapshot for which the extents of the table `$2` are kept. */
+const KEPT_OF_TABLE = oldestOfTable("oldest_snapshot");
+
+function oldestOfTable(floor: string): string {
+  const ofTable = `(SELECT ${floor} FROM engine.tables WHERE id = $2)`;
+  return `greatest((SELECT oldest_snapshot FROM engine.horizon), ${ofTable})`;
+}
 
 export async function readOldestSnapshot(connection: Connection, tableId: number | undefined): Promise<Snapshot> {
-  const sql = `SELECT id, committed_at_ms FROM engine.snapshots WHERE id = ${OLDEST_OF_TABLE.replace("$2", "$1")}`;
+  return await readFloor(connection, tableId, OLDEST_OF_TABLE);
+}
+
+async function readFloor(connection: Connection, tableId: number | undefined, floor: string): Promise<Snapshot> {
+  const sql = `SELECT id, committed_at_ms FROM engine.snapshots WHERE id = ${floor.replace("$2", "$1")}`;
   const [row] = await connection.query(sql, [tableId ?? null]);
   if (row === undefined) throw new Error("the oldest readable snapshot is not in the catalog");
   return toSnapshot(row);
@@ -49,6 +60,10 @@ export class Horizon {
     return this.#database.read((connection) => readOldestSnapshot(connection, tableId));
   }
 
+  oldestKept(tableId: number): Promise<Snapshot> {
+    return this.#database.read((connection) => readFloor(connection, tableId, KEPT_OF_TABLE));
+  }
+
   async expireSnapshots(before: number, lease: Lease | undefined): Promise<Snapshot> {
     const sql = "SELECT engine.expire_snapshots($1::bigint, $2::text::json, $3::bigint)";
     try {
@@ -62,7 +77,7 @@ export class Horizon {
   async expireTable(tableId: number, before: number): Promise<Snapshot> {
     const sql = "SELECT engine.expire_table($1::bigint, $2::bigint, $3::bigint)";
     await this.#database.write(sql, [this.#database.now, tableId, Math.ceil(before)]);
-    return await this.oldest(tableId);
+    return await this.oldestKept(tableId);
   }
 
   async hold(node: string, oldest: number, ttlMs: number): Promise<void> {

@@ -97,6 +97,7 @@ const REFERENCES: readonly (readonly [what: string, sql: string])[] = [
   ],
   ["the horizon", `SELECT oldest_snapshot AS id FROM engine.horizon h WHERE ${isMissing("h.oldest_snapshot")}`],
   ["a table's horizon", `SELECT t.id FROM engine.tables t WHERE ${isMissing("t.oldest_snapshot")}`],
+  ["a deletion of rows", `SELECT t.id FROM engine.tables t WHERE ${isMissing("t.readable_from")}`],
   ["a staged object", `SELECT snapshot_id AS id FROM engine.staged WHERE ${isMissing("snapshot_id")}`],
   [
     "the head's number of extents",

@@ -47,7 +47,10 @@ type FlushContext = { flush: EncodedFlush; snapshot: Snapshot; nowMs: number };
 function commitFlush(connection: Connection, schema: SchemaReader, context: FlushContext): FlushOutcome {
   const { flush, snapshot, nowMs } = context;
   const table = schema.tableById(flush.tableId);
-  if (table === undefined) throw new Error(`a flush names table id ${flush.tableId}, which does not exist`);
+  if (table === undefined) {
+    if (schema.isDropped(flush.tableId)) return { kind: "schema_conflict" };
+    throw new Error(`a flush names table id ${flush.tableId}, which does not exist`);
+  }
   if (flush.schemaVersion > table.schemaVersion) {
     throw new Error(`a flush of table ${table.name} has schema version ${flush.schemaVersion}, which is to come`);
   }

@@ -1,7 +1,7 @@
 import type { Snapshot } from "../catalog.ts";
 import { snapshotExpired } from "../refusals.ts";
 import type { Connection } from "./connection.ts";
-import { readHead, readOldestSnapshot } from "./snapshots.ts";
+import { readHead, readOldestKept, readOldestSnapshot } from "./snapshots.ts";
 
 /**
  * The oldest snapshots that may be read, of all tables and of one, and what keeps them from advancing: the snapshots
@@ -34,7 +34,7 @@ export function expireSnapshots(connection: Connection, nowMs: number, before: n
 export function expireTable(connection: Connection, nowMs: number, tableId: number, before: number): Snapshot {
   const bound = expirable(connection, nowMs, before);
   connection.run("UPDATE tables SET oldest_snapshot = max(oldest_snapshot, ?) WHERE id = ?", bound, tableId);
-  return readOldestSnapshot(connection, tableId);
+  return readOldestKept(connection, tableId);
 }
 
 /** Up to where snapshots may become unreadable: not the head, and none that a live reader holds. */

@@ -20,6 +20,7 @@ export function mergeExtents(
   merge: EncodedMerge,
 ): Snapshot | undefined {
   const { tableId, inputs, outputs, schemaVersion } = merge;
+  if (schema.isDropped(tableId)) return undefined;
   const table = tableOf(schema, merge);
   if (inputs.length === 0 || new Set(inputs).size < inputs.length) {
     throw new Error("a merge has no input, or one twice");
@@ -46,13 +47,16 @@ export function mergeExtents(
   return snapshot;
 }
 
-function tableOf(schema: SchemaReader, { tableId, schemaVersion }: EncodedMerge): TableRecord {
+export function tableOf(
+  schema: SchemaReader,
+  { tableId, schemaVersion }: Pick<EncodedMerge, "tableId" | "schemaVersion">,
+): TableRecord {
   const table = schema.tableById(tableId);
   if (table === undefined) throw new Error(`a merge names table id ${tableId}, which does not exist`);
   if (schemaVersion <= table.schemaVersion) return table;
   throw new Error(`a merge of table ${table.name} has schema version ${schemaVersion}, which is to come`);
 }
 
-function sumOfRows(extents: readonly { rows: number }[]): number {
+export function sumOfRows(extents: readonly { rows: number }[]): number {
   return extents.reduce((sum, { rows }) => sum + rows, 0);
 }

@@ -1,6 +1,7 @@
 import { StartupError } from "../../core/errors.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
 import { AWAITED_IMAGES } from "../awaited-image-schema.ts";
+import { DELETION_RECORDS } from "../deletion-schema.ts";
 import { JOB_RECORDS } from "../jobs-schema.ts";
 import { OWNER_RECORDS } from "../owner-schema.ts";
 import { SQLITE_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   addOwners,
   addAwaitedImages,
   addSandboxQuotas,
+  addDeletion,
 ];
 
 /**
@@ -313,3 +315,13 @@ function addAwaitedImages(connection: Connection): void {
 function addSandboxQuotas(connection: Connection): void {
   connection.db.exec(SQLITE_SANDBOX_QUOTAS);
 }
+
+function addDeletion(connection: Connection): void {
+  connection.db.exec(DELETION_COLUMNS + DELETION_RECORDS);
+}
+
+const DELETION_COLUMNS = `
+ALTER TABLE databases ADD COLUMN dropped_at_ms INTEGER;
+ALTER TABLE tables ADD COLUMN dropped_at_ms INTEGER;
+ALTER TABLE tables ADD COLUMN readable_from INTEGER NOT NULL DEFAULT 0;
+`;

@@ -12,6 +12,7 @@ import { SQLITE_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
 import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
 import { ACCESS_RECORDS } from "../records-schema.ts";
 import { AGENT_RECORDS } from "../agent-schema.ts";
+import { DELETION_RECORDS } from "../deletion-schema.ts";
 import { Connection } from "./connection.ts";
 import { migrate, type Migration } from "./migrations.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
@@ -120,8 +121,16 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("DROP TABLE extent_filters; DROP INDEX snapshots_by_time; DROP INDEX extents_by_table");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
-    db.exec("ALTER TABLE tables DROP COLUMN cluster_by");
-    const records = [SQLITE_SANDBOX_QUOTAS, AGENT_RECORDS, SANDBOX_RECORDS, JOB_RECORDS, ACCESS_RECORDS].join("");
+    db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
+    db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
+    const records = [
+      DELETION_RECORDS,
+      SQLITE_SANDBOX_QUOTAS,
+      AGENT_RECORDS,
+      SANDBOX_RECORDS,
+      JOB_RECORDS,
+      ACCESS_RECORDS,
+    ].join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
     db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");

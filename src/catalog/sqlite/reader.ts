@@ -80,6 +80,10 @@ export class Reader {
     }
   }
 
+  goneExtents(ids: readonly string[]): string[] {
+    return ids.filter((id) => this.#connection.get("SELECT 1 FROM extents WHERE id = ?", id) === undefined);
+  }
+
   *deadExtents(tableId: number, beforeMs: number, limit: number): Generator<ExtentSummary[]> {
     yield* inParts(findDeadExtents(this.#connection, tableId, beforeMs, limit));
   }
@@ -101,7 +105,7 @@ export class Reader {
   }
 
   #statsReader(tableId: number, statsOf: readonly string[] | undefined): StatsReader {
-    const columns = this.#schema.tableById(tableId)?.columns ?? [];
+    const columns = this.#schema.columnsById(tableId);
     const wanted = statsOf === undefined ? undefined : columnsNamed(columns, statsOf);
     return new StatsReader(this.#connection, columns, wanted);
   }

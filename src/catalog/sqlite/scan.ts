@@ -35,7 +35,7 @@ export class ScanPlanner {
   /** To be called within a transaction: all that it reads is of one state. */
   plan({ tableId, ...request }: ScanRequest): ScanPlan {
     const index = this.#indexOf(tableId);
-    const columns = this.#schema.tableById(tableId)?.columns ?? [];
+    const columns = this.#schema.columnsById(tableId);
     const byName = new Map(columns.map((column) => [foldName(column.name), column]));
     const { seqs, ...pruning } = index.scan(
       request,

@@ -15,11 +15,13 @@ export class SchemaReader {
   }
 
   databases(): DatabaseRecord[] {
-    return this.#connection.all("SELECT id, name FROM databases ORDER BY folded_name").map(toDatabase);
+    const sql = "SELECT id, name FROM databases WHERE dropped_at_ms IS NULL ORDER BY folded_name";
+    return this.#connection.all(sql).map(toDatabase);
   }
 
   database(name: string): DatabaseRecord | undefined {
-    const row = this.#connection.get("SELECT id, name FROM databases WHERE folded_name = ?", foldName(name));
+    const sql = "SELECT id, name FROM databases WHERE folded_name = ? AND dropped_at_ms IS NULL";
+    const row = this.#connection.get(sql, foldName(name));
     return row === undefined ? undefined : toDatabase(row);
   }
 
@@ -30,6 +32,17 @@ export class SchemaReader {
 
   tableById(id: number): TableRecord | undefined {
     return this.#toTable(this.#connection.get(`${TABLE} WHERE t.id = ?`, id));
+  }
+
+  /** The columns of a table, dropped or not: queries that began before read on. */
+  columnsById(id: number): readonly ColumnRecord[] {
+    const row = this.#connection.get("SELECT schema_version FROM tables WHERE id = ?", id);
+    return row === undefined ? [] : this.#columnsOf(id, Number(row["schema_version"]));
+  }
+
+  /** Whether a table had that id that was dropped since. */
+  isDropped(id: number): boolean {
+    return this.#connection.get("SELECT 1 FROM tables WHERE id = ? AND dropped_at_ms IS NOT NULL", id) !== undefined;
   }
 
   tables(database: string): TableRecord[] {
@@ -82,7 +95,7 @@ export class SchemaReader {
 
 const TABLE =
   "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by " +
-  "FROM databases d JOIN tables t ON t.database_id = d.id";
+  "FROM databases d JOIN tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
 
 function toDatabase(row: Row): DatabaseRecord {
   return { id: Number(row["id"]), name: String(row["name"]) };

@@ -1,7 +1,7 @@
 import type { Snapshot } from "../catalog.ts";
 import { headStrictlyIncreases, snapshotTimesNeverDecrease } from "../invariants.ts";
 import { toSnapshot } from "../rows.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, Row } from "./connection.ts";
 
 export function readHead(connection: Connection): Snapshot {
   const row = connection.get("SELECT id, committed_at_ms FROM snapshots ORDER BY id DESC LIMIT 1");
@@ -44,13 +44,27 @@ export function findSnapshotAt(connection: Connection, timeMs: number): Snapshot
   return row === undefined ? undefined : toSnapshot(row);
 }
 
+const OF_ALL = "SELECT oldest_snapshot FROM meta";
+
 /** The oldest snapshot that can still be read: of the table, or of every table. */
 export function readOldestSnapshot(connection: Connection, tableId?: number): Snapshot {
-  const ofAll = "SELECT oldest_snapshot FROM meta";
-  const ofTable = "SELECT oldest_snapshot FROM tables WHERE id = ?";
-  const id = tableId === undefined ? `(${ofAll})` : `max((${ofAll}), coalesce((${ofTable}), 0))`;
-  const sql = `SELECT id, committed_at_ms FROM snapshots WHERE id = ${id}`;
-  const row = tableId === undefined ? connection.get(sql) : connection.get(sql, tableId);
+  if (tableId === undefined) return oldest(connection.get(`${SNAPSHOT} (${OF_ALL})`));
+  return oldestOf(connection, tableId, "max(oldest_snapshot, readable_from)");
+}
+
+/** The oldest snapshot for which the extents of the table are kept. */
+export function readOldestKept(connection: Connection, tableId: number): Snapshot {
+  return oldestOf(connection, tableId, "oldest_snapshot");
+}
+
+const SNAPSHOT = "SELECT id, committed_at_ms FROM snapshots WHERE id =";
+
+function oldestOf(connection: Connection, tableId: number, floor: string): Snapshot {
+  const ofTable = `SELECT ${floor} FROM tables WHERE id = ?`;
+  return oldest(connection.get(`${SNAPSHOT} max((${OF_ALL}), coalesce((${ofTable}), 0))`, tableId));
+}
+
+function oldest(row: Row | undefined): Snapshot {
   if (row === undefined) throw new Error("the oldest readable snapshot is not in the catalog");
   return toSnapshot(row);
 }

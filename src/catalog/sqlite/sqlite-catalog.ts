@@ -3,6 +3,8 @@ import type {
   CreateTable,
   CrowdedDay,
   DatabaseRecord,
+  Dropped,
+  DroppedTable,
   ExtentMerge,
   ExtentRecord,
   ExtentSummary,
@@ -12,6 +14,7 @@ import type {
   KeyLookUp,
   NewExtent,
   Resolution,
+  RowDeletion,
   ScanPlan,
   ScanRequest,
   Snapshot,
@@ -24,6 +27,7 @@ import { startOfIds } from "../../core/ids.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type { EncodedExtent, EncodedFlush } from "./commit.ts";
 import type { Connection } from "./connection.ts";
+import { readDroppedAt, readDroppedTables } from "./drop.ts";
 import { isBusy, toCatalogError } from "./errors.ts";
 import { toExtentRecords } from "./extents.ts";
 import { findLedgerEntry } from "./ledger.ts";
@@ -34,8 +38,9 @@ import type { OpenOptions } from "./open.ts";
 import type { Reader } from "./reader.ts";
 import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
-import { findSnapshotAt, readHead, readOldestSnapshot } from "./snapshots.ts";
-import type { CatalogDatabase, ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../records.ts";
+import { findSnapshotAt, readHead, readOldestKept, readOldestSnapshot } from "./snapshots.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
+import type { ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../records.ts";
 import { localSignals } from "../signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import type { PartClient } from "./thread-client.ts";
@@ -168,6 +173,10 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#lookUp(() => readOldestSnapshot(this.#parts.local, tableId));
   }
 
+  oldestKeptSnapshot(tableId: number): Promise<Snapshot> {
+    return this.#lookUp(() => readOldestKept(this.#parts.local, tableId));
+  }
+
   expireSnapshots(before: number, lease?: Lease): Promise<Snapshot> {
     return this.#run(() => this.#parts.writer.call("expireSnapshots", this.#clock.nowMs(), before, lease));
   }
@@ -244,6 +253,16 @@ export class SqliteCatalog implements CatalogDatabase {
     });
   }
 
+  goneExtents(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(async () => {
+      const gone: string[] = [];
+      for (const batch of batchesOf(extentIds, EXTENTS_PER_PROBING)) {
+        gone.push(...(await this.#parts.reader.call("goneExtents", batch)));
+      }
+      return gone;
+    });
+  }
+
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }> {
     return this.#lookUp(() => readTotals(this.#parts.local, tableId));
   }
@@ -284,6 +303,33 @@ export class SqliteCatalog implements CatalogDatabase {
       const encoded = { ...merge, outputs: merge.outputs.map(encodeExtent) };
       return await this.#parts.writer.call("mergeExtents", this.#clock.nowMs(), encoded);
     });
+  }
+
+  deleteRows(deletion: RowDeletion): Promise<Snapshot | undefined> {
+    return this.#run(async () => {
+      const groups = deletion.groups.map((group) => ({ ...group, outputs: group.outputs.map(encodeExtent) }));
+      return await this.#parts.writer.call("deleteRows", this.#clock.nowMs(), { ...deletion, groups });
+    });
+  }
+
+  dropTable(tableId: number, also: readonly Statement[] = []): Promise<Dropped | undefined> {
+    return this.#run(() => this.#parts.writer.call("dropTable", this.#clock.nowMs(), tableId, also));
+  }
+
+  dropDatabase(databaseId: number, also: readonly Statement[] = []): Promise<Dropped | undefined> {
+    return this.#run(() => this.#parts.writer.call("dropDatabase", this.#clock.nowMs(), databaseId, also));
+  }
+
+  droppedTables(): Promise<DroppedTable[]> {
+    return this.#lookUp(() => readDroppedTables(this.#parts.local));
+  }
+
+  droppedAt(database: string, table: string): Promise<number | undefined> {
+    return this.#lookUp(() => readDroppedAt(this.#parts.local, database, table));
+  }
+
+  forgetTable(tableId: number): Promise<boolean> {
+    return this.#run(() => this.#parts.writer.call("forgetTable", tableId));
   }
 
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]> {

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { CatalogDatabase } from "../records.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { toStartupError } from "./errors.ts";

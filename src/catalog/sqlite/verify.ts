@@ -36,7 +36,8 @@ function verifySnapshots(connection: Connection): void {
 /** Of all tables, and of those whose own is later: an earlier one says nothing, and may have been forgotten. */
 const FLOORS =
   "SELECT oldest_snapshot AS id FROM meta UNION " +
-  "SELECT max(t.oldest_snapshot, m.oldest_snapshot) FROM tables t, meta m";
+  "SELECT max(t.oldest_snapshot, m.oldest_snapshot) FROM tables t, meta m UNION " +
+  "SELECT max(t.readable_from, m.oldest_snapshot) FROM tables t, meta m";
 
 function oldestSnapshotExists(connection: Connection): void {
   const [missing] = connection.all(`${FLOORS} EXCEPT SELECT id FROM snapshots`);

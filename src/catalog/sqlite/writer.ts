@@ -1,6 +1,7 @@
 import type {
   CreateTable,
   DatabaseRecord,
+  Dropped,
   ExtentSummary,
   FlushOutcome,
   Lease,
@@ -18,6 +19,8 @@ import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
 import { condemnExtents, sweepCondemnedIds } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
+import { deleteRows, type EncodedDeletion } from "./delete-rows.ts";
+import { dropDatabase, dropTable, forgetTable } from "./drop.ts";
 import { endExtent } from "./extents.ts";
 import { expireSnapshots, expireTable, holdSnapshots, releaseSnapshots } from "./holds.ts";
 import { acquireLease, checkLease, releaseLease } from "./leases.ts";
@@ -25,7 +28,7 @@ import { sweepLedgerEntries } from "./ledger.ts";
 import { mergeExtents, type EncodedMerge } from "./merge.ts";
 import { outcomeOf, readRecords, runRecords } from "./records.ts";
 import { SchemaReader } from "./schema.ts";
-import { insertSnapshot, nextSnapshot, readOldestSnapshot, sweepUnreadableSnapshots } from "./snapshots.ts";
+import { insertSnapshot, nextSnapshot, readOldestKept, sweepUnreadableSnapshots } from "./snapshots.ts";
 import { sweepStagedEntries } from "./staged.ts";
 import { addToTotals, readTotals } from "./totals.ts";
 
@@ -76,11 +79,11 @@ export class Writer {
   setRetention(tableId: number, days: number | undefined): TableRecord {
     checkRetention(days);
     return this.#write(() => {
+      const known = this.#schema.tableById(tableId);
+      if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
       this.#connection.run("UPDATE tables SET retention_days = ? WHERE id = ?", days ?? null, tableId);
       bumpGeneration(this.#connection);
-      const table = this.#schema.tableById(tableId);
-      if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
-      return table;
+      return this.#schema.tableById(tableId) ?? known;
     });
   }
 
@@ -101,6 +104,22 @@ export class Writer {
 
   mergeExtents(nowMs: number, merge: EncodedMerge): Snapshot | undefined {
     return this.#leased(nowMs, merge.lease, () => mergeExtents(this.#connection, this.#schema, nowMs, merge));
+  }
+
+  deleteRows(nowMs: number, deletion: EncodedDeletion): Snapshot | undefined {
+    return this.#write(() => deleteRows(this.#connection, this.#schema, nowMs, deletion));
+  }
+
+  dropTable(nowMs: number, tableId: number, also: readonly Statement[]): Dropped | undefined {
+    return this.#write(() => dropTable(this.#connection, tableId, { nowMs, also }));
+  }
+
+  dropDatabase(nowMs: number, databaseId: number, also: readonly Statement[]): Dropped | undefined {
+    return this.#write(() => dropDatabase(this.#connection, databaseId, { nowMs, also }));
+  }
+
+  forgetTable(tableId: number): boolean {
+    return this.#write(() => forgetTable(this.#connection, tableId));
   }
 
   expireSnapshots(nowMs: number, before: number, lease?: Lease): Snapshot {
@@ -195,7 +214,7 @@ export class Writer {
     if (row === undefined) return undefined;
     const endSnapshot = row["end_snapshot"] === null ? undefined : Number(row["end_snapshot"]);
     liveExtentsAreNotForgotten(id, endSnapshot);
-    const oldest = readOldestSnapshot(this.#connection, Number(row["table_id"]));
+    const oldest = readOldestKept(this.#connection, Number(row["table_id"]));
     readableExtentsAreNotForgotten(id, endSnapshot, oldest.id);
     return Number(row["seq"]);
   }

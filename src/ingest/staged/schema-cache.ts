@@ -15,10 +15,13 @@ const MAX_TABLES = 10_000;
 type Entry = { table: TableRecord; generation: number; refreshing: boolean };
 
 /**
- * Tables and their columns as the catalog last had them. Tables are never dropped or renamed, columns never vanish and
- * never change their type: so what is remembered stays true, and may only be less than there is now. One question in a
- * while (`schemaGeneration`) tells whether it is; then a table is read again when it is next written to, beside the
- * write. While the catalog cannot be reached, what is remembered goes on serving.
+ * Tables and their columns as the catalog last had them. Columns never vanish and never change their type: so what is
+ * remembered stays true, and may only be less than there is now. One question in a while (`schemaGeneration`) tells
+ * whether it is; then a table is read again when it is next written to, beside the write. While the catalog cannot be
+ * reached, what is remembered goes on serving.
+ *
+ * A table that was dropped is remembered until that. What is written to it meanwhile goes by its name, as all that is
+ * staged does: the commit finds the table of that name, or makes it.
  */
 export class SchemaCache {
   readonly #reach: CatalogReach;
@@ -48,12 +51,17 @@ export class SchemaCache {
 
   /** The table as it is remembered; as the catalog has it now when it is not. Undefined when it does not exist. */
   async remembered(target: Target): Promise<TableRecord | undefined> {
-    return this.#entries.get(nameOf(target))?.table ?? this.#read({ ...target, autoCreate: true });
+    return this.#entries.get(nameOf(target))?.table ?? this.current(target);
   }
 
-  /** The table as the catalog has it now. Throws `unavailable`. */
+  /** The table as the catalog has it now; undefined when it does not exist. Throws `unavailable`. */
+  async current(target: Target): Promise<TableRecord | undefined> {
+    return this.#read({ ...target, autoCreate: true });
+  }
+
+  /** The same; throws `table_not_found` when it does not exist. */
   async fresh(target: Target): Promise<TableRecord> {
-    const table = await this.#read({ ...target, autoCreate: false });
+    const table = await this.current(target);
     if (table === undefined) throw tableNotFound(target);
     return table;
   }
@@ -82,6 +90,13 @@ export class SchemaCache {
     if (this.#entries.size > MAX_TABLES && oldest !== undefined) this.#entries.delete(oldest);
   }
 
+  /** Whoever writes to it next looks it up, and creates it where they may. */
+  #forget(entry: Entry): void {
+    const { database, name } = entry.table;
+    const key = nameOf({ database, table: name });
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+  }
+
   #checkGeneration(): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs < this.#nextCheckMs) return;
@@ -97,7 +112,10 @@ export class SchemaCache {
     entry.refreshing = true;
     const { database, name: table } = entry.table;
     this.fresh({ database, table })
-      .catch(ignoreUnreachable)
+      .catch((error: unknown) => {
+        if (error instanceof EngineError && error.code === "table_not_found") this.#forget(entry);
+        else ignoreUnreachable(error);
+      })
       .finally(() => (entry.refreshing = false));
   }
 }

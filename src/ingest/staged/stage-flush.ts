@@ -70,7 +70,10 @@ export async function stageFlush(
 
 /** Undefined when all bodies for a table that does not exist were refused. */
 async function planFor(ports: StagePorts, target: Target, bodies: FlushBody[]): Promise<Plan | undefined> {
-  const known = await ports.schemas.remembered(target);
+  const remembered = await ports.schemas.remembered(target);
+  // What is settled with the catalog needs the table itself: one that was dropped since is made anew.
+  const isRemembered = remembered === undefined || hasCatchAll(remembered.columns);
+  const known = isRemembered ? remembered : await ports.schemas.current(target);
   if (known !== undefined) return planUnder(ports, known, bodies);
   // The table is created when rows for it were read, as in sync mode: a refused body leaves none behind.
   const sealable = rejectUnlessCreating(target, bodies);

@@ -187,7 +187,9 @@ class StagedCommitter implements StagedCommitService {
   async #prepare(drafts: readonly Draft[]): Promise<{ prepared: Prepared[]; again: Draft[] }> {
     const failures: { table: TableRecord; draft: Draft; error: unknown }[] = [];
     const byTable = Map.groupBy(drafts, ({ object }) => `${object.database}/${object.table}`);
-    const preparing = [...byTable.values()].map(async (some) => {
+    const preparing = [...byTable.values()].map(async (all) => {
+      const some = await this.#discardDropped(all);
+      if (some.length === 0) return [];
       const table = await this.#tableOf(some);
       return prepareTable(this.#options, table, some, (draft, error) => failures.push({ table, draft, error }));
     });
@@ -199,7 +201,28 @@ class StagedCommitter implements StagedCommitService {
     return { prepared, again };
   }
 
-  /** The table, made anew if the catalog does not have it any more, which only one that was restored does not. */
+  /**
+   * Rows that were acknowledged before their table was dropped are dropped with it: in a table that was made again under
+   * the name nobody expects them. Both times count: the drop's is the catalog's, the acknowledgement's its node's, which
+   * time services keep together to a part of a second. Whoever writes within that of the drop cannot know either which
+   * of the two came first. Asked anew for each attempt: a drop may come between two.
+   */
+  async #discardDropped(drafts: readonly Draft[]): Promise<Draft[]> {
+    const [first] = drafts;
+    if (first === undefined) return [];
+    const { catalog, store, log } = this.#options;
+    const { database, table } = first.object;
+    const droppedAtMs = (await catalog.droppedAt(database, table)) ?? -Infinity;
+    const gone = drafts.filter(({ object }) => object.acknowledgedAtMs <= droppedAtMs);
+    if (gone.length === 0) return [...drafts];
+    await store.delete(gone.map(({ listed }) => listed.key));
+    this.#tellGone(gone.map(({ listed }) => listed));
+    const rows = gone.reduce((sum, { object }) => sum + object.requests.reduce((own, { rows: of }) => own + of, 0), 0);
+    log.info({ database, table, objects: gone.length, rows }, "staged rows were dropped with their table");
+    return drafts.filter((draft) => !gone.includes(draft));
+  }
+
+  /** The table, made anew if the catalog does not have it any more: it was restored, or dropped before the rows came. */
   async #tableOf([first]: readonly Draft[]): Promise<TableRecord> {
     if (first === undefined) throw new Error("there is no draft to name a table");
     const { catalog } = this.#options;

@@ -11,7 +11,7 @@ import {
   startTestServer,
   type TestServer,
 } from "../../catalog/postgres/postgres.test-kit.ts";
-import type { CatalogDatabase } from "../../catalog/records.ts";
+import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";

@@ -139,6 +139,11 @@ export function keyOf(extentId: string, partial: boolean): string {
   return partial ? `${extentId} partial` : extentId;
 }
 
+/** The extent that an entry of that key is of. */
+export function extentOfKey(key: string): string {
+  return key.split(" ", 1)[0] ?? key;
+}
+
 export function sizeOnDisk(sizeBytes: number): number {
   return Math.max(1, Math.ceil(sizeBytes / PAGE_BYTES)) * PAGE_BYTES;
 }

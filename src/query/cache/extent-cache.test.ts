@@ -281,3 +281,28 @@ describe("the folder", () => {
     await expect(opening).rejects.toMatchObject({ code: "unavailable" });
   });
 });
+
+test("extents that are gone are deleted, whole and in part, also those of an earlier process and those in use", async () => {
+  const [kept, gone, open] = [
+    await kit.addExtent("kept", bytesOf(1, 10 * KIB)),
+    await kit.addExtent("gone", bytesOf(2, 10 * KIB)),
+    await kit.addExtent("open", bytesOf(3, 10 * KIB)),
+  ];
+  for (const extent of [kept, gone, open]) await readThrough(kit.cache, extent, kit.want());
+  const cache = await kit.reopen();
+  const lease = await cache.acquire(open, kit.want());
+  const asked: string[][] = [];
+  const goneOf = (ids: readonly string[]) => {
+    asked.push([...ids].toSorted());
+    return Promise.resolve([gone.id, open.id]);
+  };
+  expect(await cache.sweep(goneOf)).toBe(2);
+  expect(asked).toEqual([[kept.id, gone.id, open.id].toSorted()]);
+  expect(files()).toHaveLength(2);
+  expect(readFileSync(lease.path)).toHaveLength(10 * KIB);
+  lease.release();
+  await eventually(() => files().length === 1);
+  expect(cache.has(kept, undefined)).toBe(true);
+  expect(cache.has(gone, undefined)).toBe(false);
+  expect(await cache.sweep(() => Promise.resolve([]))).toBe(0);
+});

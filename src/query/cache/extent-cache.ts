@@ -7,7 +7,7 @@ import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { ParquetFooterError } from "../../format/parquet-footer.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
-import { CacheFolder, keyOf, sizeOnDisk, TEMPORARY } from "./cache-folder.ts";
+import { CacheFolder, extentOfKey, keyOf, sizeOnDisk, TEMPORARY } from "./cache-folder.ts";
 import { fetchWhole, isExtent, type ExtentSource } from "./extent-source.ts";
 import { LruIndex, type CacheEntry } from "./lru-index.ts";
 import { covers, fetchColumns, isIntact, mayBePartial } from "./partial-file.ts";
@@ -22,6 +22,7 @@ import { SharedJobs } from "./shared-jobs.ts";
  * - Verified by length and checksum when fetched, and when first used again after a restart. A fetch that fails or
  *   brings other bytes is repeated once.
  * - Parquet extents of which a query needs a small part are fetched by column (`partial-file.ts`).
+ * - Extents that the catalog forgot are deleted here as well (`sweep`): their rows may have been deleted on request.
  * - A full disk makes room at the expense of the cache first, and fails the query only then.
  */
 export type ExtentCacheOptions = {
@@ -113,6 +114,19 @@ export class ExtentCache {
         if (error.want === want) throw error.cause;
       }
     }
+  }
+
+  /**
+   * Deletes the files of extents that are gone, as `goneOf` says of their ids; those that a query has open go when it
+   * ends. Resolves to how many extents those were.
+   */
+  async sweep(goneOf: (extentIds: readonly string[]) => Promise<readonly string[]>): Promise<number> {
+    await this.open();
+    const ids = [...new Set(this.#index.keys().map(extentOfKey))];
+    const gone = ids.length === 0 ? [] : await goneOf(ids);
+    for (const id of gone) for (const partial of [false, true]) this.#discard(this.#index.get(keyOf(id, partial)));
+    await Promise.all(this.#removals);
+    return gone.length;
   }
 
   async #open(): Promise<void> {

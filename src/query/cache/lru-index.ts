@@ -29,6 +29,10 @@ export class LruIndex {
     return this.#totalBytes;
   }
 
+  keys(): string[] {
+    return [...this.#free.keys(), ...this.#leased.keys()];
+  }
+
   get(key: string): CacheEntry | undefined {
     return this.#free.get(key) ?? this.#leased.get(key);
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Ownership } from "../../auth/ownership.ts";
-import type { CatalogDatabase } from "../../catalog/records.ts";
+import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { controlPlaneOn, originOf, ROOT } from "../scheduler/scheduler.test-kit.ts";

@@ -1,6 +1,6 @@
 import { AuditLog, type Origin } from "../../auth/audit.ts";
 import type { Keyring } from "../../auth/sealing/keyring.ts";
-import type { CatalogDatabase } from "../../catalog/records.ts";
+import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import type { Clock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";

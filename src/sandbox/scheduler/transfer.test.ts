@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { CatalogDatabase } from "../../catalog/records.ts";
+import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { ANN, BOB, controlPlaneOn, originOf, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";

@@ -6,7 +6,7 @@ import {
   startTestServer,
   type TestServer,
 } from "../../../src/catalog/postgres/postgres.test-kit.ts";
-import type { CatalogDatabase } from "../../../src/catalog/records.ts";
+import type { CatalogDatabase } from "../../../src/catalog/catalog-database.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { POSTGRES_MOVES } from "./moves.ts";
 import { testJobSeeds } from "./seeds.test-kit.ts";
