@@ -72,7 +72,10 @@ export function createApp(options: AppOptions): App {
       response = await respond(parts, exchange);
       const { route } = exchange;
       // A peer that answers has compressed it.
-      if (route?.compress === true && route.passThrough !== true) response = await compressed(request, response);
+      if (route?.compress === true && route.passThrough !== true) {
+        const answer = compressed(request, response);
+        response = answer instanceof Promise ? await answer : answer;
+      }
     } catch (error) {
       const failure = codedFor(request.path, asEngineError(error, requestId));
       if (failure.status >= 500 || isWithheld(error)) {
@@ -101,10 +104,11 @@ export function createApp(options: AppOptions): App {
   return { handler, idle: () => work.idle() };
 }
 
-/** What the answer depends on, by its route and by who may read it. */
+/** What the answer depends on, where both its route and who may read it say something. */
 function variesBy(own: string | undefined, cors: string | undefined): Record<string, string> {
-  const names = [own, cors].flatMap((value) => value?.split(",").map((name) => name.trim()) ?? []);
-  return names.length === 0 ? {} : { Vary: [...new Set(names)].join(", ") };
+  if (own === undefined || cors === undefined) return {};
+  const names = `${own},${cors}`.split(",").map((name) => name.trim());
+  return { Vary: [...new Set(names)].join(", ") };
 }
 
 /** `*` never goes with a cookie, whoever sends it, nor with a route that passwords are shown to. */

@@ -11,20 +11,27 @@ import type { HttpRequest, HttpResponse } from "../io/http/http.ts";
  * The work is done by zlib on libuv's threads, at the lowest level: an answer is compressed once and sent once, and the
  * processor is for queries. A streamed body stays streamed, at the client's pace; a short one has its length.
  */
-export async function compressed(request: HttpRequest, response: HttpResponse): Promise<HttpResponse> {
-  const vary = withName(response.headers["Vary"]);
-  const varied: HttpResponse = { ...response, headers: { ...response.headers, Vary: vary } };
-  const choice = codingFor(request.header("accept-encoding"));
+export function compressed(request: HttpRequest, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
+  response.headers["Vary"] = withName(response.headers["Vary"]);
+  const accepted = request.header("accept-encoding");
+  // Most small queries come from programs that say nothing: they wait for nothing here.
+  return accepted === undefined ? response : encoded(request, response, codingFor(accepted));
+}
+
+async function encoded(request: HttpRequest, response: HttpResponse, choice: Choice): Promise<HttpResponse> {
   const isBare = response.body !== undefined && response.headers["Content-Encoding"] === undefined;
-  if (choice.coding === undefined || !isBare || request.method === "HEAD" || !isCompressible(response)) return varied;
+  if (choice.coding === undefined || !isBare || request.method === "HEAD" || !isCompressible(response)) return response;
   const { coding, isForced } = choice;
   const { first, rest } = await beginningOf(response.body ?? "");
   const leastBytes = isForced ? 1 : LEAST_BYTES;
-  if (rest === undefined && first.byteLength < leastBytes) return { ...varied, body: first };
-  const { "Content-Length": _length, ...headers } = varied.headers;
+  if (rest === undefined && first.byteLength < leastBytes) return { ...response, body: first };
+  const { "Content-Length": _length, ...headers } = response.headers;
   const body = rest === undefined ? await WHOLE[coding](first) : streamed(coding, joined(first, rest));
-  return { ...varied, headers: { ...headers, "Content-Encoding": coding }, body };
+  return { ...response, headers: { ...headers, "Content-Encoding": coding }, body };
 }
+
+/** `isForced` where the client takes no answer as it is. */
+type Choice = { coding: Coding | undefined; isForced: boolean };
 
 export type Coding = "zstd" | "gzip";
 
@@ -35,9 +42,8 @@ const LEAST_BYTES = 1_024;
 const CODINGS: readonly Coding[] = ["zstd", "gzip"];
 const ALIASES: Readonly<Record<Coding, readonly string[]>> = { zstd: ["zstd"], gzip: ["gzip", "x-gzip"] };
 
-/** The coding that the client likes best, if it likes one as much as none; `isForced` where it takes no other. */
-export function codingFor(header: string | undefined): { coding: Coding | undefined; isForced: boolean } {
-  if (header === undefined) return { coding: undefined, isForced: false };
+/** The coding that the client likes best, if it likes one as much as none. */
+export function codingFor(header: string): Choice {
   const weights = new Map(header.split(",").map(weightOf));
   const any = weights.get("*");
   const identity = weights.get("identity") ?? (any === 0 ? 0 : undefined);

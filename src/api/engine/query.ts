@@ -172,6 +172,12 @@ async function run(deps: QueryDeps, call: Call, { text, parameters, database, bu
     signal: request.signal,
   });
   const { contentType } = RESULT_FORMATS[format];
-  const headers = { "Content-Type": contentType, "X-Engine-Rows": String(rows), "Cache-Control": "no-store" };
-  return { status: 200, headers: { ...headers, Vary: "Accept" }, body };
+  const headers: Record<string, string> = {
+    "Content-Type": contentType,
+    "X-Engine-Rows": String(rows),
+    Vary: "Accept",
+  };
+  // Nobody keeps the answer to a POST.
+  if (request.method !== "POST") headers["Cache-Control"] = "no-store";
+  return { status: 200, headers, body };
 }
