@@ -1,3 +1,4 @@
+import { atHead } from "../catalog/at-head.ts";
 import type { Catalog, CrowdedDay, ExtentSummary, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { sleep } from "../core/clock.ts";
@@ -213,8 +214,7 @@ class Compactor {
     };
     let settlesMs = Infinity;
     for (const range of partsOf(day)) {
-      const { id: head } = await catalog.head();
-      const overlapping = await catalog.extents(day.tableId, head, range, []);
+      const overlapping = await atHead(catalog, (head) => catalog.extents(day.tableId, head, range, []));
       const extents = overlapping.filter(({ id, minAtNs }) => dayOf(minAtNs) === day.dayMs && !this.#damaged.has(id));
       const inputs = pickMerge(extents, rules);
       if (inputs === undefined) {

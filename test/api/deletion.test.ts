@@ -135,6 +135,22 @@ describe("rows", () => {
     },
   );
 
+  test("go in deletions side by side, each its own, beside dry runs and queries", { timeout: 60_000 }, async () => {
+    const names = ["a", "b", "c", "d", "e"];
+    for (let i = 0; i < 4; i++) await ingest("default", "crowd", people(...names, "stays"));
+    const one = async (who: string): Promise<void> => {
+      const dry = { where: `who = '${who}'`, dry_run: true };
+      const counted = json("admin", "POST", "/v1/catalog/tables/crowd/delete", dry);
+      expect(await deleted("crowd", `who = '${who}'`)).toMatchObject({ status: "done", rows: 4 });
+      expect(await counted).toMatchObject({ httpStatus: 200 });
+      expect((await query(`SELECT count(*) AS n FROM crowd WHERE who IN ('${who}', 'stays')`)).rows).toEqual([
+        { n: 4 },
+      ]);
+    };
+    await Promise.all(names.map(one));
+    expect((await query("SELECT who, count(*) AS n FROM crowd GROUP BY ALL")).rows).toEqual([{ who: "stays", n: 4 }]);
+  });
+
   test("stay when the condition fails on one of them", async () => {
     await ingest("default", "texts", [{ ms: "12" }, { ms: "none" }]);
     const begun = await json("admin", "POST", "/v1/catalog/tables/texts/delete", { where: "ms::BIGINT > 1" });

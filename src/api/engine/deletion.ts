@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 
 import { checkMayUse, mayUseDatabase } from "../../auth/caller.ts";
+import { atHead } from "../../catalog/at-head.ts";
 import type { Dropped } from "../../catalog/catalog.ts";
 import { DELETE_ROWS, deletionResult } from "../../compaction/delete-rows.ts";
 import { DeletionReports, type DeletionReport } from "../../compaction/deletion-reports.ts";
@@ -178,15 +179,11 @@ export function deleteRowsRoute(deps: DeletionDeps): Route {
       const { where } = json;
       const asked = { caller, database, table: name, where, requestId, signal: request.signal };
       if (json.dry_run) {
-        return jsonResponse(200, {
-          dry_run: true,
-          database,
-          table: name,
-          ...(await count(deps, matcher, tableId, asked)),
-        });
+        const counted = await atHead(catalog, (snapshot) => count(deps, matcher, { tableId, snapshot, asked }));
+        return jsonResponse(200, { dry_run: true, database, table: name, ...counted });
       }
       // What is wrong with the condition is said now, and not by a job that fails.
-      await matcher.count({ ...asked, extentIds: [], snapshot: (await catalog.head()).id });
+      await atHead(catalog, (snapshot) => matcher.count({ ...asked, extentIds: [], snapshot }));
       await audit.record({
         origin: originOf(call),
         action: "rows.delete",
@@ -205,10 +202,8 @@ export function deleteRowsRoute(deps: DeletionDeps): Route {
 async function count(
   { catalog }: DeletionDeps,
   matcher: RowMatcher,
-  tableId: number,
-  asked: Omit<RowMatchRequest, "extentIds" | "snapshot">,
+  { tableId, snapshot, asked }: { tableId: number; snapshot: number; asked: Asked },
 ) {
-  const { id: snapshot } = await catalog.head();
   const live = await catalog.extents(tableId, snapshot, {}, []);
   const counted = { rows: 0, extents: 0, extents_ended: 0, extents_total: live.length };
   for (const group of live.length === 0 ? [[]] : groupsOf(live)) {
@@ -221,6 +216,8 @@ async function count(
   }
   return counted;
 }
+
+type Asked = Omit<RowMatchRequest, "extentIds" | "snapshot">;
 
 const oneDeletion = { description: "The deletion.", type: "application/json", schema: deletionBody };
 
