@@ -165,6 +165,11 @@ export function fieldCell(value: unknown): Cell {
   return textCell(fieldText(value));
 }
 
+/** `1 row`, `2 rows`; the number as the server said it. */
+export function countText(count: unknown, noun: string): string {
+  return `${fieldText(count)} ${noun}${Number(count) === 1 ? "" : "s"}`;
+}
+
 export function fieldText(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (Array.isArray(value)) return value.map(fieldText).join(", ");

@@ -95,12 +95,12 @@ test("drop-database asks for the name again, and drops with --yes", async () => 
 test("delete-rows counts, asks, and waits for the end", async () => {
   const where = "who = 'ann' AND n > 3";
   const dry = await run("delete-rows", "--table", "t", "--where", where, "--dry-run");
-  expect(dry.stdout).toBe("3 rows of default.t match, in 2 of 9 extents\n");
+  expect(dry.stdout).toBe("3 rows of default.t would be deleted, in 2 of 9 extents\n");
   expect(asked).toMatchObject([
     { path: "/v1/catalog/tables/t/delete", database: "default", body: { where, dry_run: true } },
   ]);
   const no = await typed("n", "delete-rows", "--table", "t", "--where", where);
-  expect(no.stderr).toContain("3 rows of default.t match, in 2 of 9 extents. Delete them for ever? [y/N] ");
+  expect(no.stderr).toContain("3 rows of default.t would be deleted, in 2 of 9 extents. Delete them for ever? [y/N] ");
   expect([no.code, asked.length]).toEqual([1, 2]);
   const yes = await typed("y", "delete-rows", "--table", "t", "--where", where);
   expect(yes.stdout).toBe("3 rows deleted at snapshot 12; the report is deletion d1\n");

@@ -1,5 +1,14 @@
 import { checkName } from "../../core/names.ts";
-import { callDatabase, callTarget, fieldText, targetOf, withApiFlags, type ApiFlags, type Json } from "../api.ts";
+import {
+  callDatabase,
+  callTarget,
+  countText,
+  fieldText,
+  targetOf,
+  withApiFlags,
+  type ApiFlags,
+  type Json,
+} from "../api.ts";
 import type { Target } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
@@ -43,7 +52,8 @@ async function deleteRows(context: CliContext, flags: Flags): Promise<number> {
   if (flags.dryRun === true || flags.yes !== true) {
     const counted = await post(true);
     const { rows, extents, extents_total: total } = counted;
-    const found = `${fieldText(rows)} rows of ${database}.${table} match, in ${fieldText(extents)} of ${fieldText(total)} extents`;
+    const matching = `${countText(rows, "row")} of ${database}.${table}`;
+    const found = `${matching} would be deleted, in ${fieldText(extents)} of ${countText(total, "extent")}`;
     if (flags.dryRun === true) {
       if (flags.json) await context.writeJson(counted);
       else await context.writeLine(found);
@@ -67,5 +77,5 @@ async function ended(context: CliContext, target: Target, id: string): Promise<J
 }
 
 function wordsFor({ id, rows, snapshot_id: snapshot }: Json): string {
-  return `${fieldText(rows)} rows deleted at snapshot ${fieldText(snapshot)}; the report is deletion ${fieldText(id)}`;
+  return `${countText(rows, "row")} deleted at snapshot ${fieldText(snapshot)}; the report is deletion ${fieldText(id)}`;
 }

@@ -1,5 +1,5 @@
 import { checkName } from "../../core/names.ts";
-import { callApi, fieldText, withApiFlags, type ApiFlags } from "../api.ts";
+import { callApi, countText, withApiFlags, type ApiFlags } from "../api.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
@@ -25,6 +25,7 @@ async function dropDatabase(context: CliContext, name: string, flags: Flags): Pr
   const dropped = await callApi(context, flags, "DELETE", `/v1/catalog/databases/${encodeURIComponent(database)}`);
   const { tables, rows } = dropped;
   if (flags.json) await context.writeJson(dropped);
-  else await context.writeLine(`database ${database} dropped: ${fieldText(tables)} tables, ${fieldText(rows)} rows`);
+  else
+    await context.writeLine(`database ${database} dropped: ${countText(tables, "table")}, ${countText(rows, "row")}`);
   return EXIT.ok;
 }

@@ -1,5 +1,5 @@
 import { checkName } from "../../core/names.ts";
-import { callDatabase, fieldText, targetOf, withApiFlags, type ApiFlags } from "../api.ts";
+import { callDatabase, countText, targetOf, withApiFlags, type ApiFlags } from "../api.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
@@ -32,6 +32,6 @@ async function dropTable(context: CliContext, flags: Flags): Promise<number> {
   const path = `/v1/catalog/tables/${encodeURIComponent(table)}`;
   const dropped = await callDatabase(context, target, database, { method: "DELETE", path });
   if (flags.json) await context.writeJson(dropped);
-  else await context.writeLine(`table ${database}.${table} dropped: ${fieldText(dropped["rows"])} rows`);
+  else await context.writeLine(`table ${database}.${table} dropped: ${countText(dropped["rows"], "row")}`);
   return EXIT.ok;
 }

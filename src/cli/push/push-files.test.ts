@@ -286,7 +286,7 @@ test("warnings of the server are told for each file, with the line of the file",
   const { code, stderr } = await runHere([...PUSH, folder], { env });
   expect(code).toBe(0);
   expect(stderr.replaceAll(`${folder}/`, "")).toBe(
-    "warning: 2 rows have the time of arrival: their own cannot be read; the first is in line 3 of a.csv\n" +
+    "warning: 2 rows have the time of arrival, for want of a time that can be read; the first is in line 3 of a.csv\n" +
       'warning: 1 value does not fit column "n\\u001b" and went to props; the first is in line 4 of a.csv\n',
   );
 });

@@ -140,7 +140,7 @@ describe("what does not fit", () => {
       0,
       [
         'warning: 3 values do not fit column "ms" and went to props; the first is in line 1 of standard input',
-        "warning: 2,000 rows have the time of arrival: their own cannot be read; the first is in line 5 of standard input",
+        "warning: 2,000 rows have the time of arrival, for want of a time that can be read; the first is in line 5 of standard input",
         "warning: news: 1; the first is in line 7 of standard input",
       ],
     ]);

@@ -42,7 +42,7 @@ export class PushWarnings {
 function describe({ code, column, count }: AckWarning): string {
   const number = count.toLocaleString("en-US");
   if (code === "at_unreadable") {
-    return `${number} ${count === 1 ? "row has" : "rows have"} the time of arrival: their own cannot be read`;
+    return `${number} ${count === 1 ? "row has" : "rows have"} the time of arrival, for want of a time that can be read`;
   }
   if (code === "value_in_props") {
     const where = column === undefined ? "further columns" : `column ${JSON.stringify(column)}`;
