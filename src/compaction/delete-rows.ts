@@ -143,7 +143,10 @@ class RowDeletionJob {
     try {
       for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
         this.#job.signal.throwIfAborted();
+        const before = this.#counts.size + this.#prepared.length;
         const groups = await this.#prepare();
+        // Of a large table the snapshot may expire again and again; what was done by then stays done.
+        if (groups === undefined && this.#counts.size + this.#prepared.length > before) attempt--;
         if (groups === undefined) continue;
         isUnknown = true;
         const snapshot = await this.#commit(groups);

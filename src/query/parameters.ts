@@ -72,20 +72,27 @@ export function bindParameters(tree: JsonObject, values: QueryParameters): JsonO
   collect(tree, used);
   const missing = [...used].filter((name) => !values.has(name));
   if (missing.length > 0) {
-    const names = missing.map((name) => `$${name}`).join(", ");
+    const names = listed(missing);
     const [first = ""] = missing;
     const how = `send X-Engine-Param-${first}, or \`params\` in a JSON body`;
     const which = missing.length === 1 ? "a parameter has" : "parameters have";
     throw new EngineError("invalid_query", `${which} no value: ${names}; ${how}`);
   }
   const unused = [...values.keys()].filter((name) => !used.has(name));
-  if (unused.length > 0) throw invalid(`the query has no parameter ${unused.map((name) => `$${name}`).join(", ")}`);
+  if (unused.length > 0) throw invalid(`the query has no parameter ${listed(unused)}`);
   return used.size === 0 ? tree : withValues(tree, values);
 }
 
 /** The same for a text made of one whose parameters were bound before; those without a value stay. */
 export function withValues(tree: JsonObject, values: QueryParameters): JsonObject {
   return values.size === 0 ? tree : (replace(tree, values, false) as JsonObject);
+}
+
+const MAX_NAMED = 10;
+
+function listed(names: readonly string[]): string {
+  const named = names.slice(0, MAX_NAMED).map((name) => `$${name}`);
+  return [...named, ...(names.length > MAX_NAMED ? [`and ${names.length - MAX_NAMED} more`] : [])].join(", ");
 }
 
 function collect(value: Json, names: Set<string>): void {

@@ -181,6 +181,30 @@ describe("with databases", () => {
       ["no query", '{"params":{}}', json, "bad_request_body", "query"],
       ["another field", '{"query":"SELECT 1","parmas":{}}', json, "bad_request_body", "parmas"],
       ["params of no kind", '{"query":"SELECT 1","params":"x"}', json, "bad_request_body", "params"],
+      [
+        "a list that is too long",
+        JSON.stringify({ query: "SELECT len($x)", params: { x: Array.from({ length: 10_001 }, () => 1) } }),
+        json,
+        "bad_request_body",
+        "more than 10000 values",
+      ],
+      [
+        "lists in lists without end",
+        `{"query":"SELECT 1","params":{"x":${"[".repeat(200_000)}${"]".repeat(200_000)}}}`,
+        json,
+        "bad_request_body",
+        "more than 10000 values",
+      ],
+      [
+        "far too many names",
+        JSON.stringify({
+          query: "SELECT 1",
+          params: Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`p${i}`, 1])),
+        }),
+        json,
+        "invalid_parameter",
+        "and 40 more",
+      ],
       ["an empty query", '{"query":" "}', json, "parse_error", "empty"],
     ])("%s is a 400 that says so", async (_what, body, headers, code, named) => {
       const failure = await failureOf(await ask("/v1/query", { body, headers }));

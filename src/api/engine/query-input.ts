@@ -8,6 +8,9 @@ export type QueryInput = { text: string; parameters: Map<string, ParameterValue>
 
 const HEADER = "x-engine-param-";
 
+/** Values of all parameters together, those in lists counted one by one. Longer lists belong into a table. */
+const MAX_VALUES = 10_000;
+
 /** The text, with the values that headers have: `X-Engine-Param-since: 2026-01-01`. */
 export function queryInput(request: HttpRequest, text: string): QueryInput {
   const input: QueryInput = { text, parameters: new Map() };
@@ -28,7 +31,12 @@ export function textInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
 
 /** A body `{"query": "…", "params": {"since": "2026-01-01"}}`; `params` may be an array, of `$1`, `$2` and so on. */
 export function jsonInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
-  const body = parsed(bytes);
+  const text = textOf(bytes);
+  // Counted before each of its integers is read anew, which takes far longer.
+  if (hasMoreValues(parsed(text), MAX_VALUES)) {
+    throw refused(`the body has more than ${MAX_VALUES} values: put long lists into a table, or send them as one text`);
+  }
+  const body = parsed(text, exactInteger as (key: string, value: unknown) => unknown);
   if (!isObject(body)) throw refused("the body is a JSON object with `query`, and `params` where it has parameters");
   const { query, params = {}, ...others } = body;
   const [unknown] = Object.keys(others);
@@ -62,10 +70,28 @@ function exactInteger(_key: string, value: unknown, { source }: { source?: strin
   return typeof value === "number" && source !== undefined && /^-?\d+$/.test(source) ? BigInt(source) : value;
 }
 
-function parsed(bytes: Uint8Array): unknown {
+function hasMoreValues(value: unknown, most: number): boolean {
+  // Without recursion: nesting is the sender's choice.
+  const waiting: unknown[] = [value];
+  for (let found = 0; waiting.length > 0; found++) {
+    if (found + waiting.length > most) return true;
+    const next = waiting.pop();
+    if (typeof next !== "object" || next === null) continue;
+    const items: readonly unknown[] = Array.isArray(next) ? next : Object.values(next);
+    if (found + items.length > most) return true;
+    for (const item of items) waiting.push(item);
+  }
+  return false;
+}
+
+function textOf(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw refused("the body is not valid UTF-8");
+  return decoded(bytes);
+}
+
+function parsed(text: string, reviver?: (key: string, value: unknown) => unknown): unknown {
   try {
-    return JSON.parse(decoded(bytes), exactInteger as (key: string, value: unknown) => unknown);
+    return JSON.parse(text, reviver);
   } catch (error) {
     // V8's message quotes the text around the mistake.
     const place = /at position \d+|Unexpected end/.exec(messageOf(error))?.[0] ?? "";

@@ -80,13 +80,16 @@ export class SchemaWriter {
       folded_name: foldName(column.name),
       type: formatColumnType(column.type),
     }));
-    const [row] = await this.#database.write(
-      "SELECT engine.create_clustered_table($1, $2, $3, $4, $5::integer, $6, $7::text::json) AS created",
-      [database, foldName(database), name, foldName(name), retentionDays ?? null, clusterBy, JSON.stringify(columns)],
-    );
-    const table = await this.#schema.table(database, name);
-    if (table === undefined) throw new Error(`table ${name} vanished after it was created`);
-    return { table, created: row?.["created"] === true };
+    // Somebody may drop it before it is read back.
+    for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
+      const [row] = await this.#database.write(
+        "SELECT engine.create_clustered_table($1, $2, $3, $4, $5::integer, $6, $7::text::json) AS created",
+        [database, foldName(database), name, foldName(name), retentionDays ?? null, clusterBy, JSON.stringify(columns)],
+      );
+      const table = await this.#schema.table(database, name);
+      if (table !== undefined) return { table, created: row?.["created"] === true };
+    }
+    throw new EngineError("conflict", `table ${name} was dropped ${LIMITS.commitAttempts} times while it was created`);
   }
 
   async addColumns(tableId: number, wanted: readonly ColumnSpec[]): Promise<TableRecord> {

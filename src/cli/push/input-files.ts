@@ -1,5 +1,5 @@
 import { opendir, open, realpath, stat, glob } from "node:fs/promises";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { visible } from "../text.ts";
@@ -72,7 +72,7 @@ class Finder implements FoundInputs {
   async add(path: string): Promise<void> {
     try {
       const found = await stat(path);
-      if (found.isDirectory()) await this.#walk(path);
+      if (found.isDirectory()) await this.#walk(path, await realpath(path));
       // Of a pipe (`<(zcat …)`) the path by which it is opened is all that there is.
       else if (!found.isFile() || (await this.#isNew(path))) this.files.push({ path, shown: visible(path) });
     } catch (error) {
@@ -80,17 +80,20 @@ class Finder implements FoundInputs {
     }
   }
 
-  async #walk(folder: string): Promise<void> {
+  /** @param top where the folder that somebody named really is */
+  async #walk(folder: string, top: string): Promise<void> {
     if (!(await this.#isNew(folder))) return;
     const names: string[] = [];
     for await (const { name } of await opendir(folder)) if (!name.startsWith(".")) names.push(name);
-    for (const name of names.sort()) await this.#addFound(join(folder, name), name);
+    for (const name of names.sort()) await this.#addFound(join(folder, name), name, top);
   }
 
-  async #addFound(path: string, name: string): Promise<void> {
+  async #addFound(path: string, name: string, top: string): Promise<void> {
     try {
       const found = await stat(path);
-      if (found.isDirectory()) await this.#walk(path);
+      // A link that leads out of the folder is not of it: who unpacked the folder need not know where it leads.
+      if (isOutside(await realpath(path), top)) this.skipped++;
+      else if (found.isDirectory()) await this.#walk(path, top);
       // A pipe or a device would be waited for.
       else if (!found.isFile() || !ROWS.test(name)) this.skipped++;
       else if (await this.#isNew(path)) this.files.push({ path, shown: visible(path) });
@@ -105,6 +108,10 @@ class Finder implements FoundInputs {
     this.#seen.add(real);
     return true;
   }
+}
+
+function isOutside(path: string, folder: string): boolean {
+  return path !== folder && !path.startsWith(folder === sep ? sep : `${folder}${sep}`);
 }
 
 function unreadable(path: string, error: unknown): FileError {

@@ -51,7 +51,7 @@ describe("files", () => {
     expect(lines[5]).toMatch(/^together 5 rows, .+, 5 requests, snapshot 5$/);
   });
 
-  test("in folders are found by their names, in their order; links in a circle are no endless way", async () => {
+  test("in folders are found by their names, in their order; links in a circle are no endless way, and none leads out", async () => {
     const { engine, env } = await started();
     const folder = folderOf({
       "b/2.ndjson": '{"n":2}',
@@ -63,11 +63,13 @@ describe("files", () => {
     });
     symlinkSync("..", join(folder, "b", "up"));
     symlinkSync(folder, join(folder, "a", "again"));
+    // Whoever unpacked the folder need not know where its links lead.
+    symlinkSync(join(folderOf({ "secret.ndjson": '{"n":9}' }), "secret.ndjson"), join(folder, "a", "x.ndjson"));
     const { code, stdout, stderr } = await runHere([...PUSH, folder], { env });
     expect(code).toBe(0);
     expect(engine.stored).toEqual(['{"n":1}', '{"n":2}', '{"n":"3"}']);
     expect(stdout).toContain("together 3 rows");
-    expect(stderr).toContain("warning: 1 file was left out, whose names say nothing");
+    expect(stderr).toContain("warning: 2 files were left out: the name says nothing");
     expect(stderr).toMatch(/warning: .+\/empty\.ndjson has no rows\n/);
   });
 

@@ -179,7 +179,9 @@ class PushRun {
     for (const { message } of this.isSingle ? [] : inputs.failures) this.#context.error(message);
     if (inputs.skipped > 0) {
       const files = inputs.skipped === 1 ? "1 file was" : `${inputs.skipped} files were`;
-      this.#context.warn(`${files} left out, whose names say nothing of NDJSON, CSV or Parquet`);
+      this.#context.warn(
+        `${files} left out: the name says nothing of NDJSON, CSV or Parquet, or it is a link out of the folder`,
+      );
     }
     const elapsedMs = this.#progress.elapsedMs;
     if (json) await this.#context.writeJson(this.#json(elapsedMs));

@@ -45,9 +45,9 @@ function describe({ code, column, count }: AckWarning): string {
     return `${number} ${count === 1 ? "row has" : "rows have"} the time of arrival, for want of a time that can be read`;
   }
   if (code === "value_in_props") {
-    const where = column === undefined ? "further columns" : `column ${JSON.stringify(column)}`;
+    const where = column === undefined ? "further columns" : `column "${visible(column)}"`;
     return `${number} ${count === 1 ? "value does" : "values do"} not fit ${where} and went to props`;
   }
-  const which = column === undefined ? "" : `, column ${JSON.stringify(column)}`;
+  const which = column === undefined ? "" : `, column "${visible(column)}"`;
   return `${visible(code)}${which}: ${number}`;
 }

@@ -105,6 +105,40 @@ test("a drop between a round's look at the table and its commit takes the staged
   expect(await world.keys()).toEqual([]);
 });
 
+test.for(["before the table", "after the table", "before droppedAt", "after droppedAt"])(
+  "a drop %s is asked for takes the staged rows along",
+  async (moment) => {
+    const node = world.staged({ clock: world.clock });
+    await send(node, '{"body":"committed"}');
+    await world.commit();
+    await send(node, '{"body":"staged"}');
+    world.clock.advance(1_000);
+    let isDropped = false;
+    const reach = async (now: string): Promise<void> => {
+      if (now !== moment || isDropped) return;
+      isDropped = true;
+      await drop();
+    };
+    const catalog = withCalls(world.catalog, {
+      async table(...args) {
+        await reach("before the table");
+        const answer = await world.catalog.table(...args);
+        await reach("after the table");
+        return answer;
+      },
+      async droppedAt(...args) {
+        await reach("before droppedAt");
+        const answer = await world.catalog.droppedAt(...args);
+        await reach("after droppedAt");
+        return answer;
+      },
+    });
+    await world.commit({ catalog });
+    expect([isDropped, await world.catalog.tables("default")]).toEqual([true, []]);
+    expect(await world.keys("engine/_staged/")).toEqual([]);
+  },
+);
+
 test("a staged node forgets a dropped table, and refuses those who may not make it again", async () => {
   const node = world.staged({ clock: world.clock });
   await send(node, '{"body":"old"}');

@@ -113,7 +113,9 @@ export class SchemaCache {
     const { database, name: table } = entry.table;
     this.fresh({ database, table })
       .catch((error: unknown) => {
-        if (error instanceof EngineError && error.code === "table_not_found") this.#forget(entry);
+        // The name of a database that was dropped may be one that no new database can have.
+        const isGone = error instanceof EngineError && ["table_not_found", "invalid_name"].includes(error.code);
+        if (isGone) this.#forget(entry);
         else ignoreUnreachable(error);
       })
       .finally(() => (entry.refreshing = false));

@@ -188,9 +188,11 @@ class StagedCommitter implements StagedCommitService {
     const failures: { table: TableRecord; draft: Draft; error: unknown }[] = [];
     const byTable = Map.groupBy(drafts, ({ object }) => `${object.database}/${object.table}`);
     const preparing = [...byTable.values()].map(async (all) => {
+      // Looked up before it is asked for a drop: what is dropped later than that has an id that no commit takes.
+      const known = await this.#tableOf(all);
       const some = await this.#discardDropped(all);
       if (some.length === 0) return [];
-      const table = await this.#tableOf(some);
+      const table = known ?? (await this.#makeTable(some));
       return prepareTable(this.#options, table, some, (draft, error) => failures.push({ table, draft, error }));
     });
     const prepared = await allOrDiscard(this.#options, preparing);
@@ -222,13 +224,16 @@ class StagedCommitter implements StagedCommitService {
     return drafts.filter((draft) => !gone.includes(draft));
   }
 
-  /** The table, made anew if the catalog does not have it any more: it was restored, or dropped before the rows came. */
-  async #tableOf([first]: readonly Draft[]): Promise<TableRecord> {
-    if (first === undefined) throw new Error("there is no draft to name a table");
-    const { catalog } = this.#options;
-    const { database, table: name } = first.object;
-    const known = await catalog.table(database, name);
-    return known ?? (await catalog.createTable({ database, name, columns: DEFAULT_SHAPE, wasThere: true })).table;
+  async #tableOf(drafts: readonly Draft[]): Promise<TableRecord | undefined> {
+    const { database, table } = nameIn(drafts);
+    return await this.#options.catalog.table(database, table);
+  }
+
+  /** Makes the table that the catalog does not have any more: it was restored, or dropped before the rows came. */
+  async #makeTable(drafts: readonly Draft[]): Promise<TableRecord> {
+    const { database, table: name } = nameIn(drafts);
+    const made = await this.#options.catalog.createTable({ database, name, columns: DEFAULT_SHAPE, wasThere: true });
+    return made.table;
   }
 
   async #isToBeRetried(table: TableRecord, draft: Draft, error: unknown): Promise<boolean> {
@@ -291,4 +296,10 @@ class StagedCommitter implements StagedCommitService {
     this.#nextCountMs = clock.monotonicMs() + COUNT_DAMAGED_MS;
     metrics.stagedDamagedObjects.set(await countDamaged(store, keyPrefix));
   }
+}
+
+/** What the drafts of one table call it. */
+function nameIn([first]: readonly Draft[]): Pick<Draft["object"], "database" | "table"> {
+  if (first === undefined) throw new Error("there is no draft to name a table");
+  return first.object;
 }

@@ -198,6 +198,23 @@ export function eventQuotaContract(name: string, open: () => Promise<OpenedCatal
       expect(bytes).toBeGreaterThan(QUOTA * 0.9);
     });
 
+    it.each([-5, 100 * MIB])(
+      "is counted anew by the duty where a server of an earlier version left %s bytes",
+      async (wrong) => {
+        const { id } = await running();
+        await appendEvents(plane.records, id, lines(10, 100), 1e9);
+        const { bytes } = await count(id);
+        await plane.records.write({ sql: "UPDATE sandboxes SET events_bytes = ?", values: [wrong] });
+        // What is cut by a wrong count is gone: so it is looked at when there is nothing left to cut.
+        const duty = createEventRetention(plane.records, { mostEvents: 1e6, quotaBytes: QUOTA, maxAgeMs: 1e12 });
+        await duty({ signal: new AbortController().signal });
+        await appendEvents(plane.records, id, lines(10, 100), 1e9);
+        const after = await count(id);
+        expect(after.bytes).toBeGreaterThan(0);
+        expect(after.bytes).toBeLessThan(3 * bytes);
+      },
+    );
+
     it("frees the events of a deleted sandbox, soon after its end", async () => {
       const [{ id, box }, other] = [await running(), await running()];
       await box.record({ events: lines(5_000 / 5, 10) });

@@ -75,13 +75,19 @@ async function cut({ records, signal }: Duty, sandboxId: string, fromSeq: number
 
 /** In steps: nobody waits for long meanwhile. */
 async function cutToQuota({ records, signal }: Duty, quotaBytes: number): Promise<void> {
+  const negative = await records.rows("SELECT id FROM sandboxes WHERE events_bytes < 0 LIMIT ?", [SANDBOXES_AT_ONCE]);
+  for (const row of negative) await recount(records, String(row["id"]));
   const sql = "SELECT id, first_seq, events_bytes FROM sandboxes WHERE events_bytes > ? LIMIT ?";
   for (let last = ""; ;) {
     signal.throwIfAborted();
     const tooLarge = await records.rows(sql, [quotaBytes, SANDBOXES_AT_ONCE]);
-    // What writes events cuts them, too; when this changes nothing, it is not this that has to.
+    if (tooLarge.length === 0) return;
+    // What writes events cuts them, too; where this changes nothing the count is wrong.
     const seen = JSON.stringify(tooLarge);
-    if (tooLarge.length === 0 || seen === last) return;
+    if (seen === last) {
+      for (const row of tooLarge) await recount(records, String(row["id"]));
+      return;
+    }
     last = seen;
     for (const row of tooLarge) {
       const count = { firstSeq: Number(row["first_seq"]), eventsBytes: Number(row["events_bytes"]) };
@@ -89,6 +95,16 @@ async function cutToQuota({ records, signal }: Duty, quotaBytes: number): Promis
       await records.transact(quotaStatements(String(row["id"]), count, limits));
     }
   }
+}
+
+/** Servers of a version before the quota write and cut events without counting them: see docs/operations.md. */
+async function recount(records: RecordStore, sandboxId: string): Promise<void> {
+  await records.write({
+    sql:
+      `UPDATE sandboxes SET events_bytes = coalesce((SELECT CAST(sum(${EVENT_SIZE}) AS bigint) FROM sandbox_events ` +
+      "WHERE sandbox_id = ? AND seq >= sandboxes.first_seq), 0) WHERE id = ?",
+    values: [sandboxId, sandboxId],
+  });
 }
 
 /** All events of sandboxes that were put away. */

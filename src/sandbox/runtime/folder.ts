@@ -2,6 +2,7 @@ import { mkdir, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/p
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { systemCodeOf } from "../../core/errors.ts";
+import { listMounts } from "./mounts.ts";
 import type { MachineEnd, MachineSpec } from "./runtime.ts";
 
 /**
@@ -92,7 +93,10 @@ export class MachineFolder {
     return new MachineFolder(path);
   }
 
+  /** Rejects while anything is mounted below: what is on a volume is not the machine's to delete. */
   async remove(): Promise<void> {
+    const [mount] = await listMounts(this.path);
+    if (mount !== undefined) throw new Error(`${mount.at} is still mounted, so ${this.path} is not removed`);
     await rm(this.path, { recursive: true, force: true });
   }
 }

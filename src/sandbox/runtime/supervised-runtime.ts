@@ -299,10 +299,13 @@ export class SupervisedRuntime implements Runtime {
       const volumes = wanted.volumes.map((volume, index) => ({ ...volume, path: folder.volumeAt(index) }));
       const record = recordOf({ ...wanted, volumes }, { cgroup: `m-${ids()}`, firstHostId });
       await folder.write(record);
-      const [cgroup] = await Promise.all([
-        cgroups.create(record.cgroup, launcher.groupLimits(record.limits)),
+      const making = cgroups.create(record.cgroup, launcher.groupLimits(record.limits));
+      // When one fails nothing may be mounted any more while the folder is removed: volumes lie in it.
+      await allDone([
+        making.then(() => undefined),
         this.#mountRoot(folder, wanted, { image, firstHostId, hasDisk: hadDisk }),
       ]);
+      const cgroup = await making;
       await allDone([
         this.#launch(wanted, { folder, record, image, cgroup, firstHostId }),
         // Nothing of its owner runs before it is there.

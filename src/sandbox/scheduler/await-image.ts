@@ -42,20 +42,34 @@ export function awaitingEvent(id: string, tenant: string): Statement {
  * Returns how many it changed. Any number of processes may do so at once.
  */
 export async function settleAwaiting(ports: SandboxPorts, imageOf: DefaultImageOf): Promise<number> {
-  const rows = await ports.records.rows(
-    `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE awaits_image = 1 AND state = 'pending' AND deleted_at_ms IS NULL ` +
-      "ORDER BY id LIMIT ?",
-    [AT_ONCE],
-  );
   const images = new Map<string, DefaultImage>();
   let settled = 0;
-  for (const row of rows) {
-    const provider = toSandbox(row).spec.agentProvider;
-    const known = images.get(provider) ?? (await imageOf(provider, BY_ENGINE));
-    images.set(provider, known);
-    if (await settle(ports, row, known)) settled++;
+  for (let after = "", isLast = false; !isLast;) {
+    const rows = await ports.records.rows(
+      `SELECT ${SANDBOX_COLUMNS} FROM sandboxes WHERE awaits_image = 1 AND state = 'pending' ` +
+        "AND deleted_at_ms IS NULL AND id > ? ORDER BY id LIMIT ?",
+      [after, AT_ONCE],
+    );
+    for (const row of rows) {
+      const { id, spec } = toSandbox(row);
+      after = id;
+      const known = images.get(spec.agentProvider) ?? (await lookUp(ports, imageOf, spec.agentProvider));
+      images.set(spec.agentProvider, known);
+      if (await settle(ports, row, known)) settled++;
+    }
+    isLast = rows.length < AT_ONCE;
   }
   return settled;
+}
+
+/** One provider that cannot be asked about keeps nobody of the others from their images. */
+async function lookUp({ log }: SandboxPorts, imageOf: DefaultImageOf, provider: string): Promise<DefaultImage> {
+  try {
+    return await imageOf(provider, BY_ENGINE);
+  } catch (error) {
+    log.warn({ err: error, provider }, "the image of an agent provider cannot be looked up; it will be tried again");
+    return {};
+  }
 }
 
 async function settle(ports: SandboxPorts, row: RecordRow, { image, failure }: DefaultImage): Promise<boolean> {

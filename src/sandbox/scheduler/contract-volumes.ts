@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../catalog/contract.ts";
 import type { SandboxSpec } from "../spec.ts";
+import { knownVolumes, volumeStatements } from "./volumes.ts";
 import {
   ANN,
   BOB,
@@ -251,6 +252,30 @@ export function volumesContract(name: string, open: () => Promise<OpenedCatalog>
         await left(ANN, ["e", 970]);
         expect(await namesOf()).toEqual(["e", "d", "c", "b"]);
         expect(await plane.records.rows("SELECT id FROM sandboxes")).toEqual([]);
+      });
+
+      it("have the size that is counted, whatever a later sandbox says", async () => {
+        await left(ANN, ["a", 16]);
+        await plane.create(withVolumes(["a", 100_000]));
+        const [hold] = await plane.claim(NODE);
+        const { spec } = await new HeldBox(plane, hold ?? { jobId: "", holder: "", fence: 0 }).order();
+        expect(spec.volumes).toMatchObject([{ name: "a", sizeMb: 16 }]);
+      });
+
+      it("are not made anew past the quota by a sandbox whose volume is deleted meanwhile", async () => {
+        await left(ANN, ["a", 16]);
+        const id = await idOf("a");
+        const { records } = plane;
+        const known = await knownVolumes(records, "ann", withVolumes("a").volumes ?? []);
+        await remove(id);
+        const spec = specOf(withVolumes(["a", 100_000]));
+        const volumeLimits = { perOwner: 4, mbPerOwner: 1_000 };
+        const placed = { tenant: "ann", nodeId: NODE, spec, known };
+        const statements = volumeStatements({ newId: () => "0".repeat(32), volumeLimits }, placed);
+        const [first, ...more] = statements;
+        if (first === undefined) throw new Error("there is nothing to do");
+        expect((await records.transact([first, ...more])).done).toBe(false);
+        expect(await namesOf()).toEqual([]);
       });
 
       it("are no more when many ask at once", async () => {

@@ -12,7 +12,7 @@ import { sandboxNotFound, tooBusy } from "./refusals.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { openEnv } from "./sealed-env.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
-import { volumeKeysOf } from "./volumes.ts";
+import { volumesToMount } from "./volumes.ts";
 
 /** A sandbox as its holder sees it. */
 export type HeldSandbox = Sandbox & { recordedFence: number; recordedBatch: number; isBusy: boolean };
@@ -86,11 +86,12 @@ export async function orderOf(
 ): Promise<SandboxOrder> {
   const { id, tenant, spec, state, wanted, version, recordedBatch } = held;
   const turns = held.isBusy && version !== knownVersion ? await turnsOf(records, id) : [];
-  const volumeKeys = await volumeKeysOf(records, tenant, spec);
-  const order = { sandboxId: id, tenant, volumeKeys, spec, state, wanted, version, turns, recordedBatch };
+  const { volumeKeys, volumes } = await volumesToMount(records, tenant, spec);
+  const mounted = { ...spec, volumes };
+  const order = { sandboxId: id, tenant, volumeKeys, spec: mounted, state, wanted, version, turns, recordedBatch };
   const opened = openEnv(envSealing, held);
   if ("closed" in opened) return { ...order, closedEnv: opened.closed };
-  return { ...order, spec: { ...spec, envVars: opened.envVars } };
+  return { ...order, spec: { ...mounted, envVars: opened.envVars } };
 }
 
 function toHeld(row: RecordRow): HeldSandbox {

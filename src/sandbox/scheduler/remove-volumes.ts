@@ -60,13 +60,13 @@ async function checkUnused(records: Pick<RecordStore, "rows">, volume: RecordRow
 }
 
 /** Unless a sandbox that is meant names it by then. */
-function removal(volume: RecordRow, meant: string): Statement[] {
+function removal(volume: RecordRow, meant: string, unusedMs = 0): Statement[] {
   return [
     {
       sql:
-        "DELETE FROM sandbox_volumes WHERE volume_id = ? AND tenant = ? AND NOT EXISTS (SELECT 1 FROM sandboxes WHERE " +
+        "DELETE FROM sandbox_volumes WHERE volume_id = ? AND tenant = ? AND coalesce(used_at_ms, 0) <= ? AND NOT EXISTS (SELECT 1 FROM sandboxes WHERE " +
         `${meant} AND ${NAMES_VOLUME}) RETURNING volume_id`,
-      values: [textOf(volume, "volume_id"), textOf(volume, "tenant")],
+      values: [textOf(volume, "volume_id"), textOf(volume, "tenant"), { nowPlusMs: -unusedMs }],
       mustReturn: 1,
     },
     {
@@ -89,7 +89,7 @@ export async function expireVolumes(
     [{ nowPlusMs: -keptMs }, AT_ONCE],
   );
   for (const row of rows) {
-    const { done } = await records.transact(removal(row, "1 = 1"));
+    const { done } = await records.transact(removal(row, "1 = 1", keptMs));
     if (!done) continue;
     const used = new Date(Number(row["used_at_ms"])).toISOString();
     const volume = { volume: textOf(row, "volume_id"), name: textOf(row, "name"), owner: textOf(row, "tenant") };

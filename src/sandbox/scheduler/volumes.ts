@@ -15,19 +15,26 @@ function newVolumeKey(newId: IdSource): string {
   return newId().replaceAll("-", "");
 }
 
-/** Keys of the volumes that a spec names, by their names, for the node that mounts them. */
-export async function volumeKeysOf(
+/**
+ * What a node is to mount for the volumes that a spec names: their keys by their names, and the spec's volumes with the
+ * sizes they have. That of a spec is only asked for, and is not what quotas and the node's room count.
+ */
+export async function volumesToMount(
   records: Pick<RecordStore, "rows">,
   tenant: string,
   { volumes }: Pick<SandboxSpec, "volumes">,
-): Promise<Record<string, string>> {
-  if (volumes.length === 0) return {};
+): Promise<{ volumeKeys: Record<string, string>; volumes: readonly VolumeMount[] }> {
+  if (volumes.length === 0) return { volumeKeys: {}, volumes };
   const rows = await records.rows(
-    "SELECT name, volume_key, keyed_by FROM sandbox_volumes WHERE tenant = ? " +
+    "SELECT name, size_mb, volume_key, keyed_by FROM sandbox_volumes WHERE tenant = ? " +
       `AND name IN (${volumes.map(() => "?").join(", ")})`,
     [tenant, ...volumes.map(({ name }) => name)],
   );
-  return Object.fromEntries(rows.map((row) => [textOf(row, "name"), keyIn(row)]));
+  const sizes = new Map(rows.map((row) => [textOf(row, "name"), Number(row["size_mb"])]));
+  return {
+    volumeKeys: Object.fromEntries(rows.map((row) => [textOf(row, "name"), keyIn(row)])),
+    volumes: volumes.map((volume) => ({ ...volume, sizeMb: sizes.get(volume.name) ?? volume.sizeMb })),
+  };
 }
 
 /** Volumes that are there, by name: where they lie. */
@@ -63,7 +70,40 @@ export function volumeStatements(
   { tenant, nodeId, spec: { volumes }, known }: PlacedVolumes,
 ): Statement[] {
   if (volumes.length === 0) return [];
-  const rows = volumes.map(({ name, sizeMb }): RecordValue[] => [
+  const added = newVolumesIn(volumes, known);
+  return [
+    ...useStatements(tenant, known),
+    ...(added.length === 0 ? [] : [insertion({ newId }, { tenant, nodeId, added })]),
+    {
+      sql:
+        "SELECT name FROM sandbox_volumes WHERE tenant = ? AND node_id = ? " +
+        `AND name IN (${volumes.map(() => "?").join(", ")})`,
+      values: [tenant, nodeId, ...volumes.map(({ name }) => name)],
+      mustReturn: volumes.length,
+    },
+    ...(added.length > 0 ? [quotaGuard(tenant, volumeLimits)] : []),
+  ];
+}
+
+/** One that was deleted since it was looked up undoes the transaction: it would come back without a look at the quota. */
+function useStatements(tenant: string, known: KnownVolumes): Statement[] {
+  if (known.size === 0) return [];
+  const names = [...known.keys()];
+  return [
+    {
+      sql:
+        "UPDATE sandbox_volumes SET used_at_ms = ? WHERE tenant = ? " +
+        `AND name IN (${names.map(() => "?").join(", ")}) RETURNING name`,
+      values: [NOW, tenant, ...names],
+      mustReturn: names.length,
+    },
+  ];
+}
+
+type AddedVolumes = { tenant: string; nodeId: string; added: readonly VolumeMount[] };
+
+function insertion({ newId }: { newId: IdSource }, { tenant, nodeId, added }: AddedVolumes): Statement {
+  const rows = added.map(({ name, sizeMb }): RecordValue[] => [
     newId(),
     tenant,
     name,
@@ -73,23 +113,13 @@ export function volumeStatements(
     NOW,
     NOW,
   ]);
-  return [
-    {
-      sql:
-        "INSERT INTO sandbox_volumes (volume_id, tenant, name, node_id, size_mb, volume_key, created_at_ms, used_at_ms) VALUES " +
-        `${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")} ` +
-        "ON CONFLICT (tenant, name) DO UPDATE SET used_at_ms = excluded.used_at_ms",
-      values: rows.flat(),
-    },
-    {
-      sql:
-        "SELECT name FROM sandbox_volumes WHERE tenant = ? AND node_id = ? " +
-        `AND name IN (${volumes.map(() => "?").join(", ")})`,
-      values: [tenant, nodeId, ...volumes.map(({ name }) => name)],
-      mustReturn: volumes.length,
-    },
-    ...(newVolumesIn(volumes, known).length > 0 ? [quotaGuard(tenant, volumeLimits)] : []),
-  ];
+  return {
+    sql:
+      "INSERT INTO sandbox_volumes (volume_id, tenant, name, node_id, size_mb, volume_key, created_at_ms, used_at_ms) VALUES " +
+      `${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")} ` +
+      "ON CONFLICT (tenant, name) DO UPDATE SET used_at_ms = excluded.used_at_ms",
+    values: rows.flat(),
+  };
 }
 
 export type VolumePage = {
