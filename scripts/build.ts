@@ -1,4 +1,5 @@
 import { chmod, cp, readFile, rm, stat } from "node:fs/promises";
+import { isBuiltin } from "node:module";
 import { fileURLToPath } from "node:url";
 import { type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
@@ -80,6 +81,8 @@ for (const [from, to] of [
 }
 
 const text = await readFile(output, "utf8");
-const outside = [...new Set(text.match(/(?<=^|;)import[^;]*?from"(?!node:)[^"]+"/g) ?? [])];
+const imports = text.matchAll(/(?<=^|;)import[^;]*?from"(?<name>[^"]+)"/g);
+const names = Array.from(imports, ({ groups }) => groups?.["name"] ?? "");
+const outside = [...new Set(names.filter((name) => !isBuiltin(name)))];
 if (outside.length > 0) throw new Error(`these would be loaded at every start: ${outside.join(", ")}`);
 console.log(`dist/engine.js ${VERSION}: ${((await stat(output)).size / 1e6).toFixed(2)} MB`);

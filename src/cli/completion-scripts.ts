@@ -32,7 +32,7 @@ function words(node: CommandNode): string[] {
 function bashScript(nodes: readonly CommandNode[]): string {
   const paths = nodes.map((node) => `    "${node.path.join(" ")}") words="${words(node).join(" ")}" ;;`);
   const groups = nodes.filter((node) => node.children.length > 0 && node.path.length > 0);
-  const groupNames = groups.map((node) => node.path.join(" ")).join("|");
+  const groupNames = groups.map((node) => `"${node.path.join(" ")}"`).join("|");
   const values = nodes.flatMap((node) =>
     node.options
       .filter(takesValue)

@@ -40,6 +40,7 @@ describe("bash", () => {
     ]);
     expect(complete("sql", "SELECT 1", "--fo")).toEqual(["--format"]);
     expect(complete("completions", "")).toEqual(expect.arrayContaining(["bash", "zsh", "fish"]));
+    expect(complete("sandbox", "volumes", "l")).toEqual(["list"]);
     expect(complete("create-table", "--ret")).toEqual(["--retention-days"]);
   });
 

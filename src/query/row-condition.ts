@@ -106,6 +106,7 @@ const CHANGING_FUNCTIONS = new Set(
 const CHANGING_WORDS = new Set(["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"]);
 
 const REFUSED_CLASSES: Readonly<Record<string, string>> = {
+  PARAMETER: "values, no parameters",
   SUBQUERY: "no sub-query",
   WINDOW: "no window function",
   STAR: "columns by their names only",

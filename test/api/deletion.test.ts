@@ -77,7 +77,7 @@ async function ended(id: string): Promise<Json> {
   await eventually(async () => {
     seen = await json("admin", "GET", `/v1/catalog/deletions/${id}`);
     return ["done", "failed", "cancelled"].includes(String(seen["status"]));
-  });
+  }, 30_000);
   return seen;
 }
 
