@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
 import { holdOf, type Hold } from "../fabric/job.ts";
-import { IMAGE_BUILD_KIND } from "../sandbox/images/build-job.ts";
+import { IMAGE_BUILD_KIND } from "../sandbox/contract/images/build-job.ts";
 import { runHere, type Outcome } from "./harness.ts";
 
 const NODE = "node-1";

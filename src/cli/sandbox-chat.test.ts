@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startSandboxApi, type Made, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
-import { delta, reportOf, text, told, turnIn } from "../sandbox/sessions/sessions.test-kit.ts";
+import { delta, reportOf, text, told, turnIn } from "../sandbox/control/sessions/sessions.test-kit.ts";
 import { runHere, type RunOptions } from "./harness.ts";
 import { CutWire, Keyboard, SeenOutput } from "./sandbox.test-kit.ts";
 

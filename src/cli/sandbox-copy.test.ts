@@ -6,7 +6,7 @@ import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
 import { EngineError } from "../core/errors.ts";
-import type { NodeCallHandler } from "../sandbox/link/calls.ts";
+import type { NodeCallHandler } from "../sandbox/contract/link/calls.ts";
 import { runHere, type RunOptions } from "./harness.ts";
 import { SeenOutput } from "./sandbox.test-kit.ts";
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { startLiveWorld, type LiveServer, type LiveWorld } from "../api/sandboxes/live.test-kit.ts";
 import { startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
-import { line } from "../sandbox/events/log.test-kit.ts";
-import { HeldBox } from "../sandbox/scheduler/scheduler.test-kit.ts";
+import { line } from "../sandbox/control/events/log.test-kit.ts";
+import { HeldBox } from "../sandbox/control/scheduler/scheduler.test-kit.ts";
 import { runHere, type Outcome } from "./harness.ts";
 import { CutWire, SeenOutput } from "./sandbox.test-kit.ts";
 

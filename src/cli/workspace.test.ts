@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { NODE, startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
-import { HeldBox } from "../sandbox/scheduler/scheduler.test-kit.ts";
+import { HeldBox } from "../sandbox/control/scheduler/scheduler.test-kit.ts";
 import { runHere, type Outcome } from "./harness.ts";
 
 let api: SandboxApi;

@@ -5,8 +5,6 @@ import type { SourceFile } from "./source.ts";
 const UNNAMED: readonly RegExp[] = [
   /^src\/(catalog|fabric|io\/objectstore)\/contract[\w-]*\.ts$/,
   /^src\/catalog\/sqlite\/test-child\.ts$/,
-  /^src\/sandbox\/[\w-]+\/contract[\w-]*\.ts$/,
-  /^src\/sandbox\/events\/append-child\.ts$/,
   /^src\/knowledge\/oauth\/fresh-tokens-child\.ts$/,
   /^src\/query\/(abuse-rounds|backstop|test-child|hostile-[\w-]+)\.ts$/,
 ];

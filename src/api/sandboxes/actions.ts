@@ -1,6 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
-import { SANDBOX_ACTIONS, type SandboxAction } from "../../sandbox/states.ts";
-import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
+import { SANDBOX_ACTIONS, type SandboxAction } from "../../sandbox/contract/states.ts";
+import type { Sandbox } from "../../sandbox/control/scheduler/sandbox.ts";
 import { originOf } from "../engine/auth.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import { isUp, itemOf, recordedStats, sandboxItem, sandboxPath, sandboxStats } from "./bodies.ts";

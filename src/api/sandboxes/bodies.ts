@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { toRequest } from "../../sandbox/create-request.ts";
-import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
-import type { OpenedEnv } from "../../sandbox/scheduler/sealed-env.ts";
-import { PERSISTENCE } from "../../sandbox/spec.ts";
-import { SANDBOX_STATES, type SandboxState } from "../../sandbox/states.ts";
+import { toRequest } from "../../sandbox/control/requests/create-request.ts";
+import type { Sandbox } from "../../sandbox/control/scheduler/sandbox.ts";
+import type { OpenedEnv } from "../../sandbox/control/scheduler/sealed-env.ts";
+import { PERSISTENCE } from "../../sandbox/contract/spec.ts";
+import { SANDBOX_STATES, type SandboxState } from "../../sandbox/contract/states.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
 import { nameSchemas } from "../schema-names.ts";
 

@@ -1,14 +1,14 @@
 import type { AuditLog } from "../../auth/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
-import type { SandboxEvents } from "../../sandbox/events/log.ts";
-import type { ImagePort } from "../../sandbox/images/image-port.ts";
-import type { LayerStore } from "../../sandbox/images/layer-store.ts";
-import type { MachineImages } from "../../sandbox/images/machine-images.ts";
-import type { NodeCaller } from "../../sandbox/link/calls.ts";
-import type { NodeDirectory } from "../../sandbox/link/node-directory.ts";
-import type { Sandboxes } from "../../sandbox/scheduler/sandboxes.ts";
-import type { Workspaces } from "../../sandbox/workspaces/workspaces.ts";
+import type { SandboxEvents } from "../../sandbox/control/events/log.ts";
+import type { ImagePort } from "../../sandbox/contract/images/image-port.ts";
+import type { LayerStore } from "../../sandbox/control/images/layer-store.ts";
+import type { MachineImages } from "../../sandbox/control/images/machine-images.ts";
+import type { NodeCaller } from "../../sandbox/contract/link/calls.ts";
+import type { NodeDirectory } from "../../sandbox/control/link/node-directory.ts";
+import type { Sandboxes } from "../../sandbox/control/sandboxes.ts";
+import type { Workspaces } from "../../sandbox/control/workspaces/workspaces.ts";
 
 /** What the routes of sandboxes work with. */
 export type SandboxDeps = {

@@ -1,5 +1,5 @@
-import { passingStreamEvent, type StreamEvent } from "../../sandbox/events/stream-event.ts";
-import type { ExecNews } from "../../sandbox/exec/exec-reader.ts";
+import { passingStreamEvent, type StreamEvent } from "../../sandbox/control/events/stream-event.ts";
+import type { ExecNews } from "../../sandbox/control/exec/exec-reader.ts";
 import type { ServerSentEvent } from "../server-sent-events.ts";
 
 /** When a client may come again that is sent to another server. */

@@ -2,9 +2,9 @@ import type { Readable } from "node:stream";
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
-import { matchesEtag } from "../../sandbox/files/etags.ts";
-import { shownPath } from "../../sandbox/files/paths.ts";
-import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
+import { matchesEtag } from "../../sandbox/contract/files/etags.ts";
+import { shownPath } from "../../sandbox/contract/files/paths.ts";
+import type { Sandbox } from "../../sandbox/control/scheduler/sandbox.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { parseRange, type FileRange } from "./file-range.ts";
 import { callNode } from "./node-call.ts";
@@ -13,7 +13,7 @@ import { callNode } from "./node-call.ts";
 
 export const OCTETS = "application/octet-stream";
 
-/** What nodes answer: see `sandbox/link/calls.ts`. */
+/** What nodes answer: see `sandbox/contract/link/calls.ts`. */
 export const entry = z.object({
   path: z.string(),
   size: z.number(),

@@ -1,8 +1,8 @@
 import { request as rawRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { filesCallHandler } from "../../sandbox/files/calls-handler.ts";
-import { HOME, NEVER, openLab, put, type FilesLab } from "../../sandbox/files/files.test-kit.ts";
-import { whyNoMachine } from "../../sandbox/files/machine.test-kit.ts";
+import { filesCallHandler } from "../../sandbox/node/files/calls-handler.ts";
+import { HOME, NEVER, openLab, put, type FilesLab } from "../../sandbox/node/files/files.test-kit.ts";
+import { whyNoMachine } from "../../sandbox/node/files/machine.test-kit.ts";
 import { parseRange } from "./file-range.ts";
 import { startSandboxApi, type SandboxApi } from "./sandboxes.test-kit.ts";
 

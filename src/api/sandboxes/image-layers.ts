@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
-import { MAX_PARTS, PART_BYTES } from "../../sandbox/images/image.ts";
-import { wirePart } from "../../sandbox/images/remote-image-port.ts";
+import { MAX_PARTS, PART_BYTES } from "../../sandbox/contract/images/image.ts";
+import { wirePart } from "../../sandbox/node/images/remote-image-port.ts";
 import { fenceHeader } from "../engine/jobs-held.ts";
 import { defineRoute, describeRoute, jsonResponse, workerOf, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
-import type { Followed } from "../../sandbox/events/follower.ts";
-import type { SandboxEvents } from "../../sandbox/events/log.ts";
-import type { LoggedEvent } from "../../sandbox/events/read-events.ts";
-import { passingStreamEvent } from "../../sandbox/events/stream-event.ts";
+import type { Followed } from "../../sandbox/control/events/follower.ts";
+import type { SandboxEvents } from "../../sandbox/control/events/log.ts";
+import type { LoggedEvent } from "../../sandbox/control/events/read-events.ts";
+import { passingStreamEvent } from "../../sandbox/control/events/stream-event.ts";
 import { preferredType } from "../negotiate.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";
 import { eventStream } from "../server-sent-events.ts";

@@ -2,10 +2,10 @@ import type { Readable } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import type { Asker } from "../../auth/owner.ts";
 import { EngineError } from "../../core/errors.ts";
-import type { NodeCaller, NodeMethod, NodeReply } from "../../sandbox/link/calls.ts";
-import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
-import type { Sandboxes } from "../../sandbox/scheduler/sandboxes.ts";
-import type { SandboxState } from "../../sandbox/states.ts";
+import type { NodeCaller, NodeMethod, NodeReply } from "../../sandbox/contract/link/calls.ts";
+import type { Sandbox } from "../../sandbox/control/scheduler/sandbox.ts";
+import type { Sandboxes } from "../../sandbox/control/sandboxes.ts";
+import type { SandboxState } from "../../sandbox/contract/states.ts";
 
 type NodeRequest = {
   method: NodeMethod;

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { SandboxNode } from "../../sandbox/scheduler/nodes.ts";
-import type { NodeCap } from "../../sandbox/scheduler/room.ts";
+import type { SandboxNode } from "../../sandbox/control/scheduler/nodes.ts";
+import type { NodeCap } from "../../sandbox/control/room.ts";
 import { originOf } from "../engine/auth.ts";
 import { timeOf } from "../engine/jobs-body.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";

@@ -10,15 +10,22 @@ import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { NodeRefused } from "../../fabric/runner-failure.ts";
 import { Workers } from "../../fabric/workers.ts";
-import { Dialler } from "../../sandbox/link/dialler.ts";
-import { LINK_PATH, LINK_PROTOCOL } from "../../sandbox/link/link.ts";
-import { NodeDirectory } from "../../sandbox/link/node-directory.ts";
-import type { NodeReport } from "../../sandbox/node/control-port.ts";
-import { RemoteControlPort } from "../../sandbox/node/remote-control-port.ts";
-import { ANN, controlPlaneOn, originOf, ROOMY, ROOT, specOf } from "../../sandbox/scheduler/scheduler.test-kit.ts";
+import { Dialler } from "../../sandbox/node/link/dialler.ts";
+import { LINK_PATH, LINK_PROTOCOL } from "../../sandbox/contract/link/link.ts";
+import { NodeDirectory } from "../../sandbox/control/link/node-directory.ts";
+import type { NodeReport } from "../../sandbox/contract/control-port.ts";
+import { RemoteControlPort } from "../../sandbox/node/link/remote-control-port.ts";
+import {
+  ANN,
+  controlPlaneOn,
+  originOf,
+  ROOMY,
+  ROOT,
+  specOf,
+} from "../../sandbox/control/scheduler/scheduler.test-kit.ts";
 import { serveApp } from "../app.test-kit.ts";
-import { imagesOn } from "../../sandbox/images/images.test-kit.ts";
-import { RemoteImagePort } from "../../sandbox/images/remote-image-port.ts";
+import { imagesOn } from "../../sandbox/control/images/images.test-kit.ts";
+import { RemoteImagePort } from "../../sandbox/node/images/remote-image-port.ts";
 import { readLayerPartRoute, writeLayerPartRoute } from "./image-layers.ts";
 import { historyRoute, linkRoute, orderRoute, recordBatchRoute, reportNodeRoute } from "./nodes.ts";
 

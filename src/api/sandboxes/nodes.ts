@@ -3,8 +3,8 @@ import type { WorkerIdentity } from "../../auth/caller.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { WEBSOCKET_CLOSE, type WebSocketConnection } from "../../io/http/websocket.ts";
-import { LINK_LIMITS, LINK_PATH, LINK_PROTOCOL } from "../../sandbox/link/link.ts";
-import { SANDBOX_JOB_KIND } from "../../sandbox/node/control-port.ts";
+import { LINK_LIMITS, LINK_PATH, LINK_PROTOCOL } from "../../sandbox/contract/link/link.ts";
+import { SANDBOX_JOB_KIND } from "../../sandbox/contract/control-port.ts";
 import {
   BATCH_BYTES,
   batchOf,
@@ -17,7 +17,7 @@ import {
   wireHistory,
   wireOrder,
   wireReport,
-} from "../../sandbox/node/control-wire.ts";
+} from "../../sandbox/contract/control-wire.ts";
 import { fenceHeader, holdOfJob } from "../engine/jobs-held.ts";
 import { defineRoute, describeRoute, jsonResponse, webSocketResponse, workerOf, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";

@@ -6,7 +6,7 @@ import { roleIncludes, type Caller } from "../../auth/caller.ts";
 import { pause } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../io/http/http.ts";
-import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
+import type { Sandbox } from "../../sandbox/control/scheduler/sandbox.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { callNode, inState } from "./node-call.ts";

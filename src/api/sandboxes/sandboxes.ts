@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { checkProvider, createFields, createRequest, isLabel } from "../../sandbox/create-request.ts";
-import { SANDBOX_STATES } from "../../sandbox/states.ts";
+import { checkProvider, createFields, createRequest, isLabel } from "../../sandbox/control/requests/create-request.ts";
+import { SANDBOX_STATES } from "../../sandbox/contract/states.ts";
 import { originOf } from "../engine/auth.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
-import type { EndedTurn } from "../../sandbox/sessions/turn-end.ts";
+import type { EndedTurn } from "../../sandbox/control/sessions/turn-end.ts";
 import { turnAnswer } from "./session-answer.ts";
 
 const TURN = { sessionId: "s", turnId: "t", answerSeq: 2, eventSeq: 0 };

@@ -1,10 +1,10 @@
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
-import type { SandboxEvents } from "../../sandbox/events/log.ts";
-import type { SessionMessage } from "../../sandbox/sessions/messages.ts";
-import type { Sessions } from "../../sandbox/sessions/sessions.ts";
-import type { BegunTurn, EndedTurn } from "../../sandbox/sessions/turn-end.ts";
+import type { SandboxEvents } from "../../sandbox/control/events/log.ts";
+import type { SessionMessage } from "../../sandbox/control/turns/messages.ts";
+import type { Sessions } from "../../sandbox/control/sessions/sessions.ts";
+import type { BegunTurn, EndedTurn } from "../../sandbox/control/sessions/turn-end.ts";
 import { errorResponse } from "../error-response.ts";
 import { jsonResponse } from "../route.ts";
 import { messageItemOf } from "./session-bodies.ts";

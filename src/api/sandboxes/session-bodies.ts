@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { contentBlock } from "../../sandbox/sessions/content.ts";
-import type { SessionMessage } from "../../sandbox/sessions/messages.ts";
-import type { Session } from "../../sandbox/sessions/session.ts";
-import { SESSION_STATES } from "../../sandbox/sessions/session-states.ts";
+import { contentBlock } from "../../sandbox/contract/content.ts";
+import type { SessionMessage } from "../../sandbox/control/turns/messages.ts";
+import type { Session } from "../../sandbox/control/turns/session.ts";
+import { SESSION_STATES } from "../../sandbox/contract/session-states.ts";
 import { timeOf } from "../engine/jobs-body.ts";
 import { nameSchemas } from "../schema-names.ts";
 

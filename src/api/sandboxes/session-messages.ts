@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { EngineError } from "../../core/errors.ts";
 import type { Caller } from "../../auth/caller.ts";
-import type { Sandbox } from "../../sandbox/scheduler/sandbox.ts";
-import type { Session } from "../../sandbox/sessions/session.ts";
-import { sessionNotFound } from "../../sandbox/sessions/refusals.ts";
+import type { Sandbox } from "../../sandbox/control/scheduler/sandbox.ts";
+import type { Session } from "../../sandbox/control/turns/session.ts";
+import { sessionNotFound } from "../../sandbox/control/sessions/refusals.ts";
 import { originOf } from "../engine/auth.ts";
 import { preferredType } from "../negotiate.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";

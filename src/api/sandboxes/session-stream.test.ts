@@ -2,9 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import { seededRandom } from "../../core/random.ts";
 import type { JobOwner } from "../../fabric/job.ts";
-import { line } from "../../sandbox/events/log.test-kit.ts";
-import { controlPlaneOn, HeldBox, originOf, type ControlPlane } from "../../sandbox/scheduler/scheduler.test-kit.ts";
-import { delta, reportOf, text, told, turnsIn } from "../../sandbox/sessions/sessions.test-kit.ts";
+import { line } from "../../sandbox/control/events/log.test-kit.ts";
+import {
+  controlPlaneOn,
+  HeldBox,
+  originOf,
+  type ControlPlane,
+} from "../../sandbox/control/scheduler/scheduler.test-kit.ts";
+import { delta, reportOf, text, told, turnsIn } from "../../sandbox/control/sessions/sessions.test-kit.ts";
 import { EventClient, startLiveWorld, type LiveServer, type LiveWorld, type SeenEvent } from "./live.test-kit.ts";
 
 const OWNER: JobOwner = { subject: "t", kind: "session", role: "write", databases: undefined };

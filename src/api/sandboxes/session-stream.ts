@@ -1,4 +1,4 @@
-import type { Followed } from "../../sandbox/events/follower.ts";
+import type { Followed } from "../../sandbox/control/events/follower.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";
 import { eventStreamResponse } from "../server-sent-events.ts";
 import type { SandboxDeps } from "./deps.ts";

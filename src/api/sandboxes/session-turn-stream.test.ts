@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
-import type { Followed } from "../../sandbox/events/follower.ts";
-import type { SandboxEventType } from "../../sandbox/events/event.ts";
+import type { Followed } from "../../sandbox/control/events/follower.ts";
+import type { SandboxEventType } from "../../sandbox/contract/event.ts";
 import { turnStream } from "./session-turn-stream.ts";
 
 const TURN = { sessionId: "s", turnId: "t", answerSeq: 2, eventSeq: 5, sandboxId: "b" };

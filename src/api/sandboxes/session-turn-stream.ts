@@ -1,8 +1,8 @@
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
-import type { Followed } from "../../sandbox/events/follower.ts";
-import type { BegunTurn } from "../../sandbox/sessions/turn-end.ts";
+import type { Followed } from "../../sandbox/control/events/follower.ts";
+import type { BegunTurn } from "../../sandbox/control/sessions/turn-end.ts";
 import { answered, BEGINS_AFTER_MS, within } from "./session-answer.ts";
 import { streamAnswer } from "./stream.ts";
 

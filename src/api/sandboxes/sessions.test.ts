@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { reportOf, text, turnIn } from "../../sandbox/sessions/sessions.test-kit.ts";
+import { reportOf, text, turnIn } from "../../sandbox/control/sessions/sessions.test-kit.ts";
 import { startSandboxApi, type Answer, type Made, type SandboxApi } from "./sandboxes.test-kit.ts";
 
 let api: SandboxApi;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { originOf } from "../engine/auth.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
-import { MOST_SESSIONS } from "../../sandbox/sessions/sessions.ts";
+import { MOST_SESSIONS } from "../../sandbox/control/sessions/sessions.ts";
 import { sandboxPath } from "./bodies.ts";
 import type { SandboxDeps } from "./deps.ts";
 import { messageItemOf, sessionInfo, sessionItem, sessionOf, sessionPath } from "./session-bodies.ts";

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { seededRandom } from "../../core/random.ts";
-import { line } from "../../sandbox/events/log.test-kit.ts";
+import { line } from "../../sandbox/control/events/log.test-kit.ts";
 import { EventClient, startLiveWorld, type LiveServer, type LiveWorld, type SeenEvent } from "./live.test-kit.ts";
 
 let world: LiveWorld;

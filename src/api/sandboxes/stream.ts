@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { HttpResponse } from "../../io/http/http.ts";
-import type { FollowFrom } from "../../sandbox/events/log.ts";
-import type { Followed } from "../../sandbox/events/follower.ts";
-import { loggedStreamEvent, passingStreamEvent, type StreamEvent } from "../../sandbox/events/stream-event.ts";
+import type { FollowFrom } from "../../sandbox/control/events/log.ts";
+import type { Followed } from "../../sandbox/control/events/follower.ts";
+import { loggedStreamEvent, passingStreamEvent, type StreamEvent } from "../../sandbox/control/events/stream-event.ts";
 import { defineRoute, describeRoute, type Route } from "../route.ts";
 import { eventStream, eventStreamResponse, type ServerSentEvent } from "../server-sent-events.ts";
 import type { SandboxDeps } from "./deps.ts";

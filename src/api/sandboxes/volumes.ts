@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ownerFilter } from "../../auth/owner.ts";
-import type { Volume } from "../../sandbox/scheduler/volume.ts";
+import type { Volume } from "../../sandbox/control/volumes/volume.ts";
 import { originOf } from "../engine/auth.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
-import type { BuiltImage } from "../images/image.ts";
-import type { NetworkSpec, ResourceLimits, VolumeMount } from "../spec.ts";
+import type { BuiltImage } from "../contract/images/image.ts";
+import type { NetworkSpec, ResourceLimits, VolumeMount } from "../contract/spec.ts";
 
 /**
  * The runtime port: isolated machines on this computer. Drivers: `bubblewrap` (default), `runc` and `runsc`
