@@ -15,7 +15,7 @@ import type { SandboxBatch, SandboxOrder } from "../../src/sandbox/contract/cont
 import { HeldFiles, HeldSandbox } from "../../src/sandbox/node/leased-files.ts";
 import { Recorder } from "../../src/sandbox/node/recorder.ts";
 import type { Machine } from "../../src/sandbox/runtime/runtime.ts";
-import { specOf } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
+import { specOf } from "../../src/sandbox/contract/spec.test-kit.ts";
 import type { ContentBlock } from "../../src/sandbox/contract/content.ts";
 import type { Turn, TurnMessage, TurnReport } from "../../src/sandbox/contract/turn.ts";
 import type { AgentConfig } from "../../src/sandbox/contract/spec.ts";

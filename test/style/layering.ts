@@ -23,7 +23,9 @@ const RANKS = [
  * The same inside a feature: its folders, lowest first. A feature that is named here has no other folders, and none of
  * its folders import each other in a circle, at any depth. Files directly in the feature's folder are above them all.
  */
-const INNER_RANKS: InnerRanks = {};
+const INNER_RANKS: InnerRanks = {
+  sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"]],
+};
 
 /** Above all of `src/`: what is wired, and the tools and tests around it, which may use each other. */
 const ROLES = RANKS.length;

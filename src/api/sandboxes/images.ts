@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { AGENT_PROVIDERS, checkProvider } from "../../sandbox/control/requests/create-request.ts";
+import { checkProvider } from "../../sandbox/control/requests/create-request.ts";
+import { AGENT_PROVIDERS } from "../../sandbox/contract/agents/providers.ts";
 import { BUILD_STATUSES, type ImageBuild, type MachineImage } from "../../sandbox/control/images/records.ts";
-import { TEMPLATE_CHARS } from "../../sandbox/contract/images/template.ts";
+import { TEMPLATE_CHARS } from "../../sandbox/control/images/template.ts";
 import { originOf } from "../engine/auth.ts";
 import { timeOf, timeOrNull } from "../engine/jobs-body.ts";
 import { PAGE_HEADERS, pageBefore, pageLimit, pageOf } from "../paging.ts";

@@ -15,14 +15,8 @@ import { LINK_PATH, LINK_PROTOCOL } from "../../sandbox/contract/link/link.ts";
 import { NodeDirectory } from "../../sandbox/control/link/node-directory.ts";
 import type { NodeReport } from "../../sandbox/contract/control-port.ts";
 import { RemoteControlPort } from "../../sandbox/node/link/remote-control-port.ts";
-import {
-  ANN,
-  controlPlaneOn,
-  originOf,
-  ROOMY,
-  ROOT,
-  specOf,
-} from "../../sandbox/control/scheduler/scheduler.test-kit.ts";
+import { ANN, controlPlaneOn, originOf, ROOMY, ROOT } from "../../sandbox/control/scheduler/scheduler.test-kit.ts";
+import { specOf } from "../../sandbox/contract/spec.test-kit.ts";
 import { serveApp } from "../app.test-kit.ts";
 import { imagesOn } from "../../sandbox/control/images/images.test-kit.ts";
 import { RemoteImagePort } from "../../sandbox/node/images/remote-image-port.ts";

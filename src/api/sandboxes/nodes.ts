@@ -4,7 +4,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { WEBSOCKET_CLOSE, type WebSocketConnection } from "../../io/http/websocket.ts";
 import { LINK_LIMITS, LINK_PATH, LINK_PROTOCOL } from "../../sandbox/contract/link/link.ts";
-import { SANDBOX_JOB_KIND } from "../../sandbox/contract/control-port.ts";
+import { SANDBOX_JOB_KIND } from "../../sandbox/contract/sandbox-job.ts";
 import {
   BATCH_BYTES,
   batchOf,

@@ -99,7 +99,3 @@ export type SandboxBatch = {
   /** Everything of it was put away: its record goes. */
   removed?: true;
 };
-
-/** The payload of the job by which a node has a sandbox. */
-export const SANDBOX_JOB_KIND = "sandbox";
-export type SandboxJobPayload = { sandbox_id: string };

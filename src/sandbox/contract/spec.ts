@@ -123,6 +123,9 @@ export type NetworkSpec = {
 /** Named storage of the tenant, on a disk of its own; made when first used. */
 export type VolumeMount = { name: string; mountPath: string; readOnly: boolean; sizeMb: number };
 
+/** Where the proxy of a sandbox listens inside, on loopback. */
+export const PROXY_PORT = 3128;
+
 /** A TCP port inside on which something speaks HTTP, answered at the sandbox's `endpoint_url`. */
 export type PortSpec = { port: number; name: string | undefined };
 

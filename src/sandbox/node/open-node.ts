@@ -16,7 +16,7 @@ import { imageBuildHandler, type ImageBuilderOptions } from "./images/builder.ts
 import { ImageBuilds } from "./images/image-builds.ts";
 import type { ImagePort } from "../contract/images/image-port.ts";
 import type { NodeCallHandler } from "../contract/link/calls.ts";
-import { DEBIAN_IMAGE } from "../runtime/images/images.ts";
+import { DEBIAN_IMAGE } from "../contract/images/image.ts";
 import { defaultRanges } from "../runtime/id-ranges.ts";
 import { LazyRuntime } from "../runtime/lazy-runtime.ts";
 import { sweepMounts } from "../runtime/mounts.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import type { Workers } from "../../fabric/workers.ts";
-import { SANDBOX_JOB_KIND } from "../contract/control-port.ts";
+import { SANDBOX_JOB_KIND } from "../contract/sandbox-job.ts";
 import { readJson, writeJson } from "./leased-files.ts";
 
 /** The worker that a node is to the control plane. Its id is the name under which the node holds its jobs. */

@@ -2,8 +2,7 @@ import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import { foldersIn } from "./folder.ts";
 import { BUILT_IMAGES_FOLDER } from "./images/built-images.ts";
-import { isImageId, type BuiltImage } from "../contract/images/image.ts";
-import { HOST_IMAGE } from "./images/images.ts";
+import { isImageId, type BuiltImage, HOST_IMAGE } from "../contract/images/image.ts";
 import type { Machine, MachineSpec, Runtime, RuntimeAbilities, StoppedRoot, VolumeStore } from "./runtime.ts";
 
 export type LazyRuntimeOptions = {

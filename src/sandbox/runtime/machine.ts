@@ -16,9 +16,9 @@ import {
   type Machine,
   type MachineEnd,
   type MachineStats,
-  PROXY_PORT,
   RuntimeError,
 } from "./runtime.ts";
+import { PROXY_PORT } from "../contract/spec.ts";
 import { SupervisorClient, openStream } from "./supervisor-client.ts";
 import { killSupervisor } from "./supervisor-start.ts";
 

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { AGENT_PROVIDERS } from "../../control/requests/create-request.ts";
+import { AGENT_PROVIDERS, AGENTS, defaultAgentConfig, type AgentSettings } from "./providers.ts";
 import type { AgentConfig } from "../spec.ts";
-import { AGENTS, defaultAgentConfig, type AgentSettings } from "./providers.ts";
 
 function settings(provider: string, config: Partial<AgentConfig> = {}): AgentSettings | undefined {
   return AGENTS.get(provider)?.settings({ ...defaultAgentConfig(provider), ...config });

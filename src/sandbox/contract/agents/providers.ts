@@ -1,5 +1,8 @@
 import type { AgentConfig } from "../spec.ts";
-import { mayUse, restrictsTools, type AgentRules } from "../../node/agent/permissions.ts";
+import { mayUse, restrictsTools, type AgentRules } from "./tool-rules.ts";
+
+/** The names of agents in requests. */
+export const AGENT_PROVIDERS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 
 /** How an agent is started in a machine that has it installed, and what of `agent_config` it can be told. */
 export type AgentProvider = {

@@ -1,5 +1,5 @@
 import type { AgentConfig, Subagent } from "../spec.ts";
-import { mayUse } from "../../node/agent/permissions.ts";
+import { mayUse } from "./tool-rules.ts";
 
 /** How an agent is told of the agents that it may give work to: a file for each, below its home. */
 export type SubagentFiles = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JobKind } from "../../../fabric/kinds.ts";
-import { SANDBOX_JOB_KIND } from "../control-port.ts";
+import { SANDBOX_JOB_KIND } from "../sandbox-job.ts";
 import type { BuiltImage, ImageLayer } from "./image.ts";
 import { PACKAGE_MANAGERS, type Template } from "./template.ts";
 

@@ -1,5 +1,9 @@
 /** Images that were built from templates: a base that nodes have, and on it layers from the object store. */
 
+/** Images that a node can make by itself. */
+export const HOST_IMAGE = "host";
+export const DEBIAN_IMAGE = "debian";
+
 /** What one build changed: an archive (`layer-pack.ts`), in parts of the object store that are numbered from 0. */
 export type ImageLayer = {
   /** Of the build that made it. */

@@ -67,6 +67,9 @@ export type ExecParams = {
   log?: boolean;
 };
 
+/** Bytes of each stream that the reader has. */
+export type OutputFrom = { stdout: number; stderr: number };
+
 /** `at` counts the bytes of that stream up to and with this piece; `data` is base64 where `encoding` says so. */
 export type ExecEvent =
   | { type: "stdout" | "stderr"; data: string; encoding?: "base64"; at: number }

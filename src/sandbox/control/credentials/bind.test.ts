@@ -3,7 +3,8 @@ import { EngineError } from "../../../core/errors.ts";
 import type { JobOwner } from "../../../fabric/job.ts";
 import { createRequest } from "../requests/create-request.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
-import { bindCredentials, credentialIdsIn, idOfLabel } from "./bind.ts";
+import { bindCredentials, idOfLabel } from "./bind.ts";
+import { credentialIdsIn } from "../../contract/credential-uses.ts";
 import { directoryOf } from "./directory.test-kit.ts";
 import type { CredentialDirectory } from "./directory.ts";
 

@@ -2,6 +2,7 @@ import { NO_OWNER, ownerOf } from "../../../auth/owner.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { JobOwner } from "../../../fabric/job.ts";
 import { AGENTS } from "../../contract/agents/providers.ts";
+import { credentialIdsIn } from "../../contract/credential-uses.ts";
 import { canonicalHost } from "../../contract/host-names.ts";
 import { repositoryHost } from "../../contract/repository-url.ts";
 import { invalidField } from "../refusals.ts";
@@ -44,18 +45,6 @@ export async function bindCredentials(spec: SandboxSpec, options: BindOptions): 
   const bound = uses.map((use, i) => bind(spec, use, { known, field: `credentials.${i}`, options }));
   checkDistinct(bound);
   return uses.length === 0 ? spec : { ...spec, credentials: bound };
-}
-
-/** The hosts that a credential is sent to by the gateway of a sandbox with that spec. */
-export function boundHosts({ credentials = [], gitRepos = [] }: SandboxSpec, id: string): string[] {
-  const ofRepositories = gitRepos.flatMap(({ credentialId, url }) => (credentialId === id ? repositoryHost(url) : []));
-  return [...credentials.flatMap(({ credentialId, hosts }) => (credentialId === id ? hosts : [])), ...ofRepositories];
-}
-
-/** Of all credentials that a sandbox uses, each once. */
-export function credentialIdsIn({ credentials = [], gitRepos = [] }: SandboxSpec): string[] {
-  const ofRepositories = gitRepos.flatMap(({ credentialId }) => credentialId ?? []);
-  return [...new Set([...credentials.map(({ credentialId }) => credentialId), ...ofRepositories])];
 }
 
 /**

@@ -5,7 +5,7 @@ import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../../core/clock.ts";
 import { controlPlaneOn, originOf, ROOT } from "../scheduler/scheduler.test-kit.ts";
 import { directoryOf } from "./directory.test-kit.ts";
-import { isStillBound } from "./still-bound.ts";
+import { isStillBound } from "../scheduler/still-bound.ts";
 
 const SECRETS = directoryOf([
   { id: "key", label: "k", kind: "api_key", metadata: {} },

@@ -1,7 +1,7 @@
 import type { RecordStore } from "../../../catalog/records.ts";
 import { changeStatements } from "../scheduler/change.ts";
 import { SANDBOX_COLUMNS, toSandbox } from "../scheduler/sandbox.ts";
-import { specOf } from "../scheduler/scheduler.test-kit.ts";
+import { specOf } from "../../contract/spec.test-kit.ts";
 import type { NewSandboxEvent } from "../../contract/event.ts";
 
 const SPEC = specOf({ agentProvider: "codex" });

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { pause, type Clock } from "../../../core/clock.ts";
 import { EngineError, messageOf } from "../../../core/errors.ts";
 import { linesOf } from "../../../core/lines.ts";
-import type { OutputFrom } from "../../node/exec/output-body.ts";
+import type { OutputFrom } from "../../contract/link/calls.ts";
 
 /** How long a connection that broke may take to come back. */
 const RECONNECT_MS = 15_000;

@@ -2,12 +2,11 @@ import type { RecordStore } from "../../../catalog/records.ts";
 import { mayUse, type Asker } from "../../../auth/owner.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { textOf } from "../../../fabric/job.ts";
-import { DEBIAN_IMAGE } from "../../runtime/images/images.ts";
+import { DEBIAN_IMAGE, isImageId, type BuiltImage } from "../../contract/images/image.ts";
 import { knownImages } from "../room.ts";
 import { couldNotBeBuilt, type DefaultImage } from "./default-images.ts";
-import { DEFAULT_TEMPLATES } from "../../contract/images/default-templates.ts";
+import { DEFAULT_TEMPLATES } from "./default-templates.ts";
 import { invalidField } from "../refusals.ts";
-import { isImageId, type BuiltImage } from "../../contract/images/image.ts";
 import { builtImageOf } from "./records.ts";
 
 /**

@@ -10,9 +10,9 @@ import {
   HeldBox,
   originOf,
   ROOT,
-  specOf,
   type ControlPlane,
 } from "../scheduler/scheduler.test-kit.ts";
+import { specOf } from "../../contract/spec.test-kit.ts";
 import { IMAGE_BUILD_KIND } from "../../contract/images/build-job.ts";
 import { imagesOn } from "./images.test-kit.ts";
 import type { BuildRequest } from "./machine-images.ts";

@@ -9,11 +9,10 @@ import { FABRIC_LIMITS } from "../../../fabric/limits.ts";
 import { mayReach, ownerFilter, ownerOf, type Asker } from "../../../auth/owner.ts";
 import { invalidField } from "../refusals.ts";
 import { knownImages } from "../room.ts";
-import { HOST_IMAGE } from "../../runtime/images/images.ts";
+import { HOST_IMAGE, isImageId } from "../../contract/images/image.ts";
 import type { ImageBase, ImageBuildPayload } from "../../contract/images/build-job.ts";
 import { usableImage } from "./choose.ts";
 import { ENGINE, newestDefault, noDefaultBuilding, type DefaultImage } from "./default-images.ts";
-import { isImageId } from "../../contract/images/image.ts";
 import type { LayerStore } from "./layer-store.ts";
 import { placeBuilds } from "./place-builds.ts";
 import {
@@ -28,7 +27,8 @@ import {
   type MachineImage,
 } from "./records.ts";
 import { settleBuilds } from "./settle.ts";
-import { PACKAGE_MANAGERS, readTemplate, type Template } from "../../contract/images/template.ts";
+import { readTemplate } from "./template.ts";
+import { PACKAGE_MANAGERS, type Template } from "../../contract/images/template.ts";
 
 export type MachineImagesOptions = {
   records: RecordStore;

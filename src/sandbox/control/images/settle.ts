@@ -3,7 +3,7 @@ import type { IdSource } from "../../../core/ids.ts";
 import type { Log } from "../../../core/log.ts";
 import { isJobStatus, jsonOf, optionalNumber, optionalText, textOf } from "../../../fabric/job.ts";
 import { IS_SILENT } from "../room.ts";
-import { cancelQueued } from "../scheduler/unleased.ts";
+import { cancelQueued } from "../cancel-queued.ts";
 import { imageBuildPayload, imageBuildResult } from "../../contract/images/build-job.ts";
 import { UNFINISHED } from "./records.ts";
 import type { LayerStore } from "./layer-store.ts";

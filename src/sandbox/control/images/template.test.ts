@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AGENT_PROVIDERS } from "../requests/create-request.ts";
-import { readTemplate, type Template } from "../../contract/images/template.ts";
+import { AGENT_PROVIDERS } from "../../contract/agents/providers.ts";
+import { readTemplate } from "./template.ts";
+import type { Template } from "../../contract/images/template.ts";
 
 const read = (source: string, given: Record<string, string> = {}): Template =>
   readTemplate(source, { provider: "codex", given });

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { text } from "../../contract/text-fields.ts";
 import type { AgentConfig, SandboxSpec } from "../../contract/spec.ts";
-import { mcpServersField, variablesOf } from "./mcp-servers.ts";
+import { mcpServersField } from "./mcp-servers.ts";
+import { variablesOf } from "../../contract/agents/mcp-variables.ts";
 import { AGENTS, defaultAgentConfig } from "../../contract/agents/providers.ts";
 
 const MODEL_CHARS = 255;

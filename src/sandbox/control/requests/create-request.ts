@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { AGENT_PROVIDERS } from "../../contract/agents/providers.ts";
 import { ENV_NAME, text } from "../../contract/text-fields.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { agentConfigField, fromAgentConfig, toAgentConfig } from "./agent-config.ts";
@@ -8,12 +9,9 @@ import { credentialUses, fromCredentialUses, toCredentialUses } from "./credenti
 import { canonicalRule } from "../../contract/host-names.ts";
 import { fromSetup, isNetworkOn, setupFields, toSetup } from "./setup-fields.ts";
 import { fromSkills, skillsField, toSkills } from "./skill-fields.ts";
-import { PROXY_PORT } from "../../runtime/runtime.ts";
-import { DEFAULT_DISK_MB, PERSISTENCE, type SandboxSpec } from "../../contract/spec.ts";
+import { PROXY_PORT, DEFAULT_DISK_MB, PERSISTENCE, type SandboxSpec } from "../../contract/spec.ts";
 
 /** The body of `POST /api/v1/sandboxes`: every field, its bounds, and its value where the client gives none. */
-
-export const AGENT_PROVIDERS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const NAME_RULE = "accepted are up to 63 letters, digits, `.`, `_` and `-`, a letter or digit first";

@@ -1,10 +1,8 @@
-import type { McpCapabilities, McpServer as AcpServer } from "@agentclientprotocol/sdk";
 import { z } from "zod";
 import { ENV_NAME, text } from "../../contract/text-fields.ts";
 import type { McpServer } from "../../contract/spec.ts";
-import { AgentFault } from "../../node/agent/fault.ts";
 
-/** Servers of the Model Context Protocol, as clients say them and as agents are told of them. */
+/** The field `mcp_servers` of a create request: servers of the Model Context Protocol. */
 
 const MAX_SERVERS = 32;
 const MAX_ARGS = 64;
@@ -18,7 +16,6 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 /** RFC 9110: a token. */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\u{10ffff}]*$/u;
-const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 const name = z.string().regex(NAME, "accepted are up to 64 letters, digits, `_` and `-`, a letter or digit first");
 
@@ -59,40 +56,6 @@ export const mcpServersField = z
   .refine((all) => new Set(all.map((one) => one.name)).size === all.length, "two servers have the same name")
   .refine((all) => Buffer.byteLength(JSON.stringify(all)) <= MAX_BYTES, `accepted are ${MAX_BYTES} bytes in all`)
   .describe("Servers of the Model Context Protocol that the agent is told of in each session.");
-
-/** Variables that values of a server name. */
-export function variablesOf(server: McpServer): string[] {
-  const values = Object.values(server.type === "stdio" ? server.env : server.headers);
-  return values.flatMap((value) => [...value.matchAll(REFERENCE)].map(([, variable = ""]) => variable));
-}
-
-/** As an agent is told of them, with the variables of its sandbox. */
-export function toAcpServers(servers: readonly McpServer[], variables: Readonly<Record<string, string>>): AcpServer[] {
-  const known = new Map(Object.entries(variables));
-  const list = (all: Readonly<Record<string, string>>) =>
-    Object.entries(all).map(([key, value]) => ({
-      name: key,
-      value: value.replaceAll(REFERENCE, (_, variable: string) => known.get(variable) ?? ""),
-    }));
-  return servers.map((server): AcpServer => {
-    if (server.type !== "stdio") {
-      const { type, name: called, url, headers } = server;
-      return { type, name: called, url, headers: list(headers) };
-    }
-    // Of this kind the protocol names none: all agents take it.
-    const { name: called, command, args, env } = server;
-    return { name: called, command, args: [...args], env: list(env) };
-  });
-}
-
-/** Throws `AgentFault` for a server of a kind that the agent does not take. */
-export function checkServers(servers: readonly AcpServer[], can: McpCapabilities | undefined): void {
-  for (const server of servers) {
-    if (!("type" in server) || (server.type !== "http" && server.type !== "sse") || can?.[server.type] === true)
-      continue;
-    throw new AgentFault(`it does not take MCP servers over ${server.type}, as ${server.name} is`);
-  }
-}
 
 function isServerUrl(value: string): boolean {
   const url = URL.parse(value);

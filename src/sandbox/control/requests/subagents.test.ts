@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { AGENT_PROVIDERS, createRequest, toRequest } from "./create-request.ts";
+import { createRequest, toRequest } from "./create-request.ts";
+import { AGENT_PROVIDERS, defaultAgentConfig } from "../../contract/agents/providers.ts";
 import type { AgentConfig, Subagent } from "../../contract/spec.ts";
-import { defaultAgentConfig } from "../../contract/agents/providers.ts";
 import { SUBAGENT_FILES } from "../../contract/agents/subagent-files.ts";
 
 const REVIEWER = { name: "reviewer", description: "Reviews code.", prompt: "Be strict.\n" };

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.ts";
 import type { SandboxEventType } from "../../contract/event.ts";
 import { controlPlaneOn, HeldBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
-import { cancelQueued } from "./unleased.ts";
+import { cancelQueued } from "../cancel-queued.ts";
 import { walk } from "./walk.test-kit.ts";
 
 const NODE = "node-1";

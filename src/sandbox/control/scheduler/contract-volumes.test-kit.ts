@@ -2,17 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 import { knownVolumes, volumeStatements } from "../volumes/volumes.ts";
-import {
-  ANN,
-  BOB,
-  controlPlaneOn,
-  HeldBox,
-  originOf,
-  ROOMY,
-  ROOT,
-  specOf,
-  type ControlPlane,
-} from "./scheduler.test-kit.ts";
+import { ANN, BOB, controlPlaneOn, HeldBox, originOf, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { specOf } from "../../contract/spec.test-kit.ts";
 
 const NODE = "node-1";
 const DAY_MS = 86_400_000;

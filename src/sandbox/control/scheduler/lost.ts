@@ -9,7 +9,8 @@ import type { SandboxPorts } from "./ports.ts";
 import { roomReport, type RoomReport } from "../room-report.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
-import { cancelQueued, removeUnheld, unplace } from "./unleased.ts";
+import { removeUnheld, unplace } from "./unleased.ts";
+import { cancelQueued } from "../cancel-queued.ts";
 import { volumeQuotaProblem } from "../volumes/volume-quota.ts";
 import { knownVolumes, newVolumesIn, type KnownVolumes } from "../volumes/volumes.ts";
 

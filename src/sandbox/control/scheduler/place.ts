@@ -1,13 +1,14 @@
 import type { Statement } from "../../../catalog/records.ts";
 import { textOf, type JobOwner } from "../../../fabric/job.ts";
 import type { PreparedJobs } from "../../../fabric/enqueue.ts";
-import { SANDBOX_JOB_KIND, type SandboxJobPayload } from "../../contract/control-port.ts";
-import { credentialIdsIn } from "../credentials/bind.ts";
+import { type SandboxJobPayload, SANDBOX_JOB_KIND } from "../../contract/sandbox-job.ts";
+import { credentialIdsIn } from "../../contract/credential-uses.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 import type { SandboxPorts } from "./ports.ts";
 import { IS_SILENT, nodesWithRoom, pickNode, roomGuard, type Need, type NodeRoom } from "../room.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
-import { cancelQueued, unplace } from "./unleased.ts";
+import { unplace } from "./unleased.ts";
+import { cancelQueued } from "../cancel-queued.ts";
 import { knownVolumes, newVolumesIn, volumeStatements, type KnownVolumes } from "../volumes/volumes.ts";
 
 /** Where a sandbox is to be, as statements of the transaction that says so. */

@@ -1,3 +1,4 @@
+import { specOf } from "../../contract/spec.test-kit.ts";
 import { AuditLog, type Origin } from "../../../auth/audit.ts";
 import type { Keyring } from "../../../auth/sealing/keyring.ts";
 import type { CatalogDatabase } from "../../../catalog/catalog-database.ts";
@@ -12,15 +13,10 @@ import { JobKinds } from "../../../fabric/kinds.ts";
 import type { CredentialDirectory } from "../credentials/directory.ts";
 import { noCredentials } from "../credentials/directory.test-kit.ts";
 import { imageBuildJobKind } from "../../contract/images/build-job.ts";
-import {
-  SANDBOX_JOB_KIND,
-  type NodeCapacity,
-  type NodeReport,
-  type SandboxBatch,
-} from "../../contract/control-port.ts";
+import type { NodeCapacity, NodeReport, SandboxBatch } from "../../contract/control-port.ts";
+import { SANDBOX_JOB_KIND, sandboxJobKind } from "../../contract/sandbox-job.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 import type { SandboxAction, SandboxState } from "../../contract/states.ts";
-import { sandboxJobKind } from "../../contract/sandbox-job.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { Sandboxes, type SandboxLimits } from "../sandboxes.ts";
 
@@ -42,24 +38,6 @@ const LIMITS: SandboxLimits = {
   volumes: { perOwner: 100, mbPerOwner: 1_048_576 },
   volumesKeptMs: 30 * 86_400_000,
 };
-
-export function specOf(more: Partial<SandboxSpec> = {}): SandboxSpec {
-  return {
-    agentProvider: "claude-code",
-    name: undefined,
-    image: undefined,
-    limits: { cpuCores: 1, memoryMb: 1_024, diskMb: 4_096, maxProcesses: 256 },
-    persistence: "ephemeral",
-    network: { enabled: false, allowedHosts: [], dnsServers: [] },
-    envVars: {},
-    volumes: [],
-    ports: [],
-    provisioningScripts: [],
-    labels: {},
-    timeoutSecs: undefined,
-    ...more,
-  };
-}
 
 export function originOf(owner: JobOwner): Origin {
   return { caller: owner, address: "192.0.2.1", requestId: "r" };

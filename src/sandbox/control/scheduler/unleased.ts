@@ -1,4 +1,5 @@
-import { NOW, type Statement } from "../../../catalog/records.ts";
+import type { Statement } from "../../../catalog/records.ts";
+import { cancelQueued } from "../cancel-queued.ts";
 import { removeEvents } from "../events/removal.ts";
 import { removeSessions } from "../turns/removal.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -15,16 +16,6 @@ export function removeUnheld({ id, jobId }: Pick<Sandbox, "id" | "jobId">): Stat
     ...removeSessions(id),
     ...removeEvents(id),
   ];
-}
-
-/** Nobody claims the job any more, if nobody has; returns its id then. */
-export function cancelQueued(jobId: string): Statement {
-  return {
-    sql:
-      "UPDATE jobs SET status = 'cancelled', cancel_requested = 1, finished_at_ms = ?, updated_at_ms = ? " +
-      "WHERE id = ? AND status = 'queued' RETURNING id",
-    values: [NOW, NOW, jobId],
-  };
 }
 
 /** Takes the sandbox that nobody has begun with from its node, so that any may get it; returns its id then. */

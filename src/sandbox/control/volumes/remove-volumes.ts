@@ -1,10 +1,11 @@
-import type { Origin } from "../../../auth/audit.ts";
+import type { AuditLog, Origin } from "../../../auth/audit.ts";
 import { mayReach, type Asker } from "../../../auth/owner.ts";
 import { NOW, type RecordRow, type RecordStore, type Statement } from "../../../catalog/records.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";
+import type { Log } from "../../../core/log.ts";
 import { optionalText, textOf } from "../../../fabric/job.ts";
-import { ATTEMPTS, type SandboxPorts } from "../scheduler/ports.ts";
+import type { SandboxSignals } from "../signals.ts";
 import { keyIn, NAMES_VOLUME } from "./volume.ts";
 
 /**
@@ -12,9 +13,19 @@ import { keyIn, NAMES_VOLUME } from "./volume.ts";
  * name is free; the disk goes when its node has heard of it (`gone_volumes`), however long that is away.
  */
 
+type VolumeDeps = {
+  records: RecordStore;
+  audit: AuditLog;
+  signals: Pick<SandboxSignals, "roomFreed">;
+  log: Log;
+  newId: IdSource;
+};
+
 const COLUMNS = "volume_id, tenant, name, node_id, size_mb, used_at_ms, volume_key, keyed_by";
 const SHOWN_USERS = 5;
 const AT_ONCE = 100;
+/** A sandbox may name the volume meanwhile: a deletion that meets it begins again so often. */
+const ATTEMPTS = 20;
 
 export function volumeNotFound(id: string): EngineError {
   return new EngineError("volume_not_found", `there is no volume ${id}`);
@@ -22,7 +33,7 @@ export function volumeNotFound(id: string): EngineError {
 
 /** Rejects with `volume_not_found`, and `conflict` while a sandbox names it. */
 export async function deleteVolume(
-  { records, audit, signals }: Pick<SandboxPorts, "records" | "audit" | "signals">,
+  { records, audit, signals }: Pick<VolumeDeps, "records" | "audit" | "signals">,
   id: string,
   { asker, origin }: { asker: Asker; origin: Origin },
 ): Promise<void> {
@@ -78,7 +89,7 @@ function removal(volume: RecordRow, meant: string, unusedMs = 0): Statement[] {
 
 /** Deletes volumes that no sandbox has named for so long. Any number of processes may do so at once. */
 export async function expireVolumes(
-  { records, signals, log, newId }: Pick<SandboxPorts, "records" | "signals" | "log" | "newId">,
+  { records, signals, log, newId }: Omit<VolumeDeps, "audit">,
   keptMs: number | undefined,
 ): Promise<void> {
   await completeRecords(records, newId);

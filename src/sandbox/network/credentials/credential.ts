@@ -1,7 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import { z } from "zod";
 import { EgressRefusal } from "../http/refusal.ts";
-import type { KeyStyle } from "../gateway/routes.ts";
 
 /** Of the kinds of credentials of the store, those that a request can carry, with what it carries of them. */
 const addable = z.discriminatedUnion("kind", [
@@ -17,6 +16,9 @@ export type AddableCredential = z.output<typeof addable>;
 export function toAddable(value: unknown): AddableCredential | undefined {
   return addable.safeParse(value).data;
 }
+
+/** How a key is added that names no header: `Authorization: Bearer`, or a header with the key alone. */
+export type KeyStyle = "bearer" | { header: string };
 
 /** What a request is for: git has its own ways of saying who asks. */
 export type Purpose = "git" | KeyStyle;

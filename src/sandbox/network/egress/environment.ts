@@ -1,4 +1,4 @@
-import { PROXY_PORT } from "../../runtime/runtime.ts";
+import { PROXY_PORT } from "../../contract/spec.ts";
 
 /** Where the certificate authorities that the operator added lie in a sandbox, with those that the image has. */
 export const CA_BUNDLE = "/etc/ssl/certs/engine-ca-bundle.crt";

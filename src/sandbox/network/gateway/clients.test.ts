@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { makeRepository, startGitServer, type GitServer } from "../git-server.test-kit.ts";
-import { PROXY_PORT } from "../../runtime/runtime.ts";
+import { PROXY_PORT } from "../../contract/spec.ts";
 import { gatewayEnvironment } from "./environment.ts";
 import { openWorld, PAT, repo, use, type World } from "./gateway.test-kit.ts";
 

@@ -1,5 +1,4 @@
-import { PROXY_PORT } from "../../runtime/runtime.ts";
-import type { SandboxSpec } from "../../contract/spec.ts";
+import { PROXY_PORT, type SandboxSpec } from "../../contract/spec.ts";
 import { GATEWAY_PATH } from "./paths.ts";
 
 const GATEWAY = `http://127.0.0.1:${PROXY_PORT}${GATEWAY_PATH}`;

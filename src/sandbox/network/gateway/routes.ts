@@ -1,12 +1,10 @@
+import type { KeyStyle } from "../credentials/credential.ts";
 import { AGENTS } from "../../contract/agents/providers.ts";
 import { canonicalHost } from "../../contract/host-names.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 
 /** Where requests of a route go; `path` without a slash at its end. */
 export type Upstream = { secure: boolean; host: string; port: number; path: string };
-
-/** How a key is added that names no header: `Authorization: Bearer`, or a header with the key alone. */
-export type KeyStyle = "bearer" | { header: string };
 
 /** The API of the model that the agent of the sandbox asks. */
 export type AgentRoute = { credentialId: string; upstream: Upstream; keyStyle: KeyStyle };

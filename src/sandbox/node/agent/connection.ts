@@ -18,7 +18,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Exec, Machine } from "../../runtime/runtime.ts";
 import { AgentFault } from "./fault.ts";
-import { checkServers } from "../../control/requests/mcp-servers.ts";
+import { checkServers } from "./mcp-servers.ts";
 import { CANCELLED } from "./permissions.ts";
 import type { AgentProvider, AgentSettings } from "../../contract/agents/providers.ts";
 import { stdioOf, type StdioOptions } from "./stdio.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { mayUse } from "./permissions.ts";
+import { mayUse } from "../../contract/agents/tool-rules.ts";
 
 const ALL = { toolsEnabled: true, allowedTools: [], deniedTools: [] };
 

@@ -12,7 +12,7 @@ import type { AgentConfig, SandboxSpec } from "../../contract/spec.ts";
 import type { SandboxState } from "../../contract/states.ts";
 import { AgentConnection } from "./connection.ts";
 import { AgentFault } from "./fault.ts";
-import { toAcpServers } from "../../control/requests/mcp-servers.ts";
+import { toAcpServers } from "./mcp-servers.ts";
 import { AGENTS, defaultAgentConfig, type AgentProvider } from "../../contract/agents/providers.ts";
 import { agentFailure, RunningTurn } from "./running-turn.ts";
 

@@ -1,9 +1,7 @@
 import { Readable } from "node:stream";
-import type { ExecEvent } from "../../contract/link/calls.ts";
+import type { ExecEvent, OutputFrom } from "../../contract/link/calls.ts";
 import type { ExecOutput } from "../../runtime/runtime.ts";
 import { TextPieces, type TextPiece } from "./text-pieces.ts";
-
-export type OutputFrom = { stdout: number; stderr: number };
 
 /** Lines of JSON about what a command writes, one `ExecEvent` each, as pieces of a body. */
 export class ExecLines {

@@ -7,7 +7,7 @@ import { startNameServer } from "../../network/egress/proxy.test-kit.ts";
 import { run, specOf as machineSpecOf, testRuntime } from "../../runtime/machines.test-kit.ts";
 import { describeInCage } from "../../runtime/cage.test-kit.ts";
 import { rootFolder } from "../../runtime/root.test-kit.ts";
-import { specOf } from "../../control/scheduler/scheduler.test-kit.ts";
+import { specOf } from "../../contract/spec.test-kit.ts";
 import type { GitRepo, SandboxSpec, Skill } from "../../contract/spec.ts";
 import {
   makeRepository,

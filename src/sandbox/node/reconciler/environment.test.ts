@@ -8,7 +8,7 @@ import { Egress } from "../../network/egress/egress.ts";
 import { expectLeft, NOTHING, readIfThere, run, specOf, testRuntime } from "../../runtime/machines.test-kit.ts";
 import { describeInCage } from "../../runtime/cage.test-kit.ts";
 import type { Machine } from "../../runtime/runtime.ts";
-import { specOf as sandboxSpecOf } from "../../control/scheduler/scheduler.test-kit.ts";
+import { specOf as sandboxSpecOf } from "../../contract/spec.test-kit.ts";
 import type { SandboxState } from "../../contract/states.ts";
 import { NO_COMPANIONS } from "./companions.ts";
 import { Surroundings } from "./environment.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError, messageOf } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
-import { credentialIdsIn } from "../../control/credentials/bind.ts";
+import { credentialIdsIn } from "../../contract/credential-uses.ts";
 import type { Egress, SetupSources } from "../../network/egress/egress.ts";
 import { certificateEnvironment } from "../../network/egress/environment.ts";
 import type { EgressProxy } from "../../network/egress/proxy.ts";

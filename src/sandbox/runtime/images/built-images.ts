@@ -16,10 +16,10 @@ import { z } from "zod";
 import type { Clock } from "../../../core/clock.ts";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { messageOf, systemCodeOf } from "../../../core/errors.ts";
-import { HOST_IMAGE, type ImagePlace, type Images } from "./images.ts";
+import type { ImagePlace, Images } from "./images.ts";
+import { HOST_IMAGE, isImageId, type BuiltImage, type ImageLayer } from "../../contract/images/image.ts";
 import { changeMounts, runProgram } from "../mounts.ts";
 import { RuntimeError } from "../runtime.ts";
-import { isImageId, type BuiltImage, type ImageLayer } from "../../contract/images/image.ts";
 import { readLayer } from "./layer-archive.ts";
 
 /** Below the folder of images: on the same mount, so that files of a base are shared by links. */

@@ -12,7 +12,8 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { closeRoot, openRoot } from "../disks.ts";
-import { type Images, HOST_IMAGE, openImages } from "./images.ts";
+import { type Images, openImages } from "./images.ts";
+import { HOST_IMAGE } from "../../contract/images/image.ts";
 import { sweepMounts } from "../mounts.ts";
 import { describeAsRoot, rootFolder } from "../root.test-kit.ts";
 

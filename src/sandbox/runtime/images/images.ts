@@ -1,3 +1,4 @@
+import { DEBIAN_IMAGE, HOST_IMAGE } from "../../contract/images/image.ts";
 import { mkdir, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../../core/errors.ts";
@@ -30,9 +31,6 @@ export interface Images {
    */
   prepare(name: string): Promise<void>;
 }
-
-export const HOST_IMAGE = "host";
-export const DEBIAN_IMAGE = "debian";
 
 export type ImageOptions = {
   /** A folder for each image, of that name: its files are in `rootfs`, or where that links to. Any put there is one. */

@@ -1,4 +1,4 @@
-import { AGENTS } from "../agents/providers.ts";
+import { AGENTS } from "../../contract/agents/providers.ts";
 
 /** The agents need a newer Node.js than Debian's; it comes from where they come from, for the processor of the server. */
 const NODE = "22.23.3";

@@ -1,8 +1,9 @@
 import { mayReachWithin, ownerOf } from "../../../auth/owner.ts";
 import type { RecordStore } from "../../../catalog/records.ts";
-import { SANDBOX_COLUMNS, toSandbox } from "../scheduler/sandbox.ts";
-import { boundHosts, hostsInMetadata, isOwnersOrNobodys } from "./bind.ts";
-import type { KnownCredential } from "./directory.ts";
+import { SANDBOX_COLUMNS, toSandbox } from "./sandbox.ts";
+import { hostsInMetadata, isOwnersOrNobodys } from "../credentials/bind.ts";
+import { boundHosts } from "../../contract/credential-uses.ts";
+import type { KnownCredential } from "../credentials/directory.ts";
 
 /**
  * Whether the sandbox of a job may have a credential at this moment: its owner may use it, and each host that it is bound
