@@ -22,7 +22,7 @@ import type { JobCredentials } from "../../knowledge/credentials/job-credentials
 import type { DeviceFlows } from "../../knowledge/oauth/device-flows.ts";
 import type { OAuthFlows } from "../../knowledge/oauth/flows.ts";
 import type { OAuthTokens } from "../../knowledge/oauth/tokens.ts";
-import type { QueryService } from "../../query/query.ts";
+import type { QueryService } from "../../query/contract/query.ts";
 import type { AuthConfig } from "./schemas.ts";
 
 /** What the routes about the process itself work with. */
