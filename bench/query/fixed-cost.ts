@@ -163,7 +163,6 @@ async function planTimes(catalog: Catalog, minNs: bigint, times: number): Promis
       catalog,
       { caller: ANONYMOUS, database: "default" },
       {
-        kind: "needs",
         tables: [{ name: MANY, mentions: [{ range: { minNs }, predicates: [] }] }],
         listings: [],
         system: [],

@@ -8,7 +8,7 @@ import { ObjectNotFound, rangeOf, type GetOptions, type ObjectStore } from "../.
 import { EXPORT_KEPT_MS } from "../../query/exports/sweep.ts";
 import { exportBudgets, exportResult, QUERY_EXPORT } from "../../query/exports/export.ts";
 import { RESULT_FORMATS } from "../../query/stream/formats.ts";
-import { databaseNotFound } from "../../query/prune/plan.ts";
+import { databaseNotFound } from "../../query/resolve/not-found.ts";
 import { defineRoute, describeRoute, jsonResponse, type Route } from "../route.ts";
 import type { ExportDeps } from "./deps.ts";
 import { timeOf, timeOrNull } from "./jobs-body.ts";

@@ -1,8 +1,10 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Permit } from "./admission.ts";
 import { budgetError, budgetOf, type QueryBudget } from "./budget.ts";
-import type { QueryProcess } from "../scan/query-process.ts";
-import type { Watchdog } from "./watchdog.ts";
+import type { Watchdog, Watched } from "./watchdog.ts";
+
+/** The process that works for the query. */
+export type Supervised = Watched & { cancel(reason: Error): void; lowerPriority(): void };
 
 /**
  * What stands over a process while it works for one query: the query is cancelled when it is stopped (its time is up, its
@@ -29,7 +31,7 @@ export class Outgrown extends Error {
 const DEFAULT_LARGE_AFTER_MS = 1_000;
 
 export function supervise(options: {
-  child: QueryProcess;
+  child: Supervised;
   stop: AbortSignal;
   permit: Permit;
   budget: QueryBudget;

@@ -2,7 +2,7 @@ import type { Caller } from "../../auth/caller.ts";
 import type { AskedBudget } from "../budgets/budget.ts";
 import type { ResultFormat } from "../stream/formats.ts";
 import type { QueryParameters } from "../parse/parameters.ts";
-import type { RowSelection } from "../scan/protocol.ts";
+import type { RowSelection } from "../parse/row-condition.ts";
 
 /**
  * Queries, as the routes see them.

@@ -1,6 +1,6 @@
 import { foldName } from "../../core/names.ts";
 import { quoteIdentifier } from "../../io/duckdb/duckdb.ts";
-import type { TableShape } from "../scan/protocol.ts";
+import type { TableShape } from "../contract/tables.ts";
 import { titleOf, type SqlParser } from "../parse/sql-tree.ts";
 import {
   columnPath,

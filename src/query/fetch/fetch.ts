@@ -10,7 +10,7 @@ import { ExtentCache, type ExtentCacheOptions, type Lease } from "./cache/extent
 import { mayBePartial } from "./cache/partial-file.ts";
 import { locateFooter, neededBytes } from "./cache/parquet-ranges.ts";
 import type { PlannedTable } from "../prune/plan.ts";
-import type { LocalExtent, ResolvedTable } from "../scan/protocol.ts";
+import type { LocalExtent, ResolvedTable } from "../contract/tables.ts";
 import { reachesBeyond } from "../prune/retention.ts";
 
 /**

@@ -1,5 +1,4 @@
 import { quoteIdentifier } from "../../io/duckdb/duckdb.ts";
-import type { RowSelection } from "../scan/protocol.ts";
 import type { QuotedText } from "./quote-at.ts";
 import { parseTree, type SqlParser } from "./sql-tree.ts";
 import {
@@ -24,6 +23,9 @@ import {
  * it and put into the tree of the query that runs: a text that closes our parenthesis, or starts a clause or a comment,
  * gives another tree or none.
  */
+
+/** Rows of one table by a condition: how many match in each extent, or all that do not. */
+export type RowSelection = { table: string; rows: "matching" | "others" };
 
 /** The extent that a row is of: longer than the name of any column. */
 export const EXTENT_COLUMN = "extent".padEnd(256, "_");

@@ -3,7 +3,6 @@ import { foldName } from "../../core/names.ts";
 import { textsAfter } from "../../format/columns/text-bounds.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type { Comparison, Constant, Predicate } from "../resolve/predicates.ts";
-import { nextDown, nextUp } from "./real-steps.ts";
 
 /**
  * What statistics of a table's columns can say about predicates: comparisons become ranges of values of the column's
@@ -245,4 +244,23 @@ function compareEnds(a: StatValue | undefined, b: StatValue | undefined): number
   if (typeof a === "string" && typeof b === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b));
   if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
   return a === b ? 0 : a < b ? -1 : 1;
+}
+
+/** Neighbours of doubles, in DuckDB's order: NaN is equal to itself and comes after infinity. */
+const double = new Float64Array(1);
+const bits = new BigInt64Array(double.buffer);
+
+/** The least double greater than the value; NaN for infinity and NaN. */
+function nextUp(value: number): number {
+  if (Number.isNaN(value) || value === Infinity) return NaN;
+  if (value === 0) return Number.MIN_VALUE;
+  double[0] = value;
+  bits[0] = (bits[0] ?? 0n) + (value > 0 ? 1n : -1n);
+  return double[0];
+}
+
+/** The greatest double less than the value; -Infinity for itself. */
+function nextDown(value: number): number {
+  if (Number.isNaN(value)) return Infinity;
+  return value === -Infinity ? -Infinity : -nextUp(-value);
 }

@@ -1,6 +1,6 @@
 import type { Catalog, PlannedExtent, ExtentTotals, ScanFilter, TableRecord } from "../../catalog/catalog.ts";
 import { pruneByFilters } from "./filter-rule.ts";
-import type { Mention } from "../scan/protocol.ts";
+import type { Mention } from "../resolve/needs.ts";
 import { statsTests } from "./predicate-ranges.ts";
 
 /**

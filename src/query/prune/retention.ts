@@ -1,7 +1,8 @@
 import type { TableRecord } from "../../catalog/catalog.ts";
 import { foldName } from "../../core/names.ts";
 import { TIME_COLUMN } from "../../format/types.ts";
-import type { Mention, VisibleRows } from "../scan/protocol.ts";
+import type { Mention } from "../resolve/needs.ts";
+import type { VisibleRows } from "../contract/tables.ts";
 
 /**
  * No query shows a row past its table's retention, though extents stay until the last of their rows is past it: of an

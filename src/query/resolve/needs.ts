@@ -1,11 +1,47 @@
 import { foldName } from "../../core/names.ts";
 import { Evaluator } from "./evaluator.ts";
-import { operandsOf, predicateOf, type Constant, type Operand } from "./predicates.ts";
-import type { Mention, NeededTable, Travel } from "../scan/protocol.ts";
+import { operandsOf, predicateOf, type Constant, type Operand, type Predicate } from "./predicates.ts";
 import type { CheckedQuery } from "./check.ts";
 import type { SqlContext } from "../parse/sql-tree.ts";
-import type { Bound, TableUse } from "./table-use.ts";
 import { QueryRefused } from "../parse/tree.ts";
+import type { SystemTableName } from "../system-tables/system-tables.ts";
+import type { Listing } from "./listings.ts";
+import type { Bound, TableUse } from "./table-use.ts";
+import type { Top } from "./top.ts";
+
+/** What a query needs of the catalog, as found in its process: names that nobody has looked up yet. */
+export type Needs = {
+  tables: readonly NeededTable[];
+  listings: readonly Listing[];
+  system: readonly SystemTableName[];
+};
+
+export type NeededTable = {
+  name: string;
+  /** Where it is another one than the query's own. */
+  database?: string;
+  /** What `AT (VERSION => n)` or `AT (TIMESTAMP => moment)` asks for; the newest snapshot without. */
+  travel?: Travel;
+  /** A row matters when it matters to one of them. */
+  mentions: readonly Mention[];
+  /** Names of columns that the query can touch, folded (and other names); absent when it can touch all. */
+  columns?: readonly string[];
+  /** A common table expression that may have been meant, where there is no such table. */
+  cte?: string;
+  /** Where the query first mentions it. */
+  line?: number;
+  column?: number;
+};
+
+export type Travel = { version: bigint } | { atNs: bigint };
+
+/** What every row satisfies that matters to one mention of a table. */
+export type Mention = {
+  range: { minNs?: bigint; maxNs?: bigint };
+  predicates: readonly Predicate[];
+  /** So many rows of the range matter, those with the newest or oldest `at`. */
+  top?: Top;
+};
 
 /** A table that the query needs, at one snapshot, with every mention of it. */
 export type Need = { table: NeededTable; uses: TableUse[] };

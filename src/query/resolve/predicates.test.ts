@@ -5,7 +5,7 @@ import { CONSTANT_FUNCTIONS } from "../parse/constant-expression.ts";
 import { ALLOWED_FUNCTIONS } from "./functions.ts";
 import { neededTables } from "./needs.ts";
 import type { Constant, Predicate } from "./predicates.ts";
-import type { NeededTable } from "../scan/protocol.ts";
+import type { NeededTable } from "./needs.ts";
 import { quoteAt } from "../parse/quote-at.ts";
 import { parseTree, SqlParser, type SqlContext } from "../parse/sql-tree.ts";
 

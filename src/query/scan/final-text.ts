@@ -5,7 +5,7 @@ import { checkQuery, type CheckedQuery } from "../resolve/check.ts";
 import { instantNames } from "./instant-names.ts";
 import { withValues, type QueryParameters } from "../parse/parameters.ts";
 import { printTree, type PrintedTree } from "../parse/print-tree.ts";
-import type { TableShape } from "./protocol.ts";
+import type { TableShape } from "../contract/tables.ts";
 import { rewriteQuery, type Rewrites } from "../parse/rewrite.ts";
 import { parseTree, titleOf, type SqlContext } from "../parse/sql-tree.ts";
 import type { OpenPivot } from "../parse/statement.ts";

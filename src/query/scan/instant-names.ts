@@ -1,5 +1,5 @@
 import { foldName } from "../../core/names.ts";
-import type { TableShape } from "./protocol.ts";
+import type { TableShape } from "../contract/tables.ts";
 import { isInstant } from "../parse/rewrite.ts";
 import { columnPath, isColumnRef, isObject, objectsOf, textOf, type Json, type JsonObject } from "../parse/tree.ts";
 

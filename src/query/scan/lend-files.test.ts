@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { canLend, lendFiles } from "./lend-files.ts";
-import type { LocalExtent, ResolvedTable } from "./protocol.ts";
+import type { LocalExtent, ResolvedTable } from "../contract/tables.ts";
 
 let base: string;
 let input: string;

@@ -2,7 +2,7 @@ import { linkSync, mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync }
 import { basename, join } from "node:path";
 import { nextTurn } from "../../core/clock.ts";
 import { systemCodeOf } from "../../core/errors.ts";
-import type { LocalExtent, ResolvedTable } from "./protocol.ts";
+import type { LocalExtent, ResolvedTable } from "../contract/tables.ts";
 
 /**
  * Gives a query process the extents of its query and no others: as links in its input folder, which is the only place

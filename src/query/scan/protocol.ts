@@ -1,13 +1,11 @@
 import type { ErrorRecord } from "../../core/errors.ts";
-import type { PlannedExtent } from "../../catalog/catalog.ts";
-import type { ColumnSpec } from "../../format/types.ts";
-import type { ResultFormat } from "../stream/formats.ts";
-import type { Listing } from "../resolve/listings.ts";
+import type { ResolvedTable } from "../contract/tables.ts";
 import type { QueryParameters } from "../parse/parameters.ts";
-import type { Predicate } from "../resolve/predicates.ts";
+import type { RowSelection } from "../parse/row-condition.ts";
+import type { Needs } from "../resolve/needs.ts";
+import type { ResultFormat } from "../stream/formats.ts";
 import type { Spooled } from "../stream/spool.ts";
-import type { Top } from "../resolve/top.ts";
-import type { SystemTableFile, SystemTableName } from "../system-tables/system-tables.ts";
+import type { SystemTableFile } from "../system-tables/system-tables.ts";
 import type { QueryUsage } from "./usage.ts";
 
 /**
@@ -33,9 +31,6 @@ export type ParseRequest = {
   selection?: RowSelection | undefined;
 };
 
-/** Rows of one table by a condition: how many match in each extent, or all that do not. */
-export type RowSelection = { table: string; rows: "matching" | "others" };
-
 export type RunRequest = {
   kind: "run";
   /** One per needed table, in order. */
@@ -53,7 +48,7 @@ export type ServerMessage = ParseRequest | RunRequest | { kind: "drop" } | { kin
 
 export type ChildMessage =
   | { kind: "ready" }
-  | Needs
+  | Parsed
   | Done
   | { kind: "dropped" }
   | {
@@ -65,63 +60,7 @@ export type ChildMessage =
       rssBytes: number;
     };
 
-export type Needs = {
-  kind: "needs";
-  tables: readonly NeededTable[];
-  listings: readonly Listing[];
-  system: readonly SystemTableName[];
-};
-
-export type NeededTable = {
-  name: string;
-  /** Where it is another one than the query's own. */
-  database?: string;
-  /** What `AT (VERSION => n)` or `AT (TIMESTAMP => moment)` asks for; the newest snapshot without. */
-  travel?: Travel;
-  /** A row matters when it matters to one of them. */
-  mentions: readonly Mention[];
-  /** Names of columns that the query can touch, folded (and other names); absent when it can touch all. */
-  columns?: readonly string[];
-  /** A common table expression that may have been meant, where there is no such table. */
-  cte?: string;
-  /** Where the query first mentions it. */
-  line?: number;
-  column?: number;
-};
-
-export type Travel = { version: bigint } | { atNs: bigint };
-
-/** What every row satisfies that matters to one mention of a table. */
-export type Mention = {
-  range: { minNs?: bigint; maxNs?: bigint };
-  predicates: readonly Predicate[];
-  /** So many rows of the range matter, those with the newest or oldest `at`. */
-  top?: Top;
-};
-
-export type TableShape = { name: string; columns: readonly ColumnSpec[] };
-
-export type ResolvedTable = TableShape & {
-  /** Columns that the query can touch, of the shape's; all when undefined. The others may come out as NULL. */
-  needed: readonly string[] | undefined;
-  extents: readonly LocalExtent[];
-  /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
-  bareRows: number;
-  /** The view tells of each row which extent it is of (`EXTENT_COLUMN`). */
-  namesExtents?: boolean;
-  visible?: VisibleRows | undefined;
-};
-
-/** What a table shows of its rows, when it keeps them for some days only: see `retention.ts`. */
-export type VisibleRows = {
-  /** Rows with an earlier `at` are not shown. */
-  fromNs: bigint;
-  /** The column `at`, as the table spells it. */
-  column: string;
-};
-
-/** An extent as a file; `columns` are those that it has. */
-export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & { path: string };
+export type Parsed = Needs & { kind: "needs" };
 
 export type Done = {
   kind: "done";

@@ -61,7 +61,7 @@ async function answer({ session, meter }: Running, message: Turn): Promise<Child
       case "parse":
         isCancelled = false;
         meter.start();
-        return await session.parse(message);
+        return { kind: "needs", ...(await session.parse(message)) };
       case "run": {
         const done = await meter.sample(() => session.run(message));
         return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };

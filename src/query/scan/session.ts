@@ -13,7 +13,9 @@ import { bindParameters, NO_PARAMETERS, type QueryParameters } from "../parse/pa
 import type { PrintedTree } from "../parse/print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "../stream/projection.ts";
-import type { Done, Needs, ParseRequest, RunRequest, TableShape } from "./protocol.ts";
+import type { Done, ParseRequest, RunRequest } from "./protocol.ts";
+import type { Needs } from "../resolve/needs.ts";
+import type { TableShape } from "../contract/tables.ts";
 import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
 import { quoteAt, type QuotedText } from "../parse/quote-at.ts";
 import { resultOffset, writeResult, type ResultQuery } from "../stream/result-writer.ts";
@@ -115,7 +117,6 @@ export class QuerySession {
       if (checked.tables.length === 0) query.texts = printing(query, []);
       const tables = query.needs.map(({ table }) => table);
       return {
-        kind: "needs",
         tables,
         listings: checked.listings,
         system: systemTablesOf(checked.tables, quoted),

@@ -1,7 +1,7 @@
 import type { ColumnSpec } from "../../format/types.ts";
 import { quoteIdentifier, quoteText, sqlTypeOf } from "../../io/duckdb/duckdb.ts";
 import { TLM_SCAN, type TlmScans } from "../../io/duckdb/tlm-scan.ts";
-import type { LocalExtent, ResolvedTable, VisibleRows } from "./protocol.ts";
+import type { LocalExtent, ResolvedTable, VisibleRows } from "../contract/tables.ts";
 import { EXTENT_COLUMN } from "../parse/row-condition.ts";
 import { reachesBeyond } from "../prune/retention.ts";
 
