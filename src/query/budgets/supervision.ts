@@ -14,18 +14,13 @@ export type Supervised = Watched & { cancel(reason: Error): void; lowerPriority(
 export type Supervision = {
   /** What a failure of the process means. */
   reasonOf(error: unknown): unknown;
+  /** Whether the process failed because the query was cancelled: it is large, and must wait for the permit of such. */
+  isOutgrown(error: unknown): boolean;
   /** Whether the query has taken so long that it is large. */
   isLong(): boolean;
   /** Nothing happens to the process any more. Harmless when repeated. */
   end(): void;
 };
-
-/** The query must wait for the permit of a large one, and start over. */
-export class Outgrown extends Error {
-  constructor() {
-    super("the query is larger than it was taken for");
-  }
-}
 
 /** A query that has its process for so long is large, whatever it reads. */
 const DEFAULT_LARGE_AFTER_MS = 1_000;
@@ -45,10 +40,15 @@ export function supervise(options: {
   if (stop.aborted) onStop();
   const watch = options.watchdog.watch(child, budget.memoryBytes);
   let long = false;
+  let outgrown: Error | undefined;
   const timer = clock.after(largeAfterMs, () => {
     long = true;
-    if (permit.grow()) child.lowerPriority();
-    else child.cancel(new Outgrown());
+    if (permit.grow()) {
+      child.lowerPriority();
+      return;
+    }
+    outgrown = new Error("the query is larger than it was taken for");
+    child.cancel(outgrown);
   });
   return {
     reasonOf(error) {
@@ -58,6 +58,7 @@ export function supervise(options: {
       // Who noticed knew neither the most that was taken, nor, from outside, what this query was allowed.
       return budgetError("memory_bytes", Math.max(watch.peakBytes(), breach.used), budget.memoryBytes);
     },
+    isOutgrown: (error) => outgrown !== undefined && error === outgrown,
     isLong: () => long,
     end() {
       timer.cancel();
