@@ -1,5 +1,6 @@
 /** The process that the tests start: the command line without the role, so serving prints what it was asked to serve. */
 import "../core/warnings.ts";
+import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import { runCli, type ServeOptions } from "./main.ts";
@@ -13,6 +14,7 @@ function serve({ listen, warnings, config }: ServeOptions): Promise<number> {
 
 process.exitCode = await runCli(process.argv.slice(2), {
   serve,
+  migrations: () => Promise.resolve(MIGRATIONS),
   version: "1.2.3",
   env,
   stdin,

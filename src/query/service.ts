@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { mayUseDatabase } from "../auth/caller.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import { SnapshotHolds, type Reading } from "../catalog/snapshot-holds.ts";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";

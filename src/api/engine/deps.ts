@@ -6,7 +6,7 @@ import type { Sessions } from "../../auth/sessions.ts";
 import type { SignIn } from "../../auth/sign-in.ts";
 import type { Users } from "../../auth/users.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordStore } from "../../db/records.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";

@@ -1,5 +1,5 @@
 import { mayReachWithin, ownerOf } from "../../auth/owner.ts";
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordStore } from "../../db/records.ts";
 import { SANDBOX_COLUMNS, toSandbox } from "../scheduler/sandbox.ts";
 import { boundHosts, hostsInMetadata, isOwnersOrNobodys } from "./bind.ts";
 import type { KnownCredential } from "./directory.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../catalog/contract.test-kit.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { knownVolumes, volumeStatements } from "./volumes.ts";
 import {

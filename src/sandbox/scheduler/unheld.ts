@@ -1,4 +1,4 @@
-import { NOW, type Statement } from "../../catalog/records.ts";
+import { NOW, type Statement } from "../../db/records.ts";
 import { removeEvents } from "../events/removal.ts";
 import { removeSessions } from "../sessions/removal.ts";
 import type { Sandbox } from "./sandbox.ts";
