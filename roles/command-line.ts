@@ -11,6 +11,7 @@ export async function runCommandLine(): Promise<void> {
       const { runRoles } = await import("./run.ts");
       return runRoles(options);
     },
+    migrations: async () => (await import("./migrations.ts")).MIGRATIONS,
     version: VERSION,
     env,
     stdin,

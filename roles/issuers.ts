@@ -5,7 +5,7 @@ import { IdpUsers } from "../src/auth/jwt/idp-users.ts";
 import { idpTokens } from "../src/auth/jwt/idp.ts";
 import { oidcTokens } from "../src/auth/jwt/oidc.ts";
 import type { TokenCache } from "../src/auth/token-cache.ts";
-import type { RecordStore } from "../src/catalog/records.ts";
+import type { RecordStore } from "../src/db/records.ts";
 import type { Parts } from "./parts.ts";
 
 export type Issuers = { backends: TokenBackend[] } & Pick<AuthConfig, "identity_provider" | "issuers">;

@@ -1,7 +1,8 @@
 import type { Catalog } from "../src/catalog/catalog.ts";
 import type { CatalogDatabase } from "../src/catalog/catalog-database.ts";
-import type { RecordStore } from "../src/catalog/records.ts";
-import type { Signals } from "../src/catalog/signals.ts";
+import type { RecordStore } from "../src/db/records.ts";
+import type { Signals } from "../src/db/signals.ts";
+import { MIGRATIONS } from "./migrations.ts";
 import { openSqliteCatalog } from "../src/catalog/sqlite/sqlite.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
@@ -25,6 +26,7 @@ async function openCatalog({ config, clock, random, log, metrics }: Parts): Prom
       url: config.catalogUrl.url,
       clock,
       random,
+      migrations: MIGRATIONS,
       mode: "server",
       maxConnections: config.catalogMaxConns,
       acquireTimeoutMs: config.catalogAcquireTimeoutSecs * 1000,
@@ -35,6 +37,7 @@ async function openCatalog({ config, clock, random, log, metrics }: Parts): Prom
     path: config.catalogUrl.path,
     clock,
     log,
+    migrations: MIGRATIONS,
     mode: "server",
     onFailure: (reason) => {
       // Nothing can be read or acknowledged any more, and what was acknowledged is safe: let a supervisor start anew.

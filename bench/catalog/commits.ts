@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Catalog, NewExtent, TableRecord } from "../../src/catalog/catalog.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { sleep, systemClock } from "../../src/core/clock.ts";
@@ -43,7 +44,8 @@ export async function main(args: readonly string[]): Promise<void> {
   console.log(machine());
   await withTemporaryFolder(async (folder) => {
     const path = join(folder, "catalog.db");
-    const open = () => openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" });
+    const open = () =>
+      openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "server" });
     await measure("sqlite", open, 1, options);
   });
   const server = await startPostgres();
@@ -54,6 +56,7 @@ export async function main(args: readonly string[]): Promise<void> {
         url: `postgres://bench@127.0.0.1:${server.port}/postgres`,
         clock: systemClock,
         random: systemRandom,
+        migrations: MIGRATIONS,
         mode: "server",
         maxConnections: 16,
         acquireTimeoutMs: 30_000,

@@ -1,4 +1,5 @@
 import type { Catalog } from "../../src/catalog/catalog.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -32,12 +33,19 @@ export type PlanningResult = {
 /** Opens a catalog as a server does. */
 export function openSide(side: "sqlite" | "postgres", place: string): Promise<Catalog> {
   if (side === "sqlite") {
-    return openSqliteCatalog({ path: place, clock: systemClock, log: silentLog, mode: "server" });
+    return openSqliteCatalog({
+      path: place,
+      clock: systemClock,
+      log: silentLog,
+      migrations: MIGRATIONS,
+      mode: "server",
+    });
   }
   return openPostgresCatalog({
     url: place,
     clock: systemClock,
     random: systemRandom,
+    migrations: MIGRATIONS,
     mode: "server",
     maxConnections: 16,
     acquireTimeoutMs: 30_000,

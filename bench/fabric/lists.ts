@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ANONYMOUS, type Caller } from "../../src/auth/caller.ts";
 import { ownerFilterWithin } from "../../src/auth/owner.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import type { CatalogDatabase } from "../../src/catalog/catalog-database.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
@@ -46,7 +47,7 @@ export async function main(args: readonly string[]): Promise<void> {
     const path = join(folder, "catalog.db");
     await measure(
       "sqlite",
-      await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" }),
+      await openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "server" }),
       plan,
     );
   } finally {
@@ -57,7 +58,7 @@ export async function main(args: readonly string[]): Promise<void> {
   try {
     const url = await server.createDatabase();
     const common = { clock: systemClock, random: systemRandom, mode: "server", maxConnections: 10 } as const;
-    const catalog = await openPostgresCatalog({ ...common, url, acquireTimeoutMs: 30_000 });
+    const catalog = await openPostgresCatalog({ ...common, url, migrations: MIGRATIONS, acquireTimeoutMs: 30_000 });
     await measure("postgres", catalog, plan);
   } finally {
     await server.stop();

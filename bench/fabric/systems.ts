@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ANONYMOUS } from "../../src/auth/caller.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
@@ -57,6 +58,7 @@ export async function openFabric(url: string) {
     url,
     clock: systemClock,
     random: systemRandom,
+    migrations: MIGRATIONS,
     mode: "server",
     maxConnections: SESSIONS,
     acquireTimeoutMs: 30_000,

@@ -1,4 +1,5 @@
 import type { Catalog } from "../../src/catalog/catalog.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { createCompactor } from "../../src/compaction/compactor.ts";
 import type { Duty } from "../../src/compaction/lease-loop.ts";
@@ -55,6 +56,7 @@ async function withPlace(place: SettlePlace, task: (storage: Storage) => Promise
     url: place.catalogUrl,
     clock: systemClock,
     random: systemRandom,
+    migrations: MIGRATIONS,
     mode: "admin",
     maxConnections: 4,
     acquireTimeoutMs: 10_000,

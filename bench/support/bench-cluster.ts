@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Connection } from "../../src/catalog/postgres/connection.ts";
+import { Connection } from "../../src/db/postgres/connection.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
-import { parsePostgresUrl } from "../../src/catalog/postgres/url.ts";
+import { parsePostgresUrl } from "../../src/db/postgres/url.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import type { ColumnSpec } from "../../src/format/types.ts";
@@ -187,6 +188,7 @@ async function createTable({ catalogUrl }: LocalCluster, name: string, columns: 
     url: catalogUrl,
     clock: systemClock,
     random: systemRandom,
+    migrations: MIGRATIONS,
     mode: "admin",
     maxConnections: 1,
     acquireTimeoutMs: 10_000,

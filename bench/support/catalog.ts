@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Catalog } from "../../src/catalog/catalog.ts";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/log.ts";
@@ -10,6 +11,7 @@ export async function withCatalog<T>(home: string, task: (catalog: Catalog) => P
     path: join(home, "catalog.db"),
     clock: systemClock,
     log: silentLog,
+    migrations: MIGRATIONS,
     mode: "server",
     onFailure: (reason) => {
       throw reason;

@@ -1,5 +1,5 @@
 import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import { ManualClock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";

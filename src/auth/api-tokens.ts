@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore } from "../db/records.ts";
 import type { CallerRole } from "../config/kinds.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";

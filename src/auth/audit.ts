@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../db/records.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Caller } from "./caller.ts";
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { ownerSql } from "../catalog/owner-sql.ts";
+import { ownerSql } from "./owner-sql.ts";
 import { ANONYMOUS, callerOfWorker, type Caller } from "./caller.ts";
 import { mayReach, mayReachWithin, mayUse, ownerOf } from "./owner.ts";
 

@@ -1,4 +1,4 @@
-import type { RecordStore, Statement } from "../catalog/records.ts";
+import type { RecordStore, Statement } from "../db/records.ts";
 import { EngineError } from "../core/errors.ts";
 import type { AuditLog, Origin } from "./audit.ts";
 import type { OwnedTable } from "./owned-table.ts";

@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type Statement } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type Statement } from "../db/records.ts";
 import { USER_NAME, type CallerRole } from "../config/kinds.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";

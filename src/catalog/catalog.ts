@@ -1,7 +1,7 @@
 import type { ColumnFilter, FilterProbe } from "../format/filter/filter.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
-import type { Statement } from "./records.ts";
-import type { StatsTest } from "./stats-test.ts";
+import type { Statement } from "../db/records.ts";
+import type { StatsTest } from "./stats-predicates.ts";
 
 /**
  * The catalog: what exists, and since when.

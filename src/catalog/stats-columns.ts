@@ -1,7 +1,7 @@
 import { grown } from "../format/columns/growth.ts";
 import type { ColumnStats, ColumnType } from "../format/types.ts";
 import { INT64_MAX, INT64_MIN } from "./int64.ts";
-import type { StatsTest, StatValue, ValueRange } from "./stats-test.ts";
+import type { StatsTest, StatValue, ValueRange } from "./stats-predicates.ts";
 
 /**
  * Statistics of one column over many extents, in typed arrays, and tests compiled to read them: no object per extent,

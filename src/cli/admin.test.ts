@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
@@ -154,7 +155,13 @@ describe("databases and tables", () => {
 
   test("may be changed beside a running server, which sees it at once", async () => {
     const path = join(folder, "catalog.db");
-    const catalog = await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" });
+    const catalog = await openSqliteCatalog({
+      path,
+      clock: systemClock,
+      log: silentLog,
+      migrations: MIGRATIONS,
+      mode: "server",
+    });
     try {
       await catalog.createTable({
         database: "default",

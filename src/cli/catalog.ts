@@ -2,11 +2,10 @@ import { existsSync } from "node:fs";
 import type { Catalog, DatabaseRecord, TableRecord } from "../catalog/catalog.ts";
 import type { CatalogDatabase } from "../catalog/catalog-database.ts";
 import type { Config } from "../config/options.ts";
-import type { Clock } from "../core/clock.ts";
 import { createLog, type Log } from "../core/log.ts";
 import { nearest } from "../core/nearest.ts";
 import { systemRandom } from "../core/random.ts";
-import type { CliContext } from "./context.ts";
+import type { CliContext, CliDeps } from "./context.ts";
 import { CliError } from "./failure.ts";
 
 export type CatalogFlags = { catalogUrl?: string };
@@ -26,7 +25,7 @@ export async function withCatalog<T>(
   const { config, origins } = await context.loadConfig({ catalogUrl: flags.catalogUrl });
   // A command tells by its exit and its message how it went; who wants the log as well asks for it.
   const log = createLog(origins.logLevel === "default" ? "silent" : config.logLevel);
-  const catalog = await openCatalog(config, context.deps.clock, log, access);
+  const catalog = await openCatalog(config, context.deps, log, access);
   try {
     return await task(catalog);
   } finally {
@@ -34,8 +33,14 @@ export async function withCatalog<T>(
   }
 }
 
-async function openCatalog(config: Config, clock: Clock, log: Log, access: "read" | "write"): Promise<CatalogDatabase> {
+async function openCatalog(
+  config: Config,
+  deps: Pick<CliDeps, "clock" | "migrations">,
+  log: Log,
+  access: "read" | "write",
+): Promise<CatalogDatabase> {
   const { catalogUrl } = config;
+  const { clock } = deps;
   if (catalogUrl.kind === "postgres") {
     const { openPostgresCatalog } = await import("../catalog/postgres/postgres.ts");
     const { url } = catalogUrl;
@@ -45,6 +50,7 @@ async function openCatalog(config: Config, clock: Clock, log: Log, access: "read
       url,
       clock,
       random: systemRandom,
+      migrations: await deps.migrations(),
       mode: "admin",
       maxConnections: 2,
       acquireTimeoutMs,
@@ -55,7 +61,7 @@ async function openCatalog(config: Config, clock: Clock, log: Log, access: "read
     throw new CliError(`there is no catalog at ${catalogUrl.path}; ${next}`);
   }
   const { openSqliteCatalog } = await import("../catalog/sqlite/sqlite.ts");
-  return openSqliteCatalog({ path: catalogUrl.path, clock, log, mode: "admin" });
+  return openSqliteCatalog({ path: catalogUrl.path, clock, log, migrations: await deps.migrations(), mode: "admin" });
 }
 
 /** @throws CliError naming the database that was perhaps meant. */

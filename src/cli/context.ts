@@ -5,6 +5,7 @@ import type { OptionName } from "../config/options.ts";
 import type { Clock } from "../core/clock.ts";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
+import type { Migration } from "../db/migration.ts";
 import { CliError, EXIT } from "./failure.ts";
 import { styleFor, type Style } from "./text.ts";
 
@@ -25,6 +26,8 @@ export type ServeOptions = LoadedConfig & {
 export type CliDeps = {
   /** Serves until told to stop; resolves to the exit code. The warnings of the configuration are its to log. */
   serve: (options: ServeOptions) => Promise<number>;
+  /** Every table of the program, for commands that open the catalog themselves. */
+  migrations: () => Promise<readonly Migration[]>;
   version: string;
   env: Readonly<Record<string, string | undefined>>;
   stdin: CliInput;

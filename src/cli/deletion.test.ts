@@ -64,7 +64,15 @@ async function typed(answer: string, ...argv: string[]) {
     isAsked = true;
     (stdin as PassThrough).write(`${answer}\r`);
   });
-  const deps = { serve: () => Promise.resolve(0), version: "0", env: {}, clock: systemClock, random: systemRandom };
+  const migrations = () => Promise.resolve([]);
+  const deps = {
+    migrations,
+    serve: () => Promise.resolve(0),
+    version: "0",
+    env: {},
+    clock: systemClock,
+    random: systemRandom,
+  };
   const code = await runCli([...argv, "--server", url], { ...deps, stdin, stdout, stderr });
   return { code, ...shown };
 }

@@ -30,7 +30,7 @@ export async function renderCliDoc(): Promise<string> {
 function referenceContext(): CliContext {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const unused = { clock: systemClock, random: systemRandom, env: {}, stdin, stdout, stderr, version: "" };
-  return new CliContext({ ...unused, serve: () => Promise.resolve(0) });
+  return new CliContext({ ...unused, serve: () => Promise.resolve(0), migrations: () => Promise.resolve([]) });
 }
 
 function renderCommand(node: CommandNode): string {

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import { runCli, type CliDeps } from "./main.ts";
@@ -10,7 +11,7 @@ import { runCli, type CliDeps } from "./main.ts";
 /** What the tests of the command line run it with: as a child process, or in this one with streams of their own. */
 export type Outcome = { code: number | null; stdout: string; stderr: string };
 
-const ENTRY = fileURLToPath(new URL("./harness-child.ts", import.meta.url));
+const ENTRY = fileURLToPath(new URL("./harness-child.test-kit.ts", import.meta.url));
 
 export type RunOptions = {
   /** Serves in place of the role; not for a process of its own. */
@@ -59,6 +60,7 @@ async function run(argv: readonly string[], options: RunOptions, terminal: objec
   const [stdout, stderr] = [collector(terminal), collector(terminal)];
   const deps: CliDeps = {
     serve: options.serve ?? (() => Promise.resolve(0)),
+    migrations: () => Promise.resolve(MIGRATIONS),
     version: "1.2.3",
     // The home of whoever runs the tests stays out of it.
     env: { ENGINE_HOME: "/nonexistent", ...options.env },

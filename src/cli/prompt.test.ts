@@ -18,7 +18,15 @@ function terminal(...typed: (string | Buffer)[]) {
     const next = shown.endsWith(": ") || shown.endsWith("] ") ? typed.shift() : undefined;
     if (next !== undefined) (stdin as PassThrough).write(next);
   });
-  const deps = { serve: () => Promise.resolve(0), version: "", env: {}, clock: systemClock, random: systemRandom };
+  const migrations = () => Promise.resolve([]);
+  const deps = {
+    migrations,
+    serve: () => Promise.resolve(0),
+    version: "",
+    env: {},
+    clock: systemClock,
+    random: systemRandom,
+  };
   const context = new CliContext({ ...deps, stdin, stderr, stdout: new PassThrough() });
   return { context, modes, shown: () => shown, stdin };
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { aFlush } from "../catalog/contract-fixtures.ts";
+import { aFlush } from "../catalog/contract-fixtures.test-kit.ts";
 import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { cleanup } from "./cleanup.ts";

@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Catalog, ExtentSummary, NewExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import { sleep } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";

@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../db/records.ts";
 
 /**
  * What deletions of rows came to: one report each, written in the transaction of the deletion, so that there is one

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { anExtent } from "../catalog/contract-fixtures.ts";
+import { anExtent } from "../catalog/contract-fixtures.test-kit.ts";
 import type { Catalog, Lease, NewExtent } from "../catalog/catalog.ts";
 import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock, systemClock } from "../core/clock.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { aFlush, anExtent } from "../catalog/contract-fixtures.ts";
+import { aFlush, anExtent } from "../catalog/contract-fixtures.test-kit.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { ManualClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { aFlush, anExtent } from "../catalog/contract-fixtures.ts";
+import { aFlush, anExtent } from "../catalog/contract-fixtures.test-kit.ts";
 import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { CondemnedExtent } from "../catalog/refusals.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";

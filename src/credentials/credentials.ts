@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../db/records.ts";
 import type { AuditAction, AuditLog, Origin } from "../auth/audit.ts";
 import { scopeOfColumn, scopeToColumn } from "../auth/stored-caller.ts";
 import { scopeIncludes, type Caller, type Scope } from "../auth/caller.ts";

@@ -1,4 +1,4 @@
-import { NOW } from "../catalog/records.ts";
+import { NOW } from "../db/records.ts";
 import { EngineError } from "../core/errors.ts";
 import { JOB_COLUMNS, toJob, type Job } from "./job.ts";
 import type { FabricPorts } from "./ports.ts";

@@ -1,7 +1,7 @@
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { SIGNAL_BYTES, type Signals } from "../catalog/signals.ts";
+import { SIGNAL_BYTES, type Signals } from "../db/signals.ts";
 import { claimFromLane, laneHeads } from "./claim.ts";
 import { holdOf, type Job } from "./job.ts";
 import { release } from "./fail.ts";

@@ -1,4 +1,4 @@
-import { NOW } from "../catalog/records.ts";
+import { NOW } from "../db/records.ts";
 import { JOB_COLUMNS, toJob, type Job } from "./job.ts";
 import { parseLane } from "./lanes.ts";
 import { FABRIC_LIMITS } from "./limits.ts";

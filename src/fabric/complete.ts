@@ -1,4 +1,4 @@
-import { NOW, type RecordValue } from "../catalog/records.ts";
+import { NOW, type RecordValue } from "../db/records.ts";
 import { Batch } from "./batch.ts";
 import { JOB_COLUMNS, toJob, type Hold, type Job } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";

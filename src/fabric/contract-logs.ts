@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../catalog/contract.ts";
+import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { fabricOn, LEASE_MS } from "./contract.ts";
 import type { Fabric } from "./fabric.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AuditLog } from "../auth/audit.ts";
 import { ANONYMOUS, type Caller } from "../auth/caller.ts";
 import { Ownership } from "../auth/ownership.ts";
-import type { OpenedCatalog } from "../catalog/contract.ts";
+import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";
 import { seededRandom } from "../core/random.ts";

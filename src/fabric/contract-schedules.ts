@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../catalog/contract.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
+import type { RecordStore } from "../db/records.ts";
 import { ANONYMOUS, type Caller } from "../auth/caller.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../catalog/contract.ts";
+import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import { AuditLog, type Origin } from "../auth/audit.ts";
 import { ANONYMOUS, type Caller } from "../auth/caller.ts";
 import { uuidV7Source } from "../core/ids.ts";

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { OpenedCatalog } from "../catalog/contract.ts";
+import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import type { CatalogDatabase } from "../catalog/catalog-database.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";

@@ -1,6 +1,6 @@
 import { ManualClock } from "../core/clock.ts";
 import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
-import type { OpenedCatalog } from "../catalog/contract.ts";
+import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import { fabricContract } from "./contract.ts";
 import { jobLogsContract } from "./contract-logs.ts";
 import { jobOwnersContract } from "./contract-owners.ts";

@@ -1,7 +1,7 @@
 import type { WorkerIdentity } from "../auth/caller.ts";
 import { mayReachWithin, ownerOf, type Asker } from "../auth/owner.ts";
-import type { RecordStore } from "../catalog/records.ts";
-import type { Signals } from "../catalog/signals.ts";
+import type { RecordStore } from "../db/records.ts";
+import type { Signals } from "../db/signals.ts";
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";

@@ -1,4 +1,4 @@
-import { NOW } from "../catalog/records.ts";
+import { NOW } from "../db/records.ts";
 import { heldValues, IS_HELD, JOB_COLUMNS, toJob, type Hold, type Job } from "./job.ts";
 import { findJob } from "./list.ts";
 import { FABRIC_LIMITS, MOST_BACKOFF_MS } from "./limits.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { ManualClock } from "../core/clock.ts";
 import { createLog } from "../core/log.ts";

@@ -1,4 +1,4 @@
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";

@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type RecordValue } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue } from "../db/records.ts";
 import { EngineError } from "../core/errors.ts";
 import { LOG_LEVELS, type LogLevel, type LogLine } from "./handler.ts";
 import { heldValues, IS_HELD, textOf, type Hold } from "./job.ts";

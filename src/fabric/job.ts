@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordValue } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordValue } from "../db/records.ts";
 import type { Caller } from "../auth/caller.ts";
 import { scopeOfColumn, scopeToColumn, storedRole } from "../auth/stored-caller.ts";
 import { parseLane, type Labels } from "./lanes.ts";

@@ -1,4 +1,4 @@
-import type { RecordRow, RecordStore, RecordValue } from "../catalog/records.ts";
+import type { RecordRow, RecordStore, RecordValue } from "../db/records.ts";
 import type { Scope } from "../auth/caller.ts";
 import { JOB_COLUMNS, JOB_STATUSES, toJob, type Job, type JobStatus } from "./job.ts";
 

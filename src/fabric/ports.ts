@@ -1,4 +1,4 @@
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
 import type { JobMetrics } from "./job-metrics.ts";

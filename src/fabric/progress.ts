@@ -1,4 +1,4 @@
-import { NOW } from "../catalog/records.ts";
+import { NOW } from "../db/records.ts";
 import { toHoldState, type HoldState } from "./extend.ts";
 import { heldValues, IS_HELD, type Hold } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { RecordRow } from "../catalog/records.ts";
+import type { RecordRow } from "../db/records.ts";
 import type { Ticks, Timing } from "./cron.ts";
 import { jsonOf, optionalNumber, optionalText, ownerOf, textOf, type JobOwner } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";

@@ -1,4 +1,4 @@
-import { NOW, type RecordStore, type RecordValue } from "../catalog/records.ts";
+import { NOW, type RecordStore, type RecordValue } from "../db/records.ts";
 import { mayReachWithin, ownerFilterWithin, ownerOf, type Asker } from "../auth/owner.ts";
 import { EngineError, messageOf } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";

@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type Statement } from "../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type Statement } from "../db/records.ts";
 import type { AuditLog, Origin } from "../auth/audit.ts";
 import type { WorkerBackend } from "../auth/authenticator.ts";
 import type { Caller, WorkerIdentity } from "../auth/caller.ts";

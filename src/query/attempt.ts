@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { RecordStore } from "../catalog/records.ts";
+import type { RecordStore } from "../db/records.ts";
 import type { Reading } from "../catalog/snapshot-holds.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";

@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/log.ts";
@@ -152,7 +153,13 @@ async function checkSnapshots(run: Run, problems: string[]): Promise<number> {
 
 async function checkStorage(home: string, problems: string[]): Promise<void> {
   const path = join(home, "catalog.db");
-  const catalog = await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "admin" });
+  const catalog = await openSqliteCatalog({
+    path,
+    clock: systemClock,
+    log: silentLog,
+    migrations: MIGRATIONS,
+    mode: "admin",
+  });
   const store = await openFilesystemStore({ root: join(home, "data"), random: systemRandom, log: silentLog });
   try {
     await catalog.verify();

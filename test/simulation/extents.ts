@@ -1,4 +1,4 @@
-import type { Connection } from "../../src/catalog/sqlite/connection.ts";
+import type { Connection } from "../../src/db/sqlite/connection.ts";
 
 /** An extent as the catalog has it. */
 export type CatalogExtent = {

@@ -1,5 +1,5 @@
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import type { Connection } from "../../src/catalog/sqlite/connection.ts";
+import type { Connection } from "../../src/db/sqlite/connection.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import type { IngestAck } from "../../src/ingest/ingest.ts";
 import { objectKeys } from "../../src/io/objectstore/objectstore.ts";

@@ -1,5 +1,5 @@
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import type { Connection } from "../../src/catalog/sqlite/connection.ts";
+import type { Connection } from "../../src/db/sqlite/connection.ts";
 import { openMemoryCatalog } from "../../src/catalog/sqlite/memory.test-kit.ts";
 import { createMetrics, type Metrics } from "../../src/core/metrics.ts";
 import { seededRandom } from "../../src/core/random.ts";

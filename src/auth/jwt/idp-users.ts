@@ -1,4 +1,4 @@
-import { NOW, type RecordStore, type Statement } from "../../catalog/records.ts";
+import { NOW, type RecordStore, type Statement } from "../../db/records.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";

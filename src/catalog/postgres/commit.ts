@@ -12,7 +12,7 @@ import type {
   Snapshot,
 } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
-import type { Statement } from "../records.ts";
+import type { Statement } from "../../db/records.ts";
 import { toSummary } from "../rows.ts";
 import {
   CommitPlan,
@@ -25,14 +25,13 @@ import {
   type DroppedAnswer,
   type LateAnswer,
 } from "./commit-plan.ts";
-import type { Connection, Parameter } from "./connection.ts";
-import type { Answer, Database } from "./database.ts";
-import { isTakenExtent } from "./errors.ts";
+import type { Connection, Parameter } from "../../db/postgres/connection.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { FIELDS } from "./extents.ts";
 import { NewExtents } from "./new-extents.ts";
 import { takenAtAcceptance } from "./ledger.ts";
-import { translate } from "./records.ts";
-import { leaseParameter, toRefusal } from "./refusals.ts";
+import { translate } from "../../db/postgres/records.ts";
+import { isTakenExtent, leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
 
 // The time is taken once the head is locked, and is the one that the commit goes by: no waiting is left between the
@@ -69,6 +68,9 @@ const ENDED_WITH = `SELECT ${FIELDS} FROM engine.extents e WHERE e.table_id = $1
  */
 const OPTIMISTIC_ATTEMPTS = 3;
 
+/** What a snapshot was made with, as the database remembers it. */
+type Answer = { snapshotId: number; committedAtMs: number };
+
 type Answered = CommitAnswer | LateAnswer | DroppedAnswer | BeforeVectorsAnswer;
 
 /** Everything that makes snapshots. */
@@ -96,7 +98,7 @@ export class SnapshotWriter {
       const answer = await this.#refusing(
         lease,
         flushes.flatMap(({ extents }) => extents),
-        () => this.#database.makeSnapshot<Answered>(send, async (_, recalled) => recalled as CommitAnswer),
+        () => this.#database.commitOnce<Answered>(send, async (_, recalled) => recalled as CommitAnswer),
       );
       if (answer.kind === "done") return plan.outcomes(answer);
       if (answer.kind === "late") {
@@ -123,11 +125,13 @@ export class SnapshotWriter {
   async endExtents(tableId: number, ids: readonly string[], lease: Lease | undefined): Promise<ExtentSummary[]> {
     const list = JSON.stringify(ids.filter(isStorableText));
     const rows = await this.#refusing(lease, [], () =>
-      this.#database.makeSnapshot(
+      this.#database.commitOnce(
         (connection, commitId) =>
           connection.query(END, [this.#database.now, commitId, leaseParameter(lease), tableId, list]),
-        (connection, { snapshotId, committedAtMs }) =>
-          connection.query(ENDED_WITH, [tableId, committedAtMs, snapshotId]),
+        (connection, recalled) => {
+          const { snapshotId, committedAtMs } = recalled as Answer;
+          return connection.query(ENDED_WITH, [tableId, committedAtMs, snapshotId]);
+        },
       ),
     );
     const ended = new Map(rows.map((row) => [String(row["id"]), toSummary(row)]));
@@ -146,13 +150,13 @@ export class SnapshotWriter {
     if (!inputs.every(isStorableText)) return undefined;
     const sent = [tableId, JSON.stringify(inputs), rows.extents, rows.filters];
     const answer = await this.#refusing(lease, outputs, () =>
-      this.#database.makeSnapshot<Answer | null>(
+      this.#database.commitOnce<Answer | null>(
         async (connection, commitId) => {
           const parameters = [this.#database.now, commitId, leaseParameter(lease), ...sent];
           const [row] = await connection.query(MERGE, parameters);
           return (row?.["answer"] ?? null) as Answer | null;
         },
-        async (_, recalled) => recalled,
+        async (_, recalled) => recalled as Answer,
       ),
     );
     return answer === null ? undefined : snapshotOf(answer);
@@ -188,7 +192,7 @@ export class SnapshotWriter {
 
   /** A snapshot, with what is done in the same transaction; null when there was no reason for one. */
   async #makeWith(sql: string, sent: readonly Parameter[], also: readonly Statement[]): Promise<Answer | null> {
-    return await this.#database.makeSnapshot<Answer | null>(
+    return await this.#database.commitOnce<Answer | null>(
       (connection, commitId) =>
         withHead(connection, async () => {
           const [row] = await connection.query(sql, [this.#database.now, commitId, ...sent]);
@@ -200,7 +204,7 @@ export class SnapshotWriter {
           }
           return answer;
         }),
-      async (_, recalled) => recalled,
+      async (_, recalled) => recalled as Answer,
     );
   }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
-import { aFlush, aLedgerEntry, anExtent, column, committed, failureOf } from "../contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed, failureOf } from "../contract-fixtures.test-kit.ts";
 import { KEYS_FREE_FOR_MS } from "../flush-checks.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";

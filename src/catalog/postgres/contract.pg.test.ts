@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
-import { catalogContract } from "../contract.ts";
+import { catalogContract } from "../contract.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 

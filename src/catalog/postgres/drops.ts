@@ -1,7 +1,7 @@
 import { foldName } from "../../core/names.ts";
 import type { DroppedTable } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 
 /** What is known of names that were dropped: see `Catalog.dropTable`. */
 

@@ -1,6 +1,6 @@
 import type { CrowdedDay, Lease } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
 
 /** What only background duties ask. */

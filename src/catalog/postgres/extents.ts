@@ -2,8 +2,8 @@ import type { ExtentSummary } from "../catalog.ts";
 import { clampToInt64 } from "../int64.ts";
 import { snapshotExpired } from "../refusals.ts";
 import { EXTENT_FIELDS, toSummary } from "../rows.ts";
-import type { Connection, Row } from "./connection.ts";
-import type { Database } from "./database.ts";
+import type { Connection, Row } from "../../db/postgres/connection.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { OLDEST_OF_TABLE, readOldestSnapshot } from "./snapshots.ts";
 
 export const FIELDS = ["seq", ...EXTENT_FIELDS].map((field) => `e.${field}`).join(", ");

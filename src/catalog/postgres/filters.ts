@@ -2,7 +2,7 @@ import { foldName } from "../../core/names.ts";
 import { mayHold } from "../../format/filter/filter.ts";
 import type { ColumnProbe } from "../catalog.ts";
 import { isStorableText } from "../invariants.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import type { SchemaReader } from "./schema.ts";
 
 /** Extents per statement: some 8 MB of filters. */

@@ -1,5 +1,5 @@
 import type { Lease } from "../catalog.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 
 /** Takes a lease that is free, has ended, or is the holder's own. Repeated by the same holder it changes nothing. */
 export async function acquireLease(

@@ -4,7 +4,7 @@ import type { FlushCommit, FlushOutcome, KeyLookUp } from "../catalog.ts";
 import { checkStagedId } from "../flush-checks.ts";
 import { isStorableText } from "../invariants.ts";
 import { toLedgerEntry } from "../rows.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 
 /** What a long text is found by: an index entry holds at most 2,704 bytes. */
 export function hashOf(text: string): string {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
-import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 import { CuttingProxy, type Cut } from "./proxy.test-kit.ts";

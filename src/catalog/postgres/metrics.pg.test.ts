@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
-import { aFlush, anExtent, column } from "../contract-fixtures.ts";
+import { aFlush, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 

@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
-import { aFlush, column, committed } from "../contract-fixtures.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
+import { migrationTexts, type Migration } from "../../db/migration.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+
+/** A later version of the program. */
+function withMore(...texts: readonly string[]): readonly Migration[] {
+  const { length } = migrationTexts("postgres", MIGRATIONS);
+  return [...MIGRATIONS, ...texts.map((sql, i) => ({ name: `added ${i}`, postgres: length + 1 + i, sql }))];
+}
 
 const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("opening a catalog is not tested: PostgreSQL is not installed\n");
@@ -49,8 +56,8 @@ describe.skipIf(programs === undefined)("opening a catalog", () => {
     await catalog.createDatabase("kept");
     await catalog.close();
     const next = "CREATE TABLE engine.added (n integer); INSERT INTO engine.added VALUES (1)";
-    const migrations = [...MIGRATIONS, next];
-    const [newest, added] = [MIGRATIONS.length, migrations.length];
+    const migrations = withMore(next);
+    const [newest, added] = [MIGRATIONS, migrations].map((list) => migrationTexts("postgres", list).length);
     const early = await problemWith(url, { mode: "admin", migrations });
     expect(early).toMatch(/written by an earlier version .*: start the server once to upgrade it$/);
     expect(early).toContain(`(schema ${newest}; this one writes ${added})`);
@@ -65,7 +72,7 @@ describe.skipIf(programs === undefined)("opening a catalog", () => {
   it("leaves a catalog as it was when a migration fails", async () => {
     const url = await server.createDatabase();
     await (await openTestCatalog(url)).close();
-    const migrations = [...MIGRATIONS, "CREATE TABLE engine.half (n integer)", "SELECT 1 / 0"];
+    const migrations = withMore("CREATE TABLE engine.half (n integer)", "SELECT 1 / 0");
     expect(await problemWith(url, { migrations })).toMatch(/cannot be opened: .* \[.*division by zero.*\]$/);
     expect(await problemWith(url)).toBe("none");
     const half =

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EARLIER_RECORDS, OWNED_AFTER } from "../earlier-owners.test-kit.ts";
-import { OWNER_RECORDS } from "../owner-schema.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { migrationsBefore } from "../migrations.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
@@ -17,7 +16,7 @@ describe.skipIf(programs === undefined)("owners in PostgreSQL", () => {
 
   it("records of an earlier version belong to whoever made them, and else to the admins", async () => {
     const url = await server.createDatabase();
-    const before = await openTestCatalog(url, { migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(OWNER_RECORDS)) });
+    const before = await openTestCatalog(url, { migrations: migrationsBefore("owners", "postgres") });
     await before.records.transact(EARLIER_RECORDS.map((sql) => ({ sql })));
     await before.close();
     const after = await openTestCatalog(url);

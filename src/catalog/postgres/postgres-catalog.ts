@@ -23,11 +23,11 @@ import type {
   TimeRange,
 } from "../catalog.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
-import type { RecordStore, Statement } from "../records.ts";
-import type { Signals } from "../signals.ts";
+import type { RecordStore, Statement } from "../../db/records.ts";
+import type { Signals } from "../../db/signals.ts";
 import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
 import { condemnExtents, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
@@ -35,7 +35,7 @@ import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
 import { acquireLease, releaseLease } from "./leases.ts";
 import { committedStaged, lookUpKey } from "./ledger.ts";
-import { PostgresRecords } from "./records.ts";
+import { PostgresRecords } from "../../db/postgres/records.ts";
 import { ScanPlanner } from "./scan.ts";
 import { SchemaWriter } from "./schema-writer.ts";
 import { SchemaReader } from "./schema.ts";

@@ -7,11 +7,13 @@ import { join } from "node:path";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { systemRandom } from "../../core/random.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
-import { Connection, type Row } from "./connection.ts";
-import { NotPrimary } from "./errors.ts";
-import { openPostgresCatalog, type PostgresCatalogOptions } from "./postgres.ts";
+import { Connection, type Row } from "../../db/postgres/connection.ts";
+import { NotPrimary } from "../../db/postgres/errors.ts";
+import type { PostgresOptions } from "../../db/postgres/open.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
+import { openPostgresCatalog } from "./postgres.ts";
 import { PostgresFolder } from "./postgres-folder.test-kit.ts";
-import { parsePostgresUrl } from "./url.ts";
+import { parsePostgresUrl } from "../../db/postgres/url.ts";
 
 /** A PostgreSQL server of a test file, on a folder and a port of its own. */
 export type TestServer = {
@@ -181,7 +183,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Opens a catalog as a server does. */
-export function openTestCatalog(url: string, options: Partial<PostgresCatalogOptions> = {}): Promise<CatalogDatabase> {
+export function openTestCatalog(url: string, options: Partial<PostgresOptions> = {}): Promise<CatalogDatabase> {
   return openPostgresCatalog({
     url,
     clock: systemClock,
@@ -189,6 +191,7 @@ export function openTestCatalog(url: string, options: Partial<PostgresCatalogOpt
     mode: "server",
     maxConnections: 8,
     acquireTimeoutMs: 10_000,
+    migrations: MIGRATIONS,
     ...options,
   });
 }

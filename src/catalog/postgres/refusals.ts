@@ -7,7 +7,30 @@ import {
   readableExtentsAreNotForgotten,
 } from "../invariants.ts";
 import { CondemnedExtent, LeaseLost } from "../refusals.ts";
-import { RAISED, sqlStateOf } from "./errors.ts";
+import { sqlStateOf } from "../../db/postgres/errors.ts";
+
+/** Codes that functions of the catalog raise (`postgres-functions-1.ts`); their messages are JSON. */
+const RAISED = {
+  leaseLost: "EN001",
+  condemned: "EN002",
+  notForgettable: "EN003",
+  rowsDiffer: "EN004",
+  rowsLeft: "EN005",
+};
+const RAISED_CODES: ReadonlySet<string> = new Set(Object.values(RAISED));
+
+const UNIQUE_VIOLATION = "23505";
+
+/** Whether an extent's id was taken. */
+export function isTakenExtent(error: unknown): boolean {
+  if (sqlStateOf(error) !== UNIQUE_VIOLATION || !(error instanceof Error)) return false;
+  return "constraint_name" in error && error.constraint_name === "extents_id_key";
+}
+
+/** Whether only the call that met the error can explain it: the database passes such an error on as it is. */
+export function isCatalogRefusal(error: unknown): boolean {
+  return RAISED_CODES.has(sqlStateOf(error) ?? "") || isTakenExtent(error);
+}
 
 /** A lease as functions of the catalog take it. */
 export function leaseParameter(lease: Lease | undefined): string | null {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
-import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { EARLIER_SANDBOXES, expectOwners } from "../sandbox-owners.test-kit.ts";
 import { EARLIER_LOGS, expectCounts } from "../sandbox-quotas.test-kit.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { migrationsBefore } from "../migrations.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
@@ -16,8 +16,7 @@ describe.skipIf(programs === undefined)("a catalog of an earlier version", () =>
 
   it("opens, and its sandboxes belong to whoever made them", async () => {
     const url = await server.createDatabase();
-    const before = MIGRATIONS.findIndex((migration) => migration.includes("ADD COLUMN volume_key"));
-    const earlier = await openTestCatalog(url, { migrations: MIGRATIONS.slice(0, before) });
+    const earlier = await openTestCatalog(url, { migrations: migrationsBefore("owners", "postgres") });
     for (const sql of EARLIER_SANDBOXES.split(";\n").filter((one) => one.trim() !== "")) {
       await earlier.records.write({ sql, values: [] });
     }
@@ -29,8 +28,7 @@ describe.skipIf(programs === undefined)("a catalog of an earlier version", () =>
 
   it("opens, and its logs and volumes are counted", async () => {
     const url = await server.createDatabase();
-    const before = MIGRATIONS.findIndex((migration) => migration.includes("ADD COLUMN events_bytes"));
-    const earlier = await openTestCatalog(url, { migrations: MIGRATIONS.slice(0, before) });
+    const earlier = await openTestCatalog(url, { migrations: migrationsBefore("sandbox quotas", "postgres") });
     for (const sql of EARLIER_LOGS.split(";\n").filter((one) => one.trim() !== "")) {
       await earlier.records.write({ sql, values: [] });
     }

@@ -4,8 +4,8 @@ import type { ColumnRecord, ExtentRecord, PlannedExtent, ScanPlan, ScanRequest, 
 import { ExtentIndex } from "../extent-index.ts";
 import { toSummary } from "../rows.ts";
 import { columnsNamed, StatsDecoder } from "../stats-decoder.ts";
-import type { Connection } from "./connection.ts";
-import type { Database } from "./database.ts";
+import type { Connection } from "../../db/postgres/connection.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { extentsBySeq, FIELDS, readableExtents } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
 

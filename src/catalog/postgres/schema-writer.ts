@@ -6,7 +6,7 @@ import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
 import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsAmong } from "../new-columns.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { withoutNextId, type SchemaReader, type StoredTable } from "./schema.ts";
 
 /** Columns as the database takes them, and the version that they make of their table. */

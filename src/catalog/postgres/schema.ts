@@ -4,8 +4,8 @@ import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { isStorableText } from "../invariants.ts";
 import { toColumn } from "../rows.ts";
-import type { Connection, Parameter, Row } from "./connection.ts";
-import type { Database } from "./database.ts";
+import type { Connection, Parameter, Row } from "../../db/postgres/connection.ts";
+import type { Database } from "../../db/postgres/database.ts";
 
 /** A table with the id that its next column gets. */
 export type StoredTable = TableRecord & { nextColumnId: number };

@@ -1,9 +1,21 @@
 import type { Lease, Snapshot } from "../catalog.ts";
 import { snapshotExpired } from "../refusals.ts";
 import { toSnapshot } from "../rows.ts";
-import type { Connection } from "./connection.ts";
-import type { Database } from "./database.ts";
+import type { Connection } from "../../db/postgres/connection.ts";
+import type { Database } from "../../db/postgres/database.ts";
 import { leaseParameter, toRefusal } from "./refusals.ts";
+
+/** The snapshot of a catalog that has just been made; its time is `nowMs`, or the database's own. */
+export async function makeFirstSnapshot(connection: Connection, nowMs: number | undefined): Promise<void> {
+  await connection.query(
+    "WITH born AS (SELECT engine.now_ms($1::bigint) AS ms), " +
+      "snapshot AS (INSERT INTO engine.snapshots (id, committed_at_ms) SELECT 0, ms FROM born) " +
+      "INSERT INTO engine.head (id, snapshot_id, committed_at_ms, last_seq, schema_generation) " +
+      "SELECT 1, 0, ms, 0, 0 FROM born",
+    [nowMs ?? null],
+  );
+  await connection.query("INSERT INTO engine.horizon (id, oldest_snapshot) VALUES (1, 0)");
+}
 
 export async function readHead(database: Database): Promise<Snapshot> {
   const [row] = await database.rows("SELECT snapshot_id AS id, committed_at_ms FROM engine.head");

@@ -1,7 +1,7 @@
 import { startOfIds } from "../../core/ids.ts";
 import { LIMITS } from "../../core/limits.ts";
-import type { Parameter } from "./connection.ts";
-import type { Database } from "./database.ts";
+import type { Parameter } from "../../db/postgres/connection.ts";
+import type { Database } from "../../db/postgres/database.ts";
 
 /** What is forgotten in time, so that no table grows for ever. */
 

@@ -7,7 +7,7 @@ import {
 } from "../invariants.ts";
 import { toSnapshot, toTotals } from "../rows.ts";
 import { ExtentVerifier, SnapshotVerifier, verifyTable, type KnownColumns } from "../verification.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection, Row } from "../../db/postgres/connection.ts";
 import { FIELDS } from "./extents.ts";
 
 /** Checks every invariant on one state of the database. Throws at the first that does not hold. */

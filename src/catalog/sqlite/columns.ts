@@ -2,7 +2,7 @@ import type { ColumnRecord, TableRecord } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
 import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import type { SchemaReader } from "./schema.ts";
 import { readHead } from "./snapshots.ts";
 

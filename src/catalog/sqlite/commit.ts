@@ -5,7 +5,7 @@ import { checkKeys, tooLate } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
 import { addNewColumns } from "./columns.ts";
 import { refuseCondemned } from "./condemned.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import { insertExtent } from "./extents.ts";
 import { insertFilters } from "./filters.ts";
 import { findLedgerEntry, insertLedgerEntry } from "./ledger.ts";

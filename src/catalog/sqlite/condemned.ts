@@ -1,5 +1,5 @@
 import { CondemnedExtent } from "../refusals.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 const CONDEMN =
   "INSERT OR IGNORE INTO condemned_extents (id) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM extents WHERE id = ?1)";

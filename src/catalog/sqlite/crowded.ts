@@ -1,5 +1,5 @@
 import type { CrowdedDay } from "../catalog.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 /** Division of SQLite rounds towards zero, so days before 1970 take a step down. */
 export const CROWDED = `

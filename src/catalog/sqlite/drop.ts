@@ -1,9 +1,9 @@
 import type { Dropped, DroppedTable, Snapshot } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
-import type { Statement } from "../records.ts";
+import type { Statement } from "../../db/records.ts";
 import { bumpGeneration } from "./columns.ts";
-import type { Connection } from "./connection.ts";
-import { runRecords } from "./records.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
+import { runRecords } from "../../db/sqlite/records.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
 import { readTotals } from "./totals.ts";
 

@@ -5,8 +5,8 @@ import { clampToInt64, INT64_MAX, INT64_MIN } from "../int64.ts";
 import { EXTENT_FIELDS, toSummary } from "../rows.ts";
 import { StatsDecoder } from "../stats-decoder.ts";
 import { decodeStats, ListParser } from "../stats-encoding.ts";
-import type { Connection, Row } from "./connection.ts";
-import { isUniqueViolation } from "./errors.ts";
+import type { Connection, Row } from "../../db/sqlite/connection.ts";
+import { isUniqueViolation } from "../../db/sqlite/errors.ts";
 
 /**
  * Extents as rows, and the search by time.

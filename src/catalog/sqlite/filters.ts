@@ -2,7 +2,7 @@ import type { ColumnProbe, TableRecord } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
 import { mayHold, type ColumnFilter } from "../../format/filter/filter.ts";
 import { filtersAreOneToAColumn } from "../invariants.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 /**
  * Filters of extents, as rows, and the search by them.

@@ -1,6 +1,6 @@
 import type { Snapshot } from "../catalog.ts";
 import { snapshotExpired } from "../refusals.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import { readHead, readOldestKept, readOldestSnapshot } from "./snapshots.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Lease } from "../catalog.ts";
 import { LeaseLost } from "../refusals.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 const ACQUIRE = `
 INSERT INTO leases (name, holder, fence, expires_at_ms) VALUES (?1, ?2, 1, ?3 + ?4)

@@ -1,7 +1,7 @@
 import type { LedgerEntry, NewLedgerEntry, Snapshot } from "../catalog.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { toLedgerEntry } from "../rows.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 const FIND =
   "SELECT snapshot_id, extent_count, row_count, size_bytes FROM ledger " +

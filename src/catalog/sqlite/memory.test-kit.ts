@@ -1,11 +1,13 @@
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
-import { Connection } from "./connection.ts";
-import { toCatalogError } from "./errors.ts";
-import { migrate } from "./migrations.ts";
+import { Connection } from "../../db/sqlite/connection.ts";
+import { toDatabaseError } from "../../db/sqlite/errors.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
+import { makeFirstSnapshot } from "./snapshots.ts";
+import { migrate } from "../../db/sqlite/migrate.ts";
 import { Reader } from "./reader.ts";
 import { SqliteCatalog } from "./sqlite-catalog.ts";
-import type { PartClient } from "./thread-client.ts";
+import type { PartClient } from "../../db/sqlite/thread-client.ts";
 import { Writer } from "./writer.ts";
 
 /**
@@ -15,10 +17,16 @@ import { Writer } from "./writer.ts";
  */
 export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; connection: Connection } {
   const path = ":memory:";
-  const open = { path, busyTimeoutMs: 0, nowMs: clock.nowMs(), mayUpgrade: true };
+  const open = { path, busyTimeoutMs: 0 };
   const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 0 });
   connection.db.exec("PRAGMA foreign_keys = ON");
-  migrate(connection, open);
+  migrate(connection, {
+    path,
+    nowMs: clock.nowMs(),
+    mayUpgrade: true,
+    migrations: MIGRATIONS,
+    seed: makeFirstSnapshot,
+  });
   const parts = {
     open,
     lock: undefined,
@@ -70,7 +78,7 @@ class InlinePart<Api extends object> implements PartClient<Api> {
     try {
       return work();
     } catch (error) {
-      throw toCatalogError(error, ":memory:");
+      throw toDatabaseError(error, ":memory:");
     }
   }
 }

@@ -1,5 +1,5 @@
 import { ManualClock } from "../../core/clock.ts";
-import { catalogContract } from "../contract.ts";
+import { catalogContract } from "../contract.test-kit.ts";
 import { openMemoryCatalog } from "./memory.test-kit.ts";
 
 catalogContract("sqlite in memory", async () => {

@@ -3,7 +3,7 @@ import { INT64_MIN } from "../int64.ts";
 import { mergesConserveRows } from "../invariants.ts";
 import { insertExtents, type EncodedExtent } from "./commit.ts";
 import { refuseCondemned } from "./condemned.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import { endExtent, findLiveExtents } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";

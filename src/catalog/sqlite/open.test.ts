@@ -6,17 +6,13 @@ import { systemClock } from "../../core/clock.ts";
 import { StartupError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import type { Catalog } from "../catalog.ts";
-import { aFlush, anExtent, column } from "../contract-fixtures.ts";
-import { JOB_RECORDS } from "../jobs-schema.ts";
-import { SQLITE_SANDBOX_QUOTAS } from "../sandbox-quota-schema.ts";
-import { SANDBOX_RECORDS } from "../sandbox-schema.ts";
-import { ACCESS_RECORDS } from "../records-schema.ts";
-import { AGENT_RECORDS } from "../agent-schema.ts";
-import { DELETION_RECORDS } from "../deletion-schema.ts";
-import { Connection } from "./connection.ts";
-import { migrate, type Migration } from "./migrations.ts";
+import { aFlush, anExtent, column } from "../contract-fixtures.test-kit.ts";
+import { Connection } from "../../db/sqlite/connection.ts";
+import type { Migration } from "../../db/migration.ts";
+import { migrate } from "../../db/sqlite/migrate.ts";
+import { MIGRATIONS, sqliteText } from "../migrations.test-kit.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
-import { makeFolder, startChild } from "./test-process.ts";
+import { makeFolder, startChild } from "./child-process.test-kit.ts";
 
 let folder: string;
 let path: string;
@@ -29,7 +25,7 @@ beforeEach(() => {
 afterEach(() => remove());
 
 function open(at = path, mode: "server" | "admin" = "server"): Promise<Catalog> {
-  return openSqliteCatalog({ path: at, clock: systemClock, log: silentLog, mode });
+  return openSqliteCatalog({ path: at, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode });
 }
 
 /** A refusal is one `StartupError` that names the file and says what to do. */
@@ -63,15 +59,16 @@ async function said(at: string): Promise<string> {
   return child.lines.join("\n");
 }
 
-const first: Migration = ({ db }) => db.exec("PRAGMA application_id = 0x454e4743; CREATE TABLE a (x)");
-const second: Migration = ({ db }, nowMs) => db.exec(`CREATE TABLE b (x); INSERT INTO b VALUES (${nowMs})`);
-const broken: Migration = ({ db }) => db.exec("CREATE TABLE c (x); CREATE TABLE c (x)");
+const first: Migration = { name: "first", sqlite: 1, sql: "CREATE TABLE a (x)" };
+const second: Migration = { name: "second", sqlite: 2, sql: "CREATE TABLE b (x); INSERT INTO b VALUES (5)" };
+const broken: Migration = { name: "broken", sqlite: 3, sql: "CREATE TABLE c (x); CREATE TABLE c (x)" };
 
 /** Runs migrations on the file; its version then. */
 function migrated(migrations: readonly Migration[], mayUpgrade = true): number {
   const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 100 });
   try {
-    migrate(connection, { path, nowMs: 5, mayUpgrade, migrations });
+    const seed = ({ db }: Connection, nowMs: number) => db.exec(`INSERT INTO a VALUES (${nowMs})`);
+    migrate(connection, { path, nowMs: 7, mayUpgrade, migrations, seed });
     return connection.pragma("user_version");
   } finally {
     connection.close();
@@ -123,14 +120,7 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
     db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
-    const records = [
-      DELETION_RECORDS,
-      SQLITE_SANDBOX_QUOTAS,
-      AGENT_RECORDS,
-      SANDBOX_RECORDS,
-      JOB_RECORDS,
-      ACCESS_RECORDS,
-    ].join("");
+    const records = ["deletion", "sandbox quotas", "agents", "sandboxes", "jobs", "access"].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
     db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");
@@ -196,7 +186,14 @@ describe("what cannot be opened", () => {
     await makeCatalog();
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
-    const options = { path, clock: systemClock, log: silentLog, mode: "server", busyTimeoutMs: 20 } as const;
+    const options = {
+      path,
+      clock: systemClock,
+      log: silentLog,
+      migrations: MIGRATIONS,
+      mode: "server",
+      busyTimeoutMs: 20,
+    } as const;
     expect(await refusalOf(openSqliteCatalog(options))).toContain("is locked by another process");
     other.close();
     await (await open()).close();
@@ -243,6 +240,8 @@ describe("migrations", () => {
     expect(migrated([first, second])).toBe(2);
     expect(migrated([first, second])).toBe(2);
     withFile((db) => expect(db.prepare("SELECT x FROM b").all()).toEqual([{ x: 5 }]));
+    // A new file gets its first rows, an upgraded one gets none.
+    withFile((db) => expect(db.prepare("SELECT x FROM a").all()).toEqual([{ x: 7 }]));
   });
 
   it("leave nothing of one that fails", () => {

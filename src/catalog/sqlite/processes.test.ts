@@ -5,9 +5,10 @@ import { sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { seededRandom } from "../../core/random.ts";
 import type { Catalog } from "../catalog.ts";
-import { aFlush, column, committed } from "../contract-fixtures.ts";
+import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
-import { makeFolder, startChild, type Child } from "./test-process.ts";
+import { makeFolder, startChild, type Child } from "./child-process.test-kit.ts";
 
 let path: string;
 let remove: () => void;
@@ -32,7 +33,7 @@ function start(task: string, argument?: string): Child {
 }
 
 function open(mode: "server" | "admin"): Promise<Catalog> {
-  return openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode });
+  return openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode });
 }
 
 describe("the server's lock", () => {

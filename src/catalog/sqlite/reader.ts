@@ -10,7 +10,7 @@ import type {
   TimeRange,
 } from "../catalog.ts";
 import { columnsNamed } from "../stats-decoder.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import { findCrowdedDays } from "./crowded.ts";
 import { findDeadExtents, findExpiredExtents, findExtents, StatsReader, type RawExtent } from "./extents.ts";
 import { findExtentsWithout } from "./filters.ts";

@@ -1,7 +1,7 @@
 import type { ColumnRecord, ScanPlan, ScanRequest } from "../catalog.ts";
 import { ExtentIndex } from "../extent-index.ts";
 import { foldName } from "../../core/names.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import { extentsAfter, extentsBySeq, extentsEndedSince, StatsReader } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
 import { readHead } from "./snapshots.ts";

@@ -3,7 +3,7 @@ import { decodeClusterBy } from "../cluster-columns.ts";
 import { ColumnCache } from "../column-cache.ts";
 import { foldName } from "../../core/names.ts";
 import { toColumn } from "../rows.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection, Row } from "../../db/sqlite/connection.ts";
 
 /** Reads databases, tables and columns on one connection. */
 export class SchemaReader {

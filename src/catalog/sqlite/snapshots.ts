@@ -1,7 +1,12 @@
 import type { Snapshot } from "../catalog.ts";
 import { headStrictlyIncreases, snapshotTimesNeverDecrease } from "../invariants.ts";
 import { toSnapshot } from "../rows.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection, Row } from "../../db/sqlite/connection.ts";
+
+/** The snapshot of a catalog that has just been made. */
+export function makeFirstSnapshot(connection: Connection, nowMs: number): void {
+  insertSnapshot(connection, { id: 0, committedAtMs: nowMs });
+}
 
 export function readHead(connection: Connection): Snapshot {
   const row = connection.get("SELECT id, committed_at_ms FROM snapshots ORDER BY id DESC LIMIT 1");

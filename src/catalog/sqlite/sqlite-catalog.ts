@@ -26,24 +26,24 @@ import { EngineError, messageOf } from "../../core/errors.ts";
 import { startOfIds } from "../../core/ids.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type { EncodedExtent, EncodedFlush } from "./commit.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 import { readDroppedAt, readDroppedTables } from "./drop.ts";
-import { isBusy, toCatalogError } from "./errors.ts";
+import { isBusy, toDatabaseError } from "../../db/sqlite/errors.ts";
 import { toExtentRecords } from "./extents.ts";
 import { findLedgerEntry } from "./ledger.ts";
-import type { ServerLock } from "./lock.ts";
-import { LateSync } from "./late-sync.ts";
-import type { LogFile } from "./log-file.ts";
-import type { OpenOptions } from "./open.ts";
+import type { ServerLock } from "../../db/sqlite/lock.ts";
+import { LateSync } from "../../db/sqlite/late-sync.ts";
+import type { LogFile } from "../../db/sqlite/log-file.ts";
+import type { OpenOptions } from "../../db/sqlite/open.ts";
 import type { Reader } from "./reader.ts";
-import { outcomeOf, readRecords, runRecords } from "./records.ts";
+import { outcomeOf, readRecords, runRecords } from "../../db/sqlite/records.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestKept, readOldestSnapshot } from "./snapshots.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
-import type { ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../records.ts";
-import { localSignals } from "../signals.ts";
+import type { ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../../db/records.ts";
+import { localSignals } from "../../db/signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
-import type { PartClient } from "./thread-client.ts";
+import type { PartClient } from "../../db/sqlite/thread-client.ts";
 import { readTotals } from "./totals.ts";
 import type { Writer } from "./writer.ts";
 
@@ -453,7 +453,7 @@ export class SqliteCatalog implements CatalogDatabase {
       return outcomeOf(() => local.writeAtOnce(() => runRecords(local, nowMs, statements)));
     } catch (error) {
       if (isBusy(error)) return undefined;
-      throw toCatalogError(error, open.path);
+      throw toDatabaseError(error, open.path);
     }
   }
 
@@ -489,7 +489,7 @@ export class SqliteCatalog implements CatalogDatabase {
       const refusal = this.#refusal();
       return refusal === undefined ? Promise.resolve(work()) : Promise.reject(refusal);
     } catch (error) {
-      return Promise.reject(toCatalogError(error, this.#parts.open.path));
+      return Promise.reject(toDatabaseError(error, this.#parts.open.path));
     }
   }
 

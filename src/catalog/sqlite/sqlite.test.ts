@@ -6,18 +6,25 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ManualClock, sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
-import { readEarly, type TransactOutcome } from "../records.ts";
-import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.ts";
-import { catalogContract } from "../contract.ts";
-import { Connection } from "./connection.ts";
+import { readEarly, type TransactOutcome } from "../../db/records.ts";
+import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
+import { catalogContract } from "../contract.test-kit.ts";
+import { Connection } from "../../db/sqlite/connection.ts";
 import { CROWDED } from "./crowded.ts";
 import { ADDED_SINCE, DEAD, EXPIRED, OVERLAPPING, spanClassOf } from "./extents.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openSqliteCatalog, openSqliteParts } from "./sqlite.ts";
 
 catalogContract("sqlite", async () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
   const clock = new ManualClock();
-  const catalog = await openSqliteCatalog({ path: join(folder, "catalog.db"), clock, log: silentLog, mode: "server" });
+  const catalog = await openSqliteCatalog({
+    path: join(folder, "catalog.db"),
+    clock,
+    log: silentLog,
+    migrations: MIGRATIONS,
+    mode: "server",
+  });
   const close = async () => {
     await catalog.close();
     rmSync(folder, { recursive: true });
@@ -47,7 +54,15 @@ describe("the sqlite catalog", () => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
     path = join(folder, "catalog.db");
-    const options = { path, clock, log: silentLog, mode: "server", busyTimeoutMs: 300, onFailure } as const;
+    const options = {
+      path,
+      clock,
+      log: silentLog,
+      migrations: MIGRATIONS,
+      mode: "server",
+      busyTimeoutMs: 300,
+      onFailure,
+    } as const;
     ({ catalog, parts } = await openSqliteParts(options));
   });
   afterEach(async () => {
@@ -105,7 +120,7 @@ describe("the sqlite catalog", () => {
   it("reads at once what another process's connection wrote, cached columns included", async () => {
     const before = await aTable();
     expect((await catalog.table("d", "t"))?.columns).toBe((await catalog.table("d", "t"))?.columns);
-    const admin = await openSqliteCatalog({ path, clock, log: silentLog, mode: "admin" });
+    const admin = await openSqliteCatalog({ path, clock, log: silentLog, migrations: MIGRATIONS, mode: "admin" });
     const after = await admin.addColumns(before.id, [column("added")]);
     expect(await catalog.table("d", "t")).toEqual(after);
     expect(await catalog.tables("d")).toEqual([after]);
@@ -244,7 +259,7 @@ describe("the sqlite catalog", () => {
     await expect(catalog.commit([aFlush(table)])).rejects.toMatchObject({ code: "unavailable" });
     await expect(catalog.verify()).rejects.toMatchObject({ code: "unavailable" });
     await catalog.close();
-    catalog = await openSqliteCatalog({ path, clock, log: silentLog, mode: "server" });
+    catalog = await openSqliteCatalog({ path, clock, log: silentLog, migrations: MIGRATIONS, mode: "server" });
     const head = await catalog.head();
     expect(head.id).toBeLessThanOrEqual(1);
     expect(committed((await catalog.commit([aFlush(table)]))[0]).snapshot.id).toBe(head.id + 1);

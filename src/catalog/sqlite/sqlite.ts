@@ -2,13 +2,18 @@ import { resolve } from "node:path";
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
-import { toStartupError } from "./errors.ts";
-import { LogFile } from "./log-file.ts";
-import { acquireServerLock, type ServerLock } from "./lock.ts";
-import { openConnection, prepareFile } from "./open.ts";
+import type { Migration } from "../../db/migration.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
+import { toStartupError } from "../../db/sqlite/errors.ts";
+import { LogFile } from "../../db/sqlite/log-file.ts";
+import { acquireServerLock, type ServerLock } from "../../db/sqlite/lock.ts";
+import type { MigrateOptions } from "../../db/sqlite/migrate.ts";
+import { openConnection, prepareFile, prepareSchema } from "../../db/sqlite/open.ts";
 import type { Reader } from "./reader.ts";
 import { SqliteCatalog, type OpenShared, type Parts } from "./sqlite-catalog.ts";
-import { ThreadClient } from "./thread-client.ts";
+import { ThreadClient, type ThreadKind } from "../../db/sqlite/thread-client.ts";
+import { makeFirstSnapshot } from "./snapshots.ts";
+import { CATALOG_ERRORS } from "./thread-errors.ts";
 import type { Writer } from "./writer.ts";
 
 /**
@@ -26,12 +31,20 @@ export type SqliteCatalogOptions = {
   path: string;
   clock: Clock;
   log: Log;
+  /** Those of the whole program. */
+  migrations: readonly Migration[];
   /** A server takes the lock that keeps a second one out, and upgrades a catalog of an earlier version. */
   mode: "server" | "admin";
   /** How long a write waits for another process's. */
   busyTimeoutMs?: number;
   /** Called once when a thread of the catalog dies, or cannot sync; every call fails from then on. */
   onFailure?: (reason: Error) => void;
+};
+
+const CATALOG_THREAD: ThreadKind = {
+  file: new URL("catalog-thread.ts", import.meta.url),
+  isolate: "catalog",
+  errors: CATALOG_ERRORS,
 };
 
 const BUSY_TIMEOUT_MS = 15_000;
@@ -60,13 +73,15 @@ export async function openSqliteParts(
   try {
     path = prepareFile(options.path);
     if (options.mode === "server") lock = acquireServerLock(path);
-    const open: OpenShared = {
+    const open: OpenShared = { path, busyTimeoutMs: options.busyTimeoutMs ?? BUSY_TIMEOUT_MS };
+    const schema: MigrateOptions = {
       path,
-      busyTimeoutMs: options.busyTimeoutMs ?? BUSY_TIMEOUT_MS,
       nowMs: options.clock.nowMs(),
       mayUpgrade: options.mode === "server",
+      migrations: options.migrations,
+      seed: makeFirstSnapshot,
     };
-    const parts = await openParts(open, lock, onDeath);
+    const parts = await openParts(open, schema, lock, onDeath);
     catalog = new SqliteCatalog(parts, options.clock, onDeath);
     return { catalog, parts };
   } catch (error) {
@@ -75,15 +90,20 @@ export async function openSqliteParts(
   }
 }
 
-// Both threads start at once; the writer opens first, since it makes the file what the readers expect.
+// The threads start while this one makes the file what they expect. Its connection stays until theirs are there: the
+// last one to close would fold the log into the file.
 async function openParts(
   open: OpenShared,
+  schema: MigrateOptions,
   lock: ServerLock | undefined,
   onDeath: (reason: Error) => void,
 ): Promise<ThreadParts> {
-  const writer = new ThreadClient<Writer>("catalog-writer", onDeath);
-  const reader = new ThreadClient<Reader>("catalog-reader", onDeath);
+  const writer = new ThreadClient<Writer>("catalog-writer", CATALOG_THREAD, onDeath);
+  const reader = new ThreadClient<Reader>("catalog-reader", CATALOG_THREAD, onDeath);
+  let first: Connection | undefined;
   try {
+    first = openConnection({ ...open, part: "writer" });
+    prepareSchema(first, schema);
     await writer.open({ ...open, part: "writer" });
     await reader.open({ ...open, part: "reader" });
     const local = openConnection({ ...open, part: "caller", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
@@ -92,11 +112,13 @@ async function openParts(
   } catch (error) {
     await Promise.all([reader.terminate(), writer.terminate()]);
     throw error;
+  } finally {
+    first?.close();
   }
 }
 
 async function openVerifier(open: OpenShared): Promise<ThreadClient<Reader>> {
-  const verifier = new ThreadClient<Reader>("catalog-verifier", () => undefined);
+  const verifier = new ThreadClient<Reader>("catalog-verifier", CATALOG_THREAD, () => undefined);
   try {
     await verifier.open({ ...open, part: "reader" });
     return verifier;

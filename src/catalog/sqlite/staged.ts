@@ -1,6 +1,6 @@
 import type { Snapshot } from "../catalog.ts";
 import { checkStagedId } from "../flush-checks.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 /** The snapshot that a staged object was committed with. Throws for an id that no object may have. */
 export function findStaged(connection: Connection, id: string): number | undefined {

@@ -1,6 +1,6 @@
 import type { TableTotals } from "../invariants.ts";
 import { toTotals } from "../rows.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
 
 /** Rows, live extents and bytes of a table at the head. */
 export function readTotals(connection: Connection, tableId: number): TableTotals {

@@ -5,9 +5,10 @@ import { DatabaseSync } from "node:sqlite";
 import { beforeAll, afterAll, describe, expect, it } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
-import { aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.ts";
+import { aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { InvariantViolation } from "../invariants.ts";
-import { Connection } from "./connection.ts";
+import { Connection } from "../../db/sqlite/connection.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
 import { verifyCatalog } from "./verify.ts";
 
@@ -17,7 +18,13 @@ let sound: Buffer;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
   const path = join(folder, "sound.db");
-  const catalog = await openSqliteCatalog({ path, clock: new ManualClock(), log: silentLog, mode: "server" });
+  const catalog = await openSqliteCatalog({
+    path,
+    clock: new ManualClock(),
+    log: silentLog,
+    migrations: MIGRATIONS,
+    mode: "server",
+  });
   const columns = [column("at", "timestamp"), column("body")];
   const { table } = await catalog.createTable({ database: "d", name: "t", columns });
   const dead = anExtent({ id: "dead" });

@@ -2,7 +2,7 @@ import type { Snapshot } from "../catalog.ts";
 import { condemnedExtentsAreUnknown, InvariantViolation, ledgerPointsToSnapshot } from "../invariants.ts";
 import { toBigint } from "../rows.ts";
 import { ExtentVerifier, SnapshotVerifier, verifyTable, type ExtentParts, type KnownColumns } from "../verification.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection, Row } from "../../db/sqlite/connection.ts";
 import { everyExtent, spanClassOf } from "./extents.ts";
 import { readHead } from "./snapshots.ts";
 import { readTotals } from "./totals.ts";

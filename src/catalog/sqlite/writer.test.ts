@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { EngineError } from "../../core/errors.ts";
-import { aFlush, anExtent, column, committed } from "../contract-fixtures.ts";
+import { aFlush, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
 import type { FlushOutcome, TableRecord } from "../catalog.ts";
-import type { Connection } from "./connection.ts";
-import { toCatalogError } from "./errors.ts";
-import { openConnection } from "./open.ts";
-import { readHead } from "./snapshots.ts";
+import type { Connection } from "../../db/sqlite/connection.ts";
+import { toDatabaseError } from "../../db/sqlite/errors.ts";
+import { openConnection, prepareSchema } from "../../db/sqlite/open.ts";
+import { MIGRATIONS } from "../migrations.test-kit.ts";
+import { makeFirstSnapshot, readHead } from "./snapshots.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import { verifyCatalog } from "./verify.ts";
 import { Writer } from "./writer.ts";
@@ -18,7 +19,7 @@ function failureOf(work: () => unknown): unknown {
   try {
     work();
   } catch (error) {
-    return toCatalogError(error, "catalog.db");
+    return toDatabaseError(error, "catalog.db");
   }
   throw new Error("it did not fail");
 }
@@ -32,7 +33,9 @@ describe("the catalog's file", () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "engine-catalog-"));
     const path = join(folder, "catalog.db");
-    connection = openConnection({ path, part: "writer", busyTimeoutMs: 100, nowMs: 1_000, mayUpgrade: true });
+    connection = openConnection({ path, part: "writer", busyTimeoutMs: 100 });
+    const [nowMs, migrations, seed] = [1_000, MIGRATIONS, makeFirstSnapshot];
+    prepareSchema(connection, { path, nowMs, mayUpgrade: true, migrations, seed });
     writer = new Writer(connection);
     table = writer.createTable({ database: "d", name: "t", columns: [column("at", "timestamp")] }).table;
   });
@@ -79,9 +82,9 @@ describe("the catalog's file", () => {
 
   it("leaves the outcome of other errors open", () => {
     const failed = Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 1034 });
-    expect(toCatalogError(failed, "/a/catalog.db")).not.toBeInstanceOf(EngineError);
-    expect(String(toCatalogError(failed, "/a/catalog.db"))).toMatch(/\/a\/catalog\.db failed: disk I\/O error .*1034/);
+    expect(toDatabaseError(failed, "/a/catalog.db")).not.toBeInstanceOf(EngineError);
+    expect(String(toDatabaseError(failed, "/a/catalog.db"))).toMatch(/\/a\/catalog\.db failed: disk I\/O error .*1034/);
     const mistake = new TypeError("x");
-    expect(toCatalogError(mistake, "/a/catalog.db")).toBe(mistake);
+    expect(toDatabaseError(mistake, "/a/catalog.db")).toBe(mistake);
   });
 });

@@ -13,7 +13,7 @@ import { defineRoute, jsonResponse } from "../../server/route.ts";
 import { originOf } from "../../server/origin.ts";
 import type { AuditLog } from "../../auth/audit.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordStore } from "../../db/records.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import { databaseHeader } from "../../server/schemas.ts";
 import { existingTable } from "../../auth/existing-table.ts";

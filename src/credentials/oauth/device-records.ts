@@ -1,7 +1,7 @@
 import type { CallerKind } from "../../auth/caller.ts";
 import type { Envelope } from "../../auth/sealing/envelope.ts";
 import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
-import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../db/records.ts";
 import type { StartedBy } from "./started-by.ts";
 
 /** The table of flows without a browser. A flow is `pending` until the provider has decided; its secret goes then. */

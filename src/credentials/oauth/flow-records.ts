@@ -1,4 +1,4 @@
-import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../db/records.ts";
 import type { CallerKind } from "../../auth/caller.ts";
 import { scopeOfColumn, scopeToColumn } from "../../auth/stored-caller.ts";
 import type { Envelope } from "../../auth/sealing/envelope.ts";

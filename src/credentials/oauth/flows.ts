@@ -5,7 +5,7 @@ import type { Caller } from "../../auth/caller.ts";
 import { ownerOf } from "../../auth/owner.ts";
 import { isTheirs } from "./started-by.ts";
 import { hashToken } from "../../auth/tokens.ts";
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordStore } from "../../db/records.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";

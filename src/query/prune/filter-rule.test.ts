@@ -1,3 +1,4 @@
+import { MIGRATIONS } from "../../catalog/migrations.test-kit.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -5,7 +6,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Catalog, ExtentRecord, NewExtent } from "../../catalog/catalog.ts";
 import { openSqliteCatalog } from "../../catalog/sqlite/sqlite.ts";
-import type { StatsTest } from "../../catalog/stats-test.ts";
+import type { StatsTest } from "../../catalog/stats-predicates.ts";
 import { systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
 import { checksumOf } from "../../format/checksum.ts";
@@ -49,7 +50,13 @@ let extents: ExtentRecord[];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "engine-filters-"));
-  catalog = await openSqliteCatalog({ path: join(folder, "c.db"), clock: systemClock, log: silentLog, mode: "server" });
+  catalog = await openSqliteCatalog({
+    path: join(folder, "c.db"),
+    clock: systemClock,
+    log: silentLog,
+    migrations: MIGRATIONS,
+    mode: "server",
+  });
   const { table } = await catalog.createTable({ database: "default", name: "logs", columns: COLUMNS });
   tableId = table.id;
   const commit = { tableId, schemaVersion: table.schemaVersion, newColumns: [], ledger: [] };

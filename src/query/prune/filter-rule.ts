@@ -1,5 +1,5 @@
 import type { Catalog, ColumnProbe, ExtentTotals, ScanFilter } from "../../catalog/catalog.ts";
-import type { StatsTest } from "../../catalog/stats-test.ts";
+import type { StatsTest } from "../../catalog/stats-predicates.ts";
 import { probeNeedles, probeValues } from "../../format/filter/probes.ts";
 
 /**

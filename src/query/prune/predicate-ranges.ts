@@ -1,4 +1,4 @@
-import type { StatsTest, StatValue, ValueRange } from "../../catalog/stats-test.ts";
+import type { StatsTest, StatValue, ValueRange } from "../../catalog/stats-predicates.ts";
 import { foldName } from "../../core/names.ts";
 import { textsAfter } from "../../format/columns/text-bounds.ts";
 import type { ColumnSpec } from "../../format/types.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.ts";
+import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
 import {
   NO_FSYNC,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { NewExtent, TableRecord } from "../../catalog/catalog.ts";
-import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.ts";
+import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.test-kit.ts";
 import type { SqliteCatalog } from "../../catalog/sqlite/sqlite-catalog.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../../catalog/catalog.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { formatColumnType } from "../../format/types.ts";
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordStore } from "../../db/records.ts";
 import { mayUseDatabase, type Caller } from "../../auth/caller.ts";
 import { ownerFilter } from "../../auth/owner.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";

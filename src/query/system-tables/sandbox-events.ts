@@ -1,4 +1,4 @@
-import type { RecordRow, RecordStore, RecordValue } from "../../catalog/records.ts";
+import type { RecordRow, RecordStore, RecordValue } from "../../db/records.ts";
 import { nsOfMs, type SystemRow } from "./values.ts";
 
 /** Events that one statement reads: those of one page are in memory at a time. */

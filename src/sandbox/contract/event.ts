@@ -1,4 +1,4 @@
-import type { RecordValue } from "../../catalog/records.ts";
+import type { RecordValue } from "../../db/records.ts";
 
 /** Everything that is kept of what happens in a sandbox, by the names of the specification. */
 export const SANDBOX_EVENT_TYPES = [

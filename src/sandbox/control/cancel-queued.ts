@@ -1,4 +1,4 @@
-import { NOW, type Statement } from "../../catalog/records.ts";
+import { NOW, type Statement } from "../../db/records.ts";
 
 /** Nobody claims the job any more, if nobody has; returns its id then. */
 export function cancelQueued(jobId: string): Statement {

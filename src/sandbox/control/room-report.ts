@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../catalog/records.ts";
+import type { RecordStore } from "../../db/records.ts";
 import { textOf } from "../../fabric/job.ts";
 import { DISK, fitsOtherwise, MEMORY, nodesWithRoom, type Need, type NodeRoom } from "./room.ts";
 

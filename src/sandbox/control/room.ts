@@ -1,4 +1,4 @@
-import type { RecordRow, RecordStore, Statement } from "../../catalog/records.ts";
+import type { RecordRow, RecordStore, Statement } from "../../db/records.ts";
 import { jsonOf, textOf } from "../../fabric/job.ts";
 import { isImageId } from "../contract/images/image.ts";
 import type { NodeCapacity } from "../contract/control-port.ts";

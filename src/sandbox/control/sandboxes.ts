@@ -1,7 +1,7 @@
 import type { AuditLog, Origin } from "../../auth/audit.ts";
 import { ownerOf, type Asker } from "../../auth/owner.ts";
-import type { RecordStore } from "../../catalog/records.ts";
-import type { Signals } from "../../catalog/signals.ts";
+import type { RecordStore } from "../../db/records.ts";
+import type { Signals } from "../../db/signals.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import type { IdSource } from "../../core/ids.ts";

@@ -1,4 +1,4 @@
-import type { Signals } from "../../catalog/signals.ts";
+import type { Signals } from "../../db/signals.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { OrderChange } from "../contract/control-port.ts";

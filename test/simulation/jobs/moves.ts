@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../src/catalog/records.ts";
+import type { RecordStore } from "../../../src/db/records.ts";
 
 /** What became of one row of `jobs`: the row before, which a new job does not have, and after, which a forgotten one lacks. */
 export type Move = { old: JobRow | undefined; new: JobRow | undefined };

@@ -1,4 +1,4 @@
-import type { RecordStore, RecordValue, Statement } from "../../../src/catalog/records.ts";
+import type { RecordStore, RecordValue, Statement } from "../../../src/db/records.ts";
 import { Batch } from "../../../src/fabric/batch.ts";
 import type { Machine } from "../machine.ts";
 import type { JobPlanted } from "./world.ts";

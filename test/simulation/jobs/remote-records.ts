@@ -1,4 +1,4 @@
-import type { RecordStore, Statement } from "../../../src/catalog/records.ts";
+import type { RecordStore, Statement } from "../../../src/db/records.ts";
 import type { Machine } from "../machine.ts";
 import { unavailable, type Network } from "../network.ts";
 import type { Scheduler } from "../scheduler.ts";

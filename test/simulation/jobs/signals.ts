@@ -1,5 +1,5 @@
-import type { Signals } from "../../../src/catalog/signals.ts";
-import { Listeners } from "../../../src/catalog/signals.ts";
+import type { Signals } from "../../../src/db/signals.ts";
+import { Listeners } from "../../../src/db/signals.ts";
 import type { Machine } from "../machine.ts";
 import type { Scheduler } from "../scheduler.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RecordStore } from "../../../src/catalog/records.ts";
+import type { RecordStore } from "../../../src/db/records.ts";
 import { openMemoryCatalog } from "../../../src/catalog/sqlite/memory.test-kit.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { seededRandom } from "../../../src/core/random.ts";

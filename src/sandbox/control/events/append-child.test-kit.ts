@@ -1,3 +1,4 @@
+import { MIGRATIONS } from "../../../catalog/migrations.test-kit.ts";
 import { writeSync } from "node:fs";
 import { openSqliteCatalog } from "../../../catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../../core/clock.ts";
@@ -10,7 +11,13 @@ import { addSandboxRow, appendEvents, line } from "./log.test-kit.ts";
  */
 const [, , path = "", sandboxId = "", quota = ""] = process.argv;
 
-const catalog = await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" });
+const catalog = await openSqliteCatalog({
+  path,
+  clock: systemClock,
+  log: silentLog,
+  migrations: MIGRATIONS,
+  mode: "server",
+});
 const [known] = await catalog.records.rows("SELECT last_seq FROM sandboxes WHERE id = ?", [sandboxId]);
 if (known === undefined) await addSandboxRow(catalog.records, sandboxId);
 let written = Number(known?.["last_seq"] ?? 0);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { silentLog } from "../../../core/log.ts";
 import { seededRandom } from "../../../core/random.ts";
 import { controlPlaneOn, HeldBox, LEASE_MS, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";

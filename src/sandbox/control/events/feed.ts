@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { eventsAfter, newestSeq, type LoggedEvent } from "./read-events.ts";
 

@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { changeStatements } from "../scheduler/change.ts";
 import { SANDBOX_COLUMNS, toSandbox } from "../scheduler/sandbox.ts";
 import { specOf } from "../../contract/spec.test-kit.ts";

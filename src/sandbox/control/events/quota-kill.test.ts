@@ -1,3 +1,4 @@
+import { MIGRATIONS } from "../../../catalog/migrations.test-kit.ts";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -39,7 +40,13 @@ it("the count is that of the events that are there, wherever a process was kille
   let cut = 0;
   for (const times of [1, 9, 40]) {
     const acknowledged = await writeAndKill(path, times);
-    const catalog = await openSqliteCatalog({ path, clock: systemClock, log: silentLog, mode: "server" });
+    const catalog = await openSqliteCatalog({
+      path,
+      clock: systemClock,
+      log: silentLog,
+      migrations: MIGRATIONS,
+      mode: "server",
+    });
     const [row] = await catalog.records.rows("SELECT first_seq, last_seq, events_bytes, cut_bytes FROM sandboxes");
     const sql = `SELECT count(*) AS n, min(seq) AS first, max(seq) AS last, sum(${EVENT_SIZE}) AS bytes FROM sandbox_events`;
     const [kept] = await catalog.records.rows(sql);

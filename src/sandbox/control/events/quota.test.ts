@@ -1,4 +1,4 @@
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../../core/clock.ts";
 import { eventQuotaContract } from "./contract.test-kit.ts";

@@ -1,4 +1,4 @@
-import type { Statement } from "../../../catalog/records.ts";
+import type { Statement } from "../../../db/records.ts";
 
 /**
  * The quota of a sandbox's log. Its row counts the bytes of the events that are kept, so nobody adds them up: what writes

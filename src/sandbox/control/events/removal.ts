@@ -1,4 +1,4 @@
-import { NOW, type Statement } from "../../../catalog/records.ts";
+import { NOW, type Statement } from "../../../db/records.ts";
 
 /** The events of a sandbox go soon after its own record (`retention.ts`): those who follow it read them to the end. */
 export function removeEvents(sandboxId: string): Statement[] {

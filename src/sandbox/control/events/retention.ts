@@ -1,4 +1,4 @@
-import type { RecordStore, RecordValue } from "../../../catalog/records.ts";
+import type { RecordStore, RecordValue } from "../../../db/records.ts";
 import { EVENT_SIZE, quotaStatements } from "./quota.ts";
 
 export type EventRetention = {

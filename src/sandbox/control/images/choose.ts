@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { mayUse, type Asker } from "../../../auth/owner.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { textOf } from "../../../fabric/job.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { keyringOf } from "../../../auth/sealing/keyring.ts";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { holdOf, type Hold } from "../../../fabric/job.ts";
 import {

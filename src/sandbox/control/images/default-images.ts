@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { RecordRow, RecordStore, Statement } from "../../../catalog/records.ts";
+import type { RecordRow, RecordStore, Statement } from "../../../db/records.ts";
 import { ENGINE_OWNER } from "../../../auth/owner.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { jsonOf, optionalText, textOf, type JobOwner } from "../../../fabric/job.ts";

@@ -1,5 +1,5 @@
 import type { AuditLog } from "../../../auth/audit.ts";
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { systemClock } from "../../../core/clock.ts";
 import { uuidV7Source } from "../../../core/ids.ts";
 import { silentLog } from "../../../core/log.ts";

@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { heldValues, IS_HELD, jsonOf, type Hold } from "../../../fabric/job.ts";
 import { leaseLost } from "../../../fabric/refusals.ts";

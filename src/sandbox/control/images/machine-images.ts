@@ -1,5 +1,5 @@
 import type { AuditLog, Origin } from "../../../auth/audit.ts";
-import { NOW, type RecordStore, type RecordValue, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordStore, type RecordValue, type Statement } from "../../../db/records.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";
 import type { Log } from "../../../core/log.ts";

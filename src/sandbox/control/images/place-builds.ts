@@ -1,4 +1,4 @@
-import type { RecordRow, RecordStore } from "../../../catalog/records.ts";
+import type { RecordRow, RecordStore } from "../../../db/records.ts";
 import type { Fabric } from "../../../fabric/fabric.ts";
 import { jsonOf, textOf, type JobOwner } from "../../../fabric/job.ts";
 import { nodesWithRoom, type NodeRoom } from "../room.ts";

@@ -1,4 +1,4 @@
-import type { RecordRow } from "../../../catalog/records.ts";
+import type { RecordRow } from "../../../db/records.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { jsonOf, optionalNumber, optionalText, textOf } from "../../../fabric/job.ts";
 import { imageManifest } from "../../contract/images/build-job.ts";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { formatAddress, type Address } from "../../../config/kinds.ts";
-import { NOW, type RecordStore } from "../../../catalog/records.ts";
+import { NOW, type RecordStore } from "../../../db/records.ts";
 import type { Clock, TimerHandle } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";

@@ -1,4 +1,4 @@
-import type { Statement } from "../../../catalog/records.ts";
+import type { Statement } from "../../../db/records.ts";
 import type { Origin } from "../../../auth/audit.ts";
 import type { Caller } from "../../../auth/caller.ts";
 import { EngineError } from "../../../core/errors.ts";

@@ -1,5 +1,5 @@
 import type { Origin } from "../../../auth/audit.ts";
-import { NOW, type RecordRow, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordRow, type Statement } from "../../../db/records.ts";
 import { textOf } from "../../../fabric/job.ts";
 import { ENGINE, type DefaultImage } from "../images/default-images.ts";
 import type { BuiltImage } from "../../contract/images/image.ts";

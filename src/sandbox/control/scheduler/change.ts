@@ -1,4 +1,4 @@
-import { NOW, type RecordValue, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordValue, type Statement } from "../../../db/records.ts";
 import type { StoredEvent } from "../../contract/event.ts";
 import { eventBytes, quotaStatements, type LogCount } from "../events/quota.ts";
 import { NO_TURN_ENDS, type TurnEnds } from "../turns/turn-ends.ts";

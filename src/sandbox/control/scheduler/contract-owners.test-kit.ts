@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { JobOwner } from "../../../fabric/job.ts";
 import { volumeKey } from "../../contract/volume-key.ts";
 import type { NodeCap } from "../room.ts";

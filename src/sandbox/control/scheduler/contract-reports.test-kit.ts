@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { SandboxEventType } from "../../contract/event.ts";
 import { controlPlaneOn, HeldBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
 import { cancelQueued } from "../cancel-queued.ts";

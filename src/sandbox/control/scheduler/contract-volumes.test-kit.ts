@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 import { knownVolumes, volumeStatements } from "../volumes/volumes.ts";
 import { ANN, BOB, controlPlaneOn, HeldBox, originOf, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { SANDBOX_STATES } from "../../contract/states.ts";
 import { ANN, BOB, controlPlaneOn, HeldBox, LEASE_MS, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";

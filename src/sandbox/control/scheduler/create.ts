@@ -1,4 +1,4 @@
-import { NOW, type RecordValue, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordValue, type Statement } from "../../../db/records.ts";
 import type { Origin } from "../../../auth/audit.ts";
 import { ownerOf } from "../../../auth/owner.ts";
 import { EngineError } from "../../../core/errors.ts";

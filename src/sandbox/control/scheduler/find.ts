@@ -1,5 +1,5 @@
 import { mayReach, ownerFilter, type Asker } from "../../../auth/owner.ts";
-import type { RecordStore, RecordValue } from "../../../catalog/records.ts";
+import type { RecordStore, RecordValue } from "../../../db/records.ts";
 import type { SandboxState } from "../../contract/states.ts";
 import { sandboxNotFound } from "../refusals.ts";
 import { labelInColumn, SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";

@@ -1,4 +1,4 @@
-import type { RecordRow, RecordStore, Statement } from "../../../catalog/records.ts";
+import type { RecordRow, RecordStore, Statement } from "../../../db/records.ts";
 import { heldValues, IS_HELD, type Hold } from "../../../fabric/job.ts";
 import { leaseLost } from "../../../fabric/refusals.ts";
 import type { SandboxOrder } from "../../contract/control-port.ts";

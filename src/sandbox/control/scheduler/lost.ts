@@ -1,4 +1,4 @@
-import type { RecordRow, Statement } from "../../../catalog/records.ts";
+import type { RecordRow, Statement } from "../../../db/records.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { optionalText } from "../../../fabric/job.ts";
 import type { SandboxState } from "../../contract/states.ts";

@@ -1,4 +1,4 @@
-import { NOW, type RecordRow } from "../../../catalog/records.ts";
+import { NOW, type RecordRow } from "../../../db/records.ts";
 import type { Origin } from "../../../auth/audit.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { jsonOf, textOf } from "../../../fabric/job.ts";

@@ -1,4 +1,4 @@
-import type { Statement } from "../../../catalog/records.ts";
+import type { Statement } from "../../../db/records.ts";
 import { textOf, type JobOwner } from "../../../fabric/job.ts";
 import type { PreparedJobs } from "../../../fabric/enqueue.ts";
 import { type SandboxJobPayload, SANDBOX_JOB_KIND } from "../../contract/sandbox-job.ts";

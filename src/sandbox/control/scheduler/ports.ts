@@ -1,5 +1,5 @@
 import type { AuditLog } from "../../../auth/audit.ts";
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import type { IdSource } from "../../../core/ids.ts";
 import type { Log } from "../../../core/log.ts";
 import type { Fabric } from "../../../fabric/fabric.ts";

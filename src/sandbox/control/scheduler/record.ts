@@ -1,5 +1,5 @@
 import { EngineError } from "../../../core/errors.ts";
-import { readEarly, type Statement } from "../../../catalog/records.ts";
+import { readEarly, type Statement } from "../../../db/records.ts";
 import type { Hold } from "../../../fabric/job.ts";
 import { boundedJson, boundedText, leaseLost } from "../../../fabric/refusals.ts";
 import type { NewSandboxEvent, StoredEvent } from "../../contract/event.ts";

@@ -1,4 +1,4 @@
-import type { RecordRow } from "../../../catalog/records.ts";
+import type { RecordRow } from "../../../db/records.ts";
 import type { Envelope } from "../../../auth/sealing/envelope.ts";
 import { jsonOf, optionalNumber, optionalText, ownerOf, textOf, type JobOwner } from "../../../fabric/job.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";

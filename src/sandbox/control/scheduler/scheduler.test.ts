@@ -1,6 +1,6 @@
 import { ManualClock } from "../../../core/clock.ts";
 import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { sandboxesContract } from "./contract.test-kit.ts";
 import { ownersContract } from "./contract-owners.test-kit.ts";
 import { sandboxReportsContract } from "./contract-reports.test-kit.ts";

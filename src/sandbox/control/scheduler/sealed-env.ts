@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { CannotOpen, open, seal, sealAnew, type Envelope } from "../../../auth/sealing/envelope.ts";
 import type { Keyring } from "../../../auth/sealing/keyring.ts";
 import type { Random } from "../../../core/random.ts";

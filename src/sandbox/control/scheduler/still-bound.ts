@@ -1,5 +1,5 @@
 import { mayReachWithin, ownerOf } from "../../../auth/owner.ts";
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { SANDBOX_COLUMNS, toSandbox } from "./sandbox.ts";
 import { hostsInMetadata, isOwnersOrNobodys } from "../credentials/bind.ts";
 import { boundHosts } from "../../contract/credential-uses.ts";

@@ -1,4 +1,4 @@
-import type { Statement } from "../../../catalog/records.ts";
+import type { Statement } from "../../../db/records.ts";
 import { cancelQueued } from "../cancel-queued.ts";
 import { removeEvents } from "../events/removal.ts";
 import { removeSessions } from "../turns/removal.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { OrderChange } from "../../contract/control-port.ts";
 import {
   ANN,

@@ -1,6 +1,6 @@
 import type { AuditAction, AuditLog, Origin } from "../../../auth/audit.ts";
 import { mayReach, type Asker } from "../../../auth/owner.ts";
-import { NOW, type RecordStore, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordStore, type Statement } from "../../../db/records.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";

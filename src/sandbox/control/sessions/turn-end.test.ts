@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { RecordRow } from "../../../catalog/records.ts";
-import { localSignals } from "../../../catalog/signals.ts";
+import type { RecordRow } from "../../../db/records.ts";
+import { localSignals } from "../../../db/signals.ts";
 import { ManualClock } from "../../../core/clock.ts";
 import { silentLog } from "../../../core/log.ts";
 import { SandboxSignals } from "../signals.ts";

@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { SandboxSignals } from "../signals.ts";
 import { messageAt, type SessionMessage } from "../turns/messages.ts";

@@ -1,4 +1,4 @@
-import type { RecordRow, RecordStore } from "../../../catalog/records.ts";
+import type { RecordRow, RecordStore } from "../../../db/records.ts";
 import { jsonOf, optionalText, textOf } from "../../../fabric/job.ts";
 import type { ContentBlock } from "../../contract/content.ts";
 

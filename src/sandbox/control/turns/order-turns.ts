@@ -1,4 +1,4 @@
-import type { RecordStore } from "../../../catalog/records.ts";
+import type { RecordStore } from "../../../db/records.ts";
 import { messageAt, newestMessages } from "./messages.ts";
 import type { Session } from "./session.ts";
 import { busySessions } from "./turn-ends.ts";

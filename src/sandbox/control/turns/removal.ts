@@ -1,4 +1,4 @@
-import type { Statement } from "../../../catalog/records.ts";
+import type { Statement } from "../../../db/records.ts";
 
 /** The sessions of a sandbox go, with what was said in them, once its own record is gone. */
 export function removeSessions(sandboxId: string): Statement[] {

@@ -1,4 +1,4 @@
-import type { RecordRow } from "../../../catalog/records.ts";
+import type { RecordRow } from "../../../db/records.ts";
 import { jsonOf, optionalText, textOf } from "../../../fabric/job.ts";
 import { SESSION_STATES, type SessionState } from "../../contract/session-states.ts";
 

@@ -1,4 +1,4 @@
-import { NOW, type RecordStore, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordStore, type Statement } from "../../../db/records.ts";
 import type { IdSource } from "../../../core/ids.ts";
 import { boundedText } from "../../../fabric/refusals.ts";
 import type { StoredEvent } from "../../contract/event.ts";

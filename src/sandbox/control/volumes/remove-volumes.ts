@@ -1,6 +1,6 @@
 import type { AuditLog, Origin } from "../../../auth/audit.ts";
 import { mayReach, type Asker } from "../../../auth/owner.ts";
-import { NOW, type RecordRow, type RecordStore, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordRow, type RecordStore, type Statement } from "../../../db/records.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";
 import type { Log } from "../../../core/log.ts";

@@ -1,4 +1,4 @@
-import type { RecordRow } from "../../../catalog/records.ts";
+import type { RecordRow } from "../../../db/records.ts";
 import { optionalNumber, optionalText, textOf } from "../../../fabric/job.ts";
 import { volumeKey } from "../../contract/volume-key.ts";
 

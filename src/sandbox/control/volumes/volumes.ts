@@ -1,4 +1,4 @@
-import { NOW, type RecordStore, type RecordValue, type Statement } from "../../../catalog/records.ts";
+import { NOW, type RecordStore, type RecordValue, type Statement } from "../../../db/records.ts";
 import { ownerFilter, type Asker } from "../../../auth/owner.ts";
 import type { IdSource } from "../../../core/ids.ts";
 import { textOf } from "../../../fabric/job.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { seededRandom } from "../../../core/random.ts";
 import { keyringOf } from "../../../auth/sealing/keyring.ts";
 import { ANN, BOB, controlPlaneOn, originOf, ROOT, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";

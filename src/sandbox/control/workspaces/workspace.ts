@@ -1,4 +1,4 @@
-import type { RecordRow } from "../../../catalog/records.ts";
+import type { RecordRow } from "../../../db/records.ts";
 import { jsonOf, optionalText, textOf } from "../../../fabric/job.ts";
 import { openEnv, specOfColumn, specToColumn, type EnvSealing } from "../scheduler/sealed-env.ts";
 import type { WorkspaceContent } from "./fields.ts";

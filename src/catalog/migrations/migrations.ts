@@ -1,0 +1,33 @@
+import type { Migration } from "../../db/migration.ts";
+import { SQLITE_DELETION } from "./deletion-records.ts";
+import { CLUSTER_COLUMNS as POSTGRES_CLUSTER_COLUMNS } from "./postgres-cluster-columns.ts";
+import { POSTGRES_DELETION } from "./postgres-deletion.ts";
+import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
+import { FUNCTIONS_2 } from "./postgres-functions-2.ts";
+import { SCHEMA_1 } from "./postgres-schema.ts";
+import { VECTOR_COLUMNS } from "./postgres-vector-columns.ts";
+import {
+  BACKGROUND_DUTIES,
+  CATALOG,
+  CLUSTER_COLUMNS,
+  COLUMN_SNAPSHOTS,
+  FILTERS,
+  TIME_TRAVEL,
+} from "./sqlite-schema.ts";
+
+/** The tables of the catalog itself. PostgreSQL came when SQLite had six migrations, and began with all but the last. */
+export const CATALOG_MIGRATIONS: readonly Migration[] = [
+  { name: "catalog", sqlite: 1, postgres: 1, sql: { sqlite: CATALOG, postgres: SCHEMA_1 + FUNCTIONS_1 + FUNCTIONS_2 } },
+  { name: "time travel", sqlite: 2, sql: { sqlite: TIME_TRAVEL } },
+  { name: "filters", sqlite: 3, sql: { sqlite: FILTERS } },
+  { name: "column snapshots", sqlite: 4, sql: { sqlite: COLUMN_SNAPSHOTS } },
+  { name: "background duties", sqlite: 5, sql: { sqlite: BACKGROUND_DUTIES } },
+  {
+    name: "cluster columns",
+    sqlite: 6,
+    postgres: 2,
+    sql: { sqlite: CLUSTER_COLUMNS, postgres: POSTGRES_CLUSTER_COLUMNS },
+  },
+  { name: "vector columns", postgres: 9, sql: { postgres: VECTOR_COLUMNS } },
+  { name: "deletion", sqlite: 14, postgres: 11, sql: { sqlite: SQLITE_DELETION, postgres: POSTGRES_DELETION } },
+];

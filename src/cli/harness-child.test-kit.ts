@@ -1,0 +1,25 @@
+/** The process that the tests start: the command line without the role, so serving prints what it was asked to serve. */
+import "../core/warnings.ts";
+import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
+import { systemClock } from "../core/clock.ts";
+import { systemRandom } from "../core/random.ts";
+import { runCli, type ServeOptions } from "./main.ts";
+
+const { stdin, stdout, stderr, env } = process;
+
+function serve({ listen, warnings, config }: ServeOptions): Promise<number> {
+  stdout.write(`${JSON.stringify({ listen, warnings, flushMaxRows: config.flushMaxRows })}\n`);
+  return Promise.resolve(0);
+}
+
+process.exitCode = await runCli(process.argv.slice(2), {
+  serve,
+  migrations: () => Promise.resolve(MIGRATIONS),
+  version: "1.2.3",
+  env,
+  stdin,
+  stdout,
+  stderr,
+  clock: systemClock,
+  random: systemRandom,
+});
