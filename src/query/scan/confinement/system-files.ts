@@ -1,6 +1,6 @@
+import { fileURLToPath } from "node:url";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
-import { isolateFile } from "../../../core/isolate.ts";
 
 /**
  * What Node and DuckDB open to run, as seen by tracing them, with glibc and musl. None of it is anybody's secret: not
@@ -38,9 +38,7 @@ export function kernelFiles(): string[] {
 }
 
 export function readableFiles(): string[] {
-  return [...SYSTEM_FILES, ...programFiles(isolateFile(new URL("../query-child.ts", import.meta.url)))].filter((path) =>
-    existsSync(path),
-  );
+  return [...SYSTEM_FILES, ...programFiles(fileURLToPath(import.meta.url))].filter((path) => existsSync(path));
 }
 
 /** The libraries that are loaded with Node, wherever they are: the loader is run as a program is. */
