@@ -6,7 +6,6 @@ const UNNAMED: readonly RegExp[] = [
   /^src\/(catalog|fabric|io\/objectstore)\/contract[\w-]*\.ts$/,
   /^src\/catalog\/sqlite\/test-child\.ts$/,
   /^src\/knowledge\/oauth\/fresh-tokens-child\.ts$/,
-  /^src\/query\/(abuse-rounds|backstop|test-child|hostile-[\w-]+)\.ts$/,
 ];
 
 /** Says what is wrong when a production file imports tests or what only tests may use. */
