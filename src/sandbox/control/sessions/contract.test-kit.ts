@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.ts";
-import type { OrderChange } from "../../contract/control-port.ts";
+import type { DesiredStateChange } from "../../contract/control-port.ts";
 import {
   ANN,
   BOB,
@@ -107,7 +107,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
     it("tell a node in this process how its order has changed, so that it need not ask", async () => {
       const { id, box } = await running();
       const session = await talk.open(id);
-      const changes: [string, OrderChange | undefined][] = [];
+      const changes: [string, DesiredStateChange | undefined][] = [];
       const told: unknown[] = [];
       const stops = [
         plane.sandboxes.signals.onOrderOf(NODE, (sandboxId, change) => changes.push([sandboxId, change])),
