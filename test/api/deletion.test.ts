@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startServices, type RunningServices } from "../../roles/run.test-kit.ts";
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { startServices, type RunningServices } from "../edge/run.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { temporaryHome } from "../support/engine.ts";
 

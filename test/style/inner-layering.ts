@@ -11,7 +11,7 @@ export function innerProblem(ranks: InnerRanks, importer: string, specifier: str
   const feature = featureOf(importer);
   const inner = feature === undefined ? undefined : ranks[feature];
   if (feature === undefined || inner === undefined || imported === undefined) return undefined;
-  if (featureOf(imported) !== feature) return undefined;
+  if (featureOf(imported) !== feature || isOwnKit(importer, imported)) return undefined;
   const [from, to] = [innerPlace(inner, importer), innerPlace(inner, imported)];
   if (from === undefined) return `${importer} is in no folder of the ranks of ${feature}`;
   if (to === undefined) return `${imported} is in no folder of the ranks of ${feature}`;
@@ -19,6 +19,11 @@ export function innerProblem(ranks: InnerRanks, importer: string, specifier: str
   if (to.rank > from.rank) return `${feature}/${from.folder} imports ${specifier} from ${to.folder}, which is above it`;
   if (to.rank < from.rank) return undefined;
   return `${feature}/${from.folder} imports ${specifier} from ${to.folder}, which is of the same rank`;
+}
+
+/** What sets up the whole feature lies above its folders, and their tests stand on it. */
+function isOwnKit(importer: string, imported: string): boolean {
+  return isTestSupport(importer) && imported.endsWith(".test-kit.ts") && imported.split("/").length === 3;
 }
 
 type ImportAt = { file: SourceFile; specifier: string; line: number };

@@ -13,9 +13,9 @@ const RANKS = [
   ["io"],
   ["catalog"],
   ["auth"],
+  ["server"],
   ["fabric"],
-  ["ingest", "query", "compaction", "sources", "knowledge", "sandbox"],
-  ["api"],
+  ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox"],
   ["cli", "web"],
 ];
 
@@ -24,6 +24,16 @@ const RANKS = [
  * its folders import each other in a circle, at any depth. Files directly in the feature's folder are above them all.
  */
 const INNER_RANKS: InnerRanks = {
+  query: [
+    ["budgets", "parse", "stream", "system-tables"],
+    ["contract"],
+    ["errors"],
+    ["resolve"],
+    ["prune"],
+    ["scan", "exports"],
+    ["fetch"],
+    ["routes"],
+  ],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"]],
 };
 

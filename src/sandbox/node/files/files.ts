@@ -3,6 +3,7 @@ import { releaseShared } from "../../../core/buffer-pool.ts";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { FileEntry } from "../../contract/link/calls.ts";
+import { MAX_FILE_BYTES, MAX_LIST_ENTRIES } from "../../contract/files/limits.ts";
 import { parseEtags } from "../../contract/files/etags.ts";
 import { FileBody } from "./file-body.ts";
 import type { HelperProcess } from "./helper-process.ts";
@@ -64,10 +65,6 @@ export type FilesDeleteRequest = { path: string; recursive: boolean; if_match?: 
 
 export type SandboxFilesOptions = HelperPoolOptions & { isDurable: boolean };
 
-/** The largest file that can be put. */
-export const MAX_FILE_BYTES = 1024 ** 3;
-/** Of one listing: entries, and bytes of their names and paths. */
-export const MAX_LIST_ENTRIES = 10_000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
 /** How long one step of an operation may take. */

@@ -1,12 +1,10 @@
+import { wirePart } from "../../contract/images/image-part.ts";
 import { z } from "zod";
 import { EngineError } from "../../../core/errors.ts";
 import type { Hold } from "../../../fabric/job.ts";
 import { RemoteHttp, type RemoteServer } from "../../../fabric/remote-port-http.ts";
 import type { ImageLayer } from "../../contract/images/image.ts";
 import type { ImagePort } from "../../contract/images/image-port.ts";
-
-/** A part of a layer on the wire. */
-export const wirePart = z.strictObject({ bytes: z.base64().describe("Its bytes, in base64.") });
 
 const FENCE_HEADER = "X-Job-Fence";
 /** Parts are a few MiB, on whatever line. */
