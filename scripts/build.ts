@@ -74,6 +74,7 @@ await chmod(output, 0o755);
 for (const [from, to] of [
   ["query/scan/confinement/confine.pl", "confine.pl"],
   ["sandbox/node/files/helper.pl", "helper.pl"],
+  ["sandbox/runtime/images/overlay-marks.pl", "overlay-marks.pl"],
   ["sandbox/runtime/mounts.pl", "mounts.pl"],
   ["sandbox/runtime/supervisor", "supervisor"],
 ] as const) {

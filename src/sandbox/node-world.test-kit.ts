@@ -11,7 +11,7 @@ import { FakeHost, FakeRuntime } from "./runtime/fake-runtime.test-kit.ts";
 import { controlPlaneOn, ROOMY, type ControlPlane } from "./control/scheduler/scheduler.test-kit.ts";
 import { NO_COMPANIONS } from "./node/reconciler/companions.ts";
 import type { ControlPort } from "./contract/control-port.ts";
-import { HeldFiles, type Held } from "./node/leased-files.ts";
+import { LeasedFiles, type Leased } from "./node/leased-files.ts";
 import { LocalControlPort } from "./control/local-control-port.ts";
 import { SandboxNode } from "./node/node.ts";
 
@@ -33,7 +33,7 @@ export class NodeWorld {
   readonly plane: ControlPlane;
   /** What the node has written down, by sandbox. */
   readonly #begunTurns = new Map<string, readonly string[]>();
-  readonly files = new Map<string, Held>();
+  readonly files = new Map<string, Leased>();
   /** Asked for each call of a node to the control plane. */
   way: () => Way = () => "open";
   readonly #opened = openMemoryCatalog(this.clock);
@@ -183,30 +183,30 @@ export class NodeWorld {
 type NodeProcess = { node: SandboxNode; runtime: FakeRuntime; life: AbortController };
 
 /** The node's files, without a disk: a process that has died writes no more. */
-class MemoryFiles extends HeldFiles {
-  readonly #files: Map<string, Held>;
+class MemoryFiles extends LeasedFiles {
+  readonly #files: Map<string, Leased>;
   readonly #turns: Map<string, readonly string[]>;
   readonly #life: AbortSignal;
 
-  constructor(files: Map<string, Held>, turns: Map<string, readonly string[]>, life: AbortSignal) {
+  constructor(files: Map<string, Leased>, turns: Map<string, readonly string[]>, life: AbortSignal) {
     super("/nowhere");
     this.#files = files;
     this.#turns = turns;
     this.#life = life;
   }
 
-  override async readAll(): Promise<Held[]> {
+  override async readAll(): Promise<Leased[]> {
     return structuredClone([...this.#files.values()]);
   }
 
-  override async read(sandboxId: string): Promise<Held | undefined> {
+  override async read(sandboxId: string): Promise<Leased | undefined> {
     if (this.#life.aborted) return await never();
     return structuredClone(this.#files.get(sandboxId));
   }
 
-  override async write(held: Held): Promise<void> {
+  override async write(leased: Leased): Promise<void> {
     if (this.#life.aborted) await never();
-    this.#files.set(held.sandboxId, structuredClone(held));
+    this.#files.set(leased.sandboxId, structuredClone(leased));
   }
 
   override writeTurns(sandboxId: string, turnIds: readonly string[]): void {

@@ -317,7 +317,7 @@ it("loses no line that is written right after a crash", async () => {
   });
   world.crash();
   world.begin();
-  await world.until("it is taken up", () => world.node?.keeperOf(id)?.machine !== undefined);
+  await world.until("it is taken up", () => world.node?.reconcilerOf(id)?.machine !== undefined);
   await world.pass(500);
   for (const tell of world.host.machines.get(id)?.listeners ?? []) tell({ stream: "stderr", line: "after" });
   await world.pass(1_000);

@@ -11,8 +11,8 @@ import { AGENTS, defaultAgentConfig } from "../../src/sandbox/contract/agents/pr
 import { AgentTurns } from "../../src/sandbox/node/agent/turns.ts";
 import type { NewSandboxEvent } from "../../src/sandbox/contract/event.ts";
 import { ProcessMachine } from "../../src/sandbox/node/exec/process-machine.test-kit.ts";
-import type { SandboxBatch, SandboxOrder } from "../../src/sandbox/contract/control-port.ts";
-import { HeldFiles, HeldSandbox } from "../../src/sandbox/node/leased-files.ts";
+import type { SandboxBatch, DesiredState } from "../../src/sandbox/contract/control-port.ts";
+import { LeasedFiles, LeasedSandbox } from "../../src/sandbox/node/leased-files.ts";
 import { Recorder } from "../../src/sandbox/node/recorder.ts";
 import type { Machine } from "../../src/sandbox/runtime/runtime.ts";
 import { specOf } from "../../src/sandbox/contract/spec.test-kit.ts";
@@ -46,8 +46,8 @@ export class AgentWorld {
   history: readonly TurnMessage[] = [];
   #gone = new AbortController();
   readonly #options: AgentWorldOptions;
-  #order: SandboxOrder;
-  #held: HeldSandbox;
+  #order: DesiredState;
+  #leased: LeasedSandbox;
   turns: AgentTurns;
 
   constructor(options: AgentWorldOptions = {}) {
@@ -66,7 +66,7 @@ export class AgentWorld {
       turns: [],
       recordedBatch: 0,
     };
-    this.#held = new HeldSandbox(new HeldFiles(this.folder), {
+    this.#leased = new LeasedSandbox(new LeasedFiles(this.folder), {
       sandboxId: this.#order.sandboxId,
       keepsDisk: false,
       isProvisioned: true,
@@ -83,7 +83,7 @@ export class AgentWorld {
     this.turns.look();
   }
 
-  async change(change: Partial<SandboxOrder>): Promise<void> {
+  async change(change: Partial<DesiredState>): Promise<void> {
     this.#order = { ...this.#order, ...change };
     this.turns.look();
   }
@@ -145,7 +145,7 @@ export class AgentWorld {
       signal: this.#gone.signal,
       hold: { jobId: "j", holder: "h", fence: 1 },
       lastBatch: 0,
-      onOrder: () => undefined,
+      onDesiredState: () => undefined,
       onLost: () => undefined,
       control: {
         record: async (_, batch) => {
@@ -156,12 +156,12 @@ export class AgentWorld {
         },
       },
     });
-    this.#held = new HeldSandbox(new HeldFiles(this.folder), this.#held.now);
+    this.#leased = new LeasedSandbox(new LeasedFiles(this.folder), this.#leased.now);
     return new AgentTurns({
       ...io,
       recorder,
-      held: this.#held,
-      order: () => this.#order,
+      leased: this.#leased,
+      desired: () => this.#order,
       history: async () => this.history,
       machine: () => this.machine,
       commands: Object.fromEntries(AGENT_NAMES.map((name) => [name, argv ?? [process.execPath, AGENT, ...args]])),

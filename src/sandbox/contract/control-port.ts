@@ -18,21 +18,21 @@ export interface ControlPort {
    * What is to become of a sandbox. A holder asks it before it records anything: where the hold is a new one, what the
    * one before had is settled here as lost. Rejects with `sandbox_not_found` when its record is gone.
    */
-  order(hold: Hold): Promise<SandboxOrder>;
+  order(hold: Hold): Promise<DesiredState>;
   /**
-   * Writes what happened, all or nothing, and returns the order as it is then. Batches of one hold are numbered from 1;
+   * Writes what happened, all or nothing, and returns the desired state as it is then. Batches of one hold are numbered from 1;
    * one that is sent again, for its answer was lost, is not written twice. A state that a client's wish has overtaken
-   * meanwhile is left out (the order says what is); one that no node may write rejects with `sandbox_invalid_state`.
+   * meanwhile is left out (the desired state says what is); one that no node may write rejects with `sandbox_invalid_state`.
    */
-  record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder>;
+  record(hold: Hold, batch: SandboxBatch): Promise<DesiredState>;
   /** What was said in a session before the turn that is under way in it, oldest first: as much as an agent may need. */
   history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]>;
-  /** Calls the listener with the id of a sandbox of this node whose order changed; some may be missed. */
-  onOrder(listener: (sandboxId: string, change?: OrderChange) => void): () => void;
+  /** Calls the listener with the id of a sandbox of this node whose desired state changed; some may be missed. */
+  onOrder(listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void;
 }
 
-/** All that has changed since the version before: whoever has that order need not ask for this one. */
-export type OrderChange = { version: number; begun: Turn };
+/** All that has changed since the version before: whoever has that one need not ask for this one. */
+export type DesiredStateChange = { version: number; begun: Turn };
 
 export type NodeReport = {
   name: string;
@@ -66,7 +66,7 @@ export type NodeAnswer = {
   deletedVolumes?: readonly string[];
 };
 
-export type SandboxOrder = {
+export type DesiredState = {
   sandboxId: string;
   tenant: string;
   /** Names of its volumes on the node, by those in the spec. Absent in orders of earlier versions: see `volumeKey`. */
@@ -92,7 +92,7 @@ export type SandboxBatch = {
   state?: { to: SandboxState; reason?: string } | undefined;
   /** Newest figures, as the specification has them. */
   stats?: Readonly<Record<string, number>> | undefined;
-  /** The order that the holder has: the answer leaves out its turns where that is the newest. */
+  /** The desired state that the holder has: the answer leaves out its turns where that is the newest. */
   knownVersion?: number;
   /** Turns that have ended; one that is not under way any more is passed over. */
   turns?: readonly TurnReport[];

@@ -4,7 +4,7 @@ import { SANDBOX_EVENT_TYPES, type NewSandboxEvent } from "./event.ts";
 import { contentBlock } from "./content.ts";
 import type { Turn, TurnMessage, TurnReport } from "./turn.ts";
 import { SANDBOX_STATES, SANDBOX_WANTS } from "./states.ts";
-import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "./control-port.ts";
+import type { NodeAnswer, NodeReport, SandboxBatch, DesiredState } from "./control-port.ts";
 
 /** `ControlPort` as JSON, for the routes of nodes and for the nodes that call them. */
 
@@ -156,9 +156,9 @@ export function answerOf(wire: z.output<typeof wireAnswer>): NodeAnswer {
   return { ...answer, goneVolumes, deletedVolumes };
 }
 
-export function toWireOrder(order: SandboxOrder): z.output<typeof wireOrder> {
-  const { sandboxId, tenant, volumeKeys, spec, closedEnv, state, wanted, version, recordedBatch } = order;
-  const turns = (order.turns ?? []).map(toWireTurn);
+export function toWireOrder(desired: DesiredState): z.output<typeof wireOrder> {
+  const { sandboxId, tenant, volumeKeys, spec, closedEnv, state, wanted, version, recordedBatch } = desired;
+  const turns = (desired.turns ?? []).map(toWireTurn);
   const wire = { sandbox_id: sandboxId, tenant, spec: { ...spec }, state, wanted, version, turns };
   return {
     ...wire,
@@ -169,7 +169,7 @@ export function toWireOrder(order: SandboxOrder): z.output<typeof wireOrder> {
 }
 
 /** The spec is the control plane's, which has checked it; what is undefined in it is absent on the wire. */
-export function orderOf(wire: z.output<typeof wireOrder>): SandboxOrder {
+export function orderOf(wire: z.output<typeof wireOrder>): DesiredState {
   const { sandbox_id: sandboxId, recorded_batch: recordedBatch, closed_env: closedEnv, spec, turns } = wire;
   const { tenant, volume_keys: volumeKeys, state, wanted, version } = wire;
   return {

@@ -1,6 +1,6 @@
 import type { ContentBlock } from "./content.ts";
 
-/** A message that an agent is to answer, or is answering: what a node is told of it, with every order of its sandbox. */
+/** A message that an agent is to answer, or is answering: what a node is told of it, with every desired state of its sandbox. */
 export type Turn = {
   sessionId: string;
   turnId: string;

@@ -5,9 +5,9 @@ import type {
   ControlPort,
   NodeAnswer,
   NodeReport,
-  OrderChange,
+  DesiredStateChange,
   SandboxBatch,
-  SandboxOrder,
+  DesiredState,
 } from "../contract/control-port.ts";
 
 export type LocalControlPortOptions = {
@@ -30,11 +30,11 @@ export class LocalControlPort implements ControlPort {
     return { ...(await this.#sandboxes.report(this.nodeId, node)), gateways: [] };
   }
 
-  order(hold: Hold): Promise<SandboxOrder> {
+  order(hold: Hold): Promise<DesiredState> {
     return this.#sandboxes.order(hold);
   }
 
-  record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
+  record(hold: Hold, batch: SandboxBatch): Promise<DesiredState> {
     return this.#sandboxes.record(hold, batch);
   }
 
@@ -42,7 +42,7 @@ export class LocalControlPort implements ControlPort {
     return this.#sandboxes.history(hold, sessionId);
   }
 
-  onOrder(listener: (sandboxId: string, change?: OrderChange) => void): () => void {
+  onOrder(listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void {
     return this.#sandboxes.signals.onOrderOf(this.nodeId, listener);
   }
 }

@@ -10,7 +10,7 @@ import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { Hold } from "../../fabric/job.ts";
 import type { CredentialDirectory } from "./credentials/directory.ts";
-import type { NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../contract/control-port.ts";
+import type { NodeAnswer, NodeReport, SandboxBatch, DesiredState } from "../contract/control-port.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import type { TurnMessage } from "../contract/turn.ts";
 import { act, type Asked } from "./scheduler/act.ts";
@@ -19,7 +19,7 @@ import { CreateRate } from "./scheduler/create-rate.ts";
 import type { ChangeLimits } from "./scheduler/change.ts";
 import { createSandbox, type CreateLimits, type NewSandbox } from "./scheduler/create.ts";
 import { getSandbox, listSandboxes, type SandboxFilter } from "./scheduler/find.ts";
-import { history, order } from "./scheduler/leased.ts";
+import { desiredState, history } from "./scheduler/leased.ts";
 import { expirePending, settleLost } from "./scheduler/lost.ts";
 import { capNode, forgetNodes, listNodes, reportNode, type SandboxNode } from "./scheduler/nodes.ts";
 import { placeWaiting } from "./scheduler/place.ts";
@@ -76,7 +76,7 @@ export type SandboxLimits = CreateLimits &
  * - Every change of state is an event in the same transaction. Events of a sandbox are numbered without gaps.
  * - What is on a node never passes its capacity: the transaction that puts something there also adds it up. Room is
  *   looked for by one request at a time in each process; those of other processes meet in the database.
- * - Signals make it quick and are never needed: nodes look at their orders, the duties at what waits, now and then.
+ * - Signals make it quick and are never needed: nodes look at the desired states of their sandboxes, the duties at what waits, now and then.
  *
  * One file per verb. This class holds them together for one process; all processes with the catalog have one.
  */
@@ -131,12 +131,12 @@ export class Sandboxes {
   }
 
   /** See `ControlPort.order`. */
-  order(hold: Hold): Promise<SandboxOrder> {
-    return order(this.#ports, hold);
+  order(hold: Hold): Promise<DesiredState> {
+    return desiredState(this.#ports, hold);
   }
 
   /** See `ControlPort.record`. */
-  record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
+  record(hold: Hold, batch: SandboxBatch): Promise<DesiredState> {
     return record(this.#ports, hold, batch);
   }
 

@@ -1,7 +1,7 @@
 import type { Signals } from "../../db/signals.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
-import type { OrderChange } from "../contract/control-port.ts";
+import type { DesiredStateChange } from "../contract/control-port.ts";
 
 const ORDERS = "sandbox_orders";
 const EVENTS = "sandbox_events";
@@ -15,7 +15,7 @@ const TURNS = "sandbox_turns";
 export class SandboxSignals {
   readonly #signals: Signals;
   readonly #log: Log;
-  readonly #nodesHere = new Map<string, (sandboxId: string, change?: OrderChange) => void>();
+  readonly #nodesHere = new Map<string, (sandboxId: string, change?: DesiredStateChange) => void>();
 
   constructor({ signals, log }: { signals: Signals; log: Log }) {
     this.#signals = signals;
@@ -23,7 +23,7 @@ export class SandboxSignals {
   }
 
   /** What is to become of a sandbox has changed: for the node that has it. One in this process is told how. */
-  orderChanged(sandboxId: string, nodeId: string, change?: OrderChange): void {
+  orderChanged(sandboxId: string, nodeId: string, change?: DesiredStateChange): void {
     const tell = this.#nodesHere.get(nodeId);
     if (tell === undefined) this.#send(ORDERS, `${sandboxId} ${nodeId}`);
     else tell(sandboxId, change);
@@ -52,7 +52,7 @@ export class SandboxSignals {
   }
 
   /** For a node in this process. */
-  onOrderOf(nodeId: string, listener: (sandboxId: string, change?: OrderChange) => void): () => void {
+  onOrderOf(nodeId: string, listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void {
     const stop = this.onOrder((sandboxId, ofNode) => {
       if (sandboxId !== undefined && ofNode === nodeId) listener(sandboxId);
     });

@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { HeldFiles, HeldSandbox, type Held } from "./leased-files.ts";
+import { LeasedFiles, LeasedSandbox, type Leased } from "./leased-files.ts";
 
 const ID = "01900000-0000-7000-8000-000000000001";
-const HELD: Held = {
+const LEASED: Leased = {
   sandboxId: ID,
   job: { id: "j", holder: "n", fence: 3, leaseMs: 30_000, attempt: 1 },
   keepsDisk: true,
@@ -13,20 +13,20 @@ const HELD: Held = {
 };
 
 let folder: string;
-let files: HeldFiles;
+let files: LeasedFiles;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "engine-held-"));
-  files = new HeldFiles(join(folder, "held"));
+  files = new LeasedFiles(join(folder, "held"));
   await files.readAll();
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
 it("keeps what is known of each sandbox", async () => {
   expect(await files.read(ID)).toBeUndefined();
-  const sandbox = new HeldSandbox(files, HELD);
+  const sandbox = new LeasedSandbox(files, LEASED);
   await sandbox.update({ isProvisioned: true, deadlineAtMs: 5 });
-  expect(await files.read(ID)).toEqual({ ...HELD, isProvisioned: true, deadlineAtMs: 5 });
+  expect(await files.read(ID)).toEqual({ ...LEASED, isProvisioned: true, deadlineAtMs: 5 });
   expect(await files.readAll()).toEqual([sandbox.now]);
   await files.remove(ID);
   await files.remove(ID);
@@ -34,15 +34,15 @@ it("keeps what is known of each sandbox", async () => {
 });
 
 it("keeps the turns that an agent was told of", async () => {
-  const sandbox = new HeldSandbox(files, HELD);
+  const sandbox = new LeasedSandbox(files, LEASED);
   expect(sandbox.begunTurns).toEqual([]);
   await sandbox.update({});
   const ids = Array.from({ length: 256 }, (_, i) => `turn-${i}`);
   for (const known of [ids, ids.slice(3, 5), [], ["turn-1"]]) {
     sandbox.begunTurns = known;
-    expect(new HeldSandbox(new HeldFiles(join(folder, "held")), HELD).begunTurns).toEqual(known);
+    expect(new LeasedSandbox(new LeasedFiles(join(folder, "held")), LEASED).begunTurns).toEqual(known);
   }
-  expect(await files.readAll()).toEqual([HELD]);
+  expect(await files.readAll()).toEqual([LEASED]);
   expect(sandbox.begunTurns).toEqual(["turn-1"]);
   await files.remove(ID);
   expect(sandbox.begunTurns).toEqual([]);
@@ -62,11 +62,11 @@ it("keeps the turns that an agent was told of", async () => {
 });
 
 it("takes away files that are no such thing, and what a killed process had not finished", async () => {
-  await files.write(HELD);
+  await files.write(LEASED);
   writeFileSync(join(folder, "held", "torn.json"), '{"sandboxId": "');
   writeFileSync(join(folder, "held", "other.json"), "{}");
   writeFileSync(join(folder, "held", `${ID}.json.new`), "{}");
-  expect(await files.readAll()).toEqual([HELD]);
+  expect(await files.readAll()).toEqual([LEASED]);
   expect(readdirSync(join(folder, "held"))).toEqual([`${ID}.json`]);
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { systemCodeOf } from "../../core/errors.ts";
 
-const heldSchema = z.object({
+const leasedSchema = z.object({
   sandboxId: z.uuid(),
   /** What was claimed; absent when only the disk is kept, until the job comes to this node again. */
   job: z
@@ -33,13 +33,13 @@ const heldSchema = z.object({
 });
 
 /** What a node knows of one of its sandboxes, for a later process of this node. */
-export type Held = z.infer<typeof heldSchema>;
+export type Leased = z.infer<typeof leasedSchema>;
 
 const SUFFIX = ".json";
 const TURNS_SUFFIX = ".turns";
 
 /** One small file for each sandbox, always whole, and another one with the turns that its agent was told of. */
-export class HeldFiles {
+export class LeasedFiles {
   readonly #folder: string;
   /** Of turns that are being written, by sandbox. */
   readonly #turns = new Map<string, TurnsFile>();
@@ -49,26 +49,26 @@ export class HeldFiles {
   }
 
   /** All of them; files that do not parse are left out, and what they were about is swept as unknown. */
-  async readAll(): Promise<Held[]> {
+  async readAll(): Promise<Leased[]> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const all: Held[] = [];
+    const all: Leased[] = [];
     const names = await readdir(this.#folder);
     for (const name of names.filter((one) => one.endsWith(SUFFIX))) {
-      const held = await readJson(join(this.#folder, name), heldSchema);
-      if (held !== undefined) all.push(held);
+      const leased = await readJson(join(this.#folder, name), leasedSchema);
+      if (leased !== undefined) all.push(leased);
     }
     const known = new Set(all.flatMap(({ sandboxId }) => [`${sandboxId}${SUFFIX}`, `${sandboxId}${TURNS_SUFFIX}`]));
     for (const name of names) if (!known.has(name)) await rm(join(this.#folder, name), { force: true });
     return all;
   }
 
-  read(sandboxId: string): Promise<Held | undefined> {
-    return readJson(this.#pathOf(sandboxId), heldSchema);
+  read(sandboxId: string): Promise<Leased | undefined> {
+    return readJson(this.#pathOf(sandboxId), leasedSchema);
   }
 
   /** What is known of a disk that stays outlives the computer's crashes; of others nothing needs to. */
-  async write(held: Held): Promise<void> {
-    await writeJson(this.#pathOf(held.sandboxId), held, { isDurable: held.keepsDisk });
+  async write(leased: Leased): Promise<void> {
+    await writeJson(this.#pathOf(leased.sandboxId), leased, { isDurable: leased.keepsDisk });
   }
 
   async remove(sandboxId: string): Promise<void> {
@@ -134,38 +134,38 @@ class TurnsFile {
 }
 
 /** What a node knows of one sandbox, in memory and in its file. */
-export class HeldSandbox {
-  readonly #files: HeldFiles;
-  #held: Held;
+export class LeasedSandbox {
+  readonly #files: LeasedFiles;
+  #leased: Leased;
   /** One after the other: the newest is the last. */
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(files: HeldFiles, held: Held) {
+  constructor(files: LeasedFiles, leased: Leased) {
     this.#files = files;
-    this.#held = held;
+    this.#leased = leased;
   }
 
-  get now(): Held {
-    return this.#held;
+  get now(): Leased {
+    return this.#leased;
   }
 
   /** Turns that the agent was told of, by an earlier process of the node or by this one. */
   get begunTurns(): readonly string[] {
-    return this.#files.readTurns(this.#held.sandboxId);
+    return this.#files.readTurns(this.#leased.sandboxId);
   }
 
   set begunTurns(turnIds: readonly string[]) {
-    this.#files.writeTurns(this.#held.sandboxId, turnIds);
+    this.#files.writeTurns(this.#leased.sandboxId, turnIds);
   }
 
   /** Nothing more is said of turns here. */
   close(): void {
-    this.#files.closeTurns(this.#held.sandboxId);
+    this.#files.closeTurns(this.#leased.sandboxId);
   }
 
-  async update(change: Partial<Omit<Held, "sandboxId">>): Promise<void> {
-    this.#held = { ...this.#held, ...change };
-    const write = () => this.#files.write(this.#held);
+  async update(change: Partial<Omit<Leased, "sandboxId">>): Promise<void> {
+    this.#leased = { ...this.#leased, ...change };
+    const write = () => this.#files.write(this.#leased);
     const writing = this.#writing.then(write, write);
     this.#writing = writing;
     await writing;

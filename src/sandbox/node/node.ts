@@ -11,12 +11,12 @@ import { volumeKeyIn } from "./reconciler/volume-keys.ts";
 import type { NodeReport } from "../contract/control-port.ts";
 import { SANDBOX_JOB_KIND } from "../contract/sandbox-job.ts";
 import { fence } from "./reconciler/fence.ts";
-import type { Held } from "./leased-files.ts";
-import { SandboxKeeper, type KeeperPorts } from "./reconciler/reconciler.ts";
+import type { Leased } from "./leased-files.ts";
+import { SandboxReconciler, type ReconcilerDeps } from "./reconciler/reconciler.ts";
 import { untilAnswered } from "./retry.ts";
 import { VolumeRetention } from "./reconciler/volume-retention.ts";
 
-export type SandboxNodeOptions = KeeperPorts & {
+export type SandboxNodeOptions = ReconcilerDeps & {
   /** What it builds beside that. */
   builds?: Pick<ImageBuilds, "run" | "drain" | "stop">;
   jobs: JobPort;
@@ -39,8 +39,8 @@ const STOP_MS = 5_000;
 const payloadSchema = z.object({ sandbox_id: z.uuid() });
 
 /**
- * A node that runs sandboxes. It holds the job of each for as long as it has the sandbox, and has a keeper for it
- * (`keeper.ts`), which makes of the sandbox what is wanted.
+ * A node that runs sandboxes. It holds the job of each for as long as it has the sandbox, and has a reconciler for it
+ * (`reconciler.ts`), which makes of the sandbox what is wanted.
  *
  * Machines do not need this process: each has a supervisor. When the process ends, however it does, its jobs stay leased
  * and its machines go on; the next process with the same folder has the same name, renews the leases, and takes the
@@ -51,8 +51,8 @@ const payloadSchema = z.object({ sandbox_id: z.uuid() });
 export class SandboxNode {
   readonly #options: SandboxNodeOptions;
   readonly #runner: JobRunner;
-  readonly #keepers = new Map<string, SandboxKeeper>();
-  /** The keeper before must have ended before the next one of the same sandbox begins. */
+  readonly #reconcilers = new Map<string, SandboxReconciler>();
+  /** The reconciler before must have ended before the next one of the same sandbox begins. */
   readonly #ends = new Map<string, Promise<void>>();
   /** Sandboxes of which only the disk is here. */
   readonly #kept = new Set<string>();
@@ -62,8 +62,8 @@ export class SandboxNode {
   readonly #stopping = new AbortController();
   /** Resolves when all of the process before was taken up. */
   readonly #started = Promise.withResolvers<void>();
-  /** Called when the keeper of a sandbox that is taken up is there. */
-  readonly #onKeeper = new Map<string, () => void>();
+  /** Called when the reconciler of a sandbox that is taken up is there. */
+  readonly #onReconciler = new Map<string, () => void>();
   #reports: TimerHandle | undefined;
   #isReporting = false;
   #isUnheard = false;
@@ -85,12 +85,12 @@ export class SandboxNode {
 
   /** Sandboxes that this node has. */
   get sandboxes(): number {
-    return this.#keepers.size;
+    return this.#reconcilers.size;
   }
 
   /** Machines of this node that are up. */
   get machines(): { running: number; paused: number } {
-    const all = [...this.#keepers.values()].flatMap(({ machine }) => machine ?? []);
+    const all = [...this.#reconcilers.values()].flatMap(({ machine }) => machine ?? []);
     const paused = all.filter(({ isPaused }) => isPaused).length;
     return { running: all.length - paused, paused };
   }
@@ -101,13 +101,13 @@ export class SandboxNode {
    */
   async start(): Promise<void> {
     const { clock, control, runtime, warmsAtOnce } = this.#options;
-    this.#stopListening = control.onOrder((sandboxId, change) => this.#keepers.get(sandboxId)?.wake(change));
+    this.#stopListening = control.onOrder((sandboxId, change) => this.#reconcilers.get(sandboxId)?.wake(change));
     this.#reports = clock.every(REPORT_EVERY_MS, () => void this.report());
     try {
       await this.report();
-      const held = await this.#options.files.readAll();
-      await this.#sweep(held);
-      await Promise.all(held.map((one) => this.#takeUp(one)));
+      const leased = await this.#options.files.readAll();
+      await this.#sweep(leased);
+      await Promise.all(leased.map((one) => this.#takeUp(one)));
       if (this.#kept.size > 0) await this.report();
     } finally {
       this.#started.resolve();
@@ -121,26 +121,26 @@ export class SandboxNode {
   }
 
   /**
-   * The keeper of a sandbox that this node has, once it knows what of the sandbox is here. Rejects with `unavailable` for
+   * The reconciler of a sandbox that this node has, once it knows what of the sandbox is here. Rejects with `unavailable` for
    * another one, and with the reason of the signal.
    */
-  async keeperFor(sandboxId: string, signal: AbortSignal): Promise<SandboxKeeper> {
-    if (!this.#keepers.has(sandboxId)) await untilAborted(this.#started.promise, signal);
-    const keeper = this.#keepers.get(sandboxId);
-    if (keeper === undefined) throw new EngineError("unavailable", "the node does not have the sandbox");
-    await untilAborted(keeper.ready, signal);
-    return keeper;
+  async reconcilerFor(sandboxId: string, signal: AbortSignal): Promise<SandboxReconciler> {
+    if (!this.#reconcilers.has(sandboxId)) await untilAborted(this.#started.promise, signal);
+    const reconciler = this.#reconcilers.get(sandboxId);
+    if (reconciler === undefined) throw new EngineError("unavailable", "the node does not have the sandbox");
+    await untilAborted(reconciler.ready, signal);
+    return reconciler;
   }
 
   /** Undefined for a sandbox that this node does not have. */
-  keeperOf(sandboxId: string): SandboxKeeper | undefined {
-    return this.#keepers.get(sandboxId);
+  reconcilerOf(sandboxId: string): SandboxReconciler | undefined {
+    return this.#reconcilers.get(sandboxId);
   }
 
   /** Takes nothing more, and writes what has happened. Sandboxes go on. */
   async drain(): Promise<void> {
     this.#runner.close();
-    const flushed = Promise.allSettled([...this.#keepers.values()].map((keeper) => keeper.flush()));
+    const flushed = Promise.allSettled([...this.#reconcilers.values()].map((reconciler) => reconciler.flush()));
     await Promise.all([this.#within(FLUSH_MS, flushed), this.#options.builds?.drain()]);
   }
 
@@ -183,8 +183,8 @@ export class SandboxNode {
 
   /** Volumes that sandboxes of this node name. */
   #named(): Set<string> {
-    const orders = [...this.#keepers.values()].flatMap(({ order }) => order ?? []);
-    return new Set(orders.flatMap((order) => order.spec.volumes.flatMap(({ name }) => volumeKeyIn(order, name) ?? [])));
+    const desired = [...this.#reconcilers.values()].flatMap(({ desired }) => desired ?? []);
+    return new Set(desired.flatMap((one) => one.spec.volumes.flatMap(({ name }) => volumeKeyIn(one, name) ?? [])));
   }
 
   async #within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
@@ -197,9 +197,9 @@ export class SandboxNode {
    * Ends machines of which nothing is known here. Their disks go when the control plane says that it does not know them
    * either: this node's files may have been lost, and a disk is all that somebody has.
    */
-  async #sweep(held: readonly Held[]): Promise<void> {
+  async #sweep(leased: readonly Leased[]): Promise<void> {
     const { runtime, files, log } = this.#options;
-    const known = new Set(held.map(({ sandboxId }) => sandboxId));
+    const known = new Set(leased.map(({ sandboxId }) => sandboxId));
     for (const sandboxId of await runtime.list()) {
       if (known.has(sandboxId)) continue;
       log.warn({ sandboxId }, "ending what is left of a sandbox that this node knows nothing of");
@@ -214,38 +214,38 @@ export class SandboxNode {
   }
 
   /** Goes on with a sandbox of the process before, or ends it if that took too long. */
-  async #takeUp(held: Held): Promise<void> {
+  async #takeUp(leased: Leased): Promise<void> {
     const { jobs, clock, log } = this.#options;
-    const { sandboxId, job: heldJob } = held;
-    if (heldJob === undefined) {
+    const { sandboxId, job: leasedJob } = leased;
+    if (leasedJob === undefined) {
       this.#kept.add(sandboxId);
       return;
     }
-    const { credentials = [] } = heldJob;
-    const job: HeldJob = { ...heldJob, ...OF_EVERY_SANDBOX, credentials, payload: { sandbox_id: sandboxId } };
+    const { credentials = [] } = leasedJob;
+    const job: HeldJob = { ...leasedJob, ...OF_EVERY_SANDBOX, credentials, payload: { sandbox_id: sandboxId } };
     try {
       let askedAtMs = clock.monotonicMs();
       await untilAnswered("renewing the hold of a sandbox", { ...this.#options, signal: this.#stopping.signal }, () => {
         askedAtMs = clock.monotonicMs();
         return jobs.extend(holdOf(job), job.leaseMs);
       });
-      const kept = new Promise<void>((resolve) => this.#onKeeper.set(sandboxId, resolve));
+      const kept = new Promise<void>((resolve) => this.#onReconciler.set(sandboxId, resolve));
       await Promise.race([kept, this.#runner.adopt(job, askedAtMs)]);
-      this.#onKeeper.delete(sandboxId);
+      this.#onReconciler.delete(sandboxId);
       log.info({ sandboxId, jobId: job.id }, "going on with a sandbox of the process before");
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       if (!isLeaseLost(error)) throw error;
-      await this.#fence(held);
+      await this.#fence(leased);
     }
   }
 
   /** Never rejects: a machine that could not be ended here ends with its lease. */
-  async #fence(held: Held): Promise<void> {
+  async #fence(leased: Leased): Promise<void> {
     const { runtime, log } = this.#options;
-    const { sandboxId } = held;
+    const { sandboxId } = leased;
     try {
-      await fence(this.#options, held, await runtime.adopt(sandboxId));
+      await fence(this.#options, leased, await runtime.adopt(sandboxId));
       await this.#noteKept(sandboxId);
     } catch (error) {
       log.error({ err: error, sandboxId }, "a sandbox could not be ended; the next start of the node tries again");
@@ -271,30 +271,30 @@ export class SandboxNode {
   async #keep(sandboxId: string, job: RunningJob, before: Promise<void> | undefined): Promise<void> {
     await before;
     const { runtime, log } = this.#options;
-    const keeper = new SandboxKeeper(this.#options, job, sandboxId);
+    const reconciler = new SandboxReconciler(this.#options, job, sandboxId);
     this.#kept.delete(sandboxId);
-    this.#keepers.set(sandboxId, keeper);
-    this.#onKeeper.get(sandboxId)?.();
+    this.#reconcilers.set(sandboxId, reconciler);
+    this.#onReconciler.get(sandboxId)?.();
     runtime.warm();
     try {
-      await keeper.run();
+      await reconciler.run();
     } catch (error) {
       if (!job.signal.aborted) log.error({ err: error, sandboxId }, "a sandbox could not be kept");
       throw error;
     } finally {
-      this.#keepers.delete(sandboxId);
+      this.#reconcilers.delete(sandboxId);
       await this.#noteKept(sandboxId);
     }
   }
 
   async #noteKept(sandboxId: string): Promise<void> {
-    const held = await this.#options.files.read(sandboxId);
-    if (held !== undefined && held.job === undefined) this.#kept.add(sandboxId);
+    const leased = await this.#options.files.read(sandboxId);
+    if (leased !== undefined && leased.job === undefined) this.#kept.add(sandboxId);
   }
 
   /** The sandbox of a disk that is kept here was deleted while no node had it. */
   async #forget(sandboxId: string): Promise<void> {
-    if (!this.#kept.has(sandboxId) || this.#keepers.has(sandboxId)) return;
+    if (!this.#kept.has(sandboxId) || this.#reconcilers.has(sandboxId)) return;
     const { runtime, files, log } = this.#options;
     log.info({ sandboxId }, "removing the disk of a sandbox that is no more");
     try {

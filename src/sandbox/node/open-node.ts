@@ -26,10 +26,10 @@ import { DEFAULT_DISK_MB } from "../contract/spec.ts";
 import { nodeCapacity } from "./capacity.ts";
 import type { ControlPort } from "../contract/control-port.ts";
 import { lockFolder } from "./folder-lock.ts";
-import { HeldFiles, readJson, writeJson } from "./leased-files.ts";
+import { LeasedFiles, readJson, writeJson } from "./leased-files.ts";
 import { nodeCallHandler } from "./node-calls.ts";
 import { SandboxNode } from "./node.ts";
-import { Surroundings } from "./reconciler/environment.ts";
+import { SandboxEnvironments } from "./reconciler/environment.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -91,11 +91,11 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
     const nodeId = await (options.identify?.(home, description.name) ?? ownId(home, options.newId));
     const egress = await openEgress(config, { clock, log });
     const jobs = options.jobsOf(nodeId);
-    const surroundings: Surroundings = new Surroundings({
+    const environments: SandboxEnvironments = new SandboxEnvironments({
       runtime,
       egress,
       providerUrls: config.sandboxProviderUrls,
-      find: (sandboxId) => node.keeperOf(sandboxId),
+      find: (sandboxId) => node.reconcilerOf(sandboxId),
       clock,
       log,
     });
@@ -106,8 +106,8 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
       jobs,
       builds: imageBuildsOf(options, { runtime, egress, jobs }),
       control: options.controlOf(nodeId),
-      files: new HeldFiles(join(home, "held")),
-      companions: surroundings,
+      files: new LeasedFiles(join(home, "held")),
+      companions: environments,
       agentCommands: agentCommandsOf(config),
       node: description,
       warmsAtOnce: options.begins === "at once",
@@ -115,7 +115,7 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
       volumesKeptMs: days === 0 ? undefined : days * DAY_MS,
     });
     if (config.sandboxDebianImage) void prepareDebian(runtime, log);
-    return { node, nodeId, calls: nodeCallHandler(node, surroundings, { clock, log }), close };
+    return { node, nodeId, calls: nodeCallHandler(node, environments, { clock, log }), close };
   } catch (error) {
     await close();
     throw error instanceof RuntimeError && error.code === "unable" ? new NodeUnable(error.message) : error;

@@ -5,7 +5,7 @@ import { isLeaseLost } from "../../fabric/refusals.ts";
 import type { NewSandboxEvent } from "../contract/event.ts";
 import type { TurnReport } from "../contract/turn.ts";
 import type { SandboxState } from "../contract/states.ts";
-import type { ControlPort, SandboxBatch, SandboxOrder } from "../contract/control-port.ts";
+import type { ControlPort, SandboxBatch, DesiredState } from "../contract/control-port.ts";
 import { untilAnswered, type RetryOptions } from "./retry.ts";
 
 export type RecorderOptions = RetryOptions & {
@@ -13,10 +13,10 @@ export type RecorderOptions = RetryOptions & {
   hold: Hold;
   /** Batches have higher numbers than this one. */
   lastBatch: number;
-  /** Of the order that the holder has: answers need not repeat its turns. */
+  /** Version of the desired state that the holder has: answers need not repeat its turns. */
   knownVersion?: () => number | undefined;
-  /** Every answer has the order as it is then. */
-  onOrder: (order: SandboxOrder) => void;
+  /** Every answer has the desired state as it is then. */
+  onDesiredState: (desired: DesiredState) => void;
   onLost: (error: unknown) => void;
 };
 
@@ -179,11 +179,11 @@ export class Recorder {
 
   /** Until it is written, or never can be. */
   async #write(batch: SandboxBatch): Promise<void> {
-    const { control, hold, onOrder, onLost, knownVersion } = this.#options;
+    const { control, hold, onDesiredState, onLost, knownVersion } = this.#options;
     const known = knownVersion?.();
     const sent = known === undefined ? batch : { ...batch, knownVersion: known };
     try {
-      onOrder(await untilAnswered("events of a sandbox", this.#options, () => control.record(hold, sent)));
+      onDesiredState(await untilAnswered("events of a sandbox", this.#options, () => control.record(hold, sent)));
     } catch (error) {
       if (isLeaseLost(error)) onLost(error);
       throw error;

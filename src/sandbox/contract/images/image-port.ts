@@ -8,6 +8,6 @@ import type { ImageLayer } from "./image.ts";
 export interface ImagePort {
   /** Rejects with `image_not_found` when the part is not there. */
   read(layer: Pick<ImageLayer, "buildId" | "fence">, part: number): Promise<Uint8Array>;
-  /** A part of what the held job builds. Rejects with `lease_lost`. */
+  /** A part of what the leased job builds. Rejects with `lease_lost`. */
   write(hold: Hold, part: number, bytes: Uint8Array): Promise<void>;
 }

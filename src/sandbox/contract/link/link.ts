@@ -16,7 +16,7 @@
  *   memory: the connection's is opened as soon as bytes have come, so it never stops the others.
  * - Both sides send pings, and take a side that is silent for `deadAfterMs` for dead.
  * - The subprotocol names the version. A side that does not know the other's refuses at the handshake.
- * - Text messages, from the control plane to the node, name a sandbox whose order has changed. They make the node look
+ * - Text messages, from the control plane to the node, name a sandbox whose desired state has changed. They make the node look
  *   at once at what it looks at now and then anyway; one that is lost costs a little time.
  * - A node that connects twice to one process has lost its first connection, whatever that process still knows: the
  *   first is broken off.

@@ -3,12 +3,7 @@ import { z } from "zod";
 import { EngineError } from "../../../core/errors.ts";
 import { mayHavePrototypeKey, prototypeKeyIn } from "../../../core/prototype-keys.ts";
 import { ENV_NAME } from "../../contract/text-fields.ts";
-import {
-  PACKAGE_MANAGERS,
-  type PackageManager,
-  type Template,
-  type TemplateFile,
-} from "../../contract/images/template.ts";
+import { type PackageManager, type Template, type TemplateFile } from "../../contract/images/template.ts";
 import { DEFAULT_TEMPLATES } from "./default-templates.ts";
 
 /** Most characters of a template. */

@@ -68,7 +68,7 @@ export class NodeSession {
     }
   }
 
-  /** Tells the node that the order of a sandbox has changed. */
+  /** Tells the node that the desired state of a sandbox has changed. */
   tell(sandboxId: string): void {
     // Where the connection is closed, the node looks by itself.
     this.#connection.send(sandboxId).catch(() => undefined);

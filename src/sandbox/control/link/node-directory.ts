@@ -92,7 +92,7 @@ export class NodeDirectory implements NodeCaller {
     return await session.call(call);
   }
 
-  /** Tells a node that is connected to this process that the order of a sandbox has changed. */
+  /** Tells a node that is connected to this process that the desired state of a sandbox has changed. */
   tell(nodeId: string, sandboxId: string): void {
     this.#sessions.get(nodeId)?.tell(sandboxId);
   }

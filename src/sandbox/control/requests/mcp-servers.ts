@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { ENV_NAME, text } from "../../contract/text-fields.ts";
-import type { McpServer } from "../../contract/spec.ts";
 
 /** The field `mcp_servers` of a create request: servers of the Model Context Protocol. */
 

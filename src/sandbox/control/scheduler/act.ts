@@ -13,7 +13,7 @@ import { roomReport } from "../room-report.ts";
 import { capacityOf, roomGuard } from "../room.ts";
 import { toSandbox, type Sandbox } from "./sandbox.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
-import { removeUnheld } from "./unleased.ts";
+import { removeUnleased } from "./unleased.ts";
 
 export type Asked = { action: SandboxAction; caller: Caller; origin: Origin };
 
@@ -34,7 +34,7 @@ export async function act(ports: SandboxPorts, id: string, asked: Asked): Promis
     const room = action === "start" ? await roomStatement(ports, before) : [];
     const turns = await turnEnds(ports, id, { why: whyTurnsEnd(changeOf(action).to) });
     const changes = changeStatements(before, { ...changeOf(action), turns }, ports);
-    const removal = action === "delete" ? removeUnheld(before) : [];
+    const removal = action === "delete" ? removeUnleased(before) : [];
     const outcome = await ports.records.transact([...changes, ...room, ...removal, auditEntry(ports, before, asked)]);
     if (outcome.done) {
       const [row] = outcome.rows[0] ?? [];

@@ -16,7 +16,7 @@ export type Change = {
   /** The report that this is of; nothing is changed by one that was taken before. */
   recorded?: { fence: number; batch: number };
   stats?: Readonly<Record<string, number>> | undefined;
-  /** Turns that end in the same transaction: the order has them no more. */
+  /** Turns that end in the same transaction: the desired state has them no more. */
   turns?: TurnEnds;
   isDeleted?: true;
 };

@@ -1,7 +1,7 @@
 import type { RecordRow, RecordStore, Statement } from "../../../db/records.ts";
 import { heldValues, IS_HELD, type Hold } from "../../../fabric/job.ts";
 import { leaseLost } from "../../../fabric/refusals.ts";
-import type { SandboxOrder } from "../../contract/control-port.ts";
+import type { DesiredState } from "../../contract/control-port.ts";
 import { historyOf, turnsOf } from "../turns/order-turns.ts";
 import { turnEnds, whyTurnsEnd } from "../turns/turn-ends.ts";
 import type { TurnMessage } from "../../contract/turn.ts";
@@ -15,16 +15,16 @@ import { tellOfTurns } from "./tell-of-turns.ts";
 import { volumesToMount } from "../volumes/volumes.ts";
 
 /** A sandbox as its holder sees it. */
-export type HeldSandbox = Sandbox & { recordedFence: number; recordedBatch: number; isBusy: boolean };
+export type LeasedSandbox = Sandbox & { recordedFence: number; recordedBatch: number; isBusy: boolean };
 
 const COLUMNS = `${SANDBOX_COLUMNS}, recorded_fence, recorded_batch`;
 const IS_BUSY = "EXISTS (SELECT 1 FROM sandbox_sessions WHERE sandbox_id = sandboxes.id AND turn_id IS NOT NULL)";
 
 /** What is to become of the sandbox of a job, for its holder: see `ControlPort.order`. */
-export async function order(ports: SandboxPorts, hold: Hold): Promise<SandboxOrder> {
+export async function desiredState(ports: SandboxPorts, hold: Hold): Promise<DesiredState> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    const before = await heldSandbox(ports.records, hold);
-    if (before.recordedFence >= hold.fence) return orderOf(ports, before);
+    const before = await leasedSandbox(ports.records, hold);
+    if (before.recordedFence >= hold.fence) return desiredStateOf(ports, before);
     const loss = lossOf(before, false) ?? {};
     const turns = await turnEnds(ports, before.id, { why: whyTurnsEnd(loss.to, loss.reason) });
     const recorded = { fence: hold.fence, batch: 0 };
@@ -49,12 +49,12 @@ export async function history(
   hold: Hold,
   sessionId: string,
 ): Promise<TurnMessage[]> {
-  const { id } = await heldSandbox(records, hold);
+  const { id } = await leasedSandbox(records, hold);
   return await historyOf(records, id, sessionId);
 }
 
 /** Rejects with `lease_lost`, and with `sandbox_not_found` when its record is gone. */
-export async function heldSandbox(records: Pick<RecordStore, "rows">, hold: Hold): Promise<HeldSandbox> {
+export async function leasedSandbox(records: Pick<RecordStore, "rows">, hold: Hold): Promise<LeasedSandbox> {
   const [row] = await records.rows(
     `SELECT ${COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE ${IS_HELD}) THEN 1 ELSE 0 END AS is_held, ` +
       `CASE WHEN ${IS_BUSY} THEN 1 ELSE 0 END AS is_busy ` +
@@ -62,11 +62,11 @@ export async function heldSandbox(records: Pick<RecordStore, "rows">, hold: Hold
     [...heldValues(hold), hold.jobId],
   );
   if (row === undefined) {
-    const held = await records.rows(`SELECT id FROM jobs WHERE ${IS_HELD}`, heldValues(hold));
-    throw held.length === 0 ? leaseLost(hold) : sandboxNotFound(`of job ${hold.jobId}`);
+    const leased = await records.rows(`SELECT id FROM jobs WHERE ${IS_HELD}`, heldValues(hold));
+    throw leased.length === 0 ? leaseLost(hold) : sandboxNotFound(`of job ${hold.jobId}`);
   }
   if (Number(row["is_held"]) !== 1) throw leaseLost(hold);
-  return toHeld(row);
+  return toLeased(row);
 }
 
 /** Undoes a transaction of one who has lost the lease, and keeps others from getting it before it is done. */
@@ -78,23 +78,23 @@ export function holdGuard(hold: Hold): Statement {
   };
 }
 
-/** @param knownVersion the order that the holder has: where that is the newest, it is not told of its turns again */
-export async function orderOf(
+/** @param knownVersion version of the desired state that the holder has: where that is the newest, it is not told of its turns again */
+export async function desiredStateOf(
   { envSealing, records }: Pick<SandboxPorts, "envSealing" | "records">,
-  held: HeldSandbox,
+  leased: LeasedSandbox,
   knownVersion?: number,
-): Promise<SandboxOrder> {
-  const { id, tenant, spec, state, wanted, version, recordedBatch } = held;
-  const turns = held.isBusy && version !== knownVersion ? await turnsOf(records, id) : [];
+): Promise<DesiredState> {
+  const { id, tenant, spec, state, wanted, version, recordedBatch } = leased;
+  const turns = leased.isBusy && version !== knownVersion ? await turnsOf(records, id) : [];
   const { volumeKeys, volumes } = await volumesToMount(records, tenant, spec);
   const mounted = { ...spec, volumes };
-  const order = { sandboxId: id, tenant, volumeKeys, spec: mounted, state, wanted, version, turns, recordedBatch };
-  const opened = openEnv(envSealing, held);
-  if ("closed" in opened) return { ...order, closedEnv: opened.closed };
-  return { ...order, spec: { ...mounted, envVars: opened.envVars } };
+  const desired = { sandboxId: id, tenant, volumeKeys, spec: mounted, state, wanted, version, turns, recordedBatch };
+  const opened = openEnv(envSealing, leased);
+  if ("closed" in opened) return { ...desired, closedEnv: opened.closed };
+  return { ...desired, spec: { ...mounted, envVars: opened.envVars } };
 }
 
-function toHeld(row: RecordRow): HeldSandbox {
+function toLeased(row: RecordRow): LeasedSandbox {
   return {
     ...toSandbox(row),
     recordedFence: Number(row["recorded_fence"]),

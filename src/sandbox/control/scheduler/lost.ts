@@ -9,7 +9,7 @@ import type { SandboxPorts } from "./ports.ts";
 import { roomReport, type RoomReport } from "../room-report.ts";
 import { SANDBOX_COLUMNS, toSandbox, type Sandbox } from "./sandbox.ts";
 import { tellOfTurns } from "./tell-of-turns.ts";
-import { removeUnheld, unplace } from "./unleased.ts";
+import { removeUnleased, unplace } from "./unleased.ts";
 import { cancelQueued } from "../cancel-queued.ts";
 import { volumeQuotaProblem } from "../volumes/volume-quota.ts";
 import { knownVolumes, newVolumesIn, type KnownVolumes } from "../volumes/volumes.ts";
@@ -49,7 +49,7 @@ export async function settleLost(ports: SandboxPorts): Promise<number> {
     const isFinal = row["job_status"] !== "queued";
     const isDeleted = before.state === "deleting";
     const turns = isDeleted ? NO_TURN_ENDS : await lostTurns(ports, before, isFinal);
-    const statements = isDeleted ? removeUnheld(before) : lossStatements(ports, { before, isFinal, row, turns });
+    const statements = isDeleted ? removeUnleased(before) : lossStatements(ports, { before, isFinal, row, turns });
     if (statements.length === 0) continue;
     const { done } = await ports.records.transact(statements);
     if (!done) continue;

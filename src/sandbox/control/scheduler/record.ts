@@ -4,12 +4,12 @@ import type { Hold } from "../../../fabric/job.ts";
 import { boundedJson, boundedText, leaseLost } from "../../../fabric/refusals.ts";
 import type { NewSandboxEvent, StoredEvent } from "../../contract/event.ts";
 import { removeEvents } from "../events/removal.ts";
-import type { SandboxBatch, SandboxOrder } from "../../contract/control-port.ts";
+import type { SandboxBatch, DesiredState } from "../../contract/control-port.ts";
 import { removeSessions } from "../turns/removal.ts";
 import { NO_TURN_ENDS, turnEnds, whyTurnsEnd, type TurnEnds } from "../turns/turn-ends.ts";
 import { mayMove, SANDBOX_ACTIONS, type SandboxState } from "../../contract/states.ts";
 import { changeStatements, type Change } from "./change.ts";
-import { heldSandbox, holdGuard, orderOf, type HeldSandbox } from "./leased.ts";
+import { leasedSandbox, holdGuard, desiredStateOf, type LeasedSandbox } from "./leased.ts";
 import { ATTEMPTS, type SandboxPorts } from "./ports.ts";
 import { invalidState, tooBusy } from "../refusals.ts";
 import { toSandbox } from "./sandbox.ts";
@@ -22,15 +22,15 @@ export const BATCH_LIMITS = { events: 1_000, eventBytes: 64 * 1_024, reasonChars
 const MOST_URGENT_EVENTS = 20;
 
 /** Writes what a node reports of a sandbox: see `ControlPort.record`. */
-export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
+export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatch): Promise<DesiredState> {
   const events = batch.events.map(toStored);
   if (events.length > BATCH_LIMITS.events) {
     throw new EngineError("bad_request_body", `events: at most ${BATCH_LIMITS.events} are recorded at once`);
   }
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    const before = await heldSandbox(readEarly(ports.records), hold);
+    const before = await leasedSandbox(readEarly(ports.records), hold);
     if (before.recordedFence === hold.fence && batch.number <= before.recordedBatch) {
-      return orderOf(ports, await heldSandbox(ports.records, hold), batch.knownVersion);
+      return desiredStateOf(ports, await leasedSandbox(ports.records, hold), batch.knownVersion);
     }
     const recorded = { fence: hold.fence, batch: batch.number };
     const move = moveOf(before, batch);
@@ -51,9 +51,9 @@ export async function record(ports: SandboxPorts, hold: Hold, batch: SandboxBatc
       tellOfTurns(ports, turns);
       const recordedNow = { recordedFence: hold.fence, recordedBatch: batch.number };
       const isBusy = before.isBusy && turns.left !== 0;
-      const order = await orderOf(ports, { ...after, ...recordedNow, isBusy }, batch.knownVersion);
+      const desired = await desiredStateOf(ports, { ...after, ...recordedNow, isBusy }, batch.knownVersion);
       await durable;
-      return order;
+      return desired;
     }
     if (outcome.failed === 0) throw leaseLost(hold);
   }
@@ -66,7 +66,7 @@ function toStored({ type, atMs, data, sessionId }: NewSandboxEvent): StoredEvent
 }
 
 /** Throws `sandbox_invalid_state`. */
-function moveOf({ state, wanted }: HeldSandbox, batch: SandboxBatch): Pick<Change, "to" | "wanted" | "reason"> {
+function moveOf({ state, wanted }: LeasedSandbox, batch: SandboxBatch): Pick<Change, "to" | "wanted" | "reason"> {
   const { to, reason } = batch.state ?? {};
   if (to === undefined || to === state) return {};
   if (!mayMove(state, to, "node")) {
@@ -87,7 +87,7 @@ function isOvertaken(state: SandboxState, to: SandboxState): boolean {
 }
 
 /** Throws `sandbox_invalid_state` for one that nobody deleted. */
-function removalOf({ id, state }: HeldSandbox): Statement[] {
+function removalOf({ id, state }: LeasedSandbox): Statement[] {
   if (state !== "deleting") throw invalidState(state, "nobody deleted it");
   return [{ sql: "DELETE FROM sandboxes WHERE id = ?", values: [id] }, ...removeSessions(id), ...removeEvents(id)];
 }
@@ -97,7 +97,7 @@ type Reported = { move: Pick<Change, "to" | "reason">; events: readonly StoredEv
 /** The turns that end by the report: those of which it says so, and all when the agent is gone. */
 async function endsOf(
   { records, newId }: SandboxPorts,
-  before: HeldSandbox,
+  before: LeasedSandbox,
   { move, events, batch }: Reported,
 ): Promise<TurnEnds> {
   if (!before.isBusy) return NO_TURN_ENDS;
@@ -107,7 +107,7 @@ async function endsOf(
 
 function tell(
   { signals }: SandboxPorts,
-  { id }: HeldSandbox,
+  { id }: LeasedSandbox,
   { to, events = [], turns }: Change,
   batch: SandboxBatch,
 ): void {

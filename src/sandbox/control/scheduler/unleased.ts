@@ -8,11 +8,11 @@ import type { Sandbox } from "./sandbox.ts";
  * Ends the job that no node has yet, or that waits for one that is lost, and the record with it. Where a node has the
  * sandbox both stay, until it has put everything away.
  */
-export function removeUnheld({ id, jobId }: Pick<Sandbox, "id" | "jobId">): Statement[] {
-  const isHeld = "SELECT 1 FROM jobs WHERE jobs.id = sandboxes.job_id AND jobs.status = 'leased'";
+export function removeUnleased({ id, jobId }: Pick<Sandbox, "id" | "jobId">): Statement[] {
+  const isLeased = "SELECT 1 FROM jobs WHERE jobs.id = sandboxes.job_id AND jobs.status = 'leased'";
   return [
     ...(jobId === undefined ? [] : [cancelQueued(jobId)]),
-    { sql: `DELETE FROM sandboxes WHERE id = ? AND NOT EXISTS (${isHeld})`, values: [id] },
+    { sql: `DELETE FROM sandboxes WHERE id = ? AND NOT EXISTS (${isLeased})`, values: [id] },
     ...removeSessions(id),
     ...removeEvents(id),
   ];

@@ -22,7 +22,7 @@ export type WalkOptions = {
 };
 
 /** The states that the model expects: what it may not reach is not among them. */
-type Model = { state: SandboxState; isHeld: boolean; hasBegun: boolean };
+type Model = { state: SandboxState; isLeased: boolean; hasBegun: boolean };
 
 const ACTIONS: readonly SandboxAction[] = ["start", "stop", "pause", "resume"];
 const UP: ReadonlySet<SandboxState> = new Set(["creating", "running", "pausing", "paused", "stopping"]);
@@ -36,7 +36,7 @@ export async function walk({ plane, clock, persistence, seed, steps }: WalkOptio
   const node = `walk-${persistence}-${seed}`;
   await plane.report(node);
   const { id, nodeId } = await plane.create({ persistence });
-  const model: Model = { state: "pending", isHeld: false, hasBegun: false };
+  const model: Model = { state: "pending", isLeased: false, hasBegun: false };
   // The node with the most room is one of those that the walk may use.
   const place = nodeId ?? node;
   let box: HeldBox | undefined;
@@ -73,7 +73,7 @@ async function claim(
   // What was begun anew while nobody had it is settled when somebody does.
   if (model.hasBegun && UP.has(model.state)) model.state = model.state === "stopping" ? "stopped" : "pending";
   expect((await box.order()).state).toBe(model.state);
-  model.isHeld = true;
+  model.isLeased = true;
   model.hasBegun = true;
   return box;
 }
@@ -108,11 +108,11 @@ async function lose({ plane, clock, model, persistence, place, box }: Loss): Pro
   await plane.fabric.sweep();
   await plane.report(place);
   await plane.sandboxes.settle();
-  const wasHeld = model.isHeld;
-  model.isHeld = false;
+  const wasLeased = model.isLeased;
+  model.isLeased = false;
   if (box !== undefined) await expect(box.say("running")).rejects.toMatchObject({ code: "lease_lost" });
   if (persistence === "ephemeral") {
-    if (wasHeld) model.state = "failed";
+    if (wasLeased) model.state = "failed";
   } else if (UP.has(model.state)) model.state = model.state === "stopping" ? "stopped" : "pending";
   return undefined;
 }

@@ -33,7 +33,7 @@ const MOST_READ_BYTES = 16 * 1024 * 1024;
 /**
  * Conversations with the agents of sandboxes. A message and the turn in which the agent answers it are stored in one
  * transaction, and so are the answer and the end of the turn (`turn-ends.ts`): whoever dies between, the records say what
- * is under way. The node that has the sandbox finds the turn in its order. `session-states.ts` has the states.
+ * is under way. The node that has the sandbox finds the turn in its desired state. `session-states.ts` has the states.
  */
 export class Sessions {
   readonly #ports: SessionPorts;
@@ -209,7 +209,7 @@ function sessionInsertion(id: string, { id: sandboxId, tenant }: Sandbox, metada
   };
 }
 
-/** The order of the sandbox has changed: turns are a part of it. */
+/** The desired state of the sandbox has changed: turns are a part of it. */
 function versionStep(sandboxId: string, needsRunning: boolean): Statement {
   return {
     sql:

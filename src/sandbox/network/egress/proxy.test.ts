@@ -361,8 +361,8 @@ describe("hosts that are allowed for a while", () => {
       return secured;
     };
     expect(await ask()).toBe(403);
-    const close = proxy.letOut(["*.Wild.test"]);
-    const closeOther = proxy.letOut(["forbidden.test"]);
+    const close = proxy.allowHosts(["*.Wild.test"]);
+    const closeOther = proxy.allowHosts(["forbidden.test"]);
     expect(await ask()).toBe(200);
     const [passing, lasting, other] = [
       await tls("a.wild.test"),

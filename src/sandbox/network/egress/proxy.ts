@@ -105,7 +105,7 @@ export class EgressProxy {
    * These hosts are allowed, too, until the returned function is called: then connections to those that no rule allows
    * any more end.
    */
-  letOut(rules: readonly string[]): () => void {
+  allowHosts(rules: readonly string[]): () => void {
     const passing = rules.flatMap((rule) => canonicalRule(rule) ?? []);
     this.#passing.add(passing);
     return () => {

@@ -3,8 +3,8 @@ import { messageOf } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";
 import type { Log } from "../../../core/log.ts";
 import { agentBaseUrl } from "../../network/gateway/environment.ts";
-import type { SandboxOrder } from "../../contract/control-port.ts";
-import type { HeldSandbox } from "../leased-files.ts";
+import type { DesiredState } from "../../contract/control-port.ts";
+import type { LeasedSandbox } from "../leased-files.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Machine } from "../../runtime/runtime.ts";
 import type { Turn, TurnMessage, TurnReport } from "../../contract/turn.ts";
@@ -18,8 +18,8 @@ import { agentFailure, RunningTurn } from "./running-turn.ts";
 
 export type AgentTurnsOptions = {
   recorder: Pick<Recorder, "event" | "say" | "room">;
-  held: Pick<HeldSandbox, "now" | "update" | "begunTurns">;
-  order: () => SandboxOrder;
+  leased: Pick<LeasedSandbox, "now" | "update" | "begunTurns">;
+  desired: () => DesiredState;
   /** What was said in a session before the turn that is under way. */
   history: (sessionId: string) => Promise<readonly TurnMessage[]>;
   /** While it is up. */
@@ -41,7 +41,7 @@ const RESTARTED = "its node was restarted in the middle of it";
 const STOPPED = "the sandbox was stopped";
 
 /**
- * The messages that the agent of one sandbox is to answer. `look` makes of them what the order says, whenever that may
+ * The messages that the agent of one sandbox is to answer. `look` makes of them what the desired state says, whenever that may
  * have changed: those that nobody has begun are begun, those that are to end are ended, and of each it is said once how
  * it ended. All sessions of the sandbox share one process of the agent, which is started by `start` or with the first
  * message, and anew with the next one after it has ended, however it did.
@@ -51,25 +51,25 @@ const STOPPED = "the sandbox was stopped";
 export class AgentTurns {
   readonly #options: AgentTurnsOptions;
   readonly #running = new Map<string, RunningTurn>();
-  /** Turns whose end was said; the order may still have them. */
+  /** Turns whose end was said; the desired state may still have them. */
   #settled = new Set<string>();
   /** Of the earlier process. */
   readonly #cut: ReadonlySet<string>;
-  /** Turns that the agent was told of, by whichever process, until the order has them no more. */
+  /** Turns that the agent was told of, by whichever process, until the desired state has them no more. */
   #begun: Set<string>;
   #isAbandoned = false;
   #live: { opening: Promise<Live>; opened?: Live } | undefined;
 
   constructor(options: AgentTurnsOptions) {
     this.#options = options;
-    this.#cut = new Set(options.held.begunTurns);
+    this.#cut = new Set(options.leased.begunTurns);
     this.#begun = new Set(this.#cut);
   }
 
   /** The machine is one that an earlier process of this node had: its agent is ended. Never rejects. */
   async takeUp(machine: Machine): Promise<void> {
-    const { held, log } = this.#options;
-    const { agentExecId, sandboxId } = held.now;
+    const { leased, log } = this.#options;
+    const { agentExecId, sandboxId } = leased.now;
     if (agentExecId === undefined) return;
     try {
       await (await machine.attach(agentExecId))?.kill("SIGKILL");
@@ -88,7 +88,7 @@ export class AgentTurns {
   }
 
   look(): void {
-    const { turns = [], state, wanted } = this.#options.order();
+    const { turns = [], state, wanted } = this.#options.desired();
     const ids = new Set(turns.map(({ turnId }) => turnId));
     this.#settled = new Set([...this.#settled].filter((id) => ids.has(id)));
     this.#begun = new Set([...this.#begun].filter((id) => ids.has(id)));
@@ -140,7 +140,7 @@ export class AgentTurns {
       connect: () => this.#connect(),
       history,
       onBegin: () => {
-        this.#options.held.begunTurns = [...this.#begun.add(turn.turnId)];
+        this.#options.leased.begunTurns = [...this.#begun.add(turn.turnId)];
       },
     });
     this.#running.set(turn.turnId, running);
@@ -158,13 +158,13 @@ export class AgentTurns {
 
   /** Never rejects. */
   async #say(report: TurnReport): Promise<void> {
-    const { recorder, held, log } = this.#options;
+    const { recorder, leased, log } = this.#options;
     try {
       await recorder.say({ turns: [report] });
     } catch (error) {
       // The next process tells.
       if (this.#isAbandoned) return;
-      const [{ sandboxId }, { turnId }, reason] = [held.now, report, messageOf(error)];
+      const [{ sandboxId }, { turnId }, reason] = [leased.now, report, messageOf(error)];
       log.warn({ sandboxId, turnId, reason }, "the answer of an agent was refused");
       const refused: TurnReport = {
         ...report,
@@ -190,14 +190,14 @@ export class AgentTurns {
   }
 
   async #open(): Promise<Live> {
-    const { recorder, held, newId, clock, commands } = this.#options;
+    const { recorder, leased, newId, clock, commands } = this.#options;
     const { config, provider } = this.#agent();
-    const { spec } = this.#options.order();
+    const { spec } = this.#options.desired();
     const machine = this.#options.machine();
     if (machine === undefined) throw new AgentFault("its machine has ended");
     if (provider === undefined) throw new AgentFault(`there is no agent provider ${config.provider}`);
     const execId = newId();
-    await held.update({ agentExecId: execId });
+    await leased.update({ agentExecId: execId });
     const connection = await AgentConnection.open({
       machine,
       execId,
@@ -214,7 +214,7 @@ export class AgentTurns {
   }
 
   #agent(): { config: AgentConfig; provider: AgentProvider | undefined } {
-    const { spec } = this.#options.order();
+    const { spec } = this.#options.desired();
     const config = spec.agentConfig ?? defaultAgentConfig(spec.agentProvider);
     return { config, provider: AGENTS.get(config.provider) };
   }

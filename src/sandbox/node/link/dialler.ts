@@ -11,7 +11,7 @@ import { serveCalls } from "./link-server.ts";
 export type DiallerOptions = {
   /** Answers the calls of the control plane. */
   handler: NodeCallHandler;
-  /** Is told of a sandbox whose order has changed. */
+  /** Is told of a sandbox whose desired state has changed. */
   onOrder: (sandboxId: string) => void;
   /** The worker's token. */
   token: string;

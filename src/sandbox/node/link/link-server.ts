@@ -19,7 +19,7 @@ const GIVEN_UP = new EngineError("unavailable", "the call was given up, or is ov
 
 export type LinkServerOptions = {
   handler: NodeCallHandler;
-  /** Is told of a sandbox whose order has changed. */
+  /** Is told of a sandbox whose desired state has changed. */
   onOrder: (sandboxId: string) => void;
   log: Log;
 };

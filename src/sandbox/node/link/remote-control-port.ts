@@ -3,7 +3,7 @@ import { EngineError } from "../../../core/errors.ts";
 import type { Hold } from "../../../fabric/job.ts";
 import { RemoteHttp, type RemoteServer } from "../../../fabric/remote-port-http.ts";
 import type { TurnMessage } from "../../contract/turn.ts";
-import type { ControlPort, NodeAnswer, NodeReport, SandboxBatch, SandboxOrder } from "../../contract/control-port.ts";
+import type { ControlPort, NodeAnswer, NodeReport, SandboxBatch, DesiredState } from "../../contract/control-port.ts";
 import {
   answerOf,
   orderOf,
@@ -34,11 +34,11 @@ export class RemoteControlPort implements ControlPort {
     return answerOf(read(wireAnswer, answer));
   }
 
-  async order(hold: Hold): Promise<SandboxOrder> {
+  async order(hold: Hold): Promise<DesiredState> {
     return orderOf(read(wireOrder, await this.#ofHold(hold, "GET", "order")));
   }
 
-  async record(hold: Hold, batch: SandboxBatch): Promise<SandboxOrder> {
+  async record(hold: Hold, batch: SandboxBatch): Promise<DesiredState> {
     return orderOf(read(wireOrder, await this.#ofHold(hold, "POST", "batches", toWireBatch(batch))));
   }
 
@@ -52,7 +52,7 @@ export class RemoteControlPort implements ControlPort {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** The control plane said over the link that the order of a sandbox has changed. */
+  /** The control plane said over the link that the desired state of a sandbox has changed. */
   told(sandboxId: string): void {
     for (const listener of this.#listeners) listener(sandboxId);
   }

@@ -84,8 +84,8 @@ describeInCage("what is set up in a machine", () => {
         event: (_type: string, data: Readonly<Record<string, unknown>>) => void said.push(String(data["line"])),
       },
       signal: new AbortController().signal,
-      letOut: async (_: string, hosts: readonly string[]) => {
-        const close = proxy.letOut(hosts);
+      allowHosts: async (_: string, hosts: readonly string[]) => {
+        const close = proxy.allowHosts(hosts);
         return async () => close();
       },
     };

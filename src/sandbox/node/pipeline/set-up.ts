@@ -12,7 +12,7 @@ export type SetUpOptions = ClonePorts & {
   spec: SandboxSpec;
   sources: SetupSources;
   /** Until the returned function is called, the sandbox reaches these hosts, too, for that step. */
-  letOut: (step: string, hosts: readonly string[]) => Promise<() => Promise<void>>;
+  allowHosts: (step: string, hosts: readonly string[]) => Promise<() => Promise<void>>;
 };
 
 /** One step of the pipeline, with the name that events have. */
@@ -72,7 +72,7 @@ async function cloneAll(options: SetUpOptions): Promise<void> {
   // The gateway reaches those with a credential, and nothing else of their hosts.
   const open = repos.filter(({ credentialId }) => credentialId === undefined);
   const hosts = open.map(({ url }) => repositoryHost(url));
-  const close = await options.letOut("CloneRepositories", listed(options, hosts));
+  const close = await options.allowHosts("CloneRepositories", listed(options, hosts));
   try {
     for (const [i, repo] of repos.entries()) await cloneRepository(options, { ...repo, exclusions, key: `clone ${i}` });
   } finally {
@@ -82,7 +82,7 @@ async function cloneAll(options: SetUpOptions): Promise<void> {
 
 async function installAllSkills(options: SetUpOptions, skills: readonly Skill[]): Promise<void> {
   const hosts = skills.map(({ source }) => repositoryHost(source));
-  const close = await options.letOut("InstallSkills", listed(options, hosts));
+  const close = await options.allowHosts("InstallSkills", listed(options, hosts));
   try {
     await installSkills(options, options.spec);
   } finally {
@@ -99,7 +99,7 @@ function listed({ sources }: SetUpOptions, hosts: readonly string[]): string[] {
 const MANAGERS = ["apt", "pip", "npm", "cargo"] as const;
 
 async function installAll(options: SetUpOptions, binaries: readonly Binary[]): Promise<void> {
-  const close = await options.letOut("InstallBinaries", options.sources.registryHosts);
+  const close = await options.allowHosts("InstallBinaries", options.sources.registryHosts);
   try {
     for (const manager of MANAGERS) {
       const packages = binaries.filter((binary) => binary.manager === manager);

@@ -3,9 +3,9 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Machine, MachineEnd, Runtime } from "../../runtime/runtime.ts";
 import { JobFailure } from "../../../fabric/handler.ts";
 import type { Companions } from "./companions.ts";
-import type { SandboxOrder } from "../../contract/control-port.ts";
+import type { DesiredState } from "../../contract/control-port.ts";
 import { keepOrRemove } from "./fence.ts";
-import type { HeldFiles, HeldSandbox } from "../leased-files.ts";
+import type { LeasedFiles, LeasedSandbox } from "../leased-files.ts";
 import { provision, StepFailed } from "./provision.ts";
 import type { Recorder } from "../recorder.ts";
 import type { SandboxSecrets } from "./secrets.ts";
@@ -14,13 +14,13 @@ import type { Step } from "./steps.ts";
 
 export type ActionsOptions = {
   runtime: Runtime;
-  files: HeldFiles;
+  files: LeasedFiles;
   companions: Companions;
   secrets: SandboxSecrets;
   clock: Clock;
   recorder: Recorder;
-  held: HeldSandbox;
-  order: () => SandboxOrder;
+  leased: LeasedSandbox;
+  desired: () => DesiredState;
   machine: () => Machine | undefined;
   setMachine: (machine: Machine) => void;
   dropMachine: () => void;
@@ -102,24 +102,24 @@ export class SandboxActions {
   }
 
   async #make(): Promise<void> {
-    const { recorder, held, order, machine, companions, secrets } = this.#options;
-    const wanted = order();
+    const { recorder, leased, desired, machine, companions, secrets } = this.#options;
+    const wanted = desired();
     const keepsDisk = wanted.spec.persistence === "persistent";
     const signal = this.#options.making();
     try {
       await provision({
         ...this.#options,
-        order: wanted,
+        desired: wanted,
         machine: machine(),
-        hasDisk: keepsDisk && held.now.isProvisioned,
+        hasDisk: keepsDisk && leased.now.isProvisioned,
         signal,
         onMachine: async (made) => {
           this.#options.setMachine(made);
           await companions.began(made, wanted, secrets);
         },
-        onStart: (deadlineAtMs) => held.update({ keepsDisk, deadlineAtMs }),
+        onStart: (deadlineAtMs) => leased.update({ keepsDisk, deadlineAtMs }),
       });
-      await held.update({ isProvisioned: true });
+      await leased.update({ isProvisioned: true });
       recorder.event("provisioning_complete", { sandbox_id: wanted.sandboxId });
     } catch (error) {
       // Deleted in the middle: the next look sees it.
@@ -134,41 +134,41 @@ export class SandboxActions {
 
   /** Ends the machine; of an ephemeral sandbox nothing stays. */
   async #stop(): Promise<void> {
-    const { runtime, held, order } = this.#options;
+    const { runtime, leased, desired } = this.#options;
     await this.#end();
-    const keepsDisk = order().spec.persistence === "persistent";
-    if (!keepsDisk) await runtime.remove(held.now.sandboxId);
-    await held.update({ deadlineAtMs: undefined, ...(keepsDisk ? {} : { isProvisioned: false }) });
+    const keepsDisk = desired().spec.persistence === "persistent";
+    if (!keepsDisk) await runtime.remove(leased.now.sandboxId);
+    await leased.update({ deadlineAtMs: undefined, ...(keepsDisk ? {} : { isProvisioned: false }) });
   }
 
   /** Of an ephemeral sandbox that failed nothing stays; the disk of a persistent one does until it is deleted. */
   async #giveUp(): Promise<boolean> {
-    const { files, held, order, recorder } = this.#options;
+    const { files, leased, desired, recorder } = this.#options;
     await this.#stop();
-    if (order().spec.persistence === "persistent") return false;
+    if (desired().spec.persistence === "persistent") return false;
     await recorder.flush();
-    await files.remove(held.now.sandboxId);
+    await files.remove(leased.now.sandboxId);
     return true;
   }
 
   /** The machine ended and nobody had asked for that. What can be started again is stopped, and the rest has failed. */
   async #mourn(): Promise<void> {
-    const { recorder, order } = this.#options;
+    const { recorder, desired } = this.#options;
     const end = this.#howItEnded();
     if (end === undefined) return await this.#lose("its machine ended while its node was away");
     if (end.cause === "lease") return await this.#lose("its node did not renew the lease of its machine in time");
     const isDeadline = end.cause === "deadline";
     const reason = isDeadline ? "timeout_secs have passed" : `its machine ended: ${reasonOf(end)}`;
-    const mayStop = isDeadline || order().spec.persistence === "persistent";
+    const mayStop = isDeadline || desired().spec.persistence === "persistent";
     await recorder.say({ state: { to: mayStop ? "stopping" : "failed", reason } });
   }
 
   /** Undefined where nobody saw it, and it was not its time. */
   #howItEnded(): MachineEnd | undefined {
-    const { clock, end, held } = this.#options;
+    const { clock, end, leased } = this.#options;
     const seen = end();
     if (seen !== undefined) return seen;
-    const { deadlineAtMs = Infinity } = held.now;
+    const { deadlineAtMs = Infinity } = leased.now;
     return clock.nowMs() >= deadlineAtMs ? { cause: "deadline" } : undefined;
   }
 
@@ -177,16 +177,16 @@ export class SandboxActions {
    * sandbox is decided as it is then; a persistent one comes back to its disk under a new hold.
    */
   async #lose(reason: string): Promise<never> {
-    const { recorder, held } = this.#options;
+    const { recorder, leased } = this.#options;
     await this.#end();
     await recorder.flush();
-    await keepOrRemove(this.#options, held.now);
+    await keepOrRemove(this.#options, leased.now);
     throw new JobFailure({ error: reason, retryable: true, retryAfterMs: 0 });
   }
 
   async #remove(): Promise<void> {
-    const { runtime, files, recorder, held } = this.#options;
-    const { sandboxId } = held.now;
+    const { runtime, files, recorder, leased } = this.#options;
+    const { sandboxId } = leased.now;
     await this.#end();
     await runtime.remove(sandboxId);
     await recorder.say({ removed: true });
@@ -195,8 +195,8 @@ export class SandboxActions {
 
   /** An operator cancelled the job of the sandbox. */
   async #cancel(): Promise<never> {
-    const { runtime, files, held } = this.#options;
-    const { sandboxId } = held.now;
+    const { runtime, files, leased } = this.#options;
+    const { sandboxId } = leased.now;
     await this.#end();
     const reason = "its job was cancelled";
     await this.fail(reason);
@@ -206,9 +206,9 @@ export class SandboxActions {
   }
 
   async #end(): Promise<void> {
-    const { machine, dropMachine, companions, held, endTurns } = this.#options;
+    const { machine, dropMachine, companions, leased, endTurns } = this.#options;
     await endTurns();
-    await companions.end(held.now.sandboxId);
+    await companions.end(leased.now.sandboxId);
     await machine()?.stop();
     dropMachine();
   }

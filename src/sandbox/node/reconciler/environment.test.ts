@@ -11,7 +11,7 @@ import type { Machine } from "../../runtime/runtime.ts";
 import { specOf as sandboxSpecOf } from "../../contract/spec.test-kit.ts";
 import type { SandboxState } from "../../contract/states.ts";
 import { NO_COMPANIONS } from "./companions.ts";
-import { Surroundings } from "./environment.ts";
+import { SandboxEnvironments } from "./environment.ts";
 
 const MIB = 1024 * 1024;
 const signal = AbortSignal.timeout(60_000);
@@ -34,7 +34,7 @@ describeInCage("files of a machine", () => {
       machine: await runtime.create(spec),
       state: "running",
     };
-    const order = () => ({
+    const desired = () => ({
       sandboxId: spec.id,
       tenant: "t",
       spec: sandboxSpecOf({ persistence: "persistent" }),
@@ -43,7 +43,7 @@ describeInCage("files of a machine", () => {
       version: 1,
       recordedBatch: 0,
     });
-    const surroundings = new Surroundings({
+    const environments = new SandboxEnvironments({
       runtime,
       egress: new Egress({
         allowedRanges: [],
@@ -54,17 +54,17 @@ describeInCage("files of a machine", () => {
         log: silentLog,
       }),
       providerUrls: {},
-      find: () => ({ machine: now.machine, order: order() }),
+      find: () => ({ machine: now.machine, desired: desired() }),
       clock: systemClock,
       log: silentLog,
     });
     const put = (path: string, text: string) =>
-      surroundings.filesOf(spec.id).put({ path }, Readable.from([Buffer.from(text)]), signal);
+      environments.filesOf(spec.id).put({ path }, Readable.from([Buffer.from(text)]), signal);
 
     expect(groups(spec.id)).toEqual([]);
     // One that is not over yet.
     const body = new PassThrough();
-    const putting = surroundings.filesOf(spec.id).put({ path: "/home/agent/slow" }, body, signal);
+    const putting = environments.filesOf(spec.id).put({ path: "/home/agent/slow" }, body, signal);
     body.write(Buffer.alloc(4 * MIB));
     await expect.poll(() => groups(spec.id).length).toBeGreaterThan(0);
     for (const group of groups(spec.id)) await expect.poll(() => pidsIn(group)).toHaveLength(1);
@@ -79,14 +79,14 @@ describeInCage("files of a machine", () => {
     await now.machine?.resume();
     if (now.machine === undefined) throw new Error("there is no machine");
     expect((await run(now.machine, "cat file; stat -c %s slow")).stdout).toBe(`while it stood still${4 * MIB}\n`);
-    await surroundings.end(spec.id);
+    await environments.end(spec.id);
     expect(groups(spec.id)).toEqual([]);
 
     await now.machine.stop();
     Object.assign(now, { machine: undefined, state: "stopped" });
     await put("/home/agent/file", "while it was stopped");
     expect(limitOf(groups(spec.id))).toBe(128 * MIB);
-    await surroundings.end(spec.id);
+    await environments.end(spec.id);
     expect(groups(spec.id)).toEqual([]);
     await runtime.remove(spec.id);
     await expectLeft(test, NOTHING);

@@ -12,17 +12,17 @@ import { routesOf } from "../../network/gateway/routes.ts";
 import type { Machine, Runtime } from "../../runtime/runtime.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 import type { Companions } from "./companions.ts";
-import type { SandboxOrder } from "../../contract/control-port.ts";
+import type { DesiredState } from "../../contract/control-port.ts";
 import type { Traffic } from "../figures.ts";
 import type { SandboxSecrets } from "./secrets.ts";
 
-export type SurroundingsOptions = {
+export type SandboxEnvironmentsOptions = {
   runtime: Runtime;
   egress: Egress;
   /** Where the APIs of agents are, by agent provider. */
   providerUrls: Readonly<Record<string, string>>;
   /** What this node knows of a sandbox that it has. */
-  find: (sandboxId: string) => { machine: Machine | undefined; order: SandboxOrder | undefined } | undefined;
+  find: (sandboxId: string) => { machine: Machine | undefined; desired: DesiredState | undefined } | undefined;
   clock: Clock;
   log: Log;
 };
@@ -34,12 +34,12 @@ const COVERED = ["/proc", "/sys", "/dev", "/tmp", "/run"];
 const COVERED_IN_MEMORY = COVERED.filter((path) => path !== "/tmp");
 
 /** The way out of each sandbox of this node, and its files. */
-export class Surroundings implements Companions {
-  readonly #options: SurroundingsOptions;
+export class SandboxEnvironments implements Companions {
+  readonly #options: SandboxEnvironmentsOptions;
   readonly #proxies = new Map<string, EgressProxy>();
   readonly #files = new Map<string, SandboxFiles>();
 
-  constructor(options: SurroundingsOptions) {
+  constructor(options: SandboxEnvironmentsOptions) {
     this.#options = options;
   }
 
@@ -47,12 +47,12 @@ export class Surroundings implements Companions {
     return this.#options.egress.sources;
   }
 
-  letOut(sandboxId: string, hosts: readonly string[]): () => void {
-    return this.#proxies.get(sandboxId)?.letOut(hosts) ?? (() => undefined);
+  allowHosts(sandboxId: string, hosts: readonly string[]): () => void {
+    return this.#proxies.get(sandboxId)?.allowHosts(hosts) ?? (() => undefined);
   }
 
   /** The operator's; and the sandbox's own, where requests are to be read that it sends over TLS. */
-  async certificates({ spec }: SandboxOrder, secrets: SandboxSecrets): Promise<string | undefined> {
+  async certificates({ spec }: DesiredState, secrets: SandboxSecrets): Promise<string | undefined> {
     if (!spec.network.enabled) return undefined;
     const { certificates: ofOperator } = this.#options.egress;
     if (!endsTls(spec)) return ofOperator;
@@ -60,14 +60,14 @@ export class Surroundings implements Companions {
     return ofOperator === undefined ? own : `${ofOperator.trimEnd()}\n${own}`;
   }
 
-  environment({ spec }: SandboxOrder): Record<string, string> {
+  environment({ spec }: DesiredState): Record<string, string> {
     return {
       ...this.#options.egress.environment(spec.network),
       ...(endsTls(spec) ? certificateEnvironment() : {}),
     };
   }
 
-  async began(machine: Machine, { spec, sandboxId }: SandboxOrder, secrets: SandboxSecrets): Promise<void> {
+  async began(machine: Machine, { spec, sandboxId }: DesiredState, secrets: SandboxSecrets): Promise<void> {
     const gateway = await this.#gatewayOf(spec, secrets);
     await this.end(sandboxId);
     if (!spec.network.enabled) return;
@@ -112,11 +112,11 @@ export class Surroundings implements Companions {
   /** The files of a sandbox, up or stopped. Throws `unavailable` for one that this node does not have. */
   filesOf(sandboxId: string): SandboxFiles {
     const { find, clock, log } = this.#options;
-    const order = find(sandboxId)?.order;
-    if (order === undefined) throw new EngineError("unavailable", "the node does not have the sandbox");
+    const desired = find(sandboxId)?.desired;
+    if (desired === undefined) throw new EngineError("unavailable", "the node does not have the sandbox");
     let files = this.#files.get(sandboxId);
     if (files === undefined) {
-      const isDurable = order.spec.persistence === "persistent";
+      const isDurable = desired.spec.persistence === "persistent";
       files = createSandboxFiles({ target: () => this.#targetOf(sandboxId), clock, log, isDurable });
       this.#files.set(sandboxId, files);
     }
@@ -125,12 +125,12 @@ export class Surroundings implements Companions {
 
   async #targetOf(sandboxId: string): Promise<FilesTarget> {
     const { find, runtime } = this.#options;
-    const { machine, order } = find(sandboxId) ?? {};
+    const { machine, desired } = find(sandboxId) ?? {};
     const joins = await runtime.openHelperLimits(sandboxId);
     if (machine !== undefined) return { ...targetIn(machine), joins };
-    const opened = order?.state === "stopped" ? await runtime.openStopped(sandboxId) : undefined;
+    const opened = desired?.state === "stopped" ? await runtime.openStopped(sandboxId) : undefined;
     if (opened === undefined) {
-      throw new EngineError("sandbox_invalid_state", `the sandbox is ${order?.state ?? "gone"}: it has no files`);
+      throw new EngineError("sandbox_invalid_state", `the sandbox is ${desired?.state ?? "gone"}: it has no files`);
     }
     return {
       kind: "mounted",

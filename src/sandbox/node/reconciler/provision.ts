@@ -9,7 +9,7 @@ import { lastSteps, setUpSteps, type SetUpOptions } from "../pipeline/set-up.ts"
 import type { SandboxSpec } from "../../contract/spec.ts";
 import { volumeKeyIn } from "./volume-keys.ts";
 import type { Companions } from "./companions.ts";
-import type { SandboxOrder } from "../../contract/control-port.ts";
+import type { DesiredState } from "../../contract/control-port.ts";
 import type { Recorder } from "../recorder.ts";
 import type { SetupHosts } from "./setup-hosts.ts";
 import type { SandboxSecrets } from "./secrets.ts";
@@ -27,7 +27,7 @@ export class StepFailed extends Error {
 
 export type ProvisionOptions = {
   runtime: Runtime;
-  order: SandboxOrder;
+  desired: DesiredState;
   recorder: Recorder;
   /** The machine, where an earlier process of the node was in the middle of this. */
   machine: Machine | undefined;
@@ -58,12 +58,12 @@ export type ProvisionOptions = {
  * Rejects with `StepFailed`, and with the reason of the signal.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
-  const { runtime, order, machine, hasDisk, onMachine } = options;
+  const { runtime, desired, machine, hasDisk, onMachine } = options;
   let made = machine;
   if (made === undefined) {
-    if (order.closedEnv !== undefined) await step(options, "OpenVariables", () => cannotOpen(order.closedEnv));
-    await options.companions.end(order.sandboxId);
-    const { builtImage } = order.spec;
+    if (desired.closedEnv !== undefined) await step(options, "OpenVariables", () => cannotOpen(desired.closedEnv));
+    await options.companions.end(desired.sandboxId);
+    const { builtImage } = desired.spec;
     const release =
       builtImage === undefined ? undefined : await step(options, "LoadImage", () => runtime.loadImage(builtImage));
     try {
@@ -77,28 +77,28 @@ export async function provision(options: ProvisionOptions): Promise<void> {
 }
 
 async function start(options: ProvisionOptions): Promise<Machine> {
-  const { runtime, order, hasDisk } = options;
+  const { runtime, desired, hasDisk } = options;
   const volumes = await mountVolumes(options);
-  const spec = machineSpec(order, {
+  const spec = machineSpec(desired, {
     volumes,
     leaseMs: options.leaseMs(),
-    env: options.companions.environment(order),
+    env: options.companions.environment(desired),
   });
   await options.onStart(spec.deadlineMs === undefined ? undefined : options.clock.nowMs() + spec.deadlineMs);
   if (hasDisk) return await step(options, "StartMachine", () => runtime.restart(spec));
   return await step(options, "CreateMachine", async () => {
     // What is left of one whose scripts did not end is of no use.
-    await runtime.remove(order.sandboxId);
+    await runtime.remove(desired.sandboxId);
     return await runtime.create(spec);
   });
 }
 
 /** What is done once on each disk. */
 async function setUp(options: ProvisionOptions, machine: Machine): Promise<void> {
-  const { order, companions } = options;
-  const { spec } = order;
+  const { desired, companions } = options;
+  const { spec } = desired;
   const ports = { ...options, machine, spec, sources: companions.sources };
-  const certificates = await companions.certificates(order, options.secrets);
+  const certificates = await companions.certificates(desired, options.secrets);
   if (certificates !== undefined) {
     const input = Buffer.from(certificates);
     const install = {
@@ -110,7 +110,7 @@ async function setUp(options: ProvisionOptions, machine: Machine): Promise<void>
     } as const;
     await step(options, "InstallCertificates", () => runCommand(ports, install));
   }
-  const setUpOptions: SetUpOptions = { ...ports, letOut: (name, hosts) => options.setupHosts.open(name, hosts) };
+  const setUpOptions: SetUpOptions = { ...ports, allowHosts: (name, hosts) => options.setupHosts.open(name, hosts) };
   for (const { name, run } of setUpSteps(setUpOptions)) await step(options, name, run);
   for (const [i, { name, script, user, timeoutSecs }] of spec.provisioningScripts.entries()) {
     const command = { key: String(i), argv: ["/bin/sh", "-c", script], user, timeoutMs: timeoutSecs * 1_000 };
@@ -142,12 +142,12 @@ function cannotOpen(why: string | undefined): Promise<never> {
 }
 
 async function mountVolumes(options: ProvisionOptions): Promise<MachineSpec["volumes"]> {
-  const { runtime, order } = options;
-  if (order.spec.volumes.length === 0) return [];
+  const { runtime, desired } = options;
+  if (desired.spec.volumes.length === 0) return [];
   return await step(options, "MountVolumes", () =>
     Promise.all(
-      order.spec.volumes.map(async ({ name, mountPath, readOnly, sizeMb }) => {
-        const key = volumeKeyIn(order, name);
+      desired.spec.volumes.map(async ({ name, mountPath, readOnly, sizeMb }) => {
+        const key = volumeKeyIn(desired, name);
         if (key === undefined) throw new Error(`the volume ${name} is not known any more`);
         const path = await runtime.volumes.open(key, sizeMb);
         return { name, mountPath, readOnly, sizeMb, path };
@@ -157,7 +157,7 @@ async function mountVolumes(options: ProvisionOptions): Promise<MachineSpec["vol
 }
 
 function machineSpec(
-  { sandboxId, spec }: SandboxOrder,
+  { sandboxId, spec }: DesiredState,
   { volumes, leaseMs, env }: Pick<MachineSpec, "volumes" | "leaseMs" | "env">,
 ): MachineSpec {
   return {

@@ -11,9 +11,9 @@ import { AgentTurns } from "../agent/turns.ts";
 import type { Machine, MachineEnd } from "../../runtime/runtime.ts";
 import { SandboxActions } from "./actions.ts";
 import type { Companions } from "./companions.ts";
-import type { ControlPort, OrderChange, SandboxOrder } from "../../contract/control-port.ts";
-import { fence, type FencePorts } from "./fence.ts";
-import { HeldSandbox, type Held } from "../leased-files.ts";
+import type { ControlPort, DesiredStateChange, DesiredState } from "../../contract/control-port.ts";
+import { fence, type FenceDeps } from "./fence.ts";
+import { LeasedSandbox, type Leased } from "../leased-files.ts";
 import { Recorder } from "../recorder.ts";
 import { isGone, untilAnswered, untilDone } from "../retry.ts";
 import { Sampler } from "./sampler.ts";
@@ -21,7 +21,7 @@ import { SandboxSecrets } from "./secrets.ts";
 import { SetupHosts } from "./setup-hosts.ts";
 import { nextStep, type Step } from "./steps.ts";
 
-export type KeeperPorts = FencePorts & {
+export type ReconcilerDeps = FenceDeps & {
   control: ControlPort;
   random: Random;
   companions: Companions;
@@ -47,17 +47,17 @@ const ON_ITS_WAY = 1;
  *
  * The machine never outlives the hold: its lease is renewed only when the job's was, and ends before that.
  */
-export class SandboxKeeper {
+export class SandboxReconciler {
   readonly sandboxId: string;
-  readonly #ports: KeeperPorts;
+  readonly #ports: ReconcilerDeps;
   readonly #job: RunningJob;
   readonly #hold: Hold;
   /** Aborted when this node may say nothing more about the sandbox, or is about to end. */
   readonly #gone = new AbortController();
-  #held: HeldSandbox | undefined;
+  #leased: LeasedSandbox | undefined;
   #recorder: Recorder | undefined;
   #turns: AgentTurns | undefined;
-  #order: SandboxOrder | undefined;
+  #desired: DesiredState | undefined;
   #machine: Machine | undefined;
   #end: MachineEnd | undefined;
   readonly #ready = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ export class SandboxKeeper {
   /** Aborted when what is being made is no longer wanted. */
   #making: AbortController | undefined;
 
-  constructor(ports: KeeperPorts, job: RunningJob, sandboxId: string) {
+  constructor(ports: ReconcilerDeps, job: RunningJob, sandboxId: string) {
     this.#ports = ports;
     this.#job = job;
     this.#hold = holdOf(job);
@@ -85,17 +85,17 @@ export class SandboxKeeper {
   }
 
   /** What is to become of it, as far as this node has heard. */
-  get order(): SandboxOrder | undefined {
-    return this.#order;
+  get desired(): DesiredState | undefined {
+    return this.#desired;
   }
 
-  /** The order may have changed, or has by this. */
-  wake(change?: OrderChange): void {
-    const order = this.#order;
-    if (change === undefined || order?.version !== change.version - 1) {
+  /** The desired state may have changed, or has by this. */
+  wake(change?: DesiredStateChange): void {
+    const desired = this.#desired;
+    if (change === undefined || desired?.version !== change.version - 1) {
       this.#isStale = true;
       this.#ring();
-    } else this.#take({ ...order, version: change.version, turns: [...(order.turns ?? []), change.begun] });
+    } else this.#take({ ...desired, version: change.version, turns: [...(desired.turns ?? []), change.begun] });
   }
 
   /** A line of output that belongs into the sandbox's log. */
@@ -115,10 +115,10 @@ export class SandboxKeeper {
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
     try {
-      const held = await this.#persist("taking up a sandbox", () => this.#takeUp());
-      const order = await this.#ask();
+      const leased = await this.#persist("taking up a sandbox", () => this.#takeUp());
+      const desired = await this.#ask();
       this.#ready.resolve();
-      await this.#work(order, held);
+      await this.#work(desired, leased);
     } catch (error) {
       if (this.#gone.signal.aborted) await this.#letGo();
       else if (isGone(error)) await this.#persist("putting away a sandbox", () => this.#putAway());
@@ -130,7 +130,7 @@ export class SandboxKeeper {
   }
 
   /** Finds out what of the sandbox is here. */
-  async #takeUp(): Promise<HeldSandbox> {
+  async #takeUp(): Promise<LeasedSandbox> {
     const { files, runtime } = this.#ports;
     const { jobId, holder, fence: fenceNumber } = this.#hold;
     const before = await files.read(this.sandboxId);
@@ -138,49 +138,49 @@ export class SandboxKeeper {
     const machine = await runtime.adopt(this.sandboxId);
     // One that an earlier hold left is not what the records speak of. Until it has ended, the file says whose it is.
     if (!isSame) await machine?.stop();
-    const held = isSame ? new HeldSandbox(files, before) : await this.#begin(before);
-    this.#held = held;
+    const leased = isSame ? new LeasedSandbox(files, before) : await this.#begin(before);
+    this.#leased = leased;
     if (isSame && machine !== undefined) this.#watch(machine);
     this.#job.lease.onRenewed(() => void this.#renew());
     await this.#renew();
-    return held;
+    return leased;
   }
 
   /** The first process that has this hold. A disk may be here from an earlier one. */
-  async #begin(before: Held | undefined): Promise<HeldSandbox> {
+  async #begin(before: Leased | undefined): Promise<LeasedSandbox> {
     const { id, holder = "", fence: fenceNumber, leaseMs, attempt, credentials: named } = this.#job;
     const { keepsDisk = false, isProvisioned = false, authority } = before ?? {};
     const { sandboxId } = this;
-    const held = new HeldSandbox(this.#ports.files, { sandboxId, keepsDisk, isProvisioned, authority });
+    const leased = new LeasedSandbox(this.#ports.files, { sandboxId, keepsDisk, isProvisioned, authority });
     const credentials = named.length === 0 ? undefined : [...named];
-    await held.update({ job: { id, holder, fence: fenceNumber, leaseMs, attempt, credentials } });
-    return held;
+    await leased.update({ job: { id, holder, fence: fenceNumber, leaseMs, attempt, credentials } });
+    return leased;
   }
 
-  async #work(order: SandboxOrder, held: HeldSandbox): Promise<void> {
+  async #work(desired: DesiredState, leased: LeasedSandbox): Promise<void> {
     const recorder = new Recorder({
       ...this.#io(),
       control: this.#ports.control,
       hold: this.#hold,
-      lastBatch: order.recordedBatch + ON_ITS_WAY,
-      knownVersion: () => this.#order?.version,
-      onOrder: (newer) => this.#take(newer),
+      lastBatch: desired.recordedBatch + ON_ITS_WAY,
+      knownVersion: () => this.#desired?.version,
+      onDesiredState: (newer) => this.#take(newer),
       onLost: (error) => this.#lose(error),
     });
     this.#recorder = recorder;
     const machine = () => this.#machine;
-    const secrets = new SandboxSecrets({ ...this.#ports, job: this.#job, held });
-    const turns = this.#agentTurns(order, recorder, held);
+    const secrets = new SandboxSecrets({ ...this.#ports, job: this.#job, leased });
+    const turns = this.#agentTurns(desired, recorder, leased);
     this.#turns = turns;
-    const setupHosts = new SetupHosts(this.#ports.companions, held);
+    const setupHosts = new SetupHosts(this.#ports.companions, leased);
     const sampler = new Sampler({ ...this.#ports, recorder, machine, sandboxId: this.sandboxId });
     const actions = new SandboxActions({
       ...this.#ports,
       recorder,
-      held,
+      leased,
       secrets,
       machine,
-      order: () => this.#order ?? order,
+      desired: () => this.#desired ?? desired,
       end: () => this.#end,
       leaseMs: () => this.#leaseMs(),
       setMachine: (made) => this.#watch(made),
@@ -192,7 +192,7 @@ export class SandboxKeeper {
     });
     try {
       if (this.#machine !== undefined) {
-        await this.#ports.companions.began(this.#machine, order, secrets);
+        await this.#ports.companions.began(this.#machine, desired, secrets);
         setupHosts.takeUp();
         await turns.takeUp(this.#machine);
       }
@@ -200,17 +200,17 @@ export class SandboxKeeper {
     } finally {
       sampler.stop();
       turns.abandon();
-      held.close();
+      leased.close();
       await this.#ports.companions.end(this.sandboxId);
     }
   }
 
-  #agentTurns(order: SandboxOrder, recorder: Recorder, held: HeldSandbox): AgentTurns {
+  #agentTurns(desired: DesiredState, recorder: Recorder, leased: LeasedSandbox): AgentTurns {
     const { control, clock, random, log, agentCommands: commands } = this.#ports;
     return new AgentTurns({
       recorder,
-      held,
-      order: () => this.#order ?? order,
+      leased,
+      desired: () => this.#desired ?? desired,
       history: (sessionId) =>
         untilAnswered("what was said in a session", this.#io(), () => control.history(this.#hold, sessionId)),
       machine: () => this.#machine,
@@ -234,7 +234,7 @@ export class SandboxKeeper {
         if (this.#isStale) await this.#ask();
         this.#turns?.look();
         step = this.#isCancelled ? "cancel" : this.#nextStep();
-        const look = `${step} ${this.#order?.version}`;
+        const look = `${step} ${this.#desired?.version}`;
         if (step === "rest") await this.#untilRung(bell);
         else if (look === lastLook) throw new Error("it changed nothing");
         else if (await actions.take(step)) return;
@@ -257,21 +257,21 @@ export class SandboxKeeper {
   }
 
   #nextStep(): Step {
-    if (this.#order === undefined) throw new Error("a step without an order");
-    const { state, wanted, spec } = this.#order;
+    if (this.#desired === undefined) throw new Error("a step without a desired state");
+    const { state, wanted, spec } = this.#desired;
     const machine = this.#machine === undefined ? "absent" : this.#machine.isPaused ? "paused" : "running";
     return nextStep({ state, wanted, machine, keepsDisk: spec.persistence === "persistent" });
   }
 
   /** What is to become of the sandbox, and where it is. */
-  async #ask(): Promise<SandboxOrder> {
+  async #ask(): Promise<DesiredState> {
     this.#isStale = false;
     const { control } = this.#ports;
     try {
       const ask = () => control.order(this.#hold);
-      const order = await untilAnswered("what is to become of a sandbox", this.#io(), ask);
-      this.#take(order);
-      return order;
+      const desired = await untilAnswered("what is to become of a sandbox", this.#io(), ask);
+      this.#take(desired);
+      return desired;
     } catch (error) {
       if (isLeaseLost(error)) this.#lose(error);
       throw error;
@@ -288,17 +288,17 @@ export class SandboxKeeper {
   }
 
   /** Orders overtake each other on their way. */
-  #take(order: SandboxOrder): void {
-    if (this.#order !== undefined && order.version <= this.#order.version) return;
-    this.#order = order;
-    if (order.wanted === "deleted") this.#making?.abort(DELETED);
+  #take(desired: DesiredState): void {
+    if (this.#desired !== undefined && desired.version <= this.#desired.version) return;
+    this.#desired = desired;
+    if (desired.wanted === "deleted") this.#making?.abort(DELETED);
     this.#ring();
   }
 
   #beginMaking(): AbortSignal {
     const making = new AbortController();
     this.#making = making;
-    if (this.#order?.wanted === "deleted") making.abort(DELETED);
+    if (this.#desired?.wanted === "deleted") making.abort(DELETED);
     return AbortSignal.any([making.signal, this.#gone.signal]);
   }
 
@@ -356,11 +356,13 @@ export class SandboxKeeper {
 
   /** A node that ends leaves everything to its next process; one that has lost the hold ends the machine. */
   async #letGo(): Promise<void> {
-    if (!isLeaseLost(this.#gone.signal.reason) || this.#held === undefined) return;
+    if (!isLeaseLost(this.#gone.signal.reason) || this.#leased === undefined) return;
     const machine = this.#machine;
     this.#machine = undefined;
-    const held = this.#held.now;
-    await untilDone("ending a sandbox", { ...this.#ports, mostTries: TRIES }, () => fence(this.#ports, held, machine));
+    const leased = this.#leased.now;
+    await untilDone("ending a sandbox", { ...this.#ports, mostTries: TRIES }, () =>
+      fence(this.#ports, leased, machine),
+    );
   }
 
   /** Nobody else can do it, so it is tried until the node stops. */

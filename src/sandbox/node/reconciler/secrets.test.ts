@@ -5,23 +5,23 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ManualClock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { seededRandom } from "../../../core/random.ts";
-import { HeldFiles, HeldSandbox } from "../leased-files.ts";
+import { LeasedFiles, LeasedSandbox } from "../leased-files.ts";
 import { SandboxSecrets } from "./secrets.ts";
 
 const ID = "01920000-0000-7000-8000-000000000001";
 let folder: string;
 let clock: ManualClock;
-let held: HeldSandbox;
+let leased: LeasedSandbox;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "engine-secrets-"));
   clock = new ManualClock();
-  held = new HeldSandbox(new HeldFiles(folder), { sandboxId: ID, keepsDisk: false, isProvisioned: false });
+  leased = new LeasedSandbox(new LeasedFiles(folder), { sandboxId: ID, keepsDisk: false, isProvisioned: false });
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-function secretsOf(credential: (id: string) => Promise<unknown>, of = held): SandboxSecrets {
-  return new SandboxSecrets({ job: { credential }, held: of, clock, random: seededRandom(1) });
+function secretsOf(credential: (id: string) => Promise<unknown>, of = leased): SandboxSecrets {
+  return new SandboxSecrets({ job: { credential }, leased: of, clock, random: seededRandom(1) });
 }
 const none = () => Promise.reject(new Error("not asked for"));
 
@@ -32,16 +32,16 @@ describe("the certificate authority of a sandbox", () => {
     expect(two).toBe(one);
     const [file = ""] = await readdir(folder);
     expect((await stat(join(folder, file))).mode & 0o777).toBe(0o600);
-    const files = new HeldFiles(folder);
+    const files = new LeasedFiles(folder);
     const [next] = await files.readAll();
     if (next === undefined) throw new Error("nothing was kept");
-    const again = await secretsOf(none, new HeldSandbox(files, next)).authority();
+    const again = await secretsOf(none, new LeasedSandbox(files, next)).authority();
     expect(again.export()).toEqual(one.export());
   });
 
   it("is not made where nobody asks for it", () => {
     secretsOf(none);
-    expect(held.now.authority).toBeUndefined();
+    expect(leased.now.authority).toBeUndefined();
   });
 });
 

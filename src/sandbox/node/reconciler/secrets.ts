@@ -4,11 +4,11 @@ import { EngineError } from "../../../core/errors.ts";
 import type { Random } from "../../../core/random.ts";
 import type { RunningJob } from "../../../fabric/handler.ts";
 import { GatewayAuthority } from "../../network/gateway/authority.ts";
-import type { HeldSandbox } from "../leased-files.ts";
+import type { LeasedSandbox } from "../leased-files.ts";
 
 export type SandboxSecretsOptions = {
   job: Pick<RunningJob, "credential">;
-  held: Pick<HeldSandbox, "now" | "update">;
+  leased: Pick<LeasedSandbox, "now" | "update">;
   clock: Clock;
   random: Random;
 };
@@ -48,11 +48,11 @@ export class SandboxSecrets {
   }
 
   async #openAuthority(): Promise<GatewayAuthority> {
-    const { held } = this.#options;
-    const known = held.now.authority;
+    const { leased } = this.#options;
+    const known = leased.now.authority;
     if (known !== undefined) return GatewayAuthority.open(known, this.#options);
     const made = await GatewayAuthority.make(this.#options);
-    await held.update({ authority: made.export() });
+    await leased.update({ authority: made.export() });
     return made;
   }
 }

@@ -1,9 +1,9 @@
 import { beforeEach, expect, it } from "vitest";
-import type { Held } from "../leased-files.ts";
+import type { Leased } from "../leased-files.ts";
 import { SetupHosts } from "./setup-hosts.ts";
 
 let open: Set<string>;
-let now: Held;
+let now: Leased;
 
 beforeEach(() => {
   open = new Set();
@@ -14,18 +14,18 @@ beforeEach(() => {
 function begin(): SetupHosts {
   open = new Set();
   const mine = open;
-  const letOut = (_: string, hosts: readonly string[]) => {
+  const allowHosts = (_: string, hosts: readonly string[]) => {
     const all = hosts.map((host) => `${host}#${mine.size}`);
     for (const one of all) mine.add(one);
     return () => all.forEach((one) => mine.delete(one));
   };
-  const held = {
+  const leased = {
     get now() {
       return now;
     },
-    update: async (change: Partial<Held>) => void (now = { ...now, ...change }),
+    update: async (change: Partial<Leased>) => void (now = { ...now, ...change }),
   };
-  return new SetupHosts({ letOut }, held);
+  return new SetupHosts({ allowHosts }, leased);
 }
 const hosts = () => [...new Set([...open].map((one) => one.slice(0, one.indexOf("#"))))].toSorted();
 
