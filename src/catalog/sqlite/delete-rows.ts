@@ -4,12 +4,11 @@ import { deletionsConserveRows } from "../invariants.ts";
 import { insertExtents, type EncodedExtent } from "./commit.ts";
 import { refuseCondemned } from "./condemned.ts";
 import type { Connection } from "./connection.ts";
-import { endExtent, findLiveExtents } from "./extents.ts";
-import { sumOfRows, tableOf } from "./merge.ts";
+import { findLiveExtents } from "./extents.ts";
+import { endInputs, sumOfRows, tableOf } from "./merge.ts";
 import { runRecords } from "./records.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
-import { addToTotals } from "./totals.ts";
 
 /** A deletion as it travels to the writer's thread. */
 export type EncodedDeletion = Omit<RowDeletion, "groups"> & {
@@ -39,13 +38,7 @@ export function deleteRows(
   );
 
   const snapshot = nextSnapshot(connection, nowMs);
-  const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
-  for (const id of inputs) endExtent(connection, tableId, id, end);
-  addToTotals(connection, tableId, {
-    rows: -sumOfRows(ended),
-    extents: -inputs.length,
-    sizeBytes: -ended.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  });
+  endInputs(connection, tableId, ended, snapshot);
   for (const group of groups) {
     let newestNs = INT64_MIN;
     for (const id of group.inputs) {
