@@ -11,15 +11,16 @@ import { TokenCache } from "../src/auth/token-cache.ts";
 import { Users } from "../src/auth/users.ts";
 import { Workers } from "../src/fabric/workers.ts";
 import type { Address } from "../src/config/kinds.ts";
-import type { AccessDeps, ConnectionDeps } from "../src/api/engine/deps.ts";
-import { Credentials } from "../src/knowledge/credentials/credentials.ts";
+import type { AccessDeps } from "../src/access/deps.ts";
+import type { ConnectionDeps } from "../src/credentials/routes/deps.ts";
+import { Credentials } from "../src/credentials/credentials.ts";
 import { isFullKey } from "../src/auth/sealing/keyring.ts";
-import { DeviceFlows } from "../src/knowledge/oauth/device-flows.ts";
-import { ProviderDirectory } from "../src/knowledge/oauth/directory.ts";
-import { OAuthFlows, type OAuthFlowsOptions } from "../src/knowledge/oauth/flows.ts";
-import type { OAuthApps } from "../src/knowledge/oauth/grant.ts";
-import { appsOf, providersOf } from "../src/knowledge/oauth/presets.ts";
-import { OAuthTokens, type OAuthTokensOptions } from "../src/knowledge/oauth/tokens.ts";
+import { DeviceFlows } from "../src/credentials/oauth/device-flows.ts";
+import { ProviderDirectory } from "../src/credentials/oauth/directory.ts";
+import { OAuthFlows, type OAuthFlowsOptions } from "../src/credentials/oauth/flows.ts";
+import type { OAuthApps } from "../src/credentials/oauth/grant.ts";
+import { appsOf, providersOf } from "../src/credentials/oauth/presets.ts";
+import { OAuthTokens, type OAuthTokensOptions } from "../src/credentials/oauth/tokens.ts";
 import { checkTokens, refuseWeakUser, weakUserOf } from "./exposure.ts";
 import { makeFirstUser, usersOfConfiguration } from "./first-user.ts";
 import type { Issuers, IssuersOptions } from "./issuers.ts";
@@ -32,7 +33,7 @@ export type Auth = {
   /** See `Exposure`. */
   weakUser: string | undefined;
   /** Undefined where there is no catalog. */
-  access: AccessDeps | undefined;
+  access: (AccessDeps & ConnectionDeps) | undefined;
   /** Undefined where there is no catalog. */
   workers: Workers | undefined;
 };

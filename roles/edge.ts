@@ -1,6 +1,6 @@
-import { createForwardCall } from "../src/api/edge/forward-call.ts";
-import { newEdgeId } from "../src/api/edge/forward-headers.ts";
-import type { ForwardCall } from "../src/api/edge/forwarded-route.ts";
+import { createForwardCall } from "../src/server/edge/forward-call.ts";
+import { newEdgeId } from "../src/server/edge/forward-headers.ts";
+import type { ForwardCall } from "../src/server/route.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { PEER_TIMES } from "../src/io/http/client/peer.ts";
 import { Peers, systemLookup } from "../src/io/http/client/peers.ts";

@@ -1,4 +1,4 @@
-import type { FabricDeps } from "../src/api/engine/deps.ts";
+import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { Fabric } from "../src/fabric/fabric.ts";
@@ -8,7 +8,9 @@ import { JobLogs } from "../src/fabric/job-logs.ts";
 import { JobMetrics } from "../src/fabric/job-metrics.ts";
 import { JobKinds, PLANNED_KINDS } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
-import { JobCredentials } from "../src/knowledge/credentials/job-credentials.ts";
+import type { Credentials } from "../src/credentials/credentials.ts";
+import type { JobCredentialDeps } from "../src/credentials/routes/job-credential.ts";
+import { JobCredentials } from "../src/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
 import { isStillBound } from "../src/sandbox/credentials/still-bound.ts";
@@ -29,7 +31,7 @@ const DRAIN_SHARE = 0.7;
 
 /** Jobs as one process has them. */
 export type FabricParts = {
-  deps: FabricDeps;
+  deps: FabricDeps & JobCredentialDeps & { credentials: Credentials };
   metrics: JobMetrics;
   /** The steps of stopping: see `httpService`. */
   onDrain: { announced(): void; refusing(): void };
@@ -169,7 +171,7 @@ function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: Han
 }
 
 /** The secret for a handler of this process. */
-export function revealFor({ secrets }: Pick<FabricDeps, "secrets">, hold: Hold, id: string): Promise<unknown> {
+export function revealFor({ secrets }: Pick<JobCredentialDeps, "secrets">, hold: Hold, id: string): Promise<unknown> {
   const caller = { subject: hold.holder, kind: "internal" } as const;
   return secrets.reveal(hold, id, { holder: "engine", origin: { caller, address: "", requestId: "" } });
 }

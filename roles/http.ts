@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { createApp, type App, type BrowserAccess } from "../src/api/app.ts";
-import { asEngineError, errorResponse } from "../src/api/error-response.ts";
-import { requestIdOf } from "../src/api/request-id.ts";
-import type { Route } from "../src/api/route.ts";
-import { securityHeaders } from "../src/api/security-headers.ts";
+import { createApp, type App, type BrowserAccess } from "../src/server/app.ts";
+import { asEngineError, errorResponse } from "../src/server/error-response.ts";
+import { requestIdOf } from "../src/server/request-id.ts";
+import type { Route } from "../src/server/route.ts";
+import { securityHeaders } from "../src/server/security-headers.ts";
 import type { Authenticator } from "../src/auth/authenticator.ts";
 import { isLoopback } from "../src/config/auth-kinds.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";

@@ -1,4 +1,4 @@
-import type { AuthConfig } from "../src/api/engine/schemas.ts";
+import type { AuthConfig } from "../src/access/auth-config.ts";
 import type { AuditLog } from "../src/auth/audit.ts";
 import type { TokenBackend } from "../src/auth/authenticator.ts";
 import { IdpUsers } from "../src/auth/jwt/idp-users.ts";

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
-import { engineRoutes, type EngineRoutes } from "../src/api/engine/routes.ts";
+import { RowMatcher } from "../src/query/row-matcher.ts";
+import { engineRoutes, type Answerers } from "./routes.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
 import type { Config } from "../src/config/options.ts";
@@ -93,7 +94,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
 }
 
 /** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
-function accessOf(plan: Plan, query: EngineRoutes["query"], { access }: Auth): EngineRoutes["access"] {
+function accessOf(plan: Plan, query: Answerers["query"], { access }: Auth): Answerers["access"] {
   if (query !== undefined && "forward" in query) return query;
   return plan.query === "here" && access !== undefined ? { here: access } : undefined;
 }
@@ -156,9 +157,9 @@ async function buildSandboxes(
 /** Routes about sandboxes are where queries are. */
 function sandboxAnswers(
   plan: Plan,
-  query: EngineRoutes["query"],
+  query: Answerers["query"],
   sandboxes: SandboxParts | undefined,
-): EngineRoutes["sandboxes"] {
+): Answerers["sandboxes"] {
   if (query !== undefined && "forward" in query) return query;
   return plan.query === "here" && sandboxes !== undefined ? { here: sandboxes.deps } : undefined;
 }
@@ -179,30 +180,27 @@ function onDrainOf(
 }
 
 /** Routes about jobs are where queries are, as those about access are. */
-function fabricAnswers(
-  plan: Plan,
-  query: EngineRoutes["query"],
-  fabric: FabricParts | undefined,
-): EngineRoutes["fabric"] {
+function fabricAnswers(plan: Plan, query: Answerers["query"], fabric: FabricParts | undefined): Answerers["fabric"] {
   if (query !== undefined && "forward" in query) return query;
   return plan.query === "here" && fabric !== undefined ? { here: fabric.deps } : undefined;
 }
 
 /** Exports are jobs, and their results are in the store. */
-function exportAnswers(fabric: EngineRoutes["fabric"], storage: Storage | undefined): EngineRoutes["exports"] {
+function exportAnswers(fabric: Answerers["fabric"], storage: Storage | undefined): Answerers["exports"] {
   if (fabric === undefined || "forward" in fabric) return fabric;
   return storage === undefined ? undefined : { here: { ...storage, ...fabric.here } };
 }
 
 /** Deletions are jobs, and their conditions are tried as queries are. */
 function deletionAnswers(
-  fabric: EngineRoutes["fabric"],
-  query: EngineRoutes["query"],
+  fabric: Answerers["fabric"],
+  query: Answerers["query"],
   storage: Storage | undefined,
-): EngineRoutes["deletion"] {
+): Answerers["deletion"] {
   if (fabric === undefined || "forward" in fabric) return fabric;
   if (storage === undefined || query === undefined || "forward" in query) return undefined;
-  return { here: { ...storage, ...fabric.here, query: query.here.query } };
+  const { query: service } = query.here;
+  return { here: { ...storage, ...fabric.here, matcher: new RowMatcher(() => Promise.resolve(service)) } };
 }
 
 async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {
@@ -210,7 +208,7 @@ async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts)
   return committer || compaction ? (await import("./background.ts")).backgroundServices(plan, parts, ports) : [];
 }
 
-type Answers = Pick<EngineRoutes, "query" | "ingest"> & {
+type Answers = Pick<Answerers, "query" | "ingest"> & {
   services: readonly Service[];
   /** How query processes are kept in, where there are any. */
   queryConfinement?: string;

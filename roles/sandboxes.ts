@@ -1,9 +1,9 @@
 import type { Address } from "../src/config/kinds.ts";
-import type { SandboxDeps } from "../src/api/sandboxes/deps.ts";
+import type { SandboxDeps } from "../src/sandbox/routes/deps.ts";
 import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { messageOf } from "../src/core/errors.ts";
-import { mayBeNode } from "../src/api/sandboxes/nodes.ts";
+import { mayBeNode } from "../src/sandbox/routes/nodes.ts";
 import { SandboxEvents } from "../src/sandbox/events/log.ts";
 import { createEventRetention } from "../src/sandbox/events/retention.ts";
 import { LayerStore } from "../src/sandbox/images/layer-store.ts";

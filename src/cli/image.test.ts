@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
+import { startSandboxApi, type SandboxApi } from "../sandbox/routes/sandboxes.test-kit.ts";
 import { holdOf, type Hold } from "../fabric/job.ts";
 import { IMAGE_BUILD_KIND } from "../sandbox/images/build-job.ts";
 import { runHere, type Outcome } from "./harness.ts";

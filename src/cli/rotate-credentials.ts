@@ -14,7 +14,7 @@ export async function rotateCredentials(
   }
   const [{ AuditLog }, { Credentials }, { keyringOf }, { uuidV7Source }, { resealEnvs }] = await Promise.all([
     import("../auth/audit.ts"),
-    import("../knowledge/credentials/credentials.ts"),
+    import("../credentials/credentials.ts"),
     import("../auth/sealing/keyring.ts"),
     import("../core/ids.ts"),
     import("../sandbox/scheduler/sealed-env.ts"),

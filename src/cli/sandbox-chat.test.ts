@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startSandboxApi, type Made, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
+import { startSandboxApi, type Made, type SandboxApi } from "../sandbox/routes/sandboxes.test-kit.ts";
 import { delta, reportOf, text, told, turnIn } from "../sandbox/sessions/sessions.test-kit.ts";
 import { runHere, type RunOptions } from "./harness.ts";
 import { CutWire, Keyboard, SeenOutput } from "./sandbox.test-kit.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
+import { startSandboxApi, type SandboxApi } from "../sandbox/routes/sandboxes.test-kit.ts";
 import { EngineError } from "../core/errors.ts";
 import type { NodeCallHandler } from "../sandbox/link/calls.ts";
 import { runHere, type RunOptions } from "./harness.ts";

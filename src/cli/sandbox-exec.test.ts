@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Writable } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { startLiveWorld, type LiveServer, type LiveWorld } from "../api/sandboxes/live.test-kit.ts";
+import { startLiveWorld, type LiveServer, type LiveWorld } from "../sandbox/routes/live.test-kit.ts";
 import { runHere, startServer, type Outcome, type RunOptions } from "./harness.ts";
 import { commandExitCode } from "./sandbox-exit.ts";
 import { CutWire, SeenOutput } from "./sandbox.test-kit.ts";

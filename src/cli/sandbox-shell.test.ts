@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startLiveWorld, type LiveServer, type LiveWorld } from "../api/sandboxes/live.test-kit.ts";
+import { startLiveWorld, type LiveServer, type LiveWorld } from "../sandbox/routes/live.test-kit.ts";
 import { runHere } from "./harness.ts";
 import { Keyboard, SeenOutput } from "./sandbox.test-kit.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
+import { startSandboxApi, type SandboxApi } from "../sandbox/routes/sandboxes.test-kit.ts";
 import { runHere, type Outcome } from "./harness.ts";
 
 let api: SandboxApi;

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { NODE, startSandboxApi, type SandboxApi } from "../api/sandboxes/sandboxes.test-kit.ts";
+import { NODE, startSandboxApi, type SandboxApi } from "../sandbox/routes/sandboxes.test-kit.ts";
 import { HeldBox } from "../sandbox/scheduler/scheduler.test-kit.ts";
 import { runHere, type Outcome } from "./harness.ts";
 

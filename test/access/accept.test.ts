@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkAccept, preferredType } from "../../src/api/negotiate.ts";
+import { checkAccept, preferredType } from "../../src/server/negotiate.ts";
 import { nameOf, ROUTES } from "./routes.test-kit.ts";
 
 /** What is no JSON and cannot be: pages, files, and streams of events. */

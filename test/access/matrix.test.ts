@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "../../src/api/route.ts";
+import type { Route } from "../../src/server/route.ts";
 import { roleIncludes } from "../../src/auth/caller.ts";
 import { nameOf, ROUTES } from "./routes.test-kit.ts";
 import { SAMPLES, type Sample } from "./samples.test-kit.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { runHere } from "../../src/cli/harness.ts";
-import type { Route } from "../../src/api/route.ts";
+import type { Route } from "../../src/server/route.ts";
 import { ENGINE_ROUTES, ENGINE_ROUTES_WITHOUT } from "./owned-engine.test-kit.ts";
 import { SANDBOX_ROUTES, SANDBOX_ROUTES_WITHOUT } from "./owned-sandboxes.test-kit.ts";
 import { MISSING_ID, type Listing, type Naming, type OwnedRoute, type Tenant } from "./owned.test-kit.ts";

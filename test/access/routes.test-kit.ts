@@ -1,5 +1,5 @@
-import { engineRoutes } from "../../src/api/engine/routes.ts";
-import type { Route } from "../../src/api/route.ts";
+import { engineRoutes } from "../../roles/routes.ts";
+import type { Route } from "../../src/server/route.ts";
 import { openToAll } from "../../src/auth/access.test-kit.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 

@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { CalledServices, type Json } from "./services.test-kit.ts";
 

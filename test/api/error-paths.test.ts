@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { ingest, ndjson, query } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 

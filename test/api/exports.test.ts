@@ -1,9 +1,9 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startServices } from "../../roles/run.test-kit.ts";
+import { startServices } from "../edge/run.test-kit.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { CalledServices, type Json } from "./services.test-kit.ts";
 

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ask } from "../../src/api/edge/edge.test-kit.ts";
+import { ask } from "../edge/edge.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
 /** What pages in a browser may do with a real server. */

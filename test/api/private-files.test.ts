@@ -1,7 +1,7 @@
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { ingest, ndjson, query } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startServices } from "../../roles/run.test-kit.ts";
+import { startServices } from "../edge/run.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { CuttingProxy } from "../../src/catalog/postgres/proxy.test-kit.ts";

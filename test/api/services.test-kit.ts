@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { startServices, type RunningServices } from "../../roles/run.test-kit.ts";
+import { startServices, type RunningServices } from "../edge/run.test-kit.ts";
 import { temporaryHome } from "../support/engine.ts";
 
 export type Json = Record<string, unknown>;

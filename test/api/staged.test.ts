@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startServices } from "../../roles/run.test-kit.ts";
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { startServices } from "../edge/run.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { temporaryHome } from "../support/engine.ts";
 

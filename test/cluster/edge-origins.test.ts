@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import { ask } from "../../src/api/edge/edge.test-kit.ts";
+import { ask } from "../edge/edge.test-kit.ts";
 import { certificateFolder, makeCertificate, trustCertificate } from "../../src/io/http/tls.test-kit.ts";
 import type { Engine } from "../support/engine.ts";
 import { start, startEdge, stopAll } from "./edge.test-kit.ts";

@@ -1,4 +1,4 @@
-import { eventually } from "../../src/api/edge/edge.test-kit.ts";
+import { eventually } from "../edge/edge.test-kit.ts";
 import { seededRandom } from "../../src/core/random.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";

@@ -10,9 +10,9 @@ const RANKS = [
   ["io"],
   ["catalog"],
   ["auth"],
+  ["server"],
   ["fabric"],
-  ["ingest", "query", "compaction", "sources", "knowledge", "sandbox"],
-  ["api"],
+  ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox"],
   ["cli", "web"],
 ];
 

@@ -54,7 +54,7 @@ describe("layering", () => {
     ["src/ingest/a.ts", "../query/a.ts", "same rank"],
     ["src/sandbox/a.ts", "../knowledge/x/a.ts", "same rank"],
     ["src/cli/a.ts", "../web/a.ts", "same rank"],
-    ["src/api/a.ts", "../../roles/a.ts", "above"],
+    ["src/server/a.ts", "../../roles/a.ts", "above"],
     ["src/io/a.test.ts", "../../test/faults/a.ts", "above"],
     ["src/cli/a.ts", "../../scripts/a.ts", "above"],
     ["roles/a.ts", "../bench/a.ts", "above"],

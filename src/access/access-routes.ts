@@ -1,0 +1,22 @@
+import * as tokens from "./api-tokens.ts";
+import { transferOwnershipRoute } from "./ownership.ts";
+import * as signIn from "./sign-in.ts";
+import * as users from "./users.ts";
+
+export const ACCESS_ROUTES = [
+  signIn.loginRoute,
+  signIn.refreshRoute,
+  signIn.logoutRoute,
+  signIn.authConfigRoute,
+  signIn.selfRoute,
+  tokens.createTokenRoute,
+  tokens.listTokensRoute,
+  tokens.revokeTokenRoute,
+  users.listUsersRoute,
+  users.createUserRoute,
+  users.changeRoleRoute,
+  users.resetPasswordRoute,
+  users.deleteUserRoute,
+  users.auditRoute,
+  transferOwnershipRoute,
+];

@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { nameSchemas } from "../server/schema-names.ts";
+
+/** What a page needs to offer signing in. */
+export const authConfig = z.object({
+  backend: z.enum(["env", "session", "idp", "oidc"]),
+  enabled: z.boolean().describe("Whether callers must show a token."),
+  password_login: z.boolean().describe("Whether `/v1/auth/login` signs anyone in."),
+  identity_provider: z
+    .object({ url: z.string(), public_key: z.string().nullable(), providers: z.array(z.string()) })
+    .nullable(),
+  issuers: z.array(z.string()),
+});
+
+export type AuthConfig = z.output<typeof authConfig>;
+
+nameSchemas({ AuthConfig: authConfig });

@@ -1,0 +1,36 @@
+import * as claims from "./jobs-claim.ts";
+import * as leased from "./jobs-leased.ts";
+import { jobEventsRoute } from "./job-events.ts";
+import * as jobs from "./jobs.ts";
+import * as schedules from "./schedules.ts";
+import * as workers from "./workers.ts";
+
+export const FABRIC_ROUTES = [
+  workers.registerWorkerRoute,
+  workers.heartbeatRoute,
+  claims.claimJobsRoute,
+  jobs.enqueueOwnJobRoute,
+  leased.progressRoute,
+  leased.completeRoute,
+  leased.failRoute,
+  leased.leaseRoute,
+  leased.releaseRoute,
+  leased.jobLogsRoute,
+  workers.createWorkerRoute,
+  workers.listWorkersRoute,
+  workers.revokeWorkerRoute,
+  workers.drainWorkerRoute,
+  workers.admitWorkerRoute,
+  jobs.enqueueJobRoute,
+  jobs.listJobsRoute,
+  jobs.getJobRoute,
+  jobs.cancelJobRoute,
+  jobs.retryJobRoute,
+  jobEventsRoute,
+  schedules.createScheduleRoute,
+  schedules.listSchedulesRoute,
+  schedules.getScheduleRoute,
+  schedules.changeScheduleRoute,
+  schedules.deleteScheduleRoute,
+  schedules.runScheduleRoute,
+];

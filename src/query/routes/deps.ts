@@ -1,0 +1,21 @@
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Fabric } from "../../fabric/fabric.ts";
+import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
+import type { QueryService } from "../query.ts";
+
+/** What queries, and reads of the catalog, work with. */
+export type QueryDeps = {
+  query: QueryService;
+  catalog: Catalog;
+  clock: Clock;
+  schemaCacheTtlMs: number;
+};
+
+/** What exports work with. */
+export type ExportDeps = {
+  fabric: Fabric;
+  catalog: Catalog;
+  store: ObjectStore;
+  clock: Clock;
+};

@@ -1,0 +1,7 @@
+import { cancelExportRoute, createExportRoute, downloadExportRoute, getExportRoute } from "./exports.ts";
+import { queryByAddressRoute, queryRoute } from "./query.ts";
+import { schemaRoute } from "./schema.ts";
+
+export const QUERY_ROUTES = [queryRoute, queryByAddressRoute, schemaRoute];
+
+export const EXPORT_ROUTES = [createExportRoute, getExportRoute, cancelExportRoute, downloadExportRoute];

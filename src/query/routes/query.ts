@@ -1,0 +1,171 @@
+import { z } from "zod";
+
+import { EngineError } from "../../core/errors.ts";
+import { foldName } from "../../core/names.ts";
+import { LIMITS } from "../../core/limits.ts";
+import { readDecodedBody } from "../../io/http/decode.ts";
+import { BUDGET_MINIMUMS } from "../budget.ts";
+import { formatOf, RESULT_FORMATS, type ResultFormat } from "../formats.ts";
+import { preferredType } from "../../server/negotiate.ts";
+import type { HttpResponse } from "../../io/http/http.ts";
+import { defineRoute, type Call, type RouteResponse } from "../../server/route.ts";
+import type { QueryDeps } from "./deps.ts";
+import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
+import { databaseHeader } from "../../server/schemas.ts";
+
+const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaType);
+
+function answer(format: ResultFormat, description: string): RouteResponse {
+  const headers = { "X-Engine-Rows": "Total rows returned." };
+  return { status: 200, description, type: RESULT_FORMATS[format].mediaType, headers };
+}
+
+/** A budget that the request lowers; one above the server's is the server's. */
+function budgetHeader(minimum: number, doc: string) {
+  const range = `accepted are integers from ${minimum}`;
+  return z
+    .string()
+    .regex(/^ *[0-9]+ *$/, range)
+    .transform(Number)
+    .refine((value) => value >= minimum, range)
+    .optional()
+    .describe(`${doc} At least ${minimum}; may only lower the server's.`);
+}
+
+const budgetHeaders = {
+  "x-engine-max-wall-clock-ms": budgetHeader(BUDGET_MINIMUMS.wallMs, "Milliseconds that the query may take."),
+  "x-engine-max-memory-bytes": budgetHeader(
+    BUDGET_MINIMUMS.memoryBytes,
+    "Memory that the query may take; what needs more spills to disk, and fails where it cannot.",
+  ),
+  "x-engine-max-object-store-bytes": budgetHeader(
+    BUDGET_MINIMUMS.objectStoreBytes,
+    "Bytes that the query may read from the object store.",
+  ),
+};
+
+type BudgetHeaders = z.output<z.ZodObject<typeof budgetHeaders>>;
+
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const parameter = z.union([scalar, z.array(scalar)]);
+
+const PARAMETERS =
+  "Values for `$name`, `$1` and `?` in the text come in headers `X-Engine-Param-<name>`, each like a quoted literal.";
+
+const common = {
+  path: "/v1/query",
+  role: "read",
+  tag: "Query",
+  compress: true,
+  responses: [
+    answer("ndjson", "NDJSON, one object per row."),
+    answer("arrow", "An Arrow IPC stream."),
+    answer("csv", "CSV (RFC 4180) with a header row; lines end with LF."),
+    answer("parquet", "A Parquet file."),
+    answer("json", "A JSON array, one object per row."),
+  ],
+  errors: [
+    "parse_error",
+    "invalid_query",
+    "execution_error",
+    "invalid_header",
+    "invalid_parameter",
+    "database_not_found",
+    "table_not_found",
+    "snapshot_expired",
+    "not_acceptable",
+    "budget_exceeded",
+    "too_many_requests",
+    "cancelled",
+    "query_failed",
+    "unavailable",
+    "insufficient_storage",
+  ],
+} as const;
+
+export const queryRoute = defineRoute({
+  ...common,
+  method: "POST",
+  summary: "Run a query",
+  description:
+    "The body is the text of one SQL query (DuckDB's dialect; reads only). All tables are read at one snapshot: " +
+    `every row that was acknowledged before the request is seen. ${PARAMETERS} As \`application/json\` the body is ` +
+    '`{"query": "…", "params": {"name": value}}`; values are texts, numbers, booleans, null and arrays of such, and ' +
+    "`params` may be an array for `$1`, `$2`.",
+  headers: z.object({ "x-database": databaseHeader, ...budgetHeaders }),
+  body: {
+    types: ["application/sql", "text/plain", "application/json"],
+    description: "The query's text, at most 16 MiB.",
+    limitBytes: LIMITS.queryBodyBytes,
+    example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
+    jsonSchema: z.strictObject({
+      query: z.string().describe("The text of one query."),
+      params: z
+        .union([z.record(z.string(), parameter), z.array(parameter)])
+        .optional()
+        .describe("Values by name, or of `$1`, `$2` and `?`."),
+    }),
+  },
+  errors: [...common.errors, "bad_request_body", "body_too_large", "unsupported_media_type"],
+  handler: (deps: QueryDeps) => async (call) => {
+    const { request, headers, bodyType } = call;
+    const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
+    const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes);
+    return await run(deps, call, { ...input, database: headers["x-database"], budget: headers });
+  },
+});
+
+export const queryByAddressRoute = defineRoute({
+  ...common,
+  method: "GET",
+  summary: "Run a query whose text is in the address",
+  description:
+    "For links, spreadsheets and tools that can only fetch. The same query by `POST`; the address is a part of the " +
+    `request's head, which has a limit of its own. ${PARAMETERS} The answer is not to be cached.`,
+  query: z.object({
+    q: z.string().describe("The text of one SQL query."),
+    database: z.string().optional().describe("Database; `X-Database` says it as well, and `default` is meant without."),
+  }),
+  headers: z.object({ "x-database": z.string().optional().describe("Database."), ...budgetHeaders }),
+  errors: [...common.errors, "headers_too_large"],
+  handler: (deps: QueryDeps) => async (call) => {
+    const { request, headers, query } = call;
+    const named = headers["x-database"];
+    const database = query.database ?? named ?? "default";
+    if (named !== undefined && foldName(named) !== foldName(database)) {
+      throw new EngineError("invalid_parameter", "query parameter database and header X-Database are not the same");
+    }
+    return await run(deps, call, { ...queryInput(request, query.q), database, budget: headers });
+  },
+});
+
+type Asked = QueryInput & { database: string; budget: BudgetHeaders };
+
+async function run(deps: QueryDeps, call: Call, { text, parameters, database, budget }: Asked): Promise<HttpResponse> {
+  const { request, requestId, caller, clientAddress } = call;
+  const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
+  const { rows, body } = await deps.query.run({
+    caller,
+    address: clientAddress,
+    database,
+    text,
+    ...(parameters.size === 0 ? {} : { parameters }),
+    format,
+    budget: {
+      wallMs: budget["x-engine-max-wall-clock-ms"],
+      memoryBytes: budget["x-engine-max-memory-bytes"],
+      objectStoreBytes: budget["x-engine-max-object-store-bytes"],
+    },
+    requestId,
+    signal: request.signal,
+  });
+  const { contentType } = RESULT_FORMATS[format];
+  const headers: Record<string, string> = {
+    "Content-Type": contentType,
+    "X-Engine-Rows": String(rows),
+    Vary: "Accept",
+  };
+  // Nobody keeps the answer to a POST.
+  if (request.method !== "POST") headers["Cache-Control"] = "no-store";
+  return { status: 200, headers, body };
+}

@@ -1,0 +1,105 @@
+import { z } from "zod";
+import type { TableRecord } from "../catalog/catalog.ts";
+import { formatColumnType } from "../format/types.ts";
+import { CALLER_ROLES } from "../config/kinds.ts";
+import type { HttpResponse } from "../io/http/http.ts";
+import { jsonResponse, type RouteResponse } from "./route.ts";
+import { nameSchemas } from "./schema-names.ts";
+
+/** Bodies and headers that several routes share. */
+
+export const errorBody = z
+  .object({
+    error: z.object({
+      code: z.string().describe("Stable code."),
+      message: z.string().describe("For people; may change."),
+      request_id: z.string(),
+      line: z.int().optional().describe("1-based line in the body or query."),
+      column: z.union([z.int(), z.string()]).optional().describe("Column name (ingest) or character (query)."),
+      suggestion: z.string().optional().describe("A name or an expression that may have been meant."),
+      hint: z.string().optional().describe("What to write instead; the message ends with it."),
+      budget: z
+        .object({ name: z.string(), used: z.int(), allowed: z.int() })
+        .optional()
+        .describe("Of `budget_exceeded`: which budget, what was used of it, and what was allowed."),
+    }),
+  })
+  .describe("Every error has this shape.");
+
+export const databaseHeader = z.string().default("default").describe("Database.");
+
+/** `true` or `false`, as a header spells it. */
+export function flagHeader(defaultValue: boolean, doc: string) {
+  return z
+    .string()
+    .regex(/^(true|false)$/i, "accepted are true and false")
+    .default(String(defaultValue))
+    .transform((text) => text.toLowerCase() === "true")
+    .describe(doc);
+}
+
+export const column = z.object({ name: z.string(), type: z.string() });
+export const clusterBy = z.array(z.string()).describe("Columns by which compaction orders rows of one time.");
+
+export const health = z.object({
+  status: z.enum(["ok", "draining"]),
+  version: z.string(),
+  query_confinement: z.string().optional(),
+});
+
+/** Of a route that deletes one thing. */
+export const deletedResponse: RouteResponse = {
+  status: 200,
+  description: "Deleted.",
+  type: "application/json",
+  schema: z.object({ deleted: z.literal(true) }),
+};
+
+export function deleted(): HttpResponse {
+  return jsonResponse(200, { deleted: true });
+}
+
+export const callerRole = z.enum(CALLER_ROLES);
+
+const MAX_LEVELS = 200;
+
+/** Any JSON value, of so few levels that what walks it later may do so by recursion. */
+export const anyJson = z.unknown().refine(isShallow, `arrays and objects are nested deeper than ${MAX_LEVELS} levels`);
+
+/** A name that databases and logs can hold. */
+export function shortText(maxChars: number) {
+  const accepted = "accepted are characters that are no control characters";
+  return z
+    .string()
+    .min(1)
+    .max(maxChars)
+    .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), accepted);
+}
+
+export function timeOf(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
+export function timeOrNull(atMs: number | undefined): string | null {
+  return atMs === undefined ? null : timeOf(atMs);
+}
+
+/** Level by level: a document of a megabyte may be nested half a million times. */
+function isShallow(document: unknown): boolean {
+  let level = [document].filter(isContainer);
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > MAX_LEVELS) return false;
+    level = level.flatMap((container) => Object.values(container)).filter(isContainer);
+  }
+  return true;
+}
+
+function isContainer(part: unknown): part is object {
+  return typeof part === "object" && part !== null;
+}
+
+export function columnsOf(table: TableRecord): { name: string; type: string }[] {
+  return table.columns.map(({ name, type }) => ({ name, type: formatColumnType(type) }));
+}
+
+nameSchemas({ Error: errorBody, Column: column, Health: health });
