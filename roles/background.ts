@@ -10,7 +10,7 @@ import type { Service } from "../src/core/lifecycle.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import { createStagedCommitter } from "../src/ingest/staged/staged-committer.ts";
 import { sweepKeys } from "../src/ingest/staged/sweep.ts";
-import { createExportSweep } from "../src/query/export-sweep.ts";
+import { createExportSweep } from "../src/query/exports/sweep.ts";
 import { COMMIT_POLL_MS, idleCommitPollMs } from "./commit-poll.ts";
 import type { Parts } from "./parts.ts";
 import type { Plan } from "./plan.ts";

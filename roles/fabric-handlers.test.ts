@@ -6,7 +6,7 @@ import { loadConfig } from "../src/config/load.ts";
 import { Cleanup } from "../src/core/lifecycle.ts";
 import { createLog } from "../src/core/log.ts";
 import { standInJob, type StandInJob } from "../src/fabric/running-job.test-kit.ts";
-import type { QueryRequest, QueryService } from "../src/query/query.ts";
+import type { QueryRequest, QueryService } from "../src/query/contract/query.ts";
 import { ENGINE_KINDS, engineHandlers } from "./fabric-handlers.ts";
 import { createParts, type Parts } from "./parts.ts";
 import { openStorage, type Storage } from "./storage.ts";

@@ -4,8 +4,8 @@ import { createDeleteRows, DELETE_ROWS } from "../src/compaction/delete-rows.ts"
 import { createVerifyExtents, VERIFY_EXTENTS } from "../src/compaction/verify-extents.ts";
 import type { JobHandler } from "../src/fabric/handler.ts";
 import type { JobKind } from "../src/fabric/kinds.ts";
-import { createQueryExport, QUERY_EXPORT } from "../src/query/export.ts";
-import type { QueryService } from "../src/query/query.ts";
+import { createQueryExport, QUERY_EXPORT } from "../src/query/exports/export.ts";
+import type { QueryService } from "../src/query/contract/query.ts";
 import { RowMatcher } from "../src/query/row-matcher.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";

@@ -13,10 +13,9 @@ import type { JobCredentialDeps } from "../src/credentials/routes/job-credential
 import { JobCredentials } from "../src/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
-import { isStillBound } from "../src/sandbox/credentials/still-bound.ts";
-import { imageBuildJobKind } from "../src/sandbox/images/build-job.ts";
-import { SANDBOX_JOB_KIND } from "../src/sandbox/node/control-port.ts";
-import { sandboxJobKind } from "../src/sandbox/scheduler/job-kind.ts";
+import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
+import { imageBuildJobKind } from "../src/sandbox/contract/images/build-job.ts";
+import { SANDBOX_JOB_KIND, sandboxJobKind } from "../src/sandbox/contract/sandbox-job.ts";
 import type { Auth } from "./auth.ts";
 import { ENGINE_KINDS, engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";

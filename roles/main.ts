@@ -17,8 +17,8 @@ export async function seal(task: SealTask): Promise<SealResult> {
 
 const isolate = isolateName();
 if (isolate === "catalog") await import("../src/catalog/sqlite/catalog-thread.ts");
-else if (isolate === "query") await import("../src/query/query-child.ts");
-else if (isolate === "query-probe") await import("../src/query/confinement/probe-child.ts");
+else if (isolate === "query") await import("../src/query/scan/query-child.ts");
+else if (isolate === "query-probe") await import("../src/query/scan/confinement/probe-child.ts");
 else if (isolate === "merge") await import("../src/compaction/merge-child.ts");
 else if (isolate === "parquet") await import("../src/cli/push/parquet-child.ts");
 else if (isolate === undefined && isMainThread) await (await import("./command-line.ts")).runCommandLine();

@@ -1,8 +1,8 @@
-import { abuseHarness, abuseRounds } from "../src/query/abuse-rounds.ts";
-import { BOMBS, detonate, isExpectedEnding, MORE_BOMBS } from "../src/query/hostile-bombs.ts";
+import { abuseHarness, abuseRounds } from "../test/query/hostile/abuse-rounds.test-kit.ts";
+import { BOMBS, detonate, isExpectedEnding, MORE_BOMBS } from "../test/query/hostile/bombs.test-kit.ts";
 
 /**
- * The long forms of `src/query/abuse.test.ts` and `hostile-bombs.test.ts`:
+ * The long forms of `test/query/hostile/abuse.test.ts` and `bombs.test.ts`:
  *
  *     node --expose-gc scripts/abuse.ts [rounds] [seed]   clients that leave, budgets that end, processes that die
  *     node scripts/abuse.ts bombs [milliseconds]          every query that grows without end, on that budget of time

@@ -72,8 +72,8 @@ await build({
 await chmod(output, 0o755);
 // Programs of another language, which are found beside the one file as they are beside their sources.
 for (const [from, to] of [
-  ["query/confinement/confine.pl", "confine.pl"],
-  ["sandbox/files/helper.pl", "helper.pl"],
+  ["query/scan/confinement/confine.pl", "confine.pl"],
+  ["sandbox/node/files/helper.pl", "helper.pl"],
   ["sandbox/runtime/mounts.pl", "mounts.pl"],
   ["sandbox/runtime/supervisor", "supervisor"],
 ] as const) {

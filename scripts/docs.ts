@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { renderCliDoc } from "../src/cli/docs.ts";
 import { renderConfigurationDoc } from "../src/config/docs.ts";
 import { renderMetricsDoc } from "../src/core/metrics-docs.ts";
-import { withSandboxStates } from "../src/sandbox/states-docs.ts";
+import { withSandboxStates } from "../src/sandbox/contract/states-docs.ts";
 
 const folder = new URL("../docs/", import.meta.url);
 writeFileSync(new URL("configuration.md", folder), renderConfigurationDoc());

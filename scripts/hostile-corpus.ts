@@ -8,7 +8,7 @@
  */
 import { systemClock } from "../src/core/clock.ts";
 import { systemRandom } from "../src/core/random.ts";
-import { makeCorpus } from "../src/query/hostile-corpus/corpus.test-kit.ts";
+import { makeCorpus } from "../test/query/hostile/corpus/corpus.test-kit.ts";
 import { runCorpus, startHostileWorld } from "../test/access/hostile-corpus.test-kit.ts";
 
 const PROGRESS_MS = 10_000;

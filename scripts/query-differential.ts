@@ -1,5 +1,5 @@
 /**
- * The long form of `src/query/differential/differential.test.ts`: random queries over fresh, sealed and mixed extents
+ * The long form of `test/query/differential/differential.test.ts`: random queries over fresh, sealed and mixed extents
  * against plain DuckDB.
  *
  *     node scripts/query-differential.ts [queries] [seed] [first]
@@ -9,7 +9,7 @@
  */
 import { systemClock } from "../src/core/clock.ts";
 import { systemRandom } from "../src/core/random.ts";
-import { runDifferential } from "../src/query/differential/differential.test-kit.ts";
+import { runDifferential } from "../test/query/differential/differential.test-kit.ts";
 
 const PROGRESS_MS = 10_000;
 

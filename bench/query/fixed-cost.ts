@@ -7,7 +7,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { quoteText } from "../../src/io/duckdb/duckdb.ts";
-import { planQuery } from "../../src/query/plan.ts";
+import { planQuery } from "../../src/query/prune/plan.ts";
 import { readArguments, type Arguments } from "../support/arguments.ts";
 import { withTemporaryFolder } from "../support/data-file.ts";
 import { machine, median, printTable, quantile, shown } from "../support/report.ts";
@@ -163,7 +163,6 @@ async function planTimes(catalog: Catalog, minNs: bigint, times: number): Promis
       catalog,
       { caller: ANONYMOUS, database: "default" },
       {
-        kind: "needs",
         tables: [{ name: MANY, mentions: [{ range: { minNs }, predicates: [] }] }],
         listings: [],
         system: [],

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { BUILT_IMAGES_FOLDER } from "../../src/sandbox/images/built-images.ts";
+import { BUILT_IMAGES_FOLDER } from "../../src/sandbox/runtime/images/built-images.ts";
 import { median, shown } from "../support/report.ts";
 import { withServer } from "./with-server.ts";
 

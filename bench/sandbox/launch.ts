@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
-import { makeRepository, startGitServer } from "../../src/sandbox/pipeline/git-server.test-kit.ts";
+import { startNameServer } from "../../src/sandbox/network/egress/proxy.test-kit.ts";
+import { makeRepository, startGitServer } from "../../src/sandbox/network/git-server.test-kit.ts";
 import { median, shown } from "../support/report.ts";
 import { withServer } from "./with-server.ts";
 

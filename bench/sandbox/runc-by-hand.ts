@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { openImages, type ImagePlace } from "../../src/sandbox/runtime/images.ts";
+import { openImages, type ImagePlace } from "../../src/sandbox/runtime/images/images.ts";
 import { changeMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { ociSeccomp } from "../../src/sandbox/runtime/seccomp-oci.ts";

@@ -7,7 +7,7 @@
  *
  * - `jobs`: those by which nodes have sandboxes and build images belong to the owner of the sandbox and of the build.
  * - `sandbox_volumes.volume_key`: how its node calls the volume. Of one of an earlier version that is made of its name and
- *   of `keyed_by`, the tenant that made it (`sandbox/volume-key.ts`).
+ *   of `keyed_by`, the tenant that made it (`sandbox/contract/volume-key.ts`).
  * - `sandbox_nodes.cap`: the most that sandboxes may take of a node, JSON; NULL for what it reports.
  * - `machine_images.shared`, `workspaces.shared`: others may use it, too.
  * - `workers`: one that this program made for itself has everybody's sandboxes.

@@ -3,7 +3,7 @@
  * once published.
  *
  * - `sandbox_events.size_bytes`: what the event counts for. An event of an earlier version has none, and counts as
- *   `sandbox/events/quota.ts` says.
+ *   `sandbox/control/events/quota.ts` says.
  * - `sandboxes.events_bytes`: the sum of those that are kept, from `first_seq` on. `cut_bytes`: of those that are not.
  * - `sandboxes.volumes`: the mounts of the spec alone, JSON. NULL in a sandbox of an earlier version: the spec has them.
  * - `ended_sandbox_logs`: sandboxes that are gone, with events that are still to go.

@@ -3,7 +3,7 @@
  * once published.
  *
  * - `sandboxes`: one for each, until it is deleted and its node has put everything away. `state` is what it is, `wanted`
- *   what it is to become (`sandbox/states.ts`); `version` grows with every change of either. `job_id` is the job that a
+ *   what it is to become (`sandbox/contract/states.ts`); `version` grows with every change of either. `job_id` is the job that a
  *   node holds for as long as it has the sandbox: what the node writes carries the job's fence. `recorded_fence` and
  *   `recorded_batch` name the newest report that was taken, so that one that is sent again is not taken twice.
  * - `sandbox_events`: numbered from 1 for each sandbox, without gaps up to `last_seq`; those below `first_seq` were

@@ -17,7 +17,7 @@ export async function rotateCredentials(
     import("../credentials/credentials.ts"),
     import("../auth/sealing/keyring.ts"),
     import("../core/ids.ts"),
-    import("../sandbox/scheduler/sealed-env.ts"),
+    import("../sandbox/control/scheduler/sealed-env.ts"),
   ]);
   const { clock, random } = context.deps;
   const newId = uuidV7Source(clock, random);

@@ -5,10 +5,10 @@ import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { RemotePort } from "../fabric/remote-port.ts";
 import { checkServerUrl } from "../fabric/remote-port-http.ts";
-import { RemoteImagePort } from "../sandbox/images/remote-image-port.ts";
-import { Dialler } from "../sandbox/link/dialler.ts";
+import { RemoteImagePort } from "../sandbox/node/images/remote-image-port.ts";
+import { Dialler } from "../sandbox/node/link/dialler.ts";
 import { NodeUnable, openSandboxNode } from "../sandbox/node/open-node.ts";
-import { RemoteControlPort } from "../sandbox/node/remote-control-port.ts";
+import { RemoteControlPort } from "../sandbox/node/link/remote-control-port.ts";
 import { CliError, EXIT } from "./failure.ts";
 
 export type DaemonSandboxesOptions = {

@@ -12,7 +12,7 @@ import type { ColumnSpec } from "../format/types.ts";
 import { tlmFixture } from "../io/duckdb/tlm-fixture.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
-import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
+import { createQueryHarness, type QueryHarness } from "./query.test-kit.ts";
 import type { QueryServiceOptions } from "./service.ts";
 
 /** Queries while what they read is merged, made unreadable and deleted: all of their rows or an error, never a part. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createMetrics } from "../core/metrics.ts";
-import { createQueryHarness } from "./query-fixture.ts";
+import { createQueryHarness } from "./query.test-kit.ts";
 
 const HOUR_NS = 3_600_000_000_000n;
 const COLUMNS = [

@@ -6,7 +6,7 @@ import { systemClock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import { silentLog } from "../core/log.ts";
 import { QueryAudit } from "./query-audit.ts";
-import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
+import { createQueryHarness, type QueryHarness } from "./query.test-kit.ts";
 
 let harness: QueryHarness;
 let events: AuditEvent[] = [];

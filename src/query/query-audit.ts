@@ -3,8 +3,8 @@ import type { AuditLog } from "../auth/audit.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { budgetOf } from "./budget.ts";
-import type { QueryRequest } from "./query.ts";
+import { budgetOf } from "./budgets/budget.ts";
+import type { QueryRequest } from "./contract/query.ts";
 
 /**
  * Writes to the audit log which queries were refused (statements that the gate does not let through, databases that are

@@ -4,7 +4,7 @@ import { ANONYMOUS } from "../auth/caller.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import { systemClock } from "../core/clock.ts";
 import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
-import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
+import { createQueryHarness, type QueryHarness } from "./query.test-kit.ts";
 import { RowMatcher, type RowMatchRequest } from "./row-matcher.ts";
 
 let harness: QueryHarness;

@@ -1,4 +1,4 @@
-import type { QueryRequest, QueryService } from "./query.ts";
+import type { QueryRequest, QueryService } from "./contract/query.ts";
 
 /**
  * Rows of one table by a condition, for deletions: asked as queries, so that a condition meets what every query meets,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EngineError } from "../core/errors.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import type { FixtureRow } from "../io/duckdb/tlm-fixture.ts";
-import { createQueryHarness, type QueryHarness } from "./query-fixture.ts";
+import { createQueryHarness, type QueryHarness } from "./query.test-kit.ts";
 
 const COLUMNS: ColumnSpec[] = [
   { name: "at", type: { kind: "timestamp" } },

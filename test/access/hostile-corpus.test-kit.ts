@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemCodeOf } from "../../src/core/errors.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
-import { describeStatement, type HostileStatement } from "../../src/query/hostile-corpus/corpus.test-kit.ts";
-import { CANARY, Evidence, filesUnder, FileWatch } from "../../src/query/hostile-corpus/evidence.test-kit.ts";
-import type { Target } from "../../src/query/hostile-corpus/texts.test-kit.ts";
+import { describeStatement, type HostileStatement } from "../query/hostile/corpus/corpus.test-kit.ts";
+import { CANARY, Evidence, filesUnder, FileWatch } from "../query/hostile/corpus/evidence.test-kit.ts";
+import type { Target } from "../query/hostile/corpus/texts.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
 /** A server with two databases, `mine` and `theirs`, and a caller who may read the first. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeCorpus, type HostileStatement } from "../../src/query/hostile-corpus/corpus.test-kit.ts";
+import { makeCorpus, type HostileStatement } from "../query/hostile/corpus/corpus.test-kit.ts";
 import { runCorpus, startHostileWorld, type HostileWorld } from "./hostile-corpus.test-kit.ts";
 
 /** The long form is `node scripts/hostile-corpus.ts`. */

@@ -107,8 +107,8 @@ async function launch(asker: Tenant, spec: object): Promise<TestRequest> {
 const OWN_NAMES = "each owner has names of its own: contract-owners.ts of src/sandbox/scheduler";
 const INSIDE = "a name inside of the sandbox";
 const ORDER = "a place in the order of ids, whether there is such an id or not";
-const ENDLESS = "what it answers does not end: src/sandbox/routes/owners.test.ts";
-const HOLDERS = "of the node that holds the job: src/sandbox/routes/nodes.test.ts";
+const ENDLESS = "what it answers does not end: test/sandbox-routes/owners.test.ts";
+const HOLDERS = "of the node that holds the job: test/sandbox-routes/nodes.test.ts";
 const IN_SANDBOX = "found in the sandbox alone";
 const LAUNCHED = "looked up when it is launched";
 
@@ -325,7 +325,7 @@ export const SANDBOX_ROUTES: Readonly<Record<string, OwnedRoute>> = {
     },
   },
   "GET /v1/sandbox-nodes/layers/{build_id}/{fence}/{part}": {
-    plain: { "path build_id": "of nodes that need it: src/sandbox/routes/nodes.test.ts" },
+    plain: { "path build_id": "of nodes that need it: test/sandbox-routes/nodes.test.ts" },
   },
   "POST /v1/sandbox-nodes/jobs/{job_id}/layer/{part}": { plain: { "path job_id": HOLDERS } },
 };

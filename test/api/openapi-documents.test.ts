@@ -3,7 +3,7 @@ import { z } from "zod";
 import { openApiOf } from "../../src/server/openapi.ts";
 import { OpenApiSchemas } from "../../src/server/openapi-schemas.ts";
 import { plainRoute, routesOf, type Route } from "../../src/server/route.ts";
-import { SANDBOX_ROUTES } from "../../src/sandbox/routes/sandbox-routes.ts";
+import { SANDBOX_ROUTES } from "../../src/sandbox/control/routes/sandbox-routes.ts";
 import { nameSchemas } from "../../src/server/schema-names.ts";
 
 type Json = Record<string, unknown>;

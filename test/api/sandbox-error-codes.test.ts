@@ -4,7 +4,7 @@ import { ERROR_CODES, type ErrorCode } from "../../src/core/errors.ts";
 import { openApiOf } from "../../src/server/openapi.ts";
 import { CONNECTION_ROUTES } from "../../src/credentials/routes/connections.ts";
 import { routesOf } from "../../src/server/route.ts";
-import { SANDBOX_ROUTES } from "../../src/sandbox/routes/sandbox-routes.ts";
+import { SANDBOX_ROUTES } from "../../src/sandbox/control/routes/sandbox-routes.ts";
 
 /** The specification's list. */
 const SPECIFIED: Readonly<Record<number, readonly ErrorCode[]>> = {

@@ -12,12 +12,12 @@ import { FORMAT_VERSION, type ColumnSpec } from "../../src/format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
 import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm-fixture.ts";
-import { compareRows, parseLines, type Exact } from "../../src/query/differential/compare.test-kit.ts";
-import { makeTables, type DataTable } from "../../src/query/differential/dataset.test-kit.ts";
-import { randomQuery } from "../../src/query/differential/queries.test-kit.ts";
-import { Context, type Select } from "../../src/query/differential/sources.test-kit.ts";
-import { createQueryHarness, type QueryHarness } from "../../src/query/query-fixture.ts";
-import { fixtureStats } from "../../src/query/stats-fixture.ts";
+import { compareRows, parseLines, type Exact } from "../query/differential/compare.test-kit.ts";
+import { makeTables, type DataTable } from "../query/differential/dataset.test-kit.ts";
+import { randomQuery } from "../query/differential/queries.test-kit.ts";
+import { Context, type Select } from "../query/differential/sources.test-kit.ts";
+import { createQueryHarness, type QueryHarness } from "../../src/query/query.test-kit.ts";
+import { fixtureStats } from "../../src/query/stats.test-kit.ts";
 
 /**
  * The same random queries before and after all tables were compacted, time travel among them: nobody can tell.

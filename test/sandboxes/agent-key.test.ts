@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
-import { agentBaseUrl } from "../../src/sandbox/gateway/environment.ts";
-import { specOf } from "../../src/sandbox/scheduler/scheduler.test-kit.ts";
+import { agentBaseUrl } from "../../src/sandbox/network/gateway/environment.ts";
+import { specOf } from "../../src/sandbox/contract/spec.test-kit.ts";
 import { AgentWorld } from "./agent-world.test-kit.ts";
 
 const AGENT = fileURLToPath(new URL("acp-agent.ts", import.meta.url));

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { defaultAgentConfig } from "../../src/sandbox/agent/providers.ts";
-import { NodeWorld } from "../../src/sandbox/node/node-world.test-kit.ts";
-import { Talk, text } from "../../src/sandbox/sessions/sessions.test-kit.ts";
-import type { BegunTurn } from "../../src/sandbox/sessions/turn-end.ts";
-import { ANN } from "../../src/sandbox/scheduler/scheduler.test-kit.ts";
+import { defaultAgentConfig } from "../../src/sandbox/contract/agents/providers.ts";
+import { NodeWorld } from "../../src/sandbox/node-world.test-kit.ts";
+import { Talk, text } from "../../src/sandbox/control/sessions/sessions.test-kit.ts";
+import type { BegunTurn } from "../../src/sandbox/control/sessions/turn-end.ts";
+import { ANN } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
 import type { AgentBehaviour } from "./acp-agent.ts";
 import { MemoryAgent } from "./memory-agent.test-kit.ts";
 

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { ProcessMachine } from "../../src/sandbox/exec/process-machine.test-kit.ts";
-import type { ContentBlock } from "../../src/sandbox/sessions/content.ts";
+import { ProcessMachine } from "../../src/sandbox/node/exec/process-machine.test-kit.ts";
+import type { ContentBlock } from "../../src/sandbox/contract/content.ts";
 import { PICTURE } from "./acp-agent.ts";
 import { AgentWorld, type AgentWorldOptions } from "./agent-world.test-kit.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../../src/core/random.ts";
-import { mayMove, SANDBOX_ACTIONS, SANDBOX_STATES, type SandboxState } from "../../src/sandbox/states.ts";
+import { mayMove, SANDBOX_ACTIONS, SANDBOX_STATES, type SandboxState } from "../../src/sandbox/contract/states.ts";
 import type { ChaosClient } from "./chaos-client.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { seededRandom, type Random } from "../../src/core/random.ts";
-import type { SandboxAction } from "../../src/sandbox/states.ts";
-import { SANDBOX_ACTIONS } from "../../src/sandbox/states.ts";
+import type { SandboxAction } from "../../src/sandbox/contract/states.ts";
+import { SANDBOX_ACTIONS } from "../../src/sandbox/contract/states.ts";
 import type { ChaosClient } from "./chaos-client.ts";
 import { LEASE_MS, type ChaosCluster } from "./chaos-cluster.ts";
 import { CommandLost, runNumbered, type Numbered } from "./chaos-command.ts";

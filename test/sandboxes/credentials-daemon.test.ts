@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { listen } from "../../src/sandbox/egress/proxy.test-kit.ts";
+import { listen } from "../../src/sandbox/network/egress/proxy.test-kit.ts";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { serverWithDaemon } from "./daemon.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { certificateFolder, makeCertificate } from "../../src/io/http/tls.test-kit.ts";
-import { startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
+import { startNameServer } from "../../src/sandbox/network/egress/proxy.test-kit.ts";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";

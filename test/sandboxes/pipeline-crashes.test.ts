@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { NodeWorld } from "../../src/sandbox/node/node-world.test-kit.ts";
-import { defaultAgentConfig } from "../../src/sandbox/agent/providers.ts";
+import { NodeWorld } from "../../src/sandbox/node-world.test-kit.ts";
+import { defaultAgentConfig } from "../../src/sandbox/contract/agents/providers.ts";
 import { FakeExec } from "../../src/sandbox/runtime/fake-exec.test-kit.ts";
-import { ANN } from "../../src/sandbox/scheduler/scheduler.test-kit.ts";
-import type { SandboxSpec } from "../../src/sandbox/spec.ts";
+import { ANN } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
+import type { SandboxSpec } from "../../src/sandbox/contract/spec.ts";
 import { MemoryAgent } from "./memory-agent.test-kit.ts";
 
 /** A node that dies in the middle of each step of the pipeline; `pipeline-kills.test.ts` does it to a real one. */

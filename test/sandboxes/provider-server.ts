@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { createServer as createTlsServer } from "node:https";
 import type { SecureContext } from "node:tls";
 import { callbackify } from "node:util";
-import { listen } from "../../src/sandbox/egress/proxy.test-kit.ts";
+import { listen } from "../../src/sandbox/network/egress/proxy.test-kit.ts";
 import { MODEL_FORMATS, type ModelFormat, type ModelStep } from "./provider-formats.ts";
 
 /** A request as it arrived. */

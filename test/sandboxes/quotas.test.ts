@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { EventClient } from "../../src/sandbox/routes/live.test-kit.ts";
+import { EventClient } from "../sandbox-routes/live.test-kit.ts";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";

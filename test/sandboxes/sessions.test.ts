@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { holdOf, type Hold } from "../../src/fabric/job.ts";
 import { RemotePort } from "../../src/fabric/remote-port.ts";
-import { SANDBOX_JOB_KIND, type SandboxBatch } from "../../src/sandbox/node/control-port.ts";
-import { RemoteControlPort } from "../../src/sandbox/node/remote-control-port.ts";
+import type { SandboxBatch } from "../../src/sandbox/contract/control-port.ts";
+import { SANDBOX_JOB_KIND } from "../../src/sandbox/contract/sandbox-job.ts";
+import { RemoteControlPort } from "../../src/sandbox/node/link/remote-control-port.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 

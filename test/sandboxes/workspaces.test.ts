@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startNameServer } from "../../src/sandbox/egress/proxy.test-kit.ts";
-import { makeRepository, startGitServer, type GitServer } from "../../src/sandbox/pipeline/git-server.test-kit.ts";
+import { startNameServer } from "../../src/sandbox/network/egress/proxy.test-kit.ts";
+import { makeRepository, startGitServer, type GitServer } from "../../src/sandbox/network/git-server.test-kit.ts";
 import { sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { rootFolder } from "../../src/sandbox/runtime/root.test-kit.ts";

@@ -1,6 +1,9 @@
-import { posix } from "node:path";
-import type { Node, SourceFile, Violation } from "./source.ts";
-import { isNode, lineOf, parse, walk } from "./source.ts";
+import { importedPath, importsOf } from "./imports.ts";
+import type { InnerRanks } from "./inner-layering.ts";
+import { folderCircles, innerProblem } from "./inner-layering.ts";
+import type { SourceFile, Violation } from "./source.ts";
+import { lineOf } from "./source.ts";
+import { testSupportProblem } from "./test-support.ts";
 
 /** Folders of `src/`, lowest first. Modules of one rank do not import each other. */
 const RANKS = [
@@ -16,6 +19,24 @@ const RANKS = [
   ["cli", "web"],
 ];
 
+/**
+ * The same inside a feature: its folders, lowest first. A feature that is named here has no other folders, and none of
+ * its folders import each other in a circle, at any depth. Files directly in the feature's folder are above them all.
+ */
+const INNER_RANKS: InnerRanks = {
+  query: [
+    ["budgets", "parse", "stream", "system-tables"],
+    ["contract"],
+    ["errors"],
+    ["resolve"],
+    ["prune"],
+    ["scan", "exports"],
+    ["fetch"],
+    ["routes"],
+  ],
+  sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"]],
+};
+
 /** Above all of `src/`: what is wired, and the tools and tests around it, which may use each other. */
 const ROLES = RANKS.length;
 const TOOLS = RANKS.length + 1;
@@ -27,65 +48,29 @@ const TOP: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Imports that point up, or sideways. Every form counts: static, type-only, re-exports, `import()` as a value and as a
- * type, and files named by `new URL("./x.ts", import.meta.url)`, which is how threads are started. Throws when there
- * are no files of `src/`, so that the check cannot pass by looking in the wrong place.
+ * Imports that point up or sideways, between the folders of `src/` and inside each feature that declares ranks; circles
+ * of folders inside those features; production files that import test support. Throws when there are no files of
+ * `src/`, so that the check cannot pass by looking in the wrong place.
  */
-export function checkLayering(files: readonly SourceFile[]): Violation[] {
+export function checkLayering(files: readonly SourceFile[], innerRanks: InnerRanks = INNER_RANKS): Violation[] {
   if (!files.some((file) => file.path.startsWith("src/"))) throw new Error("the layering check saw no files");
-  return files.flatMap((file) =>
-    importsOf(file).flatMap(({ specifier, position }) => {
-      const problem = problemOf(file.path, specifier);
-      return problem === undefined ? [] : [{ path: file.path, line: lineOf(file.text, position), message: problem }];
-    }),
+  const imports = files.flatMap((file) =>
+    importsOf(file).map(({ specifier, position }) => ({ file, specifier, line: lineOf(file.text, position) })),
   );
-}
-
-type Import = { specifier: string; position: number };
-
-/** Everything a file imports, in whatever form; an `import()` of a computed name is reported as `*`. */
-export function importsOf(file: SourceFile): Import[] {
-  const found: Import[] = [];
-  walk(parse(file), (node) => {
-    const specifier = specifierOf(node);
-    if (specifier !== undefined) found.push({ specifier, position: node.start });
+  const wrong = imports.flatMap(({ file, specifier, line }) => {
+    const message =
+      problemOf(file.path, specifier) ??
+      innerProblem(innerRanks, file.path, specifier) ??
+      testSupportProblem(file, specifier);
+    return message === undefined ? [] : [{ path: file.path, line, message }];
   });
-  return found;
-}
-
-function specifierOf(node: Node): string | undefined {
-  switch (node.type) {
-    case "ImportDeclaration":
-    case "ExportNamedDeclaration":
-    case "ExportAllDeclaration":
-    case "TSImportType":
-      return literalOf(node.source);
-    case "ImportExpression":
-      return literalOf(node.source) ?? "*";
-    case "TSExternalModuleReference":
-      return literalOf(node.expression);
-    case "NewExpression":
-      return fileUrlOf(node);
-    default:
-      return undefined;
-  }
-}
-
-function literalOf(value: unknown): string | undefined {
-  return isNode(value) && value.type === "Literal" && typeof value.value === "string" ? value.value : undefined;
-}
-
-function fileUrlOf(node: Node): string | undefined {
-  const [name, base] = node.arguments as unknown[];
-  const isUrl = isNode(node.callee) && node.callee.type === "Identifier" && node.callee.name === "URL";
-  if (!isUrl || !isNode(base) || base.type !== "MemberExpression") return undefined;
-  return isNode(base.object) && base.object.type === "MetaProperty" ? literalOf(name) : undefined;
+  return [...wrong, ...folderCircles(Object.keys(innerRanks), imports)];
 }
 
 function problemOf(importer: string, specifier: string): string | undefined {
   if (specifier === "*") return "imports a computed name, which no check can follow";
-  if (!specifier.startsWith(".")) return undefined;
-  const imported = posix.join(posix.dirname(importer), specifier);
+  const imported = importedPath(importer, specifier);
+  if (imported === undefined) return undefined;
   const [from, to] = [placeOf(importer), placeOf(imported)];
   if (from === undefined) return `${importer} is in no folder of the layering`;
   // Files of the repository itself (package.json).

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { checkBarrels } from "./barrels.ts";
-import { checkLayering, importsOf } from "./layering.ts";
 import { checkHazards } from "./hazards.ts";
+import { importsOf } from "./imports.ts";
+import { checkLayering } from "./layering.ts";
 import { checkLength, measureFiles, measureFunctions } from "./length.ts";
 import { checkMachine } from "./machine.ts";
 import type { Violation } from "./source.ts";
@@ -83,6 +84,74 @@ describe("layering", () => {
       ...at("scripts/a.ts", `import "../test/faults/a.ts"; import "../src/cli/a.ts";`),
       ...at("src/core/a.ts", `const text = 'import "../api/x.ts"'; // import "../api/x.ts"`),
       ...at("src/core/b.ts", `const file = new URL("../../package.json", import.meta.url);`),
+    ];
+    expect(found(checkLayering(allowed))).toEqual([]);
+  });
+
+  const inner = { query: [["parse"], ["plan", "fetch"], ["stream"]] };
+
+  it.each([
+    ["src/query/parse/a.ts", "../plan/a.ts", "query/parse imports ../plan/a.ts from plan, which is above it"],
+    ["src/query/plan/deep/a.ts", "../../stream/a.ts", "which is above it"],
+    ["src/query/plan/a.ts", "../fetch/a.ts", "same rank"],
+    ["src/query/plan/a.test.ts", "../fetch/a.ts", "same rank"],
+    ["src/query/stream/a.ts", "../a.ts", "above"],
+    ["src/query/stream/a.ts", "../unheard/a.ts", "in no folder of the ranks of query"],
+    ["src/query/unheard/a.ts", "../plan/a.ts", "in no folder of the ranks of query"],
+  ])("refuses %s importing %s inside a feature: %s", (path, specifier, why) => {
+    expect(found(checkLayering(at(path, `import "${specifier}";`), inner))).toEqual([expect.stringContaining(why)]);
+  });
+
+  it("allows what points down inside a feature, and asks nothing of a feature without ranks", () => {
+    const allowed = [
+      ...at("src/query/a.ts", `import "./stream/a.ts"; import "./b.ts"; import "../core/a.ts";`),
+      ...at("src/query/stream/a.ts", `import "../plan/a.ts"; import "../parse/a.ts"; import "./b.ts";`),
+      ...at("src/ingest/one/a.ts", `import "../two/a.ts";`),
+      ...at("src/ingest/two/a.ts", `import "../one/a.ts";`),
+    ];
+    expect(found(checkLayering(allowed, inner))).toEqual([]);
+  });
+
+  it("refuses circles of folders inside a feature, at every depth", () => {
+    const circle = [
+      ...at("src/query/plan/one/a.ts", `import "../two/a.ts";`),
+      ...at("src/query/plan/two/b.ts", `import type { C } from "../c.ts";`),
+      ...at("src/query/plan/c.ts", `import { a } from "./one/b.ts";`),
+    ];
+    expect(found(checkLayering(circle, inner))).toEqual([
+      expect.stringContaining("src/query/plan/one imports src/query/plan/two"),
+      expect.stringContaining("src/query/plan/two imports src/query/plan/c.ts"),
+      expect.stringContaining("src/query/plan/c.ts imports src/query/plan/one"),
+    ]);
+  });
+
+  it("allows a contract beside the folders that use it, and tests to look around", () => {
+    const allowed = [
+      ...at("src/query/plan/one/a.ts", `import "../contract.ts"; import "../two/a.ts";`),
+      ...at("src/query/plan/open.ts", `import "./contract.ts"; import "./one/a.ts";`),
+      ...at("src/query/plan/two/a.test.ts", `import "../one/a.ts"; import "../open.ts";`),
+    ];
+    expect(found(checkLayering(allowed, inner))).toEqual([]);
+  });
+
+  it.each([
+    ["src/query/a.ts", `import "./b.test-kit.ts";`, "for tests only"],
+    ["src/query/a.ts", `import type { B } from "../core/b.test.ts";`, "for tests only"],
+    ["src/query/a.ts", `import "./test-kit.ts";`, "for tests only"],
+    ["roles/a.ts", `import "../src/core/b-fixture.ts";`, "for tests only"],
+    ["src/query/a.ts", `import { it } from "vitest";`, "imports vitest"],
+  ])("refuses %s with %s: %s", (path, line, why) => {
+    expect(found(checkLayering(at("src/core/x.ts", "").concat(at(path, line))))).toEqual([
+      expect.stringContaining(why),
+    ]);
+  });
+
+  it("lets tests and their support import test support", () => {
+    const line = `import "./b.test-kit.ts"; import { it } from "vitest";`;
+    const allowed = [
+      ...at("src/query/a.test.ts", line),
+      ...at("src/query/a.test-kit.ts", line),
+      ...at("test/a.ts", line),
     ];
     expect(found(checkLayering(allowed))).toEqual([]);
   });

@@ -23,7 +23,7 @@ import { SANDBOXES, sandboxPath } from "../sandbox-path.ts";
 import { requestFrom, waitUntilUp, type CreateFlags } from "../sandbox-create.ts";
 import { runShell } from "../sandbox-shell.ts";
 import { registerVolumes } from "../sandbox-volumes.ts";
-import { SANDBOX_STATES } from "../../sandbox/states.ts";
+import { SANDBOX_STATES } from "../../sandbox/contract/states.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../text.ts";
 

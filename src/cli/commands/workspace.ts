@@ -177,7 +177,7 @@ async function edit(context: CliContext, id: string, flags: EditFlags): Promise<
 }
 
 async function contentIn(context: CliContext, path: string): Promise<Json> {
-  const { workspaceOfToml } = await import("../../sandbox/workspaces/toml.ts");
+  const { workspaceOfToml } = await import("../../sandbox/control/workspaces/toml.ts");
   const text = await textOf(context, path);
   try {
     const { description = null, ...content } = workspaceOfToml(text);

@@ -3,8 +3,8 @@ import { writeSync } from "node:fs";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import { loadDuckDb, prepareOne, quoteIdentifier, quoteText } from "../../io/duckdb/duckdb.ts";
 import { writeLines } from "../../io/duckdb/text-lines.ts";
-import { TIME_MACROS } from "../../query/macros.ts";
-import { outputQuery, type OutputColumn } from "../../query/projection.ts";
+import { TIME_MACROS } from "../../query/stream/macros.ts";
+import { outputQuery, type OutputColumn } from "../../query/stream/projection.ts";
 
 /**
  * See `parquet-rows.ts`: writes the rows of a Parquet file to standard output as NDJSON, in their order. What is wrong

@@ -1,5 +1,5 @@
 import { foldName } from "../../core/names.ts";
-import { tokenize } from "../../query/tokens.ts";
+import { tokenize } from "../../query/parse/tokens.ts";
 import { visible } from "../text.ts";
 import { COMMANDS } from "./commands.ts";
 import type { SchemaTable, SchemaTree } from "./schema-tree.ts";

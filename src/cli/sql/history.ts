@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { chmod, mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
-import { tokenize } from "../../query/tokens.ts";
+import { tokenize } from "../../query/parse/tokens.ts";
 
 /** Entries that are offered; twice as many are kept in the file before it is cut. */
 export const HISTORY_ENTRIES = 1_000;

@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from "node:readline";
 import { callbackify } from "node:util";
 import { messageOf } from "../../core/errors.ts";
-import { tokenize } from "../../query/tokens.ts";
+import { tokenize } from "../../query/parse/tokens.ts";
 import type { CliContext } from "../context.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { runCommand, type ShellState } from "./commands.ts";

@@ -1,4 +1,4 @@
-import { tokenize } from "../../query/tokens.ts";
+import { tokenize } from "../../query/parse/tokens.ts";
 
 /** A statement, without the `;` behind it. */
 export type Statement = {

@@ -2,7 +2,7 @@ import type { Catalog } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
-import type { QueryService } from "../query.ts";
+import type { QueryService } from "../contract/query.ts";
 
 /** What queries, and reads of the catalog, work with. */
 export type QueryDeps = {

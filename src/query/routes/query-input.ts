@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { HttpRequest } from "../../io/http/http.ts";
-import { addParameters, type ParameterValue } from "../parameters.ts";
+import { addParameters, type ParameterValue } from "../parse/parameters.ts";
 
 /** What a client sends to be run: a text, and values for its parameters. */
 export type QueryInput = { text: string; parameters: Map<string, ParameterValue> };

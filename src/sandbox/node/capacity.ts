@@ -2,7 +2,7 @@ import { readdir, lstat, statfs } from "node:fs/promises";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
-import type { NodeCapacity } from "./control-port.ts";
+import type { NodeCapacity } from "../contract/control-port.ts";
 
 /** What the operator says; the machine decides the rest. */
 export type CapacityOptions = {

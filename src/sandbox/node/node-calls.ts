@@ -1,8 +1,8 @@
-import { filesCallHandler } from "../files/calls-handler.ts";
-import type { NodeCallHandler } from "../link/calls.ts";
-import { liveCallHandler, type LiveCallOptions } from "./live-calls.ts";
+import { filesCallHandler } from "./files/calls-handler.ts";
+import type { NodeCallHandler } from "../contract/link/calls.ts";
+import { liveCallHandler, type LiveCallOptions } from "./exec/live-calls.ts";
 import type { SandboxNode } from "./node.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { Surroundings } from "./reconciler/environment.ts";
 
 /** Answers all calls of the control plane about the sandboxes of a node. */
 export function nodeCallHandler(

@@ -6,14 +6,15 @@ import { JobFailure, type JobPort, type RunningJob } from "../../fabric/handler.
 import { holdOf, type HeldJob } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
 import { JobRunner } from "../../fabric/runner.ts";
-import type { ImageBuilds } from "../images/image-builds.ts";
-import { volumeKeyIn } from "./volume-keys.ts";
-import { SANDBOX_JOB_KIND, type NodeReport } from "./control-port.ts";
-import { fence } from "./fence.ts";
-import type { Held } from "./held-files.ts";
-import { SandboxKeeper, type KeeperPorts } from "./keeper.ts";
+import type { ImageBuilds } from "./images/image-builds.ts";
+import { volumeKeyIn } from "./reconciler/volume-keys.ts";
+import type { NodeReport } from "../contract/control-port.ts";
+import { SANDBOX_JOB_KIND } from "../contract/sandbox-job.ts";
+import { fence } from "./reconciler/fence.ts";
+import type { Held } from "./leased-files.ts";
+import { SandboxKeeper, type KeeperPorts } from "./reconciler/reconciler.ts";
 import { untilAnswered } from "./retry.ts";
-import { VolumeRetention } from "./volume-retention.ts";
+import { VolumeRetention } from "./reconciler/volume-retention.ts";
 
 export type SandboxNodeOptions = KeeperPorts & {
   /** What it builds beside that. */

@@ -2,8 +2,8 @@ import { z } from "zod";
 import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import type { Workers } from "../../fabric/workers.ts";
-import { SANDBOX_JOB_KIND } from "./control-port.ts";
-import { readJson, writeJson } from "./held-files.ts";
+import { SANDBOX_JOB_KIND } from "../contract/sandbox-job.ts";
+import { readJson, writeJson } from "./leased-files.ts";
 
 /** The worker that a node is to the control plane. Its id is the name under which the node holds its jobs. */
 export type OwnWorker = { workerId: string; token: string };

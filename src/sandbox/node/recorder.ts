@@ -2,10 +2,10 @@ import type { TimerHandle } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import type { Hold } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
-import type { NewSandboxEvent } from "../events/event.ts";
-import type { TurnReport } from "../sessions/turn.ts";
-import type { SandboxState } from "../states.ts";
-import type { ControlPort, SandboxBatch, SandboxOrder } from "./control-port.ts";
+import type { NewSandboxEvent } from "../contract/event.ts";
+import type { TurnReport } from "../contract/turn.ts";
+import type { SandboxState } from "../contract/states.ts";
+import type { ControlPort, SandboxBatch, SandboxOrder } from "../contract/control-port.ts";
 import { untilAnswered, type RetryOptions } from "./retry.ts";
 
 export type RecorderOptions = RetryOptions & {

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { describe } from "vitest";
 import { messageOf } from "../../core/errors.ts";
 import { sleep, systemClock as clock } from "../../core/clock.ts";
-import { type Cgroup, openCgroups } from "./cgroups.ts";
+import { type Cgroup, openCgroups } from "./cgroups/cgroups.ts";
 import { whyNotRoot } from "./root.test-kit.ts";
 
 /**

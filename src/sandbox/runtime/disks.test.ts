@@ -14,7 +14,7 @@ import {
   unmountDisk,
   unmountRoot,
 } from "./disks.ts";
-import type { ImagePlace } from "./images.ts";
+import type { ImagePlace } from "./images/images.ts";
 import { listMounts, sweepMounts } from "./mounts.ts";
 import { loopFiles } from "./loop-files.test-kit.ts";
 import { describeAsRoot, rootFolder, runAs } from "./root.test-kit.ts";

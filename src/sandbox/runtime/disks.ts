@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rename, rm, statfs, truncate, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { ImagePlace } from "./images.ts";
-import { isThere } from "./images-files.ts";
+import type { ImagePlace } from "./images/images.ts";
+import { isThere } from "./images/images-files.ts";
 import { type MountOperation, changeMounts, runProgram } from "./mounts.ts";
 import { ID_COUNT } from "./runtime.ts";
 

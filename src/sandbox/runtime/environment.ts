@@ -1,4 +1,4 @@
-import { AGENT_HOME } from "./images-files.ts";
+import { AGENT_HOME } from "./images/images-files.ts";
 import type { ExecRequest } from "./runtime.ts";
 
 /** `/usr/local` first, as on Debian. */

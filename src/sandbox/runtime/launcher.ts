@@ -1,7 +1,7 @@
-import type { CgroupLimits } from "./cgroups-controllers.ts";
-import type { Cgroup } from "./cgroups.ts";
+import type { CgroupLimits } from "./cgroups/cgroups-controllers.ts";
+import type { Cgroup } from "./cgroups/cgroups.ts";
 import type { MachineFolder, MachineRecord } from "./folder.ts";
-import type { ImagePlace } from "./images.ts";
+import type { ImagePlace } from "./images/images.ts";
 import type { Runtime } from "./runtime.ts";
 import type { UserLimits } from "./user-limits.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, afterEach, expect, it } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
-import { specOf } from "../scheduler/scheduler.test-kit.ts";
+import { specOf } from "../contract/spec.test-kit.ts";
 import { FakeHost, FakeRuntime } from "./fake-runtime.test-kit.ts";
 import { LazyRuntime } from "./lazy-runtime.ts";
 import { RuntimeError, type MachineSpec } from "./runtime.ts";

@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
 import { foldersIn } from "./folder.ts";
-import { BUILT_IMAGES_FOLDER } from "../images/built-images.ts";
-import { isImageId, type BuiltImage } from "../images/image.ts";
-import { HOST_IMAGE } from "./images.ts";
+import { BUILT_IMAGES_FOLDER } from "./images/built-images.ts";
+import { isImageId, type BuiltImage, HOST_IMAGE } from "../contract/images/image.ts";
 import type { Machine, MachineSpec, Runtime, RuntimeAbilities, StoppedRoot, VolumeStore } from "./runtime.ts";
 
 export type LazyRuntimeOptions = {

@@ -16,7 +16,8 @@ import {
   testRuntime,
 } from "./machines.test-kit.ts";
 import { checkCaged, describeInCage } from "./cage.test-kit.ts";
-import { EXEC_KEPT_BYTES, type ExecOutput, type Machine, PROXY_PORT, RuntimeError } from "./runtime.ts";
+import { EXEC_KEPT_BYTES, type ExecOutput, type Machine, RuntimeError } from "./runtime.ts";
+import { PROXY_PORT } from "../contract/spec.ts";
 
 const USERS = [
   { user: "one of several", wanted: {} },

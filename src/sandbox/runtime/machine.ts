@@ -2,8 +2,8 @@ import type { Duplex } from "node:stream";
 import { type Clock, pause } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
-import type { CgroupStats } from "./cgroups-controllers.ts";
-import type { Cgroup } from "./cgroups.ts";
+import type { CgroupStats } from "./cgroups/cgroups-controllers.ts";
+import type { Cgroup } from "./cgroups/cgroups.ts";
 import { diskUsage } from "./disks.ts";
 import { EgressSocket } from "./egress-socket.ts";
 import { commandEnv } from "./environment.ts";
@@ -16,9 +16,9 @@ import {
   type Machine,
   type MachineEnd,
   type MachineStats,
-  PROXY_PORT,
   RuntimeError,
 } from "./runtime.ts";
+import { PROXY_PORT } from "../contract/spec.ts";
 import { SupervisorClient, openStream } from "./supervisor-client.ts";
 import { killSupervisor } from "./supervisor-start.ts";
 

@@ -7,7 +7,8 @@ import { signalProcess } from "../../core/signals.test-kit.ts";
 import { execRequest, expectLeft, FIRST_HOST_ID, NOTHING, outputOf, readIfThere } from "./machines.test-kit.ts";
 import { run, specOf, testRuntime } from "./machines.test-kit.ts";
 import { checkCaged, describeInCage } from "./cage.test-kit.ts";
-import { type Machine, PROXY_PORT, type Runtime } from "./runtime.ts";
+import type { Machine, Runtime } from "./runtime.ts";
+import { PROXY_PORT } from "../contract/spec.ts";
 
 /** What is the same for all launchers is tested with bubblewrap. */
 describeInCage("machines by runsc", () => {

@@ -1,6 +1,6 @@
 import { chmod, chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { CgroupLimits } from "./cgroups-controllers.ts";
+import type { CgroupLimits } from "./cgroups/cgroups-controllers.ts";
 import { firstProcess } from "./first-process.ts";
 import { lookAt, mustNotLead } from "./inside-paths.ts";
 import type { Launch, LaunchRequest, Launcher } from "./launcher.ts";

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
-import type { BuiltImage } from "../images/image.ts";
-import type { NetworkSpec, ResourceLimits, VolumeMount } from "../spec.ts";
+import type { BuiltImage } from "../contract/images/image.ts";
+import type { NetworkSpec, ResourceLimits, VolumeMount } from "../contract/spec.ts";
 
 /**
  * The runtime port: isolated machines on this computer. Drivers: `bubblewrap` (default), `runc` and `runsc`
@@ -163,8 +163,6 @@ export const AGENT_UID = 1000;
 export const AGENT_GID = 1000;
 /** Ids inside are 0 to this, exclusive. */
 export const ID_COUNT = 65_536;
-/** Where the machine's proxy listens on loopback, inside. */
-export const PROXY_PORT = 3128;
 
 export type ExecRequest = {
   /** A UUID that the caller chose: a request that is repeated does not run twice. */

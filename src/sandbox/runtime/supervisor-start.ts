@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Clock, sleep } from "../../core/clock.ts";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
-import type { Cgroup } from "./cgroups.ts";
+import type { Cgroup } from "./cgroups/cgroups.ts";
 import type { MachineFolder } from "./folder.ts";
 import { type Launch, type OwnKernel, READY_FD } from "./launcher.ts";
 import { AGENT_GID, AGENT_UID, ID_COUNT, RuntimeError } from "./runtime.ts";

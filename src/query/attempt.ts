@@ -1,0 +1,278 @@
+import { rm } from "node:fs/promises";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { RecordStore } from "../catalog/records.ts";
+import type { Reading } from "../catalog/snapshot-holds.ts";
+import type { Clock } from "../core/clock.ts";
+import { EngineError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { Permit } from "./budgets/admission.ts";
+import type { QueryBudget } from "./budgets/budget.ts";
+import type { LargeTexts } from "./budgets/large-texts.ts";
+import { ReadBudget } from "./budgets/read-budget.ts";
+import { supervise, type Supervision } from "./budgets/supervision.ts";
+import type { Watchdog } from "./budgets/watchdog.ts";
+import type { QueryRequest, QueryResult } from "./contract/query.ts";
+import type { ResolvedTable } from "./contract/tables.ts";
+import type { ExtentFetcher, Fetched } from "./fetch/fetch.ts";
+import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./prune/plan.ts";
+import type { Needs } from "./resolve/needs.ts";
+import { lendFiles, type LentFiles } from "./scan/lend-files.ts";
+import { inputFolder, outputFolder } from "./scan/process-folders.ts";
+import type { Done } from "./scan/protocol.ts";
+import type { QueryProcess } from "./scan/query-process.ts";
+import { bodyOf, checkedData, saveResult } from "./stream/result-body.ts";
+import type { QueryFigures, QueryLog, QueryTrace } from "./system-tables/query-log.ts";
+import { writeSystemTables, type StagedWrite } from "./system-tables/rows.ts";
+import type { SystemTableFile } from "./system-tables/system-tables.ts";
+
+/** How an attempt to answer a query ended. What to do then is for the loop over attempts to say (`service.ts`). */
+export type Outcome =
+  | { kind: "answered"; result: QueryResult }
+  /** The query is larger than it was taken for: it waits for the permit of a large one, and starts over. */
+  | { kind: "outgrown" }
+  /**
+   * It failed because of what somebody did to its process before it came, to a cached file, or to the snapshot that it
+   * was reading: it deserves another attempt.
+   */
+  | { kind: "retryable"; reason: unknown }
+  | { kind: "failed"; reason: unknown };
+
+/** What every attempt works with. */
+export type AttemptDeps = {
+  catalog: Catalog;
+  /** For the rows of `system.` tables that are records. */
+  records: Pick<RecordStore, "rows">;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+  /** What is staged and not committed, for `system.staged`; called when a query names it. */
+  listStaged: () => AsyncIterable<StagedWrite>;
+  /** Whether extents without a row of interest are left out; `false` only to compare. */
+  prune?: boolean;
+  /** How long a query counts as a small one. */
+  largeAfterMs?: number;
+};
+
+/** What the attempts of all queries share. */
+export type AttemptTools = {
+  fetcher: ExtentFetcher;
+  queryLog: QueryLog;
+  watchdog: Watchdog;
+  largeTexts: LargeTexts;
+};
+
+/** What all attempts of one query share. */
+export type QueryContext = {
+  request: QueryRequest;
+  budget: QueryBudget;
+  permit: Permit;
+  trace: QueryTrace;
+  /** Aborted when the time of the query is up, when its client leaves, and when its snapshots are lost. */
+  stop: AbortSignal;
+  reading: Reading | undefined;
+};
+
+/** A query that has so much to read is large from the start. */
+const LARGE_READ_BYTES = 64 * 1024 * 1024;
+
+const OUTGROWN: Outcome = { kind: "outgrown" };
+
+/** One attempt to answer a query, in one process that the caller has leased, and gives back when the outcome is known. */
+export class Attempt {
+  readonly #deps: AttemptDeps & AttemptTools;
+  readonly #query: QueryContext;
+  readonly #child: QueryProcess;
+  readonly #supervision: Supervision;
+  /** Whether the process holds the parsed query, and waits to be told what to do with it. */
+  #isOpen = false;
+  #needs: Needs | undefined;
+  #plan: QueryPlan | undefined;
+  #fetched: Fetched | undefined;
+  #lent: LentFiles | undefined;
+  #systemFiles: readonly SystemTableFile[] = [];
+
+  constructor(deps: AttemptDeps & AttemptTools, query: QueryContext, child: QueryProcess) {
+    this.#deps = deps;
+    this.#query = query;
+    this.#child = child;
+    this.#supervision = supervise({ ...query, ...deps, child });
+  }
+
+  /** Never rejects for what is wrong with the query: that is an outcome. */
+  async run(): Promise<Outcome> {
+    try {
+      return await this.#steps();
+    } catch (error) {
+      await this.#drop();
+      return await this.#outcomeOf(error);
+    } finally {
+      await this.#release();
+    }
+  }
+
+  async #steps(): Promise<Outcome> {
+    const { request, permit } = this.#query;
+    const wasLarge = this.#deps.largeTexts.has(request);
+    if (wasLarge && !permit.grow()) return OUTGROWN;
+    const needs = await this.#parse();
+    const plan = await this.#planTables(needs);
+    if (bytesToRead(plan) > LARGE_READ_BYTES && !permit.grow()) {
+      await this.#drop();
+      return OUTGROWN;
+    }
+    const tables = await this.#fetch(needs, plan);
+    const done = await this.#scan(plan, tables);
+    this.#supervision.end();
+    if (wasLarge && !this.#supervision.isLong()) this.#deps.largeTexts.delete(request);
+    return { kind: "answered", result: await this.#resultOf(done) };
+  }
+
+  async #parse(): Promise<Needs> {
+    const { request, trace, budget } = this.#query;
+    const { text, database, parameters, matching: selection } = request;
+    const { memoryBytes } = budget;
+    trace.enter("parse");
+    const bound = parameters === undefined ? {} : { parameters };
+    const needs = await this.#child.ask({ kind: "parse", text, database, ...bound, memoryBytes, selection });
+    if (needs.kind !== "needs") throw unexpected(needs.kind);
+    this.#isOpen = true;
+    this.#needs = needs;
+    return needs;
+  }
+
+  async #planTables(needs: Needs): Promise<QueryPlan> {
+    const { request, trace, reading } = this.#query;
+    trace.enter("plan");
+    const { catalog, clock, prune = true, metrics } = this.#deps;
+    const plan = await planQuery(catalog, request, needs, { clock, prune, reading });
+    this.#plan = plan;
+    const figures = figuresOf(plan);
+    const { queryExtents } = metrics;
+    queryExtents.inc({ result: "read" }, figures.extentsRead);
+    queryExtents.inc({ result: "pruned" }, figures.extentsTotal - figures.extentsRead);
+    trace.add(figures);
+    return plan;
+  }
+
+  /** Brings what the query reads into the input folder of its process: extents, and the rows of system tables. */
+  async #fetch(needs: Needs, plan: QueryPlan): Promise<readonly ResolvedTable[]> {
+    const { request, trace, budget, stop } = this.#query;
+    const { fetcher, catalog, records, queryLog } = this.#deps;
+    const { caller, database } = request;
+    trace.enter("fetch");
+    const readBudget = new ReadBudget(budget.objectStoreBytes);
+    this.#fetched = await fetcher.fetch(plan.tables, { signal: stop, budget: readBudget });
+    trace.add({ bytesRead: readBudget.usedBytes, cacheHits: this.#fetched.cacheHits });
+    // Only the bytes of a staged write say which database it is for: who may not see all databases sees none.
+    const listStaged = caller.databases === undefined ? this.#deps.listStaged : none;
+    const folder = inputFolder(this.#child.folder);
+    const target = { database, head: plan.head, folder, signal: stop };
+    const sources = { catalog, records, caller, queryLog, listStaged };
+    this.#systemFiles = await writeSystemTables(needs.system, { ...sources, ...target });
+    this.#lent = await lendFiles(folder, this.#fetched.tables);
+    return request.matching?.rows === "matching" ? this.#lent.tables.map(namingExtents) : this.#lent.tables;
+  }
+
+  async #scan(plan: QueryPlan, tables: readonly ResolvedTable[]): Promise<Done> {
+    const { request, trace } = this.#query;
+    const { format = "ndjson" } = request;
+    trace.enter("scan");
+    this.#isOpen = false;
+    const done = await this.#child.ask({
+      kind: "run",
+      tables,
+      listed: plan.listed,
+      system: this.#systemFiles,
+      format,
+      pruning: explainPruning(plan),
+    });
+    if (done.kind !== "done") throw unexpected(done.kind);
+    return done;
+  }
+
+  async #resultOf({ data, rows, columns, usage }: Done): Promise<QueryResult> {
+    const { request, trace, reading } = this.#query;
+    const { saveTo, signal } = request;
+    const own = checkedData(data, outputFolder(this.#child.folder));
+    reading?.check();
+    trace.add({ rows, ...usage });
+    if (saveTo === undefined) return { rows, columns, body: await bodyOf(own, signal) };
+    await saveResult(own, saveTo);
+    return { rows, columns, body: none() };
+  }
+
+  /** Has the process forget a query that will not run, so that it stays good for the next one. */
+  async #drop(): Promise<void> {
+    if (!this.#isOpen || !this.#child.alive || this.#child.isCancelled) return;
+    this.#isOpen = false;
+    // Otherwise the process has ended, or the query was stopped meanwhile: neither is why it failed.
+    await this.#child.ask({ kind: "drop" }).catch(() => {});
+  }
+
+  async #outcomeOf(error: unknown): Promise<Outcome> {
+    const reason = this.#supervision.reasonOf(error);
+    const wasLost = this.#needs === undefined && this.#child.isLost;
+    const isRetryable = wasLost || this.#fetched?.dropMissing() === true;
+    if (this.#query.stop.aborted) return { kind: "failed", reason };
+    if (this.#supervision.isOutgrown(error)) return OUTGROWN;
+    if (isRetryable) return { kind: "retryable", reason };
+    if (isExpiry(reason)) return { kind: this.#travels() ? "failed" : "retryable", reason };
+    const expiry = await this.#expiry();
+    return expiry === undefined ? { kind: "failed", reason } : { kind: "retryable", reason: expiry };
+  }
+
+  /** Whether the query says which snapshot it reads: then another attempt would read the same. */
+  #travels(): boolean {
+    const tables = this.#needs?.tables ?? [];
+    return this.#query.request.matching !== undefined || tables.some(({ travel }) => travel !== undefined);
+  }
+
+  /** A query whose snapshot was made unreadable under it plans again: at the head, or to hear that it is too late. */
+  async #expiry(): Promise<EngineError | undefined> {
+    if (this.#plan === undefined) return undefined;
+    try {
+      return await expiryOf(this.#deps.catalog, this.#plan);
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, "it is not known whether what a failed query read was still there");
+      return undefined;
+    }
+  }
+
+  async #release(): Promise<void> {
+    this.#supervision.end();
+    if (this.#child.isLost) this.#deps.metrics.queryProcessesLost.inc();
+    if (this.#supervision.isLong()) this.#deps.largeTexts.add(this.#query.request);
+    this.#fetched?.release();
+    await this.#lent?.release();
+    await Promise.all(this.#systemFiles.map(({ path }) => rm(path, { force: true })));
+  }
+}
+
+async function* none(): AsyncGenerator<never> {}
+
+function namingExtents(table: ResolvedTable): ResolvedTable {
+  return { ...table, namesExtents: true };
+}
+
+function isExpiry(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "snapshot_expired";
+}
+
+/** How much the plan has to read. */
+function figuresOf({ tables }: QueryPlan) {
+  const extents = tables.flatMap((table) => table.extents);
+  return {
+    extentsTotal: tables.reduce((sum, { pruning }) => sum + pruning.total.extents, 0),
+    extentsRead: extents.length,
+    rowsRead: extents.reduce((sum, extent) => sum + extent.rows, 0),
+  } satisfies QueryFigures;
+}
+
+function bytesToRead({ tables }: QueryPlan): number {
+  return tables.reduce((sum, { extents }) => sum + extents.reduce((all, extent) => all + extent.sizeBytes, 0), 0);
+}
+
+function unexpected(kind: string): Error {
+  return new EngineError("query_failed", `the query process answered ${kind} out of turn`);
+}

@@ -1,0 +1,54 @@
+import type { Caller } from "../../auth/caller.ts";
+import type { AskedBudget } from "../budgets/budget.ts";
+import type { ResultFormat } from "../stream/formats.ts";
+import type { QueryParameters } from "../parse/parameters.ts";
+import type { RowSelection } from "../parse/row-condition.ts";
+
+/**
+ * Queries, as the routes see them.
+ *
+ *     parse     a warm child process: SQL through DuckDB's own parser, checked against what is allowed
+ *     resolve   here: tables at one snapshot of the catalog
+ *     prune     here: extents by time
+ *     scan      the same child: DuckDB over exactly those extents, result to a spill file, rows counted
+ *     stream    that file in the format asked for, at the client's pace
+ */
+export interface QueryService {
+  /** Runs one query. Rejects with `EngineError`. The caller must drain or close `body`. */
+  run(request: QueryRequest): Promise<QueryResult>;
+}
+
+export type QueryRequest = {
+  /** Who asks; has the role, and is checked for the database here, whatever the protocol. */
+  caller: Pick<Caller, "owner" | "subject" | "kind" | "databases" | "role">;
+  /** Where the request came from, for the audit log. */
+  address?: string;
+  database: string;
+  text: string;
+  /** Values of `$name`, `$1` and `?` in the text. */
+  parameters?: QueryParameters;
+  /** Of the answer; NDJSON when not given. */
+  format?: ResultFormat;
+  /** Lowers the server's budget for a query. */
+  budget?: AskedBudget;
+  /** For logs. */
+  requestId: string;
+  /** A path in the file system of the temporary folder, where nothing is: the answer becomes that file, the caller's. */
+  saveTo?: string;
+  /** Only of this program: see `row-matcher.ts`. */
+  matching?: MatchedRows;
+  /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
+  signal: AbortSignal;
+};
+
+/** The text is a condition, and the query is about rows of these extents, past their retention or not. */
+export type MatchedRows = RowSelection & { extentIds: ReadonlySet<string>; snapshot: number };
+
+export type QueryResult = {
+  /** Rows in the result, known before the first byte. */
+  rows: number;
+  /** Names of its columns. */
+  columns: readonly string[];
+  /** In the format asked for; empty when it is saved. */
+  body: AsyncIterable<Uint8Array>;
+};

@@ -1,0 +1,27 @@
+import type { PlannedExtent } from "../../catalog/catalog.ts";
+import type { ColumnSpec } from "../../format/types.ts";
+
+/** The tables of a query as its steps hand them on: first their columns, then the files that hold their rows. */
+export type TableShape = { name: string; columns: readonly ColumnSpec[] };
+
+export type ResolvedTable = TableShape & {
+  /** Columns that the query can touch, of the shape's; all when undefined. The others may come out as NULL. */
+  needed: readonly string[] | undefined;
+  extents: readonly LocalExtent[];
+  /** Rows of which the query touches no column: their number is all that matters, so that no file is opened. */
+  bareRows: number;
+  /** The view tells of each row which extent it is of (`EXTENT_COLUMN`). */
+  namesExtents?: boolean;
+  visible?: VisibleRows | undefined;
+};
+
+/** What a table shows of its rows, when it keeps them for some days only: see `retention.ts`. */
+export type VisibleRows = {
+  /** Rows with an earlier `at` are not shown. */
+  fromNs: bigint;
+  /** The column `at`, as the table spells it. */
+  column: string;
+};
+
+/** An extent as a file; `columns` are those that it has. */
+export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & { path: string };

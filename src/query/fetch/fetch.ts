@@ -1,0 +1,225 @@
+import { existsSync } from "node:fs";
+import { open } from "node:fs/promises";
+import type { PlannedExtent } from "../../catalog/catalog.ts";
+import { Semaphore } from "../../core/concurrency.ts";
+import { systemCodeOf } from "../../core/errors.ts";
+import { ParquetFooterError } from "../../format/parquet-footer.ts";
+import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
+import type { ReadBudget } from "../budgets/read-budget.ts";
+import { ExtentCache, type ExtentCacheOptions, type Lease } from "./cache/extent-cache.ts";
+import { mayBePartial } from "./cache/partial-file.ts";
+import { locateFooter, neededBytes } from "./cache/parquet-ranges.ts";
+import type { PlannedTable } from "../prune/plan.ts";
+import type { LocalExtent, ResolvedTable } from "../contract/tables.ts";
+import { reachesBeyond } from "../prune/retention.ts";
+
+/**
+ * Brings the extents of a plan to this machine, where the query process opens them: through the extent cache, or in
+ * place where the store's objects are local files.
+ *
+ * Both count toward the query's budget of bytes from the object store. Through the cache it is what is requested, and
+ * hits are free. In place nothing is requested, and what counts is what the query may read: the chunks of its columns
+ * in Parquet extents, all of `tlm` extents (as if it had no LIMIT, and each time anew).
+ */
+export type ExtentFetcher = {
+  /** Fetches what the tables need. Files stay until `release`. Rejects with `EngineError` or the signal's reason. */
+  fetch(tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched>;
+  /** Deletes what is kept of extents that are gone; resolves to how many. */
+  sweep(goneOf: (extentIds: readonly string[]) => Promise<readonly string[]>): Promise<number>;
+};
+
+/** What fetching asks of a planned table. */
+export type FetchTable = Pick<PlannedTable, "name" | "columns" | "needed" | "extents" | "visible">;
+
+export type FetchRequest = {
+  signal: AbortSignal;
+  /** Charged with what is about to be read from the object store. */
+  budget: ReadBudget;
+};
+
+export type Fetched = {
+  /** In the order of the plan's tables. */
+  tables: ResolvedTable[];
+  /** Extents that were on this machine already. */
+  cacheHits: number;
+  /** Forgets cached files that somebody deleted; whether there was one, so that fetching again may help. */
+  dropMissing(): boolean;
+  release(): void;
+};
+
+export type ExtentFetcherOptions = Omit<ExtentCacheOptions, "folder" | "capacityBytes"> & {
+  /** For stores without local files. */
+  cacheDir: string;
+  cacheBytes: number;
+};
+
+/** Extents of one query under way at a time, so that others find requests to the store free. */
+const EXTENTS_PER_QUERY = 16;
+
+export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetcher {
+  const { store, cacheDir, cacheBytes } = options;
+  const root = rootOf(store);
+  if (root !== undefined) {
+    return { fetch: (tables, request) => openInPlace(store, tables, request), sweep: () => Promise.resolve(0) };
+  }
+  const cache = new ExtentCache({ ...options, folder: cacheDir, capacityBytes: cacheBytes });
+  return {
+    fetch: (tables, request) => fetchThrough(cache, tables, request),
+    sweep: (goneOf) => cache.sweep(goneOf),
+  };
+}
+
+type Needed = { extent: PlannedExtent; columns: readonly string[] | undefined };
+
+async function fetchThrough(
+  cache: ExtentCache,
+  tables: readonly FetchTable[],
+  request: FetchRequest,
+): Promise<Fetched> {
+  const { budget } = request;
+  await cache.open();
+  budget.check(certainBytes(cache, tables));
+  // One that fails ends the others; those of other queries go on.
+  const stop = new AbortController();
+  const signal = AbortSignal.any([request.signal, stop.signal]);
+  const leases: Lease[] = [];
+  const turns = new Semaphore(EXTENTS_PER_QUERY);
+  const charge = (sizeBytes: number): void => budget.charge(sizeBytes);
+  const bring = ({ extent, columns }: Needed): Promise<LocalExtent> =>
+    turns.run(async () => {
+      const lease = await cache.acquire(extent, { columns, signal, charge });
+      leases.push(lease);
+      return localExtent(extent, lease.path);
+    });
+  const release = (): void => {
+    for (const lease of leases.splice(0)) lease.release();
+  };
+  try {
+    const extents = await allOrNone(tables.flatMap(neededOf).map(bring), (reason) => stop.abort(reason));
+    const cacheHits = leases.filter((lease) => lease.hit).length;
+    return { tables: resolved(tables, extents), cacheHits, dropMissing: () => dropMissing(leases), release };
+  } catch (error) {
+    release();
+    throw request.signal.aborted ? request.signal.reason : error;
+  }
+}
+
+function dropMissing(leases: readonly Lease[]): boolean {
+  const missing = leases.filter(({ path }) => !existsSync(path));
+  for (const lease of missing) lease.drop();
+  return missing.length > 0;
+}
+
+/** What has to be requested in any case, so that a query that is far over its budget fails before the first byte. */
+function certainBytes(cache: ExtentCache, tables: readonly FetchTable[]): number {
+  const sizes = new Map<string, number>();
+  for (const { extent, columns } of tables.flatMap(neededOf)) {
+    const whole = columns === undefined || !mayBePartial(extent);
+    if (whole && !cache.has(extent, columns)) sizes.set(extent.id, extent.sizeBytes);
+  }
+  return [...sizes.values()].reduce((total, sizeBytes) => total + sizeBytes, 0);
+}
+
+async function openInPlace(store: ObjectStore, tables: readonly FetchTable[], request: FetchRequest): Promise<Fetched> {
+  const { budget, signal } = request;
+  const pathOf = (extent: PlannedExtent): string => store.localPath?.(extent.key) ?? "";
+  const needed = tables.flatMap(neededOf);
+  const wholeBytes = needed.reduce((total, { extent }) => total + extent.sizeBytes, 0);
+  // Footers are read only where it makes a difference: they are many, and DuckDB reads them again.
+  if (budget.fits(wholeBytes)) budget.charge(wholeBytes);
+  else await chargeNeeded(needed, pathOf, { budget, signal });
+  const extents = needed.map(({ extent }) => localExtent(extent, pathOf(extent)));
+  return { tables: resolved(tables, extents), cacheHits: 0, dropMissing: () => false, release: () => {} };
+}
+
+async function chargeNeeded(
+  needed: readonly Needed[],
+  pathOf: (extent: PlannedExtent) => string,
+  { budget, signal }: FetchRequest,
+): Promise<void> {
+  const turns = new Semaphore(EXTENTS_PER_QUERY);
+  const sizes = needed.map(({ extent, columns }) =>
+    turns.run(async () => {
+      signal.throwIfAborted();
+      return columns === undefined || extent.format !== "parquet"
+        ? extent.sizeBytes
+        : bytesOfColumns(pathOf(extent), extent.sizeBytes, columns);
+    }),
+  );
+  const all = await allOrNone(sizes, () => {});
+  budget.charge(all.reduce((total, sizeBytes) => total + sizeBytes, 0));
+}
+
+/** The whole size where the footer does not tell; that a file is missing is for its reader to say. */
+async function bytesOfColumns(path: string, sizeBytes: number, columns: readonly string[]): Promise<number> {
+  try {
+    const file = await open(path, "r");
+    try {
+      const footer = await locateFooter(sizeBytes, async (range) => {
+        const target = new Uint8Array(range.sizeBytes);
+        const { bytesRead } = await file.read(target, 0, range.sizeBytes, range.offset);
+        return target.subarray(0, bytesRead);
+      });
+      return neededBytes(footer, columns);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (error instanceof ParquetFooterError || systemCodeOf(error) === "ENOENT") return sizeBytes;
+    throw error;
+  }
+}
+
+function neededOf(table: FetchTable): Needed[] {
+  const { needed, visible } = table;
+  return table.extents.flatMap((extent) => {
+    if (isBare(table, extent)) return [];
+    const columns =
+      needed === undefined || !reachesBeyond(extent, visible) ? needed : withColumn(needed, visible.column);
+    return { extent, columns };
+  });
+}
+
+/**
+ * Whether the catalog knows all that the query asks of the extent: `count(*)` and its kin touch no column. Of one that
+ * has rows past their retention it does not know how many.
+ */
+function isBare({ needed, visible }: FetchTable, extent: PlannedExtent): boolean {
+  return needed !== undefined && needed.length === 0 && !reachesBeyond(extent, visible);
+}
+
+function withColumn(columns: readonly string[], column: string): readonly string[] {
+  return columns.includes(column) ? columns : [...columns, column];
+}
+
+function localExtent({ id, format, rows, columns, minAtNs }: PlannedExtent, path: string): LocalExtent {
+  return { id, format, rows, columns, minAtNs, path };
+}
+
+function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {
+  let next = 0;
+  return tables.map((table) => {
+    const { name, columns, needed, visible } = table;
+    const bare = table.extents.filter((extent) => isBare(table, extent));
+    const own = extents.slice(next, (next += table.extents.length - bare.length));
+    return { name, columns, needed, visible, extents: own, bareRows: bare.reduce((sum, { rows }) => sum + rows, 0) };
+  });
+}
+
+/** All results; or the first failure, when nothing is under way any more. */
+async function allOrNone<T>(promises: readonly Promise<T>[], onFailure: (reason: unknown) => void): Promise<T[]> {
+  try {
+    return await Promise.all(promises);
+  } catch (error) {
+    onFailure(error);
+    await Promise.allSettled(promises);
+    throw error;
+  }
+}
+
+/** The folder of the store where its objects are local files. */
+export function rootOf(store: ObjectStore): string | undefined {
+  const probe = "probe";
+  const path = store.localPath?.(probe);
+  return path?.endsWith(probe) === true ? path.slice(0, -probe.length) : undefined;
+}

@@ -1,0 +1,75 @@
+import type { ErrorRecord } from "../../core/errors.ts";
+import type { ResolvedTable } from "../contract/tables.ts";
+import type { QueryParameters } from "../parse/parameters.ts";
+import type { RowSelection } from "../parse/row-condition.ts";
+import type { Needs } from "../resolve/needs.ts";
+import type { ResultFormat } from "../stream/formats.ts";
+import type { Spooled } from "../stream/spool.ts";
+import type { SystemTableFile } from "../system-tables/system-tables.ts";
+import type { QueryUsage } from "./usage.ts";
+
+/**
+ * The conversation between the server and one query process, one query at a time:
+ *
+ *     server                         child
+ *     parse {text}             →
+ *                              ←     needs {tables}          or failed
+ *     run {tables} or drop     →
+ *                              ←     done {file, rows}       or failed;  dropped
+ *
+ * `cancel` may come at any time, and has no answer of its own: what is under way ends early, with its answer or as failed.
+ * Messages travel by structured clone; nanoseconds are bigints.
+ */
+export type ParseRequest = {
+  kind: "parse";
+  text: string;
+  database: string;
+  parameters?: QueryParameters;
+  /** What DuckDB may take for this query before it spills. */
+  memoryBytes: number;
+  /** The text is the condition of a deletion of rows: see `row-condition.ts`. */
+  selection?: RowSelection | undefined;
+};
+
+export type RunRequest = {
+  kind: "run";
+  /** One per needed table, in order. */
+  tables: readonly ResolvedTable[];
+  /** The names of each listing, in order. */
+  listed: readonly (readonly string[])[];
+  format: ResultFormat;
+  /** One per needed system table. */
+  system: readonly SystemTableFile[];
+  /** What `EXPLAIN` says about the planning of each table. */
+  pruning: readonly string[];
+};
+
+export type ServerMessage = ParseRequest | RunRequest | { kind: "drop" } | { kind: "cancel" };
+
+export type ChildMessage =
+  | { kind: "ready" }
+  | Parsed
+  | Done
+  | { kind: "dropped" }
+  | {
+      kind: "failed";
+      error: ErrorRecord;
+      /** The process is not to be used again. */
+      broken: boolean;
+      /** Resident memory of the child after the query. */
+      rssBytes: number;
+    };
+
+export type Parsed = Needs & { kind: "needs" };
+
+export type Done = {
+  kind: "done";
+  rows: number;
+  /** Names. */
+  columns: readonly string[];
+  /** In the format asked for. */
+  data: Spooled;
+  /** Resident memory of the child after the query. */
+  rssBytes: number;
+  usage: QueryUsage;
+};

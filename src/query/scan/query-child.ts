@@ -1,0 +1,97 @@
+import "../../core/warnings.ts";
+import { availableParallelism } from "node:os";
+import { systemClock } from "../../core/clock.ts";
+import { EngineError, messageOf, toErrorRecord } from "../../core/errors.ts";
+import { keepFilesPrivate } from "../../core/isolate.ts";
+import { loadDuckDb } from "../../io/duckdb/duckdb.ts";
+import { tryFence } from "./confinement/fence.ts";
+import type { ChildMessage, ServerMessage } from "./protocol.ts";
+import { inputFolder, outputFolder, spillFolder } from "./process-folders.ts";
+import { QuerySession } from "./session.ts";
+import { UsageMeter } from "./usage.ts";
+
+/**
+ * A query process (see `child-pool.ts`): answers one query at a time, and ends when the server's end of the channel
+ * closes. Its settings come in the environment because they must be known before the first message.
+ */
+const MAX_THREADS = 8;
+
+type Running = { session: QuerySession; meter: UsageMeter };
+
+async function openSession(): Promise<Running> {
+  const folder = process.env["ENGINE_QUERY_CHILD_FOLDER"];
+  const memoryBytes = Number(process.env["ENGINE_QUERY_CHILD_MEMORY_BYTES"]);
+  const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
+  if (folder === undefined || !(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
+  if (process.env["ENGINE_QUERY_CHILD_CONFINED"] === "true") {
+    tryFence({ inside: inputFolder(folder), outside: outputFolder(folder) });
+  }
+  const threads = Math.min(availableParallelism(), MAX_THREADS);
+  const duckdb = await loadDuckDb();
+  const session = await QuerySession.open({ duckdb, folder, memoryBytes, spillBytes, threads, onSpent: endAtOnce });
+  return { session, meter: new UsageMeter(systemClock, spillFolder(folder)) };
+}
+
+/** The server starts another one, and runs a query that it was about to have again. */
+function endAtOnce(reason: unknown): void {
+  process.stderr.write(`the process is spent: ${messageOf(reason)}\n`);
+  process.kill(process.pid, "SIGKILL");
+}
+
+/** Whether the query that is open was cancelled. */
+let isCancelled = false;
+
+/** A statement that is about to begin forgets that it was interrupted before. */
+const INTERRUPT_AGAIN_MS = 10;
+
+/** Comes while a query is under way: it ends early, and the process takes the next one. */
+function cancel(running: Running): void {
+  isCancelled = true;
+  if (!running.session.interrupt()) return;
+  systemClock.after(INTERRUPT_AGAIN_MS, () => {
+    if (isCancelled) cancel(running);
+  });
+}
+
+type Turn = Exclude<ServerMessage, { kind: "cancel" }>;
+
+async function answer({ session, meter }: Running, message: Turn): Promise<ChildMessage> {
+  try {
+    switch (message.kind) {
+      case "parse":
+        isCancelled = false;
+        meter.start();
+        return { kind: "needs", ...(await session.parse(message)) };
+      case "run": {
+        const done = await meter.sample(() => session.run(message));
+        return { kind: "done", ...done, rssBytes: process.memoryUsage.rss(), usage: meter.usage(done.data) };
+      }
+      case "drop":
+        session.drop();
+        return { kind: "dropped" };
+    }
+  } catch (error) {
+    const known = error instanceof EngineError ? error : new EngineError("query_failed", messageOf(error));
+    // What failed in DuckDB itself, or for memory, may leave it in any state; what was interrupted leaves nothing.
+    const broken = known.code === "budget_exceeded" || (known.code === "query_failed" && !isCancelled);
+    return { kind: "failed", error: toErrorRecord(known), broken, rssBytes: process.memoryUsage.rss() };
+  }
+}
+
+function send(message: ChildMessage): void {
+  process.send?.(message);
+}
+
+keepFilesPrivate();
+// A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
+process.on("SIGINT", () => {});
+// The server is gone. An ordinary exit would wait for the thread that runs the query, however long that takes.
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+const running = await openSession();
+let turn = Promise.resolve();
+process.on("message", (received) => {
+  const message = received as ServerMessage;
+  if (message.kind === "cancel") cancel(running);
+  else turn = turn.then(async () => send(await answer(running, message)));
+});
+send({ kind: "ready" });

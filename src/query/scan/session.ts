@@ -1,0 +1,403 @@
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { nextTurn } from "../../core/clock.ts";
+import { EngineError } from "../../core/errors.ts";
+import { prepareOne, quoteText, runOne } from "../../io/duckdb/duckdb.ts";
+import { cteName } from "../resolve/bound-names.ts";
+import { checkQuery, type CheckedQuery } from "../resolve/check.ts";
+import { asEngineError, isInQuery, readDuckDbError } from "../errors/duckdb-error.ts";
+import { textsToRun, type TextToRun } from "./final-text.ts";
+import { createListing } from "../resolve/listings.ts";
+import { neededTables, type Need } from "../resolve/needs.ts";
+import { bindParameters, NO_PARAMETERS, type QueryParameters } from "../parse/parameters.ts";
+import type { PrintedTree } from "../parse/print-tree.ts";
+import { inputFolder, outputFolder } from "./process-folders.ts";
+import type { OutputColumn } from "../stream/projection.ts";
+import type { Done, ParseRequest, RunRequest } from "./protocol.ts";
+import type { Needs } from "../resolve/needs.ts";
+import type { TableShape } from "../contract/tables.ts";
+import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
+import { quoteAt, type QuotedText } from "../parse/quote-at.ts";
+import { resultOffset, writeResult, type ResultQuery } from "../stream/result-writer.ts";
+import { parseTree, SqlParser, type SqlContext } from "../parse/sql-tree.ts";
+import { openPivot, peel, type OpenPivot, type Statement } from "../parse/statement.ts";
+import { conditionQuery, inWhere } from "../parse/row-condition.ts";
+import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
+import { SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
+import { typeHint } from "../errors/type-hint.ts";
+import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
+import { tableQuery } from "./views.ts";
+
+/**
+ * The query engine inside a query process: one DuckDB, one query at a time. The gate that a query passes, whatever it
+ * came in by, each part of it enough to keep a query to its own tables:
+ *
+ * 1. What is checked is what runs: `check.ts` lets through what it knows, and `print-tree.ts` prints the text that runs
+ *    from that tree. It is prepared as exactly one SELECT.
+ * 2. Names resolve in our code: `bound-names.ts` gives every relation a name of ours.
+ * 3. DuckDB opens the files of this query and no others, and nothing of a query is left after it: `query-space.ts`.
+ * 4. The system confines the process to its folders: `confinement/`.
+ *
+ * A query runs inside one transaction that is rolled back: `now()` is the same moment when bounds are computed and when
+ * the query runs. Errors are placed in the user's text by following the printed tree back to the one that was parsed.
+ */
+export type SessionOptions = SpaceOptions & {
+  /** Called when something of a query is left in the process, which takes no further ones then. */
+  onSpent: (reason: unknown) => void;
+};
+
+type OpenQuery = SqlContext & {
+  space: QuerySpace;
+  database: string;
+  quoted: QuotedText;
+  statement: Statement;
+  /** With the values of its parameters; `written` has them as they were. */
+  node: JsonObject;
+  written: JsonObject;
+  parameters: QueryParameters;
+  pivot: OpenPivot | undefined;
+  checked: CheckedQuery;
+  needs: readonly Need[];
+  /** Begun before the tables are known, where there are none. */
+  texts?: Texts;
+};
+
+/** The texts to try; the first may be printed already. */
+type Texts = { first: Promise<IteratorResult<TextToRun>> | undefined; rest: AsyncGenerator<TextToRun> };
+
+export class QuerySession {
+  readonly #options: SessionOptions;
+  readonly #spaces: QuerySpaces;
+  readonly #parser: SqlParser;
+  /** The space of the next query. */
+  #space: Promise<QuerySpace>;
+  #memoryBytes: number;
+  #results = 0;
+  #query: OpenQuery | undefined;
+
+  private constructor(options: SessionOptions, spaces: QuerySpaces, parser: SqlParser) {
+    this.#options = options;
+    this.#memoryBytes = options.memoryBytes;
+    this.#spaces = spaces;
+    this.#parser = parser;
+    this.#space = spaces.create();
+  }
+
+  /** Opens the database. */
+  static async open(options: SessionOptions): Promise<QuerySession> {
+    const { duckdb, folder } = options;
+    const spaces = await QuerySpaces.open(options);
+    // The first use of each of these is slow, and should not be a client's.
+    const parser = await SqlParser.open(duckdb, options.memoryBytes);
+    await parser.treeOf("SELECT now() - INTERVAL 1 HOUR");
+    const columns = [{ name: "a", type: duckdb.create_logical_type(duckdb.Type.INTEGER) }];
+    const space = await spaces.create();
+    const { connection } = space;
+    const warm = join(outputFolder(folder), "warm");
+    await writeResult(duckdb, connection, { columns, sql: "SELECT 1", format: "ndjson" }, warm);
+    await spaces.remove(space);
+    return new QuerySession(options, spaces, parser);
+  }
+
+  /** Parses and checks the text. The query stays open until `run` or `drop`. Throws `EngineError`. */
+  async parse(request: ParseRequest): Promise<Needs> {
+    const { duckdb } = this.#options;
+    this.drop();
+    const space = await this.#space;
+    const { selection } = request;
+    const own = quoteAt(request.text);
+    const quoted = selection === undefined ? own : inWhere(own, selection);
+    try {
+      await this.#limitMemory(request.memoryBytes);
+      const context = { duckdb, connection: space.connection, parser: this.#parser };
+      refuseNul(quoted);
+      const query = await openQuery(context, space, { parameters: NO_PARAMETERS, ...request, quoted });
+      this.#query = query;
+      const { checked } = query;
+      if (checked.tables.length === 0) query.texts = printing(query, []);
+      const tables = query.needs.map(({ table }) => table);
+      return {
+        tables,
+        listings: checked.listings,
+        system: systemTablesOf(checked.tables, quoted),
+      };
+    } catch (error) {
+      this.#query = undefined;
+      this.#renew(space);
+      throw await this.#clientError(error, { quoted });
+    }
+  }
+
+  /** Runs the open query over the tables given, which closes it. Throws `EngineError`. */
+  async run(request: RunRequest): Promise<Pick<Done, "rows" | "columns" | "data">> {
+    const query = this.#query;
+    if (query === undefined) throw new Error("run without parse");
+    const { folder, duckdb } = this.#options;
+    const file = join(outputFolder(folder), `${this.#results++}.${request.format}`);
+    try {
+      const texts = query.texts ?? printing(query, shapesOf(request));
+      await Promise.all([this.#createViews(query, request), texts.first]);
+      const { result, printed } = await this.#bind(query, request, texts);
+      const written = await writeResult(duckdb, query.connection, result, file).catch((error: unknown) => {
+        const offset = resultOffset(duckdb, result);
+        throw new Misplaced(error, (position) => printed?.placeOf(position - offset));
+      });
+      return { ...written, columns: result.columns.map(({ name }) => name) };
+    } catch (error) {
+      // A writer that was stopped leaves what it had written.
+      rmSync(file, { force: true });
+      throw missingExtent(request) ?? (await this.#clientError(error, query, shapesOf(request)));
+    } finally {
+      this.drop();
+    }
+  }
+
+  /** Has what the open query is doing end early, with an error; it stays open. False when there is none. */
+  interrupt(): boolean {
+    if (this.#query === undefined) return false;
+    this.#options.duckdb.interrupt(this.#query.connection);
+    return true;
+  }
+
+  /** Closes the open query, if one is. */
+  drop(): void {
+    const query = this.#query;
+    this.#query = undefined;
+    if (query !== undefined) this.#renew(query.space);
+  }
+
+  /** The next query waits for it; the answer of this one is sent first. */
+  #renew(space: QuerySpace): void {
+    const renewed = nextTurn().then(() => this.#spaces.remove(space));
+    this.#space = renewed.then(() => {
+      this.#memoryBytes = this.#options.memoryBytes;
+      return this.#spaces.create();
+    });
+    this.#space.catch((error: unknown) => this.#options.onSpent(error));
+  }
+
+  async #limitMemory(memoryBytes: number): Promise<void> {
+    if (memoryBytes === this.#memoryBytes) return;
+    this.#memoryBytes = memoryBytes;
+    await this.#spaces.limitMemory(memoryBytes);
+  }
+
+  async #createViews({ connection, checked, needs }: OpenQuery, request: RunRequest): Promise<void> {
+    const { duckdb } = this.#options;
+    for (const i of needs.keys()) {
+      const table = request.tables[i];
+      if (table === undefined) throw new Error("fewer tables than the query needs");
+      await duckdb.query(connection, `CREATE TEMP VIEW ${tableView(i)} AS ${tableQuery(table, this.#spaces.scans)}`);
+    }
+    for (const [i, listing] of checked.listings.entries()) {
+      await duckdb.query(connection, createListing(i, listing, request.listed[i] ?? []));
+    }
+    // A table of the user's may have a column of that name, which stays the only one.
+    const named = needs.length === 0 ? checked.names : new Set<string>();
+    for (const statement of systemViews(request.system, named)) await duckdb.query(connection, statement);
+  }
+
+  /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */
+  async #bind(
+    query: OpenQuery,
+    request: RunRequest,
+    { first, rest }: Texts,
+  ): Promise<{ result: ResultQuery; printed?: PrintedTree }> {
+    let failure: { error: Misplaced; isGuess: boolean } | undefined;
+    for (let next = await (first ?? rest.next()); next.done !== true; next = await rest.next()) {
+      const { printed, isGuess } = next.value;
+      try {
+        const columns = await this.#describe(query, printed.sql);
+        const { explain } = query.statement;
+        const { format } = request;
+        if (explain === undefined) return { result: { columns, sql: printed.sql, format }, printed };
+        return { result: { ...(await this.#explain(query, `${explain} ${printed.sql}`, request.pruning)), format } };
+      } catch (error) {
+        // What is wrong with the first text that rests on no guess is what is wrong with the user's.
+        if (failure?.isGuess !== false) failure = { error: new Misplaced(error, printed.placeOf), isGuess };
+      }
+    }
+    throw failure?.error ?? new Error("a query has no text");
+  }
+
+  async #describe({ connection }: OpenQuery, sql: string): Promise<OutputColumn[]> {
+    const { duckdb } = this.#options;
+    const statement = await prepareOne(duckdb, connection, sql, "SELECT");
+    try {
+      return Array.from({ length: duckdb.prepared_statement_column_count(statement) }, (_, i) => ({
+        name: duckdb.prepared_statement_column_name(statement, i),
+        type: duckdb.prepared_statement_column_logical_type(statement, i),
+      }));
+    } finally {
+      duckdb.destroy_prepare_sync(statement);
+    }
+  }
+
+  /** The plan, as a query that gives its rows. */
+  async #explain(
+    query: OpenQuery,
+    sql: string,
+    pruning: readonly string[],
+  ): Promise<{ sql: string; columns: OutputColumn[] }> {
+    const { duckdb, folder } = this.#options;
+    const rows = await runOne(duckdb, query.connection, sql, "EXPLAIN");
+    rows.push(...pruning.map((text) => ["extents", text]));
+    const nameOf = userNames(query);
+    const shown = (text: string): string => nameOf(text).replaceAll(`${inputFolder(folder)}/`, "");
+    const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(shown(value ?? ""))})`);
+    const type = duckdb.create_logical_type(duckdb.Type.VARCHAR);
+    const columns = ["explain_key", "explain_value"].map((name) => ({ name, type }));
+    return { sql: `VALUES ${values.join(", ")}`, columns };
+  }
+
+  async #clientError(
+    thrown: unknown,
+    query: Pick<OpenQuery, "quoted"> & Partial<OpenQuery>,
+    tables: readonly TableShape[] = [],
+  ): Promise<unknown> {
+    const { quoted, checked, written } = query;
+    if (thrown instanceof EngineError) return thrown;
+    if (thrown instanceof RangeError) return new EngineError("invalid_query", "the query is nested too deeply");
+    if (thrown instanceof QueryRefused) {
+      const { message, position, suggestion } = thrown;
+      return new EngineError("invalid_query", message, {
+        refused: true,
+        ...(position === undefined ? {} : quoted.place(position)),
+        ...(suggestion === undefined ? {} : { suggestion }),
+      });
+    }
+    const error = readDuckDbError(thrown instanceof Misplaced ? thrown.cause : thrown);
+    if (checked !== undefined) error.message = userNames({ checked })(error.message);
+    const found = isInQuery(error) ? error.position : undefined;
+    const position = thrown instanceof Misplaced && found !== undefined ? thrown.placeOf(found) : found;
+    const { folder, spillBytes: tempBytes } = this.#options;
+    const context = { parser: this.#parser, position, tables };
+    return asEngineError(error, {
+      place: position === undefined ? undefined : quoted.place(position),
+      columns: tables.flatMap(({ columns }) => columns.map(({ name }) => name)),
+      hint: written === undefined ? undefined : await typeHint(error, { ...context, tree: written }),
+      folder,
+      memoryBytes: this.#memoryBytes,
+      tempBytes,
+    });
+  }
+}
+
+/** An error of DuckDB's about a text that was printed: positions in it are positions in that. */
+class Misplaced extends Error {
+  readonly placeOf: PrintedTree["placeOf"];
+  constructor(cause: unknown, placeOf: PrintedTree["placeOf"]) {
+    super("a printed query fails", { cause });
+    this.placeOf = placeOf;
+  }
+}
+
+/** Prints the first text while other work goes on; but the values of a PIVOT are looked up in the views. */
+function printing(query: OpenQuery, shapes: readonly TableShape[]): Texts {
+  const rest = textsToRun(query, { ...query, viewOf: viewsOf(query) }, shapes);
+  const first = query.pivot === undefined ? rest.next() : undefined;
+  // Whoever asks for it hears of a failure; a query that is dropped has nobody who does.
+  first?.catch(() => {});
+  return { first, rest };
+}
+
+/** The view of a table that the query needs, by its place among them. */
+const tableView = (need: number): string => `engine_table_${need}`;
+
+/** The view for each mention of a table. */
+function viewsOf({ checked, needs }: Pick<OpenQuery, "checked" | "needs">): (use: number) => string {
+  const views = new Map(needs.flatMap(({ uses }, i) => uses.map((use) => [use, tableView(i)] as const)));
+  return (index) => {
+    const use = checked.tables[index];
+    const view = use === undefined ? undefined : views.get(use);
+    if (view !== undefined) return view;
+    const system = use === undefined ? undefined : systemTableNamed(use.schema, use.name);
+    if (system === undefined) throw new Error("a mention of a table has no view");
+    return systemView(system);
+  };
+}
+
+/** Puts the user's names into a text of DuckDB's that has ours. */
+function userNames({ checked, needs = [] }: Pick<OpenQuery, "checked"> & Partial<OpenQuery>): (text: string) => string {
+  const ctes = new Map<string, string>();
+  for (const [node, binding] of checked.bindings) {
+    if (binding.kind === "cte" && "key" in node) ctes.set(cteName(binding.cte), textOf(node["key"]));
+  }
+  return (text) =>
+    text
+      .replaceAll(/engine_cte_\d+/g, (name) => ctes.get(name) ?? name)
+      .replaceAll(/engine_table_(\d+)/g, (name, i) => needs[Number(i)]?.table.name ?? name);
+}
+
+async function openQuery(
+  context: SqlContext,
+  space: QuerySpace,
+  {
+    quoted,
+    database,
+    parameters,
+    selection,
+  }: Pick<OpenQuery, "quoted" | "database" | "parameters"> & Pick<ParseRequest, "selection">,
+): Promise<OpenQuery> {
+  const statement = peel(quoted.text);
+  if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
+  const parsed = await begunMeanwhile(context, async () => {
+    const { written, pivot } = await parseStatement(context, statement.text);
+    if (selection === undefined) return { written, pivot };
+    return { written: await conditionQuery(context.parser, written, selection), pivot: undefined };
+  });
+  const node = bindParameters(parsed.written, parameters);
+  const checked = checkQuery(node);
+  // Refuses what is no system table.
+  systemTablesOf(checked.tables, quoted);
+  const tables = checked.tables.filter((use) => !isSystemUse(use));
+  const needs = await neededTables(context, { ...checked, tables }, database);
+  for (const { table, uses } of needs) {
+    const { position, cte } = uses[0] ?? {};
+    if (position !== undefined) Object.assign(table, quoted.place(position));
+    if (cte !== undefined) table.cte = cte;
+  }
+  return { ...context, ...parsed, space, database, quoted, statement, node, parameters, checked, needs };
+}
+
+/** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */
+async function begunMeanwhile<T>({ duckdb, connection }: SqlContext, task: () => Promise<T>): Promise<T> {
+  const begun = duckdb.query(connection, "BEGIN TRANSACTION");
+  try {
+    return await task();
+  } finally {
+    await begun;
+  }
+}
+
+function refuseNul(quoted: QuotedText): void {
+  const nul = quoted.text.indexOf("\0");
+  if (nul === -1) return;
+  const place = quoted.place(Buffer.byteLength(quoted.text.slice(0, nul)));
+  throw new EngineError("parse_error", "the query text has a NUL character", place);
+}
+
+async function parseStatement(
+  context: SqlContext,
+  text: string,
+): Promise<{ written: JsonObject; pivot: OpenPivot | undefined }> {
+  const parsed = await parseTree(context.parser, text);
+  if (parsed.tree !== undefined) return { written: parsed.tree, pivot: undefined };
+  const pivot = openPivot(text);
+  if (pivot === undefined) throw new QueryRefused(parsed.refused);
+  // With some value in the place of each unknown list it is a plain SELECT, and can be checked like one.
+  const listed = await parseTree(context.parser, pivot.withValues([["?"], ["?"], ["?"], ["?"]]));
+  if (listed.tree === undefined) throw new QueryRefused(listed.refused);
+  return { written: listed.tree, pivot };
+}
+
+function shapesOf(request: RunRequest): TableShape[] {
+  return [...request.tables, ...request.system.map(({ name }) => ({ name, columns: SYSTEM_TABLES[name] }))];
+}
+
+function missingExtent(request: RunRequest): EngineError | undefined {
+  const extents = request.tables.flatMap((table) => table.extents);
+  const missing = extents.find(({ path }) => !existsSync(path));
+  if (missing === undefined) return undefined;
+  return new EngineError("query_failed", `the data of extent ${missing.id} is missing`);
+}

@@ -1,0 +1,174 @@
+import { foldName } from "../../core/names.ts";
+import type { ColumnSpec, ScalarTypeName } from "../../format/types.ts";
+import { quoteIdentifier, quoteText } from "../../io/duckdb/duckdb.ts";
+import { INFORMATION_SCHEMA, INFORMATION_TABLES, type InformationTableName } from "./information-schema.ts";
+
+/**
+ * The schema `system`: what the engine knows about the caller's own database, as tables of every query. No database
+ * and no table can be called `system` (`names.ts`), so `system.tables` never means anything else; a table of the
+ * user's that is called `tables` stays theirs, since these are only ever reached by the name with `system.` before it. Beside it is `information_schema`, of all databases that the caller may read.
+ *
+ * | table | one row per |
+ * |---|---|
+ * | tables | table, with its rows, extents and bytes at the head |
+ * | columns | column |
+ * | extents | extent that is alive at the head |
+ * | snapshots | snapshot, the newest `MAX_SNAPSHOTS` of those that can still be read; numbers are the whole catalog's |
+ * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
+ * | sandbox_events | event of a sandbox, of any database: of the caller's own sandboxes, for admins of all |
+ * | staged | staged write that is not committed, of all databases: the first `MAX_STAGED` that the store lists |
+ *
+ * A query process never reaches the catalog: the server writes the rows of the tables that a query names as CSV into
+ * the process's folder (`rows.ts`), and the process reads them through a view. Not as JSON, because DuckDB's
+ * reader of that takes 32 MiB per thread, which is more than a small query may have.
+ */
+export const SYSTEM_SCHEMA = "system";
+
+/** The view of a system table in a query's database. */
+export const systemView = (name: SystemTableName): string => `engine_${name.replace(".", "_")}`;
+
+const column = (name: string, kind: ScalarTypeName): ColumnSpec => ({ name, type: { kind } });
+const longs = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "long"));
+const texts = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "string"));
+const reals = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "real"));
+const times = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "timestamp"));
+
+const OWN_TABLES = {
+  "system.tables": [
+    ...texts("name"),
+    ...longs("columns", "rows", "extents", "bytes", "schema_version"),
+    // Days that rows are kept; NULL for ever.
+    ...longs("retention_days"),
+    // Names as a JSON array; NULL without.
+    ...texts("cluster_by"),
+  ],
+  "system.columns": [...texts("table_name"), ...longs("position"), ...texts("name", "type")],
+  "system.extents": [
+    ...texts("table_name", "id", "format"),
+    ...longs("rows", "bytes"),
+    ...times("min_at", "max_at"),
+    ...longs("begin_snapshot", "schema_version"),
+    ...texts("checksum"),
+  ],
+  "system.snapshots": [...longs("id"), ...times("committed_at")],
+  "system.queries": [
+    ...texts("request_id", "database"),
+    ...times("started_at"),
+    // `running`, `ok`, or the code of the error.
+    ...texts("text", "outcome"),
+    ...longs("rows", "result_bytes", "extents_total", "extents_pruned", "extents_read", "rows_read", "bytes_read"),
+    ...longs("cache_hits", "spill_bytes"),
+    ...reals("cpu_ms", "total_ms", "queue_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms", "stream_ms"),
+  ],
+  "system.staged": [
+    // `pending` or `damaged`.
+    ...texts("state", "node", "id", "key"),
+    ...longs("size_bytes"),
+    ...times("staged_at"),
+    // Why it was set aside; NULL while it is pending.
+    ...texts("reason"),
+  ],
+  "system.sandbox_events": [
+    ...times("at"),
+    ...texts("sandbox_id"),
+    // Its number among the events of the sandbox.
+    ...longs("seq"),
+    // Whose sandbox it is.
+    ...texts("tenant", "event_type", "session_id"),
+    // A JSON object.
+    ...texts("data"),
+  ],
+} as const satisfies Record<string, readonly ColumnSpec[]>;
+
+export type SystemTableName = keyof typeof OWN_TABLES | InformationTableName;
+
+export const SYSTEM_TABLES: Readonly<Record<SystemTableName, readonly ColumnSpec[]>> = {
+  ...OWN_TABLES,
+  ...INFORMATION_TABLES,
+};
+
+/** Rows of one system table, on this machine. */
+export type SystemTableFile = { name: SystemTableName; path: string };
+
+const SYSTEM_TABLE_NAMES = Object.keys(SYSTEM_TABLES) as readonly SystemTableName[];
+
+const SCHEMAS: ReadonlySet<string> = new Set([SYSTEM_SCHEMA, INFORMATION_SCHEMA]);
+
+/** Whether the name (any case) is one of a schema of ours, and never a database's. */
+export function isSystemSchema(name: string): boolean {
+  return SCHEMAS.has(foldName(name));
+}
+
+/** The system table of that name (any case). */
+export function systemTableNamed(schema: string, name: string): SystemTableName | undefined {
+  const folded = `${foldName(schema)}.${foldName(name)}`;
+  return SYSTEM_TABLE_NAMES.find((known) => known === folded);
+}
+
+/** The names of the tables that such a schema has. */
+export function tablesOfSchema(schema: string): string[] {
+  const prefix = `${foldName(schema)}.`;
+  return SYSTEM_TABLE_NAMES.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+}
+
+/** What stands for NULL in a file; text is always quoted, and never is this. */
+export const NULL_MARK = "\\N";
+
+/** Well above the longest line, which has the text of a query, or the data of an event. */
+const MAX_LINE_BYTES = 256 * 1024;
+
+const CSV_OPTIONS = Object.entries({
+  auto_detect: "false",
+  header: "false",
+  delim: "','",
+  quote: "'\"'",
+  escape: "'\"'",
+  nullstr: quoteText(NULL_MARK),
+  allow_quoted_nulls: "false",
+  // Text has line breaks in it.
+  parallel: "false",
+  max_line_size: String(MAX_LINE_BYTES),
+  buffer_size: String(4 * MAX_LINE_BYTES),
+})
+  .map(([option, value]) => `${option} = ${value}`)
+  .join(", ");
+
+/** Nanoseconds travel as integers, so that nothing reads times from text. */
+const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
+  bool: "BOOLEAN",
+  int: "INTEGER",
+  long: "BIGINT",
+  real: "DOUBLE",
+  string: "VARCHAR",
+  timestamp: "BIGINT",
+};
+
+/**
+ * Columns that a table has only for a query that names one: the name of Trino's, which its SQLAlchemy dialect reads,
+ * over the column of DuckDB's that holds the same. `*` and DESCRIBE show DuckDB's columns.
+ */
+const HIDDEN_COLUMNS: Partial<Record<SystemTableName, Readonly<Record<string, string>>>> = {
+  "information_schema.columns": { comment: "COLUMN_COMMENT" },
+};
+
+/** The statements that make the tables visible to a query that names columns of these names, in folded form. */
+export function systemViews(files: readonly SystemTableFile[], named: ReadonlySet<string>): string[] {
+  return files.map(({ name, path }) => {
+    const columns = SYSTEM_TABLES[name];
+    const types = columns.map(({ name: own, type }) => {
+      const fileType = FILE_TYPES[type.kind as ScalarTypeName];
+      if (fileType === undefined) throw new Error(`system tables have no column of type ${type.kind}`);
+      return `${quoteIdentifier(own)}: ${quoteText(fileType)}`;
+    });
+    const items = columns.map(({ name: own, type }) =>
+      type.kind === "timestamp"
+        ? `make_timestamp_ns(${quoteIdentifier(own)}) AS ${quoteIdentifier(own)}`
+        : quoteIdentifier(own),
+    );
+    for (const [hidden, own] of Object.entries(HIDDEN_COLUMNS[name] ?? {})) {
+      if (named.has(hidden)) items.push(`${quoteIdentifier(own)} AS ${quoteIdentifier(hidden)}`);
+    }
+    return `CREATE TEMP VIEW ${systemView(name)} AS SELECT ${items.join(", ")}
+      FROM read_csv(${quoteText(path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
+  });
+}

@@ -1,0 +1,10 @@
+import type { OpenedCatalog } from "../../../catalog/contract.ts";
+import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
+import { ManualClock } from "../../../core/clock.ts";
+import { eventQuotaContract } from "./contract.test-kit.ts";
+
+eventQuotaContract("sqlite", async (): Promise<OpenedCatalog> => {
+  const clock = new ManualClock();
+  const { catalog } = openMemoryCatalog(clock);
+  return { catalog, clock, close: () => catalog.close() };
+});

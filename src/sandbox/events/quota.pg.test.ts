@@ -1,4 +1,0 @@
-import { onPostgres } from "../../catalog/postgres/contract-server.test-kit.ts";
-import { eventQuotaContract } from "./contract.ts";
-
-onPostgres("quotas of events", (open) => eventQuotaContract("postgres", open));

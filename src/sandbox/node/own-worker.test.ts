@@ -1,0 +1,30 @@
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { AuditLog } from "../../auth/audit.ts";
+import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
+import { systemClock } from "../../core/clock.ts";
+import { uuidV7Source } from "../../core/ids.ts";
+import { systemRandom } from "../../core/random.ts";
+import { Workers } from "../../fabric/workers.ts";
+import { ownWorker } from "./own-worker.ts";
+
+it("a node with the catalog makes itself a worker, once, and again when that was revoked", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "own-worker-"));
+  const { catalog } = openMemoryCatalog(systemClock);
+  const { records } = catalog;
+  const newId = uuidV7Source(systemClock, systemRandom);
+  const audit = new AuditLog(records, newId);
+  const workers = new Workers({ records, newId, random: systemRandom, audit, offlineMs: 60_000 });
+  const path = join(folder, "worker.json");
+  const first = await ownWorker(path, "here", workers);
+  expect(await ownWorker(path, "here", workers)).toEqual(first);
+  expect(await workers.authenticate(first.token)).toMatchObject({ id: first.workerId, capabilities: ["sandbox"] });
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  const caller = { subject: "root", kind: "static", role: "admin", databases: undefined } as const;
+  await workers.revoke(first.workerId, { caller, address: "", requestId: "" });
+  expect((await ownWorker(path, "here", workers)).workerId).not.toBe(first.workerId);
+  await rm(folder, { recursive: true });
+  await catalog.close();
+});

@@ -1,9 +1,0 @@
-import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
-import { ManualClock } from "../../core/clock.ts";
-import { workspacesContract } from "./contract.ts";
-
-workspacesContract("sqlite", async () => {
-  const clock = new ManualClock();
-  const { catalog } = openMemoryCatalog(clock);
-  return { catalog, clock, close: () => catalog.close() };
-});

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Caller } from "../../../src/auth/caller.ts";
+import type { EngineError } from "../../../src/core/errors.ts";
+import { HOSTILE } from "./statements.test-kit.ts";
+import { createQueryHarness, type QueryHarness } from "../../../src/query/query.test-kit.ts";
+
+let harness: QueryHarness;
+
+beforeAll(async () => {
+  harness = createQueryHarness();
+  const columns = [
+    { name: "at", type: { kind: "timestamp" } },
+    { name: "label", type: { kind: "string" } },
+  ] as const;
+  const rows = [{ at: 1n, label: "/etc/passwd" }];
+  await harness.addTable("default", "logs", columns, [{ format: "tlm", columns, rows }]);
+  await harness.addTable("other", "secret", columns, [{ format: "tlm", columns, rows }]);
+});
+
+afterAll(() => harness.close());
+
+/** Codes of a text that was looked at and not run. */
+const REFUSALS = ["invalid_query", "parse_error", "table_not_found", "database_not_found"];
+
+/** Who may read the one database, and not the other. */
+const caller: Caller = { subject: "limited", kind: "api_token", role: "read", databases: ["default"] };
+
+describe.each(Object.entries(HOSTILE))("refused: %s", (_group, statements) => {
+  test.each(statements)("%s", async (sql) => {
+    const error = await harness.text(sql, { caller }).then(
+      (answer) => ({ code: `answered: ${answer}`, message: "" }),
+      (thrown: EngineError) => thrown,
+    );
+    expect(REFUSALS, `${error.code}: ${error.message}`).toContain(error.code);
+    expect(error.message).not.toMatch(/root:|engine_row|\/tmp\/engine/);
+  });
+});
+
+describe("refusals", () => {
+  test("cost none of the processes that parsed them, and change nothing", async () => {
+    const before = harness.pool.pids();
+    for (const sql of Object.values(HOSTILE).flat()) await harness.text(sql, { caller }).catch(() => {});
+    expect(harness.pool.pids()).toEqual(before);
+    expect(await harness.rows("SELECT count(*) AS n FROM logs")).toEqual([{ n: 1 }]);
+    expect(await harness.rows("SHOW TABLES")).toEqual([{ name: "logs" }]);
+  });
+
+  test("are at least 150", () => {
+    const statements = Object.values(HOSTILE).flat();
+    expect(new Set(statements).size).toBe(statements.length);
+    expect(statements.length).toBeGreaterThan(300);
+  });
+
+  test("a CTE may have the name of a system table, or of the table it reads", async () => {
+    expect(await harness.rows("WITH sqlite_master AS (SELECT 1 AS a) FROM sqlite_master")).toEqual([{ a: 1 }]);
+    expect(await harness.rows("WITH logs AS (SELECT label FROM logs) FROM logs")).toEqual([{ label: "/etc/passwd" }]);
+  });
+});
