@@ -42,9 +42,9 @@ export function createRowWriter(format: RowFormat, context: CliContext): RowWrit
     case "table":
       return new TableWriter(output, context);
     case "tsv":
-      return new TsvWriter(guarded(output, context));
+      return new HeadedWriter(guarded(output, context), TSV);
     case "markdown":
-      return new MarkdownWriter(output);
+      return new HeadedWriter(output, MARKDOWN);
     case "json":
       return new JsonArrayWriter(guarded(output, context));
     case "ndjson":
@@ -118,31 +118,42 @@ class JsonArrayWriter implements RowWriter {
   }
 }
 
-/** A line of names, then a line for each row, in the way of PostgreSQL's COPY and ClickHouse. */
-class TsvWriter implements RowWriter {
+/** How a format writes the names of the columns, and each row, as whole lines. */
+type Lines = { head(first: readonly Field[]): string; row(values: readonly string[]): string };
+
+/** The names of the columns, which are those of the first row, then a line for each row. */
+class HeadedWriter implements RowWriter {
   readonly #output: LineOutput;
+  readonly #lines: Lines;
   #columns: readonly string[] | undefined;
 
-  constructor(output: LineOutput) {
+  constructor(output: LineOutput, lines: Lines) {
     this.#output = output;
+    this.#lines = lines;
   }
 
   async row(line: string): Promise<void> {
     const fields = splitRow(line);
     if (this.#columns === undefined) {
       this.#columns = fields.map((field) => field.name);
-      await this.#line(this.#columns);
+      await this.#output.add(this.#lines.head(fields));
     }
-    await this.#line(inOrder(fields, this.#columns).map(fieldText));
-  }
-
-  #line(fields: readonly (string | null)[]): Promise<void> {
-    return this.#output.add(`${fields.map(tsvField).join("\t")}\n`);
+    await this.#output.add(this.#lines.row(inOrder(fields, this.#columns)));
   }
 
   end(): Promise<void> {
     return this.#output.flush();
   }
+}
+
+/** In the way of PostgreSQL's COPY and ClickHouse. */
+const TSV: Lines = {
+  head: (first) => tsvLine(first.map(({ name }) => name)),
+  row: (values) => tsvLine(values.map(fieldText)),
+};
+
+function tsvLine(fields: readonly (string | null)[]): string {
+  return `${fields.map(tsvField).join("\t")}\n`;
 }
 
 const TSV_ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r" };
@@ -153,31 +164,15 @@ function tsvField(text: string | null): string {
 }
 
 /** A table of GitHub's Markdown. Numbers stand at the right where the first row has them. */
-class MarkdownWriter implements RowWriter {
-  readonly #output: LineOutput;
-  #columns: readonly string[] | undefined;
+const MARKDOWN: Lines = {
+  head: (first) =>
+    markdownLine(first.map(({ name }) => markdownText(name))) +
+    markdownLine(first.map(({ raw }) => (isNumber(raw) ? "--:" : "---"))),
+  row: (values) => markdownLine(values.map((raw) => markdownText(fieldText(raw) ?? "NULL"))),
+};
 
-  constructor(output: LineOutput) {
-    this.#output = output;
-  }
-
-  async row(line: string): Promise<void> {
-    const fields = splitRow(line);
-    if (this.#columns === undefined) {
-      this.#columns = fields.map((field) => field.name);
-      await this.#line(this.#columns.map(markdownText));
-      await this.#line(fields.map(({ raw }) => (isNumber(raw) ? "--:" : "---")));
-    }
-    await this.#line(inOrder(fields, this.#columns).map((raw) => markdownText(fieldText(raw) ?? "NULL")));
-  }
-
-  end(): Promise<void> {
-    return this.#output.flush();
-  }
-
-  #line(cells: readonly string[]): Promise<void> {
-    return this.#output.add(`| ${cells.join(" | ")} |\n`);
-  }
+function markdownLine(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |\n`;
 }
 
 /** Nothing in a value may end its cell, be taken for a mark, or be HTML. */

@@ -2,6 +2,7 @@ import { ANONYMOUS } from "../auth/caller.ts";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { EngineError } from "../core/errors.ts";
 import type { Catalog, ExtentRecord, Resolution, ScanPlan, ScanRequest, TableRecord } from "../catalog/catalog.ts";
 import { ExtentIndex } from "../catalog/extent-index.ts";
 import { systemClock } from "../core/clock.ts";
@@ -54,6 +55,8 @@ export type QueryHarness = {
   ): Promise<string>;
   /** The answer's rows, numbers as JavaScript reads them. */
   rows(sql: string, database?: string): Promise<Record<string, unknown>[]>;
+  /** Why the query fails; one that answers fails the test. */
+  failure(sql: string, options?: Parameters<QueryHarness["text"]>[1]): Promise<EngineError>;
   close(): Promise<void>;
 };
 
@@ -142,6 +145,13 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
             .split("\n")
             .map((line) => JSON.parse(line) as Record<string, unknown>);
     },
+    failure: (sql, options) =>
+      harness.text(sql, options).then(
+        (answer) => {
+          throw new Error(`answered ${answer}`);
+        },
+        (error: EngineError) => error,
+      ),
     async close() {
       await service.close();
       rmSync(folder, { recursive: true, force: true });

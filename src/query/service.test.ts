@@ -41,11 +41,7 @@ const one = async (expression: string): Promise<unknown> => {
   const line = (await harness.text(`SELECT ${expression} AS value`)).trimEnd();
   return line.slice('{"value":'.length, -1);
 };
-const failure = (sql: string, database = "default"): Promise<EngineError> =>
-  harness.text(sql, { database }).then(
-    (answer) => expect.fail(`answered ${answer}`),
-    (error: EngineError) => error,
-  );
+const failure = (sql: string, database = "default") => harness.failure(sql, { database });
 
 const openedBy = async (sql: string): Promise<number> => {
   harness.opened.length = 0;

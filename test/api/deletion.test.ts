@@ -1,66 +1,43 @@
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startServices, type RunningServices } from "../edge/run.test-kit.ts";
 import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
-import { temporaryHome } from "../support/engine.ts";
+import { CalledServices, type Json } from "./services.test-kit.ts";
 
 /** Dropping tables and databases, and deleting rows, as clients see it: one server with all roles. */
 
-const TOKENS = { admin: "admin-token-of-the-test", writer: "writer-token-of-the-test" };
-type Who = keyof typeof TOKENS | "limited";
-type Json = Record<string, unknown>;
+type Who = "admin" | "writer" | "limited";
 
-let home: string;
-let services: RunningServices;
-const closers: (() => Promise<void>)[] = [];
-const tokens: Record<string, string> = { ...TOKENS };
+let services: CalledServices<Who>;
 
 beforeAll(async () => {
-  const made = await temporaryHome();
-  ({ home } = made);
-  closers.push(made.remove);
-  services = await startServices({
-    ENGINE_HOME: home,
-    ENGINE_CATALOG_URL: `sqlite://${join(home, "catalog.db")}`,
-    ENGINE_AUTH_TOKENS: `${TOKENS.admin}:admin,${TOKENS.writer}:write`,
+  const callers = [
+    ["admin", "admin"],
+    ["writer", "write"],
+  ] as const;
+  services = await CalledServices.start<Who>(callers, {
     ENGINE_PHYSICAL_GC_GRACE_SECS: "1",
     ENGINE_PHYSICAL_GC_POLL_SECS: "1",
   });
-  closers.push(() => services.stop());
   await ingest("limited_to", "t", [{ body: "x" }]);
-  const limited = { name: "limited", role: "admin", databases: ["limited_to"] };
-  tokens["limited"] = String((await json("admin", "POST", "/v1/auth/tokens", limited))["token"]);
+  await services.limit("limited", "admin", ["limited_to"], "admin");
 }, 120_000);
-afterAll(async () => {
-  for (const close of closers.splice(0).toReversed()) await close();
-});
-
-function send(who: Who, method: string, path: string, body?: string, headers: Record<string, string> = {}) {
-  return fetch(services.url + path, {
-    method,
-    headers: { Authorization: `Bearer ${tokens[who]}`, ...headers },
-    ...(body === undefined ? {} : { body }),
-  });
-}
+afterAll(() => services.close());
 
 async function json(who: Who, method: string, path: string, body?: unknown, database = "default"): Promise<Json> {
-  const headers = { "X-Database": database, ...(body !== undefined && { "Content-Type": "application/json" }) };
-  const answer = await send(who, method, path, body === undefined ? undefined : JSON.stringify(body), headers);
-  const error = ((await answer.clone().json()) as { error?: Json }).error;
-  return { ...((await answer.json()) as Json), httpStatus: answer.status, code: error?.["code"] };
+  const answer = await services.json(who, method, path, body, { "X-Database": database });
+  return { ...answer, code: (answer["error"] as Json | undefined)?.["code"] };
 }
 
 async function ingest(database: string, table: string, rows: readonly Json[], more: Record<string, string> = {}) {
   const headers = { "X-Database": database, "X-Table": table, "Content-Type": "application/x-ndjson", ...more };
-  const answer = await send("writer", "POST", "/v1/ingest", ndjson(rows), headers);
+  const answer = await services.send("writer", "POST", "/v1/ingest", ndjson(rows), headers);
   expect(answer.status).toBe(200);
   return (await answer.json()) as { snapshot_id: string; replayed: boolean };
 }
 
 async function query(text: string, database = "default"): Promise<{ status: number; rows: Json[]; text: string }> {
-  const answer = await send("admin", "POST", "/v1/query", text, { "X-Database": database });
+  const answer = await services.send("admin", "POST", "/v1/query", text, { "X-Database": database });
   const body = await answer.text();
   const lines = answer.status === 200 && body !== "" ? body.trimEnd().split("\n") : [];
   return { status: answer.status, rows: lines.map((line) => JSON.parse(line) as Json), text: body };
@@ -85,7 +62,7 @@ const people = (...names: readonly string[]) =>
   names.map((who, i) => ({ at: new Date(1_767_225_600_000 + i * 1_000).toISOString(), who, n: i, body: `of ${who}` }));
 
 const objectsOf = async (table: string): Promise<string[]> => {
-  const all = await readdir(home, { recursive: true });
+  const all = await readdir(services.home, { recursive: true });
   return all.filter((path) => path.includes(`/${table}/`) && /\.(tlm|parquet)$/.test(path));
 };
 
@@ -212,7 +189,7 @@ describe("tables and databases", () => {
     expect(await json("admin", "DELETE", "/v1/catalog/tables/events")).toMatchObject({ httpStatus: 404 });
     expect((await query("SELECT * FROM events")).status).toBe(404);
     expect((await query(`SELECT * FROM events AT (VERSION => ${first.snapshot_id})`)).status).toBe(404);
-    const refused = await send("writer", "POST", "/v1/ingest", '{"body":"x"}\n', {
+    const refused = await services.send("writer", "POST", "/v1/ingest", '{"body":"x"}\n', {
       "X-Table": "events",
       "X-Auto-Create": "false",
     });

@@ -1,21 +1,15 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startServices, type RunningServices } from "../edge/run.test-kit.ts";
+import { startServices } from "../edge/run.test-kit.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
-import { temporaryHome } from "../support/engine.ts";
+import { CalledServices, type Json } from "./services.test-kit.ts";
 
 /** Exports, and the verification of what ingest wrote, as clients see them: one server with all roles. */
 
-const TOKENS = {
-  admin: "admin-token-of-the-test",
-  reader: "reader-token-of-the-test",
-  other: "other-token-of-the-test",
-};
-type Who = keyof typeof TOKENS | "limited";
-type Json = Record<string, unknown>;
+type Who = "admin" | "reader" | "other" | "limited";
 
 /** Of every type, with what is odd in each. */
 const ROWS: readonly Json[] = Array.from({ length: 5_000 }, (_, n) => ({
@@ -26,48 +20,25 @@ const ROWS: readonly Json[] = Array.from({ length: 5_000 }, (_, n) => ({
   extra: n % 3 === 0 ? n / 3 : null,
 }));
 
-let home: string;
-let services: RunningServices;
-const closers: (() => Promise<void>)[] = [];
-const tokens: Record<string, string> = { ...TOKENS };
+let services: CalledServices<Who>;
 
 beforeAll(async () => {
-  const made = await temporaryHome();
-  ({ home } = made);
-  closers.push(made.remove);
-  const { admin, reader, other } = TOKENS;
-  services = await startServices({
-    ENGINE_HOME: home,
-    ENGINE_CATALOG_URL: `sqlite://${join(home, "catalog.db")}`,
-    ENGINE_AUTH_TOKENS: `${admin}:admin,${reader}:read,${other}:read`,
-  });
-  closers.push(() => services.stop());
+  const callers = [
+    ["admin", "admin"],
+    ["reader", "read"],
+    ["other", "read"],
+  ] as const;
+  services = await CalledServices.start<Who>(callers);
   for (const database of ["a", "b"]) {
     const headers = { "X-Database": database, "X-Table": "events", "Content-Type": "application/x-ndjson" };
-    const answer = await send("admin", "POST", "/v1/ingest", ndjson(ROWS), headers);
+    const answer = await services.send("admin", "POST", "/v1/ingest", ndjson(ROWS), headers);
     expect(answer.status).toBe(200);
   }
-  const limited = { name: "limited", role: "read", databases: ["b"] };
-  tokens["limited"] = String((await json("admin", "POST", "/v1/auth/tokens", limited))["token"]);
+  await services.limit("limited", "read", ["b"], "admin");
 }, 120_000);
-afterAll(async () => {
-  for (const close of closers.splice(0).toReversed()) await close();
-});
+afterAll(() => services.close());
 
-function send(who: Who, method: string, path: string, body?: string, headers: Record<string, string> = {}) {
-  const authorization = { Authorization: `Bearer ${tokens[who]}` };
-  return fetch(services.url + path, {
-    method,
-    headers: { ...authorization, ...headers },
-    ...(body === undefined ? {} : { body }),
-  });
-}
-
-async function json(who: Who, method: string, path: string, body?: unknown): Promise<Json & { httpStatus: number }> {
-  const text = body === undefined ? undefined : JSON.stringify(body);
-  const answer = await send(who, method, path, text, text === undefined ? {} : { "Content-Type": "application/json" });
-  return { ...((await answer.json()) as Json), httpStatus: answer.status };
-}
+const json = (who: Who, method: string, path: string, body?: unknown) => services.json(who, method, path, body);
 
 const begin = (query: string, who: Who = "reader", more: Json = {}) =>
   json(who, "POST", "/v1/exports", { query, database: "a", ...more });
@@ -112,30 +83,30 @@ test("what is exported is what the query answers", async () => {
   expect(done["columns"]).toEqual(["at", "label", "body", "props", "extra"]);
   expect(Date.parse(String(done["expires_at"])) - Date.parse(String(done["finished_at"]))).toBe(7 * 86_400_000);
 
-  const download = await send("reader", "GET", String(done["download_url"]));
+  const download = await services.send("reader", "GET", String(done["download_url"]));
   const bytes = Buffer.from(await download.arrayBuffer());
   expect(download.headers.get("content-type")).toBe("application/vnd.apache.parquet");
   expect(download.headers.get("content-length")).toBe(String(done["bytes"]));
   expect(download.headers.get("content-disposition")).toBe(`attachment; filename="${String(done["id"])}.parquet"`);
   expect(bytes.byteLength).toBe(done["bytes"]);
-  const answer = await send("reader", "POST", "/v1/query", QUERY, {
+  const answer = await services.send("reader", "POST", "/v1/query", QUERY, {
     "X-Database": "a",
     Accept: "application/vnd.apache.parquet",
   });
-  const [ours, theirs] = [join(home, "ours.parquet"), join(home, "theirs.parquet")];
+  const [ours, theirs] = [join(services.home, "ours.parquet"), join(services.home, "theirs.parquet")];
   await writeFile(ours, bytes);
   await writeFile(theirs, Buffer.from(await answer.arrayBuffer()));
   const rows = await rowsIn(ours);
   expect(rows).toHaveLength(5_000);
   expect(rows).toEqual(await rowsIn(theirs));
 
-  const part = await send("reader", "GET", `${path}/download`, undefined, { Range: "bytes=-8" });
+  const part = await services.send("reader", "GET", `${path}/download`, undefined, { Range: "bytes=-8" });
   expect([part.status, part.headers.get("content-range")]).toEqual([206, rangeOf(bytes.byteLength, 8)]);
   expect(Buffer.from(await part.arrayBuffer())).toEqual(bytes.subarray(-8));
-  const middle = await send("reader", "GET", `${path}/download`, undefined, { Range: "bytes=4-7" });
+  const middle = await services.send("reader", "GET", `${path}/download`, undefined, { Range: "bytes=4-7" });
   expect(Buffer.from(await middle.arrayBuffer())).toEqual(bytes.subarray(4, 8));
   for (const Range of ["bytes=0-1,3-4", "bytes=99999999-", "bytes=7-4", "lines=1-2"]) {
-    const whole = await send("reader", "GET", `${path}/download`, undefined, { Range });
+    const whole = await services.send("reader", "GET", `${path}/download`, undefined, { Range });
     expect([whole.status, (await whole.arrayBuffer()).byteLength]).toEqual([200, bytes.byteLength]);
   }
 });
@@ -147,7 +118,7 @@ function rangeOf(sizeBytes: number, lastBytes: number): string {
 test("the database may come in the header, and the export may be a job of POST /v1/jobs", async () => {
   const body = JSON.stringify({ query: "SELECT count(*) AS n FROM events" });
   const headers = { "X-Database": "B", "Content-Type": "application/json" };
-  const begun = (await (await send("reader", "POST", "/v1/exports", body, headers)).json()) as Json;
+  const begun = (await (await services.send("reader", "POST", "/v1/exports", body, headers)).json()) as Json;
   expect(begun["database"]).toBe("b");
   expect(await finished(`/v1/exports/${String(begun["id"])}`)).toMatchObject({ status: "done", rows: 1 });
   const payload = { query: "SELECT 1 AS one", database: "a" };
@@ -176,7 +147,7 @@ describe("refused", () => {
       expect(codeOf(await json(who, "DELETE", path))).toBe("not_found");
     }
     expect(await json("admin", "GET", path)).toMatchObject({ status: "done" });
-    expect((await send("admin", "GET", `${path}/download`)).status).toBe(200);
+    expect((await services.send("admin", "GET", `${path}/download`)).status).toBe(200);
     const payload = { database: "a", table: "events" };
     const other = await json("admin", "POST", "/v1/jobs", {
       kind: "maintenance.verify_extents",
@@ -223,18 +194,18 @@ test("one that is cancelled ends its query, and has no result", async () => {
   expect(await json("reader", "DELETE", path)).toMatchObject({ httpStatus: 200, id });
   expect(await finished(path)).toMatchObject({ status: "cancelled", key: null });
   expect(await json("reader", "DELETE", path)).toMatchObject({ status: "cancelled" });
-  expect(await readdir(join(home, "tmp", "exports"))).toEqual([]);
+  expect(await readdir(join(services.home, "tmp", "exports"))).toEqual([]);
 });
 
 test("an edge passes all of it on, the result in pieces", async () => {
   const edge = await startServices({
-    ENGINE_HOME: join(home, "edge"),
+    ENGINE_HOME: join(services.home, "edge"),
     ENGINE_ROLES: "edge",
     ENGINE_QUERY_PEERS: services.url,
     ENGINE_INGEST_PEERS: services.url,
   });
-  closers.push(() => edge.stop());
-  const headers = { Authorization: `Bearer ${tokens["reader"] ?? ""}`, "Content-Type": "application/json" };
+  services.closeFirst(() => edge.stop());
+  const headers = { Authorization: `Bearer ${services.tokens.get("reader")}`, "Content-Type": "application/json" };
   // Random bytes do not shrink: more than one piece of the store's.
   const text = "SELECT md5(i::VARCHAR) || md5((-i)::VARCHAR) AS text FROM range(100000) AS t(i)";
   const body = JSON.stringify({ query: text, database: "a" });
@@ -243,10 +214,10 @@ test("an edge passes all of it on, the result in pieces", async () => {
   expect(Number(done["bytes"])).toBeGreaterThan(2 * 1024 * 1024);
   const through = await fetch(edge.url + String(done["download_url"]), { headers });
   expect(through.headers.get("content-length")).toBe(String(done["bytes"]));
-  const direct = await send("reader", "GET", String(done["download_url"]));
+  const direct = await services.send("reader", "GET", String(done["download_url"]));
   expect(Buffer.from(await through.arrayBuffer()).equals(Buffer.from(await direct.arrayBuffer()))).toBe(true);
   const refused = await fetch(edge.url + String(done["download_url"]), {
-    headers: { Authorization: `Bearer ${tokens["other"] ?? ""}` },
+    headers: { Authorization: `Bearer ${services.tokens.get("other")}` },
   });
   expect(refused.status).toBe(404);
 });
@@ -262,9 +233,9 @@ test("a result that is not there any more is gone", async () => {
 
 /** Where the object of that key is, below the server's home. */
 async function placeOf(key: string): Promise<string> {
-  const found = (await readdir(home, { recursive: true })).find((name) => name.endsWith(key));
+  const found = (await readdir(services.home, { recursive: true })).find((name) => name.endsWith(key));
   if (found === undefined) throw new Error(`there is no object ${key}`);
-  return join(home, found);
+  return join(services.home, found);
 }
 
 test("what ingest wrote passes verification, and a byte that changed is found", async () => {
@@ -274,8 +245,10 @@ test("what ingest wrote passes verification, and a byte that changed is found", 
     return finished(`/v1/jobs/${String(job["job_id"])}`, "admin");
   };
   expect(await verify()).toMatchObject({ status: "done", result: { rows: 5_000, problems: [], ok: true } });
-  const name = (await readdir(home, { recursive: true })).find((path) => /\/b\/events\/.*\.(tlm|parquet)$/.test(path));
-  const path = join(home, name ?? "");
+  const name = (await readdir(services.home, { recursive: true })).find((path) =>
+    /\/b\/events\/.*\.(tlm|parquet)$/.test(path),
+  );
+  const path = join(services.home, name ?? "");
   const bytes = await readFile(path);
   bytes[bytes.byteLength >> 1] = (bytes[bytes.byteLength >> 1] ?? 0) ^ 255;
   await writeFile(path, bytes);

@@ -9,7 +9,6 @@ import { sumOfRows, tableOf } from "./merge.ts";
 import { runRecords } from "../../db/sqlite/records.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
-import { addToTotals } from "./totals.ts";
 
 /** A deletion as it travels to the writer's thread. */
 export type EncodedDeletion = Omit<RowDeletion, "groups"> & {
@@ -39,13 +38,7 @@ export function deleteRows(
   );
 
   const snapshot = nextSnapshot(connection, nowMs);
-  const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
-  for (const id of inputs) endExtent(connection, tableId, id, end);
-  addToTotals(connection, tableId, {
-    rows: -sumOfRows(ended),
-    extents: -inputs.length,
-    sizeBytes: -ended.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  });
+  endInputs(connection, tableId, ended, snapshot);
   for (const group of groups) {
     let newestNs = INT64_MIN;
     for (const id of group.inputs) {

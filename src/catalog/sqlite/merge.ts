@@ -1,4 +1,4 @@
-import type { ExtentMerge, Snapshot, TableRecord } from "../catalog.ts";
+import type { ExtentMerge, ExtentSummary, Snapshot, TableRecord } from "../catalog.ts";
 import { INT64_MIN } from "../int64.ts";
 import { mergesConserveRows } from "../invariants.ts";
 import { insertExtents, type EncodedExtent } from "./commit.ts";
@@ -27,20 +27,15 @@ export function mergeExtents(
   }
   const live = findLiveExtents(connection, tableId, inputs);
   if (live.length < inputs.length) return undefined;
-  mergesConserveRows(sumOfRows(live.map(({ summary }) => summary)), sumOfRows(outputs));
+  const ended = live.map(({ summary }) => summary);
+  mergesConserveRows(sumOfRows(ended), sumOfRows(outputs));
   refuseCondemned(
     connection,
     outputs.map(({ id }) => id),
   );
 
   const snapshot = nextSnapshot(connection, nowMs);
-  const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
-  for (const id of inputs) endExtent(connection, tableId, id, end);
-  addToTotals(connection, tableId, {
-    rows: -sumOfRows(outputs),
-    extents: -inputs.length,
-    sizeBytes: -live.reduce((sum, { summary }) => sum + summary.sizeBytes, 0),
-  });
+  endInputs(connection, tableId, ended, snapshot);
   const newestNs = live.reduce((newest, extent) => (extent.newestNs > newest ? extent.newestNs : newest), INT64_MIN);
   insertExtents(connection, table, { extents: outputs, snapshot, schemaVersion, newestNs });
   insertSnapshot(connection, snapshot);
@@ -55,6 +50,22 @@ export function tableOf(
   if (table === undefined) throw new Error(`a merge names table id ${tableId}, which does not exist`);
   if (schemaVersion <= table.schemaVersion) return table;
   throw new Error(`a merge of table ${table.name} has schema version ${schemaVersion}, which is to come`);
+}
+
+/** Ends the extents that others replace at the snapshot, and takes them out of the totals. */
+export function endInputs(
+  connection: Connection,
+  tableId: number,
+  inputs: readonly ExtentSummary[],
+  snapshot: Snapshot,
+): void {
+  const end = { snapshotId: snapshot.id, deletedAtMs: snapshot.committedAtMs };
+  for (const { id } of inputs) endExtent(connection, tableId, id, end);
+  addToTotals(connection, tableId, {
+    rows: -sumOfRows(inputs),
+    extents: -inputs.length,
+    sizeBytes: -inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  });
 }
 
 export function sumOfRows(extents: readonly { rows: number }[]): number {

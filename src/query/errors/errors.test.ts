@@ -1,15 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { EngineError } from "../../core/errors.ts";
 import { createQueryHarness, type QueryHarness } from "../query.test-kit.ts";
 
 /** Names that are not there: what the message says, where, and what it suggests. */
 let harness: QueryHarness;
 
-const failure = (sql: string): Promise<EngineError> =>
-  harness.text(sql).then(
-    (answer) => expect.fail(`answered ${answer}`),
-    (error: EngineError) => error,
-  );
+const failure = (sql: string) => harness.failure(sql);
 
 beforeAll(async () => {
   harness = createQueryHarness();

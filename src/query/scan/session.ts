@@ -192,7 +192,9 @@ export class QuerySession {
     for (const [i, listing] of checked.listings.entries()) {
       await duckdb.query(connection, createListing(i, listing, request.listed[i] ?? []));
     }
-    for (const statement of systemViews(request.system)) await duckdb.query(connection, statement);
+    // A table of the user's may have a column of that name, which stays the only one.
+    const named = needs.length === 0 ? checked.names : new Set<string>();
+    for (const statement of systemViews(request.system, named)) await duckdb.query(connection, statement);
   }
 
   /** The text that will run, with its columns: the first candidate that DuckDB can bind to the tables. */

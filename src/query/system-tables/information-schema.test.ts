@@ -111,3 +111,18 @@ test("tables of two databases with one name are told apart by their aliases", as
   const both = "SELECT count(*) AS n FROM (SELECT s FROM other.typed UNION ALL SELECT s FROM other.secret)";
   expect(await rows(both)).toEqual([{ n: 2 }]);
 });
+
+test("`comment`, which tools of Trino ask for, is there for who names it, and in no list of columns", async () => {
+  const where =
+    "FROM information_schema.columns c WHERE table_schema = 'default' AND table_name = 'typed' AND column_name = 'at'";
+  expect(await rows(`SELECT "column_name", "comment" ${where}`)).toEqual([{ column_name: "at", comment: null }]);
+  expect(await rows(`SELECT c.Comment IS NULL AS none ${where}`)).toEqual([{ none: true }]);
+  const described = await rows("DESCRIBE information_schema.columns");
+  expect(described.map(({ column_name: name }) => name)).not.toContain("comment");
+  const commented: readonly ColumnSpec[] = [...TYPED.slice(0, 1), { name: "comment", type: { kind: "string" } }];
+  await harness.addTable("default", "notes", commented, [
+    { format: "tlm", columns: commented, rows: [{ at: 1n, comment: "own" }] },
+  ]);
+  const own = "SELECT DISTINCT comment FROM notes, information_schema.columns";
+  expect(await rows(own)).toEqual([{ comment: "own" }]);
+});

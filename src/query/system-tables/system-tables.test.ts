@@ -1,7 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { EngineError } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { createQueryHarness, type QueryHarness } from "../query.test-kit.ts";
 import { MAX_STAGED, type StagedWrite } from "./rows.ts";
@@ -16,11 +15,7 @@ const row = (n: bigint) => ({ at: START + n * 1_000_000_000n, label: `row ${n}`,
 
 let harness: QueryHarness;
 const rows = (sql: string, database?: string) => harness.rows(sql, database);
-const failure = (sql: string): Promise<EngineError> =>
-  harness.text(sql).then(
-    (answer) => expect.fail(`answered ${answer}`),
-    (error: EngineError) => error,
-  );
+const failure = (sql: string) => harness.failure(sql);
 
 beforeAll(async () => {
   harness = createQueryHarness();

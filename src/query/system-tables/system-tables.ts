@@ -143,8 +143,16 @@ const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
   timestamp: "BIGINT",
 };
 
-/** The statements that make the tables visible to a query. */
-export function systemViews(files: readonly SystemTableFile[]): string[] {
+/**
+ * Columns that a table has only for a query that names one: the name of Trino's, which its SQLAlchemy dialect reads,
+ * over the column of DuckDB's that holds the same. `*` and DESCRIBE show DuckDB's columns.
+ */
+const HIDDEN_COLUMNS: Partial<Record<SystemTableName, Readonly<Record<string, string>>>> = {
+  "information_schema.columns": { comment: "COLUMN_COMMENT" },
+};
+
+/** The statements that make the tables visible to a query that names columns of these names, in folded form. */
+export function systemViews(files: readonly SystemTableFile[], named: ReadonlySet<string>): string[] {
   return files.map(({ name, path }) => {
     const columns = SYSTEM_TABLES[name];
     const types = columns.map(({ name: own, type }) => {
@@ -157,6 +165,9 @@ export function systemViews(files: readonly SystemTableFile[]): string[] {
         ? `make_timestamp_ns(${quoteIdentifier(own)}) AS ${quoteIdentifier(own)}`
         : quoteIdentifier(own),
     );
+    for (const [hidden, own] of Object.entries(HIDDEN_COLUMNS[name] ?? {})) {
+      if (named.has(hidden)) items.push(`${quoteIdentifier(own)} AS ${quoteIdentifier(hidden)}`);
+    }
     return `CREATE TEMP VIEW ${systemView(name)} AS SELECT ${items.join(", ")}
       FROM read_csv(${quoteText(path)}, ${CSV_OPTIONS}, columns = {${types.join(", ")}})`;
   });

@@ -6,7 +6,8 @@ import type { Exec, Machine } from "./runtime.ts";
 const BEGIN = `
 use strict; use warnings; use Config;
 my $arm = $Config{archname} =~ /^aarch64/ ? 1 : 0;
-my %calls = (inotify_init1 => [294, 26], inotify_add_watch => [254, 27], mq_open => [240, 180], sendmsg => [46, 211]);
+my %calls = (inotify_init1 => [294, 26], inotify_add_watch => [254, 27], mq_open => [240, 180], sendmsg => [46, 211],
+  epoll_create1 => [291, 20], epoll_ctl => [233, 21], prlimit => [302, 261]);
 sub call { my $name = shift; return syscall($calls{$name}[$arm], @_) }
 my @held;
 `;
@@ -31,13 +32,24 @@ export const RESOURCES = {
   // A socket that nobody reads from. One may have as many on their way as one may have open; 7: RLIMIT_NOFILE.
   "descriptors on their way": `
     my $limit = pack("Q2", 64, 64);
-    syscall($arm ? 261 : 302, 0, 7, $limit, 0) == 0 or die "no limit: $!";
+    call('prlimit', 0, 7, $limit, 0) == 0 or die "no limit: $!";
     socketpair(my $near, my $far, 1, 1, 0) or die;
     sub take {
       my ($data, $control) = ("x", pack("Q i i i x4", 20, 1, 1, 0));
       my $parts = pack("P Q", $data, 1);
       my $message = pack("Q L x4 P Q P Q i x4", 0, 0, $parts, 1, $control, length $control, 0);
       return call('sendmsg', fileno $near, $message, 0) == 1;
+    }`,
+  // Each instance of epoll watches the same 800 ends of pipes; the event's struct is packed on x86 alone.
+  "watches of epoll": `
+    my $limit = pack("Q2", 4096, 4096);
+    call('prlimit', 0, 7, $limit, 0) == 0 or die "no limit: $!";
+    for (1 .. 400) { pipe(my $out, my $in) or die; push @held, $out, $in }
+    my ($instance, $event) = (-1, $arm ? pack("L x4 Q", 1, 0) : pack("L Q", 1, 0));
+    sub take {
+      my $end = $_[0] % @held;
+      $instance = call('epoll_create1', 0) if $end == 0;
+      return $instance >= 0 && call('epoll_ctl', $instance, 1, fileno $held[$end], $event) == 0;
     }`,
 } as const;
 
@@ -58,13 +70,22 @@ export function taking(resource: Resource, most: number, holds: boolean): string
 /** Runs it in a machine until it has said how many it got; it goes on. */
 export async function takeIn(machine: Machine, command: readonly string[]): Promise<{ exec: Exec; got: number }> {
   const exec = await machine.exec(execRequest(command));
-  let said = "";
+  const { got, said } = await endOfTaking(exec);
+  if (got === undefined) throw new Error(`it could not take anything: ${said}`);
+  return { exec, got };
+}
+
+/** How many it got, once it has said so; without that, what it said, and the signal that has ended it before its time was over. */
+export async function endOfTaking(
+  exec: Exec,
+): Promise<{ got: number | undefined; said: string; signal: string | undefined }> {
+  let [said, signal]: [string, string | undefined] = ["", undefined];
   for await (const output of exec.output()) {
     if (output.type === "stdout" || output.type === "stderr") said += Buffer.from(output.bytes).toString();
+    if (output.type === "exit" && !output.timedOut) ({ signal } = output);
     if (output.type === "exit" || said.includes("\n")) break;
   }
-  if (!/^\d+\n$/.test(said)) throw new Error(`it could not take anything: ${said}`);
-  return { exec, got: Number(said) };
+  return { got: /^\d+\n$/.test(said) ? Number(said) : undefined, said, signal };
 }
 
 /** The same on the host, as this process's user. Message queues would stay there: they go with their namespace. */
