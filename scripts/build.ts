@@ -1,35 +1,61 @@
-import { chmod, cp, readFile, rm, stat } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { isBuiltin } from "node:module";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Plugin, build } from "esbuild";
+import { type Metafile, type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
+import { writeManifest } from "./bundle-manifest.ts";
 
 /**
  * `npm run build`: the program as one file, `dist/engine.js`, which starts several times faster than the sources and
- * is the same file for the main process, its worker threads and its child processes.
+ * can also be the program's worker threads and child processes. Beside it each of these has a small file of its own, so
+ * that none has to load the whole program (see `src/core/isolate.ts`).
  *
- * Left outside are packages that bring a binary or files of their own. In one file every static import of an outside
- * package moves to the top and is loaded at each start, `engine --version` included; so these are turned into
- * `require` calls where they are used, which run when the module around them first does.
+ * Packages that bring a binary or files of their own stay outside. In one file every static import of an outside
+ * package or of a module of Node moves to the top and is loaded at each start, `engine --version` included; so these
+ * become `require` calls, which run when the module around them first does.
  */
 const OUTSIDE =
   /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|@node-rs\/argon2|piscina|postgres|@aws-sdk\/client-s3)$/;
 
+/** The program, and what it starts on threads and in child processes. */
+const ENTRIES = [
+  "roles/main.ts",
+  "src/catalog/sqlite/catalog-thread.ts",
+  "src/compaction/merge-child.ts",
+  "src/cli/push/parquet-child.ts",
+  "src/ingest/seal-thread.ts",
+  "src/query/scan/confinement/probe-child.ts",
+  "src/query/scan/query-child.ts",
+];
+
+/** Programs of another language, which are found beside the bundle as they are beside their sources. */
+const PROGRAMS = [
+  "query/scan/confinement/confine.pl",
+  "sandbox/node/files/helper.pl",
+  "sandbox/runtime/images/overlay-marks.pl",
+  "sandbox/runtime/mounts.pl",
+  "sandbox/runtime/supervisor",
+];
+
 const requireOutside: Plugin = {
   name: "require-outside",
   setup(builder) {
-    builder.onResolve({ filter: OUTSIDE }, ({ path, kind, namespace }) =>
+    builder.onResolve({ filter: /^[^./]/ }, ({ path, kind, namespace }) => {
+      if (!OUTSIDE.test(path) && !isBuiltin(path)) return undefined;
       // Our own `require` below is where it ends; a `require` of the sources is one already.
-      kind === "require-call" || namespace === "outside" ? { path, external: true } : { path, namespace: "outside" },
-    );
+      return kind === "require-call" || namespace === "outside"
+        ? { path, external: true }
+        : { path, namespace: "outside" };
+    });
     builder.onLoad({ filter: /.*/, namespace: "outside" }, ({ path }) => ({
-      contents: requireOrExplain(path),
+      contents: isBuiltin(path) ? `module.exports = require(${JSON.stringify(path)});` : requireOrExplain(path),
       loader: "js",
     }));
   },
 };
 
-/** One that is not installed ends what needs it, in a sentence that says what to do. */
+/** A missing package ends what needs it, in a sentence that says what to do. */
 function requireOrExplain(path: string): string {
   const name = JSON.stringify(path);
   const problem = `the package ${path} is not installed: install what package.json lists beside this program (npm install --omit=dev)`;
@@ -41,49 +67,95 @@ function requireOrExplain(path: string): string {
 }
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
-const output = `${repository}dist/engine.js`;
+const dist = join(repository, "dist");
 
-await rm(`${repository}dist`, { recursive: true, force: true });
-await build({
-  absWorkingDir: repository,
-  entryPoints: ["roles/main.ts"],
-  outfile: output,
-  bundle: true,
-  platform: "node",
-  format: "esm",
-  target: "node22.19",
-  // Names stay, for stack traces; the source map serves debuggers.
-  minifySyntax: true,
-  minifyWhitespace: true,
-  sourcemap: "linked",
-  sourcesContent: false,
-  legalComments: "none",
-  logLevel: "warning",
-  define: { ENGINE_BUNDLED: "true", ENGINE_VERSION: JSON.stringify(VERSION) },
-  banner: {
-    js: [
-      "#!/usr/bin/env node",
-      'import{createRequire as __createRequire}from"node:module";',
-      "const require=__createRequire(import.meta.url);",
-    ].join("\n"),
-  },
-  plugins: [requireOutside],
-});
-await chmod(output, 0o755);
-// Programs of another language, which are found beside the one file as they are beside their sources.
-for (const [from, to] of [
-  ["query/scan/confinement/confine.pl", "confine.pl"],
-  ["sandbox/node/files/helper.pl", "helper.pl"],
-  ["sandbox/runtime/images/overlay-marks.pl", "overlay-marks.pl"],
-  ["sandbox/runtime/mounts.pl", "mounts.pl"],
-  ["sandbox/runtime/supervisor", "supervisor"],
-] as const) {
-  await cp(`${repository}src/${from}`, `${repository}dist/${to}`, { recursive: true });
+/** Builds into `folder`. Returns the files it was made of. */
+async function bundle(folder: string): Promise<string[]> {
+  const { metafile } = await build({
+    absWorkingDir: repository,
+    entryPoints: ENTRIES.map((source) => ({ in: source, out: outputName(source) })),
+    outdir: folder,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node22.19",
+    // Names stay, for stack traces; the source map serves debuggers.
+    minifySyntax: true,
+    minifyWhitespace: true,
+    sourcemap: "linked",
+    sourcesContent: false,
+    legalComments: "none",
+    logLevel: "warning",
+    metafile: true,
+    define: { ENGINE_BUNDLED: "true", ENGINE_VERSION: JSON.stringify(VERSION) },
+    banner: {
+      js: [
+        "#!/usr/bin/env node",
+        'import{createRequire as __createRequire}from"node:module";',
+        "const require=__createRequire(import.meta.url);",
+      ].join("\n"),
+    },
+    plugins: [requireOutside],
+  });
+  await chmod(join(folder, "engine.js"), 0o755);
+  for (const program of PROGRAMS) {
+    await cp(join(repository, "src", program), join(folder, basename(program)), { recursive: true });
+  }
+  return sourcesOf(metafile);
 }
 
-const text = await readFile(output, "utf8");
-const imports = text.matchAll(/(?<=^|;)import[^;]*?from"(?<name>[^"]+)"/g);
-const names = Array.from(imports, ({ groups }) => groups?.["name"] ?? "");
-const outside = [...new Set(names.filter((name) => !isBuiltin(name)))];
-if (outside.length > 0) throw new Error(`these would be loaded at every start: ${outside.join(", ")}`);
-console.log(`dist/engine.js ${VERSION}: ${((await stat(output)).size / 1e6).toFixed(2)} MB`);
+function outputName(source: string): string {
+  return source === "roles/main.ts" ? "engine" : basename(source, ".ts");
+}
+
+/** Our own files among the inputs. The packages are those of the lock file, which the manifest lists too. */
+function sourcesOf({ inputs }: Metafile): string[] {
+  return Object.keys(inputs).filter((path) => /^(src|roles)\//.test(path));
+}
+
+/** Throws when a file of the bundle would load too much at each start, or looks for a program that is not there. */
+async function check(folder: string): Promise<void> {
+  const files = await readdir(folder);
+  for (const file of files.filter((name) => name.endsWith(".js"))) {
+    const text = await readFile(join(folder, file), "utf8");
+    const imports = text.matchAll(/(?<=^|;)import[^;]*?from"(?<name>[^"]+)"/gm);
+    const names = new Set(Array.from(imports, ({ groups }) => groups?.["name"] ?? ""));
+    names.delete("node:module");
+    if (names.size > 0) throw new Error(`${file} would load these at every start: ${[...names].join(", ")}`);
+    // One character outside of ASCII doubles the memory that V8 takes for the text, in every thread and process.
+    const wide = /[^\0-\x7f]/.exec(text);
+    if (wide !== null) throw new Error(`${file}: write ${wide[0]} as an escape, near ${near(text, wide.index)}`);
+    for (const [, program = ""] of text.matchAll(/new URL\("\.\/([\w-]+)[\w/.-]*\.pl"/g)) {
+      if (files.some((name) => name.split(".")[0] === program)) continue;
+      throw new Error(`${file} looks for ${program}.pl beside it: add it to PROGRAMS`);
+    }
+  }
+}
+
+function near(text: string, index: number): string {
+  return text.slice(Math.max(0, index - 60), index);
+}
+
+/** Puts the finished folder in place of the one before: whatever starts meanwhile finds the one or the other. */
+async function replaceDist(made: string): Promise<void> {
+  const old = `${made}.old`;
+  await rename(dist, old).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+  await rename(made, dist);
+  await rm(old, { recursive: true, force: true });
+}
+
+const startedMs = Date.now();
+await mkdir(join(repository, ".cache"), { recursive: true });
+const made = await mkdtemp(join(repository, ".cache", "dist-"));
+try {
+  const sources = await bundle(made);
+  await check(made);
+  await writeManifest(repository, made, { sources, startedMs });
+  await chmod(made, 0o755);
+  await replaceDist(made);
+} finally {
+  await rm(made, { recursive: true, force: true });
+}
+console.log(`dist/engine.js ${VERSION}: ${((await stat(join(dist, "engine.js"))).size / 1e6).toFixed(2)} MB`);

@@ -17,8 +17,7 @@ const ENDED_CHILDREN_TICKS = [13, 14];
  * that ended (from the moment their parent took notice of it).
  */
 export function cpuSecondsOf(pid: number): number {
-  const stats = new Map<number, string[]>();
-  for (const name of readdirSync("/proc")) if (/^\d+$/.test(name)) stats.set(Number(name), statFields(name));
+  const stats = statsOfAll();
   let seconds = 0;
   for (const [id, fields] of stats) {
     if (!descendsFrom(id, pid, stats)) continue;
@@ -28,6 +27,18 @@ export function cpuSecondsOf(pid: number): number {
     seconds += ticksOf(fields, ENDED_CHILDREN_TICKS) / TICKS_PER_SECOND;
   }
   return seconds;
+}
+
+/** The process and everything that it started and that lives, by id, itself first. */
+export function descendantsOf(pid: number): number[] {
+  const stats = statsOfAll();
+  return [pid, ...[...stats.keys()].filter((id) => id !== pid && descendsFrom(id, pid, stats))];
+}
+
+function statsOfAll(): Map<number, string[]> {
+  const stats = new Map<number, string[]>();
+  for (const name of readdirSync("/proc")) if (/^\d+$/.test(name)) stats.set(Number(name), statFields(name));
+  return stats;
 }
 
 function descendsFrom(id: number, ancestor: number, stats: ReadonlyMap<number, string[]>): boolean {

@@ -13,6 +13,7 @@ import type { Checks } from "./shapes.ts";
 /** A server to measure: a process of its own, as a user starts it. */
 export type BenchServer = {
   url: string;
+  pid: number;
   home: string;
   /** User and system CPU seconds so far, of all threads and of the children. */
   cpuSeconds(): number;
@@ -31,6 +32,8 @@ export type BenchServer = {
 export type ServerOptions = {
   /** An existing folder; else a fresh one is made, and removed in the end. */
   home?: string;
+  /** What to start; the sources unless given. */
+  entry?: string;
   nodeArgs?: readonly string[];
   env?: Readonly<Record<string, string>>;
   /** Tables that exist before the start. */
@@ -42,7 +45,7 @@ const ENTRY = fileURLToPath(new URL("../../roles/main.ts", import.meta.url));
 export async function startBenchServer(options: ServerOptions = {}): Promise<BenchServer> {
   const home = options.home ?? (await mkdtemp(join(tmpdir(), "engine-bench-")));
   await createTables(home, options.tables ?? []);
-  const args = [...(options.nodeArgs ?? []), ENTRY, "serve", "--addr", "127.0.0.1:0"];
+  const args = [...(options.nodeArgs ?? []), options.entry ?? ENTRY, "serve", "--addr", "127.0.0.1:0"];
   const child = spawn(process.execPath, args, {
     // What compaction costs is a question of its own, and extents must stay as they were made.
     env: { ...environment(), ENGINE_HOME: home, ENGINE_COMPACTION_POLL_SECS: "0", ...options.env },
@@ -53,6 +56,7 @@ export async function startBenchServer(options: ServerOptions = {}): Promise<Ben
   const pid = Number(child.pid);
   return {
     url,
+    pid,
     home,
     cpuSeconds: () => cpuSecondsOf(pid),
     memory: () => memoryOf(pid),

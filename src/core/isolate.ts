@@ -1,16 +1,21 @@
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
  * The program starts parts of itself on worker threads and in child processes. In development each such part is a
- * source file that Node runs as it is; in the bundled release everything is one file, which is then started again and
- * told which part to be (`roles/main.ts` reads it: `workerData.isolate` on a thread, `--isolate NAME` in a child).
+ * source file that Node runs as it is. In the bundled release it is a small file beside the bundle, so that a thread or
+ * process does not load the whole program. Where the bundle stands alone, it is started again and told which part to be
+ * (`roles/main.ts` reads it: `workerData.isolate` on a thread, `--isolate NAME` in a child).
  */
 declare const ENGINE_BUNDLED: boolean | undefined;
 
 /** The file to start for an isolate whose source is `source`. */
 export function isolateFile(source: URL): string {
-  const bundled = typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
-  return fileURLToPath(bundled ? import.meta.url : source);
+  const isBundled = typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
+  if (!isBundled) return fileURLToPath(source);
+  const own = fileURLToPath(new URL(basename(source.pathname, ".ts") + ".js", import.meta.url));
+  return existsSync(own) ? own : fileURLToPath(import.meta.url);
 }
 
 /**

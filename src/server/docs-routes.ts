@@ -2,11 +2,11 @@ import { docsPagePolicy, renderDocsPage } from "./docs-page.ts";
 import { openApiOf } from "./openapi.ts";
 import { plainRoute, jsonResponse, type Route } from "./route.ts";
 
-/** The reference of the given routes and of these two themselves; rendered once. */
+/** The reference of the given routes and of these two themselves; rendered when it is first asked for. */
 export function apiDocsRoutes(routes: readonly Route[], info: { title: string; version: string }): Route[] {
-  const page = { html: "", policy: docsPagePolicy() };
-  const document: { json: unknown } = { json: {} };
-  const own = [
+  const document = once((): unknown => openApiOf(all, info));
+  const page = once(() => ({ html: renderDocsPage(all, info), policy: docsPagePolicy() }));
+  const own: Route[] = [
     plainRoute({
       method: "GET",
       path: "/v1/openapi.json",
@@ -16,7 +16,7 @@ export function apiDocsRoutes(routes: readonly Route[], info: { title: string; v
       compress: true,
       responses: [{ status: 200, description: "The document.", type: "application/json" }],
       errors: [],
-      handle: async () => jsonResponse(200, document.json),
+      handle: async () => jsonResponse(200, document()),
     }),
     plainRoute({
       method: "GET",
@@ -31,14 +31,18 @@ export function apiDocsRoutes(routes: readonly Route[], info: { title: string; v
         status: 200,
         headers: {
           "Content-Type": "text/html; charset=utf-8",
-          "Content-Security-Policy": page.policy,
+          "Content-Security-Policy": page().policy,
         },
-        body: page.html,
+        body: page().html,
       }),
     }),
   ];
-  const all = [...routes, ...own];
-  document.json = openApiOf(all, info);
-  page.html = renderDocsPage(all, info);
+  const all: readonly Route[] = [...routes, ...own];
   return own;
+}
+
+/** Most servers are never asked for either, and rendering them takes a good part of a start. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }

@@ -236,5 +236,8 @@ function sizeOf(message: WebSocketMessage): number {
 function cutToBytes(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
   // A character that was cut in two is left out.
-  return Buffer.from(text).subarray(0, maxBytes).toString().replace(/�+$/, "");
+  return Buffer.from(text)
+    .subarray(0, maxBytes)
+    .toString()
+    .replace(/\ufffd+$/, "");
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
-import type { OrderChange } from "../../contract/control-port.ts";
+import type { DesiredStateChange } from "../../contract/control-port.ts";
 import {
   ANN,
   BOB,
