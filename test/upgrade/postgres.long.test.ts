@@ -1,0 +1,35 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { EARLIER } from "./earlier.ts";
+import { checkOpened, unpack } from "./opened.test-kit.ts";
+
+/** Catalogs on PostgreSQL that earlier commits of this repository wrote, restored and opened by today's engine. */
+
+const programs = postgresPrograms();
+const onPostgres = EARLIER.filter(({ schema }) => schema.postgres !== undefined);
+
+describe.skipIf(programs === undefined)("on PostgreSQL", () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+  });
+  afterAll(() => server.stop());
+
+  test.each(onPostgres)("a catalog of $commit opens with all that it held", async (earlier) => {
+    const { home, remove, facts } = await unpack(earlier, "postgres");
+    const url = await server.createDatabase();
+    const flags = ["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", `--file=${join(home, "catalog.sql")}`];
+    execFileSync(join(programs ?? "", "psql"), [...flags, url], { stdio: ["ignore", "ignore", "inherit"] });
+    const version = async () => {
+      const [row] = await server.query(url, "SELECT schema_version FROM engine.meta");
+      return Number(row?.["schema_version"]);
+    };
+    expect(await version()).toBe(earlier.schema.postgres);
+    await checkOpened(earlier, facts, home, { ENGINE_CATALOG_URL: url });
+    expect(await version()).toBeGreaterThanOrEqual(11);
+    await remove();
+  });
+});
