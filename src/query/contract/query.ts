@@ -5,13 +5,15 @@ import type { QueryParameters } from "../parse/parameters.ts";
 import type { RowSelection } from "../parse/row-condition.ts";
 
 /**
- * Queries, as the routes see them.
+ * Queries, as the routes see them. Each step has a folder; `attempt.ts` calls them in order, `service.ts` decides who
+ * may run and whether there is another attempt.
  *
- *     parse     a warm child process: SQL through DuckDB's own parser, checked against what is allowed
- *     resolve   here: tables at one snapshot of the catalog
- *     prune     here: extents by time
- *     scan      the same child: DuckDB over exactly those extents, result to a spill file, rows counted
- *     stream    that file in the format asked for, at the client's pace
+ *     parse     in a warm child process: SQL through DuckDB's own parser, as a tree
+ *     resolve   in the child: what the tree may do, and which tables it needs; here: those tables at one snapshot
+ *     prune     here: extents by time, column statistics, limits and filters
+ *     fetch     here: the extents that are left, through a cache on local disk
+ *     scan      in the same child: DuckDB over exactly those extents, rows counted
+ *     stream    here: the answer in the format asked for, at the client's pace
  */
 export interface QueryService {
   /** Runs one query. Rejects with `EngineError`. The caller must drain or close `body`. */

@@ -72,7 +72,7 @@ export const TIME_MACROS: readonly string[] = [
 
 /**
  * Names that DuckDB takes for calls where no column has them, so that the check of functions never sees one. They tell
- * nothing but DuckDB's own names for its surroundings; a column of such a name is found before the macro.
+ * nothing but DuckDB's own names for its environment; a column of such a name is found before the macro.
  */
 export const REFUSING_MACROS: readonly string[] = [
   "current_catalog",
