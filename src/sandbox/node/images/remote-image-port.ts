@@ -1,5 +1,5 @@
 import { wirePart } from "../../contract/images/image-part.ts";
-import { z } from "zod";
+import type { z } from "zod";
 import { EngineError } from "../../../core/errors.ts";
 import type { Hold } from "../../../fabric/job.ts";
 import { RemoteHttp, type RemoteServer } from "../../../fabric/remote-port-http.ts";
