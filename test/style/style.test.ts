@@ -30,22 +30,22 @@ describe("layering", () => {
   });
 
   it.each([
-    ["a static import", `import { x } from "../api/x.ts";`],
-    ["an import for its effects", `import "../api/x.ts";`],
-    ["a type import", `import type { X } from "../api/x.ts";`],
-    ["a type import among values", `import { type X } from "../api/x.ts";`],
-    ["a namespace", `import * as x from "../api/x.ts";`],
-    ["a re-export", `export { x } from "../api/x.ts";`],
-    ["a re-export of all", `export * from "../api/x.ts";`],
-    ["a re-export of types", `export type { X } from "../api/x.ts";`],
-    ["a dynamic import", `const x = await import("../api/x.ts");`],
-    ["an import type", `let x: import("../api/x.ts").X | undefined;`],
-    ["typeof import", `let x: typeof import("../api/x.ts") | undefined;`],
-    ["import equals", `import x = require("../api/x.ts");`],
-    ["a thread's file", `const file = new URL("../api/x.ts", import.meta.url);`],
+    ["a static import", `import { x } from "../server/x.ts";`],
+    ["an import for its effects", `import "../server/x.ts";`],
+    ["a type import", `import type { X } from "../server/x.ts";`],
+    ["a type import among values", `import { type X } from "../server/x.ts";`],
+    ["a namespace", `import * as x from "../server/x.ts";`],
+    ["a re-export", `export { x } from "../server/x.ts";`],
+    ["a re-export of all", `export * from "../server/x.ts";`],
+    ["a re-export of types", `export type { X } from "../server/x.ts";`],
+    ["a dynamic import", `const x = await import("../server/x.ts");`],
+    ["an import type", `let x: import("../server/x.ts").X | undefined;`],
+    ["typeof import", `let x: typeof import("../server/x.ts") | undefined;`],
+    ["import equals", `import x = require("../server/x.ts");`],
+    ["a thread's file", `const file = new URL("../server/x.ts", import.meta.url);`],
   ])("sees %s", (_what, line) => {
     expect(found(checkLayering(at("src/catalog/c.ts", "// one", line)))).toEqual([
-      "src/catalog/c.ts:2: catalog imports ../api/x.ts from api, which is above it",
+      "src/catalog/c.ts:2: catalog imports ../server/x.ts from server, which is above it",
     ]);
   });
 
@@ -79,14 +79,14 @@ describe("layering", () => {
   it("allows what points down, inside, and to packages", () => {
     const allowed = [
       ...at(
-        "src/query/a.ts",
+        "src/ingest/a.ts",
         `import "../core/a.ts"; import "../catalog/sqlite/a.ts"; import "./sub/b.ts"; import "zod";`,
       ),
       ...at("src/catalog/a.test-kit.ts", `import "../../roles/a.ts"; import "../db/a.ts";`),
       ...at("roles/a.ts", `import "../src/cli/a.ts"; import "../src/core/a.ts"; import "./b.ts";`),
       ...at("test/a.ts", `import "../roles/a.ts"; import "../src/core/a.ts"; import "../bench/a.ts";`),
       ...at("scripts/a.ts", `import "../test/faults/a.ts"; import "../src/cli/a.ts";`),
-      ...at("src/core/a.ts", `const text = 'import "../api/x.ts"'; // import "../api/x.ts"`),
+      ...at("src/core/a.ts", `const text = 'import "../server/x.ts"'; // import "../api/x.ts"`),
       ...at("src/core/b.ts", `const file = new URL("../../package.json", import.meta.url);`),
     ];
     expect(found(checkLayering(allowed))).toEqual([]);
