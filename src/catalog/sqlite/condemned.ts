@@ -2,11 +2,11 @@ import { CondemnedExtent } from "../refusals.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 
 const CONDEMN =
-  "INSERT OR IGNORE INTO condemned_extents (id) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM extents WHERE id = ?1)";
+  "INSERT OR IGNORE INTO condemned_extents (id) SELECT ? WHERE NOT EXISTS (SELECT 1 FROM extents WHERE id = ?)";
 
 /** Condemns ids that no extent has; returns those that are condemned now. */
 export function condemnExtents(connection: Connection, ids: readonly string[]): string[] {
-  for (const id of ids) connection.run(CONDEMN, id);
+  for (const id of ids) connection.run(CONDEMN, id, id);
   return ids.filter((id) => isCondemned(connection, id));
 }
 

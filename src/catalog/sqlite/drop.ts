@@ -113,7 +113,7 @@ export function forgetTable(connection: Connection, tableId: number): boolean {
 
 function forgetDatabase(connection: Connection, databaseId: number): void {
   const sql =
-    "DELETE FROM databases WHERE id = ?1 AND dropped_at_ms IS NOT NULL " +
-    "AND NOT EXISTS (SELECT 1 FROM tables WHERE database_id = ?1)";
-  connection.run(sql, databaseId);
+    "DELETE FROM databases WHERE id = ? AND dropped_at_ms IS NOT NULL " +
+    "AND NOT EXISTS (SELECT 1 FROM tables WHERE database_id = ?)";
+  connection.run(sql, databaseId, databaseId);
 }

@@ -37,18 +37,18 @@ const FIELDS = ["seq", ...EXTENT_FIELDS].join(", ");
 /** The classes in use by a table, by one index seek each. */
 const CLASSES = `
 WITH RECURSIVE classes (c) AS (
-  SELECT min(span_class) FROM extents WHERE table_id = ?1
+  SELECT min(span_class) FROM extents WHERE table_id = ?
   UNION ALL
-  SELECT (SELECT min(span_class) FROM extents WHERE table_id = ?1 AND span_class > classes.c)
+  SELECT (SELECT min(span_class) FROM extents WHERE table_id = ? AND span_class > classes.c)
   FROM classes WHERE classes.c IS NOT NULL
 )
 SELECT c FROM classes WHERE c IS NOT NULL`;
 
-/** Parameters: table, class, least minimum, greatest minimum, least maximum, snapshot. */
+/** Parameters: table, class, least minimum, greatest minimum, least maximum, snapshot twice. */
 export const OVERLAPPING = `
 SELECT ${FIELDS} FROM extents
-WHERE table_id = ?1 AND span_class = ?2 AND min_at_ns BETWEEN ?3 AND ?4 AND max_at_ns >= ?5
-  AND begin_snapshot <= ?6 AND (end_snapshot IS NULL OR end_snapshot > ?6)`;
+WHERE table_id = ? AND span_class = ? AND min_at_ns BETWEEN ? AND ? AND max_at_ns >= ?
+  AND begin_snapshot <= ? AND (end_snapshot IS NULL OR end_snapshot > ?)`;
 
 type FoundExtent = { seq: number; summary: ExtentSummary };
 
@@ -62,11 +62,11 @@ export function findExtents(
   if (minNs > maxNs || minNs > INT64_MAX || maxNs < INT64_MIN) return [];
   const [lo, hi] = [clampToInt64(minNs), clampToInt64(maxNs)];
   const found: FoundExtent[] = [];
-  for (const row of connection.all(CLASSES, tableId)) {
+  for (const row of connection.all(CLASSES, tableId, tableId)) {
     const spanClass = Number(row["c"]);
     const leastMin = clampToInt64(lo - (1n << BigInt(spanClass)));
     const statement = connection.exactStatement(OVERLAPPING);
-    for (const extent of statement.iterate(tableId, spanClass, leastMin, hi, lo, atSnapshot)) {
+    for (const extent of statement.iterate(tableId, spanClass, leastMin, hi, lo, atSnapshot, atSnapshot)) {
       found.push({ seq: Number(extent["seq"]), summary: toSummary(extent) });
     }
   }
@@ -124,7 +124,7 @@ export function everyExtent(connection: Connection): Iterable<Row> {
 const INDEXED = "seq, begin_snapshot, end_snapshot, size_bytes, row_count, min_at_ns, max_at_ns";
 
 /** Parameters: table, seq. */
-export const ADDED_SINCE = `SELECT ${INDEXED} FROM extents WHERE table_id = ?1 AND seq > ?2 ORDER BY seq`;
+export const ADDED_SINCE = `SELECT ${INDEXED} FROM extents WHERE table_id = ? AND seq > ? ORDER BY seq`;
 
 /** What a table got after the extent of that number (-1 for all), ascending. */
 export function* extentsAfter(connection: Connection, tableId: number, seq: number): Generator<IndexedExtent> {

@@ -3,12 +3,12 @@ import { LeaseLost } from "../refusals.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 
 const ACQUIRE = `
-INSERT INTO leases (name, holder, fence, expires_at_ms) VALUES (?1, ?2, 1, ?3 + ?4)
+INSERT INTO leases (name, holder, fence, expires_at_ms) VALUES (?, ?, 1, ? + ?)
 ON CONFLICT (name) DO UPDATE SET
-  fence = fence + (expires_at_ms <= ?3),
+  fence = fence + (expires_at_ms <= ?),
   holder = excluded.holder,
   expires_at_ms = excluded.expires_at_ms
-WHERE holder = excluded.holder OR expires_at_ms <= ?3
+WHERE holder = excluded.holder OR expires_at_ms <= ?
 RETURNING fence`;
 
 /** Takes a lease that is free, has ended, or is the holder's own. */
@@ -17,7 +17,7 @@ export function acquireLease(
   request: { name: string; holder: string; ttlMs: number; nowMs: number },
 ): Lease | undefined {
   const { name, holder, ttlMs, nowMs } = request;
-  const row = connection.get(ACQUIRE, name, holder, nowMs, ttlMs);
+  const row = connection.get(ACQUIRE, name, holder, nowMs, ttlMs, nowMs, nowMs);
   return row === undefined ? undefined : { name, holder, fence: Number(row["fence"]) };
 }
 

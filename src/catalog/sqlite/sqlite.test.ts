@@ -88,7 +88,7 @@ describe("the sqlite catalog", () => {
     expect(found).toHaveLength(11);
 
     const connection = new Connection(path, { readOnly: true, busyTimeoutMs: 0 });
-    const plan = connection.all(`EXPLAIN QUERY PLAN ${OVERLAPPING}`, id, 30, 0, 0, 0, 1).map((row) => row["detail"]);
+    const plan = connection.all(`EXPLAIN QUERY PLAN ${OVERLAPPING}`, id, 30, 0, 0, 0, 1, 1).map((row) => row["detail"]);
     expect(plan).toEqual([
       "SEARCH extents USING INDEX extents_by_time (table_id=? AND span_class=? AND min_at_ns>? AND min_at_ns<?)",
     ]);

@@ -24,10 +24,14 @@ export class Connection {
     });
   }
 
-  /** The statement for a constant text, prepared once. Integers are read as numbers. */
+  /**
+   * The statement for a constant text, prepared once. Integers are read as numbers. Parameters are `?` and have no
+   * numbers: Node 22.19 takes no values by position for those that have.
+   */
   statement(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
+      if (/\?\d/.test(sql)) throw new Error(`a parameter has a number: ${sql}`);
       statement = this.db.prepare(sql);
       this.#statements.set(sql, statement);
     }
