@@ -6,7 +6,7 @@ import { CREDENTIAL_ROUTES } from "../src/credentials/routes/credential-routes.t
 import type { ConnectionDeps } from "../src/credentials/routes/deps.ts";
 import { jobCredentialRoute, type JobCredentialDeps } from "../src/credentials/routes/job-credential.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
-import { FABRIC_ROUTES } from "../src/fabric/routes/fabric-routes.ts";
+import { FABRIC_ROUTES, WORKER_ROUTES } from "../src/fabric/routes/fabric-routes.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import { INGEST_ROUTES } from "../src/ingest/routes/ingest-routes.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
@@ -41,8 +41,9 @@ export function engineRoutes(answerers: Answerers): Route[] {
     ...routesOf([cleanupTableRoute], ingest),
     ...routesOf(ACCESS_ROUTES, access),
     ...routesOf(CREDENTIAL_ROUTES, access),
-    ...routesOf(FABRIC_ROUTES, fabric),
+    ...routesOf(WORKER_ROUTES, fabric),
     ...routesOf([jobCredentialRoute], fabric),
+    ...routesOf(FABRIC_ROUTES, fabric),
     ...routesOf(SANDBOX_ROUTES, sandboxes),
   ];
   if (query === undefined && ingest === undefined) return routes;

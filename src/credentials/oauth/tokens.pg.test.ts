@@ -89,7 +89,7 @@ describe.skipIf(programs === undefined)("tokens that several processes use", () 
 
   /** What each use got, in processes that begin together. */
   async function useEverywhere(credentialId: string): Promise<string[]> {
-    const file = fileURLToPath(new URL("fresh-tokens-child.ts", import.meta.url));
+    const file = fileURLToPath(new URL("fresh-tokens-child.test-kit.ts", import.meta.url));
     const args = [
       "--disable-warning=ExperimentalWarning",
       file,

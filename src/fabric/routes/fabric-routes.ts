@@ -5,7 +5,8 @@ import * as jobs from "./jobs.ts";
 import * as schedules from "./schedules.ts";
 import * as workers from "./workers.ts";
 
-export const FABRIC_ROUTES = [
+/** What workers call. */
+export const WORKER_ROUTES = [
   workers.registerWorkerRoute,
   workers.heartbeatRoute,
   claims.claimJobsRoute,
@@ -16,6 +17,10 @@ export const FABRIC_ROUTES = [
   leased.leaseRoute,
   leased.releaseRoute,
   leased.jobLogsRoute,
+];
+
+/** What operators and callers do with workers, jobs and schedules. */
+export const FABRIC_ROUTES = [
   workers.createWorkerRoute,
   workers.listWorkersRoute,
   workers.revokeWorkerRoute,
