@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ColumnFilter, FilterProbe } from "../format/filter/filter.ts";
-import { textsOf } from "../format/filter/filter-fixture.ts";
+import { textsOf } from "../format/filter/filter.test-kit.ts";
 import { buildGramFilter } from "../format/filter/gram-filter.ts";
 import { probeNeedles, probeValues } from "../format/filter/probes.ts";
 import { buildValueFilter } from "../format/filter/value-filter.ts";

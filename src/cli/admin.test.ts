@@ -6,7 +6,7 @@ import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
-import { runChild, runHere, type Outcome } from "./harness.ts";
+import { runChild, runHere, type Outcome } from "./cli.test-kit.ts";
 
 let folder = "";
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { beforeAll, describe, expect, test } from "vitest";
-import { runChild } from "./harness.ts";
+import { runChild } from "./cli.test-kit.ts";
 
 const scripts = new Map<string, string>();
 beforeAll(async () => {

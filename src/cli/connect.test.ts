@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runChild, runHere, startServer, type TestServer } from "./harness.ts";
+import { runChild, runHere, startServer, type TestServer } from "./cli.test-kit.ts";
 
 let folder = "";
 let home = "";

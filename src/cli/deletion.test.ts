@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import type { CliInput } from "./context.ts";
-import { runHere } from "./harness.ts";
+import { runHere } from "./cli.test-kit.ts";
 import { runCli } from "./main.ts";
 
 /** The commands that delete, against a server that only writes down what it is asked. */

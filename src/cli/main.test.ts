@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StartupError } from "../core/errors.ts";
-import { runChild, runHere, runOnTerminal } from "./harness.ts";
+import { runChild, runHere, runOnTerminal } from "./cli.test-kit.ts";
 
 let folder = "";
 beforeAll(() => {

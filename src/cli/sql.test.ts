@@ -3,7 +3,7 @@ import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
-import { runChild, runHere, runOnTerminal, startServer, type TestServer } from "./harness.ts";
+import { runChild, runHere, runOnTerminal, startServer, type TestServer } from "./cli.test-kit.ts";
 
 let server: TestServer | undefined;
 afterEach(async () => {

@@ -12,7 +12,7 @@ import { systemRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { FORMAT_VERSION, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.ts";
-import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { createCompactor, type CompactorOptions, type CompactorPorts } from "./compactor.ts";

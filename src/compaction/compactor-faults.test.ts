@@ -9,7 +9,7 @@ import { LeaseLost } from "../catalog/refusals.ts";
 import { systemClock } from "../core/clock.ts";
 import { seededRandom } from "../core/random.ts";
 import type { ColumnSpec } from "../format/types.ts";
-import { FaultyStore } from "../io/objectstore/faulty.ts";
+import { FaultyStore } from "../io/objectstore/faulty.test-kit.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { openBench, type Bench } from "./compaction.test-kit.ts";
 

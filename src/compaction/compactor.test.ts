@@ -4,12 +4,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ExtentRecord, TableRecord } from "../catalog/catalog.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import { createColumn } from "../format/columns/create.ts";
-import { appendValue } from "../format/columns/column-fixture.ts";
+import { appendValue } from "../format/columns/column.test-kit.ts";
 import type { FilterProbe } from "../format/filter/filter.ts";
 import { probeNeedles, probeValues } from "../format/filter/probes.ts";
 import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
 import { registerTlmScan } from "../io/duckdb/tlm-scan.ts";
-import type { FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import type { FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openBench, statsOf, type Bench } from "./compaction.test-kit.ts";
 import { dayOf } from "./pick.ts";
 

@@ -10,7 +10,7 @@ import { standInJob, type StandInJob } from "../fabric/running-job.test-kit.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.ts";
-import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { writeFile } from "node:fs/promises";
 import { openBench, type Bench } from "./compaction.test-kit.ts";

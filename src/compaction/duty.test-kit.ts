@@ -8,7 +8,7 @@ import { ManualClock, systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import { seededRandom, systemRandom } from "../core/random.ts";
-import { FaultyStore } from "../io/objectstore/faulty.ts";
+import { FaultyStore } from "../io/objectstore/faulty.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { DeletionReports } from "./deletion-reports.ts";

@@ -8,7 +8,7 @@ import { mayHold, type ColumnFilter, type FilterProbe } from "../format/filter/f
 import { probeNeedles, probeValues } from "../format/filter/probes.ts";
 import type { ColumnSpec } from "../format/types.ts";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "../io/duckdb/duckdb.ts";
-import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { describeFile } from "./merge-describe.ts";
 import { mergeFiles } from "./merge-files.ts";
 import { orderForFeed } from "./merge-fed.ts";

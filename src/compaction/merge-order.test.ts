@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { seededRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
-import { tlmFixture } from "../io/duckdb/tlm-fixture.ts";
+import { tlmFixture } from "../io/duckdb/tlm.test-kit.ts";
 import { endsOfDays, orderRows, timeAt } from "./merge-order.ts";
 import type { MergeInput } from "./merge.ts";
 

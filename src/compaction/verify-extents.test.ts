@@ -10,7 +10,7 @@ import { seededRandom } from "../core/random.ts";
 import { JobFailure } from "../fabric/handler.ts";
 import { standInJob, type StandInJob } from "../fabric/running-job.test-kit.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
-import type { FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import type { FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { openBench, type Bench, type ExtentFixture } from "./compaction.test-kit.ts";
 import { createVerifyExtents, VERIFY_EXTENTS, type VerifyExtentsPorts } from "./verify-extents.ts";

@@ -1,11 +1,11 @@
 import { ManualClock } from "../core/clock.ts";
 import { openMemoryCatalog } from "../catalog/sqlite/memory.test-kit.ts";
 import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
-import { fabricContract } from "./contract.ts";
-import { jobLogsContract } from "./contract-logs.ts";
-import { jobOwnersContract } from "./contract-owners.ts";
-import { schedulesContract } from "./contract-schedules.ts";
-import { workersContract } from "./contract-workers.ts";
+import { fabricContract } from "./contract.test-kit.ts";
+import { jobLogsContract } from "./contract-logs.test-kit.ts";
+import { jobOwnersContract } from "./contract-owners.test-kit.ts";
+import { schedulesContract } from "./contract-schedules.test-kit.ts";
+import { workersContract } from "./contract-workers.test-kit.ts";
 
 fabricContract("sqlite", open);
 jobLogsContract("sqlite", open);

@@ -4,7 +4,7 @@ import type { RecordStore } from "../db/records.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { ManualClock } from "../core/clock.ts";
 import { createLog } from "../core/log.ts";
-import { fabricOn } from "./contract.ts";
+import { fabricOn } from "./contract.test-kit.ts";
 import type { Fabric } from "./fabric.ts";
 import { JobEvents, type JobEvent } from "./job-events.ts";
 import { JobLogs } from "./job-logs.ts";

@@ -1,7 +1,7 @@
 import { tableFromIPC, tableToIPC, tableFromArrays } from "apache-arrow";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { appendValue } from "./columns/column-fixture.ts";
+import { appendValue } from "./columns/column.test-kit.ts";
 import { ColumnSet } from "./columns/column-set.ts";
 import { BATCH_ROWS, encodeTlm } from "./tlm.ts";
 import { decodeTlm, type Value } from "./tlm-decode.ts";

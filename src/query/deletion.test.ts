@@ -9,7 +9,7 @@ import { silentLog } from "../core/log.ts";
 import { systemRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
 import type { ColumnSpec } from "../format/types.ts";
-import { tlmFixture } from "../io/duckdb/tlm-fixture.ts";
+import { tlmFixture } from "../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { createQueryHarness, type QueryHarness } from "./query.test-kit.ts";

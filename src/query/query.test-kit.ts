@@ -12,7 +12,7 @@ import { foldName } from "../core/names.ts";
 import { checksumOf } from "../format/checksum.ts";
 import type { ColumnSpec, ExtentFormat } from "../format/types.ts";
 import { tlmToParquet } from "../io/duckdb/parquet.ts";
-import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/objectstore.ts";
 import { fixtureStats } from "./stats.test-kit.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./scan/child-pool.ts";

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EngineError } from "../core/errors.ts";
 import type { ColumnSpec } from "../format/types.ts";
-import type { FixtureRow } from "../io/duckdb/tlm-fixture.ts";
+import type { FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { createQueryHarness, type QueryHarness } from "./query.test-kit.ts";
 
 const COLUMNS: ColumnSpec[] = [

@@ -1,7 +1,7 @@
 import { LIMITS } from "../core/limits.ts";
 import { lowerBound, upperBound } from "../format/columns/text-bounds.ts";
 import type { ColumnSpec, ColumnStats } from "../format/types.ts";
-import type { FixtureRow, FixtureValue } from "../io/duckdb/tlm-fixture.ts";
+import type { FixtureRow, FixtureValue } from "../io/duckdb/tlm.test-kit.ts";
 
 /** Statistics of a column of fixture rows, independently of the sealer; a column with a NaN has no maximum. */
 export function fixtureStats({ name, type }: ColumnSpec, rows: readonly FixtureRow[]): ColumnStats {

@@ -2,12 +2,10 @@ import { connect, constants, performServerHandshake, type ServerHttp2Stream } fr
 import { afterEach, describe, expect, it } from "vitest";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { seededRandom } from "../core/random.ts";
-import { uwsProblem } from "../io/http/test-kit.ts";
+import { uwsProblem } from "../io/http/http.test-kit.ts";
 import { encodeHead } from "./contract/link/link-stream.ts";
 import {
   call,
-  delay,
-  eventually,
   lengthOf,
   MIB,
   startGateway,
@@ -16,6 +14,7 @@ import {
   stopAll,
   type TestGateway,
 } from "./link.test-kit.ts";
+import { delay, eventually } from "../core/waiting.test-kit.ts";
 
 /** Nodes that are not what they should be: each is contained, and the others do not notice. */
 

@@ -1,9 +1,7 @@
 /** For the tests of the link: a gateway that nodes connect to, on a real server, and nodes. */
-import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { WebSocket } from "ws";
-import { sleep, systemClock } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
 import { createMetrics } from "../core/metrics.ts";
 import { systemRandom } from "../core/random.ts";
@@ -13,6 +11,7 @@ import type { NodeCall, NodeCallHandler } from "./contract/link/calls.ts";
 import { Dialler, type DiallerOptions } from "./node/link/dialler.ts";
 import { LINK_LIMITS, LINK_PROTOCOL } from "./contract/link/link.ts";
 import { NodeDirectory } from "./control/link/node-directory.ts";
+import { eventually } from "../core/waiting.test-kit.ts";
 
 export const MIB = 1024 * 1024;
 
@@ -43,16 +42,6 @@ export async function startGateway(driver: "node" | "uws", port = 0): Promise<Te
   const address = await server.listen({ host: "127.0.0.1", port });
   closers.push(() => server.close());
   return { url: `http://127.0.0.1:${address.port}`, directory, server };
-}
-
-/** A port of this machine that nobody listens on: one that a server was given by the system is not given again at once. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 export type TestNode = { dialler: Dialler; orders: string[] };
@@ -124,15 +113,4 @@ export async function lengthOf(body: Readable | undefined): Promise<number> {
   let sizeBytes = 0;
   if (body !== undefined) for await (const piece of body) sizeBytes += (piece as Buffer).length;
   return sizeBytes;
-}
-
-export function delay(ms: number): Promise<void> {
-  return sleep(systemClock, ms);
-}
-
-/** Resolves when `holds` does; rejects after `timeoutMs`. */
-export async function eventually(holds: () => boolean, timeoutMs = 8_000): Promise<void> {
-  for (const untilMs = systemClock.monotonicMs() + timeoutMs; !holds(); await delay(5)) {
-    if (systemClock.monotonicMs() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
-  }
 }

@@ -3,20 +3,10 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, it } from "vitest";
 import { EngineError } from "../core/errors.ts";
-import { uwsProblem } from "../io/http/test-kit.ts";
+import { uwsProblem } from "../io/http/http.test-kit.ts";
 import type { NodeCall, NodeReply } from "./contract/link/calls.ts";
-import {
-  bytes,
-  call,
-  delay,
-  eventually,
-  freePort,
-  lengthOf,
-  MIB,
-  startGateway,
-  startNode,
-  stopAll,
-} from "./link.test-kit.ts";
+import { bytes, call, lengthOf, MIB, startGateway, startNode, stopAll } from "./link.test-kit.ts";
+import { delay, eventually, freePort } from "../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

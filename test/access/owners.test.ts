@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { runHere } from "../../src/cli/harness.ts";
+import { runHere } from "../../src/cli/cli.test-kit.ts";
 import type { Route } from "../../src/server/route.ts";
 import { ENGINE_ROUTES, ENGINE_ROUTES_WITHOUT } from "./owned-engine.test-kit.ts";
 import { SANDBOX_ROUTES, SANDBOX_ROUTES_WITHOUT } from "./owned-sandboxes.test-kit.ts";

@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { CalledServices, type Json } from "./services.test-kit.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** Dropping tables and databases, and deleting rows, as clients see it: one server with all roles. */
 

@@ -1,9 +1,9 @@
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../edge/edge.test-kit.ts";
 import { ingest, ndjson, query } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** What fails inside a server is for its log: no answer says where the server keeps its files. */
 let engine: Engine;

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startServices } from "../edge/run.test-kit.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
-import { eventually } from "../edge/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { CalledServices, type Json } from "./services.test-kit.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** Exports, and the verification of what ingest wrote, as clients see them: one server with all roles. */
 

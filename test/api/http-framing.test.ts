@@ -1,9 +1,10 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { corpus } from "../../src/io/http/corpus.test-kit.ts";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import { ingest, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine, type EngineOptions } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const closers: (() => unknown)[] = [];
 
@@ -186,10 +187,3 @@ describe.skipIf(!hasLimits)("a server with few file descriptors", () => {
     expect(await rowsOf(engine.url, "SELECT count(*) AS n FROM t_0")).toEqual([{ n: 5 }]);
   });
 });
-
-async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
-  for (const untilMs = Date.now() + timeoutMs; !(await holds());) {
-    if (Date.now() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}

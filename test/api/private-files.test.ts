@@ -1,9 +1,9 @@
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { eventually } from "../edge/edge.test-kit.ts";
 import { ingest, ndjson, query } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** What a server writes is for its owner alone, also where the umask takes no bits away. */
 

@@ -2,9 +2,9 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startServices } from "../edge/run.test-kit.ts";
-import { eventually } from "../edge/edge.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { temporaryHome } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** `system.staged`, of servers with and without a committer. */
 

@@ -6,9 +6,10 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { certificateFolder, makeCertificate, trustCertificate } from "../../src/io/http/tls.test-kit.ts";
 import type { TlsFiles } from "../../src/io/http/tls.ts";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import { ingest, rowsOf } from "../support/client.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine, type EngineOptions } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
 
@@ -37,13 +38,6 @@ function run(args: readonly string[], env: Record<string, string>): Promise<Ende
   return new Promise((resolve) => {
     child.once("close", (code) => resolve({ ...ended, code }));
   });
-}
-
-async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
-  for (const untilMs = Date.now() + timeoutMs; !(await holds());) {
-    if (Date.now() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 let folder: string;

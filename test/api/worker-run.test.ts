@@ -3,8 +3,8 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { freePort } from "../cluster/program.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { freePort } from "../../src/core/waiting.test-kit.ts";
 
 /** A node daemon as a process, against a server as a process. */
 const BIN = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
 import { holdOf, type Hold } from "../../src/fabric/job.ts";
 import { IMAGE_BUILD_KIND } from "../../src/sandbox/contract/images/build-job.ts";
-import { runHere, type Outcome } from "../../src/cli/harness.ts";
+import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 
 const NODE = "node-1";
 const TEMPLATE = 'base = "host"\n[variables]\nname = "a"\n[[commands]]\nrun = "echo {{name}}"\n';

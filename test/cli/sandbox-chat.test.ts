@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startSandboxApi, type Made, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
 import { delta, reportOf, text, told, turnIn } from "../../src/sandbox/control/sessions/sessions.test-kit.ts";
-import { runHere, type RunOptions } from "../../src/cli/harness.ts";
+import { runHere, type RunOptions } from "../../src/cli/cli.test-kit.ts";
 import { CutWire, Keyboard, SeenOutput } from "../../src/cli/sandbox.test-kit.ts";
 
 let api: SandboxApi;

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
 import { EngineError } from "../../src/core/errors.ts";
 import type { NodeCallHandler } from "../../src/sandbox/contract/link/calls.ts";
-import { runHere, type RunOptions } from "../../src/cli/harness.ts";
+import { runHere, type RunOptions } from "../../src/cli/cli.test-kit.ts";
 import { SeenOutput } from "../../src/cli/sandbox.test-kit.ts";
 
 type Params = { path: string; mode?: number };

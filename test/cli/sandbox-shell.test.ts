@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startLiveWorld, type LiveServer, type LiveWorld } from "../sandbox-routes/live.test-kit.ts";
-import { runHere } from "../../src/cli/harness.ts";
+import { runHere } from "../../src/cli/cli.test-kit.ts";
 import { Keyboard, SeenOutput } from "../../src/cli/sandbox.test-kit.ts";
 
 let world: LiveWorld;

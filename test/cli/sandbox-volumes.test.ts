@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
-import { runHere, type Outcome } from "../../src/cli/harness.ts";
+import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 
 let api: SandboxApi;
 beforeEach(async () => {

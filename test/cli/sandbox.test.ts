@@ -6,7 +6,7 @@ import { startLiveWorld, type LiveServer, type LiveWorld } from "../sandbox-rout
 import { startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
 import { line } from "../../src/sandbox/control/events/log.test-kit.ts";
 import { HeldBox } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
-import { runHere, type Outcome } from "../../src/cli/harness.ts";
+import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 import { CutWire, SeenOutput } from "../../src/cli/sandbox.test-kit.ts";
 
 let api: SandboxApi;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { NODE, startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
 import { HeldBox } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
-import { runHere, type Outcome } from "../../src/cli/harness.ts";
+import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 
 let api: SandboxApi;
 beforeEach(async () => {

@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ingest, query } from "../support/client.ts";
-import { defer, eventually, metricsOf, startEdge, stopAll, usablePeers } from "./edge.test-kit.ts";
+import { defer, metricsOf, startEdge, stopAll, usablePeers } from "./edge.test-kit.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** An edge whose peers speak TLS with a certificate that an authority of ours has signed. */
 let folder: string;

@@ -1,5 +1,4 @@
 /** An edge and its peers as processes of their own. */
-import { createServer } from "node:net";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
@@ -12,28 +11,6 @@ export function defer(close: () => Promise<unknown>): void {
 
 export async function stopAll(): Promise<void> {
   for (const close of closers.splice(0).toReversed()) await close();
-}
-
-/**
- * A port that nobody has. One that a server was given by the system itself (port 0) cannot be bound again at once by
- * uWebSockets.js, which sets SO_REUSEADDR for chosen ports only.
- */
-export function freePort(): Promise<number> {
-  const probe = createServer();
-  return new Promise((resolve, reject) => {
-    probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      probe.close(() => resolve(port));
-    });
-  });
-}
-
-export function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }
 
 export async function start(env: Record<string, string>, port = 0, home?: string): Promise<Engine> {
@@ -49,12 +26,6 @@ export async function start(env: Record<string, string>, port = 0, home?: string
 export function startEdge(peers: readonly string[], env: Record<string, string> = {}): Promise<Engine> {
   const urls = peers.join(",");
   return start({ ENGINE_ROLES: "edge", ENGINE_QUERY_PEERS: urls, ENGINE_INGEST_PEERS: urls, ...env });
-}
-
-export async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
-  for (const untilMs = Date.now() + timeoutMs; !(await holds()); await delay(25)) {
-    if (Date.now() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
-  }
 }
 
 export const metricsOf = async (engine: Engine) => (await fetch(`${engine.url}/metrics`)).text();

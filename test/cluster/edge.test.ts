@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
-import { defer, delay, eventually, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { defer, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { delay, eventually } from "../../src/core/waiting.test-kit.ts";
 
 const MIB = 1024 * 1024;
 

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { Engine } from "../support/engine.ts";
-import { eventually, metricsOf, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { metricsOf, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** The events of a job, as they come through an edge. */
 

@@ -8,7 +8,8 @@ import { startEngine, type Engine } from "../support/engine.ts";
 import { checkJobs, type JobCheck } from "./jobs-check.ts";
 import { JobsClient } from "./jobs-client.ts";
 import { makeDaemon } from "./jobs-node.ts";
-import { freePort, type Program } from "./program.ts";
+import { type Program } from "./program.ts";
+import { freePort } from "../../src/core/waiting.test-kit.ts";
 
 /**
  * A control plane and node daemons as processes of their own, with jobs short and long, while any of them are killed with

@@ -1,16 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { ingest } from "../support/client.ts";
-import {
-  eventually,
-  freePort,
-  keepAsking,
-  metricsOf,
-  portOf,
-  start,
-  startEdge,
-  stopAll,
-  usablePeers,
-} from "./edge.test-kit.ts";
+import { keepAsking, metricsOf, portOf, start, startEdge, stopAll, usablePeers } from "./edge.test-kit.ts";
+import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

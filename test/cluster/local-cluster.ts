@@ -8,7 +8,8 @@ import { CreateBucketCommand, HeadBucketCommand, S3Client } from "@aws-sdk/clien
 import { makePostgresFolder, postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import type { S3Connection } from "../../src/io/objectstore/s3/client.ts";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
-import { answers, freePort, Program } from "./program.ts";
+import { answers, Program } from "./program.ts";
+import { freePort } from "../../src/core/waiting.test-kit.ts";
 
 /**
  * A whole cluster on this machine: PostgreSQL, an S3 server, and every role as processes of their own on the loopback

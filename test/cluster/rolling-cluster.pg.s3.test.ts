@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { Balancer } from "./balancer.ts";
-import { eventually } from "./edge.test-kit.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const canRun = (await findVersitygw()) !== undefined;
 

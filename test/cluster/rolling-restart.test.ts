@@ -1,16 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { ingest } from "../support/client.ts";
-import {
-  countRows,
-  eventually,
-  freePort,
-  keepAsking,
-  portOf,
-  start,
-  startEdge,
-  stopAll,
-  usablePeers,
-} from "./edge.test-kit.ts";
+import { countRows, keepAsking, portOf, start, startEdge, stopAll, usablePeers } from "./edge.test-kit.ts";
+import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

@@ -4,8 +4,8 @@ import { startMeddlingProxy } from "../../src/io/objectstore/s3/meddling-proxy.t
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { ingest, ndjson, query, rowsOf } from "../support/client.ts";
 import { withStorage } from "./chaos-check.ts";
-import { eventually } from "./edge.test-kit.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const canRun = (await findVersitygw()) !== undefined;
 

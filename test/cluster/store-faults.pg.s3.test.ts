@@ -3,9 +3,9 @@ import { systemClock } from "../../src/core/clock.ts";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { checkStorage } from "./chaos-check.ts";
-import { eventually } from "./edge.test-kit.ts";
 import { startFaultyStore, type StoreFaults } from "./store-faults.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const canRun = (await findVersitygw()) !== undefined;
 

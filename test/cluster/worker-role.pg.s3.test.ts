@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { ingest, query } from "../support/client.ts";
-import { eventually } from "./edge.test-kit.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const canRun = (await findVersitygw()) !== undefined;
 type Json = Record<string, unknown>;

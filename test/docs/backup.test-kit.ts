@@ -1,9 +1,9 @@
 import { globSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "vitest";
-import { eventually } from "../cluster/edge.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { startEngine, type Engine } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const COUNT = "SELECT count(*) AS rows, count(DISTINCT id) AS ids FROM t";
 const KEY = { "X-Idempotency-Key": "before-the-backup" };

@@ -3,9 +3,9 @@ import { globSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../cluster/edge.test-kit.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** Extents read by other programs, as `docs/extents.md` says: both formats by pyarrow and by Polars. */
 

@@ -6,7 +6,7 @@ import { uuidV7Source } from "../../src/core/ids.ts";
 import { createLog } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import { serveApp } from "../../src/server/app.test-kit.ts";
 import { QUIET, startEdge, startRawPeer, stopAll } from "./edge.test-kit.ts";
 import { healthRoute } from "../../src/server/service.ts";

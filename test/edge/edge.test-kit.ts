@@ -9,7 +9,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { sleep, systemClock } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { silentLog, type Log } from "../../src/core/log.ts";
 import { createMetrics, type Metrics } from "../../src/core/metrics.ts";
@@ -219,15 +219,4 @@ export async function metric(metrics: Metrics, name: string, labels: Record<stri
     Object.entries(labels).every(([key, value]) => line.includes(`${key}="${value}"`)),
   );
   return wanted.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
-}
-
-export function delay(ms: number): Promise<void> {
-  return sleep(systemClock, ms);
-}
-
-/** Resolves when `holds` does; rejects after `timeoutMs`. */
-export async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 8_000): Promise<void> {
-  for (const untilMs = systemClock.monotonicMs() + timeoutMs; !(await holds()); await delay(5)) {
-    if (systemClock.monotonicMs() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
-  }
 }

@@ -1,18 +1,8 @@
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
-import {
-  ask,
-  delay,
-  eventually,
-  metric,
-  MIB,
-  QUIET,
-  startEdge,
-  startPeer,
-  startRawPeer,
-  stopAll,
-} from "./edge.test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
+import { ask, metric, MIB, QUIET, startEdge, startPeer, startRawPeer, stopAll } from "./edge.test-kit.ts";
+import { delay, eventually } from "../../src/core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

@@ -11,11 +11,12 @@ import { uuidV7Source } from "../../src/core/ids.ts";
 import { silentLog } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import type { WebSocketConnection } from "../../src/io/http/websocket.ts";
 import { serveApp } from "../../src/server/app.test-kit.ts";
 import { bindRoute, defineRoute, webSocketResponse, type Call } from "../../src/server/route.ts";
-import { ask, delay, eventually, metric, MIB, QUIET, startEdge, startPeer, stopAll } from "./edge.test-kit.ts";
+import { ask, metric, MIB, QUIET, startEdge, startPeer, stopAll } from "./edge.test-kit.ts";
+import { delay, eventually } from "../../src/core/waiting.test-kit.ts";
 
 const closers: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import { ask, metric, MIB, QUIET, startEdge, startPeer, stopAll } from "./edge.test-kit.ts";
 
 afterEach(stopAll);

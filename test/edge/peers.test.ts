@@ -1,8 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import {
   ask,
-  delay,
-  eventually,
   metric,
   QUICK,
   QUIET,
@@ -12,6 +10,7 @@ import {
   type TestEdge,
   type TestPeer,
 } from "./edge.test-kit.ts";
+import { delay, eventually } from "../../src/core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

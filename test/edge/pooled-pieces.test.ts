@@ -5,9 +5,10 @@ import { createServer as createTcpServer, type AddressInfo, type Server, type So
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type * as BufferPool from "../../src/core/buffer-pool.ts";
 import { MAX_KEPT_BYTES } from "../../src/io/http/client/replayable-body.ts";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import { certificateFolder, makeCertificate, trustCertificate } from "../../src/io/http/tls.test-kit.ts";
-import { ask, delay, eventually, MIB, QUIET, startEdge, startPeer, startRawPeer, stopAll } from "./edge.test-kit.ts";
+import { ask, MIB, QUIET, startEdge, startPeer, startRawPeer, stopAll } from "./edge.test-kit.ts";
+import { delay, eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** Buffers of the pool: how many are out, and how often one came back, which is then filled with what no body has. */
 const pool = vi.hoisted(() => ({ out: 0, returned: 0 }));

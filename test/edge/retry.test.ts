@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { DRAINING_HEADER } from "../../src/io/http/client/draining.ts";
-import { uwsProblem } from "../../src/io/http/test-kit.ts";
+import { uwsProblem } from "../../src/io/http/http.test-kit.ts";
 import {
   ask,
   metric,

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startJobsApi, type JobsApi } from "./jobs.test-kit.ts";
 import type { Hold } from "../../src/fabric/job.ts";
-import { runHere, type Outcome } from "../../src/cli/harness.ts";
+import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 
 let api: JobsApi;
 beforeEach(async () => {

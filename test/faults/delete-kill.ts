@@ -1,7 +1,7 @@
-import { eventually } from "../edge/edge.test-kit.ts";
 import { seededRandom } from "../../src/core/random.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /**
  * Servers that are killed (`kill -9`) somewhere in a deletion of rows: the next one finds all matching rows or none, and

@@ -1,4 +1,3 @@
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
@@ -9,6 +8,7 @@ import { checksumOf } from "../../src/format/checksum.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { delay, freePort } from "../../src/core/waiting.test-kit.ts";
 
 /**
  * `kill -9` at random moments under a steady load of keyed requests whose clients retry until they are acknowledged;
@@ -174,19 +174,4 @@ async function checkStorage(home: string, problems: string[]): Promise<void> {
   } finally {
     await catalog.close();
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

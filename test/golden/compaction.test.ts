@@ -11,7 +11,7 @@ import { Chooser } from "../../src/format/ndjson/generate-values.test-kit.ts";
 import { FORMAT_VERSION, type ColumnSpec } from "../../src/format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../src/io/duckdb/parquet.ts";
-import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "../../src/io/duckdb/tlm.test-kit.ts";
 import { compareRows, parseLines, type Exact } from "../query/differential/compare.test-kit.ts";
 import { makeTables, type DataTable } from "../query/differential/dataset.test-kit.ts";
 import { randomQuery } from "../query/differential/queries.test-kit.ts";

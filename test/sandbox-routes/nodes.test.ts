@@ -29,6 +29,7 @@ import {
   recordBatchRoute,
   reportNodeRoute,
 } from "../../src/sandbox/control/routes/nodes.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** A control plane with the routes of nodes, and nodes that speak to it as daemons do. */
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -117,13 +118,6 @@ async function startWorld() {
       for (const end of closers) await end();
     },
   };
-}
-
-async function eventually(holds: () => boolean): Promise<void> {
-  for (let i = 0; !holds(); i++) {
-    if (i === 1_000) throw new Error(`never true: ${holds.toString()}`);
-    await sleep(systemClock, 5);
-  }
 }
 
 describe("a node", () => {

@@ -2,8 +2,9 @@ import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ID_COUNT } from "../../src/sandbox/runtime/runtime.ts";
-import { answers, freePort, Program } from "../cluster/program.ts";
+import { answers, Program } from "../cluster/program.ts";
 import { cleanEnv } from "../support/engine.ts";
+import { freePort } from "../../src/core/waiting.test-kit.ts";
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runHere, type RunOptions } from "../../src/cli/harness.ts";
+import { runHere, type RunOptions } from "../../src/cli/cli.test-kit.ts";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 

@@ -1,7 +1,7 @@
 import { sleep, type Clock } from "../../src/core/clock.ts";
 import type { Random } from "../../src/core/random.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
-import { appendValue } from "../../src/format/columns/column-fixture.ts";
+import { appendValue } from "../../src/format/columns/column.test-kit.ts";
 import { ColumnSet } from "../../src/format/columns/column-set.ts";
 import { foldName } from "../../src/core/names.ts";
 import { encodeTlm, storedColumns } from "../../src/format/tlm.ts";

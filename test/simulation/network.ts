@@ -1,5 +1,5 @@
 import { EngineError } from "../../src/core/errors.ts";
-import { InjectedFault } from "../../src/io/objectstore/faulty.ts";
+import { InjectedFault } from "../../src/io/objectstore/faulty.test-kit.ts";
 import type { Machine } from "./machine.ts";
 import type { Scheduler } from "./scheduler.ts";
 

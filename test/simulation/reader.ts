@@ -1,7 +1,7 @@
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import { sleep } from "../../src/core/clock.ts";
 import { EngineError } from "../../src/core/errors.ts";
-import { InjectedFault } from "../../src/io/objectstore/faulty.ts";
+import { InjectedFault } from "../../src/io/objectstore/faulty.test-kit.ts";
 import { ObjectNotFound } from "../../src/io/objectstore/objectstore.ts";
 import { SnapshotHolds } from "../../src/catalog/snapshot-holds.ts";
 import type { Parts } from "./machine.ts";

@@ -141,8 +141,8 @@ describe("layering", () => {
   it.each([
     ["src/query/a.ts", `import "./b.test-kit.ts";`, "for tests only"],
     ["src/query/a.ts", `import type { B } from "../core/b.test.ts";`, "for tests only"],
-    ["src/query/a.ts", `import "./test-kit.ts";`, "for tests only"],
-    ["roles/a.ts", `import "../src/core/b-fixture.ts";`, "for tests only"],
+    ["src/query/a.ts", `import "./a.test-kit.ts";`, "for tests only"],
+    ["roles/a.ts", `import "../src/core/b.test-kit.ts";`, "for tests only"],
     ["src/query/a.ts", `import { it } from "vitest";`, "imports vitest"],
   ])("refuses %s with %s: %s", (path, line, why) => {
     expect(found(checkLayering(at("src/core/x.ts", "").concat(at(path, line))))).toEqual([

@@ -1,13 +1,6 @@
 import { importedPath } from "./imports.ts";
 import type { SourceFile } from "./source.ts";
 
-/** Files that are test support under another name, until they are renamed: take a line out with the last of its files. */
-const UNNAMED: readonly RegExp[] = [
-  /^src\/(catalog|fabric|io\/objectstore)\/contract[\w-]*\.ts$/,
-  /^src\/catalog\/sqlite\/test-child\.ts$/,
-  /^src\/knowledge\/oauth\/fresh-tokens-child\.ts$/,
-];
-
 /** Says what is wrong when a production file imports tests or what only tests may use. */
 export function testSupportProblem(file: SourceFile, specifier: string): string | undefined {
   if (!/^(src|roles)\//.test(file.path) || isTestSupport(file.path)) return undefined;
@@ -19,5 +12,5 @@ export function testSupportProblem(file: SourceFile, specifier: string): string 
 
 /** Whether a path is that of a test or of what only tests use. */
 export function isTestSupport(path: string): boolean {
-  return /(\.test|\btest-kit|-fixture|\bharness)\.ts$/.test(path) || UNNAMED.some((name) => name.test(path));
+  return /\.(test|test-kit)\.ts$/.test(path);
 }

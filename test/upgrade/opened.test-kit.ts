@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { eventually } from "../cluster/edge.test-kit.ts";
 import { ndjson } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { fixture, LISTS, PASSWORDS, settings, type Driver, type Earlier, type Facts } from "./earlier.ts";
 import { itemsOf, LATE_ROWS, pick } from "./writer.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 type Json = Record<string, unknown>;
 

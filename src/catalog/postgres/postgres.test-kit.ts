@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, openSync, closeSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sleep, systemClock } from "../../core/clock.ts";
@@ -14,6 +13,7 @@ import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openPostgresCatalog } from "./postgres.ts";
 import { PostgresFolder } from "./postgres-folder.test-kit.ts";
 import { parsePostgresUrl } from "../../db/postgres/url.ts";
+import { freePort } from "../../core/waiting.test-kit.ts";
 
 /** A PostgreSQL server of a test file, on a folder and a port of its own. */
 export type TestServer = {
@@ -170,16 +170,6 @@ class Server implements TestServer {
   get #log(): string {
     return join(this.#folder.path, "log");
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("there is no port");
-  return address.port;
 }
 
 /** Opens a catalog as a server does. */

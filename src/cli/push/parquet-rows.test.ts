@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadDuckDb, quoteText } from "../../io/duckdb/duckdb.ts";
-import { runHere, type RunOptions } from "../harness.ts";
+import { runHere, type RunOptions } from "../cli.test-kit.ts";
 import { FakeEngine } from "./push.test-kit.ts";
 
 const PUSH = ["ingest", "push", "--table", "events"];

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { runChild, runHere, runOnTerminal } from "../harness.ts";
+import { runChild, runHere, runOnTerminal } from "../cli.test-kit.ts";
 import { FakeEngine, refuse } from "./push.test-kit.ts";
 
 const PUSH = ["ingest", "push", "--table", "events"];

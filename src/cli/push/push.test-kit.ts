@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { onTestFinished } from "vitest";
-import { startServer, type TestServer } from "../harness.ts";
+import { startServer, type TestServer } from "../cli.test-kit.ts";
 
 export type Attempt = { key: string; table: string; database: string; body: string; token: string | undefined };
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { runChild, runHere, runOnTerminal } from "../harness.ts";
+import { runChild, runHere, runOnTerminal } from "../cli.test-kit.ts";
 import { FakeEngine, refuse } from "./push.test-kit.ts";
 
 /** Rows of about 1 kB. */

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 /** Gives a command a terminal, whose keys and screen are this process's own input and output. */
 const PTY = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])) & 255)";
-const ENTRY = fileURLToPath(new URL("../harness-child.test-kit.ts", import.meta.url));
+const ENTRY = fileURLToPath(new URL("../cli-child.test-kit.ts", import.meta.url));
 
 export const hasPty = spawnSync("python3", ["-c", "import pty"]).status === 0;
 

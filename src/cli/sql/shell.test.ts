@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { startServer } from "../harness.ts";
+import { startServer } from "../cli.test-kit.ts";
 import { hasPty, KEYS, PtyCommand } from "./pty.test-kit.ts";
 
 const TREE = {

@@ -3,7 +3,7 @@ import { mayHold } from "../filter/filter.ts";
 import { probeValues } from "../filter/probes.ts";
 import type { Value } from "../tlm-decode.ts";
 import { parseColumnType } from "../types.ts";
-import { appendValue } from "./column-fixture.ts";
+import { appendValue } from "./column.test-kit.ts";
 import { filtersOf } from "./column-filters.ts";
 import { createColumn, type AnyColumn } from "./create.ts";
 

@@ -4,7 +4,7 @@ import { encodeTlm } from "../tlm.ts";
 import { decodeTlm, type Value } from "../tlm-decode.ts";
 import { parseColumnType, type ColumnSpec, type ColumnStats } from "../types.ts";
 import { ColumnSet } from "./column-set.ts";
-import { appendValue } from "./column-fixture.ts";
+import { appendValue } from "./column.test-kit.ts";
 import { createColumn, type AnyColumn } from "./create.ts";
 import { lowerBound, upperBound } from "./text-bounds.ts";
 

@@ -4,7 +4,7 @@ import { seededRandom } from "../../core/random.ts";
 import type { Value } from "../tlm-decode.ts";
 import { parseColumnType } from "../types.ts";
 import { isBitSet, selectBits } from "./bits.ts";
-import { appendValue } from "./column-fixture.ts";
+import { appendValue } from "./column.test-kit.ts";
 import { createColumn } from "./create.ts";
 import { SAMPLE_VALUES } from "./distinct.ts";
 

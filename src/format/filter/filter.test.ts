@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../core/random.ts";
 import { addHash, MAX_BLOCKS } from "./block-bloom.ts";
 import { emptyFilter, filterBytes, mayHold, sealFilter } from "./filter.ts";
-import { textsOf } from "./filter-fixture.ts";
+import { textsOf } from "./filter.test-kit.ts";
 import { buildGramFilter, GRAM_BYTES, GramFilterBuilder } from "./gram-filter.ts";
 import { hashRange, mixed } from "./hash.ts";
 import { probeNeedles, probeValues } from "./probes.ts";

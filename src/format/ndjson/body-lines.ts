@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { EngineError } from "../../core/errors.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
-import { newRow, readRow } from "./oracle.ts";
+import { newRow, readRow } from "./json-row.ts";
 import { RowRefused } from "./row-refused.ts";
 import { RowWriter } from "./row-writer.ts";
 import type { NdjsonBody, Scanned } from "./scanner.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compactJson } from "./compact.ts";
-import { jsonValue } from "./json-fixture.ts";
+import { jsonValue } from "./json.test-kit.ts";
 
 const compact = (text: string) => compactJson(text, 0, text.length);
 

@@ -2,7 +2,7 @@ import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
 import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS } from "../types.ts";
-import type { Row } from "./oracle.ts";
+import type { Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";

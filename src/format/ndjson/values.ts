@@ -3,7 +3,7 @@ import { epochToNs, toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { timeTextToNs } from "../time-text.ts";
 import { compactJson } from "./compact.ts";
 import { kindAt, skipSpace, valueEnd } from "./json-text.ts";
-import { textOf, tokenOf, type Row } from "./oracle.ts";
+import { textOf, tokenOf, type Row } from "./json-row.ts";
 
 /** Appends field `index` of the row, which is not null, to the column. False, and nothing written, if it does not fit. */
 export function appendField(column: AnyColumn, row: Row, index: number): boolean {

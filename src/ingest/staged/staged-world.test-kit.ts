@@ -10,7 +10,7 @@ import { silentLog } from "../../core/log.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { seededRandom, systemRandom } from "../../core/random.ts";
 import { decodeTlm } from "../../format/tlm-decode.ts";
-import { FaultyStore } from "../../io/objectstore/faulty.ts";
+import { FaultyStore } from "../../io/objectstore/faulty.test-kit.ts";
 import { openFilesystemStore } from "../../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { Committer } from "../committer.ts";

@@ -6,7 +6,7 @@ import type { ColumnSpec } from "../../format/types.ts";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "./duckdb.ts";
 import { encodingsFor, IntRanges } from "./parquet-encodings.ts";
 import { tlmToParquet } from "./parquet.ts";
-import { tlmFixture, type FixtureRow } from "./tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "./tlm.test-kit.ts";
 
 const COLUMNS: ColumnSpec[] = [
   { name: "at", type: { kind: "timestamp" } },

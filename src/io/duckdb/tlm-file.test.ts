@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { seededRandom } from "../../core/random.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { columnsOfTlm, TlmReader, type TlmBatch } from "./tlm-file.ts";
-import { tlmFixture } from "./tlm-fixture.ts";
+import { tlmFixture } from "./tlm.test-kit.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "engine-tlm-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RecordBatchReader, RecordBatchFileWriter, type RecordBatch } from "apache-arrow";
 import type { ColumnSpec } from "../../format/types.ts";
-import { appendValue } from "../../format/columns/column-fixture.ts";
+import { appendValue } from "../../format/columns/column.test-kit.ts";
 import { ColumnSet } from "../../format/columns/column-set.ts";
 import { BATCH_ROWS, encodeTlm } from "../../format/tlm.ts";
 import { loadDuckDb, quoteText, runSql, type Connection, type DuckDb } from "./duckdb.ts";
 import { tlmToParquet } from "./parquet.ts";
-import { tlmFixture, type FixtureRow } from "./tlm-fixture.ts";
+import { tlmFixture, type FixtureRow } from "./tlm.test-kit.ts";
 import { registerTlmScan, type TlmScans } from "./tlm-scan.ts";
 
 const COLUMNS: ColumnSpec[] = [

@@ -6,8 +6,6 @@ import {
   driverOf,
   TRANSPORTS,
   bodyWithin,
-  delay,
-  eventually,
   GET,
   MIB,
   post,
@@ -16,7 +14,8 @@ import {
   stopAll,
   text,
   uwsProblem,
-} from "./test-kit.ts";
+} from "./http.test-kit.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

@@ -1,18 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
 import type { HttpResponse } from "./http.ts";
-import {
-  delay,
-  driverOf,
-  eventually,
-  GET,
-  MIB,
-  RawClient,
-  start,
-  stopAll,
-  TRANSPORTS,
-  uwsProblem,
-} from "./test-kit.ts";
+import { driverOf, GET, MIB, RawClient, start, stopAll, TRANSPORTS, uwsProblem } from "./http.test-kit.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

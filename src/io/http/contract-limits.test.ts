@@ -6,7 +6,6 @@ import {
   TRANSPORTS,
   bodyWithin,
   CHUNKED,
-  delay,
   MIB,
   post,
   RawClient,
@@ -15,7 +14,8 @@ import {
   stopAll,
   text,
   uwsProblem,
-} from "./test-kit.ts";
+} from "./http.test-kit.ts";
+import { delay } from "../../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

@@ -4,8 +4,6 @@ import {
   TRANSPORTS,
   bodyWithin,
   CHUNKED,
-  delay,
-  eventually,
   GET,
   MIB,
   post,
@@ -14,7 +12,8 @@ import {
   stopAll,
   text,
   uwsProblem,
-} from "./test-kit.ts";
+} from "./http.test-kit.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 
 // These wait for seconds, so they do it at the same time.
 afterAll(stopAll);

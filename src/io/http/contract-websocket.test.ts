@@ -5,9 +5,7 @@ import { EngineError } from "../../core/errors.ts";
 import { seededRandom } from "../../core/random.ts";
 import type { HttpHandler } from "./http.ts";
 import {
-  delay,
   driverOf,
-  eventually,
   MIB,
   RawClient,
   start,
@@ -16,8 +14,9 @@ import {
   TRANSPORTS,
   uwsProblem,
   type TestServer,
-} from "./test-kit.ts";
+} from "./http.test-kit.ts";
 import { WebSocketClosedError, type WebSocketAnswer, type WebSocketConnection } from "./websocket.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 
 const clients = new Set<WebSocket>();
 afterEach(async () => {

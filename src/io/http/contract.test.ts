@@ -5,7 +5,6 @@ import type { HttpRequest, HttpResponse } from "./http.ts";
 import { createHttpServer } from "./create.ts";
 import {
   driverOf,
-  eventually,
   TRANSPORTS,
   MIB,
   RawClient,
@@ -14,7 +13,8 @@ import {
   stopAll,
   text,
   uwsProblem,
-} from "./test-kit.ts";
+} from "./http.test-kit.ts";
+import { eventually } from "../../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

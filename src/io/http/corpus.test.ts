@@ -1,17 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { corpus, FOLLOWING, FOLLOWING_SERVED, type CorpusEntry } from "./corpus.test-kit.ts";
 import type { HttpRequest } from "./http.ts";
-import {
-  delay,
-  driverOf,
-  RawClient,
-  renderError,
-  start,
-  stopAll,
-  text,
-  uwsProblem,
-  type Transport,
-} from "./test-kit.ts";
+import { driverOf, RawClient, renderError, start, stopAll, text, uwsProblem, type Transport } from "./http.test-kit.ts";
+import { delay } from "../../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { StartupError } from "../../core/errors.ts";
 import { createHttpServer } from "./create.ts";
-import { renderError, text, uwsProblem } from "./test-kit.ts";
+import { renderError, text, uwsProblem } from "./http.test-kit.ts";
 import { loadUws } from "./uws-library.ts";
 
 const options = {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { checkHead, headerText } from "./framing.ts";
-import { CHUNKED, delay, eventually, RawClient, start, stopAll, text } from "./test-kit.ts";
+import { CHUNKED, RawClient, start, stopAll, text } from "./http.test-kit.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 
 afterEach(stopAll);
 

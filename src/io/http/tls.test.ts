@@ -6,10 +6,11 @@ import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import { StartupError } from "../../core/errors.ts";
-import { delay, driverOf, eventually, start, stopAll, text, uwsProblem } from "./test-kit.ts";
+import { driverOf, start, stopAll, text, uwsProblem } from "./http.test-kit.ts";
 import { certificateFolder, makeCertificate } from "./tls.test-kit.ts";
 import { readTlsPair, type TlsFiles } from "./tls.ts";
 import { TLS_POLL_MS, TlsWatch } from "./tls-watch.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 
 let folder: string;
 let first: TlsFiles;

@@ -6,9 +6,9 @@ import { ManualClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import { seededRandom, systemRandom } from "../../core/random.ts";
-import { describeObjectStore } from "./contract.ts";
-import { FaultyStore, InjectedFault } from "./faulty.ts";
-import type { FaultRates } from "./faulty.ts";
+import { describeObjectStore } from "./contract.test-kit.ts";
+import { FaultyStore, InjectedFault } from "./faulty.test-kit.ts";
+import type { FaultRates } from "./faulty.test-kit.ts";
 import { openFilesystemStore } from "./filesystem.ts";
 import type { ObjectStore } from "./objectstore.ts";
 

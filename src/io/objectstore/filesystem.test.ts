@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
-import { describeObjectStore } from "./contract.ts";
+import { describeObjectStore } from "./contract.test-kit.ts";
 import { openFilesystemStore } from "./filesystem.ts";
 
 const open = (root: string) => openFilesystemStore({ root, random: systemRandom, log: silentLog });

@@ -12,7 +12,7 @@ import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { tlmToParquet } from "../../io/duckdb/parquet.ts";
-import { tlmFixture } from "../../io/duckdb/tlm-fixture.ts";
+import { tlmFixture } from "../../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { ReadBudget } from "../budgets/read-budget.ts";

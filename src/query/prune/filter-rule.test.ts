@@ -12,7 +12,7 @@ import { silentLog } from "../../core/log.ts";
 import { checksumOf } from "../../format/checksum.ts";
 import { filtersOf } from "../../format/columns/column-filters.ts";
 import { ColumnSet } from "../../format/columns/column-set.ts";
-import { textsOf } from "../../format/filter/filter-fixture.ts";
+import { textsOf } from "../../format/filter/filter.test-kit.ts";
 import { buildGramFilter } from "../../format/filter/gram-filter.ts";
 import { byteScanner } from "../../format/ndjson/byte-scanner.ts";
 import type { ColumnSpec } from "../../format/types.ts";

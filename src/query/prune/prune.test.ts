@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EngineError } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
-import type { FixtureRow, FixtureValue } from "../../io/duckdb/tlm-fixture.ts";
+import type { FixtureRow, FixtureValue } from "../../io/duckdb/tlm.test-kit.ts";
 import { createQueryHarness, type ExtentFixture, type QueryHarness } from "../query.test-kit.ts";
 
 const COLUMNS = [

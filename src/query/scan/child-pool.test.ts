@@ -12,6 +12,7 @@ import { silentLog } from "../../core/log.ts";
 import { createChildPool } from "./child-pool.ts";
 import { noConfinement } from "./confinement/confinement.ts";
 import { createQueryHarness, type QueryHarness } from "../query.test-kit.ts";
+import { eventually } from "../../core/waiting.test-kit.ts";
 
 const MIB = 1024 * 1024;
 
@@ -33,11 +34,6 @@ const failureOf = (answer: Promise<unknown>): Promise<EngineError> =>
     () => expect.fail("answered"),
     (error: EngineError) => error,
   );
-
-async function eventually(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 200 && !holds(); i++) await delay(25);
-  expect(holds()).toBe(true);
-}
 
 const isAlive = (pid: number): boolean => {
   try {

@@ -2,7 +2,7 @@ import type { Random } from "../../../src/core/random.ts";
 import { Chooser } from "../../../src/format/ndjson/generate-values.test-kit.ts";
 import { specs } from "../../../src/format/ndjson/generate-cases.test-kit.ts";
 import type { ColumnSpec, ExtentFormat } from "../../../src/format/types.ts";
-import type { FixtureRow } from "../../../src/io/duckdb/tlm-fixture.ts";
+import type { FixtureRow } from "../../../src/io/duckdb/tlm.test-kit.ts";
 import type { ExtentFixture } from "../../../src/query/query.test-kit.ts";
 
 /**

@@ -16,7 +16,7 @@ import {
   type DuckDBType,
   type DuckDBValue,
 } from "@duckdb/node-api";
-import type { FixtureValue } from "../../../src/io/duckdb/tlm-fixture.ts";
+import type { FixtureValue } from "../../../src/io/duckdb/tlm.test-kit.ts";
 import { quoteIdentifier, sqlTypeOf } from "../../../src/io/duckdb/duckdb.ts";
 import type { ColumnSpec } from "../../../src/format/types.ts";
 import { parseExact, ExactNumber, type Exact } from "./compare.test-kit.ts";

@@ -1,6 +1,6 @@
 import { sleep, type Clock } from "../../../src/core/clock.ts";
 import { EngineError } from "../../../src/core/errors.ts";
-import { InjectedFault } from "../../../src/io/objectstore/faulty.ts";
+import { InjectedFault } from "../../../src/io/objectstore/faulty.test-kit.ts";
 import type { Lane } from "../scheduler.ts";
 import type { FabricNode, JobWorld } from "./world.ts";
 

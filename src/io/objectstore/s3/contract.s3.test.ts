@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe } from "vitest";
-import { describeObjectStore } from "../contract.ts";
+import { describeObjectStore } from "../contract.test-kit.ts";
 import { openInNewBucket } from "./s3.test-kit.ts";
 import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
 

@@ -8,7 +8,7 @@ import { ManualClock, systemClock } from "../../../core/clock.ts";
 import { StartupError } from "../../../core/errors.ts";
 import { silentLog } from "../../../core/log.ts";
 import { seededRandom, systemRandom } from "../../../core/random.ts";
-import { FaultyStore } from "../faulty.ts";
+import { FaultyStore } from "../faulty.test-kit.ts";
 import { openFilesystemStore } from "../filesystem.ts";
 import type { ObjectStore } from "../objectstore.ts";
 import { checkStore } from "./check-store.ts";

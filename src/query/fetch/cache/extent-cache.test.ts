@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { EngineError } from "../../../core/errors.ts";
 import { bytesOf, openCacheKit, type CacheKit } from "./cache.test-kit.ts";
 import type { ExtentCache, Lease } from "./extent-cache.ts";
+import { eventually } from "../../../core/waiting.test-kit.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -18,11 +19,6 @@ afterEach(() => kit.close());
 const files = (): string[] => readdirSync(kit.cacheDir).sort();
 const counter = async (name: "queryCacheHits" | "queryCacheMisses" | "queryCacheEvictions"): Promise<number> =>
   (await kit.metrics[name].get()).values[0]?.value ?? 0;
-
-async function eventually(holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 200 && !holds(); i++) await delay(10);
-  expect(holds()).toBe(true);
-}
 
 /** Fetches and gives back at once; resolves to the bytes. */
 async function readThrough(cache: ExtentCache, ...args: Parameters<ExtentCache["acquire"]>): Promise<Buffer> {

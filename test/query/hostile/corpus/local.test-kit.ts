@@ -6,7 +6,7 @@ import { foldName } from "../../../../src/core/names.ts";
 import type { ColumnSpec } from "../../../../src/format/types.ts";
 import { loadDuckDb, runSql, type Database, type DuckDb } from "../../../../src/io/duckdb/duckdb.ts";
 import { tlmToParquet } from "../../../../src/io/duckdb/parquet.ts";
-import { tlmFixture } from "../../../../src/io/duckdb/tlm-fixture.ts";
+import { tlmFixture } from "../../../../src/io/duckdb/tlm.test-kit.ts";
 import { lendFiles } from "../../../../src/query/scan/lend-files.ts";
 import { inputFolder, outputFolder } from "../../../../src/query/scan/process-folders.ts";
 import type { LocalExtent, ResolvedTable } from "../../../../src/query/contract/tables.ts";

@@ -4,7 +4,7 @@ import { AuditLog, type Origin } from "../auth/audit.ts";
 import { ANONYMOUS, type Caller } from "../auth/caller.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { seededRandom } from "../core/random.ts";
-import { fabricOn } from "./contract.ts";
+import { fabricOn } from "./contract.test-kit.ts";
 import type { Fabric } from "./fabric.ts";
 import { holdOf, type Job } from "./job.ts";
 import type { NewJob } from "./enqueue.ts";

@@ -1,7 +1,6 @@
 /** For the tests of this folder: servers on a free port, and a client that sends bytes as they are. */
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { createHttpServer } from "./create.ts";
 import type { HttpHandler, HttpResponse, HttpServer, HttpServerOptions } from "./http.ts";
@@ -165,16 +164,5 @@ export class RawClient {
     const changed = this.#changed;
     this.#changed = [];
     for (const wake of changed) wake();
-  }
-}
-
-export function delay(ms: number): Promise<void> {
-  return sleep(systemClock, ms);
-}
-
-/** Resolves when `holds` does; rejects after `timeoutMs`. */
-export async function eventually(holds: () => boolean, timeoutMs = 5_000): Promise<void> {
-  for (const untilMs = systemClock.monotonicMs() + timeoutMs; !holds(); await delay(5)) {
-    if (systemClock.monotonicMs() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
   }
 }

@@ -5,7 +5,7 @@ import { ANONYMOUS, type Caller } from "../auth/caller.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";
 import { seededRandom } from "../core/random.ts";
-import { fabricOn } from "./contract.ts";
+import { fabricOn } from "./contract.test-kit.ts";
 import type { Fabric } from "./fabric.ts";
 import type { Job } from "./job.ts";
 import type { Schedule } from "./schedule.ts";

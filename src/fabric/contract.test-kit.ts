@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import type { CatalogDatabase } from "../catalog/catalog-database.ts";
 import type { RecordStore } from "../db/records.ts";
+import type { Signals } from "../db/signals.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";
@@ -45,6 +46,19 @@ export function fabricOn({ catalog, clock }: FabricBase, seed = 1): Fabric {
   });
 }
 
+/** On PostgreSQL the session that listens takes its time to open, and what is sent before that is lost. */
+async function untilSignalsAreHeard(signals: Signals): Promise<void> {
+  let isHeard = false;
+  const stop = signals.listen("test", (payload) => (isHeard ||= payload !== undefined));
+  await expect
+    .poll(async () => {
+      await signals.send("test", "");
+      return isHeard;
+    })
+    .toBe(true);
+  stop();
+}
+
 /** What the fabric must do on every catalog. */
 export function fabricContract(name: string, open: () => Promise<OpenedCatalog>): void {
   describe(`the job fabric on ${name}`, () => {
@@ -53,6 +67,7 @@ export function fabricContract(name: string, open: () => Promise<OpenedCatalog>)
     beforeEach(async () => {
       opened = await open();
       fabric = fabricOn(opened);
+      await untilSignalsAreHeard(opened.catalog.signals);
     });
     afterEach(async () => {
       fabric.close();

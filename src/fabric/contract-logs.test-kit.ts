@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import { ANONYMOUS } from "../auth/caller.ts";
-import { fabricOn, LEASE_MS } from "./contract.ts";
+import { fabricOn, LEASE_MS } from "./contract.test-kit.ts";
 import type { Fabric } from "./fabric.ts";
 import type { LogLine } from "./handler.ts";
 import { JobLogs } from "./job-logs.ts";

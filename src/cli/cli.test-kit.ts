@@ -11,7 +11,7 @@ import { runCli, type CliDeps } from "./main.ts";
 /** What the tests of the command line run it with: as a child process, or in this one with streams of their own. */
 export type Outcome = { code: number | null; stdout: string; stderr: string };
 
-const ENTRY = fileURLToPath(new URL("./harness-child.test-kit.ts", import.meta.url));
+const ENTRY = fileURLToPath(new URL("./cli-child.test-kit.ts", import.meta.url));
 
 export type RunOptions = {
   /** Serves in place of the role; not for a process of its own. */

@@ -6,7 +6,7 @@ import type { OpenedCatalog } from "../catalog/contract.test-kit.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import { silentLog } from "../core/log.ts";
 import { seededRandom } from "../core/random.ts";
-import { fabricOn } from "./contract.ts";
+import { fabricOn } from "./contract.test-kit.ts";
 import type { NewJob } from "./enqueue.ts";
 import type { Fabric } from "./fabric.ts";
 import type { JobsOf } from "./lanes.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { newRow, readRow, textOf, tokenOf } from "./oracle.ts";
-import { jsonObject, jsonValue } from "./json-fixture.ts";
+import { newRow, readRow, textOf, tokenOf } from "./json-row.ts";
+import { jsonObject, jsonValue } from "./json.test-kit.ts";
 import { RowRefused } from "./row-refused.ts";
 
 function fieldsOf(text: string): [string, string, string][] {
