@@ -1,15 +1,22 @@
-import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { delimiter, join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
+import { lacking } from "./src/core/capabilities.test-kit.ts";
 
-/** It takes minutes to build (`.ci/install-runsc`), so its tests are run where somebody has it. */
-const hasRunsc = (process.env["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, "runsc")));
+/** Tests that take long are named so: `npm test` leaves them to `npm run test:long`. */
+const LONG = "**/*.long.test.ts";
+const selection = process.env["TEST_SELECTION"] ?? "all";
+
+/** It takes minutes to build, so its tests are run where somebody has it, and are no skipped ones elsewhere. */
+const withoutRunsc = lacking("runsc") === undefined ? [] : ["src/sandbox/runtime/runsc.long.test.ts"];
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, ...(hasRunsc ? [] : ["src/sandbox/runtime/runsc.test.ts"])],
+    include:
+      selection === "long"
+        ? [LONG]
+        : ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
+    exclude: [...configDefaults.exclude, ...(selection === "short" ? [LONG] : []), ...withoutRunsc],
+    globalSetup: ["test/support/global-setup.ts"],
     pool: "forks",
     // Tests of servers wait much of their time: on two cores three files at once leave less of them idle.
     maxWorkers: Math.max(3, availableParallelism() - 1),
@@ -17,6 +24,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 15_000, interval: 25 } },
+    // In CI, where nobody can look at once, what fails is tried again; the report names it as flaky if it passes then.
+    retry: (process.env["CI"] ?? "false") === "false" ? 0 : 1,
     // node:sqlite says once per process that it is experimental; it is a decision here, not news.
     execArgv: ["--disable-warning=ExperimentalWarning"],
   },

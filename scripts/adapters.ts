@@ -1,5 +1,5 @@
 /**
- * The long form of `test/sandboxes/adapters.test.ts`: all real agents, or those that are named, each with three ways to
+ * The long form of `test/sandboxes/adapters.long.test.ts`: all real agents, or those that are named, each with three ways to
  * deny tools. As root, on Linux; what is not in the cache comes from npm, up to 500 MiB for each.
  *
  *     node scripts/adapters.ts [agent provider…]

@@ -33,3 +33,18 @@ export async function writeManifest(
   }
   await writeFile(join(folder, "manifest.json"), `${JSON.stringify(entries)}\n`);
 }
+
+/** Whether the bundle in `folder` was made of the files that are there, untouched since. */
+export async function isBundleCurrent(repository: string, folder: string): Promise<boolean> {
+  try {
+    const entries = JSON.parse(await readFile(join(folder, "manifest.json"), "utf8")) as Entry[];
+    for (const [path, sizeBytes, changedMs] of entries) {
+      const { size, mtimeMs } = await stat(join(repository, path));
+      if (size !== sizeBytes || mtimeMs !== changedMs) return false;
+    }
+    return true;
+  } catch {
+    // There is no bundle, or one of its files is gone.
+    return false;
+  }
+}

@@ -1,5 +1,5 @@
 /**
- * The long form of `test/cluster/jobs-chaos.test.ts`: 20 daemons, 20,000 short jobs and 200 long ones.
+ * The long form of `test/cluster/jobs-chaos.long.test.ts`: 20 daemons, 20,000 short jobs and 200 long ones.
  *
  *     node scripts/chaos-jobs.ts [events] [seed]    so many events (60), by the plan of that seed (a random one)
  *

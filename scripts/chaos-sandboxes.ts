@@ -1,5 +1,5 @@
 /**
- * The long form of `test/sandboxes/chaos.test.ts`: 300 kills, 2,000 sandboxes, 1,000 disconnects. As root, on Linux.
+ * The long form of `test/sandboxes/chaos.long.test.ts`: 300 kills, 2,000 sandboxes, 1,000 disconnects. As root, on Linux.
  *
  *     node scripts/chaos-sandboxes.ts [share] [seed]   that share of it, 1 unless given; by the plan of that seed (a random one)
  *

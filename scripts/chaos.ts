@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { runChaos } from "../test/cluster/chaos.ts";
 
 /**
- * The long form of `test/cluster/chaos.pg.s3.test.ts`:
+ * The long form of `test/cluster/chaos.pg.s3.long.test.ts`:
  *
  *     node scripts/chaos.ts [events] [seed] [--mode sync|staged|both] [--store-errors 0.33] [--store-latency-ms 300]
  */

@@ -1,7 +1,7 @@
 import { killRounds, SOAK } from "../test/faults/kill-rounds.ts";
 
 /**
- * The long forms of `test/faults/kill.test.ts`:
+ * The long forms of `test/faults/kill.long.test.ts`:
  *
  *     node scripts/kill.ts [kills] [seed]       small requests, many kills
  *     node scripts/kill.ts soak [kills] [seed]  requests of all sizes up to 15 MB for about a minute

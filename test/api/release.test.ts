@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { copyFile, mkdir, readdir, symlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ingest, rowsOf } from "../support/client.ts";
 import { cleanEnv, startEngine, temporaryHome } from "../support/engine.ts";
 
@@ -24,11 +24,17 @@ async function linkPackages(folder: string, except: string): Promise<void> {
   }
 }
 
-describe("the bundled release", () => {
-  beforeAll(async () => {
-    await run(process.execPath, ["scripts/build.ts"], { env: cleanEnv() });
-  });
+test("the sources serve as they are", async () => {
+  const { home, remove } = await temporaryHome();
+  const engine = await startEngine({ home, entry: "roles/main.ts" });
+  expect((await ingest(engine.url, "events", '{"body":"from sources"}')).status).toBe(200);
+  expect(await rowsOf(engine.url, "SELECT body FROM events")).toEqual([{ body: "from sources" }]);
+  expect(await engine.stop()).toMatchObject({ code: 0 });
+  await remove();
+});
 
+/** It was built before the first test. */
+describe("the bundled release", () => {
   test("prints its version", async () => {
     const { stdout } = await run(process.execPath, [BUNDLE, "--version"], { env: cleanEnv() });
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);

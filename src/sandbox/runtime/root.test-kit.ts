@@ -1,23 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, vi } from "vitest";
+import { lacking } from "../../core/capabilities.test-kit.ts";
 import { loopFiles } from "./loop-files.test-kit.ts";
 import { listMounts } from "./mounts.ts";
 import { removeSwept } from "./removal.test-kit.ts";
 
 /** Why this process cannot mount disks of its own; undefined where it can. */
-export const whyNotRoot = reasonAgainst();
-
-function reasonAgainst(): string | undefined {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return "they need root on Linux";
-  const capabilities = /^CapEff:\s+([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
-  // CAP_SYS_ADMIN, which root of a container lacks.
-  if ((BigInt(`0x${capabilities}`) & (1n << 21n)) === 0n) return "root may not mount here";
-  const missing = ["/sys/block", "/dev/loop-control"].find((path) => !existsSync(path));
-  return missing && `disks need ${missing}, which is not there`;
-}
+export const whyNotRoot = lacking("root", "mounts", "loop devices", "mount", "mkfs.ext4", "bwrap", "prlimit", "perl");
 
 /**
  * Tests of what only root on Linux may do; elsewhere they are skipped, with a line that says why. Those that run machines
