@@ -119,7 +119,9 @@ describeInCage("credentials of a real sandbox", () => {
     expect(last()?.headers.cookie).toBeUndefined();
   };
 
-  it("are added to its requests outside of it, in place of what it sent", { timeout: TIMEOUT_MS }, reachesAll);
+  it("are added to its requests outside of it, in place of what it sent", { timeout: TIMEOUT_MS }, async () => {
+    await reachesAll();
+  });
 
   it("are for their hosts and over TLS alone", { timeout: TIMEOUT_MS }, async () => {
     const before = seen.length;

@@ -120,7 +120,7 @@ describe.skipIf(programs === undefined)("opening a catalog", () => {
     const opening = openTestCatalog(url, { acquireTimeoutMs: 10_000 });
     await sleep(systemClock, 300);
     await server.start();
-    await (await opening).close();
+    await expect(opening.then((catalog) => catalog.close())).resolves.toBeUndefined();
   });
 
   it("waits for nothing that answers and then says no more", async () => {

@@ -13,13 +13,7 @@ const KIB = 1024;
 const open = (root: string) => openFilesystemStore({ root, random: systemRandom, log: silentLog });
 const keysOf = async (store: ObjectStore) => (await Array.fromAsync(store.list(""))).map((info) => info.key);
 
-// Where nothing may be mounted, the file-size limit below still covers a disk that takes no more; so this is not a skip.
-if (canMount())
-  describe("filesystem store on a small file system", () => {
-    onSmallFileSystem();
-  });
-
-function onSmallFileSystem(): void {
+describe.skipIf(!canMount())("filesystem store on a small file system", () => {
   let root: string;
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "engine-full-"));
@@ -94,7 +88,7 @@ function onSmallFileSystem(): void {
     await expect(store.get("p/1")).rejects.toMatchObject({ code: "unavailable" });
     expect(await readdir(root)).toEqual([]);
   });
-}
+});
 
 const WRITER = `
 const { openFilesystemStore } = await import(${JSON.stringify(new URL("filesystem.ts", import.meta.url).href)});

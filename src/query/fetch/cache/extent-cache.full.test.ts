@@ -7,12 +7,7 @@ import { canMount, mountTmpfs, unmount } from "../../../io/objectstore/tmpfs.tes
 
 const KIB = 1024;
 
-if (canMount())
-  describe("a cache on a disk that is too small", () => {
-    onSmallDisk();
-  });
-
-function onSmallDisk(): void {
+describe.skipIf(!canMount())("a cache on a disk that is too small", () => {
   let disk: string;
   let kit: CacheKit;
   beforeEach(async () => {
@@ -51,4 +46,4 @@ function onSmallDisk(): void {
     rmSync(join(disk, "other"));
     expect(readFileSync((await kit.cache.acquire(extent, kit.want())).path)).toHaveLength(300 * KIB);
   });
-}
+});
