@@ -1,15 +1,11 @@
 import { Command, CommanderError } from "commander";
+import type { CommandLoader } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { summaryOf } from "./command-tree.ts";
 import { CliError, EXIT } from "./failure.ts";
 
-/** Adds one command (with everything below it) to the program. */
-export type RegisterCommand = (program: Command, context: CliContext) => void;
-
-type Loader = () => Promise<{ register: RegisterCommand }>;
-
 /** Every command and where it lives, in the order of the help. A command line loads only the one that it names. */
-const COMMANDS: Readonly<Record<string, Loader>> = {
+const COMMANDS: Readonly<Record<string, CommandLoader>> = {
   serve: () => import("./commands/serve.ts"),
   server: () => import("./commands/server.ts"),
   ingest: () => import("./commands/ingest.ts"),
@@ -70,7 +66,7 @@ export async function buildProgram(context: CliContext, only = Object.keys(COMMA
     .exitOverride();
   for (const name of only) {
     const load = COMMANDS[name];
-    if (load !== undefined) (await load()).register(program, context);
+    if (load !== undefined) (await load()).register(program, context, () => buildProgram(context));
   }
   return program;
 }

@@ -1,5 +1,6 @@
+import type { ImportAt } from "./file-circles.ts";
 import { importedPath } from "./imports.ts";
-import type { SourceFile, Violation } from "./source.ts";
+import type { Violation } from "./source.ts";
 import { isTestSupport } from "./test-support.ts";
 
 /** The folders of features, lowest first, by feature. Folders of one rank do not import each other. */
@@ -25,8 +26,6 @@ export function innerProblem(ranks: InnerRanks, importer: string, specifier: str
 function isOwnKit(importer: string, imported: string): boolean {
   return isTestSupport(importer) && imported.endsWith(".test-kit.ts") && imported.split("/").length === 3;
 }
-
-type ImportAt = { file: SourceFile; specifier: string; line: number };
 
 /**
  * Circles of folders inside features, at every depth. What a folder holds at any depth counts as the folder's; a file

@@ -1,3 +1,4 @@
+import { fileCircles } from "./file-circles.ts";
 import { importedPath, importsOf } from "./imports.ts";
 import type { InnerRanks } from "./inner-layering.ts";
 import { folderCircles, innerProblem } from "./inner-layering.ts";
@@ -50,7 +51,7 @@ const TOP: ReadonlyMap<string, number> = new Map([
 
 /**
  * Imports that point up or sideways, between the folders of `src/` and inside each feature that declares ranks; circles
- * of folders inside those features; production files that import test support. Throws when there are no files of
+ * of folders inside those features; circles of files anywhere; production files that import test support. Throws when there are no files of
  * `src/`, so that the check cannot pass by looking in the wrong place.
  */
 export function checkLayering(files: readonly SourceFile[], innerRanks: InnerRanks = INNER_RANKS): Violation[] {
@@ -65,7 +66,7 @@ export function checkLayering(files: readonly SourceFile[], innerRanks: InnerRan
       testSupportProblem(file, specifier);
     return message === undefined ? [] : [{ path: file.path, line, message }];
   });
-  return [...wrong, ...folderCircles(Object.keys(innerRanks), imports)];
+  return [...wrong, ...folderCircles(Object.keys(innerRanks), imports), ...fileCircles(imports)];
 }
 
 function problemOf(importer: string, specifier: string): string | undefined {

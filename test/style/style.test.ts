@@ -111,7 +111,7 @@ describe("layering", () => {
       ...at("src/query/a.ts", `import "./stream/a.ts"; import "./b.ts"; import "../core/a.ts";`),
       ...at("src/query/stream/a.ts", `import "../plan/a.ts"; import "../parse/a.ts"; import "./b.ts";`),
       ...at("src/ingest/one/a.ts", `import "../two/a.ts";`),
-      ...at("src/ingest/two/a.ts", `import "../one/a.ts";`),
+      ...at("src/ingest/two/a.ts", `import "../one/b.ts";`),
     ];
     expect(found(checkLayering(allowed, inner))).toEqual([]);
   });
@@ -127,6 +127,30 @@ describe("layering", () => {
       expect.stringContaining("src/query/plan/two imports src/query/plan/c.ts"),
       expect.stringContaining("src/query/plan/c.ts imports src/query/plan/one"),
     ]);
+  });
+
+  it.each([
+    ["a type", `import type { Register } from "../program.ts";`],
+    ["a value", `import { build } from "../program.ts";`],
+  ])("refuses circles of files that an import() opens and %s closes", (_what, line) => {
+    const circle = [
+      ...at("src/cli/program.ts", `const load = () => import("./commands/a.ts");`),
+      ...at("src/cli/commands/a.ts", "// one", line),
+    ];
+    expect(found(checkLayering(circle))).toEqual([
+      "src/cli/commands/a.ts:2: closes a circle of files: " +
+        "src/cli/program.ts imports src/cli/commands/a.ts imports src/cli/program.ts",
+    ]);
+  });
+
+  it("allows a file below both in the place of a circle, and tests to close one", () => {
+    const allowed = [
+      ...at("src/cli/program.ts", `import "./command.ts"; const load = () => import("./commands/a.ts");`),
+      ...at("src/cli/commands/a.ts", `import type { Register } from "../command.ts";`),
+      ...at("src/cli/commands/a.test-kit.ts", `import "../program.ts"; import "./a.test.ts";`),
+      ...at("src/cli/commands/a.test.ts", `import "./a.test-kit.ts";`),
+    ];
+    expect(found(checkLayering(allowed))).toEqual([]);
   });
 
   it("allows a contract beside the folders that use it, and tests to look around", () => {

@@ -6,7 +6,7 @@ import { clusterByText, NO_COLUMNS, parseClusterBy } from "../cluster-by.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { parseRetentionDays } from "../retention.ts";
 import { parseColumns } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";

@@ -1,9 +1,9 @@
 import { Argument } from "commander";
 import { renderCompletions, SHELLS, type Shell } from "../completion-scripts.ts";
 import { withExamples } from "../examples.ts";
-import { buildProgram, type RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 
-export const register: RegisterCommand = (program, context) => {
+export const register: RegisterCommand = (program, context, wholeProgram) => {
   const command = program
     .command("completions")
     .description("Print a completion script for a shell.")
@@ -14,7 +14,7 @@ export const register: RegisterCommand = (program, context) => {
     "engine completions fish > ~/.config/fish/completions/engine.fish",
   ]).action(
     context.action(async (shell: Shell) => {
-      await context.write(renderCompletions(shell, await buildProgram(context)));
+      await context.write(renderCompletions(shell, await wholeProgram()));
       return 0;
     }),
   );

@@ -1,6 +1,6 @@
 import { describeConfig, type DescribedOption } from "../../config/describe.ts";
 import { withExamples } from "../examples.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { renderTable, textCell } from "../table.ts";
 
 export const register: RegisterCommand = (program, context) => {

@@ -5,7 +5,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { readHealth } from "../health.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { saveClient } from "../saved-client.ts";
 
 type Options = { token?: string; json?: true };

@@ -3,7 +3,7 @@ import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../catalog.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 
 type Options = CatalogFlags & { json?: true };
 

@@ -7,7 +7,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { clusterByText, parseClusterBy } from "../cluster-by.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { parseRetentionDays } from "../retention.ts";
 import { parseColumns, withTimeColumn } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";

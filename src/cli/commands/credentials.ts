@@ -4,7 +4,7 @@ import { CATALOG_FLAG, type CatalogFlags } from "../catalog.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { confirm, readInput } from "../prompt.ts";
 import { rotateCredentials } from "../rotate-credentials.ts";
 import { renderTable } from "../table.ts";

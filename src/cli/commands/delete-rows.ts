@@ -14,7 +14,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { followJob } from "../job-follow.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { confirm } from "../prompt.ts";
 import { visible } from "../text.ts";
 

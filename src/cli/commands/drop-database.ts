@@ -3,7 +3,7 @@ import { callApi, countText, withApiFlags, type ApiFlags } from "../api.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { confirmName } from "../prompt.ts";
 
 type Flags = ApiFlags & { yes?: true };

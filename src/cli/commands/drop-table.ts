@@ -3,7 +3,7 @@ import { callDatabase, countText, targetOf, withApiFlags, type ApiFlags } from "
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { confirmName } from "../prompt.ts";
 
 type Flags = ApiFlags & { db: string; table: string; yes?: true };

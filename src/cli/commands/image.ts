@@ -16,7 +16,7 @@ import type { Target } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { pairsIn } from "../sandbox-create.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../text.ts";

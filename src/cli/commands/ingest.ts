@@ -7,7 +7,7 @@ import { openClient, type EngineClient } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { dryRun } from "../push/dry-run.ts";
 import { findInputs, STDIN, type FoundInputs } from "../push/input-files.ts";
 import { INPUT_FORMATS, type InputFormat, type RowOptions } from "../push/open-rows.ts";

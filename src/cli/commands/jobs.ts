@@ -5,7 +5,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
 import { followJob, type JobEvent } from "../job-follow.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { renderTable } from "../table.ts";
 import { resolveTarget } from "../target.ts";
 import { visible } from "../text.ts";

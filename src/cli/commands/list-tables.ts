@@ -5,7 +5,7 @@ import { clusterByText } from "../cluster-by.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { renderTable, textCell, type Cell } from "../table.ts";
 import { tableJson } from "../table-output.ts";
 

@@ -2,7 +2,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
 import { askPassword, askText } from "../prompt.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { saveClient } from "../saved-client.ts";
 import { postForTokens, signedInBy } from "../session.ts";
 import { resolveTarget } from "../target.ts";

@@ -2,7 +2,7 @@ import { callTarget } from "../api.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { readSavedClient, saveClient } from "../saved-client.ts";
 import { renewedToken, type SignedIn } from "../session.ts";
 

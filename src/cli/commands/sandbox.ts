@@ -14,7 +14,7 @@ import type { Target } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { runChat, type ChatFlags } from "../sandbox-chat.ts";
 import { copy } from "../sandbox-copy.ts";
 import { runExec, type ExecFlags } from "../sandbox-exec.ts";

@@ -1,6 +1,6 @@
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { askPassword } from "../prompt.ts";
 
 export const register: RegisterCommand = (program, context) => {

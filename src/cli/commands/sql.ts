@@ -7,7 +7,7 @@ import { openClient } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { FORMATS, isBinary, type Format } from "../row-writers.ts";
 import { runQuery, type QueryRun } from "../sql/run-query.ts";
 import { inPlace, splitStatements } from "../sql/statements.ts";

@@ -2,7 +2,7 @@ import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
 import { readHealth } from "../health.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { resolveTarget } from "../target.ts";
 
 type Options = { server?: string; json?: true };

@@ -4,7 +4,7 @@ import { callApi, fieldCell, fieldText, listIn, withApiFlags, type ApiFlags, typ
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../text.ts";
 

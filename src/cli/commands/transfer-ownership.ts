@@ -1,7 +1,7 @@
 import { callApi, fieldCell, listIn, withApiFlags, type ApiFlags } from "../api.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../text.ts";
 

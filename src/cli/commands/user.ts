@@ -4,7 +4,7 @@ import { callApi, fieldCell, listIn, withApiFlags, type ApiFlags, type Json } fr
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { askPassword, confirm } from "../prompt.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../text.ts";

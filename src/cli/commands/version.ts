@@ -1,4 +1,4 @@
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { withExamples } from "../examples.ts";
 
 export const register: RegisterCommand = (program, context) => {

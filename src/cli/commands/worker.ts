@@ -5,7 +5,7 @@ import type { JobHandler } from "../../fabric/handler.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT, type ExitCode } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import type { Programs } from "../worker-exec.ts";
 import { registerAdmin } from "./worker-admin.ts";
 

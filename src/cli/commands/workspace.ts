@@ -16,7 +16,7 @@ import {
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
 import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../program.ts";
+import type { RegisterCommand } from "../command.ts";
 import { readInput } from "../prompt.ts";
 import { pairsIn } from "../sandbox-create.ts";
 import { followProvisioning } from "../sandbox-progress.ts";
