@@ -1,24 +1,17 @@
 import { join } from "node:path";
 
 import { createCompactor } from "../src/compaction/compactor.ts";
-import { DeletionReports } from "../src/compaction/deletion-reports.ts";
-import { createDeletion } from "../src/compaction/deletion.ts";
-import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
-import { createOrphanSweep } from "../src/compaction/orphans.ts";
-import { createRetention } from "../src/compaction/retention.ts";
+import { contributed } from "../src/feature/collect.ts";
+import type { FeatureDuty } from "../src/feature/feature.ts";
+import { createLeaseLoop } from "../src/feature/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import { createStagedCommitter } from "../src/ingest/staged/staged-committer.ts";
-import { sweepKeys } from "../src/ingest/staged/sweep.ts";
-import { createExportSweep } from "../src/query/exports/sweep.ts";
 import { COMMIT_POLL_MS, idleCommitPollMs } from "./commit-poll.ts";
 import type { Parts } from "./parts.ts";
 import type { Plan } from "./plan.ts";
 import type { Storage } from "./storage.ts";
 
-const LEDGER_SWEEP_MS = 60_000;
-const ORPHAN_SWEEP_MS = 86_400_000;
-const ORPHAN_LEASE_MS = 300_000;
 /** A merge ends early when its lease is lost, so that the next node need not wait for long. */
 const COMPACTION_LEASE_MS = 30_000;
 const MERGE_MEMORY_BYTES = 512 * 1024 * 1024;
@@ -35,12 +28,16 @@ const COMMIT_BYTES = 64 * 1024 * 1024;
  * The services that work without being asked: what the roles `committer`, `worker` and `compaction` are made of.
  * `isBusy` says whether this process has clients to serve first.
  */
-export function backgroundServices({ background, ingest }: Plan, parts: Parts, ports: BackgroundPorts): Service[] {
+export async function backgroundServices(
+  { background, ingest }: Plan,
+  parts: Parts,
+  ports: BackgroundPorts,
+): Promise<Service[]> {
   const holder = parts.newId();
   const loop: AddLoop = (options) => createLeaseLoop({ ...parts, holder, catalog: ports.catalog, ...options });
   return [
     ...(background.committer && ports.sealPool !== undefined ? [committer(parts, ports, ports.sealPool, loop)] : []),
-    ...(background.compaction ? housekeeping(parts, ports, loop) : []),
+    ...(background.compaction ? await housekeeping(parts, ports, loop) : []),
     ...(background.compaction && parts.config.compactionPollSecs > 0
       ? [compaction(parts, ports, ingest === "nobody" ? ALONE : BESIDE_CLIENTS, loop)]
       : []),
@@ -48,7 +45,7 @@ export function backgroundServices({ background, ingest }: Plan, parts: Parts, p
 }
 
 export type BackgroundPorts = Storage & { sealPool: SealPool | undefined; isBusy: () => boolean };
-type AddLoop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "idlePollMs" | "ttlMs" | "duty">) => Service;
+type AddLoop = (duty: FeatureDuty) => Service;
 
 /** Also where ingest is in sync mode: what was staged before that must become visible. It then looks seldom. */
 function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool, loop: AddLoop): Service {
@@ -74,27 +71,10 @@ function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool
   });
 }
 
-/** What goes: keys, extents past their retention, bytes that nobody reads. */
-function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Service[] {
-  const { config, log, metrics } = parts;
-  const { pathPrefix: keyPrefix } = config;
-  const ports = { ...storage, log, metrics };
-  const graceMs = config.physicalGcGraceSecs * 1000;
-  const orphans = createOrphanSweep(ports, { keyPrefix });
-  const reports = new DeletionReports(storage.records);
-  const exportPorts = { ...ports, nowMs: () => storage.catalog.nowMs() };
-  const exports = createExportSweep(exportPorts, { keyPrefix, graceMs: config.artifactGcGraceSecs * 1000 });
-  return [
-    loop({ name: "ledger sweep", pollMs: LEDGER_SWEEP_MS, duty: () => sweepKeys({ ...ports, keyPrefix }) }),
-    loop({ name: "retention", pollMs: config.retentionPollSecs * 1000, duty: createRetention(ports) }),
-    loop({
-      name: "deletion",
-      pollMs: config.physicalGcPollSecs * 1000,
-      duty: createDeletion({ ...ports, reports }, { graceMs }),
-    }),
-    loop({ name: "export sweep", pollMs: config.artifactGcPollSecs * 1000, duty: exports }),
-    loop({ name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans }),
-  ];
+/** What goes, by the duties of the features: keys, extents past their retention, bytes that nobody reads. */
+async function housekeeping(parts: Parts, storage: Storage, loop: AddLoop): Promise<Service[]> {
+  const deps = { ...parts, ...storage };
+  return (await contributed(parts.features, ({ duties }) => duties?.compaction?.(deps))).map(loop);
 }
 
 /** What merges may take of the machine. */

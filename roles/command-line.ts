@@ -2,16 +2,22 @@ import { runCli } from "../src/cli/main.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { systemRandom } from "../src/core/random.ts";
 import { VERSION } from "../src/core/version.ts";
+import type { EngineFeature } from "./features.ts";
 
-/** Runs the command line of this process and leaves its exit code behind. */
-export async function runCommandLine(): Promise<void> {
+/**
+ * Runs the command line of this process and leaves its exit code behind. `features`: what the program consists of;
+ * those of `roles/features.ts` unless given.
+ */
+export async function runCommandLine(features?: readonly EngineFeature[]): Promise<void> {
+  const listed = async () => features ?? (await import("./features.ts")).FEATURES;
   const { stdin, stdout, stderr, env } = process;
   process.exitCode = await runCli(process.argv.slice(2), {
     serve: async (options) => {
       const { runRoles } = await import("./run.ts");
-      return runRoles(options);
+      return runRoles({ ...options, features });
     },
-    migrations: async () => (await import("./migrations.ts")).MIGRATIONS,
+    features: listed,
+    migrations: async () => (await import("../src/feature/collect.ts")).migrationsOf(await listed()),
     version: VERSION,
     env,
     stdin,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createLeaseLoop } from "../src/compaction/lease-loop.ts";
+import { createLeaseLoop } from "../src/feature/lease-loop.ts";
 import { silentLog } from "../src/core/log.ts";
 import { createMetrics } from "../src/core/metrics.ts";
 import { seededRandom } from "../src/core/random.ts";

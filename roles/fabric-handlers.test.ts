@@ -7,7 +7,9 @@ import { Cleanup } from "../src/core/lifecycle.ts";
 import { createLog } from "../src/core/log.ts";
 import { standInJob, type StandInJob } from "../src/fabric/running-job.test-kit.ts";
 import type { QueryRequest, QueryService } from "../src/query/contract/query.ts";
-import { ENGINE_KINDS, engineHandlers } from "./fabric-handlers.ts";
+import { jobKindsOf } from "../src/feature/collect.ts";
+import { engineHandlers } from "./fabric-handlers.ts";
+import { FEATURES } from "./features.ts";
 import { createParts, type Parts } from "./parts.ts";
 import { openStorage, type Storage } from "./storage.ts";
 
@@ -46,10 +48,11 @@ function handlerOf(kind: string, query?: QueryService) {
 
 const servicesMade = (): number => lines.filter((line) => line.includes("memory of queries")).length;
 
-test("every kind of the engine has a handler, and none of them is for workers", () => {
+test("every kind of the engine has a handler, and none of them is for workers", async () => {
   const handled = engineHandlers(parts, { ...storage, query: undefined }).map(({ kind }) => kind);
-  expect(handled).toEqual(ENGINE_KINDS.map(({ name }) => name));
-  expect(ENGINE_KINDS.filter(({ claim }) => claim !== "engine")).toEqual([]);
+  const kinds = await jobKindsOf(FEATURES, parts.config);
+  expect(handled).toEqual(kinds.filter(({ claim }) => claim === "engine").map(({ name }) => name));
+  expect(handled).toEqual(["maintenance.verify_extents", "maintenance.delete_rows", "query.export"]);
 });
 
 test("a process that answers no queries makes a query service with its first export, and one only", async () => {

@@ -1,17 +1,13 @@
 import { join } from "node:path";
 
-import { createDeleteRows, DELETE_ROWS } from "../src/compaction/delete-rows.ts";
-import { createVerifyExtents, VERIFY_EXTENTS } from "../src/compaction/verify-extents.ts";
+import { createDeleteRows } from "../src/compaction/delete-rows.ts";
+import { createVerifyExtents } from "../src/compaction/verify-extents.ts";
 import type { JobHandler } from "../src/fabric/handler.ts";
-import type { JobKind } from "../src/fabric/kinds.ts";
-import { createQueryExport, QUERY_EXPORT } from "../src/query/exports/export.ts";
+import { createQueryExport } from "../src/query/exports/export.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
 import { RowMatcher } from "../src/query/row-matcher.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
-
-/** Every kind of job of the engine: routes know all of them, whichever node runs them. */
-export const ENGINE_KINDS: readonly JobKind[] = [VERIFY_EXTENTS, DELETE_ROWS, QUERY_EXPORT];
 
 /** What the handlers of this process work with; `query` is there where this process answers queries. */
 export type HandlerPorts = Storage & { query: QueryService | undefined };
@@ -25,7 +21,10 @@ const REWRITE_LIMITS = { memoryBytes: 512 * MIB, spillBytes: 4_096 * MIB, thread
 const BESIDE_CLIENTS = { cpuShare: 0.5, ioBytesPerSec: 128 * MIB };
 const ALONE = { cpuShare: 1, ioBytesPerSec: 0 };
 
-/** What the dispatcher of a server with the role `worker` runs. */
+/**
+ * Handlers that work with more than one feature, which the dispatcher of a server with the role `worker` runs. Features
+ * bring the others themselves.
+ */
 export function engineHandlers(parts: Parts, ports: HandlerPorts): JobHandler[] {
   const { config } = parts;
   const { cpuShare, ioBytesPerSec } = ports.query === undefined ? ALONE : BESIDE_CLIENTS;

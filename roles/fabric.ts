@@ -1,12 +1,15 @@
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
-import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
+import { contributed } from "../src/feature/collect.ts";
+import type { FeatureDeps, FeatureDuty } from "../src/feature/feature.ts";
+import { createLeaseLoop } from "../src/feature/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { Fabric } from "../src/fabric/fabric.ts";
+import type { JobHandler } from "../src/fabric/handler.ts";
 import type { Hold } from "../src/fabric/job.ts";
 import { JobEvents } from "../src/fabric/job-events.ts";
 import { JobLogs } from "../src/fabric/job-logs.ts";
 import { JobMetrics } from "../src/fabric/job-metrics.ts";
-import { JobKinds, PLANNED_KINDS } from "../src/fabric/kinds.ts";
+import { JobKinds, type JobKind } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
 import type { JobCredentialDeps } from "../src/credentials/routes/job-credential.ts";
@@ -14,10 +17,9 @@ import { JobCredentials } from "../src/credentials/job-credentials.ts";
 import { JobRunner } from "../src/fabric/runner.ts";
 import { Schedules } from "../src/fabric/schedules.ts";
 import { isStillBound } from "../src/sandbox/control/scheduler/still-bound.ts";
-import { imageBuildJobKind } from "../src/sandbox/contract/images/build-job.ts";
-import { SANDBOX_JOB_KIND, sandboxJobKind } from "../src/sandbox/contract/sandbox-job.ts";
+import { SANDBOX_JOB_KIND } from "../src/sandbox/contract/sandbox-job.ts";
 import type { Auth } from "./auth.ts";
-import { ENGINE_KINDS, engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
+import { engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -42,11 +44,8 @@ type Draining = { signal: AbortSignal; sinceMs: number | undefined };
 
 type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" | "credentials" | "tokens">;
 
-/** A node that builds an image and is silent for so long has lost it. */
-const IMAGE_LEASE_MS = 60_000;
-
 /** The fabric of this process, for its routes and for its dispatcher. */
-export function openFabric(parts: Parts, storage: Storage, access: Access): FabricParts {
+export function openFabric(parts: Parts, storage: Storage, access: Access, kinds: readonly JobKind[]): FabricParts {
   const { config, clock, metrics } = parts;
   const { records } = storage;
   const { workers, audit, credentials } = access;
@@ -55,12 +54,7 @@ export function openFabric(parts: Parts, storage: Storage, access: Access): Fabr
   const fabric = new Fabric({
     ...parts,
     ...storage,
-    kinds: new JobKinds([
-      ...ENGINE_KINDS,
-      ...PLANNED_KINDS,
-      sandboxJobKind(config.sandboxLeaseSecs * 1_000),
-      imageBuildJobKind(IMAGE_LEASE_MS),
-    ]),
+    kinds: new JobKinds(kinds),
     leaseMs: config.fabricLeaseSecs * 1_000,
     metrics: jobMetrics,
   });
@@ -92,18 +86,34 @@ export function openFabric(parts: Parts, storage: Storage, access: Access): Fabr
 }
 
 /** What the role `worker` is made of. */
-export function workerServices(parts: Parts, ports: HandlerPorts, fabric: FabricParts): Service[] {
-  const handlers = engineHandlers(parts, ports);
-  return [...duties(parts, ports, fabric), ...(handlers.length === 0 ? [] : [dispatcher(parts, fabric, handlers)])];
+export async function workerServices(parts: Parts, ports: HandlerPorts, fabric: FabricParts): Promise<Service[]> {
+  const deps = featureDeps(parts, ports, fabric);
+  const handlers = await contributed(parts.features, ({ jobHandlers }) => jobHandlers?.(deps));
+  const more = await contributed(parts.features, ({ duties }) => duties?.worker?.(deps));
+  return [
+    ...duties(parts, ports, fabric, more),
+    dispatcher(parts, fabric, [...engineHandlers(parts, ports), ...handlers]),
+  ];
 }
 
-function duties(parts: Parts, { catalog }: Storage, { deps, metrics }: FabricParts): Service[] {
+/** What the routes, jobs and duties of any feature work with in this process. */
+export function featureDeps(parts: Parts, storage: Storage, { deps: { fabric, audit } }: FabricParts): FeatureDeps {
+  const { config, log, metrics, clock, random, newId } = parts;
+  const { catalog, records, signals, store } = storage;
+  return { config, log, metrics, clock, random, newId, catalog, records, signals, store, fabric, audit };
+}
+
+function duties(
+  parts: Parts,
+  { catalog }: Storage,
+  { deps, metrics }: FabricParts,
+  more: readonly FeatureDuty[],
+): Service[] {
   const { config } = parts;
   const { fabric, schedules } = deps;
   const holder = parts.newId();
   let tenure: AbortSignal | undefined;
-  const loop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "duty" | "ttlMs">) =>
-    createLeaseLoop({ ...parts, holder, catalog, ...options });
+  const loop = (duty: FeatureDuty) => createLeaseLoop({ ...parts, holder, catalog, ...duty });
   return [
     loop({
       name: "job sweep",
@@ -130,12 +140,11 @@ function duties(parts: Parts, { catalog }: Storage, { deps, metrics }: FabricPar
       pollMs: SCHEDULES_POLL_MS,
       duty: async () => void (await schedules.fireDue()),
     }),
+    ...more.map(loop),
   ];
 }
 
-type Handlers = ReturnType<typeof engineHandlers>;
-
-function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: Handlers): Service {
+function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: readonly JobHandler[]): Service {
   const { config, log, clock, metrics } = parts;
   const { fabric, logs } = deps;
   const port = new LocalPort({

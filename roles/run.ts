@@ -1,6 +1,8 @@
 import { dirname } from "node:path";
 import { RowMatcher } from "../src/query/row-matcher.ts";
-import { engineRoutes, type Answerers } from "./routes.ts";
+import { jobKindsOf, metricSetsOf } from "../src/feature/collect.ts";
+import { engineRoutes } from "./routes.ts";
+import type { Answerers } from "./answerers.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import type { Address } from "../src/config/kinds.ts";
 import type { Config } from "../src/config/options.ts";
@@ -48,6 +50,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
 export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
   const { config } = parts;
   parts.metrics.buildInfo.set({ version: VERSION, roles: plan.roles.join(",") }, 1);
+  for (const { metrics } of await metricSetsOf(parts.features)) metrics.of(parts.metrics);
   watchDisks(parts, plan);
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
   const seals = plan.ingest === "here" || plan.background.committer;
@@ -65,16 +68,20 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     parts,
     listen,
     draining,
-    routes: engineRoutes({
-      service,
-      query,
-      ingest,
-      access: accessOf(plan, query, auth),
-      fabric: jobs,
-      exports: exportAnswers(jobs, storage),
-      deletion: deletionAnswers(jobs, query, storage),
-      sandboxes: sandboxAnswers(plan, query, sandboxes),
-    }),
+    routes: await engineRoutes(
+      {
+        service,
+        query,
+        ingest,
+        access: accessOf(plan, query, auth),
+        fabric: jobs,
+        exports: exportAnswers(jobs, storage),
+        deletion: deletionAnswers(jobs, query, storage),
+        sandboxes: sandboxAnswers(plan, query, sandboxes),
+        feature: await featureAnswers(plan, parts, { query, storage, fabric }),
+      },
+      parts.features,
+    ),
     authenticator,
     exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
@@ -108,7 +115,8 @@ async function buildFabric(
 ): Promise<FabricParts | undefined> {
   if (access === undefined || (plan.query !== "here" && !plan.background.worker)) return undefined;
   const { openFabric } = await import("./fabric.ts");
-  return openFabric(parts, storage, { ...access, workers });
+  const kinds = await jobKindsOf(parts.features, parts.config);
+  return openFabric(parts, storage, { ...access, workers }, kinds);
 }
 
 async function buildWorker(
@@ -127,7 +135,7 @@ async function buildWorker(
 ): Promise<Service[]> {
   if (!plan.background.worker || storage === undefined || fabric === undefined) return [];
   const here = query !== undefined && "here" in query ? query.here.query : undefined;
-  const jobs = (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
+  const jobs = await (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
   if (sandboxes === undefined) return jobs;
   const [{ sandboxDuties }, { sandboxNode }] = await Promise.all([
     import("./sandboxes.ts"),
@@ -162,6 +170,22 @@ function sandboxAnswers(
 ): Answerers["sandboxes"] {
   if (query !== undefined && "forward" in query) return query;
   return plan.query === "here" && sandboxes !== undefined ? { here: sandboxes.deps } : undefined;
+}
+
+/** Features that need nothing special are where queries are. */
+async function featureAnswers(
+  plan: Plan,
+  parts: Parts,
+  {
+    query,
+    storage,
+    fabric,
+  }: { query: Answerers["query"]; storage: Storage | undefined; fabric: FabricParts | undefined },
+): Promise<Answerers["feature"]> {
+  if (query !== undefined && "forward" in query) return query;
+  if (plan.query !== "here" || storage === undefined || fabric === undefined) return undefined;
+  const { featureDeps } = await import("./fabric.ts");
+  return { here: featureDeps(parts, storage, fabric) };
 }
 
 function onDrainOf(

@@ -1,6 +1,6 @@
 import type { Address } from "../src/config/kinds.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
-import { createLeaseLoop, type LeaseLoopOptions } from "../src/compaction/lease-loop.ts";
+import { createLeaseLoop, type LeaseLoopOptions } from "../src/feature/lease-loop.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { messageOf } from "../src/core/errors.ts";
 import { mayBeNode } from "../src/sandbox/control/routes/nodes.ts";

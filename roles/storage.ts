@@ -2,7 +2,7 @@ import type { Catalog } from "../src/catalog/catalog.ts";
 import type { CatalogDatabase } from "../src/catalog/catalog-database.ts";
 import type { RecordStore } from "../src/db/records.ts";
 import type { Signals } from "../src/db/signals.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { migrationsOf } from "../src/feature/collect.ts";
 import { openSqliteCatalog } from "../src/catalog/sqlite/sqlite.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import { openFilesystemStore } from "../src/io/objectstore/filesystem.ts";
@@ -19,14 +19,15 @@ export async function openStorage(parts: Parts): Promise<Storage> {
 }
 
 /** The catalog that the configuration names. */
-async function openCatalog({ config, clock, random, log, metrics }: Parts): Promise<CatalogDatabase> {
+async function openCatalog({ config, clock, random, log, metrics, features }: Parts): Promise<CatalogDatabase> {
+  const migrations = await migrationsOf(features);
   if (config.catalogUrl.kind === "postgres") {
     const { openPostgresCatalog } = await import("../src/catalog/postgres/postgres.ts");
     return openPostgresCatalog({
       url: config.catalogUrl.url,
       clock,
       random,
-      migrations: MIGRATIONS,
+      migrations,
       mode: "server",
       maxConnections: config.catalogMaxConns,
       acquireTimeoutMs: config.catalogAcquireTimeoutSecs * 1000,
@@ -37,7 +38,7 @@ async function openCatalog({ config, clock, random, log, metrics }: Parts): Prom
     path: config.catalogUrl.path,
     clock,
     log,
-    migrations: MIGRATIONS,
+    migrations,
     mode: "server",
     onFailure: (reason) => {
       // Nothing can be read or acknowledged any more, and what was acknowledged is safe: let a supervisor start anew.

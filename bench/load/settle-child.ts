@@ -2,7 +2,7 @@ import type { Catalog } from "../../src/catalog/catalog.ts";
 import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
 import { openPostgresCatalog } from "../../src/catalog/postgres/postgres.ts";
 import { createCompactor } from "../../src/compaction/compactor.ts";
-import type { Duty } from "../../src/compaction/lease-loop.ts";
+import type { Duty } from "../../src/feature/lease-loop.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { createLog } from "../../src/core/log.ts";

@@ -6,6 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
 import type { Migration } from "../db/migration.ts";
+import type { FeatureParts } from "../feature/feature.ts";
 import { CliError, EXIT } from "./failure.ts";
 import { styleFor, type Style } from "./text.ts";
 
@@ -26,6 +27,8 @@ export type ServeOptions = LoadedConfig & {
 export type CliDeps = {
   /** Serves until told to stop; resolves to the exit code. The warnings of the configuration are its to log. */
   serve: (options: ServeOptions) => Promise<number>;
+  /** What the program consists of: their options and commands join those of the command line; none unless given. */
+  features?: () => Promise<readonly FeatureParts[]>;
   /** Every table of the program, for commands that open the catalog themselves. */
   migrations: () => Promise<readonly Migration[]>;
   version: string;
@@ -96,6 +99,11 @@ export class CliContext {
     this.note(`${styleFor(this.deps.stderr, this.deps.env)("red", "error:")} ${text}`);
   }
 
+  /** What the program consists of. */
+  async features(): Promise<readonly FeatureParts[]> {
+    return (await this.deps.features?.()) ?? [];
+  }
+
   /** The effective configuration, with the flags of this command; its warnings go to standard error. */
   async loadConfig(flags: Partial<Record<OptionName, string | undefined>>): Promise<LoadedConfig> {
     const loaded = await this.loadConfigQuietly(flags);
@@ -105,9 +113,13 @@ export class CliContext {
 
   /** As `loadConfig`, for a command that passes the warnings on. */
   async loadConfigQuietly(flags: Partial<Record<OptionName, string | undefined>>): Promise<LoadedConfig> {
-    const { loadConfig } = await import("../config/load.ts");
+    const [{ loadConfig }, { optionRowsOf }, features] = await Promise.all([
+      import("../config/load.ts"),
+      import("../feature/collect.ts"),
+      this.features(),
+    ]);
     const given = Object.entries(flags).filter(([, value]) => value !== undefined);
-    return loadConfig({ env: this.deps.env, flags: Object.fromEntries(given) });
+    return loadConfig({ env: this.deps.env, flags: Object.fromEntries(given), rows: optionRowsOf(features) });
   }
 
   /** Wraps the action of a command: its exit code is the code that it returns. */

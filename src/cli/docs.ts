@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
+import type { FeatureParts } from "../feature/feature.ts";
 import { commandTree, flatten, type CommandNode } from "./command-tree.ts";
 import { CliContext } from "./context.ts";
 import { examplesOf } from "./examples.ts";
@@ -19,18 +20,23 @@ const INTRODUCTION = `# Command line
 `;
 
 /** The reference of all commands, as Markdown. */
-export async function renderCliDoc(): Promise<string> {
-  const program = await buildProgram(referenceContext());
+export async function renderCliDoc(features: readonly FeatureParts[] = []): Promise<string> {
+  const program = await buildProgram(referenceContext(features));
   const [root, ...nodes] = flatten(commandTree(program));
   const overview = root === undefined ? "" : renderOptions(root);
   return [INTRODUCTION, overview, ...nodes.filter((node) => node.children.length === 0).map(renderCommand)].join("\n");
 }
 
 /** The tree does not depend on the world; nothing of this is used. */
-function referenceContext(): CliContext {
+function referenceContext(features: readonly FeatureParts[]): CliContext {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const unused = { clock: systemClock, random: systemRandom, env: {}, stdin, stdout, stderr, version: "" };
-  return new CliContext({ ...unused, serve: () => Promise.resolve(0), migrations: () => Promise.resolve([]) });
+  return new CliContext({
+    ...unused,
+    serve: () => Promise.resolve(0),
+    features: () => Promise.resolve(features),
+    migrations: () => Promise.resolve([]),
+  });
 }
 
 function renderCommand(node: CommandNode): string {

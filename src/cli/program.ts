@@ -3,6 +3,7 @@ import type { CommandLoader } from "./command.ts";
 import type { CliContext } from "./context.ts";
 import { summaryOf } from "./command-tree.ts";
 import { CliError, EXIT } from "./failure.ts";
+import { commandsOf } from "../feature/collect.ts";
 
 /** Every command and where it lives, in the order of the help. A command line loads only the one that it names. */
 const COMMANDS: Readonly<Record<string, CommandLoader>> = {
@@ -41,8 +42,7 @@ const COMMANDS: Readonly<Record<string, CommandLoader>> = {
  */
 export async function runProgram(argv: readonly string[], context: CliContext): Promise<void> {
   const [named] = argv;
-  const only = named !== undefined && Object.hasOwn(COMMANDS, named) ? [named] : undefined;
-  const program = await buildProgram(context, only);
+  const program = await buildProgram(context, named);
   const usageErrors: string[] = [];
   configureOutput(program, context, usageErrors);
   try {
@@ -54,8 +54,10 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
   }
 }
 
-/** The tree of commands: those named, or all. */
-export async function buildProgram(context: CliContext, only = Object.keys(COMMANDS)): Promise<Command> {
+/** The tree of commands: the one that is named, or all. */
+export async function buildProgram(context: CliContext, named?: string): Promise<Command> {
+  const commands = await allCommands(context);
+  const only = named !== undefined && Object.hasOwn(commands, named) ? [named] : Object.keys(commands);
   const program = new Command("engine");
   program
     .description("A context engine: NDJSON events in, durable columnar extents, SQL out.")
@@ -65,10 +67,20 @@ export async function buildProgram(context: CliContext, only = Object.keys(COMMA
     .configureHelp({ subcommandTerm: (command) => command.name(), subcommandDescription: summaryOf })
     .exitOverride();
   for (const name of only) {
-    const load = COMMANDS[name];
+    const load = commands[name];
     if (load !== undefined) (await load()).register(program, context, () => buildProgram(context));
   }
   return program;
+}
+
+/** The command line's own, then those of the features. Throws for a name that two of them have. */
+async function allCommands(context: CliContext): Promise<Readonly<Record<string, CommandLoader>>> {
+  const commands: Record<string, CommandLoader> = { ...COMMANDS };
+  for (const [name, load] of Object.entries(commandsOf(await context.features()))) {
+    if (Object.hasOwn(COMMANDS, name)) throw new Error(`a feature has the command ${name}, which the program has`);
+    commands[name] = async () => (await import("./feature-commands.ts")).asCommand(await load());
+  }
+  return commands;
 }
 
 /** Commander prints a usage error at once and in several lines; here it is kept, to become one line. */

@@ -16,7 +16,7 @@ import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { createCompactor, type CompactorOptions, type CompactorPorts } from "./compactor.ts";
-import type { Duty } from "./lease-loop.ts";
+import type { Duty } from "../feature/lease-loop.ts";
 
 /** A real catalog and a real store, with extents made of plain rows. */
 export type ExtentFixture = {

@@ -4,7 +4,7 @@ import { LeaseLost } from "../catalog/refusals.ts";
 import { sleep } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { IoBudget } from "./io-budget.ts";
-import type { Duty, DutyTurn } from "./lease-loop.ts";
+import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs } from "./merge.ts";
 import { DAY_MS, FINISHED_BYTES, dayOf, migratesAtMs, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";

@@ -6,7 +6,7 @@ import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { DeletionReport, DeletionReports } from "./deletion-reports.ts";
-import type { Duty, DutyTurn } from "./lease-loop.ts";
+import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 
 /**
  * Physical deletion: frees what no readable snapshot sees.

@@ -12,7 +12,7 @@ import { FaultyStore } from "../io/objectstore/faulty.test-kit.ts";
 import { openFilesystemStore } from "../io/objectstore/filesystem.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { DeletionReports } from "./deletion-reports.ts";
-import type { DutyTurn } from "./lease-loop.ts";
+import type { DutyTurn } from "../feature/lease-loop.ts";
 
 /** A catalog and a store on disk, for duties that are run by hand. */
 export type DutyWorld = {

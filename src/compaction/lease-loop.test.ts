@@ -8,7 +8,7 @@ import type { Service } from "../core/lifecycle.ts";
 import { seededRandom } from "../core/random.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { openDutyWorld, type DutyWorld } from "./duty.test-kit.ts";
-import { createLeaseLoop, type DutyTurn, type LeaseLoopOptions } from "./lease-loop.ts";
+import { createLeaseLoop, type DutyTurn, type LeaseLoopOptions } from "../feature/lease-loop.ts";
 
 const TTL_MS = 30_000;
 const POLL_MS = 10_000;

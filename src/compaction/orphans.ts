@@ -3,7 +3,7 @@ import { timeOfId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectInfo, ObjectStore } from "../io/objectstore/objectstore.ts";
-import type { Duty, DutyTurn } from "./lease-loop.ts";
+import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 
 /**
  * The orphan sweep: deletes extents in the store that the catalog does not know, which uploads leave behind that crashed

@@ -1,7 +1,7 @@
 import type { Catalog, TableRecord } from "../catalog/catalog.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { Duty, DutyTurn } from "./lease-loop.ts";
+import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 
 /**
  * Retention: extents whose rows are all older than their table keeps them are soft-deleted. Whole extents only, so a row

@@ -1,11 +1,11 @@
 import { HIDDEN } from "./kinds.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Option } from "./option.ts";
-import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
+import { withRows, type OptionName } from "./options.ts";
 
 /** One option as it is shown to people: never with a secret in it. */
 export type DescribedOption = {
-  name: OptionName;
+  name: string;
   env: string | null;
   toml: string | null;
   /** Numbers, bools and lists as they are, everything else as text; null when unset. */
@@ -15,9 +15,14 @@ export type DescribedOption = {
 };
 
 /** The effective configuration, in the order of the table. */
-export function describeConfig({ config, origins }: Pick<LoadedConfig, "config" | "origins">): DescribedOption[] {
-  return OPTION_NAMES.map((name) => {
-    const option = optionOf(name);
+export function describeConfig({
+  config,
+  origins,
+  rows,
+}: Pick<LoadedConfig, "config" | "origins" | "rows">): DescribedOption[] {
+  return Object.entries(withRows(rows)).map(([key, option]) => {
+    // The rows of features are in the configuration too, under names that its type does not have.
+    const name = key as OptionName;
     const origin = origins[name];
     const value = shownValue(option, config[name], origin);
     return { name, env: option.env ?? null, toml: option.toml ?? null, value, origin };

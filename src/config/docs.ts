@@ -1,5 +1,5 @@
-import type { Option } from "./option.ts";
-import { OPTION_NAMES, optionOf } from "./options.ts";
+import type { Option, OptionRows } from "./option.ts";
+import { withRows } from "./options.ts";
 
 const INTRODUCTION = `# Configuration
 
@@ -45,14 +45,28 @@ const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
   ["log", "Logging"],
 ];
 
-/** The reference of all options, as Markdown. */
-export function renderConfigurationDoc(): string {
-  const options = OPTION_NAMES.map(optionOf);
-  const sections = SECTIONS.map(([prefix, title]) => {
-    const rows = options.filter((option) => (option.toml?.split(".")[0] ?? "") === prefix).map(renderRow);
+/** The options of a feature, the name of their table in the TOML file, and the heading where that is a new table. */
+type OwnOptions = { name: string; title: string; options: OptionRows };
+
+/** The reference of all options, as Markdown. Throws for an option that belongs to no section. */
+export function renderConfigurationDoc(features: readonly OwnOptions[] = []): string {
+  const rows = Object.fromEntries(features.flatMap((feature) => Object.entries(feature.options)));
+  const options = Object.values(withRows(rows));
+  const known = new Set(SECTIONS.map(([prefix]) => prefix));
+  const added = features.filter(({ name }) => !known.has(name)).map(({ name, title }) => [name, title] as const);
+  const all = [...SECTIONS, ...added];
+  const homeless = options.filter((option) => !all.some(([prefix]) => prefix === tableOf(option)));
+  if (homeless.length > 0) throw new Error(`no section has ${homeless.map(({ toml }) => toml).join()}`);
+  const sections = all.map(([prefix, title]) => {
+    const rows = options.filter((option) => tableOf(option) === prefix).map(renderRow);
     return `## ${title}\n\n${HEADER}${rows.join("\n")}\n`;
   });
   return `${INTRODUCTION}\n${sections.join("\n")}`;
+}
+
+/** Its table in the TOML file; empty for an option that no file sets. */
+function tableOf({ toml }: Option<unknown>): string {
+  return toml?.split(".")[0] ?? "";
 }
 
 const HEADER = `| Variable | TOML key | Flag | Type and range | Default | Side | Purpose |

@@ -4,8 +4,8 @@ import { dirname, resolve } from "node:path";
 import { StartupError, messageOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { HIDDEN, type ReadContext } from "./kinds.ts";
-import type { DefaultContext, Option } from "./option.ts";
-import { OPTION_NAMES, optionOf, type Config, type OptionName } from "./options.ts";
+import type { DefaultContext, Option, OptionRows } from "./option.ts";
+import { OPTIONS, optionOf, withRows, type Config, type OptionName } from "./options.ts";
 import { relationProblem, uselessSettings } from "./relations.ts";
 import { parseConfigFile } from "./toml.ts";
 
@@ -13,6 +13,8 @@ export type ConfigSources = {
   env: Readonly<Record<string, string | undefined>>;
   /** Values of flags by the option that they set. */
   flags?: Readonly<Partial<Record<OptionName, string>>>;
+  /** The options of features; their values are in the configuration beside the others: see `valuesOf`. */
+  rows?: OptionRows;
   readFile?: (path: string) => string;
   /** Where relative paths of variables and flags start. */
   workingDir?: string;
@@ -26,6 +28,8 @@ export type LoadedConfig = {
   origins: Readonly<Record<OptionName, string>>;
   /** Sentences about settings that have no effect. */
   warnings: readonly string[];
+  /** The options of features that are in it. */
+  rows: OptionRows;
 };
 
 type Setting = { raw: unknown; origin: string; baseDir: string };
@@ -37,17 +41,19 @@ type Setting = { raw: unknown; origin: string; baseDir: string };
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const workingDir = sources.workingDir ?? process.cwd();
   const userHome = sources.userHome ?? homedir();
-  const warnings = unknownVariables(sources.env);
-  const direct = (name: OptionName) => directSetting(sources, name, workingDir);
-  const file = readConfigFile(direct("configFile"), sources, { baseDir: workingDir, userHome });
+  const { rows = {} } = sources;
+  const table = withRows(rows);
+  const warnings = unknownVariables(sources.env, table);
+  const direct = (name: string, option: Option<unknown>) => directSetting(sources, { name, option }, workingDir);
+  const configFile = direct("configFile", OPTIONS.configFile);
+  const file = readConfigFile(configFile, { ...sources, table }, { baseDir: workingDir, userHome });
   warnings.push(...file.warnings);
 
-  const values: Partial<Record<OptionName, unknown>> = {};
-  const origins: Partial<Record<OptionName, string>> = {};
+  const values: Record<string, unknown> = {};
+  const origins: Record<string, string> = {};
   const context = defaultContext(values, userHome, sources.cores ?? availableParallelism());
-  for (const name of OPTION_NAMES) {
-    const option = optionOf(name);
-    const setting = direct(name) ?? file.settings.get(option.toml ?? "");
+  for (const [name, option] of Object.entries(table)) {
+    const setting = direct(name, option) ?? file.settings.get(option.toml ?? "");
     values[name] =
       setting === undefined
         ? option.defaultOf(context)
@@ -57,13 +63,16 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const loaded = { config: values as Config, origins: origins as Record<OptionName, string> };
   const problem = relationProblem(loaded);
   if (problem !== undefined) throw new StartupError(problem, 2);
-  return { ...loaded, warnings: [...warnings, ...uselessSettings(loaded)] };
+  return { ...loaded, rows, warnings: [...warnings, ...uselessSettings(loaded)] };
 }
 
 /** What a flag or a variable says about the option. */
-function directSetting(sources: ConfigSources, name: OptionName, baseDir: string): Setting | undefined {
-  const option = optionOf(name);
-  const flag = sources.flags?.[name];
+function directSetting(
+  sources: ConfigSources,
+  { name, option }: { name: string; option: Option<unknown> },
+  baseDir: string,
+): Setting | undefined {
+  const flag = sources.flags?.[name as OptionName];
   if (flag !== undefined) return { raw: flag, origin: option.flag ?? name, baseDir };
   if (option.env === undefined) return undefined;
   const text = sources.env[option.env];
@@ -94,45 +103,42 @@ function tomlText(value: unknown): string {
   return String(value);
 }
 
-function defaultContext(values: Partial<Record<OptionName, unknown>>, userHome: string, cores: number): DefaultContext {
+function defaultContext(values: Readonly<Record<string, unknown>>, userHome: string, cores: number): DefaultContext {
   return {
     userHome,
     cores,
     get home() {
-      return values.home as string;
+      return values["home"] as string;
     },
     get localDb() {
-      return values.localDb as string;
+      return values["localDb"] as string;
     },
     get serverPort() {
-      return values.serverPort as number | undefined;
+      return values["serverPort"] as number | undefined;
     },
     get ingestRateRps() {
-      return values.ingestRateRps as number;
+      return values["ingestRateRps"] as number;
     },
     get dataSourceWorkers() {
-      return values.dataSourceWorkers as number;
+      return values["dataSourceWorkers"] as number;
     },
   };
 }
 
 /** `default`, and what set the value that the default was derived from when that was set. */
-function defaultOrigin(option: Option<unknown>, origins: Partial<Record<OptionName, string>>): string {
-  const source =
-    option.derivedFrom === undefined ? "default" : (origins[option.derivedFrom as OptionName] ?? "default");
+function defaultOrigin(option: Option<unknown>, origins: Readonly<Record<string, string>>): string {
+  const source = option.derivedFrom === undefined ? "default" : (origins[option.derivedFrom] ?? "default");
   if (source === "default") return source;
   return source.startsWith("default ") ? source : `default (from ${source})`;
 }
 
-const KNOWN_VARIABLES = OPTION_NAMES.map((name) => optionOf(name).env).filter((name) => name !== undefined);
-const KNOWN_KEYS = OPTION_NAMES.map((name) => optionOf(name).toml).filter((key) => key !== undefined);
-
-function unknownVariables(env: ConfigSources["env"]): string[] {
-  const known = new Set(KNOWN_VARIABLES);
+function unknownVariables(env: ConfigSources["env"], table: OptionRows): string[] {
+  const variables = Object.values(table).flatMap((option) => option.env ?? []);
+  const known = new Set(variables);
   return Object.keys(env)
     .filter((name) => name.startsWith("ENGINE_") && !known.has(name) && env[name] !== "")
     .sort()
-    .map((name) => `${cut(name)} is no option of this version and has no effect${hint(name, KNOWN_VARIABLES)}`);
+    .map((name) => `${cut(name)} is no option of this version and has no effect${hint(name, variables)}`);
 }
 
 function hint(name: string, known: readonly string[]): string {
@@ -142,15 +148,20 @@ function hint(name: string, known: readonly string[]): string {
 
 type ConfigFile = { settings: Map<string, Setting>; warnings: string[] };
 
-function readConfigFile(setting: Setting | undefined, sources: ConfigSources, context: ReadContext): ConfigFile {
+function readConfigFile(
+  setting: Setting | undefined,
+  { table, readFile }: Pick<ConfigSources, "readFile"> & { table: OptionRows },
+  context: ReadContext,
+): ConfigFile {
   const found: ConfigFile = { settings: new Map(), warnings: [] };
   if (setting === undefined) return found;
   const path = readSetting(optionOf("configFile"), setting, context) as string;
-  const text = readText(path, setting, sources.readFile ?? ((file) => readFileSync(file, "utf8")));
-  for (const [key, raw] of parseConfigFile(path, text, new Set(KNOWN_KEYS))) {
+  const text = readText(path, setting, readFile ?? ((file) => readFileSync(file, "utf8")));
+  const keys = Object.values(table).flatMap((option) => option.toml ?? []);
+  for (const [key, raw] of parseConfigFile(path, text, new Set(keys))) {
     const origin = `${key} in ${path}`;
-    if (KNOWN_KEYS.includes(key)) found.settings.set(key, { raw, origin, baseDir: dirname(resolve(path)) });
-    else found.warnings.push(`${cut(origin)} is no option of this version and has no effect${hint(key, KNOWN_KEYS)}`);
+    if (keys.includes(key)) found.settings.set(key, { raw, origin, baseDir: dirname(resolve(path)) });
+    else found.warnings.push(`${cut(origin)} is no option of this version and has no effect${hint(key, keys)}`);
   }
   return found;
 }

@@ -50,3 +50,21 @@ export function derived<T>(row: Row<T> & Derivation<T>): Option<T> {
 export function optional<T>(row: Row<T> & { whenUnset: string }): Option<T | undefined> {
   return { ...row, kind: row.kind, defaultOf: () => undefined, defaultShown: row.whenUnset };
 }
+
+/** The options of one feature, by the names of their values. */
+export type OptionRows = Readonly<Record<string, Option<unknown>>>;
+
+/** The values of a feature's options. */
+export type OptionValues<Rows> = {
+  readonly [K in keyof Rows]: Rows[K] extends Option<infer T> ? T : never;
+};
+
+/**
+ * What the configuration says about a feature's own options.
+ * Throws for a configuration that was loaded without the feature.
+ */
+export function valuesOf<Rows extends OptionRows>(rows: Rows, config: object): OptionValues<Rows> {
+  const missing = Object.keys(rows).find((name) => !Object.hasOwn(config, name));
+  if (missing !== undefined) throw new Error(`the configuration was loaded without the option ${missing}`);
+  return config as OptionValues<Rows>;
+}

@@ -4,7 +4,7 @@ import { AUTH_OPTIONS } from "./auth-options.ts";
 import { FABRIC_OPTIONS } from "./fabric-options.ts";
 import * as kinds from "./kinds.ts";
 import { OAUTH_OPTIONS } from "./oauth-options.ts";
-import { derived, option, optional, type Option } from "./option.ts";
+import { derived, option, optional, type Option, type OptionRows } from "./option.ts";
 import { SANDBOX_OPTIONS } from "./sandbox-options.ts";
 import { TRANSPORT_OPTIONS } from "./transport-options.ts";
 
@@ -617,6 +617,18 @@ export type Config = {
 };
 
 export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
+
+/** The table with the options of features behind it. Throws for a name, a variable or a key that is taken. */
+export function withRows(rows: OptionRows): OptionRows {
+  const taken = new Set(Object.entries(OPTIONS).flatMap(([name, { env, toml }]) => [name, env, toml]));
+  for (const [name, { env, toml }] of Object.entries(rows)) {
+    for (const word of [name, env, toml]) {
+      if (word !== undefined && taken.has(word)) throw new Error(`two options are called ${word}`);
+      taken.add(word);
+    }
+  }
+  return { ...OPTIONS, ...rows };
+}
 
 /** An option whose value type does not matter to the caller. */
 export function optionOf(name: OptionName): Option<unknown> {

@@ -1,3 +1,4 @@
+import type { MetricSet } from "./metric-set.ts";
 import { createMetrics } from "./metrics.ts";
 
 /** Headings of the reference, with the beginnings of the names below each. */
@@ -34,19 +35,30 @@ prom-client names them: \`engine_process_resident_memory_bytes\`, \`engine_proce
 
 type Described = { name: string; type: string; help: string; labels: readonly string[] };
 
+/** The metrics of a feature, how their names begin, and the heading where no group has that beginning. */
+type OwnMetrics = { feature: { name: string; title: string }; metrics: MetricSet };
+
 /** The text of \`docs/metrics.md\`. Throws for a metric that belongs to no group. */
-export function renderMetricsDoc(): string {
-  const metrics = createMetrics()
-    .registry.getMetricsAsArray()
+export function renderMetricsDoc(features: readonly OwnMetrics[] = []): string {
+  const { registry } = createMetrics();
+  for (const own of features) own.metrics.of({ registry });
+  const groups = [...GROUPS, ...groupsOf(features)];
+  const metrics = registry
+    .getMetricsAsArray()
     .map(describe)
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const homeless = metrics.filter(({ name }) => !GROUPS.some(({ prefixes }) => belongs(name, prefixes)));
+  const homeless = metrics.filter(({ name }) => !groups.some(({ prefixes }) => belongs(name, prefixes)));
   if (homeless.length > 0) throw new Error(`no group of the reference has ${homeless.map(({ name }) => name).join()}`);
-  const sections = GROUPS.map(({ title, prefixes }) => {
+  const sections = groups.map(({ title, prefixes }) => {
     const rows = metrics.filter(({ name }) => belongs(name, prefixes)).map(rowOf);
     return [`## ${title}\n`, "| metric | type | labels | what it tells |", "|---|---|---|---|", ...rows, ""].join("\n");
   });
   return [INTRODUCTION, ...sections].join("\n");
+}
+
+function groupsOf(features: readonly OwnMetrics[]): typeof GROUPS {
+  const added = features.filter(({ feature }) => !GROUPS.some(({ prefixes }) => prefixes.includes(feature.name)));
+  return added.map(({ feature: { name, title } }) => ({ title, prefixes: [name] }));
 }
 
 function belongs(name: string, prefixes: readonly string[]): boolean {

@@ -6,7 +6,7 @@ import { createMetrics } from "../../src/core/metrics.ts";
 /** Every route of the program, none of which is answered here. */
 const elsewhere = { forward: () => Promise.reject(new Error("nothing is forwarded here")) };
 
-export const ROUTES: readonly Route[] = engineRoutes({
+export const ROUTES: readonly Route[] = await engineRoutes({
   service: { metrics: createMetrics(), authenticator: openToAll(), version: "0", isDraining: () => false },
   query: elsewhere,
   ingest: elsewhere,

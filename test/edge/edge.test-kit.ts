@@ -83,7 +83,7 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
     authenticator,
     isDraining: () => false,
     routes: [
-      ...engineRoutes({
+      ...(await engineRoutes({
         service: { metrics, authenticator, version: "1.2.3", isDraining: () => false },
         query,
         ingest: await forwardTo("ingest", options.ingest),
@@ -91,7 +91,7 @@ export async function startEdge(options: EdgeOptions): Promise<TestEdge> {
         fabric: query,
         exports: undefined,
         deletion: undefined,
-      }),
+      })),
       ...routesOf(options.routes ?? [], query),
     ],
   });

@@ -131,7 +131,7 @@ async function serve(deps: ServeParts, isOn: boolean): Promise<{ url: string; cl
   const authenticator = createAuthenticator({ isOn, backends, workers, failures: new FailureLimit({ clock }) });
   const service = { metrics, authenticator, version: "0", isDraining: () => false };
   const nobody = { query: undefined, ingest: undefined, access: undefined, exports: undefined, deletion: undefined };
-  const routes = engineRoutes({ service, ...nobody, fabric: { here: deps } });
+  const routes = await engineRoutes({ service, ...nobody, fabric: { here: deps } });
   return await serveApp({ clock, newId, log, metrics, authenticator, routes });
 }
 

@@ -202,11 +202,11 @@ describe("what operators see", () => {
   });
 });
 
-test("the document says which routes take the token of a worker, and no other", () => {
+test("the document says which routes take the token of a worker, and no other", async () => {
   const forward = () => Promise.reject(new Error("nothing is forwarded here"));
   const service = { metrics: createMetrics(), authenticator: openToAll(), version: "0", isDraining: () => false };
   const nobody = { query: undefined, ingest: undefined, access: undefined, exports: undefined, deletion: undefined };
-  const routes = engineRoutes({ service, ...nobody, fabric: { forward } });
+  const routes = await engineRoutes({ service, ...nobody, fabric: { forward } });
   const document = openApiOf(routes, { title: "engine", version: "0" });
   const paths = document["paths"] as Record<string, Record<string, { security: unknown; description: string }>>;
   expect(paths["/v1/jobs/claim"]?.["post"]).toMatchObject({

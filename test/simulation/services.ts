@@ -1,6 +1,6 @@
 import { createCompactor } from "../../src/compaction/compactor.ts";
 import { createDeletion } from "../../src/compaction/deletion.ts";
-import { createLeaseLoop, type Duty } from "../../src/compaction/lease-loop.ts";
+import { createLeaseLoop, type Duty } from "../../src/feature/lease-loop.ts";
 import { createOrphanSweep } from "../../src/compaction/orphans.ts";
 import { createRetention } from "../../src/compaction/retention.ts";
 import type { Service } from "../../src/core/lifecycle.ts";

@@ -17,6 +17,7 @@ const RANKS = [
   ["auth"],
   ["server"],
   ["fabric"],
+  ["feature"],
   ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox"],
   ["cli", "web"],
 ];

@@ -1,0 +1,38 @@
+import type { AccessDeps } from "../src/access/deps.ts";
+import type { CleanupDeps } from "../src/compaction/routes/cleanup.ts";
+import type { DeletionDeps } from "../src/compaction/routes/deletion.ts";
+import type { ConnectionDeps } from "../src/credentials/routes/deps.ts";
+import type { JobCredentialDeps } from "../src/credentials/routes/job-credential.ts";
+import type { FabricDeps } from "../src/fabric/routes/deps.ts";
+import type { FeatureDeps } from "../src/feature/feature.ts";
+import type { IngestDeps } from "../src/ingest/routes/deps.ts";
+import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
+import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
+import type { Answerer } from "../src/server/route.ts";
+import type { ServiceDeps } from "../src/server/service.ts";
+
+/** What each group of routes works with. A new feature's are `feature`, unless it needs more than that has. */
+export type AnsweredDeps = {
+  service: ServiceDeps;
+  query: QueryDeps;
+  ingest: IngestDeps & CleanupDeps;
+  access: AccessDeps & ConnectionDeps;
+  fabric: FabricDeps & JobCredentialDeps;
+  exports: ExportDeps;
+  deletion: DeletionDeps;
+  sandboxes: SandboxDeps;
+  feature: FeatureDeps;
+};
+
+/** Who answers each group of routes of one process. */
+export type Answerers = {
+  service: ServiceDeps;
+  query: Answerer<AnsweredDeps["query"]>;
+  ingest: Answerer<AnsweredDeps["ingest"]>;
+  access: Answerer<AnsweredDeps["access"]>;
+  fabric: Answerer<AnsweredDeps["fabric"]>;
+  exports: Answerer<AnsweredDeps["exports"]>;
+  deletion: Answerer<AnsweredDeps["deletion"]>;
+  sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
+  feature?: Answerer<AnsweredDeps["feature"]>;
+};

@@ -1,0 +1,63 @@
+import { ACCESS } from "../src/access/feature.ts";
+import { COMPACTION } from "../src/compaction/feature.ts";
+import { CREDENTIALS } from "../src/credentials/feature.ts";
+import type { Feature, FeatureParts } from "../src/feature/feature.ts";
+import { INGEST } from "../src/ingest/feature.ts";
+import { QUERY } from "../src/query/feature.ts";
+import { SANDBOX } from "../src/sandbox/feature.ts";
+import type { FabricDeps } from "../src/fabric/routes/deps.ts";
+import type { ServiceDeps } from "../src/server/service.ts";
+import type { AnsweredDeps } from "./answerers.ts";
+
+/** A feature of this program, whatever its routes work with. */
+export type EngineFeature = Feature<AnsweredDeps>;
+
+/** What the folders below the features contribute: they know nothing of `Feature`. */
+const SERVICE: Feature<{ service: ServiceDeps }> = {
+  name: "service",
+  title: "Every node",
+  routes: async () => {
+    const { SERVICE_ROUTES } = await import("../src/server/service.ts");
+    return [{ name: "service", answeredBy: "service", routes: SERVICE_ROUTES }];
+  },
+};
+
+const CATALOG: FeatureParts = {
+  name: "catalog",
+  title: "Catalog",
+  migrations: async () => (await import("../src/catalog/migrations/migrations.ts")).CATALOG_MIGRATIONS,
+};
+
+const AUTH: FeatureParts = {
+  name: "auth",
+  title: "Authentication",
+  migrations: async () => (await import("../src/auth/tables.ts")).AUTH_MIGRATIONS,
+};
+
+const JOBS: Feature<{ fabric: FabricDeps }> = {
+  name: "fabric",
+  title: "Jobs",
+  migrations: async () => (await import("../src/fabric/tables.ts")).FABRIC_MIGRATIONS,
+  routes: async () => {
+    const { FABRIC_ROUTES, WORKER_ROUTES } = await import("../src/fabric/routes/fabric-routes.ts");
+    return [
+      { name: "workers", answeredBy: "fabric", routes: WORKER_ROUTES },
+      { name: "jobs", answeredBy: "fabric", routes: FABRIC_ROUTES },
+    ];
+  },
+  jobKinds: async () => (await import("../src/fabric/kinds.ts")).PLANNED_KINDS,
+};
+
+/** Every feature of the program: THE list. A new one is its folder and a line here. */
+export const FEATURES: readonly EngineFeature[] = [
+  SERVICE,
+  CATALOG,
+  AUTH,
+  COMPACTION,
+  QUERY,
+  INGEST,
+  ACCESS,
+  CREDENTIALS,
+  JOBS,
+  SANDBOX,
+];

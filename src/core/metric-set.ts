@@ -1,0 +1,19 @@
+import type { Registry } from "prom-client";
+
+/** The metrics of one feature. Whoever has the process's metrics gets the feature's by it. */
+export type MetricSet<M extends object = object> = {
+  /** The same object for every caller with the same registry: the first one registers them. */
+  of(metrics: { readonly registry: Registry }): M;
+};
+
+/** Declares the metrics of a feature; `make` gives each of them `registers`. */
+export function metricSet<M extends object>(make: (registers: Registry[]) => M): MetricSet<M> {
+  const made = new WeakMap<Registry, M>();
+  return {
+    of({ registry }) {
+      const known = made.get(registry) ?? make([registry]);
+      made.set(registry, known);
+      return known;
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import type { Feature } from "../feature/feature.ts";
+import type { IngestDeps } from "./routes/deps.ts";
+
+const LEDGER_SWEEP_MS = 60_000;
+
+/** Rows in. */
+export const INGEST: Feature<{ ingest: IngestDeps }> = {
+  name: "ingest",
+  title: "Ingest",
+  routes: async () => {
+    const { INGEST_ROUTES } = await import("./routes/ingest-routes.ts");
+    return [{ name: "ingest", answeredBy: "ingest", routes: INGEST_ROUTES }];
+  },
+  duties: {
+    compaction: async ({ config, ...ports }) => {
+      const { sweepKeys } = await import("./staged/sweep.ts");
+      const duty = () => sweepKeys({ ...ports, keyPrefix: config.pathPrefix });
+      return [{ name: "ledger sweep", pollMs: LEDGER_SWEEP_MS, duty }];
+    },
+  },
+};

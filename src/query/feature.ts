@@ -1,0 +1,24 @@
+import type { Feature } from "../feature/feature.ts";
+import type { ExportDeps, QueryDeps } from "./routes/deps.ts";
+
+/** Queries, and the exports of their results. */
+export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
+  name: "query",
+  title: "Queries",
+  routes: async () => {
+    const { EXPORT_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");
+    return [
+      { name: "query", answeredBy: "query", routes: QUERY_ROUTES },
+      { name: "exports", answeredBy: "exports", routes: EXPORT_ROUTES },
+    ];
+  },
+  jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],
+  duties: {
+    compaction: async ({ config, ...ports }) => {
+      const { createExportSweep } = await import("./exports/sweep.ts");
+      const options = { keyPrefix: config.pathPrefix, graceMs: config.artifactGcGraceSecs * 1_000 };
+      const duty = createExportSweep({ ...ports, nowMs: () => ports.catalog.nowMs() }, options);
+      return [{ name: "export sweep", pollMs: config.artifactGcPollSecs * 1_000, duty }];
+    },
+  },
+};

@@ -1,0 +1,23 @@
+import type { Feature } from "../feature/feature.ts";
+import type { SandboxDeps } from "./control/routes/deps.ts";
+
+/** A node that builds an image and is silent for so long has lost it. */
+const IMAGE_LEASE_MS = 60_000;
+
+/** Sandboxes, their sessions, workspaces and images. */
+export const SANDBOX: Feature<{ sandboxes: SandboxDeps }> = {
+  name: "sandbox",
+  title: "Sandboxes",
+  migrations: async () => (await import("./control/tables.ts")).SANDBOX_MIGRATIONS,
+  routes: async () => {
+    const { SANDBOX_ROUTES } = await import("./control/routes/sandbox-routes.ts");
+    return [{ name: "sandboxes", answeredBy: "sandboxes", routes: SANDBOX_ROUTES }];
+  },
+  jobKinds: async ({ sandboxLeaseSecs }) => {
+    const [{ sandboxJobKind }, { imageBuildJobKind }] = await Promise.all([
+      import("./contract/sandbox-job.ts"),
+      import("./contract/images/build-job.ts"),
+    ]);
+    return [sandboxJobKind(sandboxLeaseSecs * 1_000), imageBuildJobKind(IMAGE_LEASE_MS)];
+  },
+};
