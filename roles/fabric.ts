@@ -9,6 +9,7 @@ import type { Hold } from "../src/fabric/job.ts";
 import { JobEvents } from "../src/fabric/job-events.ts";
 import { JobLogs } from "../src/fabric/job-logs.ts";
 import { JobMetrics } from "../src/fabric/job-metrics.ts";
+import { JOB_METRICS } from "../src/fabric/metrics.ts";
 import { JobKinds, type JobKind } from "../src/fabric/kinds.ts";
 import { LocalPort } from "../src/fabric/local-port.ts";
 import type { Credentials } from "../src/credentials/credentials.ts";
@@ -58,7 +59,7 @@ export function openFabric(parts: Parts, storage: Storage, access: Access, kinds
     leaseMs: config.fabricLeaseSecs * 1_000,
     metrics: jobMetrics,
   });
-  metrics.jobClaimsWaiting.watch({}, () => fabric.claimsWaiting);
+  JOB_METRICS.of(metrics).jobClaimsWaiting.watch({}, () => fabric.claimsWaiting);
   const logs = new JobLogs(records);
   const jobEvents = new JobEvents({ ...parts, records, logs });
   const schedules = new Schedules({ ...parts, records, fabric });
@@ -155,8 +156,9 @@ function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: rea
   });
   const runner = new JobRunner({ ...parts, port, handlers, slots: config.fabricWorkers });
   draining.signal.addEventListener("abort", () => runner.close(), { once: true });
-  metrics.jobSlots.watch({}, () => config.fabricWorkers);
-  metrics.jobSlotsBusy.watch({}, () => runner.busy);
+  const { jobSlots, jobSlotsBusy } = JOB_METRICS.of(metrics);
+  jobSlots.watch({}, () => config.fabricWorkers);
+  jobSlotsBusy.watch({}, () => runner.busy);
   return {
     name: "jobs",
     run: async () => {

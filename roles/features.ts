@@ -35,7 +35,7 @@ const AUTH: FeatureParts = {
 };
 
 const JOBS: Feature<{ fabric: FabricDeps }> = {
-  name: "fabric",
+  name: "jobs",
   title: "Jobs",
   migrations: async () => (await import("../src/fabric/tables.ts")).FABRIC_MIGRATIONS,
   routes: async () => {
@@ -45,6 +45,7 @@ const JOBS: Feature<{ fabric: FabricDeps }> = {
       { name: "jobs", answeredBy: "fabric", routes: FABRIC_ROUTES },
     ];
   },
+  metrics: async () => (await import("../src/fabric/metrics.ts")).JOB_METRICS,
   jobKinds: async () => (await import("../src/fabric/kinds.ts")).PLANNED_KINDS,
 };
 

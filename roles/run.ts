@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { RowMatcher } from "../src/query/row-matcher.ts";
-import { jobKindsOf, metricSetsOf } from "../src/feature/collect.ts";
+import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
 import { engineRoutes } from "./routes.ts";
 import type { Answerers } from "./answerers.ts";
 import { objectStoreSettings } from "../src/config/object-store.ts";
@@ -50,7 +50,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
 export async function buildServices(plan: Plan, parts: Parts, listen: Address): Promise<Service[]> {
   const { config } = parts;
   parts.metrics.buildInfo.set({ version: VERSION, roles: plan.roles.join(",") }, 1);
-  for (const { metrics } of await metricSetsOf(parts.features)) metrics.of(parts.metrics);
+  await registerMetrics(parts.features, parts.metrics);
   watchDisks(parts, plan);
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
   const seals = plan.ingest === "here" || plan.background.committer;

@@ -1,3 +1,4 @@
+import { SANDBOX_METRICS } from "../src/sandbox/contract/metrics.ts";
 import { join } from "node:path";
 import { messageOf } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
@@ -97,8 +98,9 @@ class NodeHere {
         log,
       });
     }
+    const { sandboxMachines } = SANDBOX_METRICS.of(this.#parts.metrics);
     for (const state of ["running", "paused"] as const) {
-      this.#parts.metrics.sandboxMachines.watch({ state }, () => node.machines[state]);
+      sandboxMachines.watch({ state }, () => node.machines[state]);
     }
     await node.start();
     if (this.#stopping.signal.aborted) return;

@@ -10,6 +10,7 @@ import { LayerStore } from "../src/sandbox/control/images/layer-store.ts";
 import { MachineImages } from "../src/sandbox/control/images/machine-images.ts";
 import { advertisedUrl, Gateways } from "../src/sandbox/control/link/gateways.ts";
 import { NodeDirectory } from "../src/sandbox/control/link/node-directory.ts";
+import { SANDBOX_METRICS } from "../src/sandbox/contract/metrics.ts";
 import { Sandboxes } from "../src/sandbox/control/sandboxes.ts";
 import { volumeLimitsOf } from "../src/sandbox/control/volumes/volume-quota.ts";
 import { Workspaces } from "../src/sandbox/control/workspaces/workspaces.ts";
@@ -95,7 +96,7 @@ export function openSandboxes(
     listen === undefined
       ? undefined
       : (config.sandboxAdvertiseUrl ?? advertisedUrl(listen, config.tlsCert !== undefined));
-  parts.metrics.sandboxFollowers.watch({}, () => events.following);
+  SANDBOX_METRICS.of(parts.metrics).sandboxFollowers.watch({}, () => events.following);
   const gateways = new Gateways({ ...parts, records, url });
   const isAdmitted = async (workerId: string) => {
     const worker = await workers.find(workerId);

@@ -18,7 +18,7 @@ const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
 
 const INTRODUCTION = `# Metrics
 
-<!-- Printed from the definitions by \`npm run docs\`; edit \`src/core/metrics.ts\` and the files that it imports instead. -->
+<!-- Printed from the definitions by \`npm run docs\`; edit \`src/core/metrics.ts\`, the files that it imports and the metrics of the features instead. -->
 
 Every server answers \`GET /metrics\` in the Prometheus text format. Counters start at 0 with the process. A server knows
 all of these names; what its roles do not do stays at 0 or has no sample. The buckets of all histograms are the same, from

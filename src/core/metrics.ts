@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import { catalogMetrics } from "./catalog-metrics.ts";
-import { fabricMetrics } from "./fabric-metrics.ts";
 import { LATENCY_SECONDS } from "./metric-buckets.ts";
 import {
   backgroundMetrics,
@@ -10,10 +9,12 @@ import {
   writePathMetrics,
 } from "./node-metrics.ts";
 import { queryMetrics } from "./query-metrics.ts";
-import { sandboxMetrics } from "./sandbox-metrics.ts";
 import { WatchedGauge } from "./watched-gauge.ts";
 
-/** The metrics of one process, made once by the role and passed down. Names and labels are part of the contract. */
+/**
+ * The metrics of one process, made once by the role and passed down; features add theirs by `metricSet`.
+ * Names and labels are part of the contract.
+ */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Databases that have a label of their own. */
@@ -126,8 +127,6 @@ export function createMetrics(options: { process: boolean } = { process: false }
     ...catalogMetrics(registers),
     ...queryMetrics(registers),
     ...backgroundMetrics(registers),
-    ...fabricMetrics(registers),
-    ...sandboxMetrics(registers),
     ...objectStoreEffortMetrics(registers),
     queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   };

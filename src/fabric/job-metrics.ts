@@ -1,16 +1,17 @@
 import type { Metrics } from "../core/metrics.ts";
 import type { Job } from "./job.ts";
 import type { QueueDepth } from "./list.ts";
+import { JOB_METRICS } from "./metrics.ts";
 
 /** How an attempt ended, as metrics tell it. */
 type AttemptOutcome = "done" | "failed" | "retried" | "cancelled" | "released" | "lease_lost";
 
 /** Counts what the fabric of this process does. */
 export class JobMetrics {
-  readonly #metrics: Metrics;
+  readonly #metrics: ReturnType<typeof JOB_METRICS.of>;
 
-  constructor(metrics: Metrics) {
-    this.#metrics = metrics;
+  constructor(metrics: Pick<Metrics, "registry">) {
+    this.#metrics = JOB_METRICS.of(metrics);
   }
 
   enqueued(job: Job): void {

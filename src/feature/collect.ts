@@ -43,6 +43,11 @@ export async function jobKindsOf(features: Features, config: Config): Promise<re
   return kinds;
 }
 
+/** Has a process know the metrics of all features. */
+export async function registerMetrics(features: Features, process: Parameters<MetricSet["of"]>[0]): Promise<void> {
+  for (const { metrics } of await metricSetsOf(features)) metrics.of(process);
+}
+
 /** The metrics of those features that have some. */
 export async function metricSetsOf<F extends FeatureParts>(
   features: readonly F[],

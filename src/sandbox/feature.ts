@@ -8,6 +8,7 @@ const IMAGE_LEASE_MS = 60_000;
 export const SANDBOX: Feature<{ sandboxes: SandboxDeps }> = {
   name: "sandbox",
   title: "Sandboxes",
+  metrics: async () => (await import("./contract/metrics.ts")).SANDBOX_METRICS,
   migrations: async () => (await import("./control/tables.ts")).SANDBOX_MIGRATIONS,
   routes: async () => {
     const { SANDBOX_ROUTES } = await import("./control/routes/sandbox-routes.ts");

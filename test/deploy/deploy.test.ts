@@ -1,7 +1,9 @@
 import { globSync, readFileSync } from "node:fs";
 import { describe, expect, it, test } from "vitest";
 import { z } from "zod";
+import { FEATURES } from "../../roles/features.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
+import { registerMetrics } from "../../src/feature/collect.ts";
 import { groupingLabelsOf, selectorsOf } from "./promql.test-kit.ts";
 import { parseYaml } from "./yaml-subset.test-kit.ts";
 
@@ -9,7 +11,9 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 
 /** All that a server shows: names of samples, each with its labels. */
 const samples = new Map<string, readonly string[]>();
-for (const metric of createMetrics({ process: true }).registry.getMetricsAsArray()) {
+const { registry } = createMetrics({ process: true });
+await registerMetrics(FEATURES, { registry });
+for (const metric of registry.getMetricsAsArray()) {
   const labels = z.array(z.string()).parse(Reflect.get(metric, "labelNames"));
   const type: unknown = Reflect.get(metric, "type");
   if (type === "histogram")
@@ -161,10 +165,14 @@ describe("the dashboard", () => {
     for (const { type, title, targets } of panels) expect([title, targets.length > 0]).toEqual([title, type !== "row"]);
   });
 
-  it("shows every metric of the program", () => {
+  it("shows every metric of the program", async () => {
     const shown = new Set(panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => namesIn(expr))));
-    const own = createMetrics().registry.getMetricsAsArray();
-    const missing = own.map(({ name }) => name).filter((name) => !shown.has(name));
+    const { registry: own } = createMetrics();
+    await registerMetrics(FEATURES, { registry: own });
+    const missing = own
+      .getMetricsAsArray()
+      .map(({ name }) => name)
+      .filter((name) => !shown.has(name));
     expect(missing.filter((name) => !NOT_SHOWN.has(name))).toEqual([]);
   });
 

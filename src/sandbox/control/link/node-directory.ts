@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import { sleep, type Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
+import { SANDBOX_METRICS } from "../../contract/metrics.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { WebSocketConnection } from "../../../io/http/websocket.ts";
 import type { NodeCall, NodeCaller, NodeCallHandler, NodeMethod, NodeReply } from "../../contract/link/calls.ts";
@@ -16,7 +17,7 @@ const EXPECTED_MS = 15_000;
 export class NodeDirectory implements NodeCaller {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #metrics: Metrics;
+  readonly #metrics: ReturnType<typeof SANDBOX_METRICS.of>;
   readonly #startedAtMs: number;
   readonly #local = new Map<string, NodeCallHandler>();
   readonly #sessions = new Map<string, NodeSession>();
@@ -24,11 +25,11 @@ export class NodeDirectory implements NodeCaller {
   readonly #leftAtMs = new Map<string, number>();
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  constructor({ clock, log, metrics }: { clock: Clock; log: Log; metrics: Metrics }) {
+  constructor({ clock, log, metrics }: { clock: Clock; log: Log; metrics: Pick<Metrics, "registry"> }) {
     this.#clock = clock;
     this.#log = log;
-    this.#metrics = metrics;
-    metrics.sandboxNodesConnected.watch({}, () => this.connected);
+    this.#metrics = SANDBOX_METRICS.of(metrics);
+    this.#metrics.sandboxNodesConnected.watch({}, () => this.connected);
     this.#startedAtMs = clock.monotonicMs();
   }
 

@@ -1,4 +1,5 @@
 import { PassThrough } from "node:stream";
+import { SANDBOX_METRICS } from "../../contract/metrics.ts";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../../core/clock.ts";
@@ -58,7 +59,7 @@ it("creations are counted by outcome, and failures by reason", async () => {
   await second.say("creating");
   clock.advance(2_500);
   await second.say("running");
-  expect(await plane.metrics.sandboxMakingDuration.get()).toMatchObject({
+  expect(await SANDBOX_METRICS.of(plane.metrics).sandboxMakingDuration.get()).toMatchObject({
     values: expect.arrayContaining([
       expect.objectContaining({ metricName: "engine_sandbox_making_duration_seconds_sum", value: 2.5 }),
     ]) as unknown,

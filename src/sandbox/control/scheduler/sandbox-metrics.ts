@@ -2,6 +2,7 @@ import type { RecordStore } from "../../../db/records.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import { textOf } from "../../../fabric/job.ts";
+import { SANDBOX_METRICS } from "../../contract/metrics.ts";
 import type { TurnOutcome } from "../../contract/session-states.ts";
 import { SANDBOX_STATES, type SandboxState } from "../../contract/states.ts";
 import { IS_SILENT } from "../room.ts";
@@ -12,10 +13,10 @@ type FailureReason = "no_room" | "making" | "ended" | "node_lost";
 
 /** Counts what the control plane of this process does. */
 export class SandboxMetrics {
-  readonly #metrics: Metrics;
+  readonly #metrics: ReturnType<typeof SANDBOX_METRICS.of>;
 
-  constructor(metrics: Metrics) {
-    this.#metrics = metrics;
+  constructor(metrics: Pick<Metrics, "registry">) {
+    this.#metrics = SANDBOX_METRICS.of(metrics);
   }
 
   /** Of a creation under way: how it ends. */

@@ -10,6 +10,7 @@ import {
   ROOT,
   type ControlPlane,
 } from "../scheduler/scheduler.test-kit.ts";
+import { SANDBOX_METRICS } from "../../contract/metrics.ts";
 import { BY_ANN, delta, reportOf, Talk, text, told, turnIn, turnsIn } from "./sessions.test-kit.ts";
 import { MOST_SESSIONS } from "./sessions.ts";
 import { MOST_MESSAGE_BYTES } from "../turns/told-content.ts";
@@ -182,7 +183,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
         { role: "user", content: [text("look \0 😀"), image] },
         { role: "assistant", content: [text("Hi")] },
       ]);
-      expect(await plane.metrics.sandboxTurns.get()).toMatchObject({
+      expect(await SANDBOX_METRICS.of(plane.metrics).sandboxTurns.get()).toMatchObject({
         values: [{ labels: { outcome: "completed" }, value: 1 }],
       });
     });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { createMetrics } from "./metrics.ts";
-import { openMetricsOf } from "./open-metrics.ts";
+import { createMetrics } from "../src/core/metrics.ts";
+import { openMetricsOf } from "../src/core/open-metrics.ts";
+import { JOB_METRICS } from "../src/fabric/metrics.ts";
 
 const samplesIn = (text: string) => text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 
@@ -8,7 +9,7 @@ test("says everything that the whole exposition says where there are no names, i
   const metrics = createMetrics({ process: true });
   metrics.buildInfo.set({ version: '1 "a"\\\n', roles: "all_in_one" }, 1);
   metrics.httpDuration.observe({ method: "GET", route: "/v1/query", status: 200 }, 0.2);
-  metrics.jobsUnfinished.set({ kind: "query.export", status: "queued" }, 3);
+  JOB_METRICS.of(metrics).jobsUnfinished.set({ kind: "query.export", status: "queued" }, 3);
   metrics.edgePeerUsable.set({ upstream: "query", peer: "http://a:1" }, 0);
   metrics.diskFree.watch({ folder: "home" }, () => Promise.resolve(0.5));
   metrics.queryHeldSnapshot.watch({}, () => Promise.resolve(Number.NaN));
@@ -33,10 +34,10 @@ test("counts what has a caller's name under one, and says no gauge of it", async
   const metrics = createMetrics();
   metrics.ingestRows.inc({ database: "secret-a" }, 3);
   metrics.ingestRows.inc({ database: "secret-b" }, 4);
-  metrics.jobRunDuration.observe({ kind: "x.secret" }, 1);
-  metrics.jobRunDuration.observe({ kind: "x.secret.too" }, 2);
-  metrics.jobRunDuration.observe({ kind: "query.export" }, 4);
-  metrics.jobsUnfinished.set({ kind: "x.secret", status: "queued" }, 5);
+  JOB_METRICS.of(metrics).jobRunDuration.observe({ kind: "x.secret" }, 1);
+  JOB_METRICS.of(metrics).jobRunDuration.observe({ kind: "x.secret.too" }, 2);
+  JOB_METRICS.of(metrics).jobRunDuration.observe({ kind: "query.export" }, 4);
+  JOB_METRICS.of(metrics).jobsUnfinished.set({ kind: "x.secret", status: "queued" }, 5);
   const text = await openMetricsOf(metrics.registry);
   expect(text).not.toContain("secret");
   const lines = samplesIn(text);

@@ -1,13 +1,14 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import { LATENCY_SECONDS } from "./metric-buckets.ts";
-import { BoundedLabel } from "./node-metrics.ts";
-import { WatchedGauge } from "./watched-gauge.ts";
+import { Counter, Gauge, Histogram } from "prom-client";
+import { LATENCY_SECONDS } from "../core/metric-buckets.ts";
+import { metricSet } from "../core/metric-set.ts";
+import { BoundedLabel } from "../core/node-metrics.ts";
+import { WatchedGauge } from "../core/watched-gauge.ts";
 
 /** Kinds of jobs that have a label of their own: users make up kinds, too. */
 const MOST_KINDS = 100;
 
 /** Jobs. What is told of the queue as a whole comes from the node that sweeps it, and from no other. */
-export function fabricMetrics(registers: Registry[]) {
+export const JOB_METRICS = metricSet((registers) => {
   const labelNames = ["kind"] as const;
   return {
     /** The label `kind`. */
@@ -76,4 +77,4 @@ export function fabricMetrics(registers: Registry[]) {
       registers,
     }),
   };
-}
+});
