@@ -50,7 +50,7 @@ function queryServiceOf(parts: Parts, { query, ...storage }: HandlerPorts): () =
   let made: Promise<QueryService> | undefined;
   const make = async (): Promise<QueryService> => {
     const { createQuery } = await import("./query.ts");
-    return createQuery(parts, storage).service;
+    return (await createQuery(parts, storage)).service;
   };
   return async () => {
     made ??= make();

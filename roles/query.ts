@@ -12,12 +12,19 @@ import { canLend } from "../src/query/scan/lend-files.ts";
 import { availableMemoryBytes } from "../src/query/budgets/memory-limit.ts";
 import { QueryAudit } from "../src/query/query-audit.ts";
 import type { QueryService } from "../src/query/contract/query.ts";
+import { contributed } from "../src/feature/collect.ts";
+import { checkDeclared } from "../src/query/system-tables/system-tables.ts";
 import { createQueryService } from "../src/query/service.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
 /** What the role `query` is made of. */
-export function createQuery(parts: Parts, storage: Storage): { service: QueryService; confinement: string } {
+export async function createQuery(
+  parts: Parts,
+  storage: Storage,
+): Promise<{ service: QueryService; confinement: string }> {
+  const systemTables = await contributed(parts.features, (feature) => feature.systemTables?.());
+  checkDeclared(systemTables);
   const { config, log, metrics, clock, newId, cleanup } = parts;
   const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(parts);
   const confinement = confinementOf(parts);
@@ -27,6 +34,7 @@ export function createQuery(parts: Parts, storage: Storage): { service: QuerySer
     ...common,
     metrics,
     audit: new QueryAudit({ audit: new AuditLog(storage.records, newId), clock, log }),
+    systemTables,
     listStaged: () => listStaged(storage.store, config.pathPrefix),
     pool: createChildPool({
       ...common,
@@ -34,6 +42,7 @@ export function createQuery(parts: Parts, storage: Storage): { service: QuerySer
       maxChildren: processes,
       memoryBytes,
       confinement,
+      systemTables,
       readableFolders: foldersToRead(parts, storage),
       retryAfterSecs: config.queryRetryAfterSecs,
     }),

@@ -263,7 +263,7 @@ async function buildAnswers(
   if (plan.query === "here") {
     const { createQuery } = await import("./query.ts");
     const schemaCacheTtlMs = parts.config.schemaCacheTtlSecs * 1000;
-    const { service, confinement } = createQuery(parts, storage);
+    const { service, confinement } = await createQuery(parts, storage);
     answers.query = { here: { ...storage, query: service, clock: parts.clock, schemaCacheTtlMs } };
     answers.queryConfinement = confinement;
   }

@@ -18,6 +18,7 @@ import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { RouteDefinition } from "../server/route.ts";
 import type { FeatureCommandLoader } from "./command.ts";
 import type { LeaseLoopOptions } from "./lease-loop.ts";
+import type { SystemTable } from "./system-table.ts";
 
 /**
  * A feature is a folder that exports one of these, and `roles/features.ts` lists them all. The registries of the program
@@ -49,6 +50,8 @@ export type FeatureParts = {
   jobHandlers?: (deps: FeatureDeps) => Promise<readonly JobHandler[]>;
   /** By the first word of the command line. */
   commands?: Readonly<Record<string, FeatureCommandLoader>>;
+  /** Tables of the schema `system`, which every query can read. */
+  systemTables?: () => Promise<readonly SystemTable[]>;
   /** What one node of a cluster does at a time, by the role of the processes that do it. */
   duties?: {
     compaction?: (deps: StorageDeps) => Promise<readonly FeatureDuty[]>;

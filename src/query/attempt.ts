@@ -6,6 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
+import type { SystemTable } from "../feature/system-table.ts";
 import type { Permit } from "./budgets/admission.ts";
 import type { QueryBudget } from "./budgets/budget.ts";
 import type { LargeTexts } from "./budgets/large-texts.ts";
@@ -48,6 +49,8 @@ export type AttemptDeps = {
   metrics: Metrics;
   /** What is staged and not committed, for `system.staged`; called when a query names it. */
   listStaged: () => AsyncIterable<StagedWrite>;
+  /** The tables of features; the processes of the pool must know the same. */
+  systemTables?: readonly SystemTable[];
   /** Whether extents without a row of interest are left out; `false` only to compare. */
   prune?: boolean;
   /** How long a query counts as a small one. */
@@ -158,7 +161,7 @@ export class Attempt {
   /** Brings what the query reads into the input folder of its process: extents, and the rows of system tables. */
   async #fetch(needs: Needs, plan: QueryPlan): Promise<readonly ResolvedTable[]> {
     const { request, trace, budget, stop } = this.#query;
-    const { fetcher, catalog, records, queryLog } = this.#deps;
+    const { fetcher, catalog, records, queryLog, systemTables = [] } = this.#deps;
     const { caller, database } = request;
     trace.enter("fetch");
     const readBudget = new ReadBudget(budget.objectStoreBytes);
@@ -168,7 +171,7 @@ export class Attempt {
     const listStaged = caller.databases === undefined ? this.#deps.listStaged : none;
     const folder = inputFolder(this.#child.folder);
     const target = { database, head: plan.head, folder, signal: stop };
-    const sources = { catalog, records, caller, queryLog, listStaged };
+    const sources = { catalog, records, caller, queryLog, listStaged, systemTables };
     this.#systemFiles = await writeSystemTables(needs.system, { ...sources, ...target });
     this.#lent = await lendFiles(folder, this.#fetched.tables);
     return request.matching?.rows === "matching" ? this.#lent.tables.map(namingExtents) : this.#lent.tables;

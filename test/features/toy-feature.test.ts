@@ -4,10 +4,13 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FEATURES } from "../../roles/features.ts";
 import { referenceDocs } from "../../roles/reference.ts";
+import { checkDeclared } from "../../src/query/system-tables/system-tables.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { commandsOf, jobKindsOf, optionRowsOf } from "../../src/feature/collect.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { query } from "../support/client.ts";
 import { TOY_OPTIONS } from "./toy/options.ts";
+import { TOYS } from "./toy/system-table.ts";
 import { TOY } from "./toy/toy.ts";
 
 /** A feature in one folder (`toy/`), added to the program by one line (`toy-engine-child.test-kit.ts`). */
@@ -48,6 +51,12 @@ async function call(method: string, path: string, token?: string, body?: unknown
 const make = (name: string) => call("POST", "/v1/toys", WRITER, { name });
 const list = async () => (await call("GET", "/v1/toys", READER)).json["toys"];
 
+async function queryRows(url: string, text: string, token: string) {
+  const { status, rows, json } = await query(url, text, { Authorization: `Bearer ${token}` });
+  expect([status, json?.error]).toEqual([200, undefined]);
+  return rows;
+}
+
 /** Runs the command line of the program with the toy. */
 async function run(...args: string[]): Promise<string> {
   const env = { ...cleanEnv(), ENGINE_HOME: engine.home, ENGINE_TOKEN: READER, ENGINE_SERVER_URL: engine.url };
@@ -71,6 +80,17 @@ describe("a feature that is one folder and one line", () => {
     await expect
       .poll(async () => (await fetch(`${engine.url}/metrics`)).text())
       .toMatch(/engine_duty_runs_total\{duty="toy tidy",outcome="ok"\} [1-9]/);
+  });
+
+  test("has its system table read by queries, beside the others", async () => {
+    expect((await make("kite")).status).toBe(202);
+    const rows = (text: string) => queryRows(engine.url, text, READER);
+    await expect
+      .poll(() => rows("SELECT name, colour FROM system.toys WHERE name = 'kite'"))
+      .toEqual([{ name: "kite", colour: "blue" }]);
+    expect(await rows("SELECT count(*) AS n FROM SYSTEM.Toys t JOIN system.tables ON false")).toEqual([{ n: 0 }]);
+    const unknown = await query(engine.url, "SELECT * FROM system.toy", { Authorization: `Bearer ${READER}` });
+    expect(unknown.json.error).toMatchObject({ code: "table_not_found", suggestion: "system.toys" });
   });
 
   test("checks roles, and the body against its schema", async () => {
@@ -137,6 +157,8 @@ describe("a feature that is one folder and one line", () => {
     expect(() => optionRowsOf(twice)).toThrow("the features toy and other both have the option toyColour");
     expect(() => commandsOf(twice)).toThrow("the features toy and other both have the command toys");
     await expect(jobKindsOf(twice, config)).rejects.toThrow("two features have the kind of job toy.paint");
+    expect(() => checkDeclared([TOYS, TOYS])).toThrow("two system tables are called system.toys");
+    expect(() => checkDeclared([{ ...TOYS, name: "queries" }])).toThrow("two system tables are called system.queries");
     const rows = { own: { ...TOY_OPTIONS.toyColour, env: "ENGINE_HOME" } };
     expect(() => loadConfig({ env: {}, rows })).toThrow("two options are called ENGINE_HOME");
   });

@@ -5,6 +5,7 @@ import { EngineError, messageOf, systemCodeOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { WaitingLine } from "../../core/waiting-line.ts";
 import type { Confinement } from "./confinement/confinement.ts";
+import type { DeclaredTable } from "../system-tables/system-tables.ts";
 import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 
 /**
@@ -25,6 +26,8 @@ export type ChildPoolOptions = {
   confinement: Confinement;
   /** Folders of extents that cannot be linked into those of processes. They must be there. */
   readableFolders?: readonly string[];
+  /** The tables of features that queries may name. */
+  systemTables?: readonly DeclaredTable[];
   /** The pool's own folder is made in here; what dead servers left is swept. */
   tempDir: string;
   /** Disk that one query may take for spilled data, and again for its result. */
@@ -98,6 +101,7 @@ class Pool implements ChildPool {
       clock: options.clock,
       confinement: options.confinement,
       readableFolders: options.readableFolders ?? [],
+      systemTables: options.systemTables ?? [],
       baseFolder,
     };
     this.#fill();

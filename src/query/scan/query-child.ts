@@ -7,6 +7,7 @@ import { loadDuckDb } from "../../io/duckdb/duckdb.ts";
 import { tryFence } from "./confinement/fence.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 import { inputFolder, outputFolder, spillFolder } from "./process-folders.ts";
+import { declareSystemTables, type DeclaredTable } from "../system-tables/system-tables.ts";
 import { QuerySession } from "./session.ts";
 import { UsageMeter } from "./usage.ts";
 
@@ -26,6 +27,7 @@ async function openSession(): Promise<Running> {
   if (process.env["ENGINE_QUERY_CHILD_CONFINED"] === "true") {
     tryFence({ inside: inputFolder(folder), outside: outputFolder(folder) });
   }
+  declareSystemTables(JSON.parse(process.env["ENGINE_QUERY_CHILD_SYSTEM_TABLES"] ?? "[]") as DeclaredTable[]);
   const threads = Math.min(availableParallelism(), MAX_THREADS);
   const duckdb = await loadDuckDb();
   const session = await QuerySession.open({ duckdb, folder, memoryBytes, spillBytes, threads, onSpent: endAtOnce });

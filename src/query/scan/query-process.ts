@@ -8,6 +8,7 @@ import { EngineError, fromErrorRecord, systemCodeOf } from "../../core/errors.ts
 import { isolateFile } from "../../core/isolate.ts";
 import type { Log } from "../../core/log.ts";
 import { budgetError } from "../budgets/budget.ts";
+import type { DeclaredTable } from "../system-tables/system-tables.ts";
 import type { Confinement } from "./confinement/confinement.ts";
 import { processEnv } from "./confinement/environment.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
@@ -30,6 +31,8 @@ export type ProcessOptions = {
   confinement: Confinement;
   /** Folders of others that it reads: those of extents which cannot be given to it as hard links. */
   readableFolders: readonly string[];
+  /** The tables of features that queries may name. */
+  systemTables: readonly DeclaredTable[];
 };
 
 /** What Node and DuckDB take before the first query, code not counted, with room for their own buffers. */
@@ -299,6 +302,11 @@ function startChild(options: ProcessOptions, folder: string): ChildProcess {
     ENGINE_QUERY_CHILD_CONFINED: String(confinement.isOn),
     ENGINE_QUERY_CHILD_MEMORY_BYTES: String(options.memoryBytes),
     ENGINE_QUERY_CHILD_SPILL_BYTES: String(options.spillBytes),
+    ...(options.systemTables.length > 0 && {
+      ENGINE_QUERY_CHILD_SYSTEM_TABLES: JSON.stringify(
+        options.systemTables.map(({ name, columns }) => ({ name, columns })),
+      ),
+    }),
     // Memory of many arenas is not given back between queries, and counts against the limit.
     MALLOC_ARENA_MAX: "4",
   };

@@ -23,7 +23,7 @@ import { parseTree, SqlParser, type SqlContext } from "../parse/sql-tree.ts";
 import { openPivot, peel, type OpenPivot, type Statement } from "../parse/statement.ts";
 import { conditionQuery, inWhere } from "../parse/row-condition.ts";
 import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
-import { SYSTEM_TABLES, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
+import { columnsOf, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
 import { typeHint } from "../errors/type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
 import { tableQuery } from "./views.ts";
@@ -392,7 +392,7 @@ async function parseStatement(
 }
 
 function shapesOf(request: RunRequest): TableShape[] {
-  return [...request.tables, ...request.system.map(({ name }) => ({ name, columns: SYSTEM_TABLES[name] }))];
+  return [...request.tables, ...request.system.map(({ name }) => ({ name, columns: columnsOf(name) }))];
 }
 
 function missingExtent(request: RunRequest): EngineError | undefined {

@@ -1,7 +1,7 @@
 import type { ColumnSpec, ColumnType, ScalarTypeName } from "../../format/types.ts";
 import type { TableRecord } from "../../catalog/catalog.ts";
 import { sqlTypeOf } from "../../io/duckdb/duckdb.ts";
-import type { SystemRow } from "./values.ts";
+import type { SystemRow } from "../../feature/system-table.ts";
 
 /**
  * The SQL standard's description of what there is, which tools ask for it: the databases that the caller may read as

@@ -10,8 +10,16 @@ import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
 import { columnRows, schemaRow, tableRow } from "./information-schema.ts";
 import { sandboxEventRows } from "./sandbox-events.ts";
 import { ExtentPages } from "./extents.ts";
-import { nsOfMs, type SystemRow, type SystemValue } from "./values.ts";
-import { NULL_MARK, SYSTEM_TABLES, type SystemTableFile, type SystemTableName } from "./system-tables.ts";
+import type { SystemRow, SystemTable, SystemValue } from "../../feature/system-table.ts";
+import { nsOfMs } from "./values.ts";
+import {
+  fullNameOf,
+  NULL_MARK,
+  SYSTEM_TABLES,
+  type OwnTableName,
+  type SystemTableFile,
+  type SystemTableName,
+} from "./system-tables.ts";
 
 /**
  * A staged write that is not committed, as ingest lists them; damaged ones are those that were set aside. Which database
@@ -36,6 +44,8 @@ export type SystemRowsContext = {
   queryLog: QueryLog;
   /** Lists staged writes, damaged ones first. */
   listStaged: () => AsyncIterable<StagedWrite>;
+  /** Those of features. */
+  systemTables: readonly SystemTable[];
   /** A database that exists. */
   database: string;
   head: Snapshot;
@@ -70,7 +80,8 @@ export async function writeSystemTables(
 }
 
 async function writeRows(name: SystemTableName, path: string, context: SystemRowsContext): Promise<void> {
-  const columns = SYSTEM_TABLES[name].map((column) => column.name);
+  const source = sourceOf(name, context);
+  const columns = source.columns.map((column) => column.name);
   const file = await open(path, "w", 0o600);
   try {
     let written = 0;
@@ -79,7 +90,7 @@ async function writeRows(name: SystemTableName, path: string, context: SystemRow
       await file.write(lines.join(""));
       lines = [];
     };
-    for await (const row of ROWS[name](context)) {
+    for await (const row of source.rows) {
       if (++written > MAX_ROWS) throw tooLong(name);
       lines.push(lineOf(columns, row));
       if (lines.length < ROWS_PER_WRITE) continue;
@@ -90,6 +101,16 @@ async function writeRows(name: SystemTableName, path: string, context: SystemRow
   } finally {
     await file.close();
   }
+}
+
+function sourceOf(
+  name: SystemTableName,
+  context: SystemRowsContext,
+): Pick<SystemTable, "columns"> & { rows: AsyncIterable<SystemRow> } {
+  const table = context.systemTables.find((one) => fullNameOf(one) === name);
+  if (table !== undefined) return { columns: table.columns, rows: table.rows(context) };
+  const own = name as OwnTableName;
+  return { columns: SYSTEM_TABLES[own], rows: ROWS[own](context) };
 }
 
 function tooLong(name: SystemTableName): EngineError {
@@ -119,7 +140,7 @@ async function* readableTables(context: SystemRowsContext): AsyncGenerator<Table
   }
 }
 
-const ROWS: Readonly<Record<SystemTableName, (context: SystemRowsContext) => AsyncGenerator<SystemRow>>> = {
+const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncGenerator<SystemRow>>> = {
   "system.tables": async function* ({ catalog, database }) {
     for (const table of await catalog.tables(database)) {
       const { rows, extents, sizeBytes } = await catalog.tableStats(table.id);

@@ -1,5 +1,6 @@
 import type { RecordRow, RecordStore, RecordValue } from "../../db/records.ts";
-import { nsOfMs, type SystemRow } from "./values.ts";
+import type { SystemRow } from "../../feature/system-table.ts";
+import { nsOfMs } from "./values.ts";
 
 /** Events that one statement reads: those of one page are in memory at a time. */
 const PAGE_EVENTS = 1_000;

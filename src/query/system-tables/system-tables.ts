@@ -1,5 +1,6 @@
 import { foldName } from "../../core/names.ts";
 import type { ColumnSpec, ScalarTypeName } from "../../format/types.ts";
+import type { SystemTable } from "../../feature/system-table.ts";
 import { quoteIdentifier, quoteText } from "../../io/duckdb/duckdb.ts";
 import { INFORMATION_SCHEMA, INFORMATION_TABLES, type InformationTableName } from "./information-schema.ts";
 
@@ -17,6 +18,8 @@ import { INFORMATION_SCHEMA, INFORMATION_TABLES, type InformationTableName } fro
  * | queries | query of this node, the newest `QUERY_LOG_RECORDS`, those that run now included |
  * | sandbox_events | event of a sandbox, of any database: of the caller's own sandboxes, for admins of all |
  * | staged | staged write that is not committed, of all databases: the first `MAX_STAGED` that the store lists |
+ *
+ * Features add tables of their own: see `SystemTable`.
  *
  * A query process never reaches the catalog: the server writes the rows of the tables that a query names as CSV into
  * the process's folder (`rows.ts`), and the process reads them through a view. Not as JSON, because DuckDB's
@@ -80,17 +83,56 @@ const OWN_TABLES = {
   ],
 } as const satisfies Record<string, readonly ColumnSpec[]>;
 
-export type SystemTableName = keyof typeof OWN_TABLES | InformationTableName;
+/** A table of this folder. */
+export type OwnTableName = keyof typeof OWN_TABLES | InformationTableName;
 
-export const SYSTEM_TABLES: Readonly<Record<SystemTableName, readonly ColumnSpec[]>> = {
+export type SystemTableName = OwnTableName | `system.${string}`;
+
+export const SYSTEM_TABLES: Readonly<Record<OwnTableName, readonly ColumnSpec[]>> = {
   ...OWN_TABLES,
   ...INFORMATION_TABLES,
 };
 
+/** A table of a feature, as a query process knows it. */
+export type DeclaredTable = Pick<SystemTable, "name" | "columns">;
+
+export function fullNameOf({ name }: Pick<SystemTable, "name">): SystemTableName {
+  return `${SYSTEM_SCHEMA}.${name}`;
+}
+
+/** Throws for a name that no table can have, or that is taken, and for a type of column that no such table has. */
+export function checkDeclared(tables: readonly DeclaredTable[]): void {
+  const taken = new Set<string>(Object.keys(SYSTEM_TABLES));
+  for (const table of tables) {
+    const name = fullNameOf(table);
+    if (!/^system\.[a-z][a-z0-9_]*$/.test(name)) throw new Error(`no system table can be called ${name}`);
+    if (taken.has(name)) throw new Error(`two system tables are called ${name}`);
+    for (const { type } of table.columns) fileTypeOf(type.kind);
+    taken.add(name);
+  }
+}
+
+/** The tables of features: all of them, with those of this folder, are what a query may name in this process. */
+const declared = new Map<string, readonly ColumnSpec[]>();
+
+/** A query process declares what the server has told it, once and before its first query. */
+export function declareSystemTables(tables: readonly DeclaredTable[]): void {
+  for (const table of tables) declared.set(fullNameOf(table), table.columns);
+}
+
+/** The columns of a table of this folder, or of one that was declared. */
+export function columnsOf(name: SystemTableName): readonly ColumnSpec[] {
+  const columns = declared.get(name) ?? SYSTEM_TABLES[name as OwnTableName];
+  if (columns === undefined) throw new Error(`there is no system table ${name}`);
+  return columns;
+}
+
+function allNames(): readonly SystemTableName[] {
+  return [...Object.keys(SYSTEM_TABLES), ...declared.keys()] as SystemTableName[];
+}
+
 /** Rows of one system table, on this machine. */
 export type SystemTableFile = { name: SystemTableName; path: string };
-
-const SYSTEM_TABLE_NAMES = Object.keys(SYSTEM_TABLES) as readonly SystemTableName[];
 
 const SCHEMAS: ReadonlySet<string> = new Set([SYSTEM_SCHEMA, INFORMATION_SCHEMA]);
 
@@ -102,13 +144,15 @@ export function isSystemSchema(name: string): boolean {
 /** The system table of that name (any case). */
 export function systemTableNamed(schema: string, name: string): SystemTableName | undefined {
   const folded = `${foldName(schema)}.${foldName(name)}`;
-  return SYSTEM_TABLE_NAMES.find((known) => known === folded);
+  return allNames().find((known) => known === folded);
 }
 
 /** The names of the tables that such a schema has. */
 export function tablesOfSchema(schema: string): string[] {
   const prefix = `${foldName(schema)}.`;
-  return SYSTEM_TABLE_NAMES.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  return allNames()
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => name.slice(prefix.length));
 }
 
 /** What stands for NULL in a file; text is always quoted, and never is this. */
@@ -143,22 +187,26 @@ const FILE_TYPES: Partial<Record<ScalarTypeName, string>> = {
   timestamp: "BIGINT",
 };
 
+function fileTypeOf(kind: string): string {
+  const fileType = FILE_TYPES[kind as ScalarTypeName];
+  if (fileType === undefined) throw new Error(`system tables have no column of type ${kind}`);
+  return fileType;
+}
+
 /**
  * Columns that a table has only for a query that names one: the name of Trino's, which its SQLAlchemy dialect reads,
  * over the column of DuckDB's that holds the same. `*` and DESCRIBE show DuckDB's columns.
  */
-const HIDDEN_COLUMNS: Partial<Record<SystemTableName, Readonly<Record<string, string>>>> = {
+const HIDDEN_COLUMNS: Partial<Record<string, Readonly<Record<string, string>>>> = {
   "information_schema.columns": { comment: "COLUMN_COMMENT" },
 };
 
 /** The statements that make the tables visible to a query that names columns of these names, in folded form. */
 export function systemViews(files: readonly SystemTableFile[], named: ReadonlySet<string>): string[] {
   return files.map(({ name, path }) => {
-    const columns = SYSTEM_TABLES[name];
+    const columns = columnsOf(name);
     const types = columns.map(({ name: own, type }) => {
-      const fileType = FILE_TYPES[type.kind as ScalarTypeName];
-      if (fileType === undefined) throw new Error(`system tables have no column of type ${type.kind}`);
-      return `${quoteIdentifier(own)}: ${quoteText(fileType)}`;
+      return `${quoteIdentifier(own)}: ${quoteText(fileTypeOf(type.kind))}`;
     });
     const items = columns.map(({ name: own, type }) =>
       type.kind === "timestamp"

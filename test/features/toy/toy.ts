@@ -17,6 +17,7 @@ export const TOY: Feature = {
   },
   jobKinds: async () => [(await import("./paint.ts")).PAINT],
   jobHandlers: async (deps) => [(await import("./paint.ts")).createPaint(deps)],
+  systemTables: async () => [(await import("./system-table.ts")).TOYS],
   commands: { toys: () => import("./command.ts") },
   duties: { worker: async (deps) => [(await import("./tidy.ts")).tidyDuty(deps)] },
 };
