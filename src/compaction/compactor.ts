@@ -1,6 +1,7 @@
 import { atHead } from "../catalog/at-head.ts";
 import type { Catalog, CrowdedDay, ExtentSummary, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
+import { fullBackoffMs } from "../core/backoff.ts";
 import { sleep } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { IoBudget } from "./io-budget.ts";
@@ -52,8 +53,7 @@ const SETTLE_POLL_MS = 5 * 60_000;
 const DAYS_LISTED = 10_000;
 /** Of a day with more extents a part is looked at. */
 const MAX_LISTED_EXTENTS = 10_000;
-const FIRST_BACKOFF_MS = 60_000;
-const MAX_BACKOFF_MS = 3_600_000;
+const BACKOFF = { firstMs: 60_000, mostMs: 3_600_000 } as const;
 const MAX_REMEMBERED = 50_000;
 const NS_PER_MS = 1_000_000n;
 
@@ -156,7 +156,7 @@ class Compactor {
       return;
     }
     const times = (this.#failed.get(key)?.times ?? 0) + 1;
-    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (times - 1), MAX_BACKOFF_MS);
+    const backoffMs = fullBackoffMs(BACKOFF, times - 1);
     bounded(this.#failed).set(key, { times, untilMs: clock.nowMs() + backoffMs });
     const about = { database: table.database, table: table.name, inputs: inputs.length, times, backoffMs };
     log.error({ err: error, ...about }, "a merge failed; compaction goes on with other days");

@@ -1,3 +1,4 @@
+import { backoffMs as jitteredMs } from "../core/backoff.ts";
 import { NOW } from "../db/records.ts";
 import { heldValues, IS_HELD, JOB_COLUMNS, toJob, type Hold, type Job } from "./job.ts";
 import { findJob } from "./list.ts";
@@ -72,6 +73,5 @@ async function heardBefore({ records }: FabricPorts, hold: Hold, error: string):
 /** Not the same for all who failed together. */
 function pauseMs({ random }: FabricPorts, { backoffMs, attempt }: Job, { retryAfterMs }: Failure): number {
   if (retryAfterMs !== undefined) return Math.min(Math.max(0, retryAfterMs), FABRIC_LIMITS.backoffMs.max);
-  const mostMs = Math.min(backoffMs * 2 ** (attempt - 1), MOST_BACKOFF_MS);
-  return mostMs * (0.75 + random.next() / 4);
+  return jitteredMs({ firstMs: backoffMs, mostMs: MOST_BACKOFF_MS }, attempt - 1, random, 0.25);
 }

@@ -1,5 +1,4 @@
 import { EngineError, messageOf, publicText, type ErrorCode } from "../core/errors.ts";
-import type { Random } from "../core/random.ts";
 import type { Failure } from "./fail.ts";
 import { JobFailure } from "./handler.ts";
 
@@ -33,29 +32,5 @@ export function checkJson(value: unknown, what: string): void {
     JSON.stringify(value);
   } catch (error) {
     throw new EngineError("bad_request_body", `${what} is no JSON value: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-/** Longer and longer pauses, not the same on all nodes. */
-export class Backoff {
-  readonly #random: Random;
-  readonly #mostMs: number;
-  readonly #firstMs: number;
-  #failures = 0;
-
-  constructor({ random, firstMs, mostMs }: { random: Random; firstMs: number; mostMs: number }) {
-    this.#random = random;
-    this.#firstMs = firstMs;
-    this.#mostMs = mostMs;
-  }
-
-  /** How long to wait before the next attempt. */
-  next(): number {
-    const ms = Math.min(this.#mostMs, this.#firstMs * 2 ** this.#failures++);
-    return ms * (0.5 + this.#random.next() / 2);
-  }
-
-  reset(): void {
-    this.#failures = 0;
   }
 }

@@ -7,7 +7,8 @@ import type { JobPort, RunningLease } from "./handler.ts";
 import { holdOf, type HeldJob, type Hold } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";
 import { isLeaseLost, leaseLost } from "./refusals.ts";
-import { Backoff, isPassing, NodeRefused } from "./runner-failure.ts";
+import { Backoff } from "../core/backoff.ts";
+import { isPassing, NodeRefused } from "./runner-failure.ts";
 
 export type HeldLeaseOptions = {
   port: JobPort;

@@ -5,7 +5,8 @@ import type { Random } from "../core/random.ts";
 import type { JobHandler, JobPort } from "./handler.ts";
 import { holdOf, type HeldJob, type Job } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";
-import { Backoff, NodeRefused } from "./runner-failure.ts";
+import { Backoff } from "../core/backoff.ts";
+import { NodeRefused } from "./runner-failure.ts";
 import { JobRun, type RunOutcome } from "./runner-job.ts";
 
 export type JobRunnerOptions = {

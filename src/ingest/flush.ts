@@ -1,4 +1,5 @@
 import type { Catalog, FlushCommit, NewExtent, NewLedgerEntry, TableRecord } from "../catalog/catalog.ts";
+import { backoffMs } from "../core/backoff.ts";
 import { releaseShared } from "../core/buffer-pool.ts";
 import { sleep, type Clock } from "../core/clock.ts";
 import { EngineError, fromErrorRecord, messageOf } from "../core/errors.ts";
@@ -61,8 +62,7 @@ export type FlushBody = {
 export type Target = { database: string; table: string };
 type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined };
 
-const BACKOFF_BASE_MS = 2;
-const BACKOFF_MAX_MS = 500;
+const CONFLICT_PAUSE = { firstMs: 2, mostMs: 500 } as const;
 
 /** Runs a flush to its end; tells when it is sealed for the first time. Never rejects: failures go to the bodies. */
 export async function runFlush(
@@ -78,7 +78,7 @@ export async function runFlush(
         ports.metrics.commitsGivenUp.inc();
         throw new EngineError("ingest_failed", `the commit met a conflict ${attempt} times; nothing was stored`);
       }
-      if (attempt > 0) await sleep(ports.clock, backoffMs(attempt, ports.random));
+      if (attempt > 0) await sleep(ports.clock, conflictPauseMs(attempt, ports.random));
       left = await attemptFlush(ports, target, left, onSealed);
     }
   } catch (error) {
@@ -88,9 +88,9 @@ export async function runFlush(
   }
 }
 
-/** Full jitter (Brooker, "Exponential Backoff And Jitter"). */
-export function backoffMs(attempt: number, random: Random): number {
-  return random.next() * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** attempt);
+/** How long to wait before a commit is tried again that met others. */
+export function conflictPauseMs(attempt: number, random: Random): number {
+  return backoffMs(CONFLICT_PAUSE, attempt, random, 1);
 }
 
 /** An `EngineError` says that nothing was stored; anything else may have struck after the commit took effect. */

@@ -1,4 +1,5 @@
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from "jose";
+import { fullBackoffMs } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
@@ -12,8 +13,7 @@ const FRESH_MS = 10 * 60_000;
 /** How long keys are good while the issuer cannot be asked. */
 const KEPT_MS = 24 * 60 * 60_000;
 /** An issuer that does not answer is asked again after this, doubled with every failure in a row up to the most. */
-const FIRST_RETRY_MS = 1_000;
-const MOST_RETRY_MS = 60_000;
+const RETRY = { firstMs: 1_000, mostMs: 60_000 } as const;
 /**
  * Keys that tokens name and that are not known: the issuer is asked for each once in this time. Anybody can make up such
  * names, so it is asked so often in a row at most, and then once in `GRANT_MS`: a new key is known after that at the
@@ -144,8 +144,7 @@ export class IssuerKeys {
   /** Until an issuer that did not answer may be asked again. */
   #waitMs(): number {
     if (this.#failures === 0) return 0;
-    const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), MOST_RETRY_MS);
-    return this.#askedAtMs + retryMs - this.#options.clock.monotonicMs();
+    return this.#askedAtMs + fullBackoffMs(RETRY, this.#failures - 1) - this.#options.clock.monotonicMs();
   }
 
   #unavailable(): EngineError {

@@ -1,3 +1,4 @@
+import { backoffMs } from "../../core/backoff.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import {
@@ -33,8 +34,7 @@ export type Ack = { rows: number; snapshotId: string; replayed: boolean; warning
 
 const TIMEOUT_MS = 120_000;
 const MAX_ATTEMPTS = 10;
-const FIRST_DELAY_MS = 200;
-const MAX_DELAY_MS = 10_000;
+const RETRY = { firstMs: 200, mostMs: 10_000 } as const;
 /** A server may ask for more patience than that; it is asked again all the same. */
 const MAX_RETRY_AFTER_MS = 60_000;
 /** Busy, draining, or a proxy that lost its server. With a key each may be sent again without harm. */
@@ -52,16 +52,10 @@ export async function sendBatch(sender: Sender, batch: Batch, key: string, origi
     const result = await tryOnce(sender, { batch, origin }, key);
     if ("ack" in result) return result.ack;
     if (result.final || attempt === MAX_ATTEMPTS) throw result.failure;
-    const delayMs = Math.max(result.retryAfterMs ?? 0, backoffMs(attempt, sender.random));
+    const delayMs = Math.max(result.retryAfterMs ?? 0, Math.round(backoffMs(RETRY, attempt - 1, sender.random)));
     sender.onRetry(result.failure.message, delayMs);
     await sleep(sender.clock, delayMs);
   }
-}
-
-/** Doubles from attempt to attempt, and varies by half so that clients do not come back together. */
-function backoffMs(attempt: number, random: Random): number {
-  const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
-  return Math.round(delayMs * (0.5 + random.next() / 2));
 }
 
 type Sent = { batch: Batch; origin: Origin };

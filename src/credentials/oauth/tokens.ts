@@ -2,6 +2,7 @@ import type { Origin } from "../../auth/audit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import type { Asker } from "../../auth/owner.ts";
 import type { Catalog, Lease } from "../../catalog/catalog.ts";
+import { fullBackoffMs } from "../../core/backoff.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
@@ -36,8 +37,7 @@ const MARGIN_MS = 60_000;
 const LEASE_MS = 45_000;
 /** How long one waits for the process that holds the lease: past the end of a lease whose holder died. */
 const WAIT_MS = 60_000;
-const POLL_MS = 100;
-const MAX_POLL_MS = 1_000;
+const POLL = { firstMs: 100, mostMs: 1_000 } as const;
 const STORE_ATTEMPTS = 5;
 const STORE_RETRY_MS = 500;
 
@@ -88,7 +88,7 @@ export class OAuthTokens {
     const { catalog, clock, newId } = this.#options;
     const holder = newId();
     const deadlineMs = clock.monotonicMs() + WAIT_MS;
-    for (let pollMs = POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
+    for (let polls = 0; ; polls++) {
       const lease = await catalog.acquireLease(`oauth-refresh/${id}`, holder, LEASE_MS);
       if (lease !== undefined) return await this.#renewHeld(id, refused, lease);
       const token = this.#usable(await this.#reveal(id), refused);
@@ -96,7 +96,7 @@ export class OAuthTokens {
       if (clock.monotonicMs() > deadlineMs) {
         throw new EngineError("unavailable", `another process renews the credential ${id} and has not finished`);
       }
-      await sleep(clock, pollMs);
+      await sleep(clock, fullBackoffMs(POLL, polls));
     }
   }
 

@@ -1,3 +1,4 @@
+import { backoffMs } from "../../core/backoff.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
@@ -31,8 +32,7 @@ const RESOLVE_EVERY_MS = 200;
 const ATTEMPTS_WHEN_LOST = 4;
 /** What others are in the way of is tried no longer than this, nor more often than `LIMITS.commitAttempts`. */
 const REPEAT_WITHIN_MS = 30_000;
-const CONFLICT_PAUSE_FIRST_MS = 4;
-const CONFLICT_PAUSE_MOST_MS = 500;
+const CONFLICT_PAUSE = { firstMs: 4, mostMs: 500 } as const;
 
 /** Runs calls on the pools, and repeats those that may be repeated. Its errors are those of `Catalog`. */
 export class Database {
@@ -142,8 +142,7 @@ export class Database {
   async #pause(attempt: number): Promise<void> {
     const { clock, random, metrics } = this.#options;
     metrics?.catalogRetries.inc();
-    const mostMs = Math.min(CONFLICT_PAUSE_FIRST_MS * 2 ** attempt, CONFLICT_PAUSE_MOST_MS);
-    await sleep(clock, mostMs * (0.5 + random.next() / 2));
+    await sleep(clock, backoffMs(CONFLICT_PAUSE, attempt, random));
   }
 
   #mayRepeat(attempts: number, startedMs: number): boolean {

@@ -1,3 +1,4 @@
+import { backoffMs } from "../../core/backoff.ts";
 import { sleep, type Clock, type TimerHandle } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Metrics } from "../../core/metrics.ts";
@@ -18,8 +19,7 @@ export type PoolOptions = {
 };
 
 /** Between two attempts to reach a server that is away. */
-const RECONNECT_FIRST_MS = 50;
-const RECONNECT_MOST_MS = 1_000;
+const RECONNECT = { firstMs: 50, mostMs: 1_000 } as const;
 
 /** What a waiter is given: a connection, or the place of one, to open it itself. */
 type Grant = Connection | undefined;
@@ -125,7 +125,7 @@ export class Pool {
   /** Opens a session for a place that is the caller's, trying until the deadline. */
   async #open(deadlineMs: number): Promise<Connection> {
     const { clock, random, open, metrics, name: pool } = this.#options;
-    for (let delayMs = RECONNECT_FIRST_MS; ; delayMs = Math.min(2 * delayMs, RECONNECT_MOST_MS)) {
+    for (let failures = 0; ; failures++) {
       try {
         const connection = await open();
         if (this.#closed === undefined) return connection;
@@ -133,7 +133,7 @@ export class Pool {
         throw closedError();
       } catch (error) {
         metrics?.catalogFailures.inc({ pool, kind: "connect" });
-        const waitMs = delayMs * (0.5 + random.next() / 2);
+        const waitMs = backoffMs(RECONNECT, failures, random);
         const isLate = clock.monotonicMs() + waitMs > deadlineMs;
         if (isLate || this.#closed !== undefined || isRefusal(error) || error instanceof NotPrimary) {
           this.#vacate();

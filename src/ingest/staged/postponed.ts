@@ -1,9 +1,9 @@
+import { fullBackoffMs } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
 
-const FIRST_MS = 250;
-const MAX_MS = 60_000;
+const DELAY = { firstMs: 250, mostMs: 60_000 } as const;
 
-type Wait = { untilMs: number; delayMs: number };
+type Wait = { untilMs: number; failures: number };
 
 /** Objects that failed, and are passed over for a while: longer each time, so that they cost the others nothing. */
 export class Postponed {
@@ -15,8 +15,9 @@ export class Postponed {
   }
 
   add(key: string): void {
-    const delayMs = Math.min(MAX_MS, (this.#waits.get(key)?.delayMs ?? FIRST_MS / 2) * 2);
-    this.#waits.set(key, { untilMs: this.#clock.monotonicMs() + delayMs, delayMs });
+    const failures = this.#waits.get(key)?.failures ?? 0;
+    const untilMs = this.#clock.monotonicMs() + fullBackoffMs(DELAY, failures);
+    this.#waits.set(key, { untilMs, failures: failures + 1 });
   }
 
   /** Tells which of these need not wait. Forgets all that are not among them any more. */

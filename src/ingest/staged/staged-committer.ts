@@ -5,7 +5,7 @@ import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { CATCH_ALL_COLUMN, DEFAULT_SHAPE } from "../../format/types.ts";
 import { ObjectNotFound, type ObjectInfo } from "../../io/objectstore/objectstore.ts";
-import { backoffMs } from "../flush.ts";
+import { conflictPauseMs } from "../flush.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import { commitPrepared } from "./commit-prepared.ts";
 import { DamagedObject } from "./container.ts";
@@ -173,7 +173,7 @@ class StagedCommitter implements StagedCommitService {
         for (const { listed } of left) this.#passOver(listed, new Error(`the catalog sent it back ${attempt} times`));
         return;
       }
-      if (attempt > 0) await sleep(clock, backoffMs(attempt, random));
+      if (attempt > 0) await sleep(clock, conflictPauseMs(attempt, random));
       const { prepared, again } = await this.#prepare(left);
       const sentBack = await commitPrepared(this.#options, prepared, lease, {
         done: (objects) => this.#tellGone(objects),

@@ -1,5 +1,6 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { fullBackoffMs } from "../../core/backoff.ts";
 import type { Clock, TimerHandle } from "../../core/clock.ts";
 import { EngineError, messageOf, systemCodeOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
@@ -62,7 +63,7 @@ const DEFAULT_MAX_WAIT_MS = 10_000;
 const MAX_IDLE_RSS_BYTES = 768 * 1024 * 1024;
 /** DuckDB looks for an interrupt after each chunk of rows: a few milliseconds, more where the processor is busy. */
 const DEFAULT_CANCEL_GRACE_MS = 150;
-const MAX_RESTART_DELAY_MS = 30_000;
+const RESTART_DELAY = { firstMs: 500, mostMs: 30_000 } as const;
 /** Starting one costs 300 ms of processor time: more than most large queries take. */
 const DEFAULT_KEEP_SPARE_MS = 60_000;
 
@@ -252,7 +253,7 @@ class Pool implements ChildPool {
 
   #startFailed(error: unknown): void {
     if (this.#closed) return;
-    const delayMs = Math.min(MAX_RESTART_DELAY_MS, 500 * 2 ** this.#failedStarts++);
+    const delayMs = fullBackoffMs(RESTART_DELAY, this.#failedStarts++);
     this.#options.log.error({ err: error, retryInMs: delayMs }, "a query process does not start");
     const failure = new EngineError("unavailable", `query processes do not start: ${messageOf(error)}`);
     if (this.#living() === 0) for (const waiter of this.#waiters.keys()) this.#waiters.refuse(waiter, failure);

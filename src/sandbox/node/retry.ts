@@ -1,9 +1,10 @@
+import { Backoff } from "../../core/backoff.ts";
 import { sleep, type Clock } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
-import { Backoff, isPassing } from "../../fabric/runner-failure.ts";
+import { isPassing } from "../../fabric/runner-failure.ts";
 
 export type RetryOptions = {
   clock: Clock;

@@ -1,5 +1,6 @@
 import { isIP, type LookupFunction } from "node:net";
 import { Pool } from "undici";
+import { fullBackoffMs } from "../../../core/backoff.ts";
 import type { Clock, TimerHandle } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
@@ -266,7 +267,7 @@ export class Peer {
 
   #leaveAlone(): void {
     const { ejectMs, maxEjectMs } = this.#ports.times;
-    this.#checkIn(this.#jittered(Math.min(ejectMs * 2 ** this.#ejections, maxEjectMs)));
+    this.#checkIn(this.#jittered(fullBackoffMs({ firstMs: ejectMs, mostMs: maxEjectMs }, this.#ejections)));
     this.#ejections++;
   }
 

@@ -1,3 +1,4 @@
+import { backoffMs } from "../../../core/backoff.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { sleep } from "../../../core/clock.ts";
 import { Semaphore, untilAborted } from "../../../core/concurrency.ts";
@@ -124,8 +125,7 @@ export class Requests {
   /** Doubles from attempt to attempt; the random part keeps many from coming back at once. */
   #pauseMs(number: number): number {
     const { limits, random } = this.#options;
-    const fullMs = Math.min(limits.backoffMaxMs, limits.backoffMs * 2 ** (number - 1));
-    return fullMs * (0.5 + random.next() / 2);
+    return backoffMs({ firstMs: limits.backoffMs, mostMs: limits.backoffMaxMs }, number - 1, random);
   }
 
   async #attempt<T>(

@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import { z } from "zod";
+import { fullBackoffMs } from "../../../core/backoff.ts";
 import { pause, type Clock } from "../../../core/clock.ts";
 import { EngineError, messageOf } from "../../../core/errors.ts";
 import { linesOf } from "../../../core/lines.ts";
@@ -7,7 +8,7 @@ import type { OutputFrom } from "../../contract/link/calls.ts";
 
 /** How long a connection that broke may take to come back. */
 const RECONNECT_MS = 15_000;
-const PAUSE_MS = { first: 50, most: 1_000 };
+const PAUSE = { firstMs: 50, mostMs: 1_000 } as const;
 const MOST_LINE_BYTES = 1024 * 1024;
 
 const from = z.int().min(0);
@@ -70,7 +71,7 @@ export async function* readExec({
       if (event.type === "exit") return;
     }
     current = undefined;
-    await pause(clock, PAUSE_MS.first, signal);
+    await pause(clock, PAUSE.firstMs, signal);
   }
 }
 
@@ -113,7 +114,8 @@ export async function reattach<T>({
   untilMs,
   isWorthIt = mayComeBack,
 }: Reattach<T>): Promise<T> {
-  for (let pauseMs = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.most)) {
+  for (let failures = 0; ; failures++) {
+    const pauseMs = fullBackoffMs(PAUSE, failures);
     try {
       return await attach();
     } catch (error) {

@@ -1,3 +1,4 @@
+import { backoffMs } from "../../../core/backoff.ts";
 import { pause, type Clock } from "../../../core/clock.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
@@ -28,8 +29,7 @@ export type DiallerOptions = {
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 10_000;
 /** Between two tries, at first; and, having doubled each time, at most. */
-const RETRY_MS = 250;
-const MAX_RETRY_MS = 5_000;
+const RETRY = { firstMs: 250, mostMs: 5_000 } as const;
 /** A connection that lasted so long was a good one. */
 const GOOD_MS = 10_000;
 
@@ -110,13 +110,13 @@ class Line {
   async #run(): Promise<void> {
     const { clock, random } = this.#options;
     const { signal } = this.#stopping;
-    let retryMs = RETRY_MS;
+    let failures = 0;
     while (!signal.aborted) {
       const sinceMs = clock.monotonicMs();
       await this.#hold();
-      retryMs = clock.monotonicMs() - sinceMs >= GOOD_MS ? RETRY_MS : Math.min(retryMs * 2, MAX_RETRY_MS);
+      failures = clock.monotonicMs() - sinceMs >= GOOD_MS ? 0 : failures + 1;
       // Nodes that lost the same gateway do not come back all at once.
-      await pause(clock, retryMs * random.next(), signal);
+      await pause(clock, backoffMs(RETRY, failures, random, 1), signal);
     }
   }
 

@@ -6,7 +6,7 @@ import type { Random } from "../../../core/random.ts";
 import { JobFailure, type RunningJob } from "../../../fabric/handler.ts";
 import { holdOf, type Hold } from "../../../fabric/job.ts";
 import { isLeaseLost } from "../../../fabric/refusals.ts";
-import { Backoff } from "../../../fabric/runner-failure.ts";
+import { Backoff } from "../../../core/backoff.ts";
 import { AgentTurns } from "../agent/turns.ts";
 import type { Machine, MachineEnd } from "../../runtime/runtime.ts";
 import { SandboxActions } from "./actions.ts";
