@@ -88,7 +88,7 @@ class NodeHere {
       this.#dialler = new Dialler({
         handler: calls,
         // It hears of them in the catalog.
-        onOrder: () => undefined,
+        onDesiredState: () => undefined,
         token: this.#token,
         userAgent: `engine/${VERSION}`,
         // Processes of one cluster trust the network between them, as edges do.

@@ -53,7 +53,7 @@ export async function daemonSandboxes(options: DaemonSandboxesOptions, workerId:
     ...server,
     fallbackUrl: server.url,
     handler: opened.calls,
-    onOrder: (sandboxId) => control.told(sandboxId),
+    onDesiredState: (sandboxId) => control.told(sandboxId),
     checkUrl: (url) => checkServerUrl(url, config.workerInsecure),
     clock,
     random,

@@ -32,7 +32,7 @@ async function storeOf(...values: CredentialValue[]) {
     audit,
     fabric: {
       kinds: new JobKinds([]),
-      held: async () => ({ id: HOLD.jobId, kind: "x.k", owner: OWNER, credentials: ids }),
+      leasedJob: async () => ({ id: HOLD.jobId, kind: "x.k", owner: OWNER, credentials: ids }),
     },
     tokens: {
       fresh: async (id, caller) => {

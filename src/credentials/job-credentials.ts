@@ -1,7 +1,7 @@
 import type { AuditLog, Origin } from "../auth/audit.ts";
 import type { WorkerIdentity } from "../auth/caller.ts";
 import { EngineError } from "../core/errors.ts";
-import { checkNames } from "../fabric/held.ts";
+import { checkNames } from "../fabric/leased-job.ts";
 import type { Hold, Job } from "../fabric/job.ts";
 import type { JobKinds } from "../fabric/kinds.ts";
 import { isAdmitted } from "../fabric/workers.ts";
@@ -12,7 +12,7 @@ import type { CredentialValue } from "./kinds.ts";
 export type JobCredentialsOptions = {
   fabric: {
     readonly kinds: Pick<JobKinds, "get">;
-    held(hold: Hold): Promise<Pick<Job, "id" | "kind" | "owner" | "credentials">>;
+    leasedJob(hold: Hold): Promise<Pick<Job, "id" | "kind" | "owner" | "credentials">>;
   };
   credentials: Pick<Credentials, "reveal">;
   tokens: Pick<OAuthTokens, "fresh">;
@@ -43,7 +43,7 @@ export class JobCredentials {
    */
   async reveal(hold: Hold, id: string, { holder, origin }: RevealedTo): Promise<CredentialValue> {
     const { fabric, credentials, tokens, audit, allows } = this.#options;
-    const job = await fabric.held(hold);
+    const job = await fabric.leasedJob(hold);
     checkNames(job, id);
     const revealed = await credentials.reveal(id, job.owner);
     const mayHave =

@@ -92,7 +92,7 @@ export function workersContract(name: string, open: () => Promise<OpenedCatalog>
       expect(await workers.countPinned(id, 10)).toBe(1);
       await workers.revoke(id, OPS);
       for (const job of held) {
-        await expect(fabric.held(holdOf(job))).rejects.toMatchObject({ code: "lease_lost" });
+        await expect(fabric.leasedJob(holdOf(job))).rejects.toMatchObject({ code: "lease_lost" });
         await expect(fabric.extend(holdOf(job), 10_000)).rejects.toMatchObject({ code: "lease_lost" });
       }
       expect((await fabric.sweep()).map((job) => job.id)).toEqual([shared.id]);
@@ -111,11 +111,11 @@ export function workersContract(name: string, open: () => Promise<OpenedCatalog>
       const job = await add();
       const [claimed] = await claim("w1");
       const hold = holdOf(claimed ?? job);
-      expect(await fabric.held(hold)).toMatchObject({ id: job.id });
-      await expect(fabric.held({ ...hold, holder: "w2" })).rejects.toMatchObject({ code: "lease_lost" });
-      await expect(fabric.held({ ...hold, fence: 0 })).rejects.toMatchObject({ code: "lease_lost" });
+      expect(await fabric.leasedJob(hold)).toMatchObject({ id: job.id });
+      await expect(fabric.leasedJob({ ...hold, holder: "w2" })).rejects.toMatchObject({ code: "lease_lost" });
+      await expect(fabric.leasedJob({ ...hold, fence: 0 })).rejects.toMatchObject({ code: "lease_lost" });
       await fabric.complete(hold, 1);
-      await expect(fabric.held(hold)).rejects.toMatchObject({ code: "lease_lost" });
+      await expect(fabric.leasedJob(hold)).rejects.toMatchObject({ code: "lease_lost" });
     });
 
     it("lets a job wait until a time, and none go ahead by a time that is past", async () => {

@@ -16,7 +16,7 @@ import { fail, release, type Failure } from "./fail.ts";
 import type { Hold, Job, JobOwner } from "./job.ts";
 import type { JobMetrics } from "./job-metrics.ts";
 import type { JobKinds } from "./kinds.ts";
-import { held, holdOfWorker } from "./held.ts";
+import { leasedJob, holdOfWorker } from "./leased-job.ts";
 import { countUnfinished, findJob, listJobs, type JobFilter, type JobSummary, type QueueDepth } from "./list.ts";
 import type { FabricPorts } from "./ports.ts";
 import { progress } from "./progress.ts";
@@ -115,12 +115,12 @@ export class Fabric {
     return job;
   }
 
-  /** See `held.ts`. */
-  held(hold: Hold): Promise<Job> {
-    return held(this.#ports, hold);
+  /** See `leased-job.ts`. */
+  leasedJob(hold: Hold): Promise<Job> {
+    return leasedJob(this.#ports, hold);
   }
 
-  /** See `held.ts`. */
+  /** See `leased-job.ts`. */
   holdOfWorker(jobId: string, worker: WorkerIdentity): Promise<Hold> {
     return holdOfWorker(this.#ports, jobId, worker);
   }

@@ -1,6 +1,6 @@
 import type { HoldState } from "./extend.ts";
 import type { Failure } from "./fail.ts";
-import type { HeldJob, Hold, Job } from "./job.ts";
+import type { LeasedJob, Hold, Job } from "./job.ts";
 
 /**
  * What runs the jobs of a kind. The same handler runs in the dispatcher of this program and in a node daemon, which
@@ -16,7 +16,7 @@ export type JobHandler = {
 };
 
 /** A job as its handler sees it. */
-export type RunningJob = HeldJob & {
+export type RunningJob = LeasedJob & {
   /**
    * Aborted when the lease is lost, the job is cancelled, or the node stops and will not wait: the handler ends soon.
    * After it nothing that it says is written.

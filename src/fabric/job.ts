@@ -70,7 +70,7 @@ export type JobOwner = Pick<Caller, "owner" | "subject" | "kind" | "role" | "dat
 export type Hold = { jobId: string; holder: string; fence: number };
 
 /** Of a job, what its holder works with; it may be kept and taken up again (`JobRunner.adopt`). */
-export type HeldJob = Pick<
+export type LeasedJob = Pick<
   Job,
   | "id"
   | "kind"

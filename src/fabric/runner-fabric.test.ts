@@ -10,7 +10,7 @@ import { Fabric } from "./fabric.ts";
 import { JobFailure, type JobHandler, type RunningJob } from "./handler.ts";
 import { JobLogs } from "./job-logs.ts";
 import { JobMetrics } from "./job-metrics.ts";
-import { holdOf, type HeldJob, type Job } from "./job.ts";
+import { holdOf, type LeasedJob, type Job } from "./job.ts";
 import { JobKinds, type JobKind } from "./kinds.ts";
 import { LocalPort } from "./local-port.ts";
 import { JobRunner } from "./runner.ts";
@@ -150,7 +150,7 @@ it("goes on with the jobs of an earlier process of the same node, under the same
     credential: () => Promise.reject(new Error("none")),
   };
   const port = () => new LocalPort({ ...options, nodeId: "node-1" });
-  const seen: HeldJob[] = [];
+  const seen: LeasedJob[] = [];
   const end = Promise.withResolvers<string>();
   const handlers = [{ kind: "test.task", run: (job: RunningJob) => (seen.push(job), end.promise) }];
   const process = () => {

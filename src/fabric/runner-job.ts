@@ -4,7 +4,7 @@ import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { JobHandler, JobPort, RunningJob } from "./handler.ts";
-import type { HeldJob } from "./job.ts";
+import type { LeasedJob } from "./job.ts";
 import { checkJson, failureOf, type NodeRefused } from "./runner-failure.ts";
 import { HeldLease } from "./runner-lease.ts";
 import { JobLogWriter } from "./runner-log.ts";
@@ -13,7 +13,7 @@ import { ProgressWriter } from "./runner-progress.ts";
 export type JobRunOptions = {
   port: JobPort;
   handler: JobHandler;
-  job: HeldJob;
+  job: LeasedJob;
   /** On the monotonic clock, before the job was claimed. */
   askedAtMs: number;
   clock: Clock;
@@ -36,7 +36,7 @@ const STUCK_MS = 30_000;
 
 /** One run of one job on this node, from its claim until its handler has ended. */
 export class JobRun {
-  readonly job: HeldJob;
+  readonly job: LeasedJob;
   /** Resolves when the handler has ended, and nothing is written any more. Never rejects. */
   readonly ended: Promise<RunOutcome>;
   readonly #options: JobRunOptions;
@@ -225,7 +225,7 @@ export class JobRun {
 }
 
 /** A job as it was claimed has more than its holder works with, and that grows old. */
-function heldJob(job: HeldJob): HeldJob {
+function heldJob(job: LeasedJob): LeasedJob {
   const { id, kind, payload, credentials, database, owner, traceContext, attempt, fence, holder, leaseMs } = job;
   return { id, kind, payload, credentials, database, owner, traceContext, attempt, fence, holder, leaseMs };
 }

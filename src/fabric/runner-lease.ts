@@ -4,7 +4,7 @@ import { messageOf, type EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { JobPort, RunningLease } from "./handler.ts";
-import { holdOf, type HeldJob, type Hold } from "./job.ts";
+import { holdOf, type LeasedJob, type Hold } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";
 import { isLeaseLost, leaseLost } from "./refusals.ts";
 import { Backoff } from "../core/backoff.ts";
@@ -41,7 +41,7 @@ export class HeldLease implements RunningLease {
   #isOver = false;
 
   /** `askedAtMs`: on the monotonic clock, before the job was claimed. */
-  constructor(options: HeldLeaseOptions, job: HeldJob, askedAtMs: number) {
+  constructor(options: HeldLeaseOptions, job: LeasedJob, askedAtMs: number) {
     const { min, max } = FABRIC_LIMITS.leaseMs;
     this.#options = options;
     this.hold = holdOf(job);

@@ -3,7 +3,7 @@ import { EngineError, messageOf } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { JobHandler, JobPort } from "./handler.ts";
-import { holdOf, type HeldJob, type Job } from "./job.ts";
+import { holdOf, type LeasedJob, type Job } from "./job.ts";
 import { FABRIC_LIMITS } from "./limits.ts";
 import { Backoff } from "../core/backoff.ts";
 import { NodeRefused } from "./runner-failure.ts";
@@ -73,7 +73,7 @@ export class JobRunner {
    * Runs a job that this node holds since an earlier life of it, whose lease was renewed just now: `askedAtMs` is when
    * that was asked for, on the monotonic clock. It takes a slot, be there one or not. Resolves with how the run ended.
    */
-  adopt(job: HeldJob, askedAtMs: number): Promise<RunOutcome> {
+  adopt(job: LeasedJob, askedAtMs: number): Promise<RunOutcome> {
     const handler = this.#handlers.get(job.kind);
     if (handler === undefined) throw new Error(`no handler for jobs of the kind ${job.kind}`);
     return this.#start(job, handler, askedAtMs);
@@ -158,7 +158,7 @@ export class JobRunner {
     void this.#start(job, handler, askedAtMs);
   }
 
-  #start(job: HeldJob, handler: JobHandler, askedAtMs: number): Promise<RunOutcome> {
+  #start(job: LeasedJob, handler: JobHandler, askedAtMs: number): Promise<RunOutcome> {
     const { unwindMs = UNWIND_MS } = this.#options;
     const onRefused = (error: NodeRefused) => this.#refuse(error);
     const run = new JobRun({ ...this.#options, unwindMs, handler, job, askedAtMs, onRefused });

@@ -56,7 +56,7 @@ export async function startNode(
   const orders: string[] = [];
   const dialler = new Dialler({
     handler,
-    onOrder: (sandboxId) => orders.push(sandboxId),
+    onDesiredState: (sandboxId) => orders.push(sandboxId),
     token: nodeId,
     userAgent: "test",
     checkUrl: () => undefined,

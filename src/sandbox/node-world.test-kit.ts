@@ -162,10 +162,11 @@ export class NodeWorld {
     return {
       nodeId: port.nodeId,
       report: (node) => asked(() => port.report(node)),
-      order: (hold) => asked(() => port.order(hold)),
+      desiredState: (hold) => asked(() => port.desiredState(hold)),
       history: (hold, sessionId) => asked(() => port.history(hold, sessionId)),
       record: (hold, batch) => asked(() => port.record(hold, batch)),
-      onOrder: (listener) => port.onOrder((...change) => !life.aborted && this.way() === "open" && listener(...change)),
+      onDesiredState: (listener) =>
+        port.onDesiredState((...change) => !life.aborted && this.way() === "open" && listener(...change)),
     };
   }
 

@@ -54,10 +54,10 @@ async function cancelledJob(world: World): Promise<string> {
   return id;
 }
 
-type HeldJob = { path: string; headers: Record<string, string> };
+type LeasedJob = { path: string; headers: Record<string, string> };
 
 /** A job that the worker holds. */
-async function heldJob(world: World, more: Record<string, unknown> = {}): Promise<HeldJob> {
+async function heldJob(world: World, more: Record<string, unknown> = {}): Promise<LeasedJob> {
   const kind = `x.held_${++made}`;
   await newJob(world, { kind, ...more });
   const { json } = await world.send(jsonRequest("POST", "/v1/jobs/claim", { kinds: [kind] }), world.worker);

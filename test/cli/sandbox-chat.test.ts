@@ -18,7 +18,7 @@ const chat = (argv: readonly string[], { url = api.url, ...options }: Options = 
   runHere(["sandbox", "chat", made.id, ...argv, "--server", url], { ...options, env: { ENGINE_TOKEN: "ann" } });
 /** The turn that the node is to have. */
 async function nextTurn() {
-  await expect.poll(async () => (await made.box.order()).turns?.length, { timeout: 5_000 }).toBe(1);
+  await expect.poll(async () => (await made.box.desiredState()).turns?.length, { timeout: 5_000 }).toBe(1);
   return await turnIn(made.box);
 }
 

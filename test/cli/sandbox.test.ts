@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { startLiveWorld, type LiveServer, type LiveWorld } from "../sandbox-routes/live.test-kit.ts";
 import { startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
 import { line } from "../../src/sandbox/control/events/log.test-kit.ts";
-import { HeldBox } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
+import { LeasedBox } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
 import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 import { CutWire, SeenOutput } from "../../src/cli/sandbox.test-kit.ts";
 
@@ -117,9 +117,9 @@ describe("engine sandbox create", () => {
         return holds.length;
       })
       .toBe(2);
-    const [first, second] = holds.map((hold) => new HeldBox(api.plane, hold));
+    const [first, second] = holds.map((hold) => new LeasedBox(api.plane, hold));
     for (const box of [first, second]) {
-      await box?.order();
+      await box?.desiredState();
       await box?.say("creating");
     }
     await first?.say("running");
@@ -204,7 +204,7 @@ describe("engine sandbox", () => {
     const acts = async (command: string, state: Parameters<typeof box.say>[0]) => {
       const asked = run(command, id);
       const wanted = { pause: "paused", resume: "running", stop: "stopped" }[command];
-      await expect.poll(async () => (await box.order()).wanted).toBe(wanted);
+      await expect.poll(async () => (await box.desiredState()).wanted).toBe(wanted);
       await box.say(state);
       return (await asked).stdout;
     };

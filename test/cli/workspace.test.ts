@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { NODE, startSandboxApi, type SandboxApi } from "../sandbox-routes/sandboxes.test-kit.ts";
-import { HeldBox } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
+import { LeasedBox } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
 import { runHere, type Outcome } from "../../src/cli/cli.test-kit.ts";
 
 let api: SandboxApi;
@@ -92,11 +92,11 @@ describe("engine workspace", () => {
       flags: string[] = [],
     ) => {
       const launching = run(["launch", id, "--label", "team=b", "--wait", ...flags]);
-      let box: HeldBox | undefined;
+      let box: LeasedBox | undefined;
       await expect
-        .poll(async () => (box ??= (await api.plane.claim(NODE, 1)).map((hold) => new HeldBox(api.plane, hold))[0]))
+        .poll(async () => (box ??= (await api.plane.claim(NODE, 1)).map((hold) => new LeasedBox(api.plane, hold))[0]))
         .toBeDefined();
-      await box?.order();
+      await box?.desiredState();
       await box?.say("creating");
       const events = steps.map(([step, status]) => ({
         type: "provisioning_step" as const,

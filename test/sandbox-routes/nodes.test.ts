@@ -99,10 +99,10 @@ async function startWorld() {
       );
       return { id: worker.id, token };
     },
-    dial: (token: string, onOrder: (id: string) => void): Dialler => {
+    dial: (token: string, onDesiredState: (id: string) => void): Dialler => {
       const dialler = new Dialler({
         handler: async ({ params }) => ({ result: params }),
-        onOrder,
+        onDesiredState,
         token,
         userAgent: "test",
         checkUrl: () => undefined,
@@ -149,7 +149,7 @@ describe("a node", () => {
     const sandbox = await world.plane.create(spec);
     const [hold] = await world.plane.claim(id, 1);
     if (hold === undefined) throw new Error("the node got no job");
-    const order = await port.order(hold);
+    const order = await port.desiredState(hold);
     expect(order).toMatchObject({ sandboxId: sandbox.id, tenant: "ann", state: "pending", wanted: "running" });
     // What is undefined is absent, which reads the same.
     expect(order.spec).toEqual(spec);
@@ -177,7 +177,7 @@ describe("a node", () => {
     if (hold === undefined) throw new Error("the node got no job");
     const stranger = world.remote(other.id, other.token);
     for (const asked of [hold, { ...hold, fence: hold.fence + 1 }, { ...hold, jobId: "no id" }]) {
-      await expect(stranger.order(asked)).rejects.toMatchObject({ code: "lease_lost" });
+      await expect(stranger.desiredState(asked)).rejects.toMatchObject({ code: "lease_lost" });
       await expect(stranger.record(asked, { number: 1, events: [] })).rejects.toMatchObject({ code: "lease_lost" });
     }
   });
@@ -189,7 +189,7 @@ describe("a node", () => {
     await world.plane.create();
     const [hold] = await world.plane.claim(id, 1);
     if (hold === undefined) throw new Error("the node got no job");
-    await port.order(hold);
+    await port.desiredState(hold);
     const event = { type: "log_line" as const, atMs: 1, data: { line: "x".repeat(60_000) } };
     await port.record(hold, { number: 1, events: Array.from({ length: 60 }, () => event) });
     const tooMany = Array.from({ length: 1_001 }, () => ({ ...event, data: {} }));
@@ -231,10 +231,10 @@ describe("a node", () => {
     await world.plane.create();
     const [hold] = await world.plane.claim(id, 1);
     if (hold === undefined) throw new Error("the node got no job");
-    expect(await port.order(hold)).toMatchObject({ state: "pending" });
+    expect(await port.desiredState(hold)).toMatchObject({ state: "pending" });
     await world.workers.admit(id, [], { ...originOf(ROOT), caller: ROOT });
     const refused = { code: "forbidden" };
-    await expect(port.order(hold)).rejects.toMatchObject(refused);
+    await expect(port.desiredState(hold)).rejects.toMatchObject(refused);
     await expect(port.record(hold, { number: 1, events: [] })).rejects.toMatchObject(refused);
     await expect(port.history(hold, "s")).rejects.toMatchObject(refused);
     await expect(world.layers(token).write(hold, 0, Buffer.from("x"))).rejects.toMatchObject(refused);
@@ -283,7 +283,7 @@ describe("the link", () => {
     const { id, token } = await world.admit();
     const port = world.remote(id, token);
     const told: string[] = [];
-    port.onOrder((sandboxId) => told.push(sandboxId));
+    port.onDesiredState((sandboxId) => told.push(sandboxId));
     await port.report(REPORT);
     const dialler = world.dial(token, (sandboxId) => port.told(sandboxId));
     await eventually(() => dialler.connected === 1);

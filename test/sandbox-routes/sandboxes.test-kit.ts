@@ -10,7 +10,11 @@ import { systemRandom } from "../../src/core/random.ts";
 import { SandboxEvents } from "../../src/sandbox/control/events/log.ts";
 import type { NodeCallHandler } from "../../src/sandbox/contract/link/calls.ts";
 import { NodeDirectory } from "../../src/sandbox/control/link/node-directory.ts";
-import { controlPlaneOn, HeldBox, type ControlPlane } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
+import {
+  controlPlaneOn,
+  LeasedBox,
+  type ControlPlane,
+} from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
 import type { SandboxLimits } from "../../src/sandbox/control/sandboxes.ts";
 import { serveApp } from "../../src/server/app.test-kit.ts";
 import { imagesOn } from "../../src/sandbox/control/images/images.test-kit.ts";
@@ -41,10 +45,10 @@ export type SandboxApi = {
   onCall: { handle: NodeCallHandler };
   call(method: string, path: string, options?: { by?: string; body?: unknown }): Promise<Answer>;
   /** Creates a sandbox, as ann; the node has it then, and has said these states of it. */
-  make(body?: Record<string, unknown>, ...states: Parameters<HeldBox["say"]>[0][]): Promise<Made>;
+  make(body?: Record<string, unknown>, ...states: Parameters<LeasedBox["say"]>[0][]): Promise<Made>;
   close(): Promise<void>;
 };
-export type Made = { id: string; path: string; box: HeldBox };
+export type Made = { id: string; path: string; box: LeasedBox };
 
 export async function startSandboxApi(
   options: Partial<SandboxLimits> & Partial<Pick<SandboxDeps, "actionWaitMs" | "callTimeoutMs">> = {},
@@ -89,8 +93,8 @@ export async function startSandboxApi(
       const { json, text } = await call("POST", "/api/v1/sandboxes", { body: { agent_provider: "codex", ...body } });
       const [hold] = await plane.claim(NODE, 1);
       if (hold === undefined) throw new Error(`no node got it: ${text}`);
-      const box = new HeldBox(plane, hold);
-      await box.order();
+      const box = new LeasedBox(plane, hold);
+      await box.desiredState();
       for (const state of states) await box.say(state);
       const id = String(json["id"]);
       return { id, path: `/api/v1/sandboxes/${id}`, box };

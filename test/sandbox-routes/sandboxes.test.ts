@@ -294,7 +294,7 @@ describe("actions", () => {
       ["stop", "stopped"],
       ["start", "running"],
     ] as const) {
-      const stop = api.plane.sandboxes.signals.onOrder(
+      const stop = api.plane.sandboxes.signals.onDesiredState(
         () =>
           void (async () => {
             for (const state of states) await box.say(state);
@@ -321,7 +321,7 @@ describe("actions", () => {
     expect((await hasty.call("POST", `${path}/stop`)).json).toMatchObject({ state: "stopping" });
     await hasty.close();
     const { path: other, box } = await api.make({}, "creating", "running");
-    const stop = api.plane.sandboxes.signals.onOrder(() => void box.say("failed", "it broke"));
+    const stop = api.plane.sandboxes.signals.onDesiredState(() => void box.say("failed", "it broke"));
     expect((await api.call("POST", `${other}/pause`)).json).toMatchObject({ state: "failed" });
     stop();
     expect((await api.call("GET", other)).json).toMatchObject({ state: "failed", reason: "it broke" });

@@ -5,7 +5,7 @@ import type { JobOwner } from "../../src/fabric/job.ts";
 import { line } from "../../src/sandbox/control/events/log.test-kit.ts";
 import {
   controlPlaneOn,
-  HeldBox,
+  LeasedBox,
   originOf,
   type ControlPlane,
 } from "../../src/sandbox/control/scheduler/scheduler.test-kit.ts";
@@ -34,8 +34,8 @@ async function running() {
   const { id } = await plane.create({}, OWNER);
   const [hold] = await plane.claim("node-1", 1);
   if (hold === undefined) throw new Error("no node got it");
-  const box = new HeldBox(plane, hold);
-  await box.order();
+  const box = new LeasedBox(plane, hold);
+  await box.desiredState();
   await box.say("creating");
   await box.say("running");
   const { sessions } = plane.sandboxes;

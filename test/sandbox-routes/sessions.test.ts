@@ -20,13 +20,13 @@ const stateOf = async (session: string) => (await api.call("GET", session)).json
 /** Sends a message, and resolves when the node has it. */
 async function send(session: string, { box }: Made, body: unknown = hello) {
   const answer = api.call("POST", `${session}/messages`, { body });
-  await expect.poll(async () => (await box.order()).turns?.length).toBe(1);
+  await expect.poll(async () => (await box.desiredState()).turns?.length).toBe(1);
   return { answer, turn: await turnIn(box) };
 }
 /** As a client asks for it, and the node does it. */
 async function stop({ path, box }: Made): Promise<void> {
   const answer = api.call("POST", `${path}/stop`);
-  await expect.poll(async () => (await box.order()).wanted).toBe("stopped");
+  await expect.poll(async () => (await box.desiredState()).wanted).toBe("stopped");
   await box.say("stopped");
   expect((await answer).json["state"]).toBe("stopped");
 }
@@ -192,7 +192,7 @@ describe("a message", () => {
     const answer = api.call("POST", `${session}/messages`, { body: hello });
     await made.box.say("creating");
     await made.box.say("running");
-    await expect.poll(async () => (await made.box.order()).turns?.length).toBe(1);
+    await expect.poll(async () => (await made.box.desiredState()).turns?.length).toBe(1);
     await made.box.record({ turns: [reportOf(await turnIn(made.box), { content: [text("hi")] })] });
     expect((await answer).status).toBe(200);
     const waiting = await api.make();

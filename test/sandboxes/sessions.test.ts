@@ -64,8 +64,8 @@ class PlayedNode {
     this.hold = holdOf(job);
   }
 
-  order() {
-    return this.#with((control) => control.order(this.#held()));
+  desiredState() {
+    return this.#with((control) => control.desiredState(this.#held()));
   }
 
   history(sessionId: string) {
@@ -104,12 +104,12 @@ it(
     await node.begin();
     const sandbox = `/api/v1/sandboxes/${String(fieldOf(await call("POST", "/api/v1/sandboxes", { agent_provider: "codex" }), "id"))}`;
     await node.claim();
-    await node.order();
+    await node.desiredState();
     for (const to of ["creating", "running"] as const) await node.record({ state: { to } });
     const session = `/api/v1/sessions/${String(fieldOf(await call("POST", `${sandbox}/sessions`), "id"))}`;
     const waiting = call("POST", `${session}/messages`, hello).catch((error: unknown) => error);
-    await expect.poll(async () => (await node.order()).turns?.length, { timeout: 10_000 }).toBe(1);
-    const { turns: [turn] = [], version } = await node.order();
+    await expect.poll(async () => (await node.desiredState()).turns?.length, { timeout: 10_000 }).toBe(1);
+    const { turns: [turn] = [], version } = await node.desiredState();
     if (turn === undefined) throw new Error("there is no turn");
     const said = (text: string) => ({
       type: "text_delta" as const,
@@ -126,7 +126,7 @@ it(
     expect(await call("GET", session)).toMatchObject({ state: "processing", messages: [hello] });
     await expect(call("POST", `${session}/messages`, hello)).rejects.toThrow("409");
     // The node is told of nothing new, and goes on.
-    expect(await node.order()).toMatchObject({ version, turns: [turn] });
+    expect(await node.desiredState()).toMatchObject({ version, turns: [turn] });
     const known = await node.record({ events: [said("two")], knownVersion: version });
     expect(known).toMatchObject({ version, turns: [] });
     const { sessionId, turnId } = turn;
@@ -139,14 +139,14 @@ it(
     expect(await node.history(sessionId)).toEqual([]);
     const second = call("POST", `${session}/messages`, hello);
     await expect
-      .poll(async () => (await node.order()).turns, { timeout: 10_000 })
+      .poll(async () => (await node.desiredState()).turns, { timeout: 10_000 })
       .toMatchObject([{ messagesBefore: 2 }]);
     expect(await node.history(sessionId)).toEqual([
       hello,
       { role: "assistant", content: [{ type: "text", text: "one two" }] },
     ]);
     expect(await node.history("another")).toEqual([]);
-    const next = (await node.order()).turns?.[0]?.turnId ?? "";
+    const next = (await node.desiredState()).turns?.[0]?.turnId ?? "";
     await node.record({ turns: [{ sessionId, turnId: next, outcome: "completed", content: [] }] });
     expect(await second).toMatchObject({ role: "assistant" });
   },

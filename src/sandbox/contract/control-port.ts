@@ -18,7 +18,7 @@ export interface ControlPort {
    * What is to become of a sandbox. A holder asks it before it records anything: where the hold is a new one, what the
    * one before had is settled here as lost. Rejects with `sandbox_not_found` when its record is gone.
    */
-  order(hold: Hold): Promise<DesiredState>;
+  desiredState(hold: Hold): Promise<DesiredState>;
   /**
    * Writes what happened, all or nothing, and returns the desired state as it is then. Batches of one hold are numbered from 1;
    * one that is sent again, for its answer was lost, is not written twice. A state that a client's wish has overtaken
@@ -28,7 +28,7 @@ export interface ControlPort {
   /** What was said in a session before the turn that is under way in it, oldest first: as much as an agent may need. */
   history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]>;
   /** Calls the listener with the id of a sandbox of this node whose desired state changed; some may be missed. */
-  onOrder(listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void;
+  onDesiredState(listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void;
 }
 
 /** All that has changed since the version before: whoever has that one need not ask for this one. */

@@ -72,7 +72,7 @@ const wireTurnReport = z.strictObject({
   agent_session_id: z.string().optional(),
 });
 
-export const wireOrder = z.object({
+export const wireDesiredState = z.object({
   sandbox_id: z.string(),
   tenant: z.string(),
   volume_keys: z.record(z.string(), z.string()).optional().describe("Its volumes on the node, by name."),
@@ -156,7 +156,7 @@ export function answerOf(wire: z.output<typeof wireAnswer>): NodeAnswer {
   return { ...answer, goneVolumes, deletedVolumes };
 }
 
-export function toWireOrder(desired: DesiredState): z.output<typeof wireOrder> {
+export function toWireDesiredState(desired: DesiredState): z.output<typeof wireDesiredState> {
   const { sandboxId, tenant, volumeKeys, spec, closedEnv, state, wanted, version, recordedBatch } = desired;
   const turns = (desired.turns ?? []).map(toWireTurn);
   const wire = { sandbox_id: sandboxId, tenant, spec: { ...spec }, state, wanted, version, turns };
@@ -169,7 +169,7 @@ export function toWireOrder(desired: DesiredState): z.output<typeof wireOrder> {
 }
 
 /** The spec is the control plane's, which has checked it; what is undefined in it is absent on the wire. */
-export function orderOf(wire: z.output<typeof wireOrder>): DesiredState {
+export function orderOf(wire: z.output<typeof wireDesiredState>): DesiredState {
   const { sandbox_id: sandboxId, recorded_batch: recordedBatch, closed_env: closedEnv, spec, turns } = wire;
   const { tenant, volume_keys: volumeKeys, state, wanted, version } = wire;
   return {

@@ -12,7 +12,7 @@ import type {
 
 export type LocalControlPortOptions = {
   nodeId: string;
-  sandboxes: Pick<Sandboxes, "report" | "order" | "record" | "history" | "signals">;
+  sandboxes: Pick<Sandboxes, "report" | "desiredState" | "record" | "history" | "signals">;
 };
 
 /** The control plane as a node in a process with the catalog reaches it: directly. */
@@ -30,8 +30,8 @@ export class LocalControlPort implements ControlPort {
     return { ...(await this.#sandboxes.report(this.nodeId, node)), gateways: [] };
   }
 
-  order(hold: Hold): Promise<DesiredState> {
-    return this.#sandboxes.order(hold);
+  desiredState(hold: Hold): Promise<DesiredState> {
+    return this.#sandboxes.desiredState(hold);
   }
 
   record(hold: Hold, batch: SandboxBatch): Promise<DesiredState> {
@@ -42,7 +42,7 @@ export class LocalControlPort implements ControlPort {
     return this.#sandboxes.history(hold, sessionId);
   }
 
-  onOrder(listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void {
-    return this.#sandboxes.signals.onOrderOf(this.nodeId, listener);
+  onDesiredState(listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void {
+    return this.#sandboxes.signals.onDesiredStateOf(this.nodeId, listener);
   }
 }

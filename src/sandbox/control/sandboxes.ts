@@ -131,7 +131,7 @@ export class Sandboxes {
   }
 
   /** See `ControlPort.order`. */
-  order(hold: Hold): Promise<DesiredState> {
+  desiredState(hold: Hold): Promise<DesiredState> {
     return desiredState(this.#ports, hold);
   }
 

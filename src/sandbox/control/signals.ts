@@ -44,7 +44,7 @@ export class SandboxSignals {
     this.#send(ROOM, "");
   }
 
-  onOrder(listener: (sandboxId: string | undefined, nodeId: string | undefined) => void): () => void {
+  onDesiredState(listener: (sandboxId: string | undefined, nodeId: string | undefined) => void): () => void {
     return this.#signals.listen(ORDERS, (payload) => {
       const [sandboxId, nodeId] = payload?.split(" ") ?? [];
       listener(sandboxId, nodeId);
@@ -52,8 +52,8 @@ export class SandboxSignals {
   }
 
   /** For a node in this process. */
-  onOrderOf(nodeId: string, listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void {
-    const stop = this.onOrder((sandboxId, ofNode) => {
+  onDesiredStateOf(nodeId: string, listener: (sandboxId: string, change?: DesiredStateChange) => void): () => void {
+    const stop = this.onDesiredState((sandboxId, ofNode) => {
       if (sandboxId !== undefined && ofNode === nodeId) listener(sandboxId);
     });
     this.#nodesHere.set(nodeId, listener);

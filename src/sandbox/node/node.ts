@@ -3,7 +3,7 @@ import { sleep, type TimerHandle } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { JobFailure, type JobPort, type RunningJob } from "../../fabric/handler.ts";
-import { holdOf, type HeldJob } from "../../fabric/job.ts";
+import { holdOf, type LeasedJob } from "../../fabric/job.ts";
 import { isLeaseLost } from "../../fabric/refusals.ts";
 import { JobRunner } from "../../fabric/runner.ts";
 import type { ImageBuilds } from "./images/image-builds.ts";
@@ -101,7 +101,7 @@ export class SandboxNode {
    */
   async start(): Promise<void> {
     const { clock, control, runtime, warmsAtOnce } = this.#options;
-    this.#stopListening = control.onOrder((sandboxId, change) => this.#reconcilers.get(sandboxId)?.wake(change));
+    this.#stopListening = control.onDesiredState((sandboxId, change) => this.#reconcilers.get(sandboxId)?.wake(change));
     this.#reports = clock.every(REPORT_EVERY_MS, () => void this.report());
     try {
       await this.report();
@@ -222,7 +222,7 @@ export class SandboxNode {
       return;
     }
     const { credentials = [] } = leasedJob;
-    const job: HeldJob = { ...leasedJob, ...OF_EVERY_SANDBOX, credentials, payload: { sandbox_id: sandboxId } };
+    const job: LeasedJob = { ...leasedJob, ...OF_EVERY_SANDBOX, credentials, payload: { sandbox_id: sandboxId } };
     try {
       let askedAtMs = clock.monotonicMs();
       await untilAnswered("renewing the hold of a sandbox", { ...this.#options, signal: this.#stopping.signal }, () => {

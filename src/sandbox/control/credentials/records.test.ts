@@ -45,7 +45,7 @@ afterEach(async () => {
 async function jobOf(): Promise<unknown> {
   const [hold] = await plane.claim(NODE);
   if (hold === undefined) throw new Error("there is no job");
-  return await plane.fabric.held(hold);
+  return await plane.fabric.leasedJob(hold);
 }
 
 const EXPECTED = { credentials: ["key", "pat"], owner: { subject: "ann", role: "write", databases: ["a", "b"] } };

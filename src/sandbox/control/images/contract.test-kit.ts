@@ -7,7 +7,7 @@ import {
   ANN,
   BOB,
   controlPlaneOn,
-  HeldBox,
+  LeasedBox,
   originOf,
   ROOT,
   type ControlPlane,
@@ -276,7 +276,7 @@ export function imagesContract(name: string, open: () => Promise<OpenedCatalog>)
         ]);
         const [hold] = await sealed.claim("node-1", 1);
         if (hold === undefined) throw new Error("no node got it");
-        expect((await new HeldBox(sealed, hold).order()).spec).toMatchObject({ builtImage: { id }, ...env });
+        expect((await new LeasedBox(sealed, hold).desiredState()).spec).toMatchObject({ builtImage: { id }, ...env });
         sealed.fabric.close();
       });
 

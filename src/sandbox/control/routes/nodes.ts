@@ -11,11 +11,11 @@ import {
   reportOf,
   toWireAnswer,
   toWireHistory,
-  toWireOrder,
+  toWireDesiredState,
   wireAnswer,
   wireBatch,
   wireHistory,
-  wireOrder,
+  wireDesiredState,
   wireReport,
 } from "../../contract/control-wire.ts";
 import { fenceHeader, holdOfJob } from "../../../fabric/routes/jobs-leased.ts";
@@ -35,7 +35,7 @@ const orderResponse = {
   status: 200,
   description: "What is to become of the sandbox.",
   type: "application/json",
-  schema: wireOrder,
+  schema: wireDesiredState,
 };
 
 export const reportNodeRoute = defineRoute({
@@ -68,7 +68,7 @@ export const orderRoute = defineRoute({
   handler:
     ({ sandboxes }: NodeDeps) =>
     async (call) =>
-      jsonResponse(200, toWireOrder(await sandboxes.order(holdOfNode(call.params.job_id, call)))),
+      jsonResponse(200, toWireDesiredState(await sandboxes.desiredState(holdOfNode(call.params.job_id, call)))),
 });
 
 export const historyRoute = defineRoute({
@@ -113,7 +113,7 @@ export const recordBatchRoute = defineRoute({
     ({ sandboxes }: NodeDeps) =>
     async (call) => {
       const hold = holdOfNode(call.params.job_id, call);
-      return jsonResponse(200, toWireOrder(await sandboxes.record(hold, batchOf(call.json))));
+      return jsonResponse(200, toWireDesiredState(await sandboxes.record(hold, batchOf(call.json))));
     },
 });
 
@@ -149,7 +149,7 @@ async function runLink(
   connection: WebSocketConnection,
 ): Promise<void> {
   const { nodes, isAdmitted } = link;
-  const stopTelling = sandboxes.signals.onOrder((sandboxId, ofNode) => {
+  const stopTelling = sandboxes.signals.onDesiredState((sandboxId, ofNode) => {
     if (sandboxId !== undefined && ofNode === nodeId) nodes.tell(nodeId, sandboxId);
   });
   const looking = clock.every(ADMISSION_MS, () => {

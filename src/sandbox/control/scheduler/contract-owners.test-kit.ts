@@ -3,7 +3,7 @@ import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { JobOwner } from "../../../fabric/job.ts";
 import { volumeKey } from "../../contract/volume-key.ts";
 import type { NodeCap } from "../room.ts";
-import { ANN, BOB, controlPlaneOn, HeldBox, originOf, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { ANN, BOB, controlPlaneOn, LeasedBox, originOf, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
 
 const NODE = "node-1";
 
@@ -78,8 +78,8 @@ export function ownersContract(name: string, open: () => Promise<OpenedCatalog>)
         const { id } = await plane.create({ persistence: "persistent" });
         const [hold] = await plane.claim(NODE);
         if (hold === undefined) throw new Error("the node got no job");
-        const box = new HeldBox(plane, hold);
-        await box.order();
+        const box = new LeasedBox(plane, hold);
+        await box.desiredState();
         for (const state of ["creating", "running"] as const) await box.say(state);
         await plane.act(id, "stop");
         await box.say("stopped");
@@ -120,7 +120,7 @@ export function ownersContract(name: string, open: () => Promise<OpenedCatalog>)
         const { jobId } = await plane.create({ volumes: [volume] }, owner);
         const hold = (await plane.claim(NODE)).find((one) => one.jobId === jobId);
         if (hold === undefined) throw new Error("the node got no job");
-        return (await plane.sandboxes.order(hold)).volumeKeys?.[volume.name];
+        return (await plane.sandboxes.desiredState(hold)).volumeKeys?.[volume.name];
       };
       it("of each tenant are its own, by keys that no name leads to", async () => {
         await plane.report(NODE);

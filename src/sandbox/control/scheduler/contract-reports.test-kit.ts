@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { SandboxEventType } from "../../contract/event.ts";
-import { controlPlaneOn, HeldBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { controlPlaneOn, LeasedBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
 import { cancelQueued } from "../cancel-queued.ts";
 import { walk } from "./walk.test-kit.ts";
 
@@ -25,17 +25,17 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
       await opened.close();
     });
 
-    const held = async (node = NODE): Promise<HeldBox> => {
+    const leased = async (node = NODE): Promise<LeasedBox> => {
       const [hold] = await plane.claim(node, 1);
       if (hold === undefined) throw new Error("there was nothing to claim");
-      const box = new HeldBox(plane, hold);
-      await box.order();
+      const box = new LeasedBox(plane, hold);
+      await box.desiredState();
       return box;
     };
     const begun = async (spec: Parameters<ControlPlane["create"]>[0] = {}) => {
       await plane.report(NODE);
       const { id } = await plane.create(spec);
-      const box = await held();
+      const box = await leased();
       await box.say("creating");
       return { id, box };
     };
@@ -88,7 +88,7 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
         "sandbox_state_changed",
         "log_line",
       ]);
-      expect((await box.order()).recordedBatch).toBe(9);
+      expect((await box.desiredState()).recordedBatch).toBe(9);
     });
 
     it("write no state that a node may not write, and none of what came with it", async () => {
@@ -129,11 +129,11 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
       const { id, box } = await begun();
       opened.clock.advance(LEASE_MS + 1);
       await expect(box.say("running")).rejects.toMatchObject({ code: "lease_lost" });
-      await expect(box.order()).rejects.toMatchObject({ code: "lease_lost" });
+      await expect(box.desiredState()).rejects.toMatchObject({ code: "lease_lost" });
       await plane.fabric.sweep();
       await expect(box.say("running")).rejects.toMatchObject({ code: "lease_lost" });
       const nobody = { ...box.hold, jobId: "019a0000-0000-7000-8000-000000000000" };
-      await expect(plane.sandboxes.order(nobody)).rejects.toMatchObject({ code: "lease_lost" });
+      await expect(plane.sandboxes.desiredState(nobody)).rejects.toMatchObject({ code: "lease_lost" });
       expect(await get(id)).toMatchObject({ state: "creating" });
     });
 
@@ -162,8 +162,8 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
           await plane.sandboxes.settle();
           await plane.sandboxes.place();
           expect(await get(id)).toMatchObject({ state: "pending", reason: undefined, nodeId: NODE });
-          await expect(plane.sandboxes.order(unheard)).rejects.toMatchObject({ code: "lease_lost" });
-          const box = await held();
+          await expect(plane.sandboxes.desiredState(unheard)).rejects.toMatchObject({ code: "lease_lost" });
+          const box = await leased();
           await box.say("creating");
           expect(await box.say("running")).toMatchObject({ sandboxId: id, state: "running" });
         }
@@ -189,9 +189,9 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
           expect(await plane.sandboxes.place()).toBe(0);
           expect(await plane.claim("node-2")).toEqual([]);
           expect(await plane.report(NODE, { keeps: [id, "another"] })).toMatchObject({ gone: ["another"] });
-          const again = await held();
+          const again = await leased();
           expect(again.hold).toMatchObject({ jobId: box.hold.jobId, fence: box.hold.fence + round + 1 });
-          expect(await again.order()).toMatchObject({ state: "pending", recordedBatch: 0 });
+          expect(await again.desiredState()).toMatchObject({ state: "pending", recordedBatch: 0 });
           await again.say("creating");
           expect(await again.say("running")).toMatchObject({ state: "running", recordedBatch: 2 });
         }
@@ -212,8 +212,8 @@ export function sandboxReportsContract(name: string, open: () => Promise<OpenedC
       it("its next hold finds that settled which the last one left, whether somebody noticed or not", async () => {
         const { id } = await running({ persistence: "persistent" });
         await sweep();
-        const again = await held();
-        expect(await again.order()).toMatchObject({ state: "pending", wanted: "running" });
+        const again = await leased();
+        expect(await again.desiredState()).toMatchObject({ state: "pending", wanted: "running" });
         expect((await plane.events(id)).at(-1)?.data).toMatchObject({ from: "running", to: "pending" });
         expect(await plane.sandboxes.settle()).toBe(0);
       });

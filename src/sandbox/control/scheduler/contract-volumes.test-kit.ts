@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import type { SandboxSpec } from "../../contract/spec.ts";
 import { knownVolumes, volumeStatements } from "../volumes/volumes.ts";
-import { ANN, BOB, controlPlaneOn, HeldBox, originOf, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { ANN, BOB, controlPlaneOn, LeasedBox, originOf, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
 import { specOf } from "../../contract/spec.test-kit.ts";
 
 const NODE = "node-1";
@@ -75,8 +75,8 @@ export function volumesContract(name: string, open: () => Promise<OpenedCatalog>
         const { id } = await plane.create(withVolumes("a"));
         expect(await newest()).toMatchObject({ isInUse: true, expiresAtMs: undefined });
         const [hold] = await plane.claim(NODE);
-        const box = new HeldBox(plane, hold ?? { jobId: "", holder: "", fence: 0 });
-        await box.order();
+        const box = new LeasedBox(plane, hold ?? { jobId: "", holder: "", fence: 0 });
+        await box.desiredState();
         await box.say("creating");
         await box.say("running");
         opened.clock.advance(10 * DAY_MS);
@@ -155,8 +155,8 @@ export function volumesContract(name: string, open: () => Promise<OpenedCatalog>
         const { id } = await plane.create(withVolumes("a"));
         await plane.records.write({ sql: "UPDATE sandboxes SET volumes = NULL", values: [] });
         const [hold] = await plane.claim(NODE);
-        const box = new HeldBox(plane, hold ?? { jobId: "", holder: "", fence: 0 });
-        await box.order();
+        const box = new LeasedBox(plane, hold ?? { jobId: "", holder: "", fence: 0 });
+        await box.desiredState();
         await expect(remove(await idOf("a"))).rejects.toMatchObject({ code: "conflict" });
         await plane.act(id, "delete");
         await remove(await idOf("a"));
@@ -249,7 +249,7 @@ export function volumesContract(name: string, open: () => Promise<OpenedCatalog>
         await left(ANN, ["a", 16]);
         await plane.create(withVolumes(["a", 100_000]));
         const [hold] = await plane.claim(NODE);
-        const { spec } = await new HeldBox(plane, hold ?? { jobId: "", holder: "", fence: 0 }).order();
+        const { spec } = await new LeasedBox(plane, hold ?? { jobId: "", holder: "", fence: 0 }).desiredState();
         expect(spec.volumes).toMatchObject([{ name: "a", sizeMb: 16 }]);
       });
 
@@ -310,7 +310,7 @@ export function volumesContract(name: string, open: () => Promise<OpenedCatalog>
         await left(BOB, ["secret-of-bob", 900]);
         await plane.create({ name: "mine-too" }, ANN);
         const [hold] = await plane.claim(NODE);
-        await new HeldBox(plane, hold ?? { jobId: "", holder: "", fence: 0 }).order();
+        await new LeasedBox(plane, hold ?? { jobId: "", holder: "", fence: 0 }).desiredState();
         const waiting = await plane.create({ limits: { cpuCores: 1, memoryMb: 64, diskMb: 4_096, maxProcesses: 16 } });
         opened.clock.advance(PENDING_MS);
         await plane.report(NODE, { capacity });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { SANDBOX_STATES } from "../../contract/states.ts";
-import { ANN, BOB, controlPlaneOn, HeldBox, LEASE_MS, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { ANN, BOB, controlPlaneOn, LeasedBox, LEASE_MS, ROOMY, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
 
 const NODE = "node-1";
 const ACTIONS = ["start", "stop", "pause", "resume"] as const;
@@ -22,17 +22,17 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
       await opened.close();
     });
 
-    const held = async (node = NODE): Promise<HeldBox> => {
+    const leased = async (node = NODE): Promise<LeasedBox> => {
       const [hold] = await plane.claim(node, 1);
       if (hold === undefined) throw new Error("there was nothing to claim");
-      return new HeldBox(plane, hold);
+      return new LeasedBox(plane, hold);
     };
     /** A sandbox that runs on a node, and the node's side of it. */
     const running = async (spec: Parameters<ControlPlane["create"]>[0] = {}) => {
       await plane.report(NODE);
       const { id } = await plane.create(spec);
-      const box = await held();
-      await box.order();
+      const box = await leased();
+      await box.desiredState();
       await box.say("creating");
       await box.say("running");
       return { id, box };
@@ -63,7 +63,7 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
         expect(made.spec).toMatchObject({ name: "box", labels: { team: "a" }, envVars: { KEY: "value" } });
         expect(await plane.sandboxes.get(made.id, ANN)).toEqual(made);
         expect(await plane.claim("node-2")).toEqual([]);
-        const order = await (await held()).order();
+        const order = await (await leased()).desiredState();
         expect(order).toMatchObject({ sandboxId: made.id, tenant: "ann", state: "pending", wanted: "running" });
         expect(order.spec).toEqual(made.spec);
         const [entry] = await plane.audit.list({ limit: 1 });
@@ -78,7 +78,7 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
         expect(await plane.sandboxes.place()).toBe(0);
         await plane.report(NODE, { capacity: { ...ROOMY, sandboxes: 1 } });
         expect(await plane.sandboxes.place()).toBe(1);
-        expect((await (await held()).order()).sandboxId).toBe(first.id);
+        expect((await (await leased()).desiredState()).sandboxId).toBe(first.id);
         expect((await plane.sandboxes.get(second.id, ANN)).nodeId).toBeUndefined();
       });
 
@@ -172,7 +172,7 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
         expect(await plane.sandboxes.place()).toBe(1);
         await expect(plane.act(id, "start")).rejects.toMatchObject({ code: "unavailable" });
         expect(await stateOf(id)).toBe("stopped");
-        await plane.act((await (await held()).order()).sandboxId, "delete");
+        await plane.act((await (await leased()).desiredState()).sandboxId, "delete");
         await plane.report(NODE);
         expect((await plane.act(id, "start")).state).toBe("creating");
       });
@@ -265,7 +265,7 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
       it("say at once what is wanted, and move the state with an event and an entry in the audit log", async () => {
         const { id, box } = await running();
         expect(await plane.act(id, "pause")).toMatchObject({ state: "pausing", wanted: "paused", version: 4 });
-        expect(await box.order()).toMatchObject({ state: "pausing", wanted: "paused", version: 4 });
+        expect(await box.desiredState()).toMatchObject({ state: "pausing", wanted: "paused", version: 4 });
         await box.say("paused");
         expect(await plane.act(id, "resume")).toMatchObject({ state: "paused", wanted: "running", version: 6 });
         await box.say("running");
@@ -319,7 +319,7 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
       it("tell the node that has it, and those who wait for it", async () => {
         const { id, box } = await running();
         const told: unknown[] = [];
-        const stop = plane.sandboxes.signals.onOrder((...signal) => told.push(signal));
+        const stop = plane.sandboxes.signals.onDesiredState((...signal) => told.push(signal));
         const asked = await plane.act(id, "stop");
         const waiting = plane.sandboxes.settled(asked, {
           action: "stop",
@@ -341,11 +341,11 @@ export function sandboxesContract(name: string, open: () => Promise<OpenedCatalo
         await expect(plane.sandboxes.get(id, ROOT)).rejects.toMatchObject({ code: "sandbox_not_found" });
         await expect(plane.act(id, "delete")).rejects.toMatchObject({ code: "sandbox_not_found" });
         expect(await plane.sandboxes.list({ limit: 10 }, ROOT)).toEqual([]);
-        expect(await box.order()).toMatchObject({ state: "deleting", wanted: "deleted" });
+        expect(await box.desiredState()).toMatchObject({ state: "deleting", wanted: "deleted" });
         await box.say("running");
-        expect((await box.order()).state).toBe("deleting");
+        expect((await box.desiredState()).state).toBe("deleting");
         await box.record({ removed: true });
-        await expect(box.order()).rejects.toMatchObject({ code: "sandbox_not_found" });
+        await expect(box.desiredState()).rejects.toMatchObject({ code: "sandbox_not_found" });
         expect(await plane.records.rows("SELECT id FROM sandboxes")).toEqual([]);
         expect((await plane.events(id)).at(-1)).toMatchObject({ data: { from: "running", to: "deleting" } });
       });

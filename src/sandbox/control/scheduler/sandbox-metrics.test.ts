@@ -6,7 +6,7 @@ import { ManualClock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { silentLog } from "../../../core/log.ts";
 import { NodeDirectory } from "../link/node-directory.ts";
-import { controlPlaneOn, HeldBox, LEASE_MS, type ControlPlane } from "./scheduler.test-kit.ts";
+import { controlPlaneOn, LeasedBox, LEASE_MS, type ControlPlane } from "./scheduler.test-kit.ts";
 
 const NODE = "node-1";
 const clock = new ManualClock();
@@ -35,11 +35,11 @@ async function samplesOf(name: string): Promise<Record<string, number>> {
   );
 }
 
-async function held(): Promise<HeldBox> {
+async function leased(): Promise<LeasedBox> {
   const [hold] = await plane.claim(NODE, 1);
   if (hold === undefined) throw new Error("no node got it");
-  const box = new HeldBox(plane, hold);
-  await box.order();
+  const box = new LeasedBox(plane, hold);
+  await box.desiredState();
   return box;
 }
 
@@ -53,7 +53,7 @@ it("creations are counted by outcome, and failures by reason", async () => {
     config_validation_error: 1,
     rate_limited: 1,
   });
-  const [first, second, lost] = [await held(), await held(), await held()];
+  const [first, second, lost] = [await leased(), await leased(), await leased()];
   await first.say("creating");
   await first.say("failed", "RunScript:a: it ended with exit code 1");
   await second.say("creating");
@@ -81,7 +81,7 @@ it("all sandboxes and nodes are counted, by the process that is asked to", async
   await plane.report("node-2");
   await plane.create();
   await plane.create();
-  await (await held()).say("creating");
+  await (await leased()).say("creating");
   expect(await samplesOf("engine_sandboxes_existing")).toEqual({});
   await plane.sandboxes.show();
   expect(await samplesOf("engine_sandboxes_existing")).toEqual({ pending: 1, creating: 1 });

@@ -121,7 +121,7 @@ export function controlPlaneOn(
 }
 
 /** A node that has one sandbox, as it reports. */
-export class HeldBox {
+export class LeasedBox {
   readonly hold: Hold;
   readonly #plane: ControlPlane;
   #batch = 0;
@@ -131,8 +131,8 @@ export class HeldBox {
     this.hold = hold;
   }
 
-  order() {
-    return this.#plane.sandboxes.order(this.hold);
+  desiredState() {
+    return this.#plane.sandboxes.desiredState(this.hold);
   }
 
   history(sessionId: string) {

@@ -4,8 +4,8 @@ import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../../core/clock.ts";
 import { systemRandom } from "../../../core/random.ts";
 import { keyringOf } from "../../../auth/sealing/keyring.ts";
-import { orderOf, toWireOrder, wireOrder } from "../../contract/control-wire.ts";
-import { ANN, controlPlaneOn, HeldBox, type ControlPlane } from "./scheduler.test-kit.ts";
+import { orderOf, toWireDesiredState, wireDesiredState } from "../../contract/control-wire.ts";
+import { ANN, controlPlaneOn, LeasedBox, type ControlPlane } from "./scheduler.test-kit.ts";
 import { resealEnvs } from "./sealed-env.ts";
 
 const NODE = "node-1";
@@ -42,8 +42,8 @@ it("variables are sealed in the catalog, and opened for the maker and the node",
   expect(await shownBy(plane, id)).toEqual({ envVars: ENV });
   const [hold] = await plane.claim(NODE);
   if (hold === undefined) throw new Error("no node got it");
-  const box = new HeldBox(plane, hold);
-  for (const order of [await box.order(), await box.say("creating"), await box.record()]) {
+  const box = new LeasedBox(plane, hold);
+  for (const order of [await box.desiredState(), await box.say("creating"), await box.record()]) {
     expect(order.spec.envVars).toEqual(ENV);
     expect(order).not.toHaveProperty("closedEnv");
     expect(JSON.stringify(order)).not.toContain("sealed");
@@ -61,10 +61,10 @@ it("without the key neither the maker nor the node is told others", async () => 
   await plane.sandboxes.place();
   const [hold] = await plane.claim(NODE);
   if (hold === undefined) throw new Error("no node got it");
-  const order = await new HeldBox(plane, hold).order();
+  const order = await new LeasedBox(plane, hold).desiredState();
   expect(order.spec.envVars).toEqual({});
   expect(order.closedEnv).toContain("sealed with the key");
-  expect(orderOf(wireOrder.parse(JSON.parse(JSON.stringify(toWireOrder(order)))))).toMatchObject({
+  expect(orderOf(wireDesiredState.parse(JSON.parse(JSON.stringify(toWireDesiredState(order)))))).toMatchObject({
     closedEnv: order.closedEnv,
     spec: { envVars: {} },
   });

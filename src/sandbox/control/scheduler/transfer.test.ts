@@ -45,7 +45,9 @@ it("a sandbox is handed over with its sessions, its events, its job and its volu
   expect(await plane.fabric.find(jobId, { ...BOB, databases: undefined })).toMatchObject({ id: jobId });
   // Its node goes on with it.
   const [hold] = await plane.claim(NODE);
-  expect(await plane.sandboxes.order(hold ?? { jobId: "", holder: "", fence: 0 })).toMatchObject({ tenant: "bob" });
+  expect(await plane.sandboxes.desiredState(hold ?? { jobId: "", holder: "", fence: 0 })).toMatchObject({
+    tenant: "bob",
+  });
 });
 
 it.each([

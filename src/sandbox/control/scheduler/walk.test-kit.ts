@@ -11,7 +11,7 @@ import {
   type SandboxAction,
   type SandboxState,
 } from "../../contract/states.ts";
-import { HeldBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
+import { LeasedBox, LEASE_MS, ROOT, type ControlPlane } from "./scheduler.test-kit.ts";
 
 export type WalkOptions = {
   plane: ControlPlane;
@@ -39,7 +39,7 @@ export async function walk({ plane, clock, persistence, seed, steps }: WalkOptio
   const model: Model = { state: "pending", isLeased: false, hasBegun: false };
   // The node with the most room is one of those that the walk may use.
   const place = nodeId ?? node;
-  let box: HeldBox | undefined;
+  let box: LeasedBox | undefined;
   for (let step = 0; step < steps; step++) {
     const choice = random.next();
     if (box === undefined && choice < 0.5) box = await claim(plane, place, model, persistence);
@@ -62,17 +62,17 @@ async function claim(
   node: string,
   model: Model,
   persistence: Persistence,
-): Promise<HeldBox | undefined> {
+): Promise<LeasedBox | undefined> {
   const [hold] = await plane.claim(node, 1);
   // One that failed for good waits for nobody.
   if (hold === undefined) {
     expect(model.state === "failed" || persistence === "ephemeral").toBe(true);
     return undefined;
   }
-  const box = new HeldBox(plane, hold);
+  const box = new LeasedBox(plane, hold);
   // What was begun anew while nobody had it is settled when somebody does.
   if (model.hasBegun && UP.has(model.state)) model.state = model.state === "stopping" ? "stopped" : "pending";
-  expect((await box.order()).state).toBe(model.state);
+  expect((await box.desiredState()).state).toBe(model.state);
   model.isLeased = true;
   model.hasBegun = true;
   return box;
@@ -89,7 +89,7 @@ async function ask(plane: ControlPlane, id: string, model: Model, random: Random
   model.state = SANDBOX_ACTIONS[action].to;
 }
 
-async function report(box: HeldBox | undefined, model: Model, random: Random): Promise<void> {
+async function report(box: LeasedBox | undefined, model: Model, random: Random): Promise<void> {
   if (box === undefined) return;
   // Failures are final, and a walk that has failed shows little.
   const likely = SANDBOX_STATES.filter((to) => mayMove(model.state, to, "node") && to !== "failed");
@@ -100,7 +100,7 @@ async function report(box: HeldBox | undefined, model: Model, random: Random): P
   else expect(outcome).toMatchObject({ state: model.state });
 }
 
-type Loss = Omit<WalkOptions, "seed" | "steps"> & { model: Model; place: string; box: HeldBox | undefined };
+type Loss = Omit<WalkOptions, "seed" | "steps"> & { model: Model; place: string; box: LeasedBox | undefined };
 
 /** The node is silent until its lease has ended, and is there again. */
 async function lose({ plane, clock, model, persistence, place, box }: Loss): Promise<undefined> {

@@ -5,7 +5,7 @@ import {
   ANN,
   BOB,
   controlPlaneOn,
-  HeldBox,
+  LeasedBox,
   LEASE_MS,
   ROOT,
   type ControlPlane,
@@ -39,8 +39,8 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
       const { id } = await plane.create(spec);
       const [hold] = await plane.claim(NODE, 1);
       if (hold === undefined) throw new Error("there was nothing to claim");
-      const box = new HeldBox(plane, hold);
-      await box.order();
+      const box = new LeasedBox(plane, hold);
+      await box.desiredState();
       await box.say("creating");
       await box.say("running");
       return { id, box };
@@ -111,10 +111,10 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
       const changes: [string, DesiredStateChange | undefined][] = [];
       const told: unknown[] = [];
       const stops = [
-        plane.sandboxes.signals.onOrderOf(NODE, (sandboxId, change) => changes.push([sandboxId, change])),
-        plane.sandboxes.signals.onOrder((...signal) => told.push(signal)),
+        plane.sandboxes.signals.onDesiredStateOf(NODE, (sandboxId, change) => changes.push([sandboxId, change])),
+        plane.sandboxes.signals.onDesiredState((...signal) => told.push(signal)),
       ];
-      let known = await box.order();
+      let known = await box.desiredState();
       for (const [script, agentSessionId] of [
         ["look \0 😀", undefined],
         ["again", "agent-1"],
@@ -123,7 +123,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
         const [[sandboxId, change] = [], ...more] = changes.splice(0);
         expect([sandboxId, more]).toEqual([id, []]);
         const { version = 0, begun } = change ?? {};
-        expect({ ...known, version, turns: [begun] }).toEqual(await box.order());
+        expect({ ...known, version, turns: [begun] }).toEqual(await box.desiredState());
         expect(version).toBe(known.version + 1);
         expect(begun).toMatchObject({ content: [text(script)], agentSessionId });
         known = await box.record({ turns: [reportOf(await turnIn(box), { agentSessionId: "agent-1" })] });
@@ -139,14 +139,14 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
       const { id, box } = await running();
       const session = await talk.open(id);
       const signals: unknown[] = [];
-      const stop = plane.sandboxes.signals.onOrder((...signal) => signals.push(signal));
-      const before = await box.order();
+      const stop = plane.sandboxes.signals.onDesiredState((...signal) => signals.push(signal));
+      const before = await box.desiredState();
       const image = { type: "image", media_type: "image/png", data: "AAAA" } as const;
       const begun = await talk.say(session.id, [text("look \0 😀"), image]);
       await expect.poll(() => signals).toEqual([[id, NODE]]);
       stop();
       expect(await talk.get(session.id)).toMatchObject({ state: "processing", turnId: begun.turnId });
-      const order = await box.order();
+      const order = await box.desiredState();
       expect(order.version).toBe(before.version + 1);
       expect(order.turns).toEqual([
         {
@@ -231,9 +231,12 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
 
     it("are interrupted: the node is told, and what was said is kept", async () => {
       const { id, box, session, begun, turn } = await talking();
-      const { version } = await box.order();
+      const { version } = await box.desiredState();
       expect(await talk.interrupt(session.id)).toMatchObject({ state: "processing", isInterrupted: true });
-      expect(await box.order()).toMatchObject({ version: version + 1, turns: [{ ...turn, isInterrupted: true }] });
+      expect(await box.desiredState()).toMatchObject({
+        version: version + 1,
+        turns: [{ ...turn, isInterrupted: true }],
+      });
       await box.record({
         events: [delta(turn, "I was ab")],
         turns: [reportOf(turn, { outcome: "interrupted" })],
@@ -309,7 +312,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
 
     it("do not tell a node again of turns that it knows", async () => {
       const { box, session } = await talking();
-      const { version } = await box.order();
+      const { version } = await box.desiredState();
       expect(await box.record({ knownVersion: version })).toMatchObject({ version, turns: [] });
       expect((await box.record({ knownVersion: version - 1 })).turns).toHaveLength(1);
       await talk.interrupt(session.id);
@@ -387,7 +390,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
         expect(await talk.ended(begun)).toMatchObject({ message: lost });
         const [hold] = await plane.claim(NODE, 1);
         if (hold === undefined) throw new Error("the node did not get it again");
-        const again = new HeldBox(plane, hold);
+        const again = new LeasedBox(plane, hold);
         expect(await turnsIn(again)).toEqual([]);
         await again.say("creating");
         await again.say("running");
@@ -397,7 +400,7 @@ export function sessionsContract(name: string, open: () => Promise<OpenedCatalog
         await plane.fabric.sweep();
         const [next] = await plane.claim(NODE, 1);
         if (next === undefined) throw new Error("the node did not get it again");
-        expect(await turnsIn(new HeldBox(plane, next))).toEqual([]);
+        expect(await turnsIn(new LeasedBox(plane, next))).toEqual([]);
         expect(await talk.ended(second)).toMatchObject({ message: { content: [], error: "its node was lost" } });
       });
 

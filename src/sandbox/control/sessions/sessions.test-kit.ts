@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { SandboxEventType } from "../../contract/event.ts";
-import { ANN, originOf, type ControlPlane, type HeldBox } from "../scheduler/scheduler.test-kit.ts";
+import { ANN, originOf, type ControlPlane, type LeasedBox } from "../scheduler/scheduler.test-kit.ts";
 import type { ContentBlock } from "../../contract/content.ts";
 import type { Session } from "../turns/session.ts";
 import type { Turn, TurnReport } from "../../contract/turn.ts";
@@ -33,12 +33,12 @@ export function reportOf(
 }
 
 /** The turns of a sandbox as its node is told of them. */
-export async function turnsIn(box: HeldBox): Promise<readonly Turn[]> {
-  return (await box.order()).turns ?? [];
+export async function turnsIn(box: LeasedBox): Promise<readonly Turn[]> {
+  return (await box.desiredState()).turns ?? [];
 }
 
 /** The one turn that is under way. */
-export async function turnIn(box: HeldBox): Promise<Turn> {
+export async function turnIn(box: LeasedBox): Promise<Turn> {
   const [turn, ...more] = await turnsIn(box);
   if (turn === undefined || more.length > 0) throw new Error(`there are ${more.length} turns beside one`);
   return turn;

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { EngineError } from "../../../core/errors.ts";
 import { seededRandom, type Random } from "../../../core/random.ts";
-import { HeldBox, LEASE_MS, ROOT } from "../scheduler/scheduler.test-kit.ts";
+import { LeasedBox, LEASE_MS, ROOT } from "../scheduler/scheduler.test-kit.ts";
 import type { WalkOptions } from "../scheduler/walk.test-kit.ts";
 import { mayMove, SANDBOX_STATES, type SandboxState } from "../../contract/states.ts";
 import { TAKES_MESSAGE } from "../../contract/session-states.ts";
@@ -21,7 +21,7 @@ type Walk = {
   id: string;
   node: string;
   sessions: readonly string[];
-  box: HeldBox | undefined;
+  box: LeasedBox | undefined;
   begun: BegunTurn[];
 };
 
@@ -69,8 +69,8 @@ async function claim(walk: Walk): Promise<void> {
   const { plane } = walk.options;
   const [hold] = await plane.claim(walk.node, 1);
   if (hold === undefined) return;
-  walk.box = new HeldBox(plane, hold);
-  await walk.box.order();
+  walk.box = new LeasedBox(plane, hold);
+  await walk.box.desiredState();
 }
 
 async function say({ talk, sessions, random, begun }: Walk): Promise<void> {

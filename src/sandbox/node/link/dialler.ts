@@ -13,7 +13,7 @@ export type DiallerOptions = {
   /** Answers the calls of the control plane. */
   handler: NodeCallHandler;
   /** Is told of a sandbox whose desired state has changed. */
-  onOrder: (sandboxId: string) => void;
+  onDesiredState: (sandboxId: string) => void;
   /** The worker's token. */
   token: string;
   userAgent: string;
@@ -122,14 +122,14 @@ class Line {
 
   /** Opens the connection and answers calls for as long as it lasts. Never rejects. */
   async #hold(): Promise<void> {
-    const { handler, onOrder, log } = this.#options;
+    const { handler, onDesiredState, log } = this.#options;
     try {
       const connection = await this.#open();
       this.#connection = connection;
       if (this.#stopping.signal.aborted) connection.close();
       log.info({ gateway: this.#url }, "connected to the control plane");
       this.#isMissed = false;
-      await serveCalls(connection, { handler, onOrder, log });
+      await serveCalls(connection, { handler, onDesiredState, log });
     } catch (error) {
       if (!this.#isMissed && !this.#stopping.signal.aborted) {
         log.warn({ gateway: this.#url, reason: messageOf(error) }, "no connection to the control plane; trying on");

@@ -20,13 +20,13 @@ const GIVEN_UP = new EngineError("unavailable", "the call was given up, or is ov
 export type LinkServerOptions = {
   handler: NodeCallHandler;
   /** Is told of a sandbox whose desired state has changed. */
-  onOrder: (sandboxId: string) => void;
+  onDesiredState: (sandboxId: string) => void;
   log: Log;
 };
 
 /** The node's side of a connection to the control plane: answers its calls. Resolves when the connection is over. */
 export async function serveCalls(connection: WebSocketConnection, options: LinkServerOptions): Promise<void> {
-  const duplex = new WebSocketDuplex(connection, options.onOrder);
+  const duplex = new WebSocketDuplex(connection, options.onDesiredState);
   const session = performServerHandshake(duplex, LINK_SESSION);
   widen(session);
   // It ends the connection, and with it the streams.

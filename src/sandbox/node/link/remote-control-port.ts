@@ -11,7 +11,7 @@ import {
   toWireReport,
   wireAnswer,
   wireHistory,
-  wireOrder,
+  wireDesiredState,
 } from "../../contract/control-wire.ts";
 
 const FENCE_HEADER = "X-Job-Fence";
@@ -34,12 +34,12 @@ export class RemoteControlPort implements ControlPort {
     return answerOf(read(wireAnswer, answer));
   }
 
-  async order(hold: Hold): Promise<DesiredState> {
-    return orderOf(read(wireOrder, await this.#ofHold(hold, "GET", "order")));
+  async desiredState(hold: Hold): Promise<DesiredState> {
+    return orderOf(read(wireDesiredState, await this.#ofHold(hold, "GET", "order")));
   }
 
   async record(hold: Hold, batch: SandboxBatch): Promise<DesiredState> {
-    return orderOf(read(wireOrder, await this.#ofHold(hold, "POST", "batches", toWireBatch(batch))));
+    return orderOf(read(wireDesiredState, await this.#ofHold(hold, "POST", "batches", toWireBatch(batch))));
   }
 
   async history(hold: Hold, sessionId: string): Promise<readonly TurnMessage[]> {
@@ -47,7 +47,7 @@ export class RemoteControlPort implements ControlPort {
     return read(wireHistory, await this.#ofHold(hold, "GET", what)).messages;
   }
 
-  onOrder(listener: (sandboxId: string) => void): () => void {
+  onDesiredState(listener: (sandboxId: string) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }

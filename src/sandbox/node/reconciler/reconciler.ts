@@ -268,7 +268,7 @@ export class SandboxReconciler {
     this.#isStale = false;
     const { control } = this.#ports;
     try {
-      const ask = () => control.order(this.#hold);
+      const ask = () => control.desiredState(this.#hold);
       const desired = await untilAnswered("what is to become of a sandbox", this.#io(), ask);
       this.#take(desired);
       return desired;

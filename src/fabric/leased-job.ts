@@ -7,7 +7,7 @@ import { jobNotFound, leaseLost } from "./refusals.ts";
 import { mayHaveJob } from "./workers.ts";
 
 /** The job, for whoever holds it at this moment: before something is given to its holder alone. Rejects with `lease_lost`. */
-export async function held({ records }: Pick<FabricPorts, "records">, hold: Hold): Promise<Job> {
+export async function leasedJob({ records }: Pick<FabricPorts, "records">, hold: Hold): Promise<Job> {
   const [row] = await records.rows(`SELECT ${JOB_COLUMNS} FROM jobs WHERE ${IS_HELD}`, heldValues(hold));
   if (row === undefined) throw leaseLost(hold);
   return toJob(row);
