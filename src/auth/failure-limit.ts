@@ -1,6 +1,6 @@
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
-import { dropOldest } from "./oldest.ts";
 
 /**
  * Failures by key (a network, an account, a token from a network): after a burst of them the key must wait. What is kept
@@ -21,15 +21,14 @@ export class FailureLimit {
   readonly #clock: Clock;
   readonly #burst: number;
   readonly #refillMs: number;
-  readonly #maxKeys: number;
-  /** In the order of the last failure. */
-  readonly #buckets = new Map<string, Bucket>();
+  /** Only a failure counts as a use. */
+  readonly #buckets: LRUCache<string, Bucket>;
 
   constructor({ clock, burst = 50, refillMs = 1_000, maxKeys = 10_000 }: FailureLimitOptions) {
     this.#clock = clock;
     this.#burst = burst;
     this.#refillMs = refillMs;
-    this.#maxKeys = maxKeys;
+    this.#buckets = new LRUCache({ max: maxKeys });
   }
 
   /** Whether the key has failures that still count. */
@@ -60,14 +59,12 @@ export class FailureLimit {
 
   #add(key: string, failures: number): void {
     const sum = this.#failuresOf(key) + failures;
-    this.#buckets.delete(key);
-    if (sum <= 0) return;
-    this.#buckets.set(key, { failures: sum, atMs: this.#clock.monotonicMs() });
-    dropOldest(this.#buckets, this.#maxKeys);
+    if (sum <= 0) this.#buckets.delete(key);
+    else this.#buckets.set(key, { failures: sum, atMs: this.#clock.monotonicMs() });
   }
 
   #failuresOf(key: string): number {
-    const bucket = this.#buckets.get(key);
+    const bucket = this.#buckets.peek(key);
     if (bucket === undefined) return 0;
     return Math.max(0, bucket.failures - (this.#clock.monotonicMs() - bucket.atMs) / this.#refillMs);
   }

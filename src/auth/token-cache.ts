@@ -1,8 +1,8 @@
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { TokenBackend } from "./authenticator.ts";
 import type { Caller } from "./caller.ts";
-import { dropOldest } from "./oldest.ts";
 import { hashToken } from "./tokens.ts";
 
 /** Called when tokens may have lost what they granted. */
@@ -22,14 +22,13 @@ export class TokenCache {
   readonly #clock: Clock;
   readonly #freshMs: number;
   readonly #staleMs: number;
-  readonly #maxTokens: number;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: LRUCache<string, Entry>;
 
   constructor({ clock, freshMs = 10_000, staleMs = 300_000, maxTokens = 10_000 }: TokenCacheOptions) {
     this.#clock = clock;
     this.#freshMs = freshMs;
     this.#staleMs = staleMs;
-    this.#maxTokens = maxTokens;
+    this.#entries = new LRUCache({ max: maxTokens });
   }
 
   /** Forgets everyone: somebody's rights have changed. */
@@ -53,18 +52,13 @@ export class TokenCache {
     if (known !== undefined && ageMs < this.#freshMs) return known.caller;
     try {
       const caller = await ask();
-      this.#entries.delete(key);
-      if (caller !== undefined) this.#remember(key, caller);
+      if (caller === undefined) this.#entries.delete(key);
+      else this.#entries.set(key, { caller, atMs: this.#clock.monotonicMs() });
       return caller;
     } catch (error) {
       const isAway = error instanceof EngineError && error.code === "unavailable";
       if (isAway && known !== undefined && ageMs < this.#staleMs) return known.caller;
       throw error;
     }
-  }
-
-  #remember(key: string, caller: Caller): void {
-    this.#entries.set(key, { caller, atMs: this.#clock.monotonicMs() });
-    dropOldest(this.#entries, this.#maxTokens);
   }
 }

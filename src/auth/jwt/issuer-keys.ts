@@ -1,9 +1,9 @@
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from "jose";
+import { LRUCache } from "lru-cache";
 import { fullBackoffMs } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
-import { dropOldest } from "../oldest.ts";
 import type { LoadKeys } from "./published-keys.ts";
 
 /** From this age on keys are fetched again beside the requests, so that none has to wait for it. */
@@ -47,7 +47,7 @@ export class IssuerKeys {
   #failures = 0;
   #asking: Promise<void> | undefined;
   /** Keys that the issuer was asked for, by name, with when. */
-  readonly #askedFor = new Map<string, number>();
+  readonly #askedFor = new LRUCache<string, number>({ max: MAX_ASKED_FOR });
   #grants = BURST;
   #grantsAtMs = -Infinity;
 
@@ -85,7 +85,7 @@ export class IssuerKeys {
   #mayAsk(kid: string): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (this.#asking !== undefined || this.#failures > 0) return true;
-    if (nowMs - (this.#askedFor.get(kid) ?? -Infinity) < SAME_KEY_MS) return false;
+    if (nowMs - (this.#askedFor.peek(kid) ?? -Infinity) < SAME_KEY_MS) return false;
     return this.#grantsNow(nowMs) >= 1;
   }
 
@@ -104,9 +104,7 @@ export class IssuerKeys {
     if (this.#failures === 0) {
       this.#grants = this.#grantsNow(nowMs) - 1;
       this.#grantsAtMs = nowMs;
-      this.#askedFor.delete(kid);
       this.#askedFor.set(kid, nowMs);
-      dropOldest(this.#askedFor, MAX_ASKED_FOR);
     }
     await this.#ask();
   }

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { TableRecord } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
@@ -26,8 +27,7 @@ type Entry = { table: TableRecord; generation: number; refreshing: boolean };
 export class SchemaCache {
   readonly #reach: CatalogReach;
   readonly #clock: Clock;
-  /** The one used last is the last. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new LRUCache<string, Entry>({ max: MAX_TABLES });
   #generation = -1;
   #nextCheckMs = 0;
 
@@ -44,14 +44,13 @@ export class SchemaCache {
     this.#checkGeneration();
     const known = this.#entries.get(nameOf(request));
     if (known === undefined) return this.#read(request);
-    this.#remember(nameOf(request), known);
     if (known.generation !== this.#generation) this.#refresh(known);
     return known.table;
   }
 
   /** The table as it is remembered; as the catalog has it now when it is not. Undefined when it does not exist. */
   async remembered(target: Target): Promise<TableRecord | undefined> {
-    return this.#entries.get(nameOf(target))?.table ?? this.current(target);
+    return this.#entries.peek(nameOf(target))?.table ?? this.current(target);
   }
 
   /** The table as the catalog has it now; undefined when it does not exist. Throws `unavailable`. */
@@ -78,23 +77,20 @@ export class SchemaCache {
       const table = await findTable(catalog, request);
       this.#generation = generation;
       if (table === undefined) return undefined;
-      this.#remember(nameOf({ database: table.database, table: table.name }), { table, generation, refreshing: false });
+      this.#entries.set(nameOf({ database: table.database, table: table.name }), {
+        table,
+        generation,
+        refreshing: false,
+      });
       return table;
     });
-  }
-
-  #remember(name: string, entry: Entry): void {
-    this.#entries.delete(name);
-    this.#entries.set(name, entry);
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > MAX_TABLES && oldest !== undefined) this.#entries.delete(oldest);
   }
 
   /** Whoever writes to it next looks it up, and creates it where they may. */
   #forget(entry: Entry): void {
     const { database, name } = entry.table;
     const key = nameOf({ database, table: name });
-    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    if (this.#entries.peek(key) === entry) this.#entries.delete(key);
   }
 
   #checkGeneration(): void {

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 
@@ -11,7 +12,7 @@ type Bucket = { tokens: number; atMs: number };
 /** How fast each tenant may create sandboxes in this process: a bucket of `burst` tokens, refilled evenly. */
 export class CreateRate {
   readonly #options: CreateRateOptions;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new LRUCache<string, Bucket>({ max: MAX_TENANTS });
 
   constructor(options: CreateRateOptions) {
     this.#options = options;
@@ -21,7 +22,7 @@ export class CreateRate {
   take(tenant: string): void {
     const { clock, perMinute, burst } = this.#options;
     const nowMs = clock.monotonicMs();
-    const { tokens, atMs } = this.#buckets.get(tenant) ?? { tokens: burst, atMs: nowMs };
+    const { tokens, atMs } = this.#buckets.peek(tenant) ?? { tokens: burst, atMs: nowMs };
     const perMs = perMinute / 60_000;
     const filled = Math.min(burst, tokens + (nowMs - atMs) * perMs);
     if (filled < 1) {
@@ -29,10 +30,6 @@ export class CreateRate {
       const message = `more than ${perMinute} sandboxes a minute: retry in ${waitSecs} s`;
       throw new EngineError("rate_limited", message, { headers: { "Retry-After": String(waitSecs) } });
     }
-    // At the end: the first one is who was here longest ago.
-    this.#buckets.delete(tenant);
     this.#buckets.set(tenant, { tokens: filled - 1, atMs: nowMs });
-    const [oldest] = this.#buckets.keys();
-    if (this.#buckets.size > MAX_TENANTS && oldest !== undefined) this.#buckets.delete(oldest);
   }
 }
