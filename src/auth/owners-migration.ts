@@ -3,8 +3,8 @@ import { ownerByAuditSql, ownerSql } from "./owner-sql.ts";
 import { SANDBOX_OWNERS } from "./sandbox-owners-migration.ts";
 
 /**
- * Owners of records (`auth/owner.ts`), in the vocabulary that both databases share. Records that are there already belong to whoever made them, as far as that is known, and else to the
- * admins.
+ * Owners of records (`auth/owner.ts`), in the vocabulary that both databases share. Records that exist already belong to
+ * whoever made them where that is known, otherwise to the admins.
  *
  * - `credentials.shared`: others may use it, too.
  * - `jobs.owner`: also the last part of `lane`, for workers claim the jobs of their owner.

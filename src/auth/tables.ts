@@ -2,8 +2,8 @@ import type { Migration } from "../db/migration.ts";
 import { OWNERS_MIGRATION } from "./owners-migration.ts";
 
 /**
- * The tables of who may do what, and of secrets, in the vocabulary that both databases share. Times are ms since 1970, flags 0 or 1, `databases` a JSON array of folded names or
- * NULL for all of them, `details` and `metadata` JSON objects.
+ * The tables of who may do what, and of secrets, in the vocabulary that both databases share. Times are ms since 1970,
+ * flags 0 or 1, `databases` a JSON array of folded names or NULL for all of them, `details` and `metadata` JSON objects.
  *
  * Who may do what:
  * - `users`: those who sign in with a password, and those whom an identity provider vouched for (`source`, `subject`),
@@ -13,7 +13,8 @@ import { OWNERS_MIGRATION } from "./owners-migration.ts";
  * - Of tokens only a hash is kept.
  * - `audit_log`: only ever added to.
  *
- * Secrets (`knowledge/credentials/`), in the same migration since it was published with them: sealed with a key of their own, which is sealed with the operator's key `key_id`.
+ * Secrets (`src/credentials/`), in the same migration since it was published with them: each is sealed with a key of its
+ * own, which is sealed with the operator's key `key_id`.
  */
 const ACCESS_RECORDS = `
 CREATE TABLE users (

@@ -2,7 +2,7 @@
  * Records: what the program keeps in rows and what is no extent: users, tokens, credentials, jobs, and so on. They live
  * in the database of the catalog, so a cluster has them once, and a backup of the catalog is a backup of them.
  *
- * Modules above the catalog own their tables and statements (the tables are made by its migrations, `records-schema.ts`)
+ * Modules above the catalog own their tables and statements (`tables.ts` of a folder has the migrations that make them)
  * and write them in the vocabulary that SQLite and PostgreSQL share: `?` for a value, `ON CONFLICT`, `RETURNING`, common
  * table expressions that read. Integers are times in ms, counts and flags (0 or 1), all within 2^53; everything else is
  * text.

@@ -11,8 +11,9 @@ import type { Migration } from "../../db/migration.ts";
  * - `image_builds`, `machine_images`: how images came to be, and those that there are. `deleted_at_ms`: no new sandbox
  *   may have it. `sandboxes.image_id` is the built image of a sandbox.
  *
- * - `oauth_device_flows`, which is of credentials and was published with these: accounts that are connected without a browser. `code_hash` is that of the code that the caller
- *   asks with; the provider's own is sealed, and goes when the flow ends. Until `next_poll_at_ms` nobody asks the provider.
+ * - `oauth_device_flows`, which belongs to credentials and was published with these: accounts that are connected without
+ *   a browser. `code_hash` is the hash of the code that the caller asks with; the provider's own code is sealed, and
+ *   deleted when the flow ends. Until `next_poll_at_ms` nobody asks the provider.
  *
  * `metadata`, `content`, `spec`, `labels`, `request` and `manifest` are JSON.
  */
