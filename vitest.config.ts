@@ -17,6 +17,7 @@ export default defineConfig({
         : ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...(selection === "short" ? [LONG] : []), ...withoutRunsc],
     globalSetup: ["test/support/global-setup.ts"],
+    setupFiles: ["test/support/setup.ts"],
     pool: "forks",
     // Tests of servers wait much of their time: on two cores three files at once leave less of them idle.
     maxWorkers: Math.max(3, availableParallelism() - 1),
