@@ -17,18 +17,22 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { silentLog } from "../../../core/log.ts";
 import { createQueryHarness } from "../../query.test-kit.ts";
 import { noConfinement, type Confinement } from "./confinement.ts";
 import { processEnv } from "./environment.ts";
+import { findLandlock } from "./landlock.ts";
 import { configuredConfinement, openConfinement } from "./open-confinement.ts";
 
 const NOBODY = 65_534;
 const CHILD = fileURLToPath(new URL("./escape-child.test-kit.ts", import.meta.url));
 
 const base = mkdtempSync(join(tmpdir(), "engine-confinement-test-"));
-const confinement = openConfinement({ log: silentLog, tempDir: base });
+const failures: string[] = [];
+const log = pino({}, { write: (line) => void failures.push(line) });
+const confinement = openConfinement({ log, tempDir: base });
 let bystander: ChildProcess;
 let loopback: Server;
 let local: Server;
@@ -57,6 +61,11 @@ afterAll(() => {
   loopback.close();
   local.close();
   rmSync(base, { recursive: true });
+});
+
+test.skipIf("missing" in findLandlock())("passes its test wherever the kernel has Landlock", () => {
+  expect(failures).toEqual([]);
+  expect(confinement.isOn).toBe(true);
 });
 
 /** How each attempt of a process went that is confined as one with these folders is. */

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
+import { isolateFile } from "../../../core/isolate.ts";
 
 /**
  * What Node and DuckDB open to run, as seen by tracing them, with glibc and musl. None of it is anybody's secret: not
@@ -37,8 +38,11 @@ export function kernelFiles(): string[] {
   return KERNEL_FILES.filter((path) => existsSync(path));
 }
 
+/** Tests run from the sources and start processes from the bundle: those may read both. */
 export function readableFiles(): string[] {
-  return [...SYSTEM_FILES, ...programFiles(fileURLToPath(import.meta.url))].filter((path) => existsSync(path));
+  const child = isolateFile(new URL("./probe-child.ts", import.meta.url));
+  const code = [child, fileURLToPath(import.meta.url)].flatMap((file) => programFiles(file));
+  return [...new Set([...SYSTEM_FILES, ...code])].filter((path) => existsSync(path));
 }
 
 /** The libraries that are loaded with Node, wherever they are: the loader is run as a program is. */
@@ -49,7 +53,10 @@ export function executableFiles(): string[] {
   return [...new Set(libraries)];
 }
 
-/** Our own code with the packages that it may load: `src` or `dist` of the package, and each `node_modules` around. */
+/**
+ * The folder of our own that the file `code` is in, `src` or `dist` of the package, with the packages that it may load:
+ * each `node_modules` around.
+ */
 function programFiles(code: string): string[] {
   const above = foldersAbove(code);
   const root = above.find((folder) => existsSync(join(folder, "package.json")));
