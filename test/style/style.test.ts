@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { checkBarrels } from "./barrels.ts";
 import { checkHazards } from "./hazards.ts";
 import { importsOf } from "./imports.ts";
 import { checkLayering } from "./layering.ts";
-import { checkLength, measureFiles, measureFunctions } from "./length.ts";
 import { checkMachine } from "./machine.ts";
 import type { Violation } from "./source.ts";
 import { readSources, showViolations } from "./source.ts";
@@ -16,8 +14,6 @@ const found = (violations: readonly Violation[]) =>
   showViolations(violations)
     .split("\n")
     .filter((line) => line !== "");
-
-const body = (lines: number) => Array.from({ length: lines }, () => "  x();").join("\n");
 
 describe("layering", () => {
   it("holds: imports point down only", () => {
@@ -301,47 +297,5 @@ describe("hazards", () => {
     expect(found(checkHazards(fine))).toEqual([]);
     const tooFar = at("test/b.ts", "// bounded: by nothing here", "", "", `run("while :; do :; done");`);
     expect(found(checkHazards(tooFar))).toHaveLength(1);
-  });
-});
-
-describe("barrels", () => {
-  it("there are none", () => {
-    expect(found(checkBarrels(everything))).toEqual([]);
-  });
-
-  it.each([
-    ["src/io/a.ts", `export * from "./b.ts";`],
-    ["src/io/a.ts", `export { b } from "./b.ts";\nexport type { C } from "./c.ts";`],
-    ["src/io/a.ts", `import { b } from "./b.ts";\nexport { b };`],
-    ["src/io/index.ts", "export const a = 1;"],
-  ])("sees %s: %s", (path, text) => {
-    expect(found(checkBarrels(at(path, text)))).toHaveLength(1);
-  });
-
-  it("leaves alone files that have something of their own", () => {
-    const fine = [
-      ...at("src/io/a.ts", `export * from "./b.ts";\nexport const c = 1;`),
-      ...at("src/io/b.ts", `import { b } from "./b.ts";\nb();`),
-      ...at("src/io/c.ts", `const c = 1;\nexport { c };`),
-      ...at("src/io/d.ts", ""),
-    ];
-    expect(found(checkBarrels(fine))).toEqual([]);
-  });
-});
-
-describe("length", () => {
-  it("of files and functions stays readable", () => {
-    const longest = [...measureFiles(everything).slice(0, 10), ...measureFunctions(everything).slice(0, 10)];
-    const report = longest.map((m) => `${String(m.lines).padStart(5)}  ${m.path}:${m.line} ${m.name}`);
-    process.stdout.write(`longest files and functions, in lines:\n${report.join("\n")}\n`);
-    expect(found(checkLength(everything))).toEqual([]);
-  });
-
-  it("sees a file and a function that are too long", () => {
-    expect(found(checkLength(at("src/io/a.ts", body(701))))).toEqual(["src/io/a.ts:1: file has 701 lines"]);
-    expect(found(checkLength(at("src/io/a.ts", body(700))))).toEqual([]);
-    const long = at("src/io/a.ts", "x();", `function f() {\n${body(119)}\n}`, `class C { m() {\n${body(119)}\n} }`);
-    expect(found(checkLength(long))).toEqual(["src/io/a.ts:2: f has 121 lines", "src/io/a.ts:123: m has 121 lines"]);
-    expect(found(checkLength(at("src/io/a.ts", `const f = () => {\n${body(118)}\n};`)))).toEqual([]);
   });
 });
