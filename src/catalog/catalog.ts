@@ -13,7 +13,7 @@ import type { StatsTest } from "./stats-predicates.ts";
  *     staged objects                      those whose rows are in, so that none comes in twice
  *     leases                              who does which background duty, with fences
  *     readers                             the oldest snapshot that each node still reads
- *     condemned extent ids                those that no commit may bring in any more
+ *     ids pending deletion                   those that no commit may bring in any more
  *     drops                               when each name of a table or database was dropped last
  *
  * A commit is one transaction: it advances the head by one, inserts extents and new columns, and inserts ledger
@@ -125,7 +125,7 @@ export interface Catalog {
    * Commits all flushes that can be committed as one new snapshot; one outcome per flush, in order. Flushes are judged
    * in order, each seeing what the ones before it did: of two with the same key, or from the same staged object, the
    * first wins; those of a table that was dropped are sent back. Throws, and stores nothing, when an extent id is in the
-   * catalog already; rejects with `CondemnedExtent` when one is condemned.
+   * catalog already; rejects with `ExtentPendingDeletion` when one is pending deletion.
    */
   commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]>;
   /** The acknowledgement recorded for the key, if one is and it is younger than 24 hours, and when that was so. */
@@ -186,7 +186,7 @@ export interface Catalog {
    * stored, when one of the inputs is not alive in that table: the loser of a race discards its outputs (as does a merge
    * of a table that was dropped). Throws an
    * `InvariantViolation` (`mergesConserveRows`) when the numbers of rows differ, an `Error` when there is no input, one
-   * is named twice, the table is unknown, or an output's id is in the catalog already. Rejects with `CondemnedExtent`.
+   * is named twice, the table is unknown, or an output's id is in the catalog already. Rejects with `ExtentPendingDeletion`.
    */
   mergeExtents(merge: ExtentMerge): Promise<Snapshot | undefined>;
   /**
@@ -221,14 +221,14 @@ export interface Catalog {
   crowdedDays(request: { belowBytes: number; minExtents: number; limit: number }): Promise<CrowdedDay[]>;
   /**
    * Of ids of objects that were found in the store, those that no extent has, alive or dead. From here on every commit
-   * and merge refuses these (`CondemnedExtent`), so the objects can be deleted.
+   * and merge refuses these (`ExtentPendingDeletion`), so the objects can be deleted.
    */
-  condemnExtents(extentIds: readonly string[]): Promise<string[]>;
+  markPendingDeletion(extentIds: readonly string[]): Promise<string[]>;
   /**
-   * Forgets at most `limit` condemned ids that were made (as the UUIDv7 says) strictly before the time, the oldest
+   * Forgets at most `limit` ids pending deletion that were made (as the UUIDv7 says) strictly before the time, the oldest
    * first; resolves to how many. A commit takes these again: whoever calls it knows that none comes any more.
    */
-  sweepCondemned(madeBeforeMs: number, limit: number): Promise<number>;
+  sweepPendingDeletions(madeBeforeMs: number, limit: number): Promise<number>;
 
   /**
    * Takes the lease of that name for `ttlMs`, or renews it for the same holder; undefined while somebody else holds it.

@@ -274,10 +274,10 @@ export function rowDeletionsContract({ catalog, clock, table }: WithRecords): vo
     for (const [failure, part] of broken) {
       expect(await failureOf(catalog().deleteRows({ ...sound, ...part }))).toMatch(failure);
     }
-    const condemned = anExtent({ rows: 4 });
-    await catalog().condemnExtents([condemned.id]);
-    const refused = { ...sound, groups: [{ ...group, outputs: [condemned] }] };
-    expect(await failureOf(catalog().deleteRows(refused))).toMatch(/condemned/);
+    const marked = anExtent({ rows: 4 });
+    await catalog().markPendingDeletion([marked.id]);
+    const refused = { ...sound, groups: [{ ...group, outputs: [marked] }] };
+    expect(await failureOf(catalog().deleteRows(refused))).toMatch(/pending deletion/);
     expect((await catalog().head()).id).toBe(1);
     expect(await liveIds(events, 1)).toEqual(ids);
     expect(await catalog().deleteRows(sound)).toMatchObject({ id: 2 });

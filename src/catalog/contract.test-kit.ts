@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ManualClock } from "../core/clock.ts";
 import type { CatalogDatabase } from "./catalog-database.ts";
-import { condemnedContract } from "./contract-condemned.test-kit.ts";
+import { pendingDeletionContract } from "./contract-pending-deletion.test-kit.ts";
 import { commitContract, schemaConflictContract } from "./contract-commits.test-kit.ts";
 import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.test-kit.ts";
 import { dropsContract, rowDeletionsContract } from "./contract-drops.test-kit.ts";
@@ -97,8 +97,8 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     describe("retention", () => {
       retentionContract(subject);
     });
-    describe("condemned extents", () => {
-      condemnedContract(subject);
+    describe("extents pending deletion", () => {
+      pendingDeletionContract(subject);
     });
     describe("dropped tables and databases", () => {
       dropsContract({ ...subject, catalog: () => opened.catalog });

@@ -144,9 +144,9 @@ export function readableExtentsAreNotForgotten(extentId: string, endSnapshot: nu
   check(endSnapshot <= oldestReadable, "readableExtentsAreNotForgotten", text);
 }
 
-/** An id is either an extent's or condemned. */
-export function condemnedExtentsAreUnknown(extentId: string, isKnown: boolean): void {
-  check(!isKnown, "condemnedExtentsAreUnknown", `extent ${extentId} is in the catalog and condemned`);
+/** An id is either an extent's or pending deletion. */
+export function pendingDeletionsAreUnknown(extentId: string, isKnown: boolean): void {
+  check(!isKnown, "pendingDeletionsAreUnknown", `extent ${extentId} is in the catalog and pending deletion`);
 }
 
 /** Every acknowledgement in the ledger points to a snapshot that exists, or that can no longer be read. */

@@ -26,14 +26,14 @@ export class LeaseLost extends Error {
   }
 }
 
-/** Extents whose ids were condemned: their objects are deleted, or soon will be. */
-export class CondemnedExtent extends Error {
+/** Extents that are pending deletion: their objects are deleted, or soon will be. */
+export class ExtentPendingDeletion extends Error {
   /** All of the call that are. */
   readonly extentIds: readonly string[];
 
   constructor(extentIds: readonly string[]) {
-    super(`extents that were condemned cannot be committed: ${extentIds.join(", ")}`);
-    this.name = "CondemnedExtent";
+    super(`extents that are pending deletion cannot be committed: ${extentIds.join(", ")}`);
+    this.name = "ExtentPendingDeletion";
     this.extentIds = extentIds;
   }
 }

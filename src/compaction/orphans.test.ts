@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { aFlush, anExtent } from "../catalog/contract-fixtures.test-kit.ts";
 import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
-import { CondemnedExtent } from "../catalog/refusals.ts";
+import { ExtentPendingDeletion } from "../catalog/refusals.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { openDutyWorld, storedExtent, type DutyWorld } from "./duty.test-kit.ts";
 import { createOrphanSweep } from "./orphans.ts";
@@ -84,18 +84,18 @@ function idAt(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000001`;
 }
 
-test("what is condemned stays so for months, and where an id is older than it can be, until the next run", async () => {
+test("what is pending deletion stays so for months, and where an id is older than it can be, until the next run", async () => {
   const old = await storedExtent(world, { id: idAt(machineMs - 1_000 * DAY_MS) });
   const lost = await storedExtent(world, { id: idAt(machineMs) });
   world.clock.advance(3 * DAY_MS);
   await sweep();
   expect(await Promise.all([old, lost].map(isStored))).toEqual([false, false]);
-  await expect(commit(old)).rejects.toBeInstanceOf(CondemnedExtent);
+  await expect(commit(old)).rejects.toBeInstanceOf(ExtentPendingDeletion);
   await sweep();
   expect(await commit(old)).toMatchObject([{ kind: "committed" }]);
   world.clock.advance(87 * DAY_MS);
   await sweep();
-  await expect(commit(lost)).rejects.toBeInstanceOf(CondemnedExtent);
+  await expect(commit(lost)).rejects.toBeInstanceOf(ExtentPendingDeletion);
   world.clock.advance(1);
   await sweep();
   expect(await commit(lost)).toMatchObject([{ kind: "committed" }]);
@@ -111,7 +111,7 @@ test("an id from the time to come is no orphan, whatever the store says of its o
   expect(await isStored(young)).toBe(false);
 });
 
-test("an upload that commits after its id was condemned is refused; one that came before is safe", async () => {
+test("an upload that commits after its id was marked is refused; one that came before is safe", async () => {
   const [late, early] = [await storedExtent(world), await storedExtent(world)];
   world.clock.advance(3 * DAY_MS);
   const { catalog } = world;
@@ -121,12 +121,12 @@ test("an upload that commits after its id was condemned is refused; one that cam
       ...world.ports,
       catalog: {
         nowMs: () => catalog.nowMs(),
-        sweepCondemned: (...args) => catalog.sweepCondemned(...args),
-        condemnExtents: async (ids) => {
+        sweepPendingDeletions: (...args) => catalog.sweepPendingDeletions(...args),
+        markPendingDeletion: async (ids) => {
           await commit(early);
-          const condemned = await catalog.condemnExtents(ids);
-          await expect(commit(late)).rejects.toBeInstanceOf(CondemnedExtent);
-          return condemned;
+          const marked = await catalog.markPendingDeletion(ids);
+          await expect(commit(late)).rejects.toBeInstanceOf(ExtentPendingDeletion);
+          return marked;
         },
       },
     },
@@ -134,7 +134,7 @@ test("an upload that commits after its id was condemned is refused; one that cam
   );
   await racing(await world.turn());
   expect([await isStored(late), await isStored(early)]).toEqual([false, true]);
-  await expect(commit(late)).rejects.toBeInstanceOf(CondemnedExtent);
+  await expect(commit(late)).rejects.toBeInstanceOf(ExtentPendingDeletion);
   expect(await catalog.tableStats(table.id)).toMatchObject({ extents: 1 });
 });
 
@@ -145,8 +145,8 @@ test.each(["fail_before", "fail_after", "tear"] as const)(
     world.clock.advance(3 * DAY_MS);
     world.store.script({ operation: "delete", fault: { kind } });
     await expect(sweep()).rejects.toThrow("injected fault");
-    // Condemned they are, whether their bytes are there or not.
-    for (const extent of lost) await expect(commit(extent)).rejects.toBeInstanceOf(CondemnedExtent);
+    // They are marked, whether their bytes are there or not.
+    for (const extent of lost) await expect(commit(extent)).rejects.toBeInstanceOf(ExtentPendingDeletion);
     await sweep();
     expect(await Promise.all(lost.map(isStored))).toEqual([false, false, false]);
   },

@@ -10,14 +10,14 @@ import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
  * before their commit.
  *
  * Age alone proves nothing: an upload may hang for days and commit after all. So the ids of old unknown objects are
- * first condemned in the catalog, in one transaction with the look whether they are known; whoever wants to commit one
- * from then on is refused, and the bytes can go. A sweep that crashed in between finds its ids condemned and goes on.
+ * first marked as pending deletion in the catalog, in one transaction with the look whether they are known; whoever wants to commit one
+ * from then on is refused, and the bytes can go. A sweep that crashed in between finds its ids marked and goes on.
  *
  * Only what has the shape of an extent's key is looked at. What starts with `_` right below the prefix belongs to
  * others: staged writes are acknowledged and live for as long as it takes.
  */
 export type OrphanPorts = {
-  catalog: Pick<Catalog, "nowMs" | "condemnExtents" | "sweepCondemned">;
+  catalog: Pick<Catalog, "nowMs" | "markPendingDeletion" | "sweepPendingDeletions">;
   store: Pick<ObjectStore, "list" | "delete">;
   log: Log;
   metrics: Metrics;
@@ -29,11 +29,11 @@ export type OrphanPorts = {
  */
 const MIN_AGE_MS = 2 * 86_400_000;
 /**
- * How long condemned ids are remembered, from when they were made. Who makes an id uploads at once, within the deadline
+ * How long ids pending deletion are remembered, from when they were made. Who makes an id uploads at once, within the deadline
  * of the store (minutes), and then commits: only a process that slept in between comes late, or one whose clock was
  * wrong when it made the id. Months are far beyond both, and cost a line in the catalog for each orphan.
  */
-const CONDEMNED_KEPT_MS = 90 * 86_400_000;
+const PENDING_DELETION_KEPT_MS = 90 * 86_400_000;
 /** Ids forgotten at a time. */
 const BATCH_FORGOTTEN = 10_000;
 /** Ids per question to the catalog. */
@@ -42,8 +42,8 @@ const BATCH_OBJECTS = 1_000;
 export function createOrphanSweep(ports: OrphanPorts, { keyPrefix }: { keyPrefix: string }): Duty {
   return async (turn) => {
     const nowMs = await ports.catalog.nowMs();
-    // First, so that an id of a clock that was wrong stays condemned until the next run at least.
-    await forgetCondemned(ports.catalog, nowMs - CONDEMNED_KEPT_MS, turn);
+    // First, so that an id of a clock that was wrong stays marked until the next run at least.
+    await forgetPendingDeletions(ports.catalog, nowMs - PENDING_DELETION_KEPT_MS, turn);
     const writtenBeforeMs = nowMs - MIN_AGE_MS;
     let orphans = 0;
     let old = new Map<string, ObjectInfo[]>();
@@ -63,12 +63,13 @@ export function createOrphanSweep(ports: OrphanPorts, { keyPrefix }: { keyPrefix
   };
 }
 
-async function forgetCondemned(
+async function forgetPendingDeletions(
   catalog: OrphanPorts["catalog"],
   madeBeforeMs: number,
   { signal }: DutyTurn,
 ): Promise<void> {
-  while ((await catalog.sweepCondemned(madeBeforeMs, BATCH_FORGOTTEN)) === BATCH_FORGOTTEN) signal.throwIfAborted();
+  while ((await catalog.sweepPendingDeletions(madeBeforeMs, BATCH_FORGOTTEN)) === BATCH_FORGOTTEN)
+    signal.throwIfAborted();
 }
 
 /** Deletes those of the objects, by extent id, that no extent has; resolves to how many. */
@@ -79,8 +80,8 @@ async function deleteOrphans(
 ): Promise<number> {
   if (objects.size === 0) return 0;
   signal.throwIfAborted();
-  const condemned = await catalog.condemnExtents([...objects.keys()]);
-  const orphans = condemned.flatMap((id) => objects.get(id) ?? []);
+  const marked = await catalog.markPendingDeletion([...objects.keys()]);
+  const orphans = marked.flatMap((id) => objects.get(id) ?? []);
   if (orphans.length === 0) return 0;
   await store.delete(orphans.map(({ key }) => key));
   metrics.orphansDeleted.inc(orphans.length);

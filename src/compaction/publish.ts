@@ -1,6 +1,6 @@
 import type { Catalog, ExtentSummary, Lease, NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { InvariantViolation } from "../catalog/invariants.ts";
-import { CondemnedExtent, LeaseLost } from "../catalog/refusals.ts";
+import { ExtentPendingDeletion, LeaseLost } from "../catalog/refusals.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
@@ -115,7 +115,7 @@ export function saysNothingStored(error: unknown): boolean {
     error instanceof EngineError ||
     error instanceof InvariantViolation ||
     error instanceof LeaseLost ||
-    error instanceof CondemnedExtent
+    error instanceof ExtentPendingDeletion
   );
 }
 

@@ -12,7 +12,7 @@ import type { StoredObjects } from "./store.ts";
 
 /** How often what happened: a simulation in which little happens shows little. */
 export type Tally = Record<
-  "acknowledged" | "replayed" | "committed" | "merged" | "expired" | "deleted" | "condemned" | "damaged" | "read",
+  "acknowledged" | "replayed" | "committed" | "merged" | "expired" | "deleted" | "pendingDeletion" | "damaged" | "read",
   number
 >;
 
@@ -51,7 +51,7 @@ export class Model {
     merged: 0,
     expired: 0,
     deleted: 0,
-    condemned: 0,
+    pendingDeletion: 0,
     damaged: 0,
     read: 0,
   };
@@ -122,7 +122,7 @@ export class Model {
       for (const extent of [...added, ...ended]) this.#history.set(extent.id, extent);
       for (const extent of after.extents.values()) this.#mustHaveBytes(extent);
       this.#checkFloor(before, after);
-      if (method === "condemnExtents") this.tally.condemned++;
+      if (method === "markPendingDeletion") this.tally.pendingDeletion++;
     });
   }
 

@@ -26,11 +26,11 @@ export const PLANTED = {
         commit: (flushes, lease) => catalog.commit(flushes.map(withoutId), lease),
       }),
   },
-  /** The sweep of orphans goes by what the catalog knows now, and condemns nothing. */
+  /** The sweep of orphans goes by what the catalog knows now, and marks nothing. */
   "orphans are deleted by age": {
     catalog: (catalog) =>
       withCalls(catalog, {
-        async condemnExtents(ids) {
+        async markPendingDeletion(ids) {
           const known = new Set<string>();
           const head = await catalog.head();
           for (const table of await catalog.allTables()) {

@@ -24,6 +24,6 @@ const LEAST = [
   ["merged", 1],
   ["expired", 1],
   ["deleted", 3],
-  ["condemned", 0.1],
+  ["pendingDeletion", 0.1],
   ["read", 1],
 ] as const;

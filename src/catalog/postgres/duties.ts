@@ -59,14 +59,14 @@ export async function forgetExtents(
   return [...new Set(ids)].filter((id) => gone.has(id));
 }
 
-/** Of the ids, those that are condemned now, in the order given. */
-export async function condemnExtents(database: Database, ids: readonly string[]): Promise<string[]> {
-  const condemned = new Set<unknown>();
+/** Of the ids, those that are pending deletion now, in the order given. */
+export async function markPendingDeletion(database: Database, ids: readonly string[]): Promise<string[]> {
+  const marked = new Set<unknown>();
   for (const batch of batchesOf(ids.filter(isStorableText), EXTENTS_PER_STATEMENT)) {
     const rows = await database.write("SELECT engine.condemn_extents($1::text::json) AS id", [JSON.stringify(batch)]);
-    for (const row of rows) condemned.add(row["id"]);
+    for (const row of rows) marked.add(row["id"]);
   }
-  return ids.filter((id) => condemned.has(id));
+  return ids.filter((id) => marked.has(id));
 }
 
 const GONE =

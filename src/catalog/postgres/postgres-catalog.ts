@@ -29,7 +29,7 @@ import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "../../db/postgres/database.ts";
 import { forgetTable, readDroppedAt, readDroppedTables } from "./drops.ts";
-import { condemnExtents, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
+import { markPendingDeletion, findCrowdedDays, forgetExtents, goneExtents } from "./duties.ts";
 import { toTotals } from "../rows.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
@@ -40,7 +40,7 @@ import { ScanPlanner } from "./scan.ts";
 import { SchemaWriter } from "./schema-writer.ts";
 import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, Horizon, readHead, readSnapshots } from "./snapshots.ts";
-import { sweepCondemned, sweepLedger, sweepSnapshots, sweepStaged } from "./sweeps.ts";
+import { sweepPendingDeletions, sweepLedger, sweepSnapshots, sweepStaged } from "./sweeps.ts";
 import { verifyCatalog } from "./verify.ts";
 
 /**
@@ -262,8 +262,8 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => findCrowdedDays(this.#database, request));
   }
 
-  condemnExtents(extentIds: readonly string[]): Promise<string[]> {
-    return this.#run(() => condemnExtents(this.#database, extentIds));
+  markPendingDeletion(extentIds: readonly string[]): Promise<string[]> {
+    return this.#run(() => markPendingDeletion(this.#database, extentIds));
   }
 
   acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
@@ -289,8 +289,8 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => sweepSnapshots(this.#database, limit));
   }
 
-  sweepCondemned(madeBeforeMs: number, limit: number): Promise<number> {
-    return this.#run(() => sweepCondemned(this.#database, madeBeforeMs, limit));
+  sweepPendingDeletions(madeBeforeMs: number, limit: number): Promise<number> {
+    return this.#run(() => sweepPendingDeletions(this.#database, madeBeforeMs, limit));
   }
 
   verify(): Promise<void> {

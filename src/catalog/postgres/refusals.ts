@@ -6,13 +6,13 @@ import {
   mergesConserveRows,
   readableExtentsAreNotForgotten,
 } from "../invariants.ts";
-import { CondemnedExtent, LeaseLost } from "../refusals.ts";
+import { ExtentPendingDeletion, LeaseLost } from "../refusals.ts";
 import { sqlStateOf } from "../../db/postgres/errors.ts";
 
 /** Codes that functions of the catalog raise (`postgres-functions-1.ts`); their messages are JSON. */
 const RAISED = {
   leaseLost: "EN001",
-  condemned: "EN002",
+  pendingDeletion: "EN002",
   notForgettable: "EN003",
   rowsDiffer: "EN004",
   rowsLeft: "EN005",
@@ -42,8 +42,8 @@ export function toRefusal(error: unknown, lease: Lease | undefined): unknown {
   switch (sqlStateOf(error)) {
     case RAISED.leaseLost:
       return new LeaseLost(lease?.name ?? "");
-    case RAISED.condemned:
-      return new CondemnedExtent(JSON.parse(messageOf(error)) as string[]);
+    case RAISED.pendingDeletion:
+      return new ExtentPendingDeletion(JSON.parse(messageOf(error)) as string[]);
     case RAISED.notForgettable:
       return violationOf(() => {
         const { id, end, oldest } = JSON.parse(messageOf(error)) as NotForgettable;

@@ -22,7 +22,7 @@ const PAST_TTL = "(SELECT least(engine.now_ms($2::bigint), $4::bigint) - $3::big
 const SWEEP_LEDGER = deleteSome("ledger", `created_at_ms <= ${PAST_TTL}`);
 const SWEEP_COMMITS = deleteSome("commits", `made_at_ms <= ${PAST_TTL}`);
 const SWEEP_STAGED = deleteSome("staged", "committed_at_ms < $2::bigint");
-const SWEEP_CONDEMNED = deleteSome("condemned_extents", "id < $2 ORDER BY id");
+const SWEEP_PENDING_DELETIONS = deleteSome("condemned_extents", "id < $2 ORDER BY id");
 // Number 0 stays.
 const SWEEP_SNAPSHOTS = deleteSome(
   "snapshots",
@@ -44,9 +44,9 @@ export async function sweepStaged(database: Database, beforeMs: number): Promise
   return await sweep(database, SWEEP_STAGED, [wholeMs(Math.ceil(beforeMs))]);
 }
 
-/** Forgets at most so many condemned ids that were made before the time; how many. */
-export async function sweepCondemned(database: Database, madeBeforeMs: number, most: number): Promise<number> {
-  return await sweep(database, SWEEP_CONDEMNED, [startOfIds(madeBeforeMs)], most);
+/** Forgets at most so many ids pending deletion that were made before the time; how many. */
+export async function sweepPendingDeletions(database: Database, madeBeforeMs: number, most: number): Promise<number> {
+  return await sweep(database, SWEEP_PENDING_DELETIONS, [startOfIds(madeBeforeMs)], most);
 }
 
 /** Forgets at most so many snapshots of which no table can be read; how many. */

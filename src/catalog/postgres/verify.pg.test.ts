@@ -30,7 +30,7 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
   ["UPDATE engine.ledger SET snapshot_id = 9", "ledgerPointsToSnapshot"],
   ["DELETE FROM engine.snapshots WHERE id = 1", "ledgerPointsToSnapshot"],
   ["UPDATE engine.tables SET oldest_snapshot = 9", "referencesExist"],
-  ["INSERT INTO engine.condemned_extents SELECT id FROM engine.extents", "condemnedExtentsAreUnknown"],
+  ["INSERT INTO engine.condemned_extents SELECT id FROM engine.extents", "pendingDeletionsAreUnknown"],
 ];
 
 describe.skipIf(programs === undefined)("verification on PostgreSQL", () => {

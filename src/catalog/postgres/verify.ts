@@ -1,6 +1,6 @@
 import type { Snapshot } from "../catalog.ts";
 import {
-  condemnedExtentsAreUnknown,
+  pendingDeletionsAreUnknown,
   InvariantViolation,
   ledgerPointsToSnapshot,
   type TableTotals,
@@ -116,8 +116,8 @@ async function verifyReferences(connection: Connection): Promise<void> {
     `SELECT table_id, snapshot_id FROM engine.ledger WHERE ${isMissing("snapshot_id")} LIMIT 1`,
   );
   if (entry !== undefined) ledgerPointsToSnapshot(Number(entry["table_id"]), Number(entry["snapshot_id"]), false);
-  const [condemned] = await connection.query(
+  const [marked] = await connection.query(
     "SELECT id FROM engine.condemned_extents JOIN engine.extents USING (id) LIMIT 1",
   );
-  if (condemned !== undefined) condemnedExtentsAreUnknown(String(condemned["id"]), true);
+  if (marked !== undefined) pendingDeletionsAreUnknown(String(marked["id"]), true);
 }

@@ -4,7 +4,7 @@ import { extentBeginsByHead, extentIsWellFormed, InvariantViolation } from "../i
 import { checkKeys, tooLate } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
 import { addNewColumns } from "./columns.ts";
-import { refuseCondemned } from "./condemned.ts";
+import { refusePendingDeletion } from "./pending-deletion.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { insertExtent } from "./extents.ts";
 import { insertFilters } from "./filters.ts";
@@ -22,7 +22,7 @@ export type EncodedFlush = Omit<FlushCommit, "extents"> & { extents: readonly En
 
 /**
  * Commits flushes within the transaction that the caller has begun. Every flush is judged before anything of it is
- * written, so one that is sent back leaves nothing to undo. Throws `CondemnedExtent`, as for every error with writes
+ * written, so one that is sent back leaves nothing to undo. Throws `ExtentPendingDeletion`, as for every error with writes
  * that the caller must roll back.
  */
 export function commitFlushes(
@@ -34,7 +34,7 @@ export function commitFlushes(
   const snapshot = nextSnapshot(connection, nowMs);
   const outcomes = flushes.map((flush) => commitFlush(connection, schema, { flush, snapshot, nowMs }));
   const accepted = flushes.filter((_, i) => outcomes[i]?.kind === "committed");
-  refuseCondemned(
+  refusePendingDeletion(
     connection,
     accepted.flatMap(({ extents }) => extents.map(({ id }) => id)),
   );

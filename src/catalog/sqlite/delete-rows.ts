@@ -2,7 +2,7 @@ import type { RowDeletion, Snapshot } from "../catalog.ts";
 import { INT64_MIN } from "../int64.ts";
 import { deletionsConserveRows } from "../invariants.ts";
 import { insertExtents, type EncodedExtent } from "./commit.ts";
-import { refuseCondemned } from "./condemned.ts";
+import { refusePendingDeletion } from "./pending-deletion.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { findLiveExtents } from "./extents.ts";
 import { endInputs, sumOfRows, tableOf } from "./merge.ts";
@@ -32,7 +32,7 @@ export function deleteRows(
   const ended = [...live.values()].map(({ summary }) => summary);
   const outputs = groups.flatMap((group) => group.outputs);
   deletionsConserveRows(sumOfRows(ended), sumOfRows(outputs), rows);
-  refuseCondemned(
+  refusePendingDeletion(
     connection,
     outputs.map(({ id }) => id),
   );

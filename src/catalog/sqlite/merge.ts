@@ -2,7 +2,7 @@ import type { ExtentMerge, ExtentSummary, Snapshot, TableRecord } from "../catal
 import { INT64_MIN } from "../int64.ts";
 import { mergesConserveRows } from "../invariants.ts";
 import { insertExtents, type EncodedExtent } from "./commit.ts";
-import { refuseCondemned } from "./condemned.ts";
+import { refusePendingDeletion } from "./pending-deletion.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { endExtent, findLiveExtents } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
@@ -29,7 +29,7 @@ export function mergeExtents(
   if (live.length < inputs.length) return undefined;
   const ended = live.map(({ summary }) => summary);
   mergesConserveRows(sumOfRows(ended), sumOfRows(outputs));
-  refuseCondemned(
+  refusePendingDeletion(
     connection,
     outputs.map(({ id }) => id),
   );

@@ -49,7 +49,7 @@ import type { Writer } from "./writer.ts";
 
 /** Rows per transaction of deletions that may be large, so that commits get their turn in between. */
 const DELETIONS_PER_TRANSACTION = 2_000;
-const CONDEMNED_PER_TRANSACTION = 1_000;
+const MARKS_PER_TRANSACTION = 1_000;
 
 /** Some 10 ms of reading filters, so that the reads of other queries get their turn in between. */
 const EXTENTS_PER_PROBING = 500;
@@ -336,13 +336,13 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#run(() => this.#parts.reader.call("crowdedDays", request));
   }
 
-  condemnExtents(extentIds: readonly string[]): Promise<string[]> {
+  markPendingDeletion(extentIds: readonly string[]): Promise<string[]> {
     return this.#run(async () => {
-      const condemned: string[] = [];
-      for (const batch of batchesOf(extentIds, CONDEMNED_PER_TRANSACTION)) {
-        condemned.push(...(await this.#parts.writer.call("condemnExtents", batch)));
+      const marked: string[] = [];
+      for (const batch of batchesOf(extentIds, MARKS_PER_TRANSACTION)) {
+        marked.push(...(await this.#parts.writer.call("markPendingDeletion", batch)));
       }
-      return condemned;
+      return marked;
     });
   }
 
@@ -367,9 +367,9 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#sweep((limit) => this.#parts.writer.call("sweepSnapshots", limit), most);
   }
 
-  sweepCondemned(madeBeforeMs: number, most: number): Promise<number> {
+  sweepPendingDeletions(madeBeforeMs: number, most: number): Promise<number> {
     const before = startOfIds(madeBeforeMs);
-    return this.#sweep((limit) => this.#parts.writer.call("sweepCondemned", before, limit), most);
+    return this.#sweep((limit) => this.#parts.writer.call("sweepPendingDeletions", before, limit), most);
   }
 
   verify(): Promise<void> {

@@ -1,11 +1,11 @@
 import type { OwnErrors } from "../../db/sqlite/thread-protocol.ts";
 import { InvariantViolation } from "../invariants.ts";
-import { CondemnedExtent, LeaseLost } from "../refusals.ts";
+import { ExtentPendingDeletion, LeaseLost } from "../refusals.ts";
 
 type Wire =
   | { kind: "invariant"; invariant: string; detail: string }
   | { kind: "lease_lost"; lease: string }
-  | { kind: "condemned"; extentIds: readonly string[] };
+  | { kind: "pending_deletion"; extentIds: readonly string[] };
 
 /** The errors of the catalog between its threads. */
 export const CATALOG_ERRORS: OwnErrors = { toWire, fromWire: (wire) => fromWire(wire as Wire) };
@@ -15,7 +15,7 @@ function toWire(error: unknown): Wire | undefined {
     return { kind: "invariant", invariant: error.invariant, detail: error.detail };
   }
   if (error instanceof LeaseLost) return { kind: "lease_lost", lease: error.lease };
-  if (error instanceof CondemnedExtent) return { kind: "condemned", extentIds: error.extentIds };
+  if (error instanceof ExtentPendingDeletion) return { kind: "pending_deletion", extentIds: error.extentIds };
   return undefined;
 }
 
@@ -25,7 +25,7 @@ function fromWire(wire: Wire): Error {
       return new InvariantViolation(wire.invariant, wire.detail);
     case "lease_lost":
       return new LeaseLost(wire.lease);
-    case "condemned":
-      return new CondemnedExtent(wire.extentIds);
+    case "pending_deletion":
+      return new ExtentPendingDeletion(wire.extentIds);
   }
 }

@@ -65,7 +65,7 @@ describe("verify", () => {
     ["oldestSnapshotExists", "UPDATE meta SET oldest_snapshot = 9"],
     ["oldestSnapshotExists", "UPDATE tables SET oldest_snapshot = 9"],
     ["extentsAreNoNewerThanTheirRows", "UPDATE extents SET newest_ns = max_at_ns + 1"],
-    ["condemnedExtentsAreUnknown", "INSERT INTO condemned_extents VALUES ('dead')"],
+    ["pendingDeletionsAreUnknown", "INSERT INTO condemned_extents VALUES ('dead')"],
     ["extentBeginsByHead", "UPDATE extents SET begin_snapshot = 9 WHERE id = 'alive'"],
     ["extentBeginsByHead", "DELETE FROM snapshots WHERE id > 0"],
     ["extentEndsAfterItBegins", "UPDATE extents SET end_snapshot = begin_snapshot WHERE id = 'dead'"],

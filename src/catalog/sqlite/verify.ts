@@ -1,5 +1,5 @@
 import type { Snapshot } from "../catalog.ts";
-import { condemnedExtentsAreUnknown, InvariantViolation, ledgerPointsToSnapshot } from "../invariants.ts";
+import { pendingDeletionsAreUnknown, InvariantViolation, ledgerPointsToSnapshot } from "../invariants.ts";
 import { toBigint } from "../rows.ts";
 import { ExtentVerifier, SnapshotVerifier, verifyTable, type ExtentParts, type KnownColumns } from "../verification.ts";
 import type { Connection, Row } from "../../db/sqlite/connection.ts";
@@ -14,7 +14,7 @@ export function verifyCatalog(connection: Connection): void {
   const columns = verifyTables(connection);
   verifyExtents(connection, readHead(connection), columns);
   verifyLedger(connection);
-  verifyCondemned(connection);
+  verifyPendingDeletions(connection);
 }
 
 function verifyFile(connection: Connection): void {
@@ -92,7 +92,7 @@ function verifyLedger(connection: Connection): void {
   if (row !== undefined) ledgerPointsToSnapshot(Number(row["table_id"]), Number(row["snapshot_id"]), false);
 }
 
-function verifyCondemned(connection: Connection): void {
+function verifyPendingDeletions(connection: Connection): void {
   const [row] = connection.all("SELECT id FROM condemned_extents JOIN extents USING (id) LIMIT 1");
-  if (row !== undefined) condemnedExtentsAreUnknown(String(row["id"]), true);
+  if (row !== undefined) pendingDeletionsAreUnknown(String(row["id"]), true);
 }

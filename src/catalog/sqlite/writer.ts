@@ -17,7 +17,7 @@ import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsA
 import type { RecordRow, Statement, TransactOutcome } from "../../db/records.ts";
 import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
-import { condemnExtents, sweepCondemnedIds } from "./condemned.ts";
+import { markPendingDeletion, sweepPendingDeletionIds } from "./pending-deletion.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { deleteRows, type EncodedDeletion } from "./delete-rows.ts";
 import { dropDatabase, dropTable, forgetTable } from "./drop.ts";
@@ -146,8 +146,8 @@ export class Writer {
     this.#write(() => releaseLease(this.#connection, lease));
   }
 
-  condemnExtents(extentIds: readonly string[]): string[] {
-    return this.#write(() => condemnExtents(this.#connection, extentIds));
+  markPendingDeletion(extentIds: readonly string[]): string[] {
+    return this.#write(() => markPendingDeletion(this.#connection, extentIds));
   }
 
   endExtents(nowMs: number, tableId: number, extentIds: readonly string[], lease?: Lease): ExtentSummary[] {
@@ -193,8 +193,8 @@ export class Writer {
     return this.#write(() => sweepUnreadableSnapshots(this.#connection, limit));
   }
 
-  sweepCondemned(before: string, limit: number): number {
-    return this.#write(() => sweepCondemnedIds(this.#connection, before, limit));
+  sweepPendingDeletions(before: string, limit: number): number {
+    return this.#write(() => sweepPendingDeletionIds(this.#connection, before, limit));
   }
 
   sweepStaged(beforeMs: number, limit: number): number {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FlushCommit, FlushOutcome } from "../../catalog/catalog.ts";
 import { InvariantViolation } from "../../catalog/invariants.ts";
-import { CondemnedExtent } from "../../catalog/refusals.ts";
+import { ExtentPendingDeletion } from "../../catalog/refusals.ts";
 import { ManualClock, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import { createMetrics } from "../../core/metrics.ts";
@@ -85,7 +85,7 @@ describe("an object that makes the commit fail", () => {
   test.each([
     ["refused", () => new InvariantViolation("extentIsWellFormed", "no")],
     ["refused as a request", () => new EngineError("conflict", "no")],
-    ["condemned", () => new CondemnedExtent(["x"])],
+    ["pending_deletion", () => new ExtentPendingDeletion(["x"])],
     ["failed, nobody knows how", () => new Error("connection reset")],
   ])("%s: the others are committed; it stays, is passed over for a while, and is committed later", async (_, error) => {
     const id = await stageThree();

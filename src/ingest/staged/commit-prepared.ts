@@ -1,6 +1,6 @@
 import type { Catalog, FlushOutcome, Lease } from "../../catalog/catalog.ts";
 import { InvariantViolation } from "../../catalog/invariants.ts";
-import { CondemnedExtent, LeaseLost } from "../../catalog/refusals.ts";
+import { ExtentPendingDeletion, LeaseLost } from "../../catalog/refusals.ts";
 import { EngineError } from "../../core/errors.ts";
 import { discardExtents } from "../upload.ts";
 import type { Draft } from "./draft.ts";
@@ -84,7 +84,9 @@ class CommitRun {
       return;
     } catch (error) {
       if (error instanceof LeaseLost || isAway(error)) throw error;
-      const isKnown = [EngineError, InvariantViolation, CondemnedExtent].some((refusal) => error instanceof refusal);
+      const isKnown = [EngineError, InvariantViolation, ExtentPendingDeletion].some(
+        (refusal) => error instanceof refusal,
+      );
       if (!isKnown) for (const one of group) one.maybeLive = true;
       const [only] = group;
       if (group.length === 1 && only !== undefined) {
