@@ -2,7 +2,7 @@ import { abuseHarness, abuseRounds } from "../test/query/hostile/abuse-rounds.te
 import { BOMBS, detonate, isExpectedEnding, MORE_BOMBS } from "../test/query/hostile/bombs.test-kit.ts";
 
 /**
- * The long forms of `test/query/hostile/abuse.test.ts` and `bombs.test.ts`:
+ * The long forms of `test/query/hostile/abuse.long.test.ts` and `bombs.long.test.ts`:
  *
  *     node --expose-gc scripts/abuse.ts [rounds] [seed]   clients that leave, budgets that end, processes that die
  *     node scripts/abuse.ts bombs [milliseconds]          every query that grows without end, on that budget of time

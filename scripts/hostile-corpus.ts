@@ -1,5 +1,5 @@
 /**
- * The long form of `test/access/hostile-corpus.test.ts`: hostile statements against a server with two databases, as a
+ * The long form of `test/access/hostile-corpus.long.test.ts`: hostile statements against a server with two databases, as a
  * caller of one.
  *
  *     node scripts/hostile-corpus.ts [statements] [seed]

@@ -1,7 +1,7 @@
 import { abuseHarness } from "./abuse-rounds.test-kit.ts";
 import { withBackstop } from "./backstop.test-kit.ts";
 
-/** A server for `abuse.test.ts` to kill: runs a query that never ends, and says which processes it has. */
+/** A server for `abuse.long.test.ts` to kill: runs a query that never ends, and says which processes it has. */
 const harness = await abuseHarness();
 await harness.rows("SELECT 1");
 const endless = harness.text(
