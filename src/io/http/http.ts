@@ -88,7 +88,7 @@ export interface HttpRequest {
   body(limitBytes: number, options?: BodyOptions): Promise<Uint8Array>;
   /**
    * The body as sent, in pieces, with back-pressure: while a piece is being handled no more are read than what was
-   * already under way. Fails as `body` does.
+   * already under way. Fails as `body` does, and with `BodyDiscarded` once the answer has begun before all of it was read.
    */
   stream(limitBytes: number, options?: StreamOptions): AsyncIterable<Uint8Array>;
 }
@@ -160,6 +160,14 @@ export type HttpServerOptions = {
   /** The system's unless given. */
   clock?: Clock;
 };
+
+/** For whoever still reads a request's body when its answer begins: the rest is not read, and was not the end of it. */
+export class BodyDiscarded extends Error {
+  constructor() {
+    super("the rest of the body is not read: its answer has begun");
+    this.name = "BodyDiscarded";
+  }
+}
 
 /** The client left before its response was complete. */
 export class ClientGoneError extends Error {

@@ -4,10 +4,51 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import { seededRandom } from "../../core/random.ts";
+import { BodyDiscarded } from "./http.ts";
 import { RequestBody } from "./request-body.ts";
 
 const MIB = 1024 * 1024;
 const SOURCE = { pause: () => undefined, resume: () => undefined, settled: () => undefined };
+
+describe("a body in pieces", () => {
+  const bytes = (text: string) => Buffer.from(text);
+
+  it.each([
+    ["is not all there", false],
+    ["is complete, and was not read to its end", true],
+  ])(
+    "fails for its reader when it is discarded while it %s: a part is not taken for the whole",
+    async (_when, last) => {
+      const body = new RequestBody(SOURCE, systemClock, undefined);
+      const pieces = body.stream(MIB)[Symbol.asyncIterator]();
+      body.push(bytes("one"), false);
+      body.push(bytes("two"), last);
+      expect((await pieces.next()).value).toEqual(new Uint8Array(bytes("one")));
+      body.discard();
+      await expect(pieces.next()).rejects.toBeInstanceOf(BodyDiscarded);
+    },
+  );
+
+  it("fails for a reader that waits when it is discarded", async () => {
+    const body = new RequestBody(SOURCE, systemClock, 10);
+    const next = body.stream(MIB)[Symbol.asyncIterator]().next();
+    body.discard();
+    await expect(next).rejects.toBeInstanceOf(BodyDiscarded);
+  });
+
+  it("ends for a reader that was given all, and for one that wants no more", async () => {
+    const body = new RequestBody(SOURCE, systemClock, undefined);
+    const pieces = body.stream(MIB)[Symbol.asyncIterator]();
+    body.push(bytes("one"), true);
+    await pieces.next();
+    body.discard();
+    expect((await pieces.next()).done).toBe(true);
+    const other = new RequestBody(SOURCE, systemClock, undefined);
+    const given = other.stream(MIB)[Symbol.asyncIterator]();
+    await given.return?.();
+    expect((await given.next()).done).toBe(true);
+  });
+});
 
 /** A body that comes faster than it is taken, from a source that does not heed `pause`. */
 describe("the body of a flood", () => {

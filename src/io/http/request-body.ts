@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import { copyBytes, MIN_SHARED_BYTES, releaseShared, takeShared } from "../../core/buffer-pool.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { OverflowFile } from "./overflow-file.ts";
-import { MIN_BODY_BYTES_PER_SEC, type BodyOptions, type StreamOptions } from "./http.ts";
+import { BodyDiscarded, MIN_BODY_BYTES_PER_SEC, type BodyOptions, type StreamOptions } from "./http.ts";
 
 /** Where a body comes from: one connection of one driver. */
 export interface BodySource {
@@ -39,6 +39,8 @@ export class RequestBody {
   #mode: "unclaimed" | "whole" | "pieces" | "unwanted" = "unclaimed";
   #complete: boolean;
   #error: Error | undefined;
+  /** Whether some of it was dropped before a reader had it. */
+  #isCut = false;
   #limitBytes = Infinity;
   #onGrow: ((sizeBytes: number) => void) | undefined;
   #receivedBytes = 0;
@@ -108,6 +110,7 @@ export class RequestBody {
       next: () => this.#next(),
       return: async () => {
         this.discard();
+        this.#isCut = false;
         return { done: true, value: undefined };
       },
     };
@@ -141,9 +144,10 @@ export class RequestBody {
     whole?.reject(error);
   }
 
-  /** Drops what was not read and what still arrives. */
+  /** Drops what was not read and what still arrives. Who reads it in pieces gets `BodyDiscarded` for the rest. */
   discard(): void {
     if (this.#mode === "unwanted") return;
+    this.#isCut = !this.#complete || this.#pieces.length > 0 || this.#overflow !== undefined;
     this.#mode = "unwanted";
     if (this.#pieces.length > 0) for (const piece of this.#pieces.splice(0)) releaseShared(piece);
     this.#overflow?.close();
@@ -181,6 +185,7 @@ export class RequestBody {
       }
       if (this.#overflow !== undefined) return { done: false, value: await this.#takeOverflow(this.#overflow) };
       if (this.#error !== undefined) throw this.#error;
+      if (this.#isCut) throw new BodyDiscarded();
       if (this.#complete || this.#mode === "unwanted") return { done: true, value: undefined };
       await new Promise<void>((resolve) => {
         this.#wake = resolve;

@@ -223,7 +223,9 @@ class Attempt implements BodyAttempt {
       // A try that is held waits until it is stopped.
       if (this.#held) return;
       this.#body.take(this.#at, {
-        reject,
+        reject: (error) => {
+          if (!this.#held) reject(error);
+        },
         resolve: (piece) => {
           if (this.#held || this.#isStopped) return;
           this.#waiting = undefined;

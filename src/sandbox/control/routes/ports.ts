@@ -1,11 +1,12 @@
+import { once } from "node:events";
 import { request as sendRequest, type IncomingMessage } from "node:http";
 import { Duplex, PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { roleIncludes, type Caller } from "../../../auth/caller.ts";
-import { pause } from "../../../core/clock.ts";
+import { pause, type Clock } from "../../../core/clock.ts";
 import { EngineError, messageOf } from "../../../core/errors.ts";
-import type { HttpRequest, HttpResponse } from "../../../io/http/http.ts";
+import { BodyDiscarded, type HttpRequest, type HttpResponse } from "../../../io/http/http.ts";
 import type { Sandbox } from "../scheduler/sandbox.ts";
 import { defineRoute } from "../../../server/route.ts";
 import type { SandboxDeps } from "./deps.ts";
@@ -21,6 +22,8 @@ const MOST_BODY_BYTES = 1024 ** 3;
 const ANSWER_MS = 60_000;
 /** A program that has answered, and takes nothing of a body for so long, wants no more of it. */
 const STALLED_MS = 1_000;
+/** A program that gets no more of a body, because its answer is under way, and sends nothing for so long waits for it. */
+const CUT_SILENCE_MS = 10_000;
 
 const PATH = "/api/v1/sandboxes/{id}/ports/{port}/";
 const portNumber = z
@@ -75,6 +78,7 @@ class PortRequest {
   /** Aborted when nobody waits any more. */
   readonly #over = new AbortController();
   #sentBytes = 0;
+  #isSending = true;
 
   constructor(deps: SandboxDeps, asked: Asked) {
     this.#deps = deps;
@@ -95,7 +99,7 @@ class PortRequest {
       return {
         status: message.statusCode ?? 502,
         headers: portResponseHeaders(message.rawHeaders, this.#address),
-        body: new AnswerBody(message, over),
+        body: new AnswerBody(message, { over, isWaiting: () => this.#isSending, clock: this.#deps.clock }),
       };
     } catch (error) {
       over();
@@ -148,9 +152,9 @@ class PortRequest {
     outgoing.on("error", (error) => answered.reject(this.#broken(error)));
     const timer = clock.after(ANSWER_MS, () => answered.reject(tooLate()));
     // A program may answer, and break off, before it has read everything.
-    const sent = pipeline(Readable.from(this.#body()), outgoing).catch((error: unknown) =>
-      answered.reject(error instanceof EngineError ? error : this.#broken(error)),
-    );
+    const sent = pipeline(Readable.from(this.#body()), outgoing)
+      .catch((error: unknown) => answered.reject(error instanceof EngineError ? error : this.#broken(error)))
+      .finally(() => (this.#isSending = false));
     try {
       const message = await answered.promise;
       await this.#untilSent(sent, message);
@@ -163,9 +167,17 @@ class PortRequest {
   async *#body(): AsyncGenerator<Uint8Array> {
     const { request } = this.#asked;
     if (!hasBody(request)) return;
-    for await (const piece of request.stream(MOST_BODY_BYTES)) {
-      yield piece;
-      this.#sentBytes += piece.length;
+    try {
+      for await (const piece of request.stream(MOST_BODY_BYTES)) {
+        yield piece;
+        this.#sentBytes += piece.length;
+      }
+    } catch (error) {
+      if (!(error instanceof BodyDiscarded)) throw error;
+      // Not ended, for that would look like all of it, nor broken off, for the rest of the answer comes the same way.
+      const { signal } = this.#over;
+      if (!signal.aborted) await once(signal, "abort");
+      throw error;
     }
   }
 
@@ -214,14 +226,26 @@ function hasBody(request: HttpRequest): boolean {
   return request.header("transfer-encoding") !== undefined || (length !== undefined && length !== "0");
 }
 
-/** By hand: whoever gives up must not wait for a piece that does not come. */
+type AnswerPorts = {
+  /** Nobody reads on, or there is no more. */
+  over: () => void;
+  /** Whether the program has not been given all of the request. */
+  isWaiting: () => boolean;
+  clock: Clock;
+};
+
+/**
+ * By hand: whoever gives up must not wait for a piece that does not come. With the first piece the answer begins, and a
+ * program that has not been given all of the request gets no more of it; if it is silent then, the answer breaks.
+ */
 class AnswerBody implements AsyncIterableIterator<Uint8Array> {
   readonly #pieces: AsyncIterator<Uint8Array>;
-  readonly #over: () => void;
+  readonly #ports: AnswerPorts;
+  #hasBegun = false;
 
-  constructor(message: IncomingMessage, over: () => void) {
+  constructor(message: IncomingMessage, ports: AnswerPorts) {
     this.#pieces = (message as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
-    this.#over = over;
+    this.#ports = ports;
   }
 
   [Symbol.asyncIterator](): this {
@@ -229,14 +253,31 @@ class AnswerBody implements AsyncIterableIterator<Uint8Array> {
   }
 
   async next(): Promise<IteratorResult<Uint8Array>> {
-    const step = await this.#pieces.next();
+    const step = await (this.#hasBegun && this.#ports.isWaiting() ? this.#nextInTime() : this.#pieces.next());
+    this.#hasBegun = true;
     if (step.done !== true) return step;
-    this.#over();
+    this.#ports.over();
     return { done: true, value: undefined };
   }
 
   async return(): Promise<IteratorResult<Uint8Array>> {
-    this.#over();
+    this.#ports.over();
     return { done: true, value: undefined };
+  }
+
+  async #nextInTime(): Promise<IteratorResult<Uint8Array>> {
+    const { clock, over } = this.#ports;
+    const silent = Promise.withResolvers<never>();
+    const timer = clock.after(CUT_SILENCE_MS, () => {
+      over();
+      silent.reject(
+        new EngineError("unavailable", "the program waits for the rest of a body, of which it gets no more"),
+      );
+    });
+    try {
+      return await Promise.race([this.#pieces.next(), silent.promise]);
+    } finally {
+      timer.cancel();
+    }
   }
 }
