@@ -24,6 +24,7 @@ export function createIngest(
     sealThreads: config.sealThreads,
     format: config.writeFormat,
     keyPrefix: config.pathPrefix,
+    inferTypes: config.ingestInferTypes,
     staging: {
       maxRows: config.flushMaxRows,
       maxBytes: config.flushMaxBytes,

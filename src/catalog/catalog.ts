@@ -72,6 +72,11 @@ export interface Catalog {
    */
   setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord>;
   /**
+   * Says whether new columns of the table get types by their values (`format/ndjson/infer-types.ts`) where a request
+   * does not say; undefined leaves it to the configuration. Columns that are there stay as they are.
+   */
+  setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord>;
+  /**
    * Adds columns to a table, all or none. Idempotent. Throws `EngineError`: `conflict` when a name is taken by another
    * type, the columns would be too many, or one is a vector and the table has rows (`vectorOnRows`), `invalid_name` for a
    * name that no column may have.
@@ -272,6 +277,8 @@ export type TableRecord = {
   retentionDays?: number;
   /** Names of columns by which compaction orders rows of one time; see `cluster-columns.ts`. */
   clusterBy: readonly string[];
+  /** Whether new columns get types by their values where a request does not say; absent where the configuration says. */
+  inferTypes?: boolean;
 };
 
 export type Resolution = {
@@ -287,6 +294,7 @@ export type CreateTable = {
   columns: readonly ColumnSpec[];
   retentionDays?: number;
   clusterBy?: readonly string[];
+  inferTypes?: boolean;
   /** Of a table that was there before and is made anew: its database may have any name that was ever accepted. */
   wasThere?: true;
 };

@@ -8,6 +8,7 @@ import { dropsContract, rowDeletionsContract } from "./contract-drops.test-kit.t
 import { filtersContract } from "./contract-filters.test-kit.ts";
 import { aFlush, column, committed, type Subject } from "./contract-fixtures.test-kit.ts";
 import { ledgerContract } from "./contract-ledger.test-kit.ts";
+import { inferenceContract } from "./contract-inference.test-kit.ts";
 import { leasesContract } from "./contract-leases.test-kit.ts";
 import { crowdedDaysContract, mergesContract } from "./contract-merges.test-kit.ts";
 import { readersContract, tableFloorContract } from "./contract-readers.test-kit.ts";
@@ -51,6 +52,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("cluster columns", () => {
       clusterColumnsContract(subject);
+    });
+    describe("inferred types", () => {
+      inferenceContract(subject);
     });
     describe("commits", () => {
       commitContract(subject);

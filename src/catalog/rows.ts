@@ -62,7 +62,8 @@ export function toColumn(row: Row): ColumnRecord {
   if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
   const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
   const sinceSnapshot = Number(row["since_snapshot"]);
-  return sinceSnapshot === 0 ? column : { ...column, sinceSnapshot };
+  const inferred = row["origin"] === "inferred" ? { inferred: true as const } : {};
+  return { ...column, ...inferred, ...(sinceSnapshot === 0 ? {} : { sinceSnapshot }) };
 }
 
 /** Of a table that has none yet: zeros. */

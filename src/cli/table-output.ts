@@ -10,6 +10,7 @@ export function tableJson(table: TableRecord) {
     columns: table.columns.map(({ name, type }) => ({ name, type: formatColumnType(type) })),
     retention_days: table.retentionDays ?? null,
     cluster_by: table.clusterBy,
+    infer_types: table.inferTypes ?? null,
   };
 }
 

@@ -357,6 +357,16 @@ export const OPTIONS = {
     side: "S",
     doc: "Most extents of one snapshot.",
   }),
+  ingestInferTypes: option({
+    env: "ENGINE_INGEST_INFER_TYPES",
+    toml: "ingest.infer_types",
+    kind: kinds.bool,
+    default: false,
+    side: "S",
+    doc:
+      "Whether new columns get types by their values, where neither the request (`X-Engine-Infer-Types`) nor the table " +
+      "says; otherwise they are strings. Tables that a request creates keep what applied to it.",
+  }),
   ingestMaxInflightBytes: option({
     env: "ENGINE_INGEST_MAX_INFLIGHT_BYTES",
     toml: "ingest.max_inflight_bytes",

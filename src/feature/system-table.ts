@@ -24,4 +24,4 @@ export type SystemTableContext = {
 
 /** A row of a system table, by the names of its columns; undefined for NULL. */
 export type SystemRow = Readonly<Record<string, SystemValue>>;
-export type SystemValue = string | number | bigint | undefined;
+export type SystemValue = string | number | bigint | boolean | undefined;

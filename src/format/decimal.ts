@@ -36,6 +36,14 @@ export function toFinite(token: string): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
+/** The token's value as a double when the double's shortest decimal is the same number: when nothing is rounded away. */
+export function toExactReal(token: string): number | undefined {
+  const value = toFinite(token);
+  if (value === undefined) return undefined;
+  const [sent, kept] = [parseDecimal(token), parseDecimal(String(value))];
+  return sent.digits === kept.digits && (sent.digits === "" || sent.exponent === kept.exponent) ? value : undefined;
+}
+
 /**
  * A point in time, in nanoseconds since the epoch, from a number whose unit is told by its magnitude:
  *

@@ -25,6 +25,14 @@ export function rfc3339ToNs(text: string): bigint | undefined {
   return match?.[ZONE] === undefined ? undefined : matchToNs(match);
 }
 
+/** RFC 3339 in UTC, as a column of times gives it back: without an offset that would be lost, or digits beyond nine. */
+const UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:[0-5]\d(?:\.\d{1,9})?Z$/;
+
+/** Nanoseconds since the epoch of a time in that form; undefined for any other text, and outside the years 1677 to 2262. */
+export function utcTextToNs(text: string): bigint | undefined {
+  return UTC.test(text) ? rfc3339ToNs(text) : undefined;
+}
+
 /**
  * The same for a time in data, where more is taken. Without an offset it is UTC, as DuckDB reads a TIMESTAMP and as log
  * producers mean it; a date alone is its midnight. Text that is a JSON number is read as that number would be, its unit

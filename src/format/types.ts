@@ -47,7 +47,27 @@ export function sameColumnType(a: ColumnType, b: ColumnType): boolean {
 }
 
 /** A column as the scanner, the extents and the query path need it. */
-export type ColumnSpec = { name: string; type: ColumnType };
+export type ColumnSpec = {
+  name: string;
+  type: ColumnType;
+  /**
+   * Its type was taken from data (`ndjson/infer-types.ts`): it takes only what it gives back exactly, where a declared
+   * column rounds a number and reads a time with an offset.
+   */
+  inferred?: true;
+};
+
+/** Whose type a column has. */
+export type ColumnOrigin = "declared" | "inferred";
+
+export function originOf({ inferred }: ColumnSpec): ColumnOrigin {
+  return inferred === true ? "inferred" : "declared";
+}
+
+/** The column alone, without what the catalog or anybody else knows of it besides. */
+export function specOf({ name, type, inferred }: ColumnSpec): ColumnSpec {
+  return inferred === true ? { name, type, inferred } : { name, type };
+}
 
 /** Every table has these two by default; `at` always. */
 export const TIME_COLUMN = "at";

@@ -9,13 +9,13 @@ import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Random } from "../core/random.ts";
 import type { Misfit } from "../format/ndjson/misfits.ts";
-import { DEFAULT_SHAPE, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
+import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
 import { warningsOf, type IngestAck } from "./ingest.ts";
-import type { Sealer } from "./seal.ts";
+import type { SealBody, Sealer } from "./seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "./seal-cuts.ts";
-import { asReplay, createTable, tableNotFound } from "./tables.ts";
+import { asReplay, createTable, infersTypes, tableNotFound } from "./tables.ts";
 import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
 
 /**
@@ -43,6 +43,8 @@ export type FlushPorts = {
   metrics: Metrics;
   format: ExtentFormat;
   keyPrefix: string;
+  /** `ENGINE_INGEST_INFER_TYPES`; false unless given. */
+  inferTypes?: boolean;
   /** Is told of the table as each flush finds it: one that was dropped and made again is another one. */
   onTable?: (table: TableRecord) => void;
 };
@@ -50,6 +52,8 @@ export type FlushPorts = {
 export type FlushBody = {
   bytes: Uint8Array;
   evolve: boolean;
+  /** See `IngestRequest.inferTypes`. */
+  inferTypes?: boolean;
   autoCreate: boolean;
   arrivedAtNs: bigint;
   key?: string;
@@ -128,11 +132,11 @@ async function attemptFlush(
   try {
     const known = await ports.catalog.table(target.database, target.table);
     const sealable = known === undefined ? rejectUnlessCreating(target, bodies) : bodies;
-    const sealed = await sealBodies(ports, known?.columns ?? DEFAULT_SHAPE, sealable);
+    const sealed = await sealBodies(ports, known, sealable);
     onSealed();
     const survivors = rejectFailed(sealable, sealed);
     if (survivors.length === 0) return [];
-    const table = known ?? (await createTable(ports.catalog, target));
+    const table = known ?? (await createTable(ports.catalog, target, firstInfersTypes(survivors, ports.inferTypes)));
     if (table === undefined) {
       // Somebody else was faster, and the table may have other columns than these rows were read under.
       for (const { bytes } of sealed.extents) releaseShared(bytes);
@@ -160,19 +164,31 @@ export function rejectUnlessCreating(target: Target, bodies: FlushBody[]): Flush
   return bodies.filter(({ autoCreate }) => autoCreate);
 }
 
+/** Of the bodies that create a table, the first that can be read says what the table is to do from then on. */
+function firstInfersTypes([first]: readonly Survivor[], configured: boolean | undefined): boolean {
+  return infersTypes(first?.body ?? {}, undefined, configured);
+}
+
+/** Under the table's columns; under the default shape when there is no table yet. */
 async function sealBodies(
   ports: FlushPorts,
-  columns: readonly ColumnSpec[],
+  table: TableRecord | undefined,
   bodies: FlushBody[],
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
-    columns: columns.map(({ name, type }) => ({ name, type })),
-    bodies: bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs })),
+    columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
+    bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: ports.format,
   });
   ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   return sealed;
+}
+
+/** What the sealer needs of a body. */
+export function toSeal(body: FlushBody, table: TableRecord | undefined, configured: boolean | undefined): SealBody {
+  const { bytes, evolve, arrivedAtNs } = body;
+  return { bytes, evolve, inferTypes: infersTypes(body, table, configured), arrivedAtNs };
 }
 
 async function uploadAll(ports: FlushPorts, table: TableRecord, { extents }: SealedFlush): Promise<NewExtent[]> {

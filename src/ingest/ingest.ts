@@ -33,6 +33,8 @@ export type IngestRequest = {
   autoCreate: boolean;
   /** Whether unknown fields become columns; else they are dropped. */
   evolve: boolean;
+  /** Whether those columns get types by their values; where it does not say, the table does, or the configuration. */
+  inferTypes?: boolean;
   /**
    * Bytes that the body has on the wire, if known: they are reserved before `readBody` is called, so that a server at
    * its bound refuses before it reads.

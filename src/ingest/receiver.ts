@@ -151,6 +151,7 @@ export class Receiver implements IngestService {
     this.#stager(to).add({
       bytes,
       evolve: request.evolve,
+      ...(request.inferTypes === undefined ? {} : { inferTypes: request.inferTypes }),
       autoCreate: request.autoCreate,
       arrivedAtNs: nowNs(this.#options.clock),
       ...key,

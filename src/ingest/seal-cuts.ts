@@ -1,8 +1,10 @@
+import { releaseShared } from "../core/buffer-pool.ts";
 import { EngineError, toErrorRecord, type ErrorRecord } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { foldName } from "../core/names.ts";
 import { Misfits } from "../format/ndjson/misfits.ts";
-import type { ColumnSpec } from "../format/types.ts";
+import type { InferredType } from "../format/ndjson/infer-types.ts";
+import { sameColumnType, type ColumnSpec, type ColumnType } from "../format/types.ts";
 import type { SealBody, SealedExtent, Sealer, SealResult, SealTask } from "./seal.ts";
 
 /**
@@ -43,6 +45,7 @@ export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number)
   const results = await sealEach(seal, task, cutsOf(body, cutBytes));
   const { newColumns, agreed } = unionOf(task.columns, results);
   if (agreed) return join(results, newColumns);
+  for (const { extent } of results) if (extent !== undefined) releaseShared(extent.bytes);
   const columns = [...task.columns, ...newColumns];
   return join(await sealEach(seal, { ...task, columns }, cutsOf(body, cutBytes, 0)), newColumns);
 }
@@ -78,14 +81,27 @@ export function cutAtNewlines(bytes: Uint8Array, cutBytes: number): Uint8Array[]
 function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[]) {
   const union = new Map<string, ColumnSpec>();
   let agreed = true;
+  const wideLongs = new Set(results.flatMap(({ wideLongs: names = [] }) => names.map(foldName)));
   for (const column of results.flatMap(({ newColumns }) => newColumns)) {
     const folded = foldName(column.name);
     const known = union.get(folded);
     if (known === undefined) union.set(folded, column);
-    else agreed &&= known.name === column.name;
+    else if (known.name !== column.name || !sameColumnType(known.type, column.type)) {
+      agreed = false;
+      const kind = commonType(known.type.kind, column.type.kind, wideLongs.has(folded));
+      union.set(folded, { ...known, type: { kind } });
+    }
   }
   const most = Math.min(LIMITS.newColumnsPerRequest, LIMITS.columnsPerTable - columns.length);
   return { newColumns: [...union.values()].slice(0, most), agreed: agreed && union.size <= most };
+}
+
+/** The type that one scan would have found where cuts found two: see `format/ndjson/infer-types.ts`. */
+function commonType(one: ColumnType["kind"], other: ColumnType["kind"], hasWideLong: boolean): InferredType {
+  if (one === other) return one as InferredType;
+  const kinds = [one, other].toSorted().join(" ");
+  if (kinds === "long real" && !hasWideLong) return "real";
+  return kinds === "string timestamp" ? "string" : "dynamic";
 }
 
 function join(results: readonly SealResult[], newColumns: readonly ColumnSpec[]): SealedFlush {

@@ -15,9 +15,10 @@ export async function seal(task: SealTask): Promise<SealResult> {
   const set = new ColumnSet(task.columns);
   const outcomes = task.bodies.map((body) => scan(body, set));
   const extent = set.rows === 0 ? undefined : await encode(set, task);
-  const { newColumns } = set;
+  const { newColumns, wideLongs } = set;
   set.release();
-  const result = { newColumns, outcomes, ...(extent === undefined ? {} : { extent }) };
+  const wide = wideLongs.length === 0 ? {} : { wideLongs };
+  const result = { newColumns, outcomes, ...wide, ...(extent === undefined ? {} : { extent }) };
   return transferring(result, extent?.bytes.buffer);
 }
 

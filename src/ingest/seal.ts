@@ -24,6 +24,8 @@ export type SealBody = {
   bytes: Uint8Array;
   /** `X-Schema-Evolve`: whether unknown fields become columns (else they are dropped). */
   evolve: boolean;
+  /** Whether those columns get types by their values (else they are strings). */
+  inferTypes?: boolean;
   /** Time of arrival, nanoseconds since the epoch: `at` of rows that have none. */
   arrivedAtNs: bigint;
   /** Columns that the body may add; `LIMITS.newColumnsPerRequest` unless given. */
@@ -37,8 +39,10 @@ export type SealBody = {
 export type SealResult = {
   /** Absent when no body contributed a row. */
   extent?: SealedExtent;
-  /** Columns that the table did not have, in order of first appearance; string-typed. */
+  /** Columns that the table did not have, in order of first appearance. */
   newColumns: ColumnSpec[];
+  /** Those of type `long` that have a value which no double holds exactly. */
+  wideLongs?: string[];
   /** One per body, in order. */
   outcomes: BodyOutcome[];
 };

@@ -24,9 +24,22 @@ export async function findTable(catalog: Catalog, request: Named): Promise<Table
 export async function createTable(
   catalog: Catalog,
   { database, table: name }: Pick<Named, "database" | "table">,
+  inferTypes: boolean,
 ): Promise<TableRecord | undefined> {
-  const { table, created } = await catalog.createTable({ database, name, columns: DEFAULT_SHAPE });
+  const { table, created } = await catalog.createTable({ database, name, columns: DEFAULT_SHAPE, inferTypes });
   return created ? table : undefined;
+}
+
+/**
+ * Whether new columns of a request get types by their values: as the request says, else as its table says, else as the
+ * configuration does.
+ */
+export function infersTypes(
+  request: Pick<IngestRequest, "inferTypes">,
+  table: Pick<TableRecord, "inferTypes"> | undefined,
+  configured: boolean | undefined,
+): boolean {
+  return request.inferTypes ?? table?.inferTypes ?? configured ?? false;
 }
 
 export function tableNotFound(

@@ -28,17 +28,29 @@ export const errorBody = z
 
 export const databaseHeader = z.string().default("default").describe("Database.");
 
+const flagText = z.string().regex(/^(true|false)$/i, "accepted are true and false");
+
 /** `true` or `false`, as a header spells it. */
 export function flagHeader(defaultValue: boolean, doc: string) {
-  return z
-    .string()
-    .regex(/^(true|false)$/i, "accepted are true and false")
+  return flagText
     .default(String(defaultValue))
     .transform((text) => text.toLowerCase() === "true")
     .describe(doc);
 }
 
+/** The same where no header is an answer of its own. */
+export function optionalFlagHeader(doc: string) {
+  return flagText
+    .transform((text) => text.toLowerCase() === "true")
+    .optional()
+    .describe(doc);
+}
+
 export const column = z.object({ name: z.string(), type: z.string() });
+export const inferTypes = z
+  .boolean()
+  .nullable()
+  .describe("Whether new columns get types by their values where a request does not say; null: as the server does.");
 export const clusterBy = z.array(z.string()).describe("Columns by which compaction orders rows of one time.");
 
 export const health = z.object({

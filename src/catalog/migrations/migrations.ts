@@ -1,5 +1,6 @@
 import type { Migration } from "../../db/migration.ts";
 import { SQLITE_DELETION } from "./deletion-records.ts";
+import { POSTGRES_INFERRED_TYPES, SQLITE_INFERRED_TYPES } from "./inferred-types.ts";
 import { CLUSTER_COLUMNS as POSTGRES_CLUSTER_COLUMNS } from "./postgres-cluster-columns.ts";
 import { POSTGRES_DELETION } from "./postgres-deletion.ts";
 import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
@@ -30,4 +31,10 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
   },
   { name: "vector columns", postgres: 9, sql: { postgres: VECTOR_COLUMNS } },
   { name: "deletion", sqlite: 14, postgres: 11, sql: { sqlite: SQLITE_DELETION, postgres: POSTGRES_DELETION } },
+  {
+    name: "inferred types",
+    sqlite: 15,
+    postgres: 12,
+    sql: { sqlite: SQLITE_INFERRED_TYPES, postgres: POSTGRES_INFERRED_TYPES },
+  },
 ];

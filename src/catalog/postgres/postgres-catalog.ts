@@ -117,6 +117,10 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => this.#schemaWriter.setRetention(tableId, days));
   }
 
+  setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord> {
+    return this.#run(() => this.#schemaWriter.setInferTypes(tableId, inferTypes));
+  }
+
   setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord> {
     return this.#run(() => this.#schemaWriter.setClusterBy(tableId, columns));
   }

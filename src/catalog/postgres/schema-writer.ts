@@ -1,7 +1,7 @@
 import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { checkName, checkNewDatabase, foldName, isDuckDbName } from "../../core/names.ts";
-import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
+import { formatColumnType, originOf, type ColumnOrigin, type ColumnSpec } from "../../format/types.ts";
 import type { CreateTable, DatabaseRecord, TableRecord } from "../catalog.ts";
 import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
@@ -16,6 +16,7 @@ export type NewColumn = {
   name: string;
   folded_name: string;
   type: string;
+  origin: ColumnOrigin;
   since_version: number;
 };
 export type NewVersion = { table_id: number; expected: number; version: number; next_column_id: number };
@@ -24,17 +25,20 @@ const ADD =
   "SELECT CASE WHEN engine.add_columns($1::text::json, $2::text::json) THEN 'added' ELSE 'stale' END AS outcome";
 const ADD_TO_EMPTY = "SELECT engine.add_columns_to_empty($1::text::json, $2::text::json) AS outcome";
 
+function described(column: ColumnSpec) {
+  const { name, type } = column;
+  return { name, folded_name: foldName(name), type: formatColumnType(type), origin: originOf(column) };
+}
+
 /** Gives ids that no column of the table has ever had, under the version that follows the table's. */
 export function numberColumns(table: StoredTable, columns: readonly ColumnSpec[]): NewColumn[] {
   const { id: tableId, nextColumnId } = table;
   const numbered = columns.map((column, i) => ({ ...column, id: nextColumnId + i }));
   columnIdsAreNeverReused(tableId, numbered, nextColumnId + numbered.length);
-  return numbered.map(({ id, name, type }) => ({
+  return numbered.map(({ id, ...column }) => ({
     table_id: tableId,
     id,
-    name,
-    folded_name: foldName(name),
-    type: formatColumnType(type),
+    ...described(column),
     since_version: table.schemaVersion + 1,
   }));
 }
@@ -74,17 +78,17 @@ export class SchemaWriter {
     if (request.wasThere !== true) await this.#checkDatabase(database);
     const specs = columnsToCreate(request.columns);
     const clusterBy = encodeClusterBy(clusterColumns(specs, request.clusterBy ?? []));
-    const columns = specs.map((column, i) => ({
-      id: i + 1,
-      name: column.name,
-      folded_name: foldName(column.name),
-      type: formatColumnType(column.type),
-    }));
+    const columns = specs.map((column, i) => ({ id: i + 1, ...described(column) }));
+    const settings = {
+      retention_days: retentionDays ?? null,
+      cluster_by: clusterBy,
+      infer_types: request.inferTypes ?? null,
+    };
     // Somebody may drop it before it is read back.
     for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
       const [row] = await this.#database.write(
-        "SELECT engine.create_clustered_table($1, $2, $3, $4, $5::integer, $6, $7::text::json) AS created",
-        [database, foldName(database), name, foldName(name), retentionDays ?? null, clusterBy, JSON.stringify(columns)],
+        "SELECT engine.create_table_with($1, $2, $3, $4, $5::text::json, $6::text::json) AS created",
+        [database, foldName(database), name, foldName(name), JSON.stringify(settings), JSON.stringify(columns)],
       );
       const table = await this.#schema.table(database, name);
       if (table !== undefined) return { table, created: row?.["created"] === true };
@@ -126,6 +130,12 @@ export class SchemaWriter {
     // Columns only ever come, so what this was judged by stays true.
     const clusterBy = clusterColumns((await this.#existing(tableId)).columns, wanted);
     await this.#database.write("SELECT engine.set_cluster_by($1::bigint, $2)", [tableId, encodeClusterBy(clusterBy)]);
+    return withoutNextId(await this.#existing(tableId));
+  }
+
+  async setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord> {
+    const value = inferTypes === undefined ? null : String(inferTypes);
+    await this.#database.write("SELECT engine.set_infer_types($1::bigint, $2::text::boolean)", [tableId, value]);
     return withoutNextId(await this.#existing(tableId));
   }
 

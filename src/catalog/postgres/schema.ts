@@ -152,7 +152,8 @@ export class SchemaReader {
 const SEEN_TABLES = 10_000;
 
 const FIELDS =
-  "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days, t.cluster_by";
+  "t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.next_column_id, t.retention_days, " +
+  "t.cluster_by, t.infer_types";
 
 const TABLE =
   `SELECT ${FIELDS} FROM engine.databases d JOIN engine.tables t ` +
@@ -166,7 +167,7 @@ const RESOLVE =
   "AND t.folded_name = ANY (ARRAY(SELECT json_array_elements_text($2::text::json)))";
 
 const COLUMNS =
-  "SELECT c.table_id, c.id, c.name, c.type, c.since_snapshot " +
+  "SELECT c.table_id, c.id, c.name, c.type, c.since_snapshot, c.origin " +
   "FROM json_to_recordset($1::text::json) AS w (id bigint, version integer) " +
   "JOIN engine.columns c ON c.table_id = w.id AND c.since_version <= w.version ORDER BY c.table_id, c.id";
 
@@ -186,6 +187,7 @@ function toTable(row: Row, columns: readonly ColumnRecord[]): StoredTable {
     nextColumnId: Number(row["next_column_id"]),
   };
   if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
+  if (row["infer_types"] !== null) table.inferTypes = row["infer_types"] === true;
   return table;
 }
 

@@ -1,6 +1,6 @@
 import type { ColumnRecord, TableRecord } from "../catalog.ts";
 import { foldName } from "../../core/names.ts";
-import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
+import { formatColumnType, originOf, type ColumnSpec } from "../../format/types.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import type { SchemaReader } from "./schema.ts";
@@ -41,10 +41,11 @@ export function insertColumns(
   const nextId = firstId + records.length;
   columnIdsAreNeverReused(tableId, records, nextId);
   const sql =
-    "INSERT INTO columns (table_id, id, name, folded_name, type, since_version, since_snapshot) " +
-    "VALUES (?, ?, ?, ?, ?, ?, ?)";
-  for (const { id, name, type } of records) {
-    connection.run(sql, tableId, id, name, foldName(name), formatColumnType(type), version, since);
+    "INSERT INTO columns (table_id, id, name, folded_name, type, since_version, since_snapshot, origin) " +
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+  for (const record of records) {
+    const { id, name, type } = record;
+    connection.run(sql, tableId, id, name, foldName(name), formatColumnType(type), version, since, originOf(record));
   }
   connection.run("UPDATE tables SET next_column_id = ? WHERE id = ?", nextId, tableId);
 }

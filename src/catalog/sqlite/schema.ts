@@ -77,6 +77,7 @@ export class SchemaReader {
       clusterBy: decodeClusterBy(row["cluster_by"]),
     };
     if (row["retention_days"] !== null) table.retentionDays = Number(row["retention_days"]);
+    if (row["infer_types"] !== null) table.inferTypes = Number(row["infer_types"]) === 1;
     return table;
   }
 
@@ -86,7 +87,7 @@ export class SchemaReader {
     const cached = this.#columns.get(tableId, schemaVersion);
     if (cached !== undefined) return cached;
     const sql =
-      "SELECT id, name, type, since_snapshot FROM columns WHERE table_id = ? AND since_version <= ? ORDER BY id";
+      "SELECT id, name, type, since_snapshot, origin FROM columns WHERE table_id = ? AND since_version <= ? ORDER BY id";
     const columns = Object.freeze(this.#connection.all(sql, tableId, schemaVersion).map(toColumn));
     this.#columns.set(tableId, schemaVersion, columns);
     return columns;
@@ -94,7 +95,7 @@ export class SchemaReader {
 }
 
 const TABLE =
-  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by " +
+  "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by, t.infer_types " +
   "FROM databases d JOIN tables t ON t.database_id = d.id AND t.dropped_at_ms IS NULL";
 
 function toDatabase(row: Row): DatabaseRecord {

@@ -145,6 +145,10 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#run(() => this.#parts.writer.call("setRetention", tableId, days));
   }
 
+  setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord> {
+    return this.#run(() => this.#parts.writer.call("setInferTypes", tableId, inferTypes));
+  }
+
   setClusterBy(tableId: number, columns: readonly string[]): Promise<TableRecord> {
     return this.#run(() => this.#parts.writer.call("setClusterBy", tableId, columns));
   }

@@ -87,6 +87,16 @@ export class Writer {
     });
   }
 
+  setInferTypes(tableId: number, inferTypes: boolean | undefined): TableRecord {
+    return this.#write(() => {
+      const known = this.#schema.tableById(tableId);
+      if (known === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+      this.#connection.run("UPDATE tables SET infer_types = ? WHERE id = ?", toFlag(inferTypes), tableId);
+      bumpGeneration(this.#connection);
+      return this.#schema.tableById(tableId) ?? known;
+    });
+  }
+
   setClusterBy(tableId: number, columns: readonly string[]): TableRecord {
     return this.#write(() => {
       const table = this.#schema.tableById(tableId);
@@ -232,10 +242,10 @@ export class Writer {
 
   #insertTable(databaseId: number, request: Required<Pick<CreateTable, "clusterBy">> & CreateTable): TableRecord {
     const sql =
-      "INSERT INTO tables (database_id, name, folded_name, schema_version, next_column_id, retention_days, cluster_by) " +
-      "VALUES (?, ?, ?, 1, 1, ?, ?)";
-    const { name, columns, retentionDays, clusterBy } = request;
-    const settings = [retentionDays ?? null, encodeClusterBy(clusterBy)];
+      "INSERT INTO tables (database_id, name, folded_name, schema_version, next_column_id, retention_days, cluster_by, " +
+      "infer_types) VALUES (?, ?, ?, 1, 1, ?, ?, ?)";
+    const { name, columns, retentionDays, clusterBy, inferTypes } = request;
+    const settings = [retentionDays ?? null, encodeClusterBy(clusterBy), toFlag(inferTypes)];
     const inserted = this.#connection.statement(sql).run(databaseId, name, foldName(name), ...settings);
     const tableId = Number(inserted.lastInsertRowid);
     this.#connection.run("INSERT INTO table_totals VALUES (?, 0, 0, 0)", tableId);
@@ -262,4 +272,9 @@ export class Writer {
       throw error;
     }
   }
+}
+
+/** As SQLite stores it. */
+function toFlag(value: boolean | undefined): number | null {
+  return value === undefined ? null : Number(value);
 }

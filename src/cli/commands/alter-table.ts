@@ -1,3 +1,4 @@
+import { Option } from "commander";
 import type { TableRecord } from "../../catalog/catalog.ts";
 import { checkName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
@@ -17,6 +18,7 @@ type Options = CatalogFlags & {
   addColumn?: readonly string[];
   retentionDays?: string;
   clusterBy?: string;
+  inferTypes?: string;
   json?: true;
 };
 
@@ -38,6 +40,12 @@ export const register: RegisterCommand = (program, context) => {
       "--cluster-by <columns>",
       `columns, as 'a, b', by which compaction orders rows of one time; at most 4, \`${NO_COLUMNS}\` for none`,
     )
+    .addOption(
+      new Option(
+        "--infer-types <when>",
+        "whether columns that rows bring get types by their values, unless a request says otherwise",
+      ).choices(["on", "off"]),
+    )
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, [
@@ -45,6 +53,7 @@ export const register: RegisterCommand = (program, context) => {
     "engine alter-table --table requests --add-column 'took_ms:real' --add-column 'embedding:vector(384)'",
     "engine alter-table --table requests --retention-days 30",
     "engine alter-table --table requests --cluster-by 'path, status'",
+    "engine alter-table --table requests --infer-types on",
   ]).action(context.action((options: Options) => alterTable(context, options)));
 };
 
@@ -60,17 +69,20 @@ async function alterTable(context: CliContext, options: Options): Promise<number
     options.addColumn === undefined ? [] : parseColumns("--add-column", options.addColumn.join(","));
   const retention = parseRetention(options.retentionDays);
   const clusterBy = parseClustering(options.clusterBy);
-  if (columns.length === 0 && retention === undefined && clusterBy === undefined) {
-    throw new CliError("nothing to change: give --add-column, --retention-days or --cluster-by", EXIT.usage);
+  const inferTypes = options.inferTypes === undefined ? undefined : options.inferTypes === "on";
+  if (columns.length === 0 && [retention, clusterBy, inferTypes].every((change) => change === undefined)) {
+    const flags = "--add-column, --retention-days, --cluster-by or --infer-types";
+    throw new CliError(`nothing to change: give ${flags}`, EXIT.usage);
   }
   const table = await withCatalog(context, options, "read", async (catalog) => {
     const existing = await requireTable(catalog, database, name);
     let changed = columns.length === 0 ? existing : await catalog.addColumns(existing.id, columns);
     if (retention !== undefined) changed = await catalog.setRetention(existing.id, retention.days);
-    return clusterBy === undefined ? changed : await catalog.setClusterBy(existing.id, clusterBy);
+    if (clusterBy !== undefined) changed = await catalog.setClusterBy(existing.id, clusterBy);
+    return inferTypes === undefined ? changed : await catalog.setInferTypes(existing.id, inferTypes);
   });
   if (options.json) await context.writeJson(tableJson(table));
-  else await context.writeLine(describe(table, { retention, clusterBy }));
+  else await context.writeLine(describe(table, { retention, clusterBy, inferTypes }));
   return EXIT.ok;
 }
 
@@ -87,13 +99,19 @@ function parseClustering(text: string | undefined): readonly string[] | undefine
 }
 
 /** The table's columns, and of its settings those that were changed. */
-function describe(table: TableRecord, changed: { retention?: unknown; clusterBy?: unknown }): string {
+function describe(
+  table: TableRecord,
+  changed: { retention?: unknown; clusterBy?: unknown; inferTypes?: unknown },
+): string {
   const parts = [`table ${table.database}.${table.name}: ${columnsText(table)}`];
   if (changed.retention !== undefined) {
     parts.push(`keeps its rows ${table.retentionDays === undefined ? FOREVER : `${table.retentionDays} days`}`);
   }
   if (changed.clusterBy !== undefined) {
     parts.push(table.clusterBy.length === 0 ? "is not clustered" : `is clustered by ${clusterByText(table)}`);
+  }
+  if (changed.inferTypes !== undefined) {
+    parts.push(table.inferTypes === true ? "infers the types of new columns" : "makes strings of new columns");
   }
   return parts.join("; ");
 }

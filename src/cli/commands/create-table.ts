@@ -18,6 +18,7 @@ type Options = CatalogFlags & {
   schema: string;
   retentionDays?: string;
   clusterBy?: string;
+  inferTypes?: true;
   json?: true;
 };
 
@@ -33,6 +34,7 @@ export const register: RegisterCommand = (program, context) => {
     .requiredOption("--schema <columns>", "columns as 'name:type, …'; quote names that need it: '\"my col\":string'")
     .option("--retention-days <days>", "delete rows after so many days (default: keep them)")
     .option("--cluster-by <columns>", "columns, as 'a, b', by which compaction orders rows of one time; at most 4")
+    .option("--infer-types", "give columns that rows bring types by their values, unless a request says otherwise")
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
   withExamples(command, [
@@ -49,6 +51,7 @@ async function createTable(context: CliContext, options: Options): Promise<numbe
     columns: withTimeColumn(parseColumns("--schema", options.schema)),
     ...(options.retentionDays === undefined ? {} : { retentionDays: parseRetentionDays(options.retentionDays) }),
     ...(options.clusterBy === undefined ? {} : { clusterBy: parseClusterBy(options.clusterBy) }),
+    ...(options.inferTypes === undefined ? {} : { inferTypes: options.inferTypes }),
   };
   const { table, created } = await withCatalog(context, options, "write", (catalog) => create(catalog, request));
   if (options.json) await context.writeJson({ ...tableJson(table), created });
@@ -75,6 +78,9 @@ async function create(catalog: Catalog, request: CreateTable): Promise<{ table: 
   if (request.clusterBy !== undefined && !isClusteredBy(table, request.clusterBy)) {
     const kept = table.clusterBy.length === 0 ? "is not clustered" : `is clustered by ${clusterByText(table)}`;
     throw new CliError(`${named} and ${kept}; \`engine alter-table --cluster-by\` changes that`);
+  }
+  if (request.inferTypes === true && table.inferTypes !== true) {
+    throw new CliError(`${named} and does not infer types; \`engine alter-table --infer-types on\` changes that`);
   }
   return result;
 }

@@ -69,6 +69,14 @@ export class ColumnSet {
     return this.columns.slice(this.#tableColumns).map((column) => column.spec);
   }
 
+  /** Names of new `long` columns with a value that no double holds exactly. */
+  get wideLongs(): string[] {
+    const wide = this.columns.slice(this.#tableColumns).filter((column) => {
+      return column.storage === "long" && column.spec.type.kind === "long" && !column.fitsReal();
+    });
+    return wide.map(({ spec }) => spec.name);
+  }
+
   /** Index of the column of that name: the same spelling, else the same but for ASCII case; -1 when there is none. */
   find(name: string): number {
     return this.#byName.get(name) ?? this.#byFoldedName.get(foldName(name)) ?? -1;
@@ -80,10 +88,10 @@ export class ColumnSet {
     return this.columns[index]?.storage === "text" ? index : -1;
   }
 
-  /** Adds a string column and returns its index; -1 when the table has as many columns as it may have. */
-  addColumn(name: string): number {
+  /** Adds a column and returns its index; -1 when the table has as many columns as it may have. */
+  addColumn(spec: ColumnSpec): number {
     if (this.columns.length >= LIMITS.columnsPerTable) return -1;
-    return this.#add({ name, type: { kind: "string" } });
+    return this.#add(spec);
   }
 
   /**

@@ -66,7 +66,7 @@ describe("savepoints", () => {
         const touched = new ColumnSet(TABLE);
         write(touched, before);
         touched.mark();
-        touched.addColumn("new");
+        touched.addColumn(spec("new", "string"));
         write(
           touched,
           dropped.map((row) => [...row, 1]),
@@ -136,8 +136,8 @@ describe("column set", () => {
       spec("at", "timestamp"),
       ...Array.from({ length: 1_998 }, (_, i) => spec(`c${i}`, "int")),
     ]);
-    expect(set.addColumn("last")).toBe(1_999);
-    expect(set.addColumn("beyond")).toBe(-1);
+    expect(set.addColumn(spec("last", "string"))).toBe(1_999);
+    expect(set.addColumn(spec("beyond", "string"))).toBe(-1);
     expect(set.find("beyond")).toBe(-1);
   });
 });

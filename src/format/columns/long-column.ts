@@ -1,3 +1,4 @@
+import { toExactReal } from "../decimal.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
 import { grown } from "./growth.ts";
 import { mix } from "./hash.ts";
@@ -45,6 +46,15 @@ export class LongColumn extends Column {
     return { min: this.#values[min] ?? 0n, max: this.#values[max] ?? 0n };
   }
 
+  /** Whether a double holds every value exactly, so that its shortest decimal is the same number. */
+  fitsReal(): boolean {
+    const range = this.range();
+    if (range === undefined || (range.min >= -SAFE && range.max <= SAFE)) return true;
+    return this.#values
+      .subarray(0, this.rows)
+      .every((value) => (value >= -SAFE && value <= SAFE) || toExactReal(String(value)) !== undefined);
+  }
+
   override get capacityBytes(): number {
     return this.validity.byteLength + this.#values.byteLength;
   }
@@ -73,6 +83,9 @@ export class LongColumn extends Column {
     }
   }
 }
+
+/** Up to here every integer is a double. */
+const SAFE = 2n ** 53n;
 
 /** Whether the value in row `a` is less than the one in row `b`; the low half comes first and is unsigned. */
 function isLess(words: Int32Array, a: number, b: number): boolean {

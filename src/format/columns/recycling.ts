@@ -1,4 +1,4 @@
-import type { ColumnSpec } from "../types.ts";
+import { formatColumnType, type ColumnSpec } from "../types.ts";
 import { createColumn, type AnyColumn } from "./create.ts";
 
 /**
@@ -34,6 +34,6 @@ export function recycleColumn(column: AnyColumn): void {
   idleBytes += capacityBytes;
 }
 
-function keyOf({ name, type }: ColumnSpec): string {
-  return type.kind === "vector" ? `${type.kind} ${type.dimensions} ${name}` : `${type.kind} ${name}`;
+function keyOf({ name, type, inferred }: ColumnSpec): string {
+  return `${formatColumnType(type)} ${inferred === true} ${name}`;
 }

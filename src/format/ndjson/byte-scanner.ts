@@ -9,12 +9,15 @@ import type { RealColumn } from "../columns/real-column.ts";
 import type { TextColumn } from "../columns/text-column.ts";
 import type { VectorColumn } from "../columns/vector-column.ts";
 import { TIME_STAND_INS } from "../types.ts";
-import { toFinite, toInt32, toInt64 } from "../decimal.ts";
+import { toExactReal, toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { BodyLines } from "./body-lines.ts";
 import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, quotedEnd, skipSpaceBytes } from "./json-bytes.ts";
+import { GuessFailed } from "./infer-types.ts";
+import { withTypes } from "./json-scanner.ts";
 import { hasToken, KeyTable, type Slot } from "./key-table.ts";
 import {
   exactReal,
+  isExact,
   longReal,
   newNumberToken,
   plainInteger,
@@ -36,8 +39,19 @@ import { TimeReader } from "./time-bytes.ts";
  * and every row that is ordinary, after the first of its kind, is read here.
  */
 export const byteScanner: BodyScanner = {
-  scan: (body, into) => allOrNothing(into, () => scannerFor(into).scan(body)),
+  scan: (body, into) => allOrNothing(into, () => scanInferring(body, into)),
 };
+
+/** Types of new columns are guessed from their first values, which nearly always is right, and else read from all. */
+function scanInferring(body: NdjsonBody, into: ColumnSet): Scanned {
+  try {
+    return scannerFor(into).scan(body);
+  } catch (error) {
+    if (!(error instanceof GuessFailed)) throw error;
+    into.rollback();
+    return scannerFor(into).scan(withTypes(body, into));
+  }
+}
 
 /** The scanner of the set that was scanned into last: what it learned from one body serves the next. */
 let latest: RowScanner | undefined;
@@ -59,12 +73,21 @@ const TIMESTAMP = 7;
 const VECTOR = 8;
 /** A field that tells the time when there is no `at`, and that no column is named for. */
 const STAND_IN = 9;
+/** As above, of columns whose type was inferred: they take only what they give back exactly. */
+const EXACT_REAL = 10;
+const UTC = 11;
+/** A string column that the body itself has brought: another value makes it `dynamic`. */
+const ONLY_TEXT = 12;
+/** A field that gets a column with its first value. */
+const NULL = 13;
 
 type Target = { readonly kind: number; readonly index: number; readonly column: AnyColumn | undefined };
 
 /** Instead of a position: the row is not for this scanner. */
 const REFUSED = -1;
 const NO_COLUMN = -1;
+const UPPER_T = 0x54;
+const UPPER_Z = 0x5a;
 const FIRST_PRINTABLE = 0x20;
 /** Bytes below are white space between tokens, or wrong. */
 const FIRST_TOKEN = 0x21;
@@ -90,6 +113,8 @@ class RowScanner {
   #firstSlot: Slot<Target> | undefined;
   /** Columns of the set when the keys were learned: a new one changes what keys mean. */
   #knownColumns = -1;
+  /** Columns of the set before the body. */
+  #tableColumns = -1;
   /** Columns named like a stand-in for `at`. */
   #standInColumns: number[] = [];
   /** The current row's number, over all bodies and failed attempts. */
@@ -108,8 +133,12 @@ class RowScanner {
   }
 
   scan(body: NdjsonBody): Scanned {
-    if (body.evolve !== this.#body.evolve || this.#knownColumns !== this.set.columns.length) this.#forgetKeys();
+    const isOtherwise = body.evolve !== this.#body.evolve || body.inferTypes !== this.#body.inferTypes;
+    const { length } = this.set.columns;
+    // Columns that were the last body's own are taken for those of the table from now on.
+    if (isOtherwise || this.#knownColumns !== length || this.#tableColumns !== length) this.#forgetKeys();
     this.#body = body;
+    this.#tableColumns = length;
     const lines = new BodyLines(body, this.set);
     // Past the last line feed nothing stops the loops below; and a body that is not UTF-8 fails at some line.
     const end = isUtf8(body.bytes) ? body.bytes.lastIndexOf(BYTE.lineFeed) + 1 : 0;
@@ -236,11 +265,19 @@ class RowScanner {
   #targetOf(name: string): Target | undefined {
     const index = this.set.find(name);
     const column = this.set.columns[index];
-    if (column !== undefined) return { kind: kindOf(column), index, column };
+    if (column !== undefined) return { kind: this.#kindOf(column, index), index, column };
     if ((TIME_STAND_INS as readonly string[]).includes(name)) return { kind: STAND_IN, index: NO_COLUMN, column };
     // Another spelling of a stand-in is for the line reader, like everything that may become a column.
     const isSpelling = (TIME_STAND_INS as readonly string[]).includes(foldName(name));
-    return this.#body.evolve || isSpelling ? undefined : { kind: DROPPED, index: NO_COLUMN, column };
+    if (isSpelling) return undefined;
+    if (!this.#body.evolve) return { kind: DROPPED, index: NO_COLUMN, column };
+    return this.#body.inferTypes === true ? { kind: NULL, index: NO_COLUMN, column } : undefined;
+  }
+
+  #kindOf(column: AnyColumn, index: number): number {
+    const kind = kindOf(column);
+    const isOwn = index >= this.#tableColumns && column.spec.inferred === true;
+    return kind === TEXT && isOwn ? ONLY_TEXT : kind;
   }
 
   /** Notes that the row has the column's key. False when it had it before, in this spelling or another. */
@@ -256,6 +293,7 @@ class RowScanner {
     const { kind, index } = target;
     if (kind === DROPPED) return this.#droppedValue(source, at);
     if (kind === STAND_IN) return this.#standInValue(source, at);
+    if (kind === NULL) return this.#nullValue(source, at);
     if (!this.#touch(index)) return REFUSED;
     if (source[at] !== BYTE.n) return this.#write(source, at, target);
     // null writes nothing. What it means for the time and for a vector is the line reader's to say.
@@ -282,9 +320,14 @@ class RowScanner {
       case LONG:
         return this.#long(source, at, column as LongColumn, rows);
       case REAL:
+      case EXACT_REAL:
         return this.#real(source, at, column as RealColumn, rows);
+      case ONLY_TEXT:
+        return source[at] === BYTE.quote ? this.#text(source, at, column as TextColumn, rows) : REFUSED;
+      case UTC:
       case TIMESTAMP: {
         const end = this.#timestamp(source, at);
+        if (kind === UTC && !isUtc(source, at, end)) return REFUSED;
         if (end !== REFUSED) {
           this.#ready(column as LongColumn, rows);
           (column as LongColumn).appendWords(time.high, time.low);
@@ -372,6 +415,9 @@ class RowScanner {
     if (end === REFUSED) return REFUSED;
     const value = this.#finite(source, at, end);
     if (value === undefined) return REFUSED;
+    if (column.spec.inferred === true && !isExact(number) && toExactReal(latin1(source, at, end)) === undefined) {
+      return REFUSED;
+    }
     this.#ready(column, rows);
     column.appendReal(value);
     return end;
@@ -396,6 +442,11 @@ class RowScanner {
     }
     const end = this.#numberEnd(source, start);
     return end !== REFUSED && time.readEpoch(number) ? end : REFUSED;
+  }
+
+  #nullValue(source: Uint8Array, at: number): number {
+    this.set.metUnknownField = true;
+    return source[at] === BYTE.n ? literalEnd(source, at) : REFUSED;
   }
 
   #droppedValue(source: Uint8Array, at: number): number {
@@ -451,12 +502,22 @@ function kindOf(column: AnyColumn): number {
     case "int":
       return INT;
     case "long":
-      return column.spec.type.kind === "timestamp" ? TIMESTAMP : LONG;
+      if (column.spec.type.kind !== "timestamp") return LONG;
+      return column.spec.inferred === true ? UTC : TIMESTAMP;
     case "real":
-      return REAL;
+      return column.spec.inferred === true ? EXACT_REAL : REAL;
     case "vector":
       return VECTOR;
   }
+}
+
+/** Where `T` stands in a time. */
+const SEPARATOR_AT = 10;
+
+/** Whether the time at `[start, end)`, quotes included, is written in UTC as RFC 3339 has it. */
+function isUtc(source: Uint8Array, start: number, end: number): boolean {
+  if (end === REFUSED || source[start] !== BYTE.quote) return false;
+  return source[end - 2] === UPPER_Z && source[start + 1 + SEPARATOR_AT] === UPPER_T;
 }
 
 /** Words are read whole, so that a token or a string at the very end reaches past it. */

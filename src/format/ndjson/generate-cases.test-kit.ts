@@ -34,7 +34,7 @@ export function bodyOf(text: string | Uint8Array, evolve = true): NdjsonBody {
 }
 
 /** What a generator makes: the lines of bodies of one table. */
-type Lines = { columns: ColumnSpec[]; lines: string[][]; evolve?: boolean };
+type Lines = { columns: ColumnSpec[]; lines: string[][]; evolve?: boolean; inferTypes?: boolean };
 
 /** `{…}` of `key, value` pairs. */
 function row(choose: Chooser, fields: readonly (readonly [key: string, value: string])[], gaps = 0.01): string {
@@ -164,6 +164,36 @@ function evolving(choose: Chooser): Lines {
   return { columns, lines };
 }
 
+const VALUES = {
+  bool: (choose: Chooser) => choose.pick(["true", "false"]),
+  small: (choose: Chooser) => integer(choose, 4),
+  long: (choose: Chooser) => choose.pick(["", "-"]) + integer(choose, 19),
+  real: (choose: Chooser) => `${integer(choose, 5)}.${integer(choose, 3)}`,
+  number,
+  time: (choose: Chooser) => `"2026-01-${choose.int(10, 31)}T03:04:05${choose.pick(["", ".5", ".123456789"])}Z"`,
+  anyTime: time,
+  text: string,
+  json: (choose: Chooser) => json(choose, 2),
+  null: () => "null",
+};
+
+/** New columns whose values are of one kind, nearly always, and of another in the next body. */
+function inferring(choose: Chooser): Lines {
+  const columns = specs(choose.chance(0.8) ? NARROW : "at:timestamp, label:string");
+  const kinds = Object.keys(VALUES) as (keyof typeof VALUES)[];
+  const names = choose.times(choose.int(1, 5), (i) => choose.pick([`f${i}`, `f${i}`, "body", "x", "X"]));
+  const own = new Map(names.map((name) => [name, choose.pick(kinds)]));
+  const lines = choose.times(choose.int(1, 4), () => {
+    if (choose.chance(0.3)) for (const name of names) own.set(name, choose.pick(kinds));
+    const other = choose.chance(0.5) ? 0 : 0.1;
+    const valueOf = (name: string) => VALUES[choose.chance(other) ? choose.pick(kinds) : (own.get(name) ?? "null")];
+    const line = () =>
+      row(choose, names.filter(() => choose.chance(0.9)).map((name) => [name, valueOf(name)(choose)]), 0.01); // oxfmt-ignore
+    return choose.times(choose.int(1, 12), line);
+  });
+  return { columns, lines, evolve: choose.chance(0.95), inferTypes: true };
+}
+
 /** Made once per size: 2,000 columns take their time. */
 const fullTables = new Map<number, ColumnSpec[]>();
 
@@ -285,7 +315,7 @@ function odd(choose: Chooser): Lines {
 }
 
 const GENERATORS = {
-  typed, numbers, times, strings, documents, wide, evolving, full, standIns, vectors, spellings, dropping, odd,
+  typed, numbers, times, strings, documents, wide, evolving, inferring, full, standIns, vectors, spellings, dropping, odd,
 } as const; // oxfmt-ignore
 
 export type CaseKind = keyof typeof GENERATORS;
@@ -301,15 +331,23 @@ export function randomCase(random: Random, only?: CaseKind): Case {
   const kind = only ?? randomKind(choose);
   const made = GENERATORS[kind](choose);
   const evolve = made.evolve ?? choose.chance(0.8);
+  const inferTypes = made.inferTypes ?? choose.chance(0.3);
   const ends = choose.pick(["\n", "\n", "\r\n"]);
   return {
     kind,
-    columns: made.columns,
+    columns: choose.chance(0.3) ? made.columns.map(asInferred) : made.columns,
     bodies: made.lines.map((lines) => {
       const text = lines.join(ends) + (choose.chance(0.8) ? ends : "");
-      return bodyOf(mutated(choose, Buffer.from(text)), choose.chance(0.9) ? evolve : !evolve);
+      const body = bodyOf(mutated(choose, Buffer.from(text)), choose.chance(0.9) ? evolve : !evolve);
+      return { ...body, inferTypes: choose.chance(0.9) ? inferTypes : !inferTypes };
     }),
   };
+}
+
+/** The column as it would be if data had made it; those that it cannot make stay declared. */
+function asInferred(column: ColumnSpec): ColumnSpec {
+  const isDeclared = column.name.toLowerCase() === "at" || ["int", "vector"].includes(column.type.kind);
+  return isDeclared ? column : { ...column, inferred: true };
 }
 
 function randomKind(choose: Chooser): CaseKind {

@@ -40,6 +40,12 @@ export class Misfits {
     else known.count++;
   }
 
+  /** Forgets all: the body is read once more from its start. */
+  clear(): void {
+    this.#times = undefined;
+    this.#values.clear();
+  }
+
   /** Adds those of a part of the body that has `linesBefore` lines in front of it. */
   addAll(misfits: readonly Misfit[], linesBefore: number): void {
     for (const { code, column = "", count, firstLine } of misfits) {

@@ -102,6 +102,11 @@ export function exactReal(token: NumberToken): number | undefined {
   return token.negative ? -value : value;
 }
 
+/** Whether it is certain, without a look at the digits, that a double gives the number back as it was. */
+export function isExact({ digitCount, exponent }: NumberToken): boolean {
+  return digitCount <= EXACT_DIGITS && exponent <= 22 && exponent >= -22;
+}
+
 /** The number as an integer when it is written plainly with at most 15 digits; undefined otherwise. */
 export function plainInteger(token: NumberToken): number | undefined {
   if (!token.plain || token.digitCount > EXACT_DIGITS) return undefined;

@@ -1,8 +1,18 @@
 import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
-import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS } from "../types.ts";
-import type { Row } from "./json-row.ts";
+import type { AnyColumn } from "../columns/create.ts";
+import { toExactReal } from "../decimal.ts";
+import {
+  CATCH_ALL_COLUMN,
+  formatColumnType,
+  TIME_COLUMN,
+  TIME_STAND_INS,
+  type ColumnSpec,
+  type ColumnType,
+} from "../types.ts";
+import { Evidence, GuessFailed, hasFixedType, typeOfValue, type InferredType } from "./infer-types.ts";
+import { tokenOf, type Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";
@@ -20,6 +30,11 @@ type RowOptions = Omit<NdjsonBody, "bytes">;
 export class RowWriter {
   readonly #set: ColumnSet;
   readonly #evolve: boolean;
+  readonly #inferTypes: boolean;
+  readonly #types: ReadonlyMap<string, InferredType> | undefined;
+  readonly #evidence: Map<string, Evidence> | undefined;
+  /** Columns from here on are the body's own. */
+  readonly #tableColumns: number;
   readonly #arrivedAtNs: bigint;
   readonly #maxNewColumns: number;
   readonly #lenient: boolean;
@@ -44,6 +59,10 @@ export class RowWriter {
     this.#set = set;
     this.#row = row;
     this.#evolve = options.evolve;
+    this.#inferTypes = options.inferTypes ?? false;
+    this.#types = options.types;
+    this.#evidence = options.evidence;
+    this.#tableColumns = set.columns.length;
     this.#arrivedAtNs = options.arrivedAtNs;
     this.#maxNewColumns = options.maxNewColumns ?? LIMITS.newColumnsPerRequest;
     this.#lenient = options.lenient ?? false;
@@ -120,20 +139,27 @@ export class RowWriter {
   }
 
   #placeUnknown(index: number): void {
-    if (!this.#evolve) return;
+    if (!this.#evolve || (this.#inferTypes && this.#isNull(index))) return;
     const name = this.#key(index);
     // An earlier field of this row, spelled otherwise, may have become the column.
     const column = this.#set.find(name);
-    const home = column === NONE ? this.#addColumn(name) : column;
+    const home = column === NONE ? this.#addColumn(name, index) : column;
     if (home === NONE) this.#extras.push(index);
     else this.#claim(home, index);
   }
 
-  #addColumn(name: string): number {
+  #addColumn(name: string, index: number): number {
     if (this.#newColumns >= this.#maxNewColumns || !isColumnName(name)) return NONE;
-    const column = this.#set.addColumn(name);
+    const column = this.#set.addColumn(this.#specOf(name, index));
     if (column !== NONE) this.#newColumns++;
     return column;
+  }
+
+  /** The column that field `index`, its first value here, begins. */
+  #specOf(name: string, index: number): ColumnSpec {
+    if (!this.#inferTypes || hasFixedType(foldName(name))) return { name, type: { kind: "string" } };
+    const known = this.#evidence === undefined ? this.#types?.get(name) : "dynamic";
+    return { name, type: { kind: known ?? typeOfValue(this.#row, index) }, inferred: true };
   }
 
   #writeTime(ns: bigint | undefined): void {
@@ -158,12 +184,24 @@ export class RowWriter {
       const column = columns[at];
       if (column === undefined || this.#fieldIn(at) !== index || at === timeIndex || at === catchAllIndex) continue;
       this.#set.ready(column);
+      if (at >= this.#tableColumns && column.spec.inferred === true) this.#checkGuess(column, index);
       if (appendField(column, this.#row, index)) continue;
       if (column.storage === "vector" && !this.#lenient) {
         throw new RowRefused(vectorRule(column.spec), column.spec.name);
       }
       this.#extras.push(index);
       this.#misfits?.addValue(column.spec.name, this.#line);
+    }
+  }
+
+  /** Notes a value of a column that is the body's own, or throws `GuessFailed`: see `infer-types.ts`. */
+  #checkGuess({ spec: { name, type } }: AnyColumn, index: number): void {
+    if (this.#evidence !== undefined) {
+      const evidence = this.#evidence.get(name) ?? new Evidence();
+      evidence.add(this.#row, index);
+      this.#evidence.set(name, evidence);
+    } else if (this.#types === undefined && type.kind !== "dynamic") {
+      if (!fitsGuess(type.kind, typeOfValue(this.#row, index), this.#row, index)) throw new GuessFailed(name);
     }
   }
 
@@ -220,6 +258,13 @@ export class RowWriter {
   #isNull(index: number): boolean {
     return this.#row.kinds[index] === "null";
   }
+}
+
+/** Whether the value leaves the type of its column what the values before have made it. */
+function fitsGuess(kind: ColumnType["kind"], own: InferredType, row: Row, index: number): boolean {
+  if (kind === own) return true;
+  if (kind === "string") return own === "timestamp";
+  return kind === "real" && own === "long" && toExactReal(tokenOf(row, index)) !== undefined;
 }
 
 function vectorRule(spec: ColumnSet["columns"][number]["spec"]): string {

@@ -1,5 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
+import type { Evidence, InferredType } from "./infer-types.ts";
 import type { Misfits } from "./misfits.ts";
 
 /**
@@ -16,8 +17,12 @@ import type { Misfits } from "./misfits.ts";
  * fail because it was null so far): at most `LIMITS.newColumnsPerRequest` per body and `LIMITS.columnsPerTable` per
  * table. Those beyond, and those whose name no column can have, go to `props`. Without evolution they are dropped.
  *
+ * Where types are inferred, an unknown field gets the column that all its values in the body call for, none while they are
+ * all null (`infer-types.ts`); `label`, `body` and `props` stay as they are in every table.
+ *
  * **Values.** null is NULL, everywhere. A `string` column takes strings as they are and anything else as compact JSON;
  * `dynamic` takes everything as compact JSON. Other types take what `types.ts` says, and nothing is coerced. A value
+ * An inferred column takes only what it gives back exactly, but `string` and `dynamic` take everything. A value
  * that does not fit leaves NULL and goes to `props`; for `vector` the body is refused, and so it is for a row without a
  * value in such a column.
  *
@@ -44,6 +49,12 @@ export type NdjsonBody = {
   bytes: Uint8Array;
   /** Whether unknown fields become columns (else they are dropped). */
   evolve: boolean;
+  /** Whether columns that come of unknown fields get types by their values (else they are strings). */
+  inferTypes?: boolean;
+  /** The types of new columns, by name, when they are known already. */
+  types?: ReadonlyMap<string, InferredType>;
+  /** Gets what the values of new columns have in common; all of these are `dynamic` then. */
+  evidence?: Map<string, Evidence>;
   /** Time of arrival, nanoseconds since the epoch. */
   arrivedAtNs: bigint;
   /** Columns that the body may add; `LIMITS.newColumnsPerRequest` unless given. */
@@ -56,7 +67,7 @@ export type NdjsonBody = {
   misfits?: Misfits;
 };
 
-/** Runs the scan of one body under a savepoint. */
+/** Runs the scan of one body under a savepoint; `scan` may return to it by `into.rollback()`. */
 export function allOrNothing(into: ColumnSet, scan: () => Scanned): Scanned {
   into.mark();
   try {

@@ -1,6 +1,6 @@
 import type { AnyColumn } from "../columns/create.ts";
-import { epochToNs, toFinite, toInt32, toInt64 } from "../decimal.ts";
-import { timeTextToNs } from "../time-text.ts";
+import { epochToNs, toExactReal, toFinite, toInt32, toInt64 } from "../decimal.ts";
+import { timeTextToNs, utcTextToNs } from "../time-text.ts";
 import { compactJson } from "./compact.ts";
 import { kindAt, skipSpace, valueEnd } from "./json-text.ts";
 import { textOf, tokenOf, type Row } from "./json-row.ts";
@@ -18,7 +18,7 @@ export function appendField(column: AnyColumn, row: Row, index: number): boolean
     case "long":
       return given(longOf(column, row, index), (value) => column.appendLong(value));
     case "real":
-      return given(kind === "number" ? toFinite(tokenOf(row, index)) : undefined, (value) => column.appendReal(value));
+      return given(kind === "number" ? realOf(column, row, index) : undefined, (value) => column.appendReal(value));
     case "text":
       column.appendText(
         kind === "string" && column.spec.type.kind === "string" ? textOf(row, index) : jsonOf(row, index),
@@ -38,13 +38,23 @@ export function timeOf(row: Row, index: number): bigint | undefined {
   return kind === "number" ? epochToNs(tokenOf(row, index)) : undefined;
 }
 
+/** Field `index` as a point in time that it would be written as again. */
+function utcTimeOf(row: Row, index: number): bigint | undefined {
+  return row.kinds[index] === "string" ? utcTextToNs(textOf(row, index)) : undefined;
+}
+
 /** Field `index` as compact JSON. */
 export function jsonOf(row: Row, index: number): string {
   return compactJson(row.text, row.starts[index] ?? 0, row.ends[index] ?? 0);
 }
 
-function longOf(column: AnyColumn, row: Row, index: number): bigint | undefined {
-  if (column.spec.type.kind === "timestamp") return timeOf(row, index);
+function realOf({ spec }: AnyColumn, row: Row, index: number): number | undefined {
+  const token = tokenOf(row, index);
+  return spec.inferred === true ? toExactReal(token) : toFinite(token);
+}
+
+function longOf({ spec }: AnyColumn, row: Row, index: number): bigint | undefined {
+  if (spec.type.kind === "timestamp") return spec.inferred === true ? utcTimeOf(row, index) : timeOf(row, index);
   return row.kinds[index] === "number" ? toInt64(tokenOf(row, index)) : undefined;
 }
 

@@ -6,7 +6,7 @@ import type { IngestAck } from "../ingest.ts";
 import { readDecodedBody } from "../../io/http/decode.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
 import type { IngestDeps } from "./deps.ts";
-import { databaseHeader, flagHeader } from "../../server/schemas.ts";
+import { databaseHeader, flagHeader, optionalFlagHeader } from "../../server/schemas.ts";
 import { ingestAck, type ingestWarning } from "./schemas.ts";
 
 const headers = z.object({
@@ -20,6 +20,10 @@ const headers = z.object({
     .describe("A retry with the same key (per database and table, for 24 hours) is acknowledged and not stored again."),
   "x-auto-create": flagHeader(true, "Create a missing database or table, with the default shape."),
   "x-schema-evolve": flagHeader(true, "Add unknown fields as columns (at most 32 per request); false drops them."),
+  "x-engine-infer-types": optionalFlagHeader(
+    "Give these columns types by their values: `true` or `false`. By default the table says, or the server's " +
+      "`ENGINE_INGEST_INFER_TYPES`.",
+  ),
 });
 
 export const ingestRoute = defineRoute({
@@ -58,6 +62,7 @@ export const ingestRoute = defineRoute({
     (deps: IngestDeps) =>
     async ({ request, caller, headers }) => {
       const key = headers["x-idempotency-key"];
+      const inferTypes = headers["x-engine-infer-types"];
       const expectedBytes = announcedBytes(request.header("content-length"));
       let bodyRead = false;
       const ack = await deps.ingest.ingest({
@@ -66,6 +71,7 @@ export const ingestRoute = defineRoute({
         table: headers["x-table"],
         autoCreate: headers["x-auto-create"],
         evolve: headers["x-schema-evolve"],
+        ...(inferTypes === undefined ? {} : { inferTypes }),
         ...(key === undefined ? {} : { idempotencyKey: key }),
         ...(expectedBytes === undefined ? {} : { expectedBytes }),
         readBody: (onGrow) => {

@@ -5,7 +5,7 @@ import { EngineError } from "../../core/errors.ts";
 import { seededRandom } from "../../core/random.ts";
 import { randomCase } from "../../format/ndjson/generate-cases.test-kit.ts";
 import type { NdjsonBody } from "../../format/ndjson/scanner.ts";
-import { formatColumnType, type ColumnSpec } from "../../format/types.ts";
+import { formatColumnType, originOf, type ColumnSpec } from "../../format/types.ts";
 import type { IngestService } from "../ingest.ts";
 import { send, StagedWorld } from "./staged-world.test-kit.ts";
 
@@ -92,7 +92,7 @@ async function addToAll(tables: readonly TableRecord[], columns: readonly Column
 
 async function outcomeOf(to: IngestService, table: string, body: NdjsonBody): Promise<string> {
   try {
-    await send(to, body.bytes, { table, evolve: body.evolve });
+    await send(to, body.bytes, { table, evolve: body.evolve, inferTypes: body.inferTypes ?? false });
     return "ok";
   } catch (error) {
     if (error instanceof EngineError) return error.code;
@@ -106,5 +106,5 @@ function sorted(rows: readonly Record<string, string>[]): string[] {
 
 async function columnsOf(name: string): Promise<string[] | undefined> {
   const table = await world.catalog.table("default", name);
-  return table?.columns.map((column) => `${column.name} ${formatColumnType(column.type)}`);
+  return table?.columns.map((column) => `${column.name} ${formatColumnType(column.type)} ${originOf(column)}`);
 }

@@ -34,9 +34,9 @@ export async function contentOf(draft: Draft, columns: readonly ColumnSpec[]): P
     else content.bodies.push(...rowsAsBody(extent, keep ?? (() => true)));
     from += extent.rows;
   }
-  for (const { place, evolve, arrivedAtNs, rows } of requestsOf(draft)) {
+  for (const { place, evolve, inferTypes = false, arrivedAtNs, rows } of requestsOf(draft)) {
     if (place.kind === "rows") continue;
-    content.bodies.push({ bytes: await decompressBody(place.body), evolve, arrivedAtNs, rows });
+    content.bodies.push({ bytes: await decompressBody(place.body), evolve, inferTypes, arrivedAtNs, rows });
   }
   return content;
 }

@@ -31,6 +31,8 @@ export type StagedRequest = {
   key?: string;
   rows: number;
   evolve: boolean;
+  /** Whether new columns get types by their values. Absent from objects of versions that knew none. */
+  inferTypes?: boolean;
   autoCreate: boolean;
   arrivedAtNs: bigint;
   place: { kind: "rows"; from: number } | { kind: "body"; body: StagedBody };
@@ -105,6 +107,7 @@ const requestSchema = z.strictObject({
   key: z.string().refine(isStorableText).optional(),
   rows: count.min(1),
   evolve: z.boolean(),
+  inferTypes: z.boolean().optional(),
   autoCreate: z.boolean(),
   arrivedAtNs: ns,
   place: z.union([z.strictObject({ from: count }), z.strictObject({ part: count, sizeBytes: count })]),
@@ -136,11 +139,12 @@ export function encodeStaged(object: StagedObject): Uint8Array<ArrayBuffer> {
 type Put = (bytes: Uint8Array) => number;
 
 function describeRequest(request: StagedRequest, put: Put): Manifest["requests"][number] {
-  const { key, rows, evolve, autoCreate, arrivedAtNs, place } = request;
+  const { key, rows, evolve, inferTypes, autoCreate, arrivedAtNs, place } = request;
   return {
     key,
     rows,
     evolve,
+    inferTypes,
     autoCreate,
     arrivedAtNs: String(arrivedAtNs),
     place:
@@ -184,9 +188,13 @@ export function decodeStaged(bytes: Uint8Array, expected: { id: string; node: st
 
 type Take = (index: number) => Uint8Array;
 
-function readRequest({ key, place, ...request }: z.output<typeof requestSchema>, take: Take): StagedRequest {
+function readRequest(
+  { key, inferTypes, place, ...request }: z.output<typeof requestSchema>,
+  take: Take,
+): StagedRequest {
   return {
     ...(key === undefined ? {} : { key }),
+    ...(inferTypes === undefined ? {} : { inferTypes }),
     ...request,
     place:
       "from" in place

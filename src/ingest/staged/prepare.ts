@@ -3,7 +3,7 @@ import { releaseShared } from "../../core/buffer-pool.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
+import { specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import type { Sealer, SealedExtent } from "../seal.ts";
 import { discardExtents, shareOf, uploadExtent, type UploadPorts } from "../upload.ts";
 import { contentOf, requestsOf, type Draft } from "./draft.ts";
@@ -53,7 +53,7 @@ export async function prepareTable(
   failed: Preparation["failed"],
 ): Promise<Prepared[]> {
   const preparation = { table, uploads: new Semaphore(MAX_UPLOADS), failed };
-  const columns: ColumnSpec[] = table.columns.map(({ name, type }) => ({ name, type }));
+  const columns: ColumnSpec[] = table.columns.map(specOf);
   const uploading: Promise<Prepared | undefined>[] = [];
   try {
     for (let done = 0; done < drafts.length;) {

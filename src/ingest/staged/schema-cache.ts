@@ -66,8 +66,8 @@ export class SchemaCache {
   }
 
   /** Creates the table unless somebody else has. Throws `unavailable`. */
-  async create(target: Target): Promise<void> {
-    await this.#reach.ask((catalog) => createTable(catalog, target));
+  async create(target: Target, inferTypes: boolean): Promise<void> {
+    await this.#reach.ask((catalog) => createTable(catalog, target, inferTypes));
   }
 
   async #read(request: Pick<IngestRequest, "database" | "table" | "autoCreate">): Promise<TableRecord | undefined> {

@@ -5,7 +5,7 @@ import type { SealBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealInCuts, sealWholeOrInCuts } from "../seal-cuts.ts";
 
 /** A body of a staged object, and how many rows were acknowledged of it. */
-export type AcknowledgedBody = Pick<SealBody, "bytes" | "evolve" | "arrivedAtNs"> & { rows: number };
+export type AcknowledgedBody = Pick<SealBody, "bytes" | "evolve" | "inferTypes" | "arrivedAtNs"> & { rows: number };
 
 export type SealedBodies = { extents: SealedExtent[]; newColumns: readonly ColumnSpec[] };
 
@@ -32,7 +32,7 @@ export async function sealAcknowledged(
   bodies: readonly AcknowledgedBody[],
 ): Promise<SealedBodies> {
   const { seal, sealThreads, format } = sealing;
-  const lenient = bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs, lenient: true }));
+  const lenient = bodies.map(({ rows: _rows, ...body }) => Object.assign({}, body, { lenient: true }));
   const { extents, newColumns, outcomes } = await sealWholeOrInCuts(seal, sealThreads, {
     columns,
     bodies: lenient,
@@ -70,10 +70,10 @@ async function sealInParts(
 async function sealInSmallerCuts(
   { seal, format }: Sealing,
   columns: readonly ColumnSpec[],
-  { rows, bytes, evolve, arrivedAtNs }: AcknowledgedBody,
+  { rows, ...body }: AcknowledgedBody,
 ): Promise<SealedBodies> {
-  const task = { columns, bodies: [{ bytes, evolve, arrivedAtNs, lenient: true }], format };
-  for (let cutBytes = Math.ceil(bytes.byteLength / 2); ; cutBytes = Math.ceil(cutBytes / 2)) {
+  const task = { columns, bodies: [{ ...body, lenient: true }], format };
+  for (let cutBytes = Math.ceil(body.bytes.byteLength / 2); ; cutBytes = Math.ceil(cutBytes / 2)) {
     const { extents, newColumns, outcomes } = await sealInCuts(seal, task, cutBytes);
     const [outcome] = outcomes;
     if (outcome?.ok === true && outcome.rows === rows) return { extents, newColumns };

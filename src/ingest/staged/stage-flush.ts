@@ -8,9 +8,10 @@ import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
-import { DEFAULT_SHAPE, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
+import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
-import { heldUp, rejectUnlessCreating, type FlushBody, type Target } from "../flush.ts";
+import { heldUp, rejectUnlessCreating, toSeal, type FlushBody, type Target } from "../flush.ts";
+import { infersTypes } from "../tables.ts";
 import { warningsOf, type IngestAck } from "../ingest.ts";
 import type { BodyOutcome, SealedBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "../seal-cuts.ts";
@@ -35,6 +36,8 @@ export type StagePorts = {
   keyPrefix: string;
   /** The format of new extents. Only `tlm` ones are sealed here. */
   format: ExtentFormat;
+  /** `ENGINE_INGEST_INFER_TYPES`; false unless given. */
+  inferTypes?: boolean;
   /** This ingest node: a segment of object keys. */
   node: string;
 };
@@ -77,11 +80,11 @@ async function planFor(ports: StagePorts, target: Target, bodies: FlushBody[]): 
   if (known !== undefined) return planUnder(ports, known, bodies);
   // The table is created when rows for it were read, as in sync mode: a refused body leaves none behind.
   const sealable = rejectUnlessCreating(target, bodies);
-  const { extents, outcomes } = await sealBodies(ports, DEFAULT_SHAPE, sealable);
+  const { extents, outcomes } = await sealBodies(ports, undefined, sealable);
   release(extents);
   const readable = rejectFailed(sealable, outcomes, () => true).map(({ body }) => body);
   if (readable.length === 0) return undefined;
-  await ports.schemas.create(target);
+  await ports.schemas.create(target, infersTypes(readable[0] ?? {}, undefined, ports.inferTypes));
   // Somebody else may have created it with other columns, so they are read anew.
   return planUnder(ports, await ports.schemas.fresh(target), readable);
 }
@@ -97,7 +100,7 @@ function planUnder(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): 
  * unknown here is to be depends on the columns that the commit meets.
  */
 async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): Promise<Plan> {
-  const sealed = await sealBodies(ports, table.columns, bodies);
+  const sealed = await sealBodies(ports, table, bodies);
   // No column can come to a table that has all it may have.
   const mayGrow = table.columns.length < LIMITS.columnsPerTable;
   const survivors = rejectFailed(bodies, sealed.outcomes, (outcome) => {
@@ -108,7 +111,7 @@ async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushB
   release(sealed.extents);
   const certain = survivors.filter(({ asIs }) => !asIs).map(({ body }) => body);
   if (certain.length === 0) return { table, survivors, extents: [] };
-  const again = await sealBodies(ports, table.columns, certain);
+  const again = await sealBodies(ports, table, certain);
   if (again.outcomes.some(({ ok }) => !ok)) throw new Error("a body that was sealed with others cannot be sealed now");
   return { table, survivors, extents: described(table.columns, again.extents) };
 }
@@ -120,7 +123,7 @@ async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushB
 async function settle(ports: StagePorts, target: Target, bodies: FlushBody[]): Promise<Plan> {
   for (let attempt = 0; attempt < LIMITS.commitAttempts; attempt++) {
     const table = await ports.schemas.fresh(target);
-    const { extents, newColumns, outcomes } = await sealBodies(ports, table.columns, bodies);
+    const { extents, newColumns, outcomes } = await sealBodies(ports, table, bodies);
     if (newColumns.length === 0 || (await addColumns(ports, table, newColumns))) {
       const survivors = rejectFailed(bodies, outcomes, () => false);
       return { table, survivors, extents: described([...table.columns, ...newColumns], extents) };
@@ -147,13 +150,13 @@ async function addColumns(ports: StagePorts, table: TableRecord, columns: readon
 
 async function sealBodies(
   ports: StagePorts,
-  columns: readonly ColumnSpec[],
+  table: TableRecord | undefined,
   bodies: FlushBody[],
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
-    columns: columns.map(({ name, type }) => ({ name, type })),
-    bodies: bodies.map(({ bytes, evolve, arrivedAtNs }) => ({ bytes, evolve, arrivedAtNs })),
+    columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
+    bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: "tlm",
   });
   ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
@@ -193,7 +196,7 @@ function release(extents: readonly SealedExtent[]): void {
 
 async function write(ports: StagePorts, { table, survivors, extents }: Plan): Promise<void> {
   const id = ports.newId();
-  const requests = await describeRequests(survivors);
+  const requests = await describeRequests(survivors, (body) => infersTypes(body, table, ports.inferTypes));
   const bytes = encodeStaged({
     id,
     node: ports.node,
@@ -220,13 +223,18 @@ async function write(ports: StagePorts, { table, survivors, extents }: Plan): Pr
   }
 }
 
-function describeRequests(survivors: readonly Survivor[]): Promise<StagedRequest[]> {
+function describeRequests(
+  survivors: readonly Survivor[],
+  inferTypes: (body: FlushBody) => boolean,
+): Promise<StagedRequest[]> {
   let end = 0;
   return Promise.all(
     survivors.map(async ({ body, rows, asIs }): Promise<StagedRequest> => {
       const { key, evolve, autoCreate, arrivedAtNs } = body;
       const common = { ...(key === undefined ? {} : { key }), rows, evolve, autoCreate, arrivedAtNs };
-      if (asIs) return { ...common, place: { kind: "body", body: await compressBody(body.bytes) } };
+      // The commit goes by what was decided here: its node may be configured otherwise.
+      const infers = inferTypes(body) ? { inferTypes: true } : {};
+      if (asIs) return { ...common, ...infers, place: { kind: "body", body: await compressBody(body.bytes) } };
       const from = end;
       end += rows;
       return { ...common, place: { kind: "rows", from } };

@@ -4,13 +4,15 @@ import { mayUseDatabase } from "../../auth/caller.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
 import type { QueryDeps } from "./deps.ts";
 import { nameSchemas } from "../../server/schema-names.ts";
-import { clusterBy, column, columnsOf } from "../../server/schemas.ts";
+import { clusterBy, column, columnsOf, inferTypes } from "../../server/schemas.ts";
 
 const schemaTree = z.object({
   databases: z.array(
     z.object({
       name: z.string(),
-      tables: z.array(z.object({ name: z.string(), columns: z.array(column), cluster_by: clusterBy })),
+      tables: z.array(
+        z.object({ name: z.string(), columns: z.array(column), cluster_by: clusterBy, infer_types: inferTypes }),
+      ),
     }),
   ),
 });
@@ -59,6 +61,7 @@ async function readTree(deps: QueryDeps): Promise<Tree> {
           name: table.name,
           columns: columnsOf(table),
           cluster_by: [...table.clusterBy],
+          infer_types: table.inferTypes ?? null,
         })),
       })),
     ),

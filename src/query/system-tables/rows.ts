@@ -2,7 +2,7 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../../catalog/catalog.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
-import { formatColumnType } from "../../format/types.ts";
+import { formatColumnType, originOf } from "../../format/types.ts";
 import type { RecordStore } from "../../db/records.ts";
 import { mayUseDatabase, type Caller } from "../../auth/caller.ts";
 import { ownerFilter } from "../../auth/owner.ts";
@@ -153,13 +153,16 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
         schema_version: table.schemaVersion,
         retention_days: table.retentionDays,
         cluster_by: table.clusterBy.length === 0 ? undefined : JSON.stringify(table.clusterBy),
+        infer_types: table.inferTypes,
       };
     }
   },
   "system.columns": async function* ({ catalog, database }) {
     for (const table of await catalog.tables(database)) {
-      for (const [i, { name, type }] of table.columns.entries()) {
-        yield { table_name: table.name, position: i + 1, name, type: formatColumnType(type) };
+      for (const [i, column] of table.columns.entries()) {
+        const { name, type } = column;
+        const place = { table_name: table.name, position: i + 1 };
+        yield { ...place, name, type: formatColumnType(type), origin: originOf(column) };
       }
     }
   },

@@ -41,9 +41,9 @@ describe("system tables", () => {
 
   test("columns", async () => {
     expect(await rows("SELECT * FROM system.columns WHERE table_name = 'logs' ORDER BY position")).toEqual([
-      { table_name: "logs", position: 1, name: "at", type: "timestamp" },
-      { table_name: "logs", position: 2, name: "label", type: "string" },
-      { table_name: "logs", position: 3, name: "v", type: "vector(3)" },
+      { table_name: "logs", position: 1, name: "at", type: "timestamp", origin: "declared" },
+      { table_name: "logs", position: 2, name: "label", type: "string", origin: "declared" },
+      { table_name: "logs", position: 3, name: "v", type: "vector(3)", origin: "declared" },
     ]);
   });
 
@@ -98,8 +98,8 @@ describe("system tables", () => {
   });
 
   test("in every statement that a table can be in", async () => {
-    expect(await rows("DESCRIBE system.tables")).toHaveLength(8);
-    expect(await rows("SUMMARIZE system.tables")).toHaveLength(8);
+    expect(await rows("DESCRIBE system.tables")).toHaveLength(9);
+    expect(await rows("SUMMARIZE system.tables")).toHaveLength(9);
     expect(await rows("EXPLAIN SELECT * FROM system.tables")).not.toEqual([]);
     expect(await rows("PIVOT system.tables ON name USING any_value(rows) GROUP BY schema_version")).toEqual([
       { schema_version: 1, logs: 3, tables: 1 },

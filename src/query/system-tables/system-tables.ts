@@ -44,8 +44,11 @@ const OWN_TABLES = {
     ...longs("retention_days"),
     // Names as a JSON array; NULL without.
     ...texts("cluster_by"),
+    // Whether new columns get types by their values; NULL where the configuration says.
+    column("infer_types", "bool"),
   ],
-  "system.columns": [...texts("table_name"), ...longs("position"), ...texts("name", "type")],
+  // The origin is `inferred` where the type was taken from values, else `declared`.
+  "system.columns": [...texts("table_name"), ...longs("position"), ...texts("name", "type", "origin")],
   "system.extents": [
     ...texts("table_name", "id", "format"),
     ...longs("rows", "bytes"),
