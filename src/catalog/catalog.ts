@@ -82,6 +82,12 @@ export interface Catalog {
    * name that no column may have.
    */
   addColumns(tableId: number, columns: readonly ColumnSpec[]): Promise<TableRecord>;
+  /**
+   * Makes inferred `long` columns of those names (any case) `real`, each whose stored values allow it, and leaves the
+   * others: see `widening.ts`. A transaction of its own, before the flush that asks for it is sealed under the type that
+   * the column then has: a refusal costs no second seal, as the table too is made before. Throws `table_not_found`.
+   */
+  widenColumns(tableId: number, names: readonly string[]): Promise<TableRecord>;
 
   /** A number that changes whenever a database, table or column is added or a table's settings change, by any process. */
   schemaGeneration(): Promise<number>;
@@ -264,6 +270,8 @@ export type ColumnRecord = ColumnSpec & {
   id: number;
   /** The first snapshot that has it; absent for the columns that the table was created with. */
   sinceSnapshot?: number;
+  /** It was `long` before this schema version of its table, and to snapshots before this one: see `widening.ts`. */
+  widened?: { version: number; snapshot: number };
 };
 
 export type TableRecord = {
@@ -410,7 +418,8 @@ export type FlushOutcome =
   | { kind: "committed"; snapshot: Snapshot; schemaVersion: number }
   /**
    * The schema moved in a way that contradicts the flush: a column that it adds exists with another type, or no longer
-   * fits under the column cap; or the table was dropped, or got a vector column since, which the flush's rows must fill.
+   * fits under the column cap; or the table was dropped, or got a vector column since, which the flush's rows must fill;
+   * or a column was widened since (`widening.ts`), and the flush has values of it that the wider type does not hold.
    * Seal it again under the table as it is now. (A column added meanwhile with the same name and type is no
    * contradiction.)
    */

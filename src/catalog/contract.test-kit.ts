@@ -18,6 +18,7 @@ import { stagedContract } from "./contract-staged.test-kit.ts";
 import { clusterColumnsContract, columnsContract, namesContract } from "./contract-names.test-kit.ts";
 import { recordsContract } from "./contract-records.test-kit.ts";
 import { vectorColumnsContract } from "./contract-vectors.test-kit.ts";
+import { wideningContract } from "./contract-widening.test-kit.ts";
 
 /** What every driver of the catalog must do. `open` gives an empty catalog that takes its time from `clock`. */
 export type OpenedCatalog = { catalog: CatalogDatabase; close: () => Promise<void>; clock: ManualClock };
@@ -55,6 +56,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("inferred types", () => {
       inferenceContract(subject);
+    });
+    describe("widened columns", () => {
+      wideningContract(subject);
     });
     describe("commits", () => {
       commitContract(subject);

@@ -11,7 +11,8 @@ import { compileTest, statsColumn, type RowTest, type StatsColumn } from "./stat
  * An extent is a row number here, in the order of the commits, and `seqs` (ascending) is the driver's name for it.
  */
 export class ExtentIndex {
-  readonly #columns = new Map<number, StatsColumn>();
+  /** By id and kind: a column may have been widened since its statistics were read. */
+  readonly #columns = new Map<string, StatsColumn>();
   #rows = 0;
   #seqs = new Float64Array(INITIAL_ROWS);
   #begins = new Float64Array(INITIAL_ROWS);
@@ -186,10 +187,11 @@ export class ExtentIndex {
   }
 
   #columnFor({ id, type }: ColumnRecord): StatsColumn {
-    let column = this.#columns.get(id);
+    const key = `${id} ${type.kind}`;
+    let column = this.#columns.get(key);
     if (column === undefined) {
       column = statsColumn(type, this.#seqs.length);
-      this.#columns.set(id, column);
+      this.#columns.set(key, column);
     }
     return column;
   }

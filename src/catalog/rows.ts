@@ -62,8 +62,12 @@ export function toColumn(row: Row): ColumnRecord {
   if (type === undefined) throw new Error(`the catalog holds the unknown column type ${String(row["type"])}`);
   const column: ColumnRecord = { id: Number(row["id"]), name: String(row["name"]), type };
   const sinceSnapshot = Number(row["since_snapshot"]);
-  const inferred = row["origin"] === "inferred" ? { inferred: true as const } : {};
-  return { ...column, ...inferred, ...(sinceSnapshot === 0 ? {} : { sinceSnapshot }) };
+  if (row["origin"] === "inferred") column.inferred = true;
+  if (sinceSnapshot !== 0) column.sinceSnapshot = sinceSnapshot;
+  if (row["widened_version"] !== null) {
+    column.widened = { version: Number(row["widened_version"]), snapshot: Number(row["widened_snapshot"]) };
+  }
+  return column;
 }
 
 /** Of a table that has none yet: zeros. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Catalog, ExtentSummary, NewExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import type { RecordStore } from "../db/records.ts";
 import { sleep } from "../core/clock.ts";
+import { unwidenedIn } from "../catalog/widening.ts";
 import { EngineError } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -177,12 +178,15 @@ class RowDeletionJob {
       const live = await catalog.extents(table.id, head.id, {}, []);
       await this.#count(live, head);
       const matching = live.filter((extent) => this.#matching(extent) > 0);
-      await this.#keepAlive(new Set(live.map(({ id }) => id)));
+      await this.#keepGood(table, new Set(live.map(({ id }) => id)));
       const done = new Set(this.#prepared.flatMap(({ inputs }) => inputs.map(({ id }) => id)));
       const left = matching.filter((extent) => this.#matching(extent) < extent.rows && !done.has(extent.id));
       await this.#rewrite(left, head, done.size + left.length);
       const whole = matching.filter((extent) => this.#matching(extent) === extent.rows);
-      const { schemaVersion } = table;
+      const latest = await this.#table();
+      // All outputs get one version, which says what types they have.
+      if (this.#prepared.some((prepared) => isUnwidened(latest, prepared))) return undefined;
+      const { schemaVersion } = latest;
       return whole.length === 0 ? this.#prepared : [...this.#prepared, { inputs: whole, outputs: [], schemaVersion }];
     } catch (error) {
       if (error instanceof EngineError && error.code === "snapshot_expired") return undefined;
@@ -213,11 +217,12 @@ class RowDeletionJob {
     }
   }
 
-  /** Forgets what was prepared of extents that are gone. */
-  async #keepAlive(live: ReadonlySet<string>): Promise<void> {
-    const isAlive = ({ inputs }: Prepared): boolean => inputs.every(({ id }) => live.has(id));
-    const lost = this.#prepared.filter((prepared) => !isAlive(prepared));
-    this.#prepared = this.#prepared.filter(isAlive);
+  /** Forgets what was prepared of extents that are gone, or before a column was widened. */
+  async #keepGood(table: TableRecord, live: ReadonlySet<string>): Promise<void> {
+    const isGood = (prepared: Prepared): boolean =>
+      prepared.inputs.every(({ id }) => live.has(id)) && !isUnwidened(table, prepared);
+    const lost = this.#prepared.filter((prepared) => !isGood(prepared));
+    this.#prepared = this.#prepared.filter(isGood);
     await discard(
       this.#ports,
       lost.flatMap(({ outputs }) => outputs),
@@ -282,6 +287,10 @@ class RowDeletionJob {
     this.#prepared = [];
     if (outputs.length > 0) await discard(this.#ports, outputs);
   }
+}
+
+function isUnwidened(table: TableRecord, { outputs, schemaVersion }: Prepared): boolean {
+  return outputs.length > 0 && unwidenedIn(table, schemaVersion).length > 0;
 }
 
 /** A query that fails while it runs may have met a process or a machine that failed; not again and again. */

@@ -51,7 +51,9 @@ export function checksumOfFile(
   }
 }
 
-type Located = MergeInput & { columns: ReadonlySet<string>; sizeBytes: number };
+/** `columns` are the folded names of those that the file has, `longs` of those that are 64-bit integers in it. */
+type Located = MergeInput & Layout;
+type Layout = { columns: ReadonlySet<string>; longs: ReadonlySet<string>; sizeBytes: number };
 
 export async function openInputs(
   task: Pick<MergeTask, "columns" | "inputs">,
@@ -97,39 +99,39 @@ export async function openInputs(
   };
 }
 
-/** The folded names of a file's columns, and how large it is when nothing is compressed. */
-async function layoutOf(
-  duckdb: DuckDb,
-  connection: Connection,
-  { path, format }: MergeInput,
-): Promise<{ columns: ReadonlySet<string>; sizeBytes: number }> {
+/** What is in a file, and how large it is when nothing is compressed. */
+async function layoutOf(duckdb: DuckDb, connection: Connection, { path, format }: MergeInput): Promise<Layout> {
   if (format === "tlm") {
     const names = columnsOfTlm({ path }).map(({ name }) => foldName(name));
-    return { columns: new Set(names), sizeBytes: statSync(path).size };
+    // Whoever reads the file converts what is to be converted.
+    return { columns: new Set(names), longs: new Set(), sizeBytes: statSync(path).size };
   }
   const file = quoteText(path);
-  const described = await runSql(duckdb, connection, `SELECT column_name FROM (DESCRIBE FROM read_parquet(${file}))`);
+  const describe = `SELECT column_name, column_type FROM (DESCRIBE FROM read_parquet(${file}))`;
+  const described = await runSql(duckdb, connection, describe);
   const sizes = `SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata(${file})`;
   const [size] = await runSql(duckdb, connection, sizes);
-  const columns = new Set(described.flatMap(([name]) => (typeof name === "string" ? [foldName(name)] : [])));
-  return { columns, sizeBytes: Number(size?.[0] ?? 0) };
+  const columns = new Set(described.map(([name]) => foldName(String(name))));
+  const longs = new Set(described.flatMap(([name, type]) => (type === "BIGINT" ? [foldName(String(name))] : [])));
+  return { columns, longs, sizeBytes: Number(size?.[0] ?? 0) };
 }
 
-/** Files that have the same columns are one `read_parquet`, which opens them one after the other. */
+/**
+ * Files that have the same columns are one `read_parquet`, which opens them one after the other. A `real` column may be
+ * `long` in a file, which is of the time before it was widened.
+ */
 function parquetParts(columns: readonly MergeColumn[], inputs: readonly Located[]): string[] {
-  const parts = new Map<string, { own: ReadonlySet<string>; paths: string[] }>();
-  for (const { columns: own, path } of inputs) {
-    const key = JSON.stringify(columns.map(({ name }) => own.has(foldName(name))));
-    const part = parts.get(key);
-    if (part === undefined) parts.set(key, { own, paths: [path] });
-    else part.paths.push(path);
-  }
-  return [...parts.values()].map(({ own, paths }) => {
-    const items = columns.map(({ name, type }) => {
+  const itemsOf = ({ columns: own, longs }: Located): string[] =>
+    columns.map(({ name, type }) => {
       const column = quoteIdentifier(name);
-      return own.has(foldName(name)) ? column : `CAST(NULL AS ${typeInFile(type)}) AS ${column}`;
+      if (!own.has(foldName(name))) return `CAST(NULL AS ${typeInFile(type)}) AS ${column}`;
+      const isWidened = type.kind === "real" && longs.has(foldName(name));
+      return isWidened ? `CAST(${column} AS ${typeInFile(type)}) AS ${column}` : column;
     });
-    return `SELECT ${items.join(", ")} FROM read_parquet([${paths.map(quoteText).join(", ")}])`;
+  const parts = Map.groupBy(inputs, (input) => itemsOf(input).join(", "));
+  return [...parts].map(([items, own]) => {
+    const paths = own.map(({ path }) => quoteText(path));
+    return `SELECT ${items} FROM read_parquet([${paths.join(", ")}])`;
   });
 }
 

@@ -14,7 +14,8 @@ import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
 import { warningsOf, type IngestAck } from "./ingest.ts";
 import type { SealBody, Sealer } from "./seal.ts";
-import { sealWholeOrInCuts, type SealedFlush } from "./seal-cuts.ts";
+import type { SealedFlush } from "./seal-cuts.ts";
+import { sealAgreed, widenableBy } from "./seal-widening.ts";
 import { asReplay, createTable, infersTypes, tableNotFound } from "./tables.ts";
 import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
 
@@ -130,10 +131,16 @@ async function attemptFlush(
     leftCommitter = true;
   };
   try {
-    const known = await ports.catalog.table(target.database, target.table);
+    let known = await ports.catalog.table(target.database, target.table);
     const sealable = known === undefined ? rejectUnlessCreating(target, bodies) : bodies;
-    const sealed = await sealBodies(ports, known, sealable);
+    let sealed = await sealBodies(ports, known, sealable);
     onSealed();
+    const wider = known === undefined ? undefined : await widen(ports.catalog, known, sealed);
+    if (wider !== undefined) {
+      for (const { bytes } of sealed.extents) releaseShared(bytes);
+      known = wider;
+      sealed = await sealBodies(ports, known, sealable);
+    }
     const survivors = rejectFailed(sealable, sealed);
     if (survivors.length === 0) return [];
     const table = known ?? (await createTable(ports.catalog, target, firstInfersTypes(survivors, ports.inferTypes)));
@@ -158,6 +165,23 @@ async function attemptFlush(
   }
 }
 
+/**
+ * The table with those columns widened that the flush asks for (`catalog/widening.ts`); undefined when there is none, or
+ * the catalog leaves them as they are: then fractions are in `props`.
+ */
+async function widen(catalog: Catalog, table: TableRecord, sealed: SealedFlush): Promise<TableRecord | undefined> {
+  const wanted = widenableBy(sealed, table.columns);
+  if (wanted.length === 0) return undefined;
+  try {
+    const after = await catalog.widenColumns(table.id, wanted);
+    return after.schemaVersion === table.schemaVersion ? undefined : after;
+  } catch (error) {
+    // It was dropped: the commit says so, and what comes back makes it anew.
+    if (error instanceof EngineError && error.code === "table_not_found") return undefined;
+    throw error;
+  }
+}
+
 /** The bodies that may create the table; the others hear that it does not exist (any more, for it did when they came). */
 export function rejectUnlessCreating(target: Target, bodies: FlushBody[]): FlushBody[] {
   for (const { autoCreate, answer } of bodies) if (!autoCreate) answer.reject(tableNotFound(target));
@@ -176,7 +200,7 @@ async function sealBodies(
   bodies: FlushBody[],
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
-  const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
+  const sealed = await sealAgreed(ports.seal, ports.sealThreads, {
     columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: ports.format,

@@ -109,6 +109,7 @@ function join(results: readonly SealResult[], newColumns: readonly ColumnSpec[])
   let lines = 0;
   let unknownFields = newColumns.length > 0;
   const misfits = new Misfits();
+  const fractions = new Set<string>();
   for (const { outcomes } of results) {
     const [outcome] = outcomes;
     // A single scan stops at the first line that fails, which is in the first cut that fails.
@@ -117,11 +118,16 @@ function join(results: readonly SealResult[], newColumns: readonly ColumnSpec[])
     rows += outcome?.rows ?? 0;
     lines += outcome?.lines ?? 0;
     unknownFields ||= outcome?.unknownFields ?? false;
+    for (const name of outcome?.fractions ?? []) fractions.add(name);
   }
   if (rows === 0) return failed(toErrorRecord(new EngineError("bad_request_body", "the body has no rows")));
   const extents = results.flatMap(({ extent }) => (extent === undefined ? [] : [extent]));
   const unfit = misfits.all();
-  const more = { ...(unknownFields && { unknownFields }), ...(unfit !== undefined && { misfits: unfit }) };
+  const more = {
+    ...(unknownFields && { unknownFields }),
+    ...(unfit !== undefined && { misfits: unfit }),
+    ...(fractions.size > 0 && { fractions: [...fractions] }),
+  };
   return { extents, newColumns, outcomes: [{ ok: true, rows, lines, ...more }] };
 }
 

@@ -35,6 +35,7 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
       lines,
       ...(set.metUnknownField && { unknownFields: true }),
       ...(unfit !== undefined && { misfits: unfit }),
+      ...(misfits.fractions.size > 0 && { fractions: [...misfits.fractions] }),
     };
   } catch (error) {
     if (error instanceof EngineError) return { ok: false, error: toErrorRecord(error) };

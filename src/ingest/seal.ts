@@ -69,7 +69,15 @@ export type SealedExtent = {
  * `lines` counts blank ones too. `misfits` is there when anything did not fit.
  */
 export type BodyOutcome = SealedBody | { ok: false; error: ErrorRecord };
-export type SealedBody = { ok: true; rows: number; lines: number; unknownFields?: true; misfits?: Misfit[] };
+export type SealedBody = {
+  ok: true;
+  rows: number;
+  lines: number;
+  unknownFields?: true;
+  misfits?: Misfit[];
+  /** Inferred `long` columns that the body has a number for which `real` would hold: see `seal-widening.ts`. */
+  fractions?: string[];
+};
 
 /** How the ingest service seals, on whatever thread. */
 export type Sealer = (task: SealTask) => Promise<SealResult>;

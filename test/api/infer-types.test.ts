@@ -47,13 +47,52 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
     const tables = "SELECT infer_types FROM system.tables WHERE name = 'requests'";
     expect(await rowsOf(url, tables)).toEqual([{ infer_types: true }]);
     // The table keeps what applied to the request that created it.
-    const late = '{"latency":"slow","host":7}\n{"latency":1.50,"host":8}\n';
+    const late = '{"latency":"slow","host":7}\n{"latency":0.1000000000000000055,"host":8}\n';
     expect((await ingest(url, "requests", late)).status).toBe(200);
-    const misfits = "SELECT props->>'latency' AS l, host FROM requests WHERE props IS NOT NULL ORDER BY host";
+    const misfits = "SELECT CAST(props AS VARCHAR) AS p, host FROM requests WHERE props IS NOT NULL ORDER BY host";
     await eventually(misfits).toEqual([
-      { l: "slow", host: 7 },
-      { l: "1.5", host: 8 },
+      { p: '{"latency":"slow"}', host: 7 },
+      { p: '{"latency":0.1000000000000000055}', host: 8 },
     ]);
+  });
+
+  test("a fraction widens a column of integers, for all rows and every later one, and no older snapshot", async () => {
+    await ingest(url, "wider", '{"took":1,"at":"2026-01-01T00:00:00Z"}\n{"took":2,"at":"2026-01-01T00:00:01Z"}\n', ON);
+    await eventually("SELECT sum(took) AS s FROM wider").toEqual([{ s: 3 }]);
+    const before = await rowsOf(url, "SELECT max(id) AS id FROM system.snapshots");
+    await ingest(url, "wider", '{"took":0.5,"at":"2026-01-01T00:00:02Z"}\n{"took":"x"}\n');
+    await eventually("SELECT sum(took) AS s, avg(took) AS a, count(took) AS n FROM wider").toEqual([
+      { s: 3.5, a: 3.5 / 3, n: 3 },
+    ]);
+    expect(await columnsOf("wider")).toEqual(["took real inferred"]);
+    await ingest(url, "wider", '{"took":9007199254740992}\n');
+    await eventually("SELECT count(*) AS n FROM wider WHERE took > 1.5").toEqual([{ n: 2 }]);
+    expect(await rowsOf(url, "SELECT took FROM wider WHERE took < 1.5 ORDER BY took")).toEqual([
+      { took: 0.5 },
+      { took: 1 },
+    ]);
+    const version = String(before[0]?.["id"]);
+    const old = `SELECT typeof(took) AS t, took FROM wider AT (VERSION => ${version}) ORDER BY took`;
+    expect(await rowsOf(url, old)).toEqual([
+      { t: "BIGINT", took: 1 },
+      { t: "BIGINT", took: 2 },
+    ]);
+  });
+
+  test("not where an integer would be lost: then the fraction is in props", async () => {
+    await ingest(url, "far", '{"id":9007199254740993}\n', ON);
+    await eventually("SELECT CAST(id AS VARCHAR) AS id FROM far").toEqual([{ id: "9007199254740993" }]);
+    await ingest(url, "far", '{"id":0.5}\n');
+    await eventually("SELECT props->>'id' AS p FROM far WHERE id IS NULL").toEqual([{ p: "0.5" }]);
+    expect(await columnsOf("far")).toEqual(["id long inferred"]);
+  });
+
+  test("bodies that arrive together end with the type that they would have in any order", async () => {
+    const bodies = ['{"n":1}', '{"n":2.5}', '{"n":3}', '{"n":4}', '{"n":-0.25}'];
+    const answers = await Promise.all(bodies.map((body) => ingest(url, "together", `${body}\n`, ON)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    await eventually("SELECT sum(n) AS s, count(n) AS c FROM together").toEqual([{ s: 10.25, c: 5 }]);
+    expect(await columnsOf("together")).toEqual(["n real inferred"]);
   });
 
   test("the request decides before the table, and without either all is as it was", async () => {

@@ -1,17 +1,27 @@
 /**
- * Types that come from data (issue: typed schema evolution). `columns.origin` is `inferred` for a column whose type was
+ * Types that come from data. `columns.origin` is `inferred` for a column whose type was
  * taken from values, `declared` for all others. `tables.infer_types` says whether new columns of the table get such
  * types where a request does not say; NULL leaves it to `ENGINE_INGEST_INFER_TYPES`.
+ * A column that was widened from `long` to `real` (`catalog/widening.ts`) has the type `real`; before
+ * `widened_version` of its table, and to snapshots before `widened_snapshot`, it is `long`.
  *
- * Nodes of the version before go on: their columns are declared, and their tables say nothing.
+ * Nodes of the version before go on: their columns are declared, and their tables say nothing. They cannot read a column
+ * that was widened, so inference is to be turned on when all nodes are upgraded.
  */
+/** 2^53: see `widening.ts`. What is written here stays as it is, whatever becomes of that. */
+const MOST_WIDENABLE = "9007199254740992";
+
 export const SQLITE_INFERRED_TYPES = `
 ALTER TABLE columns ADD COLUMN origin TEXT NOT NULL DEFAULT 'declared';
+ALTER TABLE columns ADD COLUMN widened_version INTEGER;
+ALTER TABLE columns ADD COLUMN widened_snapshot INTEGER;
 ALTER TABLE tables ADD COLUMN infer_types INTEGER;
 `;
 
 export const POSTGRES_INFERRED_TYPES = `
 ALTER TABLE engine.columns ADD COLUMN origin text NOT NULL DEFAULT 'declared';
+ALTER TABLE engine.columns ADD COLUMN widened_version integer;
+ALTER TABLE engine.columns ADD COLUMN widened_snapshot bigint;
 ALTER TABLE engine.tables ADD COLUMN infer_types boolean;
 ALTER TYPE engine.new_column ADD ATTRIBUTE origin text;
 
@@ -42,6 +52,57 @@ BEGIN
   IF NOT FOUND THEN RETURN false; END IF;
   UPDATE engine.head SET schema_generation = schema_generation + 1;
   RETURN true;
+END $$;
+
+-- The number of an extent behind p_after that is alive, or readable from p_oldest on, and has a value of the column that
+-- is no double; NULL when none has.
+CREATE FUNCTION engine.far_extent(p_table bigint, p_column integer, p_after bigint, p_oldest bigint)
+RETURNS bigint LANGUAGE sql AS $$
+  SELECT e.seq FROM engine.extents e JOIN engine.extent_stats s USING (seq),
+    json_array_elements_text(e.column_ids::json) WITH ORDINALITY AS c (id, ord)
+  WHERE e.table_id = p_table AND e.seq > p_after AND (e.end_snapshot IS NULL OR e.end_snapshot > p_oldest)
+    AND c.id::integer = p_column
+    AND ((s.stats::json->1->>(c.ord - 1)::integer)::numeric < -${MOST_WIDENABLE}
+      OR (s.stats::json->2->>(c.ord - 1)::integer)::numeric > ${MOST_WIDENABLE})
+  ORDER BY e.seq LIMIT 1
+$$;
+
+-- Makes columns real under the next version of the table; p_after is the last extent that was looked at for far values.
+-- 'stale', and nothing is changed, when the table is of another version, or has got an extent with one since.
+CREATE FUNCTION engine.widen_columns(p_table bigint, p_expected integer, p_columns json, p_after bigint)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_head engine.head;
+  v_columns integer[] := ARRAY(SELECT json_array_elements_text(p_columns)::integer);
+BEGIN
+  SELECT * INTO v_head FROM engine.head FOR UPDATE;
+  IF NOT EXISTS (
+    SELECT FROM engine.tables t WHERE t.id = p_table AND t.schema_version = p_expected AND t.dropped_at_ms IS NULL
+  ) OR EXISTS (
+    SELECT FROM unnest(v_columns) c WHERE engine.far_extent(p_table, c, p_after, 0) IS NOT NULL
+  ) THEN RETURN 'stale'; END IF;
+  UPDATE engine.tables SET schema_version = p_expected + 1 WHERE id = p_table;
+  UPDATE engine.columns
+  SET type = 'real', widened_version = p_expected + 1, widened_snapshot = v_head.snapshot_id + 1
+  WHERE table_id = p_table AND id = ANY (v_columns);
+  UPDATE engine.head SET schema_generation = schema_generation + 1;
+  RETURN 'widened';
+END $$;
+
+-- Answers {kind, flushes} with those that cannot be stored since one of their columns named in "unwidened" was widened
+-- after they were sealed; NULL when there is none. To be asked under the lock of the head.
+CREATE FUNCTION engine.flushes_before_widening(p_flushes json) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+  v_flushes integer[] := ARRAY(
+    SELECT f.flush
+    FROM json_to_recordset(p_flushes) AS f (flush integer, table_id bigint, sealed_under integer, unwidened json)
+    WHERE f.unwidened IS NOT NULL AND EXISTS (
+      SELECT FROM engine.columns c
+      WHERE c.table_id = f.table_id AND c.widened_version > f.sealed_under
+        AND c.id = ANY (ARRAY(SELECT json_array_elements_text(f.unwidened)::integer))));
+BEGIN
+  IF cardinality(v_flushes) = 0 THEN RETURN NULL; END IF;
+  RETURN json_build_object('kind', 'before_widening', 'flushes', v_flushes);
 END $$;
 
 -- The settings travel in one value, so that the next one needs no other function.

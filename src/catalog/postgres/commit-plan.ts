@@ -2,6 +2,7 @@ import type { ColumnSpec } from "../../format/types.ts";
 import type { FlushCommit, FlushOutcome, LedgerEntry } from "../catalog.ts";
 import { checkKeys, checkStagedId, KEYS_FREE_FOR_MS, tooLate } from "../flush-checks.ts";
 import { missingColumns } from "../new-columns.ts";
+import { unwidenedColumns } from "../widening.ts";
 import { hashOf } from "./ledger.ts";
 import { NewExtents } from "./new-extents.ts";
 import type { StoredTable } from "./schema.ts";
@@ -23,8 +24,9 @@ type Judged =
  * Everything about a commit that needs no lock, made ready to be sent: which columns are new and what ids they get,
  * which flushes repeat another of the same commit, what each extent looks like as a row.
  *
- * Columns are never dropped and never change, so a table that was seen a while ago is good enough to say that a column
- * is there, or contradicts. Only where the commit adds columns must the table still be as it was.
+ * Columns are never dropped, so a table that was seen a while ago is good enough to say that a column is there, or
+ * contradicts. Only where the commit adds columns must the table still be as it was. Whether a column was widened since,
+ * which is the one change that there is, the database says.
  */
 export class CommitPlan {
   readonly #flushes: readonly FlushCommit[];
@@ -145,13 +147,17 @@ export class CommitPlan {
   }
 
   #flushRow(i: number, kind: "stored" | "second"): object {
-    const { tableId, schemaVersion, staged } = this.#flushes[i] ?? {};
+    const flush = this.#flushes[i];
+    const { tableId, schemaVersion, staged } = flush ?? {};
+    const table = this.#tables.get(tableId ?? 0);
+    const unwidened = flush === undefined || table === undefined ? [] : unwidenedColumns(table, flush);
     return {
       flush: i,
       table_id: tableId,
       sealed_under: schemaVersion,
       is_stored: kind === "stored",
       is_pivot: this.#pivots.has(i),
+      ...(unwidened.length > 0 && { unwidened }),
       ...(staged !== undefined && { staged, staged_hash: hashOf(staged) }),
     };
   }
@@ -210,8 +216,13 @@ export type CommitAnswer = {
 /** What the database answers instead when a flush comes too late; nothing was done. */
 export type LateAnswer = { kind: "late"; nowMs: number };
 
-/** The same when flushes were sealed before their table got a vector column, which rows must fill; nothing was done. */
-export type BeforeVectorsAnswer = { kind: "before_vectors"; flushes: readonly number[] };
+/**
+ * The same when flushes were sealed before their table got a vector column, which rows must fill, or before a column was
+ * widened, of which they have what it does not hold; nothing was done.
+ */
+export type OutdatedAnswer =
+  | { kind: "before_vectors"; flushes: readonly number[] }
+  | { kind: "before_widening"; flushes: readonly number[] };
 
 /** The same when some of the tables were dropped; nothing was done. */
 export type DroppedAnswer = { kind: "dropped"; tables: readonly number[] };

@@ -20,10 +20,10 @@ import {
   lateFlushes,
   refusedFlushes,
   tablesOf,
-  type BeforeVectorsAnswer,
   type CommitAnswer,
   type DroppedAnswer,
   type LateAnswer,
+  type OutdatedAnswer,
 } from "./commit-plan.ts";
 import type { Connection, Parameter } from "../../db/postgres/connection.ts";
 import type { Database } from "../../db/postgres/database.ts";
@@ -44,7 +44,7 @@ const COMMIT =
   "FROM head) " +
   "SELECT CASE WHEN now_ms >= $11::bigint THEN json_build_object('kind', 'late', 'nowMs', now_ms) " +
   "WHEN dropped IS NOT NULL THEN json_build_object('kind', 'dropped', 'tables', dropped) ELSE " +
-  "coalesce(engine.flushes_before_vectors($5::text::json), " +
+  "coalesce(engine.flushes_before_vectors($5::text::json), engine.flushes_before_widening($5::text::json), " +
   "engine.commit_flushes(now_ms, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
   "$7::text::json, $8::text::json, $9::text::json, $10::text::json)) END AS answer FROM clock";
 
@@ -71,7 +71,7 @@ const OPTIMISTIC_ATTEMPTS = 3;
 /** What a snapshot was made with, as the database remembers it. */
 type Answer = { snapshotId: number; committedAtMs: number };
 
-type Answered = CommitAnswer | LateAnswer | DroppedAnswer | BeforeVectorsAnswer;
+type Answered = CommitAnswer | LateAnswer | DroppedAnswer | OutdatedAnswer;
 
 /** Everything that makes snapshots. */
 export class SnapshotWriter {
@@ -109,7 +109,7 @@ export class SnapshotWriter {
         for (const [flush, outcome] of flushesOfDropped(flushes, new Set(answer.tables))) settled.set(flush, outcome);
         continue;
       }
-      if (answer.kind === "before_vectors") {
+      if (answer.kind === "before_vectors" || answer.kind === "before_widening") {
         for (const flush of answer.flushes) settled.set(flush, { kind: "schema_conflict" });
         continue;
       }

@@ -117,6 +117,10 @@ export class PostgresCatalog implements CatalogDatabase {
     return this.#run(() => this.#schemaWriter.setRetention(tableId, days));
   }
 
+  widenColumns(tableId: number, names: readonly string[]): Promise<TableRecord> {
+    return this.#run(() => this.#schemaWriter.widenColumns(tableId, names));
+  }
+
   setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord> {
     return this.#run(() => this.#schemaWriter.setInferTypes(tableId, inferTypes));
   }

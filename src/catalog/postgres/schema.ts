@@ -167,7 +167,10 @@ const RESOLVE =
   "AND t.folded_name = ANY (ARRAY(SELECT json_array_elements_text($2::text::json)))";
 
 const COLUMNS =
-  "SELECT c.table_id, c.id, c.name, c.type, c.since_snapshot, c.origin " +
+  "SELECT c.table_id, c.id, c.name, c.since_snapshot, c.origin, " +
+  // A column that was widened later is what it was.
+  "CASE WHEN c.widened_version > w.version THEN 'long' ELSE c.type END AS type, " +
+  "CASE WHEN c.widened_version <= w.version THEN c.widened_version END AS widened_version, c.widened_snapshot " +
   "FROM json_to_recordset($1::text::json) AS w (id bigint, version integer) " +
   "JOIN engine.columns c ON c.table_id = w.id AND c.since_version <= w.version ORDER BY c.table_id, c.id";
 

@@ -3,6 +3,8 @@ import { foldName } from "../../core/names.ts";
 import { formatColumnType, originOf, type ColumnSpec } from "../../format/types.ts";
 import { columnIdsAreNeverReused } from "../invariants.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
+import { widenable } from "../widening.ts";
+import type { FarValues } from "./far-values.ts";
 import type { SchemaReader } from "./schema.ts";
 import { readHead } from "./snapshots.ts";
 
@@ -14,14 +16,41 @@ export function addNewColumns(
   columns: readonly ColumnSpec[],
 ): TableRecord {
   if (columns.length === 0) return table;
+  return changed(connection, schema, table, (since) => insertColumns(connection, table.id, columns, since));
+}
+
+/** Moves the schema version by one and makes a change of columns under it; the table as it is then. */
+function changed(
+  connection: Connection,
+  schema: SchemaReader,
+  table: TableRecord,
+  change: (sinceSnapshot: number) => void,
+): TableRecord {
   const sql = "UPDATE tables SET schema_version = schema_version + 1 WHERE id = ?";
   connection.run(sql, table.id);
-  // A commit that brings columns is the next snapshot; to be added without rows is to be there for the next one.
-  insertColumns(connection, table.id, columns, readHead(connection).id + 1);
+  // A commit that brings columns is the next snapshot; to be changed without rows is to be there for the next one.
+  change(readHead(connection).id + 1);
   bumpGeneration(connection);
   const after = schema.tableById(table.id);
   if (after === undefined) throw new Error(`table id ${table.id} vanished inside a transaction`);
   return after;
+}
+
+/** Widens what can be widened: see `Catalog.widenColumns`. */
+export function widenColumns(
+  connection: Connection,
+  schema: SchemaReader,
+  table: TableRecord,
+  names: readonly string[],
+  far: FarValues,
+): TableRecord {
+  const wider = widenable(table, names).filter(({ id }) => !far.has(table.id, id));
+  if (wider.length === 0) return table;
+  const sql =
+    "UPDATE columns SET type = 'real', widened_version = ?, widened_snapshot = ? WHERE table_id = ? AND id = ?";
+  return changed(connection, schema, table, (since) => {
+    for (const { id } of wider) connection.run(sql, table.schemaVersion + 1, since, table.id, id);
+  });
 }
 
 /**

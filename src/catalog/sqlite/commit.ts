@@ -13,6 +13,7 @@ import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
 import { findStaged, insertStaged } from "./staged.ts";
 import type { EncodedStats } from "../stats-encoding.ts";
+import { unwidenedColumns, unwidenedIn } from "../widening.ts";
 import { addToTotals } from "./totals.ts";
 
 export type EncodedExtent = Omit<NewExtent, "stats"> & { stats: EncodedStats };
@@ -62,6 +63,7 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   if (entries.length > 0) return { kind: "key_conflict", entries };
   const missing = missingColumns(table, flush.newColumns);
   if (missing.kind === "conflict" || isBeforeVectors(connection, table, flush)) return { kind: "schema_conflict" };
+  if (flush.schemaVersion < table.schemaVersion && isBeforeWidening(table, flush)) return { kind: "schema_conflict" };
 
   const after = addNewColumns(connection, schema, table, missing.columns);
   // An extent that brought no column was sealed under the flush's own version; one that did has columns that only the
@@ -79,6 +81,13 @@ function isBeforeVectors(connection: Connection, table: TableRecord, { schemaVer
   if (schemaVersion === table.schemaVersion) return false;
   const sql = "SELECT 1 FROM columns WHERE table_id = ? AND since_version > ? AND type LIKE 'vector(%' LIMIT 1";
   return connection.get(sql, table.id, schemaVersion) !== undefined;
+}
+
+/** Whether the flush has values of a column that was widened since, and cannot be stored as it is. */
+function isBeforeWidening(table: TableRecord, flush: EncodedFlush): boolean {
+  const unwidened = new Set(unwidenedIn(table, flush.schemaVersion));
+  const cannot = new Set(unwidenedColumns(table, flush));
+  return table.columns.some(({ id, name }) => unwidened.has(name) && cannot.has(id));
 }
 
 function takenKeys(connection: Connection, { flush, nowMs }: FlushContext): LedgerEntry[] {

@@ -86,13 +86,17 @@ export class SchemaReader {
   #columnsOf(tableId: number, schemaVersion: number): readonly ColumnRecord[] {
     const cached = this.#columns.get(tableId, schemaVersion);
     if (cached !== undefined) return cached;
-    const sql =
-      "SELECT id, name, type, since_snapshot, origin FROM columns WHERE table_id = ? AND since_version <= ? ORDER BY id";
-    const columns = Object.freeze(this.#connection.all(sql, tableId, schemaVersion).map(toColumn));
+    const columns = Object.freeze(this.#connection.all(COLUMNS, schemaVersion, tableId, schemaVersion).map(toColumn));
     this.#columns.set(tableId, schemaVersion, columns);
     return columns;
   }
 }
+
+/** Parameters: version, table, version. A column that was widened later is what it was. */
+const COLUMNS =
+  "SELECT c.id, c.name, iif(c.widened_version > v.version, 'long', c.type) AS type, c.since_snapshot, c.origin, " +
+  "iif(c.widened_version <= v.version, c.widened_version, NULL) AS widened_version, c.widened_snapshot " +
+  "FROM columns c JOIN (SELECT ? AS version) v WHERE c.table_id = ? AND c.since_version <= ? ORDER BY c.id";
 
 const TABLE =
   "SELECT t.id, t.database_id, d.name AS database, t.name, t.schema_version, t.retention_days, t.cluster_by, t.infer_types " +

@@ -145,6 +145,10 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#run(() => this.#parts.writer.call("setRetention", tableId, days));
   }
 
+  widenColumns(tableId: number, names: readonly string[]): Promise<TableRecord> {
+    return this.#run(() => this.#parts.writer.call("widenColumns", tableId, names));
+  }
+
   setInferTypes(tableId: number, inferTypes: boolean | undefined): Promise<TableRecord> {
     return this.#run(() => this.#parts.writer.call("setInferTypes", tableId, inferTypes));
   }

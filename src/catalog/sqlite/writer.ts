@@ -15,13 +15,14 @@ import { clusterColumns, encodeClusterBy } from "../cluster-columns.ts";
 import { liveExtentsAreNotForgotten, readableExtentsAreNotForgotten } from "../invariants.ts";
 import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsAmong } from "../new-columns.ts";
 import type { RecordRow, Statement, TransactOutcome } from "../../db/records.ts";
-import { addNewColumns, bumpGeneration, insertColumns } from "./columns.ts";
+import { addNewColumns, bumpGeneration, insertColumns, widenColumns } from "./columns.ts";
 import { commitFlushes, type EncodedFlush } from "./commit.ts";
 import { markPendingDeletion, sweepPendingDeletionIds } from "./pending-deletion.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { deleteRows, type EncodedDeletion } from "./delete-rows.ts";
 import { dropDatabase, dropTable, forgetTable } from "./drop.ts";
 import { endExtent } from "./extents.ts";
+import { FarValues } from "./far-values.ts";
 import { expireSnapshots, expireTable, holdSnapshots, releaseSnapshots } from "./holds.ts";
 import { acquireLease, checkLease, releaseLease } from "./leases.ts";
 import { sweepLedgerEntries } from "./ledger.ts";
@@ -39,10 +40,12 @@ import { addToTotals, readTotals } from "./totals.ts";
 export class Writer {
   readonly #connection: Connection;
   readonly #schema: SchemaReader;
+  readonly #far: FarValues;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.#schema = new SchemaReader(connection);
+    this.#far = new FarValues(connection);
   }
 
   createDatabase(name: string): { database: DatabaseRecord; created: boolean } {
@@ -73,6 +76,14 @@ export class Writer {
       const needsEmpty = vectorsAmong(missing.columns).length > 0;
       if (needsEmpty && readTotals(this.#connection, tableId).rows > 0) throw vectorOnRows(table, missing.columns);
       return addNewColumns(this.#connection, this.#schema, table, missing.columns);
+    });
+  }
+
+  widenColumns(tableId: number, names: readonly string[]): TableRecord {
+    return this.#write(() => {
+      const table = this.#schema.tableById(tableId);
+      if (table === undefined) throw new EngineError("table_not_found", `there is no table with the id ${tableId}`);
+      return widenColumns(this.#connection, this.#schema, table, names, this.#far);
     });
   }
 

@@ -27,6 +27,8 @@ type Count = { count: number; firstLine: number };
 export class Misfits {
   #times: Count | undefined;
   readonly #values = new Map<string, Count>();
+  /** Inferred `long` columns that a number came to which a double holds: they may be widened (`catalog/widening.ts`). */
+  readonly fractions = new Set<string>();
 
   /** The row on that line got the time of arrival, though it has a field for its time. */
   addTime(line: number): void {
@@ -44,6 +46,7 @@ export class Misfits {
   clear(): void {
     this.#times = undefined;
     this.#values.clear();
+    this.fractions.clear();
   }
 
   /** Adds those of a part of the body that has `linesBefore` lines in front of it. */

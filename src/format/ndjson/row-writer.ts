@@ -191,6 +191,7 @@ export class RowWriter {
       }
       this.#extras.push(index);
       this.#misfits?.addValue(column.spec.name, this.#line);
+      if (isFraction(column, this.#row, index)) this.#misfits?.fractions.add(column.spec.name);
     }
   }
 
@@ -265,6 +266,12 @@ function fitsGuess(kind: ColumnType["kind"], own: InferredType, row: Row, index:
   if (kind === own) return true;
   if (kind === "string") return own === "timestamp";
   return kind === "real" && own === "long" && toExactReal(tokenOf(row, index)) !== undefined;
+}
+
+/** Whether the value is one that an inferred `long` column could take if it were `real`. */
+function isFraction({ spec }: AnyColumn, row: Row, index: number): boolean {
+  if (spec.inferred !== true || spec.type.kind !== "long" || row.kinds[index] !== "number") return false;
+  return toExactReal(tokenOf(row, index)) !== undefined;
 }
 
 function vectorRule(spec: ColumnSet["columns"][number]["spec"]): string {

@@ -14,6 +14,8 @@ export type Draft = {
   object: StagedObject;
   /** Keys of it that somebody else has committed: their rows are left out. */
   taken: ReadonlySet<string>;
+  /** The catalog was asked to widen the columns that it has fractions for: what is still too narrow stays so. */
+  hasAskedToWiden?: true;
 };
 
 /** What a draft comes to under some columns: extents to be committed as they are, and bodies to be sealed before. */

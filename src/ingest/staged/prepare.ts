@@ -37,6 +37,17 @@ type Preparation = {
 
 type Sealed = { draft: Draft; extents: SealedExtent[]; newColumns: readonly ColumnSpec[]; isCast: boolean };
 
+/** A draft has fractions for columns that may be widened (`catalog/widening.ts`), which is to be asked for before. */
+export class WidenFirst extends Error {
+  readonly columns: readonly string[];
+
+  constructor(columns: readonly string[]) {
+    super(`it has fractions for ${columns.join(", ")}`);
+    this.name = "WidenFirst";
+    this.columns = columns;
+  }
+}
+
 /** Extents of a table that are written at a time. */
 const MAX_UPLOADS = 16;
 
@@ -110,6 +121,10 @@ async function sealDraft(ports: PreparePorts, columns: readonly ColumnSpec[], dr
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealAcknowledged(ports, columns, bodies);
   ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  if (sealed.widenable.length > 0 && draft.hasAskedToWiden !== true) {
+    for (const { bytes } of sealed.extents) releaseShared(bytes);
+    throw new WidenFirst(sealed.widenable);
+  }
   return { draft, extents: [...extents, ...sealed.extents], newColumns: sealed.newColumns, isCast: true };
 }
 

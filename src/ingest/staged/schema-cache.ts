@@ -16,8 +16,8 @@ const MAX_TABLES = 10_000;
 type Entry = { table: TableRecord; generation: number; refreshing: boolean };
 
 /**
- * Tables and their columns as the catalog last had them. Columns never vanish and never change their type: so what is
- * remembered stays true, and may only be less than there is now. One question in a while (`schemaGeneration`) tells
+ * Tables and their columns as the catalog last had them. Columns never vanish, and a type only widens to one that has all
+ * the values: so what is remembered stays true, and may only be less than there is now. One question in a while (`schemaGeneration`) tells
  * whether it is; then a table is read again when it is next written to, beside the write. While the catalog cannot be
  * reached, what is remembered goes on serving.
  *

@@ -2,12 +2,18 @@ import { releaseShared } from "../../core/buffer-pool.ts";
 import type { ErrorRecord } from "../../core/errors.ts";
 import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
 import type { SealBody, SealedExtent, Sealer } from "../seal.ts";
-import { sealInCuts, sealWholeOrInCuts } from "../seal-cuts.ts";
+import { sealInCuts } from "../seal-cuts.ts";
+import { sealAgreed, widenableBy } from "../seal-widening.ts";
 
 /** A body of a staged object, and how many rows were acknowledged of it. */
 export type AcknowledgedBody = Pick<SealBody, "bytes" | "evolve" | "inferTypes" | "arrivedAtNs"> & { rows: number };
 
-export type SealedBodies = { extents: SealedExtent[]; newColumns: readonly ColumnSpec[] };
+export type SealedBodies = {
+  extents: SealedExtent[];
+  newColumns: readonly ColumnSpec[];
+  /** Of the columns that were given, those that should be widened: see `seal-widening.ts`. */
+  widenable: readonly string[];
+};
 
 /** A body that was sealed when it was acknowledged cannot be sealed any more. */
 export class Unsealable extends Error {
@@ -33,11 +39,8 @@ export async function sealAcknowledged(
 ): Promise<SealedBodies> {
   const { seal, sealThreads, format } = sealing;
   const lenient = bodies.map(({ rows: _rows, ...body }) => Object.assign({}, body, { lenient: true }));
-  const { extents, newColumns, outcomes } = await sealWholeOrInCuts(seal, sealThreads, {
-    columns,
-    bodies: lenient,
-    format,
-  });
+  const sealed = await sealAgreed(seal, sealThreads, { columns, bodies: lenient, format });
+  const { extents, newColumns, outcomes } = sealed;
   for (const [index, { rows }] of bodies.entries()) {
     const outcome = outcomes[index];
     if (outcome?.ok === true && outcome.rows === rows) continue;
@@ -47,7 +50,7 @@ export async function sealAcknowledged(
     if (!isTooMuch(outcome.error)) throw new Unsealable(`a body of it: ${outcome.error.message}`, outcome.error);
     return sealInParts(sealing, columns, bodies);
   }
-  return { extents, newColumns };
+  return { extents, newColumns, widenable: widenableBy(sealed, columns) };
 }
 
 /** The first half, then the second under the columns that the first has brought. */
@@ -64,6 +67,8 @@ async function sealInParts(
   return {
     extents: [...first.extents, ...second.extents],
     newColumns: [...first.newColumns, ...second.newColumns],
+    // A fraction of the second half for a column that the first has brought stays in `props`: nobody knows it yet.
+    widenable: [...first.widenable, ...second.widenable].filter((name) => columns.some((of) => of.name === name)),
   };
 }
 
@@ -74,9 +79,12 @@ async function sealInSmallerCuts(
 ): Promise<SealedBodies> {
   const task = { columns, bodies: [{ ...body, lenient: true }], format };
   for (let cutBytes = Math.ceil(body.bytes.byteLength / 2); ; cutBytes = Math.ceil(cutBytes / 2)) {
-    const { extents, newColumns, outcomes } = await sealInCuts(seal, task, cutBytes);
+    const sealed = await sealInCuts(seal, task, cutBytes);
+    const { extents, newColumns, outcomes } = sealed;
     const [outcome] = outcomes;
-    if (outcome?.ok === true && outcome.rows === rows) return { extents, newColumns };
+    if (outcome?.ok === true && outcome.rows === rows) {
+      return { extents, newColumns, widenable: widenableBy(sealed, columns) };
+    }
     release(extents);
     // Cuts of one byte are single lines.
     const mayFit = outcome?.ok === false && isTooMuch(outcome.error) && cutBytes > 1;

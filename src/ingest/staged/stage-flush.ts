@@ -95,16 +95,18 @@ function planUnder(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): 
 }
 
 /**
- * Seals the bodies whose every field has a column that the node knows of: no column ever changes, so their rows come out
- * the same under whatever columns the table has by now. The others travel as they came, since what a field that is
- * unknown here is to be depends on the columns that the commit meets.
+ * Seals the bodies whose every field has a column that the node knows of: such a column holds what it holds under whatever
+ * columns the table has by now (one that was widened since has the same values). The others travel as they came, since
+ * what a field that is unknown here is to be depends on the columns that the commit meets; and so do those with a fraction
+ * for a column that may be widened.
  */
 async function sealCertain(ports: StagePorts, table: TableRecord, bodies: FlushBody[]): Promise<Plan> {
   const sealed = await sealBodies(ports, table, bodies);
   // No column can come to a table that has all it may have.
   const mayGrow = table.columns.length < LIMITS.columnsPerTable;
   const survivors = rejectFailed(bodies, sealed.outcomes, (outcome) => {
-    return ports.format !== "tlm" || (mayGrow && outcome.unknownFields === true);
+    const mayWiden = outcome.fractions !== undefined;
+    return ports.format !== "tlm" || mayWiden || (mayGrow && outcome.unknownFields === true);
   });
   if (!survivors.some(({ asIs }) => asIs))
     return { table, survivors, extents: described(table.columns, sealed.extents) };

@@ -3,6 +3,7 @@ import { sleep } from "../../core/clock.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
+import { foldName } from "../../core/names.ts";
 import { CATCH_ALL_COLUMN, DEFAULT_SHAPE } from "../../format/types.ts";
 import { ObjectNotFound, type ObjectInfo } from "../../io/objectstore/objectstore.ts";
 import { conflictPauseMs } from "../flush.ts";
@@ -14,7 +15,7 @@ import { lateByMs } from "./lateness.ts";
 import { countDamaged, listPending, setAside, type ListedObject, type Pending } from "./listing.ts";
 import { decodeStaged } from "./object.ts";
 import { Postponed } from "./postponed.ts";
-import { allOrDiscard, prepareTable, type Prepared } from "./prepare.ts";
+import { allOrDiscard, prepareTable, WidenFirst, type Prepared } from "./prepare.ts";
 import { Unsealable } from "./seal-staged.ts";
 import type { StagedCommitService, StagedCommitterOptions } from "./staged.ts";
 
@@ -198,8 +199,10 @@ class StagedCommitter implements StagedCommitService {
     const prepared = await allOrDiscard(this.#options, preparing);
     prepared.sort((a, b) => (a.draft.object.id < b.draft.object.id ? -1 : 1));
     const again: Draft[] = [];
-    for (const { table, draft, error } of failures)
-      if (await this.#isToBeRetried(table, draft, error)) again.push(draft);
+    for (const { table, draft, error } of failures) {
+      if (error instanceof WidenFirst) again.push(await this.#widen(table, draft, error.columns));
+      else if (await this.#isToBeRetried(table, draft, error)) again.push(draft);
+    }
     return { prepared, again };
   }
 
@@ -234,6 +237,19 @@ class StagedCommitter implements StagedCommitService {
     const { database, table: name } = nameIn(drafts);
     const made = await this.#options.catalog.createTable({ database, name, columns: DEFAULT_SHAPE, wasThere: true });
     return made.table;
+  }
+
+  /** The draft as it is to be tried again. A column that another draft of the round brings is not there to be widened yet. */
+  async #widen(table: TableRecord, draft: Draft, columns: readonly string[]): Promise<Draft> {
+    try {
+      const after = await this.#options.catalog.widenColumns(table.id, columns);
+      const known = new Set(after.columns.map(({ name }) => foldName(name)));
+      return columns.every((name) => known.has(foldName(name))) ? { ...draft, hasAskedToWiden: true } : draft;
+    } catch (error) {
+      // The table was dropped: its rows go with it, or make it anew.
+      if (error instanceof EngineError && error.code === "table_not_found") return draft;
+      throw error;
+    }
   }
 
   async #isToBeRetried(table: TableRecord, draft: Draft, error: unknown): Promise<boolean> {

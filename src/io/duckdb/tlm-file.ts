@@ -48,8 +48,9 @@ export class TlmReader {
   }
 
   /**
-   * The batches that have rows. They are views of the source's bytes, or of memory that the next call uses again. Throws when the source is no
-   * Arrow file, lacks a part, or has a column of another type than asked for, naming what is wrong.
+   * The batches that have rows. They are views of the source's bytes, or of memory that the next call uses again. A `long`
+   * column that is asked for as `real` was widened since (`catalog/widening.ts`), and comes as doubles. Throws when the
+   * source is no Arrow file, lacks a part, or has a column of another type than asked for, naming what is wrong.
    */
   read(source: TlmSource): TlmBatch[] {
     const file = openBytes(source);
@@ -91,7 +92,11 @@ export class TlmReader {
     };
     return batches.map(({ place, header }) => ({
       rows: header.rows,
-      columns: picked.map((field) => field && readColumn(field, header, (buffer) => take(place, buffer))),
+      columns: picked.map((field, i) => {
+        if (field === undefined) return undefined;
+        const column = readColumn(field, header, (buffer) => take(place, buffer));
+        return isWidened(field.spec, this.#wanted[i]) ? { ...column, values: asDoubles(column.values) } : column;
+      }),
     }));
   }
 
@@ -156,6 +161,22 @@ function readColumn(field: FieldPlace, header: BatchHeader, take: (buffer: Buffe
   }
 }
 
+function isWidened(has: ColumnSpec, wants: ColumnSpec | undefined): boolean {
+  return has.type.kind === "long" && wants?.type.kind === "real";
+}
+
+const TWO_32 = 2 ** 32;
+
+/** 64-bit integers within ±2^53, which aligned bytes hold, as doubles. What stands at a NULL may become anything. */
+function asDoubles(values: Uint8Array): Uint8Array {
+  const words = new Int32Array(values.buffer, values.byteOffset, values.byteLength >> 2);
+  const doubles = new Float64Array(words.length >> 1);
+  for (let i = 0; i < doubles.length; i++) {
+    doubles[i] = (words[i * 2 + 1] as number) * TWO_32 + ((words[i * 2] as number) >>> 0);
+  }
+  return new Uint8Array(doubles.buffer);
+}
+
 const NOTHING = new Uint8Array(0);
 
 /** Every offset is used as a length and an address: one that points elsewhere would read foreign memory. */
@@ -190,7 +211,8 @@ function padded(sizeBytes: number): number {
 
 function fieldFor(column: ColumnSpec, fields: readonly FieldPlace[]): FieldPlace | undefined {
   const field = fields.find(({ spec }) => foldName(spec.name) === foldName(column.name));
-  if (field !== undefined && formatColumnType(field.spec.type) !== formatColumnType(column.type)) {
+  if (field === undefined || isWidened(field.spec, column)) return field;
+  if (formatColumnType(field.spec.type) !== formatColumnType(column.type)) {
     const [has, wants] = [formatColumnType(field.spec.type), formatColumnType(column.type)];
     throw new Error(`column ${JSON.stringify(column.name)} is ${has}, not ${wants}`);
   }

@@ -23,5 +23,8 @@ export type VisibleRows = {
   column: string;
 };
 
-/** An extent as a file; `columns` are those that it has. */
-export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & { path: string };
+/** An extent as a file; `columns` are those that it has, `unwidened` those that it has as `long` and the table as `real`. */
+export type LocalExtent = Pick<PlannedExtent, "id" | "format" | "rows" | "columns" | "minAtNs"> & {
+  path: string;
+  unwidened?: readonly string[];
+};

@@ -69,7 +69,7 @@ export function createExtentFetcher(options: ExtentFetcherOptions): ExtentFetche
   };
 }
 
-type Needed = { extent: PlannedExtent; columns: readonly string[] | undefined };
+type Needed = { extent: PlannedTable["extents"][number]; columns: readonly string[] | undefined };
 
 async function fetchThrough(
   cache: ExtentCache,
@@ -192,8 +192,9 @@ function withColumn(columns: readonly string[], column: string): readonly string
   return columns.includes(column) ? columns : [...columns, column];
 }
 
-function localExtent({ id, format, rows, columns, minAtNs }: PlannedExtent, path: string): LocalExtent {
-  return { id, format, rows, columns, minAtNs, path };
+function localExtent(extent: PlannedTable["extents"][number], path: string): LocalExtent {
+  const { id, format, rows, columns, minAtNs, unwidened } = extent;
+  return { id, format, rows, columns, minAtNs, path, ...(unwidened && { unwidened }) };
 }
 
 function resolved(tables: readonly FetchTable[], extents: readonly LocalExtent[]): ResolvedTable[] {

@@ -1,11 +1,12 @@
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../../catalog/catalog.ts";
 import { snapshotExpired } from "../../catalog/refusals.ts";
+import { columnAt, unwidenedIn } from "../../catalog/widening.ts";
 import type { Reading } from "../../catalog/snapshot-holds.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
 import type { MatchedRows, QueryRequest } from "../contract/query.ts";
-import type { TableShape, VisibleRows } from "../contract/tables.ts";
+import type { LocalExtent, TableShape, VisibleRows } from "../contract/tables.ts";
 import type { NeededTable, Needs } from "../resolve/needs.ts";
 import { tableNotFound } from "../resolve/not-found.ts";
 import { namesOf, resolveTables } from "../resolve/resolve-tables.ts";
@@ -29,7 +30,7 @@ export type QueryPlan = {
 export type PlannedTable = TableShape & {
   /** Columns that the query can touch; all when undefined. */
   needed: readonly string[] | undefined;
-  extents: readonly PlannedExtent[];
+  extents: readonly (PlannedExtent & Pick<LocalExtent, "unwidened">)[];
   /** What the table shows of its rows, when it keeps them for some days only. */
   visible?: VisibleRows | undefined;
 };
@@ -74,10 +75,12 @@ export async function planQuery(
     const pruned = await pruneTable(catalog, table, snapshot, withinRetention(mentions, visible));
     // A table of another database was looked up a moment later than the head.
     const isOlder = travel !== undefined || need.database !== undefined;
-    const shape = shapeOf(isOlder ? tableAt(table, snapshot) : table);
+    const shown = isOlder ? tableAt(table, snapshot) : table;
+    const shape = shapeOf(shown);
     const label = need.database === undefined ? table.name : `${table.database}.${table.name}`;
     const needed = neededOf(table, need);
-    const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, ...pruned };
+    const extents = pruned.extents.map((extent) => withUnwidened(shown, extent));
+    const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, ...pruned, extents };
     tables.push(matching === undefined ? planned : ofExtents(planned, matching));
   }
   const listed = await Promise.all(needs.listings.map((listing) => namesOf(catalog, request, listing)));
@@ -108,9 +111,19 @@ export async function expiryOf(catalog: Catalog, { tables }: QueryPlan): Promise
   return undefined;
 }
 
-/** As the table was: what came later is not in its `*`, so that reads of one snapshot are the same for ever. */
+/**
+ * As the table was: what came later is not in its `*`, and what was widened later has the type it had, so that reads of
+ * one snapshot are the same for ever.
+ */
 function tableAt(table: TableRecord, snapshot: number): TableRecord {
-  return { ...table, columns: table.columns.filter(({ sinceSnapshot = 0 }) => sinceSnapshot <= snapshot) };
+  const columns = table.columns.filter(({ sinceSnapshot = 0 }) => sinceSnapshot <= snapshot);
+  return { ...table, columns: columns.map((column) => columnAt(column, snapshot)) };
+}
+
+/** The extent, with the columns that have to be widened when it is read. */
+function withUnwidened(table: TableRecord, extent: PlannedExtent): PlannedTable["extents"][number] {
+  const unwidened = unwidenedIn(table, extent.schemaVersion);
+  return unwidened.length === 0 ? extent : { ...extent, unwidened };
 }
 
 function shapeOf(table: TableRecord): TableShape {

@@ -65,23 +65,28 @@ function tlmPart(columns: readonly ColumnSpec[], extents: readonly LocalExtent[]
 /** More parts than that cost more than opening every file. */
 const MAX_PARTS = 32;
 
+type ParquetPart = { present: ReadonlySet<string>; unwidened: ReadonlySet<string>; extents: LocalExtent[] };
+
 function parquetParts({ columns, needed }: ResolvedTable, extents: readonly LocalExtent[]): string[] {
   const asked = needed === undefined ? undefined : new Set(needed);
-  const parts = new Map<string, { present: ReadonlySet<string>; extents: LocalExtent[] }>();
+  const parts = new Map<string, ParquetPart>();
   for (const extent of extents) {
     const { columns: own } = extent;
     const present = new Set(asked === undefined ? own : own.filter((name) => asked.has(name)));
-    const key = JSON.stringify(columns.map(({ name }) => present.has(name)));
+    const unwidened = new Set(extent.unwidened?.filter((name) => present.has(name)));
+    const key = JSON.stringify(columns.map(({ name }) => (unwidened.has(name) ? 2 : Number(present.has(name)))));
     const part = parts.get(key);
-    if (part === undefined) parts.set(key, { present, extents: [extent] });
+    if (part === undefined) parts.set(key, { present, unwidened, extents: [extent] });
     else part.extents.push(extent);
   }
   if (parts.size > MAX_PARTS) {
     const present = new Set(extents.flatMap((extent) => extent.columns));
-    return [`${selectOf(columns, present)} FROM read_parquet(${filesOf(extents)}, union_by_name = true)`];
+    const unwidened = new Set(extents.flatMap((extent) => extent.unwidened ?? []));
+    return [`${selectOf(columns, present, unwidened)} FROM read_parquet(${filesOf(extents)}, union_by_name = true)`];
   }
   return [...parts.values()].map(
-    ({ present, extents: own }) => `${selectOf(columns, present)} FROM read_parquet(${filesOf(own)})`,
+    ({ present, unwidened, extents: own }) =>
+      `${selectOf(columns, present, unwidened)} FROM read_parquet(${filesOf(own)})`,
   );
 }
 
@@ -89,13 +94,18 @@ function filesOf(extents: readonly LocalExtent[]): string {
   return `[${extents.map(({ path }) => quoteText(path)).join(", ")}]`;
 }
 
-/** All columns, NULL for those that are not there. */
-function selectOf(columns: readonly ColumnSpec[], present: ReadonlySet<string>): string {
+/** All columns, NULL for those that are not there, and the `unwidened` ones of the type that they have now. */
+function selectOf(
+  columns: readonly ColumnSpec[],
+  present: ReadonlySet<string>,
+  unwidened: ReadonlySet<string> = NONE,
+): string {
   const items = columns.map(({ name, type }) => {
     const column = quoteIdentifier(name);
     if (!present.has(name)) return `CAST(NULL AS ${sqlTypeOf(type)}) AS ${column}`;
     // Parquet has no fixed-size list, so a vector comes back as a list of unknown length.
-    return type.kind === "vector" ? `CAST(${column} AS ${sqlTypeOf(type)}) AS ${column}` : column;
+    const isCast = type.kind === "vector" || unwidened.has(name);
+    return isCast ? `CAST(${column} AS ${sqlTypeOf(type)}) AS ${column}` : column;
   });
   return `SELECT ${items.join(", ")}`;
 }
