@@ -295,3 +295,47 @@ describe("a merge", () => {
     expect(await without("few", probeValues(["v9"]))).toBe(0);
   });
 });
+
+it("writes what a column is now: integers of before it was widened become doubles, of either format", async () => {
+  const at = { name: "at", type: { kind: "timestamp" } } as const;
+  const long = { name: "took", type: { kind: "long" }, inferred: true } as const;
+  const real = { name: "took", type: { kind: "real" } } as const;
+  const { table: narrow } = await bench.catalog.createTable({ database: "d", name: "wider", columns: [at, long] });
+  const extent = (format: "tlm" | "parquet", took: (bigint | number | null)[], from: number) => ({
+    format,
+    columns: [at, typeof took[0] === "bigint" ? long : real],
+    rows: took.map((value, i) => ({ at: START_NS + BigInt(from + i), took: value })),
+  });
+  const whole = [extent("tlm", [1n, null, -(2n ** 53n)], 0), extent("parquet", [2n ** 53n, 7n], 10)];
+  await bench.add(narrow, whole);
+  const wide = await bench.catalog.widenColumns(narrow.id, ["took"]);
+  expect(wide.schemaVersion).toBe(2);
+  await bench.add(wide, [extent("tlm", [0.5], 20), extent("parquet", [-0.25, 3], 30)]);
+  // A late one, which was sealed before.
+  await bench.add(narrow, [extent("tlm", [11n], 40)]);
+  await compact({ minExtents: 2 });
+  const live = await bench.live(wide);
+  expect(live.map(({ format, schemaVersion }) => [format, schemaVersion])).toEqual([["parquet", 2]]);
+  const took = (await read(live)).map((row) => row["took"]);
+  expect(took).toEqual([1, null, -(2 ** 53), 2 ** 53, 7, 0.5, -0.25, 3, 11]);
+  const [merged] = live;
+  if (merged === undefined) throw new Error("nothing is left");
+  expect(statsOf(merged, "took")).toMatchObject({ nullCount: 1, min: "-9007199254740992", max: "9007199254740992" });
+});
+
+it("feeds a merge of fresh extents alone with doubles, too", async () => {
+  const at = { name: "at", type: { kind: "timestamp" } } as const;
+  const long = { name: "took", type: { kind: "long" }, inferred: true } as const;
+  const { table: narrow } = await bench.catalog.createTable({ database: "d", name: "wider", columns: [at, long] });
+  const one = (took: bigint | number, from: number) => ({
+    columns: [at, typeof took === "bigint" ? long : ({ name: "took", type: { kind: "real" } } as const)],
+    rows: [{ at: START_NS + BigInt(from), took }],
+  });
+  await bench.add(narrow, [one(-5n, 3), one(4_294_967_296n, 1)]);
+  const wide = await bench.catalog.widenColumns(narrow.id, ["took"]);
+  await bench.add(wide, [one(0.125, 2), one(6, 0)]);
+  await compact();
+  const live = await bench.live(wide);
+  expect(live).toHaveLength(1);
+  expect((await read(live)).map((row) => row["took"])).toEqual([6, 4_294_967_296, 0.125, -5]);
+});

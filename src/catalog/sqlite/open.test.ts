@@ -118,6 +118,8 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("DROP TABLE extent_filters; DROP INDEX snapshots_by_time; DROP INDEX extents_by_table");
     db.exec("ALTER TABLE meta DROP COLUMN oldest_snapshot; ALTER TABLE meta DROP COLUMN forgotten_extents");
     db.exec("ALTER TABLE columns DROP COLUMN since_snapshot; DROP INDEX extents_alive; DROP TABLE leases");
+    db.exec("ALTER TABLE columns DROP COLUMN origin; ALTER TABLE tables DROP COLUMN infer_types");
+    db.exec("ALTER TABLE columns DROP COLUMN widened_version; ALTER TABLE columns DROP COLUMN widened_snapshot");
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
     db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
     const records = ["deletion", "sandbox quotas", "agents", "sandboxes", "jobs", "access"].map(sqliteText).join("");
