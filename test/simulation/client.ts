@@ -111,7 +111,10 @@ async function take(
   }
 }
 
-function ingest(service: IngestService, { table, key, evolve, bytes }: SimulatedRequest): Promise<IngestAck> {
+function ingest(
+  service: IngestService,
+  { table, key, evolve, inferTypes, bytes }: SimulatedRequest,
+): Promise<IngestAck> {
   return service.ingest({
     caller: ANONYMOUS,
     database: "default",
@@ -119,6 +122,7 @@ function ingest(service: IngestService, { table, key, evolve, bytes }: Simulated
     ...(key === undefined ? {} : { idempotencyKey: key }),
     autoCreate: true,
     evolve,
+    ...(inferTypes === undefined ? {} : { inferTypes }),
     expectedBytes: bytes.length,
     readBody: async () => Uint8Array.from(bytes),
   });

@@ -65,7 +65,8 @@ function encode(
       const value = values.get(foldName(column.spec.name)) ?? null;
       if (value === null) continue;
       set.ready(column);
-      appendValue(column, value);
+      // Of a time before the column was widened.
+      appendValue(column, column.storage === "real" && typeof value === "bigint" ? Number(value) : value);
     }
     set.endRow();
   }

@@ -6,6 +6,8 @@ export type SimulatedRequest = {
   table: string;
   key: string | undefined;
   evolve: boolean;
+  /** Whether new columns get types by their values; undefined leaves it to the table. */
+  inferTypes: boolean | undefined;
   /** Whether a line of it is no JSON. */
   isPoison: boolean;
   rows: readonly Record<string, unknown>[];
@@ -36,6 +38,7 @@ export function makeRequest(
     table,
     key: isKeyed ? `key ${id}` : undefined,
     evolve: below(5) > 0,
+    inferTypes: [true, true, false, undefined][below(4)],
     isPoison,
     rows,
     bytes: new TextEncoder().encode(lines.join("\n")),
@@ -49,6 +52,11 @@ function makeRow(below: (bound: number) => number, label: string, nowMs: number)
   if (below(3) === 0) return row;
   const field = FIELDS[below(FIELDS.length)] ?? "alpha";
   row[field] = [below(100), `text ${below(10)}`, { nested: [below(3), true] }][below(3)];
+  // Mostly integers, now and then a fraction: such a column is widened.
+  if (below(2) === 0) row["measure"] = below(6) === 0 ? below(100) + 0.25 : below(100) - 50;
+  if (below(6) === 0) row["big"] = [below(1_000), 2 ** 53, 2 ** 60, 0.5][below(4)];
+  if (below(6) === 0) row["flag"] = below(10) === 0 ? "no" : below(2) === 0;
+  if (below(6) === 0) row["seen"] = new Date(nowMs - below(DAY_MS)).toISOString();
   if (below(3) === 0) row["body"] = `body ${below(5)}`;
   return row;
 }

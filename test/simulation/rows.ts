@@ -51,6 +51,7 @@ export function problemOf(row: StoredRow, request: SimulatedRequest): string | u
       continue;
     }
     const stored = row.values.get(foldName(name));
+    if (typeof stored === "bigint" && stored === momentOf(value)) continue;
     // A column by hand may be `dynamic`, which keeps strings as JSON too.
     if (stored !== undefined && [text, JSON.stringify(value)].includes(String(stored))) continue;
     if (name in caught && JSON.stringify(caught[name]) === JSON.stringify(value)) continue;
@@ -58,6 +59,12 @@ export function problemOf(row: StoredRow, request: SimulatedRequest): string | u
     return `${name} is ${String(stored)} instead of ${text}`;
   }
   return undefined;
+}
+
+/** Nanoseconds of a time in UTC. */
+function momentOf(value: unknown): bigint | undefined {
+  const ms = typeof value === "string" && value.endsWith("Z") ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : BigInt(ms) * 1_000_000n;
 }
 
 function propsOf(row: StoredRow): Record<string, unknown> {
