@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { killRounds } from "./kill-rounds.ts";
+
+const KILLS = 4;
+const programs = postgresPrograms();
+
+describe.skipIf(programs === undefined)("PostgreSQL", () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer(programs ?? "", NO_FSYNC);
+  }, 120_000);
+  afterAll(() => server.stop(), 120_000);
+
+  test(
+    `${KILLS} × kill -9 under load: nothing acknowledged is lost, nothing doubled`,
+    { timeout: 300_000 },
+    async () => {
+      const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+      const report = await killRounds({ kills: KILLS, seed, catalogUrl: await server.createDatabase() });
+      expect(report, `seed ${seed}`).toMatchObject({ kills: KILLS, problems: [] });
+      expect(report.requests).toBeGreaterThan(KILLS);
+    },
+  );
+});
