@@ -16,15 +16,17 @@ export async function sealAgreed(seal: Sealer, sealThreads: number, task: SealTa
   const wider = new Set(widenableBy(sealed, sealed.newColumns));
   if (wider.size === 0) return sealed;
   for (const { bytes } of sealed.extents) releaseShared(bytes);
-  const newColumns = sealed.newColumns.map((column): ColumnSpec => {
-    return wider.has(column.name) ? { ...column, type: { kind: "real" } } : column;
-  });
+  const newColumns = sealed.newColumns.map((column) => (wider.has(column.name) ? asReal(column) : column));
   const again = await sealWholeOrInCuts(seal, sealThreads, {
     ...task,
     columns: [...task.columns, ...newColumns],
-    bodies: task.bodies.map((body) => ({ ...body, maxNewColumns: 0 })),
+    bodies: task.bodies.map((body) => Object.assign({}, body, { maxNewColumns: 0 })),
   });
   return { ...again, newColumns };
+}
+
+function asReal(column: ColumnSpec): ColumnSpec {
+  return { ...column, type: { kind: "real" } };
 }
 
 /**

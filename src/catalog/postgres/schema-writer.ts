@@ -46,12 +46,8 @@ export function numberColumns(table: StoredTable, columns: readonly ColumnSpec[]
   const { id: tableId, nextColumnId } = table;
   const numbered = columns.map((column, i) => ({ ...column, id: nextColumnId + i }));
   columnIdsAreNeverReused(tableId, numbered, nextColumnId + numbered.length);
-  return numbered.map(({ id, ...column }) => ({
-    table_id: tableId,
-    id,
-    ...described(column),
-    since_version: table.schemaVersion + 1,
-  }));
+  const place = { table_id: tableId, since_version: table.schemaVersion + 1 };
+  return numbered.map(({ id, ...column }) => Object.assign({ id }, place, described(column)));
 }
 
 /** Creates and changes databases, tables and columns. */
@@ -91,7 +87,7 @@ export class SchemaWriter {
     if (request.wasThere !== true) await this.#checkDatabase(database);
     const specs = columnsToCreate(request.columns);
     const clusterBy = encodeClusterBy(clusterColumns(specs, request.clusterBy ?? []));
-    const columns = specs.map((column, i) => ({ id: i + 1, ...described(column) }));
+    const columns = specs.map((column, i) => Object.assign({ id: i + 1 }, described(column)));
     const settings = {
       retention_days: retentionDays ?? null,
       cluster_by: clusterBy,

@@ -55,7 +55,7 @@ test("every value is in its column or in props, and a field of numbers ends with
     for (let i = 0; i < 3; i++) await world.commit();
     const found = new Map((await world.rows(table)).map((row) => [row["label"], row]));
     const about = `seed ${seed}, round ${round}`;
-    expect(found.size, about).toBe(rows.length);
+    expect({ about, rows: found.size }).toEqual({ about, rows: rows.length });
     for (const { label, values } of rows) {
       const lost = [...values].filter(([name, token]) => !isKept(found.get(label) ?? {}, name, token));
       expect({ about, label, lost }).toEqual({ about, label, lost: [] });
