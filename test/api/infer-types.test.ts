@@ -87,6 +87,14 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
     expect(await columnsOf("far")).toEqual(["id long inferred"]);
   });
 
+  test("nor for a request that asks for no evolution", async () => {
+    await ingest(url, "still", '{"id":1}\n', ON);
+    await eventually("SELECT id FROM still").toEqual([{ id: 1 }]);
+    await ingest(url, "still", '{"id":0.5}\n', { "X-Schema-Evolve": "false" });
+    await eventually("SELECT props->>'id' AS p FROM still WHERE id IS NULL").toEqual([{ p: "0.5" }]);
+    expect(await columnsOf("still")).toEqual(["id long inferred"]);
+  });
+
   test("bodies that arrive together end with the type that they would have in any order", async () => {
     const bodies = ['{"n":1}', '{"n":2.5}', '{"n":3}', '{"n":4}', '{"n":-0.25}'];
     const answers = await Promise.all(bodies.map((body) => ingest(url, "together", `${body}\n`, ON)));

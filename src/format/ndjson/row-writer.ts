@@ -191,7 +191,8 @@ export class RowWriter {
       }
       this.#extras.push(index);
       this.#misfits?.addValue(column.spec.name, this.#line);
-      if (isFraction(column, this.#row, index)) this.#misfits?.fractions.add(column.spec.name);
+      // Who asks for no evolution changes no column.
+      if (this.#evolve && isFraction(column, this.#row, index)) this.#misfits?.fractions.add(column.spec.name);
     }
   }
 
