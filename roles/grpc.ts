@@ -27,7 +27,7 @@ export type GrpcListenOptions = {
 
 /** A gRPC server as a service; it has the certificate of the HTTP server, where that has one. */
 export function grpcService(options: GrpcListenOptions): Service {
-  const { parts, title, services, listen, maxReceiveBytes } = options;
+  const { parts, title, services, maxReceiveBytes } = options;
   const { config, clock, log } = parts;
   const tls = tlsPairOf(parts);
   const maxConnections = connectionLimit();
@@ -35,6 +35,7 @@ export function grpcService(options: GrpcListenOptions): Service {
     services,
     maxReceiveBytes,
     clock,
+    reportFailure: (error) => log.error({ err: error, protocol: title }, "a connection could not be accepted"),
     ...(tls === undefined ? {} : { tls }),
     ...(maxConnections === undefined ? {} : { maxConnections }),
   });
@@ -54,15 +55,18 @@ export function grpcService(options: GrpcListenOptions): Service {
       await server.close();
     },
   };
+}
 
-  function listenOrGoOn(
-    of: GrpcServer,
-    { variable, mayBeTaken }: Pick<GrpcListenOptions, "variable" | "mayBeTaken">,
-  ): Promise<Address | undefined> {
-    return bindServer(of, listen, `by ${variable}, or set it to off`).catch((error: unknown) => {
-      if (!mayBeTaken || !isTaken(error)) throw error;
-      log.warn({ address: formatAddress(listen), reason: messageOf(error) }, `${title} is not served`);
-      return undefined;
-    });
+/** Undefined where somebody else listens there and the process goes on without it. */
+async function listenOrGoOn(
+  server: GrpcServer,
+  { parts, title, listen, variable, mayBeTaken }: GrpcListenOptions,
+): Promise<Address | undefined> {
+  try {
+    return await bindServer(server, listen, `by ${variable}, or set it to off`);
+  } catch (error) {
+    if (!mayBeTaken || !isTaken(error)) throw error;
+    parts.log.warn({ address: formatAddress(listen), reason: messageOf(error) }, `${title} is not served`);
+    return undefined;
   }
 }

@@ -80,6 +80,8 @@ describe("a call", () => {
       new EngineError("table_not_found", 'there is no table "t"'),
       new EngineError("budget_exceeded", "too much", { headers: { "X-Engine-Budget-Limit": "wall_clock_ms=10" } }),
       new GrpcError({ status: "UNAVAILABLE", message: "later", details: Buffer.from("details") }),
+      new EngineError("snapshot_expired", "too old"),
+      new EngineError("too_many_requests", "later", { headers: { "Retry-After": "3" } }),
       new Error("a secret"),
     ];
     const { client } = await serve({ one: () => Promise.reject(failures.shift()) });
@@ -92,6 +94,9 @@ describe("a call", () => {
     const unavailable = await call();
     expect(unavailable.code).toBe(STATUS.UNAVAILABLE);
     expect(unavailable.metadata.get("grpc-status-details-bin")).toEqual([Buffer.from("details")]);
+    expect((await call()).code).toBe(STATUS.FAILED_PRECONDITION);
+    const later = await call();
+    expect([later.code, later.metadata.get("retry-after")]).toEqual([STATUS.RESOURCE_EXHAUSTED, ["3"]]);
     expect(await call()).toMatchObject({ code: STATUS.INTERNAL, details: "unexpected failure" });
   });
 

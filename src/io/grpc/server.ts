@@ -25,6 +25,8 @@ export type GrpcServerOptions = {
   maxConnections?: number;
   /** The server speaks TLS with it, and nothing else. */
   tls?: TlsPair;
+  /** Told of what nobody else can be told: connections that could not be accepted. */
+  reportFailure?: (error: unknown) => void;
   /** The system's unless given. */
   clock?: Clock;
 };
@@ -59,6 +61,9 @@ class GrpcJsServer implements GrpcServer {
     }
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#listener = this.#listenerOf(options.tls, injector);
+    this.#listener.on("error", (error) => {
+      if (this.#listener.listening) options.reportFailure?.(error);
+    });
     if (options.maxConnections !== undefined) this.#listener.maxConnections = options.maxConnections;
   }
 
