@@ -2,7 +2,8 @@ import { Bool, Decimal, makeData, type Data, type DataType } from "apache-arrow"
 import { isBitSet } from "../../format/columns/bits.ts";
 import { Growing, packBits } from "./arrow-buffers.ts";
 import type { DuckDb, LogicalType, Vector } from "./duckdb.ts";
-import { readTexts, STRUCT_BYTES } from "./text-vector.ts";
+import { copyTexts, textEnds } from "./text-copy.ts";
+import { STRUCT_BYTES } from "./text-vector.ts";
 
 /**
  * Arrow columns filled from DuckDB's vectors. `load` takes a vector of the current chunk, `append` copies a run of its
@@ -30,6 +31,11 @@ export class Validity {
 
   load(duckdb: DuckDb, vector: Vector, rows: number): void {
     this.#loaded = duckdb.vector_get_validity(vector, Math.ceil(rows / 64) * 8) as Uint8Array | null;
+  }
+
+  /** Whether the loaded rows may have NULLs. */
+  get hasNulls(): boolean {
+    return this.#loaded !== null;
   }
 
   isValid(row: number): boolean {
@@ -201,19 +207,12 @@ export class TextColumn implements ArrowColumn {
   append(start: number, rows: number): void {
     this.#validity.append(start, rows);
     const structs = this.#structs.subarray(start * STRUCT_BYTES, (start + rows) * STRUCT_BYTES);
-    const { bytes, starts, lengths } = readTexts(this.#duckdb, structs, (row) => this.#validity.isValid(start + row));
+    const validity = this.#validity;
+    const isValid = validity.hasNulls ? (row: number) => validity.isValid(start + row) : undefined;
     const offsets = this.#offsets.extend(rows * 4);
-    const view = new DataView(offsets.buffer, offsets.byteOffset, offsets.byteLength);
-    let total = this.#bytes.length;
-    for (let i = 0; i < rows; i++) view.setInt32(i * 4, (total += lengths[i] ?? 0), true);
-    let to = this.#bytes.extend(total - this.#bytes.length);
-    for (let i = 0; i < rows; i++) {
-      const from = starts[i] ?? 0;
-      const length = lengths[i] ?? 0;
-      if (length === 0) continue;
-      to.set(bytes.subarray(from, from + length));
-      to = to.subarray(length);
-    }
+    const run = { start: this.#bytes.length, ends: new Int32Array(offsets.buffer, offsets.byteOffset, rows) };
+    const to = this.#bytes.extend(textEnds(structs, isValid, run) - run.start);
+    copyTexts(this.#duckdb, structs, run, to);
   }
 
   take(): Data {

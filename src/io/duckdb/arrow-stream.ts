@@ -2,30 +2,37 @@ import { AsyncByteQueue, Field, makeData, RecordBatch, RecordBatchStreamWriter, 
 import { bytesOf } from "../../format/tlm.ts";
 import { arrowColumn } from "./arrow-columns.ts";
 import type { ArrowColumn } from "./arrow-flat.ts";
-import { prepareOne, type Connection, type DuckDb } from "./duckdb.ts";
+import { splitRows } from "./arrow-split.ts";
+import { prepareOne, type Connection, type DataChunk, type DuckDb } from "./duckdb.ts";
 
 /**
  * Gives the rows of a query as an Arrow IPC stream, with `write`, and returns how many. DuckDB's own Arrow extension is not part of
  * it, and is not to be installed at run time. Rows are fetched as DuckDB makes them, so nothing but one batch is in
- * memory. The columns must be of types that `arrowColumn` takes.
+ * memory. The columns must be of types that `arrowColumn` takes. No batch of more than one row is larger than
+ * `maxBatchBytes`, but for what pads its buffers.
  */
 export async function writeArrowStream(
   duckdb: DuckDb,
   connection: Connection,
   sql: string,
   write: (bytes: Uint8Array) => void,
+  maxBatchBytes = MAX_BATCH_BYTES,
 ): Promise<number> {
   const statement = await prepareOne(duckdb, connection, sql, "SELECT");
+  let next: Promise<DataChunk | null> | undefined;
   try {
     const result = await duckdb.execute_prepared_streaming(statement);
     const count = duckdb.column_count(result);
     const columns = Array.from({ length: count }, (_, i) => arrowColumn(duckdb, duckdb.column_logical_type(result, i)));
     const fields = columns.map((column, i) => new Field(duckdb.column_name(result, i), column.type, true));
-    const batches = new Batches(columns, fields, write);
+    const batches = new Batches(columns, fields, { write, maxBytes: maxBatchBytes });
+    next = duckdb.fetch_chunk(result);
     for (;;) {
-      const chunk = await duckdb.fetch_chunk(result);
+      const chunk = await next;
       const rows = chunk === null ? 0 : duckdb.data_chunk_get_size(chunk);
       if (chunk === null || rows === 0) break;
+      // DuckDB works on the next chunk meanwhile.
+      next = duckdb.fetch_chunk(result);
       for (const [i, column] of columns.entries()) {
         column.load(duckdb.data_chunk_get_vector(chunk, i), rows);
         column.append(0, rows);
@@ -34,61 +41,65 @@ export async function writeArrowStream(
     }
     return batches.close();
   } finally {
+    await Promise.allSettled([next]);
     duckdb.destroy_prepare_sync(statement);
   }
 }
 
-/** A batch ends with whichever it reaches first. */
 const BATCH_ROWS = 65_536;
-const BATCH_BYTES = 8 * 1024 * 1024;
+/** Several clients of Arrow Flight take messages of 4 MiB at most, and a batch is one message. */
+const MAX_BATCH_BYTES = 2 * 1024 * 1024;
 
 class Batches {
   readonly #columns: readonly ArrowColumn[];
   readonly #schema: Schema;
   readonly #type: Struct;
-  readonly #sink: Sink;
+  readonly #maxBytes: number;
   readonly #writer = new RecordBatchStreamWriter();
   #rows = 0;
+  #bytes = 0;
   #total = 0;
 
-  constructor(columns: readonly ArrowColumn[], fields: Field[], write: (bytes: Uint8Array) => void) {
+  constructor(
+    columns: readonly ArrowColumn[],
+    fields: Field[],
+    { write, maxBytes }: { write: (bytes: Uint8Array) => void; maxBytes: number },
+  ) {
+    this.#maxBytes = maxBytes;
     this.#columns = columns;
     this.#schema = new Schema(fields);
     this.#type = new Struct(fields);
-    this.#sink = new Sink(write);
-    this.#writer.reset(this.#sink, this.#schema);
+    this.#writer.reset(new Sink(write), this.#schema);
   }
 
   added(rows: number): void {
+    const before = this.#bytes;
     this.#rows += rows;
-    if (this.#rows >= BATCH_ROWS || this.#sizeBytes() >= BATCH_BYTES) this.#end();
+    this.#bytes = this.#columns.reduce((sum, column) => sum + column.sizeBytes, 0);
+    // The next chunk is likely to be as large as this one.
+    if (this.#rows >= BATCH_ROWS || 2 * this.#bytes - before > this.#maxBytes) this.#end();
   }
 
   close(): number {
     if (this.#rows > 0) this.#end();
     this.#writer.finish();
-    this.#sink.flush();
     return this.#total;
-  }
-
-  #sizeBytes(): number {
-    return this.#columns.reduce((sum, column) => sum + column.sizeBytes, 0);
   }
 
   #end(): void {
     const children = this.#columns.map((column) => column.take());
     const data = makeData({ type: this.#type, length: this.#rows, nullCount: 0, children });
-    this.#writer.write(new RecordBatch(this.#schema, data));
+    const parts = this.#bytes > this.#maxBytes ? splitRows(data, this.#maxBytes) : [data];
+    for (const part of parts) this.#writer.write(new RecordBatch(this.#schema, part));
     this.#total += this.#rows;
     this.#rows = 0;
-    this.#sink.flush();
+    this.#bytes = 0;
   }
 }
 
-/** Takes the writer's pieces, and passes them on when told to: a batch is hundreds of small ones. */
+/** Passes the writer's pieces on: hundreds for a batch, most of them small. They are not changed afterwards. */
 class Sink extends AsyncByteQueue {
   readonly #write: (bytes: Uint8Array) => void;
-  #pieces: Uint8Array[] = [];
 
   constructor(write: (bytes: Uint8Array) => void) {
     super();
@@ -96,11 +107,6 @@ class Sink extends AsyncByteQueue {
   }
 
   override write(piece: ArrayBufferView | ArrayBufferLike | string): void {
-    this.#pieces.push(bytesOf(piece));
-  }
-
-  flush(): void {
-    this.#write(Buffer.concat(this.#pieces));
-    this.#pieces = [];
+    this.#write(bytesOf(piece));
   }
 }

@@ -16,7 +16,7 @@ type Texts = {
 export const STRUCT_BYTES = 16;
 export const INLINE_BYTES = 12;
 /** The smallest page of any platform. */
-const PAGE_BYTES = 4096;
+export const PAGE_BYTES = 4096;
 
 /** `structs` are those of the rows wanted; a row that is not valid has none that may be followed. */
 export function readTexts(duckdb: typeof Bindings, structs: Uint8Array, isValid: (row: number) => boolean): Texts {

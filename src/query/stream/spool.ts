@@ -1,4 +1,4 @@
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync, writevSync } from "node:fs";
 
 /** What a query answers: few bytes as they are, others in a file that the reader deletes. */
 export type Spooled = { bytes: Uint8Array } | { file: string };
@@ -10,6 +10,7 @@ const MAX_MEMORY_BYTES = 256 * 1024;
 export class Spool {
   readonly #path: string;
   #pieces: Uint8Array[] = [];
+  /** Of the pieces. */
   #sizeBytes = 0;
   #fd: number | undefined;
 
@@ -40,9 +41,20 @@ export class Spool {
 
   #flush(): void {
     this.#fd ??= openSync(this.#path, "wx", 0o600);
-    const pieces = this.#pieces;
+    const pieces = this.#pieces.filter(({ byteLength }) => byteLength > 0);
     this.#pieces = [];
+    this.#sizeBytes = 0;
     // A file at its size limit takes a part; the next call says why.
-    for (const bytes of pieces) for (let at = 0; at < bytes.byteLength;) at += writeSync(this.#fd, bytes, at);
+    while (pieces.length > 0) dropWritten(pieces, writevSync(this.#fd, pieces));
   }
+}
+
+/** Takes so many bytes away from the beginning. */
+function dropWritten(pieces: Uint8Array[], sizeBytes: number): void {
+  let left = sizeBytes;
+  let whole = 0;
+  while (whole < pieces.length && left >= (pieces[whole]?.byteLength ?? 0)) left -= pieces[whole++]?.byteLength ?? 0;
+  pieces.splice(0, whole);
+  const [first] = pieces;
+  if (first !== undefined && left > 0) pieces[0] = first.subarray(left);
 }
