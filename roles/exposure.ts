@@ -128,11 +128,16 @@ export function warningOf(exposure: Exposure, listen: Address): { isOpen: boolea
 
 const RULE = "*".repeat(80);
 
+type Out = { log: Log; write: (text: string) => void };
+
 /** Says it in the log, and where others could come in also so that nobody misses it, whatever is logged. */
-export function warnOf(exposure: Exposure, listen: Address, out: { log: Log; write: (text: string) => void }): void {
+export function warnOf(exposure: Exposure, listen: Address, out: Out): void {
   const warning = warningOf(exposure, listen);
-  if (warning === undefined) return;
-  const { isOpen, lines } = warning;
-  out.log.warn({ listen: formatAddress(listen) }, lines.join(" ").replace(/^WARNING: /, ""));
-  if (isOpen) out.write(`\n${[RULE, ...lines, RULE].join("\n")}\n\n`);
+  if (warning !== undefined) announce(warning.lines, listen, out, warning.isOpen);
+}
+
+/** Says lines of a warning in the log, and around the log where nobody is to miss it. */
+export function announce(lines: readonly string[], listen: Address, { log, write }: Out, isLoud: boolean): void {
+  log.warn({ listen: formatAddress(listen) }, lines.join(" ").replace(/^WARNING: /, ""));
+  if (isLoud) write(`\n${[RULE, ...lines, RULE].join("\n")}\n\n`);
 }

@@ -97,7 +97,20 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query });
   // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
   const gateways = sandboxes === undefined ? [] : [sandboxes.gateways];
-  return [...services, ...background, ...worker, ...gateways, http];
+  const flight = await buildFlight(plan, parts, { query, authenticator, isDraining: () => draining.refusing });
+  return [...services, ...background, ...worker, ...gateways, ...flight, http];
+}
+
+/** Arrow Flight, where queries are run. */
+async function buildFlight(
+  plan: Plan,
+  parts: Parts,
+  { query, ...ports }: Pick<Answers, "query"> & { authenticator: Auth["authenticator"]; isDraining: () => boolean },
+): Promise<Service[]> {
+  if (query === undefined || !("here" in query)) return [];
+  const { flightService } = await import("./flight.ts");
+  const flight = flightService(plan, parts, { ...ports, query: query.here.query });
+  return flight === undefined ? [] : [flight];
 }
 
 /** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
@@ -264,7 +277,8 @@ async function buildAnswers(
     const { createQuery } = await import("./query.ts");
     const schemaCacheTtlMs = parts.config.schemaCacheTtlSecs * 1000;
     const { service, confinement } = await createQuery(parts, storage);
-    answers.query = { here: { ...storage, query: service, clock: parts.clock, schemaCacheTtlMs } };
+    const { clock, log, metrics, newId } = parts;
+    answers.query = { here: { ...storage, query: service, clock, log, metrics, newId, schemaCacheTtlMs } };
     answers.queryConfinement = confinement;
   }
   return answers;

@@ -110,6 +110,12 @@ export function batchHeader(message: Uint8Array): BatchHeader {
   };
 }
 
+/** Bytes of the body behind a message of a file or stream, by its flat buffer. */
+export function messageBodyBytes(message: Uint8Array): number {
+  const reader = new FlatReader(message);
+  return reader.int64Field(reader.root(0), 3);
+}
+
 /** Tables are known by their position; fields by their number in the schema. */
 class FlatReader {
   readonly #view: DataView;

@@ -25,7 +25,7 @@ import type { QueryProcess } from "./scan/query-process.ts";
 import { bodyOf, checkedData, saveResult } from "./stream/result-body.ts";
 import type { QueryFigures, QueryLog, QueryTrace } from "./system-tables/query-log.ts";
 import { writeSystemTables, type StagedWrite } from "./system-tables/rows.ts";
-import type { SystemTableFile } from "./system-tables/system-tables.ts";
+import { SYSTEM_SCHEMA, type SystemTableFile } from "./system-tables/system-tables.ts";
 
 /** How an attempt to answer a query ended. What to do then is for the loop over attempts to say (`service.ts`). */
 export type Outcome =
@@ -141,6 +141,7 @@ export class Attempt {
     if (needs.kind !== "needs") throw unexpected(needs.kind);
     this.#isOpen = true;
     this.#needs = needs;
+    if (request.tablesOnly === true) refuseSystemTables(needs);
     return needs;
   }
 
@@ -253,6 +254,15 @@ export class Attempt {
 }
 
 async function* none(): AsyncGenerator<never> {}
+
+/** `information_schema` tells of tables alone. */
+function refuseSystemTables({ system }: Needs): void {
+  const name = system.find((one) => one.startsWith(`${SYSTEM_SCHEMA}.`));
+  if (name === undefined) return;
+  throw new EngineError("forbidden", `${name} is not for callers whom nobody asks for a token; ask over HTTP`, {
+    refused: true,
+  });
+}
 
 function namingExtents(table: ResolvedTable): ResolvedTable {
   return { ...table, namesExtents: true };

@@ -1,15 +1,19 @@
 import type { Feature } from "../feature/feature.ts";
+import { FLIGHT_OPTIONS } from "./flight/options.ts";
 import type { ExportDeps, QueryDeps } from "./routes/deps.ts";
 
 /** Queries, and the exports of their results. */
 export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
   name: "query",
   title: "Queries",
+  options: FLIGHT_OPTIONS,
   routes: async () => {
+    const { FLIGHT_ROUTES } = await import("./flight/routes.ts");
     const { EXPORT_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");
     return [
       { name: "query", answeredBy: "query", routes: QUERY_ROUTES },
       { name: "exports", answeredBy: "exports", routes: EXPORT_ROUTES },
+      { name: "flight", answeredBy: "query", routes: FLIGHT_ROUTES },
     ];
   },
   jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],

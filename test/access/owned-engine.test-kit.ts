@@ -1,5 +1,5 @@
 import { MISSING_ID, newName, type Naming, type OwnedRoute, type Tenant } from "./owned.test-kit.ts";
-import { jsonRequest, type TestRequest } from "./world.test-kit.ts";
+import { flightRequest, jsonRequest, type TestRequest } from "./world.test-kit.ts";
 
 const CREDENTIALS = "/v1/credentials";
 const PAT = { kind: "pat", token: "a token of a tenant" };
@@ -133,6 +133,17 @@ export const ENGINE_ROUTES: Readonly<Record<string, OwnedRoute>> = {
         return marker;
       },
       request: () => ({ method: "GET", path: "/v1/query?database=a&q=SELECT+text+FROM+system.queries" }),
+    },
+  },
+
+  "POST /flight/{*method}": {
+    lists: {
+      make: async (tenant) => {
+        const marker = newName();
+        await tenant.world.send(flightRequest(`SELECT '${marker}'`, "a"), tenant);
+        return marker;
+      },
+      request: () => flightRequest("SELECT text FROM system.queries", "a"),
     },
   },
 

@@ -1,4 +1,4 @@
-import { jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
+import { flightRequest, jsonRequest, ROOT, type TestCaller, type TestRequest, type World } from "./world.test-kit.ts";
 
 /** A request that a route takes, and what it answers to those who may send it. */
 export type Sample = {
@@ -227,6 +227,8 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: () => ({ method: "GET", path: "/v1/query?q=SELECT+*+FROM+events&database=a" }),
     answer: inDatabaseA(404),
   },
+  // What becomes of the call is in the trailers.
+  "POST /flight/{*method}": { request: () => flightRequest("SELECT * FROM events", "a"), answer: ok },
   "GET /v1/catalog/schema": { request: get("/v1/catalog/schema"), answer: ok },
   "POST /v1/ingest": {
     request: () => {

@@ -139,6 +139,19 @@ export function jsonRequest(method: string, path: string, body?: unknown): TestR
   return { method, path, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
 
+/** A call of Arrow Flight over gRPC-web. The lengths in its frame are single bytes, which text carries as they are. */
+export function flightRequest(query: string, database: string): TestRequest {
+  const ticket = JSON.stringify({ query, database });
+  if (ticket.length > 120) throw new Error("the ticket is too long for a text");
+  const message = `\n${String.fromCharCode(ticket.length)}${ticket}`;
+  return {
+    method: "POST",
+    path: "/flight/arrow.flight.protocol.FlightService/DoGet",
+    headers: { "content-type": "application/grpc-web+proto" },
+    body: `\0\0\0\0${String.fromCharCode(message.length)}${message}`,
+  };
+}
+
 async function signIn(send: Send, username: string, password: string): Promise<string> {
   const reply = await send(jsonRequest("POST", "/v1/auth/login", { username, password }));
   if (reply.status !== 200) throw new Error(`${username} cannot sign in: ${reply.text}`);

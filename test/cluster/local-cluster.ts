@@ -129,6 +129,8 @@ async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
           ...store,
           ...env,
           ENGINE_ROLES: role,
+          // All on one machine.
+          ENGINE_GRPC_ADDR: "off",
           ENGINE_HTTP_ADDR: address,
           ENGINE_HOME: home,
         },

@@ -74,6 +74,18 @@ test.each([
   expect((await ask(`${url}/metrics`, { method: "GET" })).body.toString()).toContain("engine_process_cpu");
 });
 
+test.each([
+  ["query", true],
+  ["all_in_one", true],
+  ["edge,query", true],
+  ["edge", false],
+  ["ingest", false],
+  ["committer", false],
+])("%s serves Arrow Flight: %s", async (roles, serves) => {
+  const { names } = await run({ ENGINE_ROLES: roles, ENGINE_GRPC_ADDR: "127.0.0.1:0" });
+  expect(names.includes("Arrow Flight")).toBe(serves);
+});
+
 test("the log says where the data is, and what is not used is not named", () => {
   const places = (env: Record<string, string>) => placesOf(loadConfig({ env: { ENGINE_HOME: "/h", ...env } }));
   const s3 = { ENGINE_OBJSTORE_BUCKET: "events", ENGINE_PATH_PREFIX: "prod/eu" };

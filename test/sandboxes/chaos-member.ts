@@ -76,7 +76,16 @@ export async function makeServer(name: string, folder: string, env: Readonly<Rec
   const address = `127.0.0.1:${await freePort()}`;
   const url = `http://${address}`;
   const isReady = () => answers(`${url}/health`);
-  return { member: new Member({ name, args: ["serve", "--addr", address], env, folder, isReady }), url };
+  return {
+    member: new Member({
+      name,
+      args: ["serve", "--addr", address],
+      env: { ENGINE_GRPC_ADDR: "off", ...env },
+      folder,
+      isReady,
+    }),
+    url,
+  };
 }
 
 /** Of ids, which a node gives to sandboxes. */

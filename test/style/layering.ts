@@ -36,6 +36,7 @@ const INNER_RANKS: InnerRanks = {
     ["scan", "exports"],
     ["fetch"],
     ["routes"],
+    ["flight"],
   ],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"]],
 };

@@ -47,7 +47,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,
   ];
   const child = spawn(command, args, {
-    env: { ...cleanEnv(), ENGINE_HOME: options.home, ...options.env },
+    // The default port is one for the whole machine, and many servers run at a time.
+    env: { ...cleanEnv(), ENGINE_HOME: options.home, ENGINE_GRPC_ADDR: "off", ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let log = "";

@@ -37,6 +37,8 @@ export type QueryRequest = {
   requestId: string;
   /** A path in the file system of the temporary folder, where nothing is: the answer becomes that file, the caller's. */
   saveTo?: string;
+  /** The caller sees tables and their names, and no table of the schema `system`. */
+  tablesOnly?: boolean;
   /** Only of this program: see `row-matcher.ts`. */
   matching?: MatchedRows;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */

@@ -1,5 +1,8 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Log } from "../../core/log.ts";
+import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { QueryService } from "../contract/query.ts";
@@ -10,6 +13,9 @@ export type QueryDeps = {
   catalog: Catalog;
   clock: Clock;
   schemaCacheTtlMs: number;
+  log: Log;
+  metrics: Metrics;
+  newId: IdSource;
 };
 
 /** What exports work with. */

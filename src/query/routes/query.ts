@@ -4,7 +4,7 @@ import { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { readDecodedBody } from "../../io/http/decode.ts";
-import { BUDGET_MINIMUMS } from "../budgets/budget.ts";
+import { askedBudget, budgetHeaders, type BudgetHeaders } from "../budgets/budget-headers.ts";
 import { formatOf, RESULT_FORMATS, type ResultFormat } from "../stream/formats.ts";
 import { preferredType } from "../../server/negotiate.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
@@ -19,32 +19,6 @@ function answer(format: ResultFormat, description: string): RouteResponse {
   const headers = { "X-Engine-Rows": "Total rows returned." };
   return { status: 200, description, type: RESULT_FORMATS[format].mediaType, headers };
 }
-
-/** A budget that the request lowers; one above the server's is the server's. */
-function budgetHeader(minimum: number, doc: string) {
-  const range = `accepted are integers from ${minimum}`;
-  return z
-    .string()
-    .regex(/^ *[0-9]+ *$/, range)
-    .transform(Number)
-    .refine((value) => value >= minimum, range)
-    .optional()
-    .describe(`${doc} At least ${minimum}; may only lower the server's.`);
-}
-
-const budgetHeaders = {
-  "x-engine-max-wall-clock-ms": budgetHeader(BUDGET_MINIMUMS.wallMs, "Milliseconds that the query may take."),
-  "x-engine-max-memory-bytes": budgetHeader(
-    BUDGET_MINIMUMS.memoryBytes,
-    "Memory that the query may take; what needs more spills to disk, and fails where it cannot.",
-  ),
-  "x-engine-max-object-store-bytes": budgetHeader(
-    BUDGET_MINIMUMS.objectStoreBytes,
-    "Bytes that the query may read from the object store.",
-  ),
-};
-
-type BudgetHeaders = z.output<z.ZodObject<typeof budgetHeaders>>;
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const parameter = z.union([scalar, z.array(scalar)]);
@@ -151,11 +125,7 @@ async function run(deps: QueryDeps, call: Call, { text, parameters, database, bu
     text,
     ...(parameters.size === 0 ? {} : { parameters }),
     format,
-    budget: {
-      wallMs: budget["x-engine-max-wall-clock-ms"],
-      memoryBytes: budget["x-engine-max-memory-bytes"],
-      objectStoreBytes: budget["x-engine-max-object-store-bytes"],
-    },
+    budget: askedBudget(budget),
     requestId,
     signal: request.signal,
   });
