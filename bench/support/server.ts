@@ -48,7 +48,13 @@ export async function startBenchServer(options: ServerOptions = {}): Promise<Ben
   const args = [...(options.nodeArgs ?? []), options.entry ?? ENTRY, "serve", "--addr", "127.0.0.1:0"];
   const child = spawn(process.execPath, args, {
     // What compaction costs is a question of its own, and extents must stay as they were made.
-    env: { ...environment(), ENGINE_HOME: home, ENGINE_COMPACTION_POLL_SECS: "0", ...options.env },
+    env: {
+      ...environment(),
+      ENGINE_HOME: home,
+      ENGINE_COMPACTION_POLL_SECS: "0",
+      ENGINE_GRPC_ADDR: "off",
+      ...options.env,
+    },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
