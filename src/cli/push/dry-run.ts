@@ -1,6 +1,9 @@
 import { sleep, type Clock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
+import { Evidence, hasFixedType, type InferredType } from "../../format/ndjson/infer-types.ts";
+import { newRow, readRow } from "../../format/ndjson/json-row.ts";
+import { RowRefused } from "../../format/ndjson/row-refused.ts";
 import {
   CATCH_ALL_COLUMN,
   DEFAULT_SHAPE,
@@ -27,6 +30,8 @@ export type DryRunOptions = {
   table: string;
   /** Undefined: there is no such table. */
   existing: readonly ColumnSpec[] | undefined;
+  /** Whether new columns get types by their values, else they are strings. */
+  inferTypes: boolean;
   json: boolean;
 };
 
@@ -56,7 +61,7 @@ export async function dryRun(context: CliContext, options: DryRunOptions): Promi
       if (file.path === undefined) options.rows.stdin.destroy();
     }
   }
-  const schema = schemaOf(seen.names, options.existing);
+  const schema = schemaOf(seen, options);
   if (json)
     await context.writeJson({ ...schemaJson(schema, options), rows: seen.rows.map(rawRow), files: read.map(readJson) });
   else {
@@ -93,25 +98,57 @@ class SeenFields {
   readonly names: string[] = [];
   readonly rows: string[] = [];
   readonly #folded = new Set<string>();
+  /** By folded name, of fields that have had a value: the first request that has one decides. */
+  readonly #types = new Map<string, InferredType>();
+  readonly #row = newRow();
+
+  /** The type that the field's values call for; undefined while they are all null. */
+  typeOf(name: string): InferredType | undefined {
+    return this.#types.get(foldName(name));
+  }
 
   /** Returns how many rows there are. */
   add({ body, firstLine, lineNumbers }: Batch, { shown, unit }: Origin): number {
     let rows = 0;
+    const evidence = new Map<string, Evidence>();
     for (const [i, line] of body.toString("utf8").split("\n").entries()) {
       if (line.trim() === "") continue;
       const refused = (why: string): FileError =>
         new FileError(`${unit} ${lineNumbers?.[i] ?? firstLine + i} of ${shown}: ${why}`);
       if (!isObject(line)) throw refused("the line is no JSON object");
-      for (const { name } of splitRow(line.trim())) {
-        const folded = foldName(name);
-        if (this.#folded.has(folded)) continue;
-        this.#folded.add(folded);
-        this.names.push(name);
-      }
+      this.#read(line, refused);
+      this.#addFields(evidence);
       if (this.rows.length < SHOWN_ROWS) this.rows.push(line.trim());
       rows++;
     }
+    for (const [folded, { type }] of evidence) {
+      if (type !== undefined && !this.#types.has(folded)) this.#types.set(folded, type);
+    }
     return rows;
+  }
+
+  #read(line: string, refused: (why: string) => FileError): void {
+    try {
+      readRow(line, this.#row);
+    } catch (error) {
+      throw error instanceof RowRefused ? refused(error.message) : error;
+    }
+  }
+
+  /** Takes the fields of the row that was read last into account. */
+  #addFields(evidence: Map<string, Evidence>): void {
+    for (let index = 0; index < this.#row.count; index++) {
+      const name = this.#row.keys[index] ?? "";
+      const folded = foldName(name);
+      if (!this.#folded.has(folded)) {
+        this.#folded.add(folded);
+        this.names.push(name);
+      }
+      if (this.#row.kinds[index] === "null") continue;
+      const own = evidence.get(folded) ?? new Evidence();
+      own.add(this.#row, index);
+      evidence.set(folded, own);
+    }
   }
 }
 
@@ -130,8 +167,9 @@ type Schema = {
   others: readonly string[];
 };
 
-/** The columns that the table would have: those that it has, or every table's, and a `string` column for each new field. */
-function schemaOf(fields: readonly string[], existing: readonly ColumnSpec[] | undefined): Schema {
+/** The columns that the table would have: those that it has, or every table's, and one for each new field. */
+function schemaOf(seen: SeenFields, { existing, inferTypes }: DryRunOptions): Schema {
+  const fields = seen.names;
   const columns = (existing ?? DEFAULT_SHAPE).map(({ name, type }) => ({
     name,
     type: formatColumnType(type),
@@ -145,13 +183,15 @@ function schemaOf(fields: readonly string[], existing: readonly ColumnSpec[] | u
   let added = 0;
   for (const name of fields) {
     const folded = foldName(name);
-    if (known.has(folded) || folded === time) continue;
+    const type = inferTypes && !hasFixedType(folded) ? seen.typeOf(name) : "string";
+    // A field of nulls alone gets no column yet where its values are to say of which type.
+    if (known.has(folded) || folded === time || type === undefined) continue;
     const fits = added < LIMITS.newColumnsPerRequest && columns.length < LIMITS.columnsPerTable;
     if (!isColumnName(name) || !fits) {
       others.push(name);
       continue;
     }
-    columns.push({ name, type: "string", isNew: true });
+    columns.push({ name, type, isNew: true });
     added++;
   }
   return { columns, others };

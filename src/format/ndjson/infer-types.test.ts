@@ -96,7 +96,7 @@ describe.each([
       { props: '{"f":"x"}' },
       { f: 2n },
     ]);
-    expect(misfits[1]).toEqual([{ code: "value_in_props", column: "f", count: 2, firstLine: 1 }]);
+    expect(misfits[1]).toEqual([{ code: "kept_in_props", field: "f", type: "long", count: 2, firstLine: 1 }]);
   });
 
   it("a later body's values that a column would change go to props, digit for digit", () => {

@@ -172,7 +172,7 @@ export class RowWriter {
       if (column !== NONE && column !== timeIndex) continue;
       this.#extras.push(index);
       // Where another field told the time after all, this is a value that did not fit, like any other.
-      if (ns !== undefined) this.#misfits?.addValue(time.spec.name, this.#line);
+      if (ns !== undefined) this.#misfits?.addValue(time.spec, this.#line);
     }
   }
 
@@ -190,7 +190,7 @@ export class RowWriter {
         throw new RowRefused(vectorRule(column.spec), column.spec.name);
       }
       this.#extras.push(index);
-      this.#misfits?.addValue(column.spec.name, this.#line);
+      this.#misfits?.addValue(column.spec, this.#line);
       // Who asks for no evolution changes no column.
       if (this.#evolve && isFraction(column, this.#row, index)) this.#misfits?.fractions.add(column.spec.name);
     }
