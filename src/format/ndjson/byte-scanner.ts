@@ -12,7 +12,7 @@ import { TIME_STAND_INS } from "../types.ts";
 import { toExactReal, toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { BodyLines } from "./body-lines.ts";
 import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, quotedEnd, skipSpaceBytes } from "./json-bytes.ts";
-import { GuessFailed } from "./infer-types.ts";
+import { GuessFailed, type InferredType } from "./infer-types.ts";
 import { withTypes } from "./json-scanner.ts";
 import { hasToken, KeyTable, type Slot } from "./key-table.ts";
 import {
@@ -42,15 +42,26 @@ export const byteScanner: BodyScanner = {
   scan: (body, into) => allOrNothing(into, () => scanInferring(body, into)),
 };
 
-/** Types of new columns are guessed from their first values, which nearly always is right, and else read from all. */
+/**
+ * New columns get the type of their first values, which is right for most bodies. Where a later value calls for another,
+ * the body is scanned again under that. Ordinary data shows it within a few rows; of a body that was read in vain for as
+ * many bytes as it has, the types are taken from all values before the next scan.
+ */
 function scanInferring(body: NdjsonBody, into: ColumnSet): Scanned {
-  try {
-    return scannerFor(into).scan(body);
-  } catch (error) {
-    if (!(error instanceof GuessFailed)) throw error;
-    into.rollback();
-    return scannerFor(into).scan(withTypes(body, into));
+  const typesSoFar = new Map<string, InferredType>();
+  for (let readBytes = 0; readBytes <= body.bytes.length;) {
+    const scanner = scannerFor(into);
+    try {
+      return scanner.scan(typesSoFar.size === 0 ? body : { ...body, typesSoFar });
+    } catch (error) {
+      if (!(error instanceof GuessFailed)) throw error;
+      into.rollback();
+      body.misfits?.clear();
+      typesSoFar.set(error.column, error.type);
+      readBytes += scanner.readBytes;
+    }
   }
+  return scannerFor(into).scan(withTypes(body, into));
 }
 
 /** The scanner of the set that was scanned into last: what it learned from one body serves the next. */
@@ -105,6 +116,8 @@ const words = new Words();
 
 class RowScanner {
   readonly set: ColumnSet;
+  /** How far into the body the scan came before it failed, or further. */
+  readBytes = 0;
   #body: NdjsonBody = { bytes: new Uint8Array(0), evolve: true, arrivedAtNs: 0n };
   /** The body and at least `SLACK_BYTES` beyond. */
   #view: DataView = new DataView(new ArrayBuffer(0));
@@ -149,12 +162,14 @@ class RowScanner {
     while (at < end) {
       const next = this.#row(source, at);
       if (next === REFUSED) {
+        this.readBytes = at;
         at = this.#readSlowly(lines, at, line);
       } else {
         at = next;
       }
       line++;
     }
+    this.readBytes = body.bytes.length;
     return lines.finish(lines.readFrom(at, line));
   }
 

@@ -93,12 +93,28 @@ export function hasFixedType(foldedName: string): boolean {
 }
 
 /**
- * Thrown within a scan that took the type of a column from its first value, when a later one does not fit: the types are
- * then to be taken from all values, and the body is scanned again.
+ * The type of values of both types. Of `long` and `real` it is the least that it can be: an integer that no double holds
+ * makes it `dynamic`.
+ */
+export function joinedType(one: InferredType, other: InferredType): InferredType {
+  if (one === other) return one;
+  const kinds: readonly InferredType[] = [one, other];
+  if (kinds.every((kind) => kind === "long" || kind === "real")) return "real";
+  return kinds.every((kind) => kind === "string" || kind === "timestamp") ? "string" : "dynamic";
+}
+
+/**
+ * Thrown within a scan that took the type of a column from the values so far, when one does not fit: the body is then to
+ * be scanned again, from its start, under the type that it calls for.
  */
 export class GuessFailed extends Error {
-  constructor(column: string) {
-    super(`a value does not fit what the first one made of ${column}`);
+  readonly column: string;
+  readonly type: InferredType;
+
+  constructor(column: string, type: InferredType) {
+    super(`a value makes ${column} ${type}`);
     this.name = "GuessFailed";
+    this.column = column;
+    this.type = type;
   }
 }

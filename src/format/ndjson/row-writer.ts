@@ -9,9 +9,8 @@ import {
   TIME_COLUMN,
   TIME_STAND_INS,
   type ColumnSpec,
-  type ColumnType,
 } from "../types.ts";
-import { Evidence, GuessFailed, hasFixedType, typeOfValue, type InferredType } from "./infer-types.ts";
+import { Evidence, GuessFailed, hasFixedType, joinedType, typeOfValue, type InferredType } from "./infer-types.ts";
 import { tokenOf, type Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
@@ -32,6 +31,7 @@ export class RowWriter {
   readonly #evolve: boolean;
   readonly #inferTypes: boolean;
   readonly #types: ReadonlyMap<string, InferredType> | undefined;
+  readonly #typesSoFar: ReadonlyMap<string, InferredType> | undefined;
   readonly #evidence: Map<string, Evidence> | undefined;
   /** Columns from here on are the body's own. */
   readonly #tableColumns: number;
@@ -61,6 +61,7 @@ export class RowWriter {
     this.#evolve = options.evolve;
     this.#inferTypes = options.inferTypes ?? false;
     this.#types = options.types;
+    this.#typesSoFar = options.typesSoFar;
     this.#evidence = options.evidence;
     this.#tableColumns = set.columns.length;
     this.#arrivedAtNs = options.arrivedAtNs;
@@ -158,7 +159,7 @@ export class RowWriter {
   /** The column that field `index`, its first value here, begins. */
   #specOf(name: string, index: number): ColumnSpec {
     if (!this.#inferTypes || hasFixedType(foldName(name))) return { name, type: { kind: "string" } };
-    const known = this.#evidence === undefined ? this.#types?.get(name) : "dynamic";
+    const known = this.#evidence === undefined ? (this.#types ?? this.#typesSoFar)?.get(name) : "dynamic";
     return { name, type: { kind: known ?? typeOfValue(this.#row, index) }, inferred: true };
   }
 
@@ -172,7 +173,7 @@ export class RowWriter {
       if (column !== NONE && column !== timeIndex) continue;
       this.#extras.push(index);
       // Where another field told the time after all, this is a value that did not fit, like any other.
-      if (ns !== undefined) this.#misfits?.addValue(time.spec, this.#line);
+      if (ns !== undefined) this.#noteMisfit(time);
     }
   }
 
@@ -190,10 +191,15 @@ export class RowWriter {
         throw new RowRefused(vectorRule(column.spec), column.spec.name);
       }
       this.#extras.push(index);
-      this.#misfits?.addValue(column.spec, this.#line);
+      this.#noteMisfit(column);
       // Who asks for no evolution changes no column.
       if (this.#evolve && isFraction(column, this.#row, index)) this.#misfits?.fractions.add(column.spec.name);
     }
+  }
+
+  #noteMisfit(column: AnyColumn): void {
+    column.misfits++;
+    this.#misfits?.addValue(column.spec, this.#line);
   }
 
   /** Notes a value of a column that is the body's own, or throws `GuessFailed`: see `infer-types.ts`. */
@@ -203,7 +209,8 @@ export class RowWriter {
       evidence.add(this.#row, index);
       this.#evidence.set(name, evidence);
     } else if (this.#types === undefined && type.kind !== "dynamic") {
-      if (!fitsGuess(type.kind, typeOfValue(this.#row, index), this.#row, index)) throw new GuessFailed(name);
+      const wanted = typeWith(type.kind as InferredType, this.#row, index);
+      if (wanted !== type.kind) throw new GuessFailed(name, wanted);
     }
   }
 
@@ -262,11 +269,11 @@ export class RowWriter {
   }
 }
 
-/** Whether the value leaves the type of its column what the values before have made it. */
-function fitsGuess(kind: ColumnType["kind"], own: InferredType, row: Row, index: number): boolean {
-  if (kind === own) return true;
-  if (kind === "string") return own === "timestamp";
-  return kind === "real" && own === "long" && toExactReal(tokenOf(row, index)) !== undefined;
+/** What the value, which is field `index`, makes of a column that the values before have made `kind`. */
+function typeWith(kind: InferredType, row: Row, index: number): InferredType {
+  const own = typeOfValue(row, index);
+  const isWide = kind === "real" && own === "long" && toExactReal(tokenOf(row, index)) === undefined;
+  return isWide ? "dynamic" : joinedType(kind, own);
 }
 
 /** Whether the value is one that an inferred `long` column could take if it were `real`. */

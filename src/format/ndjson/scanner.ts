@@ -53,6 +53,8 @@ export type NdjsonBody = {
   inferTypes?: boolean;
   /** The types of new columns, by name, when they are known already. */
   types?: ReadonlyMap<string, InferredType>;
+  /** What new columns, by name, are at the least: an earlier scan of the body has met values that call for it. */
+  typesSoFar?: ReadonlyMap<string, InferredType>;
   /** Gets what the values of new columns have in common; all of these are `dynamic` then. */
   evidence?: Map<string, Evidence>;
   /** Time of arrival, nanoseconds since the epoch. */
