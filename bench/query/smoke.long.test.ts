@@ -3,6 +3,7 @@ import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runFixedCost } from "./fixed-cost.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { main as runSuite } from "./suite.ts";
+import { main as runWidened } from "./widened.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
@@ -35,6 +36,11 @@ test("fixed costs are measured", { timeout: 240_000 }, async () => {
   const text = printed.join("\n");
   expect(text).toMatch(/^SELECT \*( +[0-9.]+){3}×$/m);
   expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
+});
+
+test("sums over a column that has widened are those over one that never was another", { timeout: 120_000 }, async () => {
+  await runWidened(["--rows", "2000", "--rounds", "1"]);
+  expect(printed.join("\n")).toMatch(/^sum where( +[0-9.]+){3}×$/m);
 });
 
 test.for([
