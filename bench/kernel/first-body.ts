@@ -15,7 +15,10 @@ import { machine, median, MIB, printTable, shown } from "../support/report.ts";
  * Whole seals on one thread (scan, statistics, encoding, checksum), in turn. By the first value of a field its column is
  * guessed; the kinds differ in how soon and how often a later value calls for another type.
  */
-const OPTIONS = { rounds: { type: "string", default: "40" }, "body-bytes": { type: "string", default: String(MIB) } } as const;
+const OPTIONS = {
+  rounds: { type: "string", default: "40" },
+  "body-bytes": { type: "string", default: String(MIB) },
+} as const;
 const FIELDS = 12;
 const WARM_UPS = 10;
 
@@ -63,7 +66,11 @@ export async function main(args: readonly string[]): Promise<void> {
   for (const name of names) {
     const kind = KINDS[name];
     if (kind === undefined) throw new Error(`${name} is no kind; there are ${Object.keys(KINDS).join(", ")}`);
-    rows.push([name, ...(await measure(bodyOf(kind, options.count("body-bytes")), options.count("rounds"))), kind.what]);
+    rows.push([
+      name,
+      ...(await measure(bodyOf(kind, options.count("body-bytes")), options.count("rounds"))),
+      kind.what,
+    ]);
   }
   printTable(["", "first", "later", "first/later", "what"], rows);
 }
@@ -93,7 +100,8 @@ async function measure(bytes: Uint8Array, rounds: number): Promise<string[]> {
     const pair = { first: await timed(bytes, DEFAULT_SHAPE), later: await timed(bytes, columns) };
     if (round >= 0) seconds.push(pair);
   }
-  const mbPerSecond = (of: (pair: (typeof seconds)[number]) => number) => shown(bytes.length / 1e6 / median(seconds.map(of)));
+  const mbPerSecond = (of: (pair: (typeof seconds)[number]) => number) =>
+    shown(bytes.length / 1e6 / median(seconds.map(of)));
   const ratio = median(seconds.map(({ first, later }) => later / first));
   return [mbPerSecond(({ first }) => first), mbPerSecond(({ later }) => later), `${shown(ratio)}×`];
 }

@@ -73,11 +73,7 @@ function dataOf({ data, rows }: LoadCase): Dataset | undefined {
   return data === "kinds10" ? tenKindsOfLogs(rows) : datasetOf(data, rows);
 }
 
-function tablesOf(
-  loadCase: LoadCase,
-  columns: readonly ColumnSpec[],
-  rounds: readonly string[],
-): CreateTable[] {
+function tablesOf(loadCase: LoadCase, columns: readonly ColumnSpec[], rounds: readonly string[]): CreateTable[] {
   const extra = Array.from({ length: loadCase.extraColumns }, (_, i): ColumnSpec => {
     return { name: `unused_${i}`, type: { kind: "string" } };
   });

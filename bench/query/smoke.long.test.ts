@@ -38,10 +38,14 @@ test("fixed costs are measured", { timeout: 240_000 }, async () => {
   expect(text).toMatch(/^count over 10 of 100 extents( +[0-9.]+){3}$/m);
 });
 
-test("sums over a column that has widened are those over one that never was another", { timeout: 120_000 }, async () => {
-  await runWidened(["--rows", "2000", "--rounds", "1"]);
-  expect(printed.join("\n")).toMatch(/^sum where( +[0-9.]+){3}×$/m);
-});
+test(
+  "sums over a column that has widened are those over one that never was another",
+  { timeout: 120_000 },
+  async () => {
+    await runWidened(["--rows", "2000", "--rounds", "1"]);
+    expect(printed.join("\n")).toMatch(/^sum where( +[0-9.]+){3}×$/m);
+  },
+);
 
 test.for([
   [["--format", "csv"], "csv is no format"],

@@ -115,7 +115,8 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
     // In staged mode the node may not have learned of the columns yet.
     expect([told, mode === "sync" ? told : undefined]).toContainEqual(json.warnings);
     await eventually("SELECT count(*) AS n FROM fitted").toEqual([{ n: 3 }]);
-    const misfits = "SELECT name, misfits FROM system.columns WHERE table_name = 'fitted' AND misfits > 0 ORDER BY name";
+    const misfits =
+      "SELECT name, misfits FROM system.columns WHERE table_name = 'fitted' AND misfits > 0 ORDER BY name";
     expect(await rowsOf(url, misfits)).toEqual([
       { name: "latency", misfits: 2 },
       { name: "seen", misfits: 1 },

@@ -3,13 +3,7 @@ import { foldName, isColumnName } from "../../core/names.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
 import type { AnyColumn } from "../columns/create.ts";
 import { toExactReal } from "../decimal.ts";
-import {
-  CATCH_ALL_COLUMN,
-  formatColumnType,
-  TIME_COLUMN,
-  TIME_STAND_INS,
-  type ColumnSpec,
-} from "../types.ts";
+import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS, type ColumnSpec } from "../types.ts";
 import { Evidence, GuessFailed, hasFixedType, joinedType, typeOfValue, type InferredType } from "./infer-types.ts";
 import { tokenOf, type Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";

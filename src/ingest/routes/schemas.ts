@@ -19,7 +19,9 @@ export const ingestWarning = z.object({
   field: z
     .string()
     .optional()
-    .describe("Of `kept_in_props`: the column that the values were for. The one entry for all beyond the first 32 lacks it."),
+    .describe(
+      "Of `kept_in_props`: the column that the values were for. The one entry for all beyond the first 32 lacks it.",
+    ),
   type: z.string().optional().describe("The type of that column."),
   count: z.int().describe("Rows or values."),
   first_line: z.int().describe("1-based line of the body that has the first."),
