@@ -33,7 +33,7 @@ test("types that are inferred, before and on the way, give the same answers as d
 });
 
 test("a first body makes the extent that it makes later, whatever its values", async () => {
-  await runFirstBody(["--rounds", "1", "--body-bytes", "50000"]);
+  await runFirstBody(["--rounds", "1", "--body-bytes", "200000"]);
   const text = printed.join("\n");
   for (const kind of ["plain", "widening", "nulls", "mixed", "times", "late"]) {
     expect(text).toMatch(new RegExp(`^${kind}( +[0-9.]+){3}× `, "m"));
