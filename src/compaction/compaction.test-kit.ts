@@ -135,7 +135,7 @@ async function describe({ format = "tlm", columns, rows, misfits = {} }: ExtentF
     stats: present.map(({ name }) => {
       const own = misfits[name];
       const nullCount = rows.filter((row) => (row[name] ?? null) === null).length;
-      return { name, nullCount, ...(own !== undefined && { misfits: own }) };
+      return own === undefined ? { name, nullCount } : { name, nullCount, misfits: own };
     }),
   };
 }

@@ -7,6 +7,7 @@ import { DEFAULT_SHAPE, formatColumnType, type ColumnSpec } from "../format/type
 import type { SealBody, SealedExtent } from "./seal.ts";
 import { sealInCuts } from "./seal-cuts.ts";
 import { seal } from "./seal-thread.ts";
+import { sealAgreed } from "./seal-widening.ts";
 
 /** Types that are inferred by flush after flush of one table, sealed as the service seals them. */
 
@@ -39,8 +40,7 @@ function sealBody(rows: readonly Row[]): SealBody {
 async function sealFlush(columns: readonly ColumnSpec[], bodies: readonly SealBody[], cutBytes: number | null) {
   const task = { columns, bodies, format: "tlm" as const };
   if (bodies.length === 1 && cutBytes !== null) return sealInCuts(seal, task, cutBytes);
-  const { extent, newColumns, outcomes } = await seal(task);
-  return { extents: extent === undefined ? [] : [extent], newColumns, outcomes };
+  return sealAgreed(seal, 1, task);
 }
 
 /** All rows of the extents, by their names, with the values that they have. */
@@ -79,7 +79,7 @@ describe("whatever the order, the groups and the cuts", () => {
   test("every value is found again in its column, or in props digit for digit, and misfits are counted", async () => {
     await fc.assert(
       fc.asyncProperty(flushes, async (all) => {
-        let columns: readonly ColumnSpec[] = DEFAULT_SHAPE;
+        const columns: ColumnSpec[] = [...DEFAULT_SHAPE];
         const extents: SealedExtent[] = [];
         const sent: Row[] = [];
         let misfits = 0;
@@ -91,7 +91,7 @@ describe("whatever the order, the groups and the cuts", () => {
             expect(outcome.ok).toBe(true);
             if (outcome.ok) for (const { count } of outcome.misfits ?? []) misfits += count;
           }
-          columns = [...columns, ...sealed.newColumns];
+          columns.push(...sealed.newColumns);
           extents.push(...sealed.extents);
           sent.push(...named.flat());
         }

@@ -6,7 +6,7 @@ import { decodeTlm } from "../tlm-decode.ts";
 import { DEFAULT_SHAPE, formatColumnType, parseColumnType, type ColumnSpec } from "../types.ts";
 import { byteScanner } from "./byte-scanner.ts";
 import { difference } from "./differential.test-kit.ts";
-import { compact, fieldValues, isKept, numbers } from "./inferred-values.test-kit.ts";
+import { compact, fieldValues, isKept } from "./inferred-values.test-kit.ts";
 import { jsonScanner } from "./json-scanner.ts";
 import { Misfits } from "./misfits.ts";
 import type { BodyScanner } from "./scanner.ts";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import type { Value } from "../tlm-decode.ts";
 
 /** JSON texts of one kind each, and what a reader of its own makes of them. */
-export const numbers = fc.oneof(
+const numbers = fc.oneof(
   fc.integer().map(String),
   fc.maxSafeInteger().map(String),
   fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }).map(String),
@@ -11,10 +11,10 @@ export const numbers = fc.oneof(
     .tuple(fc.maxSafeNat(), fc.integer({ min: 1, max: 12 }), fc.integer({ min: -30, max: 30 }))
     .map(([digits, places, power]) => `${digits}.${"1".repeat(places)}e${power}`),
 );
-export const times = fc
+const times = fc
   .date({ min: new Date("1700-01-01"), max: new Date("2200-01-01"), noInvalidDate: true })
   .map((date) => JSON.stringify(date.toISOString()));
-export const values = fc.oneof(
+const values = fc.oneof(
   fc.boolean().map(String),
   numbers,
   times,
