@@ -24,7 +24,8 @@ export function misfitsContract({ catalog, table }: Subject): void {
     const events = await table(COLUMNS);
     const { table: other } = await catalog().createTable({ database: "d", name: "other", columns: COLUMNS });
     const extents = [
-      anExtent({ stats: [AT, stats("b", 2)] }),
+      // What bounds texts may hold anything.
+      anExtent({ stats: [AT, stats("b", 2), { ...stats("}]"), min: "\0", max: "\ud800" }] }),
       anExtent({ stats: [stats("b", 3), stats("a", 4)] }),
       anExtent({ stats: [{ ...stats("}]"), min: "}]", max: "}]" }] }),
     ];

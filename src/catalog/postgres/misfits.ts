@@ -2,13 +2,13 @@ import { isStorableText } from "../invariants.ts";
 import { addMisfits, ListParser, MISFITS_END } from "../stats-encoding.ts";
 import type { Database } from "../../db/postgres/database.ts";
 
-/** Only texts that have misfits are parsed: most extents have none. */
+/** Only texts that have misfits are parsed: most extents have none. Not by `->>`, which refuses NUL in any text beside. */
 const ALIVE =
-  "SELECT e.column_ids, s.stats::json->>4 AS misfits " +
+  "SELECT e.column_ids, (s.stats::json->4)::text AS misfits " +
   "FROM engine.extents e JOIN engine.extent_stats s ON s.seq = e.seq " +
   `WHERE e.table_id = $1 AND e.end_snapshot IS NULL AND right(s.stats, ${MISFITS_END.length}) = '${MISFITS_END}'`;
 
-const ALIVE_OF = `${ALIVE} AND e.id IN (SELECT json_array_elements_text($2::json))`;
+const ALIVE_OF = `${ALIVE} AND e.id IN (SELECT json_array_elements_text($2::text::json))`;
 
 /** Misfits by column id, over the table's live extents, or those of them with these ids. */
 export async function findMisfits(
