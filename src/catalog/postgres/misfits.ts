@@ -2,9 +2,12 @@ import { isStorableText } from "../invariants.ts";
 import { addMisfits, ListParser, MISFITS_END } from "../stats-encoding.ts";
 import type { Database } from "../../db/postgres/database.ts";
 
-/** Only texts that have misfits are parsed: most extents have none. Not by `->>`, which refuses NUL in any text beside. */
+/**
+ * Only texts that have misfits are read: most extents have none. Not by PostgreSQL's functions for JSON, which refuse NUL
+ * and lone surrogates in the texts beside.
+ */
 const ALIVE =
-  "SELECT e.column_ids, (s.stats::json->4)::text AS misfits " +
+  String.raw`SELECT e.column_ids, substring(s.stats FROM '(\{[0-9:,"]*\})\]$') AS misfits ` +
   "FROM engine.extents e JOIN engine.extent_stats s ON s.seq = e.seq " +
   `WHERE e.table_id = $1 AND e.end_snapshot IS NULL AND right(s.stats, ${MISFITS_END.length}) = '${MISFITS_END}'`;
 
