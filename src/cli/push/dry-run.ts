@@ -1,9 +1,7 @@
 import { sleep, type Clock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
-import { Evidence, hasFixedType, type InferredType } from "../../format/ndjson/infer-types.ts";
-import { newRow, readRow } from "../../format/ndjson/json-row.ts";
-import { RowRefused } from "../../format/ndjson/row-refused.ts";
+import { hasFixedType } from "../../format/ndjson/infer-types.ts";
 import {
   CATCH_ALL_COLUMN,
   DEFAULT_SHAPE,
@@ -18,10 +16,10 @@ import { createRowWriter } from "../row-writers.ts";
 import { splitRow } from "../row.ts";
 import { renderTable, textCell } from "../table.ts";
 import { visible } from "../text.ts";
-import type { Batch, Origin } from "./batcher.ts";
-import { FileError } from "./file-error.ts";
+import type { Batch } from "./batcher.ts";
 import type { FoundInputs } from "./input-files.ts";
 import { openRows, type InputFormat, type RowOptions } from "./open-rows.ts";
+import { SeenFields } from "./seen-fields.ts";
 
 export type DryRunOptions = {
   inputs: FoundInputs;
@@ -36,8 +34,6 @@ export type DryRunOptions = {
 };
 
 type ReadInput = { shown: string; format: InputFormat; rows: number; isWhole: boolean };
-
-const SHOWN_ROWS = 5;
 
 /**
  * Shows what a push would do, from the first request of each input, and sends nothing. What JSON allows the engine
@@ -91,74 +87,6 @@ async function firstOf(batches: AsyncGenerator<Batch>, clock: Clock): Promise<{ 
   const isWhole = await Promise.race([reading.then(({ done }) => done === true), sleep(clock, NEXT_MS)]);
   batches.return(undefined).catch(() => undefined);
   return { batch: first.value, isWhole: isWhole === true };
-}
-
-/** The fields of rows, in the order in which they were met, and the first rows. */
-class SeenFields {
-  readonly names: string[] = [];
-  readonly rows: string[] = [];
-  readonly #folded = new Set<string>();
-  /** By folded name, of fields that have had a value: the first request that has one decides. */
-  readonly #types = new Map<string, InferredType>();
-  readonly #row = newRow();
-
-  /** The type that the field's values call for; undefined while they are all null. */
-  typeOf(name: string): InferredType | undefined {
-    return this.#types.get(foldName(name));
-  }
-
-  /** Returns how many rows there are. */
-  add({ body, firstLine, lineNumbers }: Batch, { shown, unit }: Origin): number {
-    let rows = 0;
-    const evidence = new Map<string, Evidence>();
-    for (const [i, line] of body.toString("utf8").split("\n").entries()) {
-      if (line.trim() === "") continue;
-      const refused = (why: string): FileError =>
-        new FileError(`${unit} ${lineNumbers?.[i] ?? firstLine + i} of ${shown}: ${why}`);
-      if (!isObject(line)) throw refused("the line is no JSON object");
-      this.#read(line, refused);
-      this.#addFields(evidence);
-      if (this.rows.length < SHOWN_ROWS) this.rows.push(line.trim());
-      rows++;
-    }
-    for (const [folded, { type }] of evidence) {
-      if (type !== undefined && !this.#types.has(folded)) this.#types.set(folded, type);
-    }
-    return rows;
-  }
-
-  #read(line: string, refused: (why: string) => FileError): void {
-    try {
-      readRow(line, this.#row);
-    } catch (error) {
-      throw error instanceof RowRefused ? refused(error.message) : error;
-    }
-  }
-
-  /** Takes the fields of the row that was read last into account. */
-  #addFields(evidence: Map<string, Evidence>): void {
-    for (let index = 0; index < this.#row.count; index++) {
-      const name = this.#row.keys[index] ?? "";
-      const folded = foldName(name);
-      if (!this.#folded.has(folded)) {
-        this.#folded.add(folded);
-        this.names.push(name);
-      }
-      if (this.#row.kinds[index] === "null") continue;
-      const own = evidence.get(folded) ?? new Evidence();
-      own.add(this.#row, index);
-      evidence.set(folded, own);
-    }
-  }
-}
-
-function isObject(line: string): boolean {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
 }
 
 type Schema = {
