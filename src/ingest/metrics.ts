@@ -1,7 +1,7 @@
 import { Counter } from "prom-client";
-import type { FlushCommit } from "../catalog/catalog.ts";
+import type { FlushCommit, TableRecord } from "../catalog/catalog.ts";
 import { metricSet } from "../core/metric-set.ts";
-import { formatColumnType } from "../format/types.ts";
+import { formatColumnType, sameColumnType } from "../format/types.ts";
 
 /** Types that come from data, and what did not fit them. Each is counted by the node that commits. */
 export const INGEST_METRICS = metricSet((registers) => ({
@@ -18,13 +18,24 @@ export const INGEST_METRICS = metricSet((registers) => ({
   }),
   widened: new Counter({
     name: "engine_ingest_widened_total",
-    help: "Columns that became `real` because a fraction came to what was inferred as `long`.",
+    help: "Columns that became `real` because a fraction came to what was inferred as `long`; nodes that ask at once each count.",
     registers,
   }),
 }));
 
+type Registered = Parameters<typeof INGEST_METRICS.of>[0];
+
+/** Counts the columns that became wider when this node asked for it. */
+export function countWidened(metrics: Registered, before: TableRecord, after: TableRecord): void {
+  const types = new Map(before.columns.map(({ id, type }) => [id, type]));
+  for (const { id, type } of after.columns) {
+    const earlier = types.get(id);
+    if (earlier !== undefined && !sameColumnType(earlier, type)) INGEST_METRICS.of(metrics).widened.inc();
+  }
+}
+
 /** Counts what a flush has brought, once it is committed. */
-export function countCommitted(metrics: Parameters<typeof INGEST_METRICS.of>[0], flush: FlushCommit): void {
+export function countCommitted(metrics: Registered, flush: FlushCommit): void {
   const { misfits, inferredColumns } = INGEST_METRICS.of(metrics);
   for (const { stats } of flush.extents) {
     for (const { misfits: own = 0 } of stats) if (own > 0) misfits.inc(own);

@@ -65,6 +65,7 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
       { s: 3.5, a: 3.5 / 3, n: 3 },
     ]);
     expect(await columnsOf("wider")).toEqual(["took real inferred"]);
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/^engine_ingest_widened_total [1-9]/m);
     await ingest(url, "wider", '{"took":9007199254740992}\n');
     await eventually("SELECT count(*) AS n FROM wider WHERE took > 1.5").toEqual([{ n: 2 }]);
     expect(await rowsOf(url, "SELECT took FROM wider WHERE took < 1.5 ORDER BY took")).toEqual([
