@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { keepPrinted } from "./support/printed.test-kit.ts";
 import { main as runFilters } from "./kernel/filters.ts";
+import { main as runFirstBody } from "./kernel/first-body.ts";
 import { main as runKernel } from "./kernel/scanner.ts";
 import { main as runLoad } from "./load/ingest.ts";
+import { main as runBulk } from "./peers/bulk.ts";
 
 /** The benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
@@ -21,6 +23,26 @@ test("filters of values and of grams are measured", async () => {
 test("ingest is measured and its answers checked", async () => {
   await runLoad(["mib", "--rows", "1000", "--rounds", "1", "--body-bytes", "65536"]);
   expect(printed.join("\n")).toMatch(/^mib( +[0-9.]+){14}$/m);
+});
+
+test("types that are inferred, before and on the way, give the same answers as declared ones", async () => {
+  await runLoad(["inferred", "--rows", "1000", "--rounds", "1", "--body-bytes", "65536"]);
+  const text = printed.join("\n");
+  for (const name of ["mib", "settled", "inferred"]) expect(text).toMatch(new RegExp(`^${name}( +[0-9.]+){14}$`, "m"));
+  expect(text).toMatch(/^settled: [0-9.]+× the MB\/CPU-s of mib$/m);
+});
+
+test("a first body makes the extent that it makes later, whatever its values", async () => {
+  await runFirstBody(["--rounds", "1", "--body-bytes", "200000"]);
+  const text = printed.join("\n");
+  for (const kind of ["plain", "widening", "nulls", "mixed", "times", "late"]) {
+    expect(text).toMatch(new RegExp(`^${kind}( +[0-9.]+){3}× `, "m"));
+  }
+});
+
+test("DuckDB finds the types itself, and agrees", { timeout: 120_000 }, async () => {
+  await runBulk(["duckdb-auto", "--rows", "1000", "--rounds", "1", "--settle-ms", "1"]);
+  expect(printed.join("\n")).toMatch(/^engine \/ duckdb-auto( +[0-9.]+×){4}$/m);
 });
 
 test("a preset that does not exist is refused by name", async () => {

@@ -2,6 +2,12 @@ import type { HttpDriver } from "../../src/io/http/create.ts";
 import type { Cut } from "../support/load-plan.ts";
 import { MIB } from "../support/report.ts";
 
+/**
+ * Who says of which types the columns are: `declared`, as the data's; `settled`, as an earlier request has inferred them;
+ * `inferred`, by the first request; `text`, by the first request, which makes all of them text.
+ */
+export type Types = "declared" | "settled" | "inferred" | "text";
+
 /** A case of `ingest.ts`: who sends what to which tables. */
 export type LoadCase = {
   name: string;
@@ -16,8 +22,7 @@ export type LoadCase = {
   extraColumns: number;
   /** Extents that the table has before; with these all rounds write to one table. */
   extents: number;
-  /** Whether the tables are declared with the data's types, or created by the first request, all of text. */
-  declared: boolean;
+  types: Types;
   /** The server's HTTP driver. */
   driver: HttpDriver;
 };
@@ -31,14 +36,15 @@ const BASE: LoadCase = {
   tables: 1,
   extraColumns: 0,
   extents: 0,
-  declared: true,
+  types: "declared",
   driver: "auto",
 };
 
 /** By preset: its cases, run side by side in rounds, so that their ratio is not the machine's mood. */
 export const PRESETS: Readonly<Record<string, readonly LoadCase[]>> = {
   mib: [BASE],
-  undeclared: [BASE, { ...BASE, name: "undeclared", declared: false }],
+  undeclared: [BASE, { ...BASE, name: "undeclared", types: "text" }],
+  inferred: [BASE, { ...BASE, name: "settled", types: "settled" }, { ...BASE, name: "inferred", types: "inferred" }],
   big: [{ ...BASE, name: "big", rows: 1_600_000, cut: { sizeBytes: 64 * MIB } }],
   rows10: [{ ...BASE, name: "rows10", rows: 200_000, cut: { rows: 10 }, connections: 32 }],
   rows1: [{ ...BASE, name: "rows1", rows: 50_000, cut: { rows: 1 }, connections: 64 }],

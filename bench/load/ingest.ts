@@ -67,7 +67,7 @@ function adjusted(loadCase: LoadCase, options: Arguments, seedsAll: boolean): Lo
     tables: count("tables", loadCase.tables),
     extraColumns: count("extra-columns", loadCase.extraColumns),
     extents: seedsAll || loadCase.extents > 0 ? count("extents", loadCase.extents) : 0,
-    declared: loadCase.declared && !options.has("undeclared"),
+    types: options.has("undeclared") ? "text" : loadCase.types,
   };
 }
 
@@ -112,13 +112,13 @@ async function withSides(
 }
 
 function describe({ case: loadCase, data }: Side): void {
-  const { cut, connections, tables, extraColumns, extents, declared } = loadCase;
+  const { cut, connections, tables, extraColumns, extents, types } = loadCase;
   const bodies = "rows" in cut ? `${cut.rows} rows` : `${shown(cut.sizeBytes / MIB)} MiB`;
   const more = [
     tables > 1 ? `${tables} tables` : "",
     extraColumns > 0 ? `${extraColumns} columns more than the rows have` : "",
     extents > 0 ? `${extents} extents before` : "",
-    declared ? "" : "undeclared columns",
+    types === "declared" ? "" : DESCRIBED[types],
   ].filter((text) => text !== "");
   console.log(
     [
@@ -128,6 +128,12 @@ function describe({ case: loadCase, data }: Side): void {
     ].join("; "),
   );
 }
+
+const DESCRIBED: Readonly<Record<Exclude<LoadCase["types"], "declared">, string>> = {
+  settled: "columns that were inferred before",
+  inferred: "columns inferred by the first request",
+  text: "undeclared columns",
+};
 
 /** Every figure is the median of the rounds but memory and the longest wait, which are the worst. */
 function report(sides: readonly Side[], runs: ReadonlyMap<Side, IngestRun[]>): void {

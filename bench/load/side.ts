@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CreateTable } from "../../src/catalog/catalog.ts";
+import { hasFixedType } from "../../src/format/ndjson/infer-types.ts";
 import type { ColumnSpec } from "../../src/format/types.ts";
 import { datasetOf, writeDataset, type DataFile } from "../support/data-file.ts";
 import { runCheckedIngest, runIngest, type IngestRun } from "../support/ingest-run.ts";
@@ -32,14 +33,19 @@ export async function startSide(loadCase: LoadCase, options: SideOptions): Promi
   if (dataset === undefined) return undefined;
   const data = await writeDataset(dataset, options.folder);
   const home = await mkdtemp(join(tmpdir(), "engine-bench-"));
-  const tables = loadCase.declared ? declaredTables(loadCase, data.columns, options.rounds) : [];
+  const exist = loadCase.types === "declared" || loadCase.types === "settled";
+  const tables = exist ? tablesOf(loadCase, data.columns, options.rounds) : [];
   await seedExtents(loadCase, { home, tables, folder: options.folder });
   const server = await startBenchServer({
     home,
     tables,
     nodeArgs: options.nodeArgs ?? [],
     // One suffices for the checks, and keeps memory for the others.
-    env: { ENGINE_QUERY_WORKERS: "1", ENGINE_HTTP_DRIVER: loadCase.driver },
+    env: {
+      ENGINE_QUERY_WORKERS: "1",
+      ENGINE_HTTP_DRIVER: loadCase.driver,
+      ENGINE_INGEST_INFER_TYPES: String(loadCase.types === "inferred"),
+    },
   });
   return {
     case: loadCase,
@@ -49,7 +55,7 @@ export async function startSide(loadCase: LoadCase, options: SideOptions): Promi
     run: (round) => {
       const { cut, connections } = loadCase;
       const job = { file: data.path, cut, connections, tables: tableNames(loadCase, round), keyPrefix: round };
-      return runCheckedIngest(server, job, data, loadCase.declared);
+      return runCheckedIngest(server, job, data, exist);
     },
     stop: async () => {
       await server.stop();
@@ -67,16 +73,19 @@ function dataOf({ data, rows }: LoadCase): Dataset | undefined {
   return data === "kinds10" ? tenKindsOfLogs(rows) : datasetOf(data, rows);
 }
 
-export function declaredTables(
-  loadCase: LoadCase,
-  columns: readonly ColumnSpec[],
-  rounds: readonly string[],
-): CreateTable[] {
+function tablesOf(loadCase: LoadCase, columns: readonly ColumnSpec[], rounds: readonly string[]): CreateTable[] {
   const extra = Array.from({ length: loadCase.extraColumns }, (_, i): ColumnSpec => {
     return { name: `unused_${i}`, type: { kind: "string" } };
   });
   const names = new Set(rounds.flatMap((round) => tableNames(loadCase, round)));
-  return [...names].map((name) => ({ database: "default", name, columns: [...columns, ...extra] }));
+  const own = loadCase.types === "settled" ? columns.map(asInferred) : columns;
+  return [...names].map((name) => ({ database: "default", name, columns: [...own, ...extra] }));
+}
+
+/** The column as the data's values would make it. */
+function asInferred({ name, type }: ColumnSpec): ColumnSpec {
+  if (hasFixedType(name)) return { name, type };
+  return { name, type: type.kind === "int" ? { kind: "long" } : type, inferred: true };
 }
 
 /** Gives the case's tables their extents: a server that does not gather makes one of every request. */

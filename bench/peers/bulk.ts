@@ -13,7 +13,9 @@ import { victoriaLogsPeer } from "./victorialogs.ts";
  * Question: the same NDJSON made durable, here through HTTP in keyed bodies of 1 MiB from 4 clients, there as the peer
  * loads it: who needs less CPU, who is done earlier, who takes less disk?
  *
- *     node bench/peers/bulk.ts [duckdb] [chdb] [--victorialogs URL] [--data logs] [--rows 300000] [--rounds 5]
+ *     node bench/peers/bulk.ts [duckdb] [duckdb-auto] [chdb] [--victorialogs URL] [--data logs] [--rows 300000] [--rounds 5]
+ *
+ * Beside `duckdb-auto`, which finds the types of all columns itself, the engine infers them too.
  */
 const OPTIONS = {
   data: { type: "string", default: "logs" },
@@ -27,7 +29,7 @@ const OPTIONS = {
 type Run = { wallSeconds: number; cpuSeconds: number; settledCpuSeconds: number; diskBytes: number };
 type Pair = { engine: Run; peer: Run };
 
-async function main(args: readonly string[]): Promise<void> {
+export async function main(args: readonly string[]): Promise<void> {
   const options = readArguments(args, OPTIONS);
   const [base] = PRESETS["mib"] ?? [];
   if (base === undefined) throw new Error("there is no preset mib");
@@ -38,7 +40,8 @@ async function main(args: readonly string[]): Promise<void> {
     const peers = startPeers(options.positionals, { folder, url: options.text("victorialogs"), settleMs });
     try {
       for (const peer of peers) {
-        const loadCase = { ...base, data: options.text("data") ?? base.data, rows: options.count("rows") };
+        const types = peer.name === "duckdb-auto" ? ("inferred" as const) : base.types;
+        const loadCase = { ...base, data: options.text("data") ?? base.data, rows: options.count("rows"), types };
         const side = await startSide(loadCase, { folder, rounds });
         if (side === undefined) return;
         try {
@@ -67,10 +70,10 @@ function startPeers(
   if (wanted.includes("chdb")) installPeers();
   const peers: Peer[] = [];
   for (const name of wanted) {
-    if (name === "duckdb" || name === "chdb") {
+    if (name === "duckdb" || name === "duckdb-auto" || name === "chdb") {
       peers.push(startInProcessPeer(name, folder, settleMs));
     } else if (name !== "victorialogs") {
-      throw new Error(`${name} is no peer; there are duckdb, chdb and victorialogs`);
+      throw new Error(`${name} is no peer; there are duckdb, duckdb-auto, chdb and victorialogs`);
     } else if (url === undefined) {
       console.log("victorialogs: skipped, start one and name it with --victorialogs URL (see bench/README.md)");
     } else {
@@ -126,4 +129,4 @@ async function compare(
   if (remark !== undefined) console.log(`${peer.name}: ${remark}`);
 }
 
-await main(process.argv.slice(2));
+if (import.meta.main) await main(process.argv.slice(2));

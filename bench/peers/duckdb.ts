@@ -7,21 +7,42 @@ import { duckdbReadJson } from "../support/dialects.ts";
 import type { Library, PeerJob } from "./peer.ts";
 
 /** `read_json` with declared columns into one Parquet file of zstd, synced; all cores, DuckDB's own settings. */
-export async function openDuckDb(folder: string): Promise<Library> {
+export function openDuckDb(folder: string): Promise<Library> {
+  return openFiles(folder, {
+    from: ({ file }) => duckdbReadJson(file.path, file.columns),
+    answersSql: duckdbAnswersSql,
+  });
+}
+
+/** The same by `read_json_auto`, which finds the columns and their types itself. */
+export function openDuckDbAuto(folder: string): Promise<Library> {
+  return openFiles(folder, {
+    from: ({ file }) => `read_json_auto(${quoteText(file.path)}, format = 'newline_delimited')`,
+    answersSql: (checks, from) => {
+      // Text of 32 hexadecimal digits becomes a UUID, which is written with hyphens.
+      const column = quoteIdentifier(checks.hashColumn);
+      const text = `CASE typeof(${column}) WHEN 'UUID' THEN replace(${column}::VARCHAR, '-', '') ELSE ${column}::VARCHAR END`;
+      return duckdbAnswersSql(checks, `(SELECT * REPLACE (${text} AS ${column}) FROM ${from})`);
+    },
+  });
+}
+
+type Reading = { from: (job: PeerJob) => string; answersSql: typeof duckdbAnswersSql };
+
+async function openFiles(folder: string, { from, answersSql }: Reading): Promise<Library> {
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
   const fileOf = ({ table }: PeerJob) => join(folder, `${table}.parquet`);
   return {
     prepare: async () => {},
     load: async (job) => {
-      const from = duckdbReadJson(job.file.path, job.file.columns);
       await connection.run(
-        `COPY (SELECT * FROM ${from}) TO ${quoteText(fileOf(job))} (FORMAT parquet, COMPRESSION zstd)`,
+        `COPY (SELECT * FROM ${from(job)}) TO ${quoteText(fileOf(job))} (FORMAT parquet, COMPRESSION zstd)`,
       );
       // DuckDB leaves that to the kernel.
       for (const path of [fileOf(job), folder]) await sync(path);
     },
-    answers: (job) => answersOf(connection, job.file, `read_parquet(${quoteText(fileOf(job))})`),
+    answers: (job) => answersOf(connection, answersSql(job.file.checks, `read_parquet(${quoteText(fileOf(job))})`)),
     close: async () => {
       connection.closeSync();
       instance.closeSync();
@@ -41,7 +62,7 @@ export async function openDuckDbTable(folder: string): Promise<Library> {
       // The rows leave the log for the file, which is synced.
       await connection.run("CHECKPOINT");
     },
-    answers: ({ file, table }) => answersOf(connection, file, quoteIdentifier(table)),
+    answers: ({ file, table }) => answersOf(connection, duckdbAnswersSql(file.checks, quoteIdentifier(table))),
     close: async () => {
       connection.closeSync();
       instance.closeSync();
@@ -49,8 +70,8 @@ export async function openDuckDbTable(folder: string): Promise<Library> {
   };
 }
 
-async function answersOf(connection: DuckDBConnection, { checks }: PeerJob["file"], from: string): Promise<Answers> {
-  const [row] = (await connection.runAndReadAll(duckdbAnswersSql(checks, from))).getRows();
+async function answersOf(connection: DuckDBConnection, sql: string): Promise<Answers> {
+  const [row] = (await connection.runAndReadAll(sql)).getRows();
   return { rows: Number(row?.[0]), sum: Number(row?.[1]), hash: Number(row?.[2]) };
 }
 

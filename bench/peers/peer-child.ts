@@ -2,7 +2,7 @@ import { sleep, systemClock } from "../../src/core/clock.ts";
 import { messageOf } from "../../src/core/errors.ts";
 import { diskBytesOf } from "../support/process-stats.ts";
 import { openChdb } from "./chdb.ts";
-import { openDuckDb, openDuckDbTable } from "./duckdb.ts";
+import { openDuckDb, openDuckDbAuto, openDuckDbTable } from "./duckdb.ts";
 import type { Library, PeerJob, PeerName, PeerReply, PeerRun } from "./peer.ts";
 
 /** The process of a peer that is a library: `peer-child.ts NAME FOLDER`; see `peer.ts`. */
@@ -29,6 +29,7 @@ async function run(library: Library, folder: string, job: PeerJob): Promise<Peer
 const [name, folder = ""] = process.argv.slice(2);
 const OPENERS: Readonly<Record<PeerName, (folder: string) => Promise<Library>>> = {
   duckdb: openDuckDb,
+  "duckdb-auto": openDuckDbAuto,
   "duckdb-table": openDuckDbTable,
   chdb: openChdb,
 };

@@ -40,8 +40,8 @@ export type Library = {
 
 const CHILD = fileURLToPath(new URL("./peer-child.ts", import.meta.url));
 
-/** DuckDB into a Parquet file, DuckDB into a table of its own, ClickHouse. */
-export type PeerName = "duckdb" | "duckdb-table" | "chdb";
+/** DuckDB into a Parquet file, the same without declared columns, DuckDB into a table of its own, ClickHouse. */
+export type PeerName = "duckdb" | "duckdb-auto" | "duckdb-table" | "chdb";
 
 /** A peer that is a library, in a process of its own: its CPU is what the kernel counts for that process. */
 export function startInProcessPeer(name: PeerName, folder: string, settleMs: number): Peer {

@@ -4,6 +4,7 @@ import { main as runFixedCost } from "./fixed-cost.ts";
 import { main as runFlight } from "./flight.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { main as runSuite } from "./suite.ts";
+import { main as runWidened } from "./widened.ts";
 
 /** The query benchmarks in their smallest form: that they run and that their sides agree, not how fast. */
 const printed = keepPrinted();
@@ -45,6 +46,15 @@ test("Flight is measured against HTTP", { timeout: 240_000 }, async () => {
   expect(text).toMatch(/^NDJSON over HTTP( +[0-9.]+){4}×$/m);
   expect(text).toMatch(/^cutting the stream into messages: [0-9.]+ CPU-s per 100 MB$/m);
 });
+
+test(
+  "sums over a column that has widened are those over one that never was another",
+  { timeout: 120_000 },
+  async () => {
+    await runWidened(["--rows", "2000", "--rounds", "1"]);
+    expect(printed.join("\n")).toMatch(/^sum where( +[0-9.]+){3}×$/m);
+  },
+);
 
 test.for([
   [["--format", "csv"], "csv is no format"],

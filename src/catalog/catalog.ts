@@ -168,6 +168,11 @@ export interface Catalog {
   goneExtents(extentIds: readonly string[]): Promise<string[]>;
   /** Rows and bytes of a table at the head. */
   tableStats(tableId: number): Promise<{ rows: number; extents: number; sizeBytes: number }>;
+  /**
+   * How many values were kept in `props` because they did not fit their column, by column id, of a table's live extents:
+   * of all, or of those with these ids. Columns without any are left out.
+   */
+  misfits(tableId: number, extentIds?: readonly string[]): Promise<ReadonlyMap<number, number>>;
 
   /**
    * Marks extents as dead from a new snapshot on (soft deletion: their bytes stay, older snapshots still read them).

@@ -11,6 +11,7 @@ import { ledgerContract } from "./contract-ledger.test-kit.ts";
 import { inferenceContract } from "./contract-inference.test-kit.ts";
 import { leasesContract } from "./contract-leases.test-kit.ts";
 import { crowdedDaysContract, mergesContract } from "./contract-merges.test-kit.ts";
+import { misfitsContract } from "./contract-misfits.test-kit.ts";
 import { readersContract, tableFloorContract } from "./contract-readers.test-kit.ts";
 import { retentionContract } from "./contract-retention.test-kit.ts";
 import { scanContract, timeTravelContract } from "./contract-scan.test-kit.ts";
@@ -59,6 +60,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("widened columns", () => {
       wideningContract(subject);
+    });
+    describe("misfits", () => {
+      misfitsContract(subject);
     });
     describe("commits", () => {
       commitContract(subject);

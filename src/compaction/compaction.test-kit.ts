@@ -23,6 +23,8 @@ export type ExtentFixture = {
   format?: ExtentFormat;
   columns: readonly ColumnSpec[];
   rows: readonly FixtureRow[];
+  /** Values that did not fit, by the name of their column. */
+  misfits?: Readonly<Record<string, number>>;
   /** What the catalog is told that is not so, or not said otherwise. */
   claims?: Partial<Pick<NewExtent, "rows" | "sizeBytes" | "checksum" | "minAtNs" | "maxAtNs" | "stats">>;
 };
@@ -115,8 +117,10 @@ export async function openBench(): Promise<Bench> {
 }
 
 /** An extent's bytes and what the catalog keeps of it; statistics are only NULL counts. */
-async function describe({ format = "tlm", columns, rows }: ExtentFixture) {
-  const present = columns.filter(({ name }) => name === "at" || rows.some((row) => (row[name] ?? null) !== null));
+async function describe({ format = "tlm", columns, rows, misfits = {} }: ExtentFixture) {
+  const present = columns.filter(({ name }) => {
+    return name === "at" || name in misfits || rows.some((row) => (row[name] ?? null) !== null);
+  });
   const tlm = tlmFixture(present, rows, 3_000);
   const bytes = format === "tlm" ? tlm : await tlmToParquet(tlm);
   const times = rows.map((row) => row["at"] as bigint);
@@ -129,7 +133,9 @@ async function describe({ format = "tlm", columns, rows }: ExtentFixture) {
     minAtNs: times.reduce((a, b) => (a < b ? a : b)),
     maxAtNs: times.reduce((a, b) => (a > b ? a : b)),
     stats: present.map(({ name }) => {
-      return { name, nullCount: rows.filter((row) => (row[name] ?? null) === null).length };
+      const own = misfits[name];
+      const nullCount = rows.filter((row) => (row[name] ?? null) === null).length;
+      return own === undefined ? { name, nullCount } : { name, nullCount, misfits: own };
     }),
   };
 }

@@ -174,6 +174,25 @@ describe("a merge", () => {
     ]);
   });
 
+  it("keeps the number of misfits of each column, also of one without a value", async () => {
+    const without = rows(0, 30).map(({ big: _big, ...rest }) => rest);
+    await bench.add(table, [
+      { columns: COLUMNS, rows: without.slice(0, 10), misfits: { big: 10, at: 1 } },
+      { columns: COLUMNS, rows: without.slice(10, 20), misfits: { big: 7, seen: 1 } },
+      // Another day: the merge of the first leaves it alone.
+      { columns: COLUMNS, rows: [row(1, START_NS + DAY_NS)], misfits: { seen: 1 } },
+      { format: "parquet", columns: COLUMNS, rows: without.slice(20), misfits: { big: 1 } },
+    ]);
+    const before = await bench.catalog.misfits(table.id);
+    await compact({ minExtents: 2 });
+    const merged = await bench.live(table);
+    expect(merged.map((extent) => [extent.rows, statsOf(extent, "big")?.misfits])).toEqual([
+      [1, undefined],
+      [30, 18],
+    ]);
+    expect(await bench.catalog.misfits(table.id)).toEqual(before);
+  });
+
   it("records the ids of columns as field ids, and those of the items of vectors apart", async () => {
     await bench.add(table, [
       { columns: COLUMNS, rows: rows(0, 20) },

@@ -19,7 +19,7 @@ import { mergeAndPublish, type Merger, type PublishPorts } from "./publish.ts";
 export type CompactorPorts = Omit<PublishPorts, "merger"> & {
   /** By default merges are done on this machine's disk, in `tempDir`. */
   merger?: Merger;
-  catalog: Pick<Catalog, "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents">;
+  catalog: Pick<Catalog, "allTables" | "crowdedDays" | "extents" | "head" | "mergeExtents" | "misfits">;
   metrics: Metrics;
   /** Whether this process has more important work right now; merging then goes on at a fifth of its pace. */
   isBusy: () => boolean;

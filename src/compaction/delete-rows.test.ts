@@ -139,6 +139,19 @@ test("ends extents that match whole, writes the others again, and leaves those w
   expect(report).toMatchObject({ rows: 4, where: "a", deletedBy: "anonymous", table: "t", snapshotId: head.id });
 });
 
+test("the counts of misfits stay as far as there are rows for them", async () => {
+  const who = ["a", "b", "c"];
+  const [id = ""] = await bench.add(table, [{ columns: COLUMNS, rows: rowsOf(who), misfits: { at: 2 } }]);
+  names.set(id, who);
+  const at = table.columns[0]?.id ?? 0;
+  await run("a");
+  expect(await bench.catalog.misfits(table.id)).toEqual(new Map([[at, 2]]));
+  const [rewritten] = await bench.live(table);
+  names.set(rewritten?.id ?? "", ["b", "c"]);
+  await run("b");
+  expect(await bench.catalog.misfits(table.id)).toEqual(new Map([[at, 1]]));
+});
+
 test("run again after its commit it does nothing and says the same", async () => {
   await add(["a", "b"]);
   const { result, job } = await run("a");

@@ -14,6 +14,7 @@ import type { JobKind } from "../fabric/kinds.ts";
 import { DeletionReports, type DeletionReport } from "./deletion-reports.ts";
 import { IoBudget } from "./io-budget.ts";
 import { discard, saysNothingStored } from "./publish.ts";
+import { shareMisfits } from "./share-misfits.ts";
 import { groupsOf, rewriteExtents, RowsDiffer, type RewriteOptions, type RewritePorts } from "./rewrite.ts";
 
 /**
@@ -74,7 +75,7 @@ export type MatchRequest = {
 };
 
 export type DeleteRowsPorts = Omit<RewritePorts, "budget"> & {
-  catalog: Pick<Catalog, "table" | "head" | "extents" | "deleteRows">;
+  catalog: Pick<Catalog, "table" | "head" | "extents" | "deleteRows" | "misfits">;
   records: Pick<RecordStore, "rows" | "write">;
   matcher: Matcher;
   metrics: Metrics;
@@ -231,15 +232,21 @@ class RowDeletionJob {
 
   async #rewrite(extents: readonly ExtentSummary[], head: Snapshot, all: number): Promise<void> {
     for (const inputs of groupsOf(extents)) {
-      const written = this.#prepared.reduce((sum, prepared) => sum + prepared.inputs.length, 0);
-      this.#job.progress({ phase: "rewrite", extents: written, of: all });
-      const { table, outputs } = await rewriteExtents(this.#ports, this.#options, {
+      const done = this.#prepared.reduce((sum, prepared) => sum + prepared.inputs.length, 0);
+      this.#job.progress({ phase: "rewrite", extents: done, of: all });
+      const { table_id: tableId } = this.#asked;
+      const misfits = await this.#ports.catalog.misfits(
+        tableId,
+        inputs.map(({ id }) => id),
+      );
+      const { table, outputs: written } = await rewriteExtents(this.#ports, this.#options, {
         inputs,
         rows: inputs.reduce((sum, extent) => sum + extent.rows - this.#matching(extent), 0),
         writeRows: (path) => this.#patiently(() => this.#ports.matcher.writeOthers(this.#request(inputs, head), path)),
         table: () => this.#table(),
         signal: this.#job.signal,
       });
+      const outputs = shareMisfits(written, table.columns, misfits);
       this.#prepared.push({ inputs, outputs, schemaVersion: table.schemaVersion });
     }
   }

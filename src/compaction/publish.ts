@@ -9,10 +9,11 @@ import { FORMAT_VERSION } from "../format/types.ts";
 import { objectKeys, type ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { MergedFile, MergeLimits } from "./merge.ts";
 import { dayOf } from "./pick.ts";
+import { shareMisfits } from "./share-misfits.ts";
 
 /** One merge from end to end: inputs to this machine, the merge, outputs to the store, one snapshot. */
 export type PublishPorts = {
-  catalog: Pick<Catalog, "mergeExtents">;
+  catalog: Pick<Catalog, "mergeExtents" | "misfits">;
   store: ObjectStore;
   merger: Merger;
   clock: Clock;
@@ -71,7 +72,10 @@ export async function mergeAndPublish(ports: PublishPorts, job: MergeJob): Promi
 async function publish(ports: PublishPorts, job: MergeJob, merged: Merged): Promise<Published | undefined> {
   const { table, lease } = job;
   const { files } = merged;
-  const outputs = files.map((file) => extentOf(ports, job, file));
+  const inputs = job.inputs.map(({ id }) => id);
+  const misfits = await ports.catalog.misfits(table.id, inputs);
+  const merging = files.map((file) => extentOf(ports, job, file));
+  const outputs = shareMisfits(merging, table.columns, misfits);
   let isUnknown = false;
   try {
     for (const [i, { key }] of outputs.entries()) await merged.put(i, key);
@@ -79,7 +83,7 @@ async function publish(ports: PublishPorts, job: MergeJob, merged: Merged): Prom
     const snapshot = await ports.catalog.mergeExtents({
       tableId: table.id,
       schemaVersion: table.schemaVersion,
-      inputs: job.inputs.map(({ id }) => id),
+      inputs,
       outputs,
       lease,
     });

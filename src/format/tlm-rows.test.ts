@@ -22,6 +22,12 @@ function extentOf(columns: readonly ColumnSpec[], bodies: readonly NdjsonBody[])
   return { bytes: encodeTlm(set), columns: set.columns.map(({ spec }) => spec), rows: set.rows };
 }
 
+/** A column that has no value is there only to tell of misfits, which are in `props` by then. */
+function valuesOf(bytes: Uint8Array) {
+  const { rows, columns } = decodeTlm(bytes);
+  return { rows, columns: columns.filter(({ values }) => values.some((value) => value !== null)) };
+}
+
 test("rows of random extents come back as they were, under the same and under more columns", () => {
   const random = seededRandom(20_260);
   let compared = 0;
@@ -33,7 +39,7 @@ test("rows of random extents come back as they were, under the same and under mo
     const more = [...first.columns, { name: "later", type: { kind: "long" as const } }];
     for (const now of [first.columns, more]) {
       const again = extentOf(now, [{ ...bodyOf(ndjson, false), arrivedAtNs: 1n }]);
-      expect(decodeTlm(again.bytes)).toEqual(decodeTlm(first.bytes));
+      expect(valuesOf(again.bytes)).toEqual(valuesOf(first.bytes));
     }
     compared += first.rows;
   }

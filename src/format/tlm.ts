@@ -19,8 +19,8 @@ import { FORMAT_VERSION, FORMAT_VERSION_KEY, formatColumnType, TYPE_KEY } from "
  * - Schema metadata `engine.format_version`; every field carries its type in `engine.type`, so that `dynamic` and
  *   `string`, which are both Utf8, stay apart.
  * - Fields in the table's order, then columns that the extent added. All are nullable. A column without a single value
- *   is left out (never `at`, which every row has): readers give NULL for what they do not find, and a table of 2,000
- *   columns whose rows have ten costs ten.
+ *   is left out (never `at`, which every row has), unless a value came that did not fit it: readers give NULL for what
+ *   they do not find, and a table of 2,000 columns whose rows have ten costs ten.
  * - Record batches of `BATCH_ROWS` rows, so that a reader can stop early and never needs more than one in memory.
  * - No dictionaries and no compression: readers take the buffers as they lie.
  */
@@ -28,7 +28,7 @@ export const BATCH_ROWS = 65_536;
 
 /** The columns that an extent of these rows has. */
 export function storedColumns(set: ColumnSet): AnyColumn[] {
-  return set.columns.filter((column) => column.hasValues);
+  return set.columns.filter((column) => column.isStored);
 }
 
 /**

@@ -92,8 +92,17 @@ export const DEFAULT_SHAPE: readonly ColumnSpec[] = [
  *
  * `distinct` estimates how many different values there are (`columns/distinct.ts`), nulls not counted: from one to the
  * number of values, and exact up to a few hundred of them. Absent where the column has no value, or nobody counted.
+ *
+ * `misfits` is how many values were kept in `props` because they did not fit the column; absent where there are none.
  */
-export type ColumnStats = { name: string; nullCount: number; distinct?: number; min?: string; max?: string };
+export type ColumnStats = {
+  name: string;
+  nullCount: number;
+  distinct?: number;
+  min?: string;
+  max?: string;
+  misfits?: number;
+};
 
 /** How an extent's bytes are encoded; recorded per extent so that old extents stay readable. */
 export type ExtentFormat = "tlm" | "parquet";

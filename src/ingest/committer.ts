@@ -1,6 +1,7 @@
 import type { Catalog, FlushCommit, FlushOutcome } from "../catalog/catalog.ts";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { countCommitted } from "./metrics.ts";
 
 /**
  * Group commit: flushes that finish together share one snapshot, and so one fsync of the catalog.
@@ -91,6 +92,7 @@ export class Committer {
         if (outcome?.kind !== "committed") return;
         metrics.extentsCommitted.inc(flush.extents.length);
         metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+        countCommitted(metrics, flush);
       });
     } catch (error) {
       for (const { settle } of batch) settle.reject(error);

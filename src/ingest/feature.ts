@@ -7,6 +7,7 @@ const LEDGER_SWEEP_MS = 60_000;
 export const INGEST: Feature<{ ingest: IngestDeps }> = {
   name: "ingest",
   title: "Ingest",
+  metrics: async () => (await import("./metrics.ts")).INGEST_METRICS,
   routes: async () => {
     const { INGEST_ROUTES } = await import("./routes/ingest-routes.ts");
     return [{ name: "ingest", answeredBy: "ingest", routes: INGEST_ROUTES }];

@@ -13,6 +13,7 @@ import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../fo
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
 import { warningsOf, type IngestAck } from "./ingest.ts";
+import { countWidened } from "./metrics.ts";
 import type { SealBody, Sealer } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
@@ -135,7 +136,7 @@ async function attemptFlush(
     const sealable = known === undefined ? rejectUnlessCreating(target, bodies) : bodies;
     let sealed = await sealBodies(ports, known, sealable);
     onSealed();
-    const wider = known === undefined ? undefined : await widen(ports.catalog, known, sealed);
+    const wider = known === undefined ? undefined : await widen(ports, known, sealed);
     if (wider !== undefined) {
       for (const { bytes } of sealed.extents) releaseShared(bytes);
       known = wider;
@@ -169,11 +170,16 @@ async function attemptFlush(
  * The table with those columns widened that the flush asks for (`catalog/widening.ts`); undefined when there is none, or
  * the catalog leaves them as they are: then fractions are in `props`.
  */
-async function widen(catalog: Catalog, table: TableRecord, sealed: SealedFlush): Promise<TableRecord | undefined> {
+async function widen(
+  { catalog, metrics }: Pick<FlushPorts, "catalog" | "metrics">,
+  table: TableRecord,
+  sealed: SealedFlush,
+): Promise<TableRecord | undefined> {
   const wanted = widenableBy(sealed, table.columns);
   if (wanted.length === 0) return undefined;
   try {
     const after = await catalog.widenColumns(table.id, wanted);
+    countWidened(metrics, table, after);
     return after.schemaVersion === table.schemaVersion ? undefined : after;
   } catch (error) {
     // It was dropped: the commit says so, and what comes back makes it anew.

@@ -66,7 +66,7 @@ describe("a body sealed in cuts", () => {
       {
         misfits: [
           { code: "at_unreadable", count: 14, firstLine: 46 },
-          { code: "value_in_props", column: "n", count: 27, firstLine: 31 },
+          { code: "kept_in_props", field: "n", type: "int", count: 27, firstLine: 31 },
         ],
       },
     ]);

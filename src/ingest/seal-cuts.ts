@@ -3,8 +3,8 @@ import { EngineError, toErrorRecord, type ErrorRecord } from "../core/errors.ts"
 import { LIMITS } from "../core/limits.ts";
 import { foldName } from "../core/names.ts";
 import { Misfits } from "../format/ndjson/misfits.ts";
-import type { InferredType } from "../format/ndjson/infer-types.ts";
-import { sameColumnType, type ColumnSpec, type ColumnType } from "../format/types.ts";
+import { joinedType, type InferredType } from "../format/ndjson/infer-types.ts";
+import { sameColumnType, type ColumnSpec } from "../format/types.ts";
 import type { SealBody, SealedExtent, Sealer, SealResult, SealTask } from "./seal.ts";
 
 /**
@@ -88,20 +88,13 @@ function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[])
     if (known === undefined) union.set(folded, column);
     else if (known.name !== column.name || !sameColumnType(known.type, column.type)) {
       agreed = false;
-      const kind = commonType(known.type.kind, column.type.kind, wideLongs.has(folded));
+      const joined = joinedType(known.type.kind as InferredType, column.type.kind as InferredType);
+      const kind = joined === "real" && wideLongs.has(folded) ? "dynamic" : joined;
       union.set(folded, { ...known, type: { kind } });
     }
   }
   const most = Math.min(LIMITS.newColumnsPerRequest, LIMITS.columnsPerTable - columns.length);
   return { newColumns: [...union.values()].slice(0, most), agreed: agreed && union.size <= most };
-}
-
-/** The type that one scan would have found where cuts found two: see `format/ndjson/infer-types.ts`. */
-function commonType(one: ColumnType["kind"], other: ColumnType["kind"], hasWideLong: boolean): InferredType {
-  if (one === other) return one as InferredType;
-  const kinds = [one, other].toSorted().join(" ");
-  if (kinds === "long real" && !hasWideLong) return "real";
-  return kinds === "string timestamp" ? "string" : "dynamic";
 }
 
 function join(results: readonly SealResult[], newColumns: readonly ColumnSpec[]): SealedFlush {

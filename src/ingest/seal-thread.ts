@@ -43,7 +43,7 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
   }
 }
 
-/** Columns without any value are in neither the file nor the statistics. */
+/** Columns that no value came for are in neither the file nor the statistics. */
 async function encode(set: ColumnSet, { format, output }: SealTask): Promise<SealedExtent> {
   const range = set.time.range();
   if (range === undefined) throw new Error("an extent with rows has a time range");

@@ -257,6 +257,18 @@ class FakeCatalog {
     return { rows: sum(({ rows }) => rows), extents: own.length, sizeBytes: sum(({ sizeBytes }) => sizeBytes) };
   }
 
+  async misfits(tableId: number): Promise<ReadonlyMap<number, number>> {
+    const columns = this.#tables.find(({ id }) => id === tableId)?.columns ?? [];
+    const sum = new Map<number, number>();
+    for (const { stats } of this.#extents.filter((extent) => extent.tableId === tableId)) {
+      for (const { name, misfits = 0 } of stats) {
+        const id = columns.find((column) => foldName(column.name) === foldName(name))?.id;
+        if (id !== undefined && misfits > 0) sum.set(id, (sum.get(id) ?? 0) + misfits);
+      }
+    }
+    return sum;
+  }
+
   async snapshotAt(timeMs: number): Promise<{ id: number; committedAtMs: number } | undefined> {
     const head = await this.head();
     return timeMs < 1_000 ? undefined : { id: Math.min(head.id, Math.floor(timeMs / 1_000)), committedAtMs: 0 };

@@ -65,6 +65,7 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
       { s: 3.5, a: 3.5 / 3, n: 3 },
     ]);
     expect(await columnsOf("wider")).toEqual(["took real inferred"]);
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/^engine_ingest_widened_total [1-9]/m);
     await ingest(url, "wider", '{"took":9007199254740992}\n');
     await eventually("SELECT count(*) AS n FROM wider WHERE took > 1.5").toEqual([{ n: 2 }]);
     expect(await rowsOf(url, "SELECT took FROM wider WHERE took < 1.5 ORDER BY took")).toEqual([
@@ -101,6 +102,31 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     await eventually("SELECT sum(n) AS s, count(n) AS c FROM together").toEqual([{ s: 10.25, c: 5 }]);
     expect(await columnsOf("together")).toEqual(["n real inferred"]);
+  });
+
+  test("misfits are told by the answer, counted by column, and found in props", async () => {
+    expect((await ingest(url, "fitted", '{"latency":1,"seen":"2026-01-01T00:00:00Z"}\n', ON)).status).toBe(200);
+    await eventually("SELECT count(*) AS n FROM fitted").toEqual([{ n: 1 }]);
+    const odd = '{"latency":"slow"}\n\n{"latency":"9","seen":"2026-01-01T00:00:00+01:00"}\n';
+    const { json } = await ingest(url, "fitted", odd);
+    const told = [
+      { code: "kept_in_props", field: "latency", type: "long", count: 2, first_line: 1 },
+      { code: "kept_in_props", field: "seen", type: "timestamp", count: 1, first_line: 3 },
+    ];
+    // In staged mode the node may not have learned of the columns yet.
+    expect([told, mode === "sync" ? told : undefined]).toContainEqual(json.warnings);
+    await eventually("SELECT count(*) AS n FROM fitted").toEqual([{ n: 3 }]);
+    const misfits =
+      "SELECT name, misfits FROM system.columns WHERE table_name = 'fitted' AND misfits > 0 ORDER BY name";
+    expect(await rowsOf(url, misfits)).toEqual([
+      { name: "latency", misfits: 2 },
+      { name: "seen", misfits: 1 },
+    ]);
+    const inProps = "SELECT props->>'latency' AS l FROM fitted WHERE latency IS NULL ORDER BY l";
+    expect(await rowsOf(url, inProps)).toEqual([{ l: "9" }, { l: "slow" }]);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(Number(/^engine_ingest_misfits_total (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThanOrEqual(3);
+    expect(metrics).toMatch(/^engine_ingest_inferred_columns_total\{type="long"\} [1-9]/m);
   });
 
   test("the request decides before the table, and without either all is as it was", async () => {

@@ -91,8 +91,8 @@ describe("times", () => {
       200,
       [
         { code: "at_unreadable", count: 3, first_line: 3 },
-        { code: "value_in_props", column: "n", count: 2, first_line: 4 },
-        { code: "value_in_props", column: "t", count: 1, first_line: 4 },
+        { code: "kept_in_props", field: "n", type: "int", count: 2, first_line: 4 },
+        { code: "kept_in_props", field: "t", type: "timestamp", count: 1, first_line: 4 },
       ],
     ]);
     const rows = await rowsOf(
@@ -120,7 +120,7 @@ describe("times", () => {
       true,
       [
         { code: "at_unreadable", count: 2, first_line: 6_501 },
-        { code: "value_in_props", column: "n", count: 2, first_line: 7_001 },
+        { code: "kept_in_props", field: "n", type: "int", count: 2, first_line: 7_001 },
       ],
     ]);
   });

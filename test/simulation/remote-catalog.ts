@@ -24,6 +24,7 @@ const READS: ReadonlySet<string> = new Set<keyof Catalog>([
   "extentsWithout",
   "planScan",
   "tableStats",
+  "misfits",
   "goneExtents",
   "deadExtents",
   "expiredExtents",

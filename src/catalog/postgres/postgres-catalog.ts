@@ -33,6 +33,7 @@ import { markPendingDeletion, findCrowdedDays, forgetExtents, goneExtents } from
 import { toTotals } from "../rows.ts";
 import { findDeadExtents, findExpiredExtents } from "./extents.ts";
 import { FilterReader } from "./filters.ts";
+import { findMisfits } from "./misfits.ts";
 import { acquireLease, releaseLease } from "./leases.ts";
 import { committedStaged, lookUpKey } from "./ledger.ts";
 import { PostgresRecords } from "../../db/postgres/records.ts";
@@ -216,6 +217,10 @@ export class PostgresCatalog implements CatalogDatabase {
       const [row] = await this.#database.rows(sql, [tableId]);
       return toTotals(row);
     });
+  }
+
+  misfits(tableId: number, extentIds?: readonly string[]): Promise<ReadonlyMap<number, number>> {
+    return this.#run(() => findMisfits(this.#database, tableId, extentIds));
   }
 
   endExtents(tableId: number, extentIds: readonly string[], lease?: Lease): Promise<ExtentSummary[]> {

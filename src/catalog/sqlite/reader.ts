@@ -14,6 +14,7 @@ import type { Connection } from "../../db/sqlite/connection.ts";
 import { findCrowdedDays } from "./crowded.ts";
 import { findDeadExtents, findExpiredExtents, findExtents, StatsReader, type RawExtent } from "./extents.ts";
 import { findExtentsWithout } from "./filters.ts";
+import { findMisfits } from "./misfits.ts";
 import { checkReadable } from "./holds.ts";
 import { ScanPlanner } from "./scan.ts";
 import { SchemaReader } from "./schema.ts";
@@ -82,6 +83,11 @@ export class Reader {
 
   goneExtents(ids: readonly string[]): string[] {
     return ids.filter((id) => this.#connection.get("SELECT 1 FROM extents WHERE id = ?", id) === undefined);
+  }
+
+  /** By column id. */
+  misfits(tableId: number, extentIds?: readonly string[]): [number, number][] {
+    return [...findMisfits(this.#connection, tableId, extentIds)];
   }
 
   *deadExtents(tableId: number, beforeMs: number, limit: number): Generator<ExtentSummary[]> {

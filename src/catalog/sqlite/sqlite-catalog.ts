@@ -275,6 +275,10 @@ export class SqliteCatalog implements CatalogDatabase {
     return this.#lookUp(() => readTotals(this.#parts.local, tableId));
   }
 
+  misfits(tableId: number, extentIds?: readonly string[]): Promise<ReadonlyMap<number, number>> {
+    return this.#run(async () => new Map(await this.#parts.reader.call("misfits", tableId, extentIds)));
+  }
+
   endExtents(tableId: number, extentIds: readonly string[], lease?: Lease): Promise<ExtentSummary[]> {
     return this.#run(async () => {
       if (extentIds.length === 0) return [];

@@ -22,6 +22,7 @@ type Options = {
   format?: InputFormat;
   delimiter?: string;
   dryRun?: true;
+  inferTypes: boolean;
   idempotencyKey?: string;
   server?: string;
   token?: string;
@@ -56,6 +57,7 @@ function registerPush(group: Command, context: CliContext): void {
       ).choices(INPUT_FORMATS),
     )
     .option("--delimiter <char>", "what separates the fields of CSV (a comma; in .tsv a tab), one character or tab")
+    .option("--no-infer-types", "make every new column a string, instead of giving it the type that its values have")
     .option("--dry-run", "show the columns that there would be and the first rows, and send nothing")
     .option(
       "--idempotency-key <key>",
@@ -68,6 +70,7 @@ function registerPush(group: Command, context: CliContext): void {
   withExamples(command, [
     "engine ingest push --table events events.ndjson more/*.ndjson.gz",
     "engine ingest push --table orders --dry-run orders.csv",
+    "engine ingest push --table raw --no-infer-types dump.ndjson",
     "engine ingest push --table trips 'data/**/*.parquet'",
     "tail -f app.log.ndjson | engine ingest push --table logs",
     "engine ingest push --db backup --table events --idempotency-key dump-1 < dump.ndjson.zst",
@@ -91,7 +94,7 @@ async function ingestPush(context: CliContext, files: readonly string[], options
   }
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
-    const place: PushTarget = { ...target, database, table };
+    const place: PushTarget = { ...target, database, table, inferTypes: options.inferTypes };
     const run = { inputs, givenKey, delimiter, options, isVerbose: loaded.config.ingestVerbose };
     await (options.dryRun === true ? showPush : sendPush)(context, client, place, run);
     return EXIT.ok;
@@ -127,14 +130,15 @@ async function sendPush(context: CliContext, client: EngineClient, target: PushT
 }
 
 async function showPush(context: CliContext, client: EngineClient, target: PushTarget, run: Run): Promise<void> {
-  const { database, table } = target;
+  const { database, table, inferTypes } = target;
   const existing = await tableColumns(client, target).catch((error: unknown) => {
     if (!(error instanceof CliError) || error.exitCode === EXIT.auth) throw error;
     context.warn(`${error.message}; what follows is that of a table that does not exist`);
     return undefined;
   });
   const rows = rowOptions(context, run, () => Promise.resolve(existing ?? []));
-  await dryRun(context, { inputs: run.inputs, rows, database, table, existing, json: run.options.json === true });
+  const json = run.options.json === true;
+  await dryRun(context, { inputs: run.inputs, rows, database, table, existing, inferTypes, json });
 }
 
 function rowOptions(

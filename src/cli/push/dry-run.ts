@@ -1,6 +1,7 @@
 import { sleep, type Clock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { foldName, isColumnName } from "../../core/names.ts";
+import { hasFixedType } from "../../format/ndjson/infer-types.ts";
 import {
   CATCH_ALL_COLUMN,
   DEFAULT_SHAPE,
@@ -15,10 +16,10 @@ import { createRowWriter } from "../row-writers.ts";
 import { splitRow } from "../row.ts";
 import { renderTable, textCell } from "../table.ts";
 import { visible } from "../text.ts";
-import type { Batch, Origin } from "./batcher.ts";
-import { FileError } from "./file-error.ts";
+import type { Batch } from "./batcher.ts";
 import type { FoundInputs } from "./input-files.ts";
 import { openRows, type InputFormat, type RowOptions } from "./open-rows.ts";
+import { SeenFields } from "./seen-fields.ts";
 
 export type DryRunOptions = {
   inputs: FoundInputs;
@@ -27,12 +28,12 @@ export type DryRunOptions = {
   table: string;
   /** Undefined: there is no such table. */
   existing: readonly ColumnSpec[] | undefined;
+  /** Whether new columns get types by their values, else they are strings. */
+  inferTypes: boolean;
   json: boolean;
 };
 
 type ReadInput = { shown: string; format: InputFormat; rows: number; isWhole: boolean };
-
-const SHOWN_ROWS = 5;
 
 /**
  * Shows what a push would do, from the first request of each input, and sends nothing. What JSON allows the engine
@@ -56,7 +57,7 @@ export async function dryRun(context: CliContext, options: DryRunOptions): Promi
       if (file.path === undefined) options.rows.stdin.destroy();
     }
   }
-  const schema = schemaOf(seen.names, options.existing);
+  const schema = schemaOf(seen, options);
   if (json)
     await context.writeJson({ ...schemaJson(schema, options), rows: seen.rows.map(rawRow), files: read.map(readJson) });
   else {
@@ -88,50 +89,15 @@ async function firstOf(batches: AsyncGenerator<Batch>, clock: Clock): Promise<{ 
   return { batch: first.value, isWhole: isWhole === true };
 }
 
-/** The fields of rows, in the order in which they were met, and the first rows. */
-class SeenFields {
-  readonly names: string[] = [];
-  readonly rows: string[] = [];
-  readonly #folded = new Set<string>();
-
-  /** Returns how many rows there are. */
-  add({ body, firstLine, lineNumbers }: Batch, { shown, unit }: Origin): number {
-    let rows = 0;
-    for (const [i, line] of body.toString("utf8").split("\n").entries()) {
-      if (line.trim() === "") continue;
-      const refused = (why: string): FileError =>
-        new FileError(`${unit} ${lineNumbers?.[i] ?? firstLine + i} of ${shown}: ${why}`);
-      if (!isObject(line)) throw refused("the line is no JSON object");
-      for (const { name } of splitRow(line.trim())) {
-        const folded = foldName(name);
-        if (this.#folded.has(folded)) continue;
-        this.#folded.add(folded);
-        this.names.push(name);
-      }
-      if (this.rows.length < SHOWN_ROWS) this.rows.push(line.trim());
-      rows++;
-    }
-    return rows;
-  }
-}
-
-function isObject(line: string): boolean {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
-}
-
 type Schema = {
   columns: readonly { name: string; type: string; isNew: boolean }[];
   /** Fields without a column: they are kept in `props`. */
   others: readonly string[];
 };
 
-/** The columns that the table would have: those that it has, or every table's, and a `string` column for each new field. */
-function schemaOf(fields: readonly string[], existing: readonly ColumnSpec[] | undefined): Schema {
+/** The columns that the table would have: those that it has, or every table's, and one for each new field. */
+function schemaOf(seen: SeenFields, { existing, inferTypes }: DryRunOptions): Schema {
+  const fields = seen.names;
   const columns = (existing ?? DEFAULT_SHAPE).map(({ name, type }) => ({
     name,
     type: formatColumnType(type),
@@ -145,13 +111,15 @@ function schemaOf(fields: readonly string[], existing: readonly ColumnSpec[] | u
   let added = 0;
   for (const name of fields) {
     const folded = foldName(name);
-    if (known.has(folded) || folded === time) continue;
+    const type = inferTypes && !hasFixedType(folded) ? seen.typeOf(name) : "string";
+    // A field of nulls alone gets no column yet where its values are to say of which type.
+    if (known.has(folded) || folded === time || type === undefined) continue;
     const fits = added < LIMITS.newColumnsPerRequest && columns.length < LIMITS.columnsPerTable;
     if (!isColumnName(name) || !fits) {
       others.push(name);
       continue;
     }
-    columns.push({ name, type: "string", isNew: true });
+    columns.push({ name, type, isNew: true });
     added++;
   }
   return { columns, others };

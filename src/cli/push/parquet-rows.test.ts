@@ -131,7 +131,7 @@ describe("a file", () => {
   test("is shown by a dry run", async () => {
     const path = await writeParquet("dry.parquet", names);
     const { engine, stdout } = await pushed(["--dry-run", path]);
-    expect(stdout).toContain('weird "name  string');
+    expect(stdout).toContain('weird "name  long');
     expect(stdout).toContain(`${path}: parquet, 3 rows\nnothing was sent\n`);
     expect(engine.attempts).toEqual([]);
   });

@@ -293,7 +293,7 @@ test("warnings of the server are told for each file, with the line of the file",
   const { engine, env } = await started();
   engine.warnings = [
     { code: "at_unreadable", count: 2, first_line: 1 },
-    { code: "value_in_props", count: 1, first_line: 2, column: "n\u001b" },
+    { code: "kept_in_props", count: 1, first_line: 2, field: "n\u001b", type: "vector(2)\u0007" },
     { nonsense: true },
   ];
   const folder = folderOf({ "a.csv": 'at,n\n\n"x",1\n"y\nz",2\n' });
@@ -301,7 +301,7 @@ test("warnings of the server are told for each file, with the line of the file",
   expect(code).toBe(0);
   expect(stderr.replaceAll(`${folder}/`, "")).toBe(
     "warning: 2 rows have the time of arrival, for want of a time that can be read; the first is in line 3 of a.csv\n" +
-      'warning: 1 value does not fit column "n\\u001b" and went to props; the first is in line 4 of a.csv\n',
+      'warning: 1 value of "n\\u001b" did not fit vector(2)\\u0007 and is in props; the first is in line 4 of a.csv\n',
   );
 });
 
@@ -380,8 +380,24 @@ describe("a dry run", () => {
     const env = { ENGINE_SERVER_URL: "http://127.0.0.1:1" };
     const { code, stdout, stderr } = await runHere([...PUSH, "--dry-run"], { env, input: '{"a":1}' });
     expect(code).toBe(0);
-    expect(stdout).toContain("a       string");
+    expect(stdout).toContain("a       long");
     expect(stderr).toMatch(/^warning: no engine answers .+ what follows is that of a table that does not exist\n$/);
+  });
+
+  test("tells the types that the values of each input's first request would give new columns", async () => {
+    const folder = folderOf({
+      "a.ndjson": '{"n":1,"r":0.5,"none":null,"when":"2026-01-02T03:04:05Z","label":7}\n{"n":2,"N":3,"mixed":1}\n',
+      "b.ndjson": '{"n":"late","none":true,"mixed":"x","list":[1]}\n',
+    });
+    const env = { ENGINE_SERVER_URL: "http://127.0.0.1:1" };
+    const typesOf = async (args: readonly string[]) => {
+      const { stdout } = await runHere([...PUSH, "--dry-run", "--json", ...args, folder], { env });
+      const { columns } = JSON.parse(stdout) as { columns: { name: string; type: string }[] };
+      return columns.slice(4).map(({ name, type }) => `${name} ${type}`);
+    };
+    const typed = ["n long", "r real", "none bool", "when timestamp", "mixed long", "list dynamic"];
+    expect(await typesOf([])).toEqual(typed);
+    expect(await typesOf(["--no-infer-types"])).toEqual(typed.map((column) => column.replace(/ .+/, " string")));
   });
 
   test("says what cannot be read", async () => {

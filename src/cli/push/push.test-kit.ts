@@ -2,7 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { onTestFinished } from "vitest";
 import { startServer, type TestServer } from "../cli.test-kit.ts";
 
-export type Attempt = { key: string; table: string; database: string; body: string; token: string | undefined };
+export type Attempt = {
+  key: string;
+  table: string;
+  database: string;
+  inferTypes: string | undefined;
+  body: string;
+  token: string | undefined;
+};
 
 /** A server with a ledger, as the engine keeps one: a key that was applied is answered again and not applied again. */
 export class FakeEngine {
@@ -66,6 +73,7 @@ function attemptOf({ headers }: IncomingMessage, body: Buffer): Attempt {
     key: String(headers["x-idempotency-key"]),
     table: String(headers["x-table"]),
     database: String(headers["x-database"]),
+    inferTypes: headers["x-engine-infer-types"]?.toString(),
     body: body.toString(),
     token: headers.authorization,
   };

@@ -117,6 +117,16 @@ describe("a push", () => {
   });
 });
 
+test.for([
+  [[], "true"],
+  [["--no-infer-types"], "false"],
+] as const)("new columns get types by their values unless that is not wanted: %j", async ([args, header]) => {
+  const engine = new FakeEngine();
+  const env = await engine.start();
+  expect((await runHere([...PUSH, ...args], { env, input: '{"n":1}' })).code).toBe(0);
+  expect(engine.attempts.map(({ inferTypes }) => inferTypes)).toEqual([header]);
+});
+
 describe("what does not fit", () => {
   const acknowledge = (response: ServerResponse, rows: number, warnings: unknown): true => {
     const ack = { snapshot_id: "1", extent_count: 1, rows_ingested: rows, bytes_written: 1, replayed: false, warnings };
@@ -129,8 +139,9 @@ describe("what does not fit", () => {
       before: (attempt, response) =>
         acknowledge(response, 1, [
           ...(attempt > 1 ? [{ code: "at_unreadable", count: 1_000, first_line: 2 }] : []),
-          { code: "value_in_props", column: "ms", count: 1, first_line: attempt },
-          ...(attempt === 3 ? [{ code: "news", count: 1, first_line: 1 }, { code: "value_in_props" }, null, 7] : []),
+          { code: "kept_in_props", field: "ms", type: "long", count: 1, first_line: attempt },
+          ...(attempt === 2 ? [{ code: "kept_in_props", count: 36, first_line: 1 }] : []),
+          ...(attempt === 3 ? [{ code: "news", count: 1, first_line: 1 }, { code: "kept_in_props" }, null, 7] : []),
         ]),
     });
     const pad = "x".repeat(7 * 2 ** 20);
@@ -139,8 +150,9 @@ describe("what does not fit", () => {
     expect([code, stderr.trimEnd().split("\n")]).toEqual([
       0,
       [
-        'warning: 3 values do not fit column "ms" and went to props; the first is in line 1 of standard input',
+        'warning: 3 values of "ms" did not fit long and are in props; the first is in line 1 of standard input',
         "warning: 2,000 rows have the time of arrival, for want of a time that can be read; the first is in line 5 of standard input",
+        "warning: 36 values of further fields did not fit and are in props; the first is in line 4 of standard input",
         "warning: news: 1; the first is in line 7 of standard input",
       ],
     ]);

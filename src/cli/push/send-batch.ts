@@ -16,7 +16,12 @@ import { lineIn, type Batch, type Origin } from "./batcher.ts";
 import { FileError } from "./file-error.ts";
 import { readWarnings, type AckWarning } from "./warnings.ts";
 
-export type PushTarget = Target & { database: string; table: string };
+export type PushTarget = Target & {
+  database: string;
+  table: string;
+  /** Whether new columns get types by their values, else they are strings. */
+  inferTypes: boolean;
+};
 
 export type Sender = {
   client: EngineClient;
@@ -70,6 +75,7 @@ async function tryOnce(sender: Sender, sent: Sent, key: string): Promise<Attempt
         "content-type": "application/x-ndjson",
         "x-database": target.database,
         "x-table": target.table,
+        "x-engine-infer-types": String(target.inferTypes),
         "x-idempotency-key": key,
       },
       body: sent.batch.body,

@@ -2,15 +2,16 @@ import { visible } from "../text.ts";
 import { lineIn, type Batch, type Origin } from "./batcher.ts";
 
 /** What an acknowledgement says did not fit. `firstLine` is that of the input. */
-export type AckWarning = { code: string; column?: string; count: number; firstLine: number };
+export type AckWarning = { code: string; field?: string; type?: string; count: number; firstLine: number };
 
 /** The `warnings` of an acknowledgement of the batch; whatever has not their shape is left out. */
 export function readWarnings(value: unknown, batch: Batch): AckWarning[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((entry: unknown) => {
-    const { code, column, count, first_line: line } = (entry ?? {}) as Record<string, unknown>;
+    const { code, field, type, count, first_line: line } = (entry ?? {}) as Record<string, unknown>;
     if (typeof code !== "string" || typeof count !== "number" || typeof line !== "number") return [];
-    return [{ code, ...(typeof column === "string" && { column }), count, firstLine: lineIn(batch, line) }];
+    const column = { ...(typeof field === "string" && { field }), ...(typeof type === "string" && { type }) };
+    return [{ code, ...column, count, firstLine: lineIn(batch, line) }];
   });
 }
 
@@ -21,7 +22,7 @@ export class PushWarnings {
   /** Adds those of the next request. */
   add(warnings: readonly AckWarning[]): void {
     for (const warning of warnings) {
-      const key = JSON.stringify([warning.code, warning.column]);
+      const key = JSON.stringify([warning.code, warning.field, warning.type]);
       const known = this.#byKind.get(key);
       // Requests are sent in order, so the first that has one has the first line.
       if (known === undefined) this.#byKind.set(key, { ...warning });
@@ -39,15 +40,17 @@ export class PushWarnings {
   }
 }
 
-function describe({ code, column, count }: AckWarning): string {
+function describe({ code, field, type, count }: AckWarning): string {
   const number = count.toLocaleString("en-US");
   if (code === "at_unreadable") {
     return `${number} ${count === 1 ? "row has" : "rows have"} the time of arrival, for want of a time that can be read`;
   }
-  if (code === "value_in_props") {
-    const where = column === undefined ? "further columns" : `column "${visible(column)}"`;
-    return `${number} ${count === 1 ? "value does" : "values do"} not fit ${where} and went to props`;
+  if (code === "kept_in_props") {
+    const values = count === 1 ? "value" : "values";
+    const of = field === undefined ? "further fields" : `"${visible(field)}"`;
+    const column = type === undefined ? "" : ` ${visible(type)}`;
+    return `${number} ${values} of ${of} did not fit${column} and ${count === 1 ? "is" : "are"} in props`;
   }
-  const which = column === undefined ? "" : `, column "${visible(column)}"`;
+  const which = field === undefined ? "" : `, field "${visible(field)}"`;
   return `${visible(code)}${which}: ${number}`;
 }

@@ -42,7 +42,7 @@ export class ColumnSet {
   readonly #byFoldedName = new Map<string, number>();
   #markRows = 0;
   #markColumns: number;
-  /** Bytes per row of the columns that have values in finished rows. */
+  /** Bytes per row of the columns that are stored because of finished rows. */
   #rowBytes = 0;
   #markRowBytes = 0;
   /** Columns readied for what may become their first value; some do not get it, because it does not fit. */
@@ -99,7 +99,7 @@ export class ColumnSet {
    * would make the extent too large.
    */
   ready(column: AnyColumn): void {
-    if (!column.hasValues && !this.#starting.includes(column)) {
+    if (!column.isStored && !this.#starting.includes(column)) {
       this.#starting.push(column);
       this.#startingBytes += column.rowBytes;
       this.#checkSize();
@@ -150,7 +150,7 @@ export class ColumnSet {
   }
 
   #settleStarting(): void {
-    for (const column of this.#starting) if (column.hasValues) this.#rowBytes += column.rowBytes;
+    for (const column of this.#starting) if (column.isStored) this.#rowBytes += column.rowBytes;
     this.#starting.length = 0;
     this.#startingBytes = 0;
   }

@@ -21,9 +21,12 @@ export abstract class Column {
   /** Rows written; the column's later rows are NULL until somebody writes them. */
   rows = 0;
   nullCount = 0;
+  /** Values that were kept in `props` because they did not fit. */
+  misfits = 0;
   protected validity = new Uint8Array(INITIAL_ROWS >>> 3);
   #markRows = 0;
   #markNulls = 0;
+  #markMisfits = 0;
 
   constructor(spec: ColumnSpec) {
     this.spec = spec;
@@ -32,6 +35,11 @@ export abstract class Column {
   /** Whether any row has a value. */
   get hasValues(): boolean {
     return this.rows > this.nullCount;
+  }
+
+  /** Whether the column is part of the extent: what did not fit is told in its statistics. */
+  get isStored(): boolean {
+    return this.hasValues || this.misfits > 0;
   }
 
   appendNull(): void {
@@ -60,6 +68,7 @@ export abstract class Column {
   mark(): void {
     this.#markRows = this.rows;
     this.#markNulls = this.nullCount;
+    this.#markMisfits = this.misfits;
   }
 
   /** Forgets everything written since `mark`. */
@@ -68,6 +77,7 @@ export abstract class Column {
     this.dropValues(this.#markRows, this.rows);
     this.rows = this.#markRows;
     this.nullCount = this.#markNulls;
+    this.misfits = this.#markMisfits;
   }
 
   /** Takes back what is written from `row` on; does nothing when there is nothing. Those rows must have values. */
@@ -84,11 +94,14 @@ export abstract class Column {
     this.dropValues(0, this.rows);
     this.rows = 0;
     this.nullCount = 0;
+    this.misfits = 0;
   }
 
-  /** Nulls, different values and bounds over the column made `rows` long. Scans the values: call it once, at the end. */
+  /** Nulls, misfits, different values and bounds over the column made `rows` long. Scans the values: call it once, at the end. */
   stats(rows: number): ColumnStats {
-    const stats = { name: this.spec.name, nullCount: this.nullCount + rows - this.rows };
+    const { misfits } = this;
+    const nullCount = this.nullCount + rows - this.rows;
+    const stats = { name: this.spec.name, nullCount, ...(misfits > 0 && { misfits }) };
     if (!this.hasValues) return stats;
     const bounds = this.bounds();
     return { ...stats, distinct: this.distinct(bounds), ...bounds };

@@ -12,8 +12,7 @@ import { TIME_STAND_INS } from "../types.ts";
 import { toExactReal, toFinite, toInt32, toInt64 } from "../decimal.ts";
 import { BodyLines } from "./body-lines.ts";
 import { BYTE, copyCompact, decodeString, JsonReader, literalEnd, quotedEnd, skipSpaceBytes } from "./json-bytes.ts";
-import { GuessFailed } from "./infer-types.ts";
-import { withTypes } from "./json-scanner.ts";
+import { Guesses } from "./infer-types.ts";
 import { hasToken, KeyTable, type Slot } from "./key-table.ts";
 import {
   exactReal,
@@ -39,17 +38,32 @@ import { TimeReader } from "./time-bytes.ts";
  * and every row that is ordinary, after the first of its kind, is read here.
  */
 export const byteScanner: BodyScanner = {
-  scan: (body, into) => allOrNothing(into, () => scanInferring(body, into)),
+  scan: (body, into) => allOrNothing(into, () => scanBody(body, into)),
 };
 
-/** Types of new columns are guessed from their first values, which nearly always is right, and else read from all. */
-function scanInferring(body: NdjsonBody, into: ColumnSet): Scanned {
-  try {
-    return scannerFor(into).scan(body);
-  } catch (error) {
-    if (!(error instanceof GuessFailed)) throw error;
+/**
+ * New columns get the type of their first values, which is right for most bodies. Where a later value calls for another,
+ * the body is scanned again under that. Ordinary data shows it within a few rows; where more than the body's size was read
+ * in vain, a scan goes on to the end to find all that is left.
+ */
+function scanBody(body: NdjsonBody, into: ColumnSet): Scanned {
+  const text = textOf(body.bytes);
+  if (body.inferTypes !== true) return scannerFor(into).scan(body, text);
+  const guesses = new Guesses();
+  const guessing = { ...body, guesses };
+  for (let readBytes = 0; ;) {
+    const scanner = scannerFor(into);
+    try {
+      const scanned = scanner.scan(guessing, text, readBytes > body.bytes.length);
+      if (!guesses.haveFailed) return scanned;
+    } catch (error) {
+      // What fails in a scan that is in vain fails again in the next, or it was for the wrong types.
+      if (!guesses.haveFailed) throw error;
+    }
     into.rollback();
-    return scannerFor(into).scan(withTypes(body, into));
+    body.misfits?.clear();
+    guesses.haveFailed = false;
+    readBytes += scanner.readBytes;
   }
 }
 
@@ -91,6 +105,11 @@ const UPPER_Z = 0x5a;
 const FIRST_PRINTABLE = 0x20;
 /** Bytes below are white space between tokens, or wrong. */
 const FIRST_TOKEN = 0x21;
+/**
+ * A scan that is in vain reads on as far as it has come, for other columns whose guess fails, but not beyond so many rows
+ * that the line reader must read.
+ */
+const MAX_VAIN_ROWS = 16;
 /** Keys remembered at a time; the one after that makes the scanner forget them all. */
 const MAX_KEYS = 8_192;
 /** Keys longer than this are not remembered; no column has one. */
@@ -105,6 +124,8 @@ const words = new Words();
 
 class RowScanner {
   readonly set: ColumnSet;
+  /** How far into the body the last scan came, or further. */
+  readBytes = 0;
   #body: NdjsonBody = { bytes: new Uint8Array(0), evolve: true, arrivedAtNs: 0n };
   /** The body and at least `SLACK_BYTES` beyond. */
   #view: DataView = new DataView(new ArrayBuffer(0));
@@ -132,7 +153,8 @@ class RowScanner {
     this.set = set;
   }
 
-  scan(body: NdjsonBody): Scanned {
+  /** A scan that is in vain ends early, unless it is to go on to the end; see `Guesses`. */
+  scan(body: NdjsonBody, { source, end }: BodyText, goesOn = false): Scanned {
     const isOtherwise = body.evolve !== this.#body.evolve || body.inferTypes !== this.#body.inferTypes;
     const { length } = this.set.columns;
     // Columns that were the last body's own are taken for those of the table from now on.
@@ -140,21 +162,30 @@ class RowScanner {
     this.#body = body;
     this.#tableColumns = length;
     const lines = new BodyLines(body, this.set);
-    // Past the last line feed nothing stops the loops below; and a body that is not UTF-8 fails at some line.
-    const end = isUtf8(body.bytes) ? body.bytes.lastIndexOf(BYTE.lineFeed) + 1 : 0;
-    const source = withSlack(body.bytes);
     this.#view = new DataView(source.buffer, source.byteOffset);
     let at = 0;
     let line = 1;
-    while (at < end) {
+    let stopAt = end;
+    let vainRows = 0;
+    while (at < stopAt) {
       const next = this.#row(source, at);
-      if (next === REFUSED) {
-        at = this.#readSlowly(lines, at, line);
-      } else {
+      if (next !== REFUSED) {
         at = next;
+      } else {
+        this.readBytes = at;
+        const start = at;
+        at = this.#readSlowly(lines, start, line);
+        if (!goesOn && body.guesses?.haveFailed === true) {
+          vainRows++;
+          if (vainRows === 1) stopAt = Math.min(stopAt, 2 * start);
+          if (vainRows === MAX_VAIN_ROWS) stopAt = at;
+        }
       }
       line++;
     }
+    this.readBytes = at;
+    if (body.guesses?.haveFailed === true && !goesOn) return { rows: 0, lines: 0 };
+    this.readBytes = body.bytes.length;
     return lines.finish(lines.readFrom(at, line));
   }
 
@@ -522,6 +553,18 @@ function isUtc(source: Uint8Array, start: number, end: number): boolean {
 
 /** Words are read whole, so that a token or a string at the very end reaches past it. */
 const SLACK_BYTES = 8;
+
+/** A body as the scanner reads it. */
+type BodyText = {
+  /** The body and at least `SLACK_BYTES` beyond. */
+  source: Uint8Array;
+  /** Past the last line feed nothing stops the scanner's loops; and a body that is not UTF-8 fails at some line. */
+  end: number;
+};
+
+function textOf(bytes: Uint8Array): BodyText {
+  return { source: withSlack(bytes), end: isUtf8(bytes) ? bytes.lastIndexOf(BYTE.lineFeed) + 1 : 0 };
+}
 
 /** The same bytes in a buffer that goes on for at least `SLACK_BYTES`; a copy only where it does not. */
 function withSlack(bytes: Uint8Array): Uint8Array {

@@ -35,7 +35,7 @@ type Scanned = { outcomes: string; extent: Uint8Array };
 
 function outcomeOf(scanner: BodyScanner, set: ColumnSet, bodies: readonly NdjsonBody[]): Scanned {
   const outcomes = bodies.map((body) => scan(scanner, body, set));
-  const stats = set.columns.map((column) => (column.hasValues ? column.stats(set.rows) : undefined));
+  const stats = set.columns.map((column) => (column.isStored ? column.stats(set.rows) : undefined));
   const extent = set.rows === 0 ? new Uint8Array(0) : encodeTlm(set);
   return { outcomes: JSON.stringify({ outcomes, newColumns: set.newColumns, stats }), extent };
 }

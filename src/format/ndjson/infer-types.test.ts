@@ -1,10 +1,12 @@
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ColumnSet } from "../columns/column-set.ts";
 import { encodeTlm } from "../tlm.ts";
-import { decodeTlm, type Value } from "../tlm-decode.ts";
+import { decodeTlm } from "../tlm-decode.ts";
 import { DEFAULT_SHAPE, formatColumnType, parseColumnType, type ColumnSpec } from "../types.ts";
 import { byteScanner } from "./byte-scanner.ts";
+import { difference } from "./differential.test-kit.ts";
+import { compact, fieldValues, isKept } from "./inferred-values.test-kit.ts";
 import { jsonScanner } from "./json-scanner.ts";
 import { Misfits } from "./misfits.ts";
 import type { BodyScanner } from "./scanner.ts";
@@ -96,7 +98,7 @@ describe.each([
       { props: '{"f":"x"}' },
       { f: 2n },
     ]);
-    expect(misfits[1]).toEqual([{ code: "value_in_props", column: "f", count: 2, firstLine: 1 }]);
+    expect(misfits[1]).toEqual([{ code: "kept_in_props", field: "f", type: "long", count: 2, firstLine: 1 }]);
   });
 
   it("a later body's values that a column would change go to props, digit for digit", () => {
@@ -132,60 +134,59 @@ describe.each([
   });
 });
 
-/** JSON texts of one kind each, and what a reader of its own makes of them. */
-const numbers = fc.oneof(
-  fc.integer().map(String),
-  fc.maxSafeInteger().map(String),
-  fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }).map(String),
-  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
-  fc
-    .tuple(fc.maxSafeNat(), fc.integer({ min: 1, max: 12 }), fc.integer({ min: -30, max: 30 }))
-    .map(([digits, places, power]) => `${digits}.${"1".repeat(places)}e${power}`),
-);
-const times = fc
-  .date({ min: new Date("1700-01-01"), max: new Date("2200-01-01"), noInvalidDate: true })
-  .map((date) => JSON.stringify(date.toISOString()));
-const values = fc.oneof(
-  fc.boolean().map(String),
-  numbers,
-  times,
-  fc.string({ unit: "grapheme" }).map((text) => JSON.stringify(text)),
-  fc.constant("null"),
-  fc.json({ maxDepth: 1 }),
-);
-const fieldValues = fc.oneof(
-  fc.array(numbers, { maxLength: 8 }),
-  fc.array(times, { maxLength: 8 }),
-  fc.array(values, { maxLength: 8 }),
-);
+describe("a long body", () => {
+  const KINDS = ["7", "-0", "2.5", "9007199254740993", "0.1000000000000000055", "true", '"x"', '"2026-01-02T03:04:05Z"', "[1]", "null"]; // oxfmt-ignore
+  /** A field keeps to one value, and from some row on now and then has the other. */
+  const field = fc.record({
+    one: fc.constantFrom(...KINDS),
+    other: fc.constantFrom(...KINDS),
+    from: fc.nat(300),
+    every: fc.constantFrom(1, 1, 2, 50),
+  });
 
-/** The number as sign, digits and power of ten, each in one way only. */
-function decimalOf(token: string): string {
-  const [, sign = "", whole = "", fraction = "", power = "0"] =
-    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(token) ?? [];
-  const digits = `${whole}${fraction}`.replace(/^0+/, "");
-  const short = digits.replace(/0+$/, "");
-  return short === "" ? "0" : `${sign}${short}e${Number(power) - fraction.length + digits.length - short.length}`;
-}
+  it("whose guesses fail anywhere is what the reference makes of it", () => {
+    fc.assert(
+      fc.property(
+        fc.array(field, { minLength: 1, maxLength: 6 }),
+        fc.constantFrom("\n", "", '\n{"broken', "\n\xff", "\nnull\n"),
+        fc.boolean(),
+        (fields, end, hasProps) => {
+          const rows = Array.from({ length: 300 }, (_, row) => {
+            const of = fields.map(({ one, other, from, every }, i) => {
+              return `"f${i}":${row >= from && (row - from) % every === 0 ? other : one}`;
+            });
+            return `{${of.join()}}`;
+          });
+          const bytes = new Uint8Array(Buffer.from(rows.join("\n") + end, "latin1"));
+          const columns = DEFAULT_SHAPE.filter(({ name }) => hasProps || name !== "props");
+          const body = { bytes, evolve: true, inferTypes: true, arrivedAtNs: 7n };
+          expect(difference(columns, [body, body])).toBeUndefined();
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
 
-/** Whether the stored value is what was sent: the same JSON value, or the same instant. */
-function isKept(sent: string, stored: Value, type: string): boolean {
-  switch (type) {
-    case "bool":
-      return String(stored) === sent;
-    case "long":
-    case "real":
-      return decimalOf(String(stored)) === decimalOf(sent);
-    case "timestamp":
-      return BigInt(Date.parse(JSON.parse(sent) as string)) * 1_000_000n === stored;
-    case "string":
-      return sent.startsWith('"')
-        ? stored === JSON.parse(sent)
-        : stored === JSON.stringify(JSON.parse(sent)) || stored === sent;
-    default:
-      return stored === sent || JSON.stringify(JSON.parse(String(stored))) === JSON.stringify(JSON.parse(sent));
-  }
-}
+  it("is scanned few times, however many guesses fail, and wherever", () => {
+    const scans = (valueOf: (field: number, row: number) => string) => {
+      const fields = (row: number) => Array.from({ length: 32 }, (_, i) => `"f${i}":${valueOf(i, row)}`).join();
+      const text = Array.from({ length: 1_000 }, (_, row) => `{${fields(row)}}\n`).join("");
+      const set = new ColumnSet(DEFAULT_SHAPE);
+      const rollback = vi.spyOn(set, "rollback");
+      byteScanner.scan(
+        { bytes: new Uint8Array(Buffer.from(text)), evolve: true, inferTypes: true, arrivedAtNs: 7n },
+        set,
+      );
+      return rollback.mock.calls.length + 1;
+    };
+    expect(scans(() => "1")).toBe(1);
+    // All in one row; each in a row of its own, early on or spread over the body; and twice each, in the worst order.
+    expect(scans((_, row) => (row === 1 ? "0.5" : "1"))).toBe(2);
+    expect(scans((i, row) => (row === i + 1 ? "0.5" : "1"))).toBeLessThanOrEqual(7);
+    expect(scans((i, row) => (row === i * 31 + 7 ? "0.5" : "1"))).toBeLessThanOrEqual(9);
+    expect(scans((i, row) => ["1", "0.5", '"x"'][Math.floor((row + i) / 400)] ?? "1")).toBeLessThanOrEqual(12);
+  });
+});
 
 describe("whatever comes", () => {
   it("every value is found again in its column, or in props digit for digit", () => {
@@ -219,8 +220,3 @@ describe("whatever comes", () => {
     );
   });
 });
-
-/** Without the white space that `fc.json` may write. */
-function compact(json: string): string {
-  return json.startsWith('"') || /^[-\d]/.test(json) ? json : JSON.stringify(JSON.parse(json));
-}

@@ -1,6 +1,6 @@
 import { toExactReal, toInt64 } from "../decimal.ts";
 import { utcTextToNs } from "../time-text.ts";
-import { CATCH_ALL_COLUMN, DEFAULT_SHAPE, type ColumnType } from "../types.ts";
+import { CATCH_ALL_COLUMN, DEFAULT_SHAPE, type ColumnSpec, type ColumnType } from "../types.ts";
 import { textOf, tokenOf, type Row } from "./json-row.ts";
 
 /**
@@ -93,12 +93,44 @@ export function hasFixedType(foldedName: string): boolean {
 }
 
 /**
- * Thrown within a scan that took the type of a column from its first value, when a later one does not fit: the types are
- * then to be taken from all values, and the body is scanned again.
+ * The type of values of both types. Of `long` and `real` it is the least that it can be: an integer that no double holds
+ * makes it `dynamic`.
  */
-export class GuessFailed extends Error {
-  constructor(column: string) {
-    super(`a value does not fit what the first one made of ${column}`);
-    this.name = "GuessFailed";
+export function joinedType(one: InferredType, other: InferredType): InferredType {
+  if (one === other) return one;
+  const kinds: readonly InferredType[] = [one, other];
+  if (kinds.every((kind) => kind === "long" || kind === "real")) return "real";
+  return kinds.every((kind) => kind === "string" || kind === "timestamp") ? "string" : "dynamic";
+}
+
+/**
+ * What new columns of a body are taken to be: what their first values call for, and what a scan has found that they must
+ * be. A scan in which a value called for another type than its column has is in vain, and tells the next one.
+ */
+export class Guesses {
+  /** Whether a value of this scan called for another type than its column has. */
+  haveFailed = false;
+  readonly #types = new Map<string, InferredType>();
+
+  /** The type that the column must have; undefined where its first value may say. */
+  typeOf(column: string): InferredType | undefined {
+    return this.#types.get(column);
   }
+
+  /** Takes field `index` of the row, which is not null, into account for its column. */
+  add({ name, type }: ColumnSpec, row: Row, index: number): void {
+    const known = this.#types.get(name) ?? (type.kind as InferredType);
+    if (known === "dynamic") return;
+    const wanted = typeWith(known, row, index);
+    if (wanted === known) return;
+    this.#types.set(name, wanted);
+    this.haveFailed = true;
+  }
+}
+
+/** What the value, which is field `index`, makes of a column that the values before have made `kind`. */
+function typeWith(kind: InferredType, row: Row, index: number): InferredType {
+  const own = typeOfValue(row, index);
+  const isWide = kind === "real" && own === "long" && toExactReal(tokenOf(row, index)) === undefined;
+  return isWide ? "dynamic" : joinedType(kind, own);
 }

@@ -428,27 +428,27 @@ describe("what does not fit", () => {
   it("is counted by column, with the line of the first", () => {
     const body = '\n{"i":"x"}\n{"b":1,"I":2.5}\n \r\n{"t":"soon","i":1,"b":null}\n{"i":{},"b":"true"}';
     expect(of(TYPED, body)).toEqual([
-      { code: "value_in_props", column: "i", count: 3, firstLine: 2 },
-      { code: "value_in_props", column: "b", count: 2, firstLine: 3 },
-      { code: "value_in_props", column: "t", count: 1, firstLine: 5 },
+      { code: "kept_in_props", field: "i", type: "int", count: 3, firstLine: 2 },
+      { code: "kept_in_props", field: "b", type: "bool", count: 2, firstLine: 3 },
+      { code: "kept_in_props", field: "t", type: "timestamp", count: 1, firstLine: 5 },
     ]);
   });
 
   it("are rows whose time cannot be read, whatever field was to tell it", () => {
     const body = '{"label":"a"}\n{"at":"soon"}\n{"timestamp":true}\n{"at":"x","_timestamp":"y"}\n{"at":"2024-01-01"}';
     expect(of(DEFAULT_SHAPE, body)).toEqual([{ code: "at_unreadable", count: 3, firstLine: 2 }]);
-    const value = { code: "value_in_props", column: "at", count: 1, firstLine: 1 };
+    const value = { code: "kept_in_props", field: "at", type: "timestamp", count: 1, firstLine: 1 };
     expect(of(DEFAULT_SHAPE, '{"at":"soon","timestamp":0}')).toEqual([value]);
     // Its own column holds what could not be read, as text; the row's time is the time of arrival all the same.
     const own = shape("at timestamp, timestamp string, _timestamp timestamp, props dynamic");
     const time = { code: "at_unreadable", count: 1, firstLine: 1 };
     expect(of(own, '{"timestamp":"soon"}')).toEqual([time]);
-    expect(of(own, '{"_timestamp":"soon"}')).toEqual([time, { ...value, column: "_timestamp" }]);
+    expect(of(own, '{"_timestamp":"soon"}')).toEqual([time, { ...value, field: "_timestamp" }]);
   });
 
   it("is told of without evolution, too", () => {
     expect(of(TYPED, '{"i":"x","unknown":1}', false)).toEqual([
-      { code: "value_in_props", column: "i", count: 1, firstLine: 1 },
+      { code: "kept_in_props", field: "i", type: "int", count: 1, firstLine: 1 },
     ]);
   });
 });

@@ -1,10 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { boundedMisfits, MAX_MISFIT_COLUMNS, Misfits, type Misfit } from "./misfits.ts";
+import { boundedMisfits, MAX_MISFIT_FIELDS, Misfits, type Misfit } from "./misfits.ts";
 
-const value = (column: string, count: number, firstLine: number): Misfit => ({
-  code: "value_in_props",
-  column,
+const value = (field: string, count: number, firstLine: number): Misfit => ({
+  code: "kept_in_props",
+  field,
+  type: "long",
   count,
   firstLine,
 });
@@ -26,7 +27,7 @@ describe("misfits", () => {
         const joined = new Misfits();
         const add = (to: Misfits, fields: (string | undefined)[], at: number) => {
           for (const field of fields) if (field === undefined) to.addTime(at);
-            else to.addValue(field, at); // oxfmt-ignore
+            else to.addValue({ name: field, type: { kind: "long" } }, at); // oxfmt-ignore
         };
         for (const [i, fields] of lines.entries()) add(whole, fields, i + 1);
         const ends = [...new Set([...cuts.filter((cut) => cut < lines.length), lines.length])].sort((a, b) => a - b);
@@ -42,15 +43,15 @@ describe("misfits", () => {
     );
   });
 
-  it("beyond 32 columns are one entry without a column, and no count is lost", () => {
-    const some = Array.from({ length: MAX_MISFIT_COLUMNS }, (_, i) => value(`c${i}`, 1, i + 1));
+  it("beyond 32 fields are one entry without a field, and no count is lost", () => {
+    const some = Array.from({ length: MAX_MISFIT_FIELDS }, (_, i) => value(`c${i}`, 1, i + 1));
     const time: Misfit = { code: "at_unreadable", count: 5, firstLine: 9 };
     expect(boundedMisfits([time, ...some])).toEqual([time, ...some]);
     const more = [value("d", 2, 40), value("e", 3, 41)];
     expect(boundedMisfits([time, ...some, ...more])).toEqual([
       time,
       ...some,
-      { code: "value_in_props", count: 5, firstLine: 40 },
+      { code: "kept_in_props", count: 5, firstLine: 40 },
     ]);
   });
 });

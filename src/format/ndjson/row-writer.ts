@@ -3,15 +3,8 @@ import { foldName, isColumnName } from "../../core/names.ts";
 import type { ColumnSet } from "../columns/column-set.ts";
 import type { AnyColumn } from "../columns/create.ts";
 import { toExactReal } from "../decimal.ts";
-import {
-  CATCH_ALL_COLUMN,
-  formatColumnType,
-  TIME_COLUMN,
-  TIME_STAND_INS,
-  type ColumnSpec,
-  type ColumnType,
-} from "../types.ts";
-import { Evidence, GuessFailed, hasFixedType, typeOfValue, type InferredType } from "./infer-types.ts";
+import { CATCH_ALL_COLUMN, formatColumnType, TIME_COLUMN, TIME_STAND_INS, type ColumnSpec } from "../types.ts";
+import { Evidence, hasFixedType, typeOfValue, type Guesses, type InferredType } from "./infer-types.ts";
 import { tokenOf, type Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
@@ -32,6 +25,7 @@ export class RowWriter {
   readonly #evolve: boolean;
   readonly #inferTypes: boolean;
   readonly #types: ReadonlyMap<string, InferredType> | undefined;
+  readonly #guesses: Guesses | undefined;
   readonly #evidence: Map<string, Evidence> | undefined;
   /** Columns from here on are the body's own. */
   readonly #tableColumns: number;
@@ -61,6 +55,7 @@ export class RowWriter {
     this.#evolve = options.evolve;
     this.#inferTypes = options.inferTypes ?? false;
     this.#types = options.types;
+    this.#guesses = options.guesses;
     this.#evidence = options.evidence;
     this.#tableColumns = set.columns.length;
     this.#arrivedAtNs = options.arrivedAtNs;
@@ -93,7 +88,7 @@ export class RowWriter {
     this.#writeTime(timeNs);
     this.#writeValues();
     this.#requireVectors();
-    this.#writeProps();
+    if (this.#guesses?.haveFailed !== true) this.#writeProps();
     this.#set.endRow();
   }
 
@@ -158,7 +153,7 @@ export class RowWriter {
   /** The column that field `index`, its first value here, begins. */
   #specOf(name: string, index: number): ColumnSpec {
     if (!this.#inferTypes || hasFixedType(foldName(name))) return { name, type: { kind: "string" } };
-    const known = this.#evidence === undefined ? this.#types?.get(name) : "dynamic";
+    const known = this.#evidence === undefined ? (this.#types?.get(name) ?? this.#guesses?.typeOf(name)) : "dynamic";
     return { name, type: { kind: known ?? typeOfValue(this.#row, index) }, inferred: true };
   }
 
@@ -172,7 +167,7 @@ export class RowWriter {
       if (column !== NONE && column !== timeIndex) continue;
       this.#extras.push(index);
       // Where another field told the time after all, this is a value that did not fit, like any other.
-      if (ns !== undefined) this.#misfits?.addValue(time.spec.name, this.#line);
+      if (ns !== undefined) this.#noteMisfit(time);
     }
   }
 
@@ -184,27 +179,30 @@ export class RowWriter {
       const column = columns[at];
       if (column === undefined || this.#fieldIn(at) !== index || at === timeIndex || at === catchAllIndex) continue;
       this.#set.ready(column);
-      if (at >= this.#tableColumns && column.spec.inferred === true) this.#checkGuess(column, index);
+      if (at >= this.#tableColumns && column.spec.inferred === true) this.#noteValue(column, index);
       if (appendField(column, this.#row, index)) continue;
       if (column.storage === "vector" && !this.#lenient) {
         throw new RowRefused(vectorRule(column.spec), column.spec.name);
       }
       this.#extras.push(index);
-      this.#misfits?.addValue(column.spec.name, this.#line);
+      this.#noteMisfit(column);
       // Who asks for no evolution changes no column.
       if (this.#evolve && isFraction(column, this.#row, index)) this.#misfits?.fractions.add(column.spec.name);
     }
   }
 
-  /** Notes a value of a column that is the body's own, or throws `GuessFailed`: see `infer-types.ts`. */
-  #checkGuess({ spec: { name, type } }: AnyColumn, index: number): void {
-    if (this.#evidence !== undefined) {
-      const evidence = this.#evidence.get(name) ?? new Evidence();
-      evidence.add(this.#row, index);
-      this.#evidence.set(name, evidence);
-    } else if (this.#types === undefined && type.kind !== "dynamic") {
-      if (!fitsGuess(type.kind, typeOfValue(this.#row, index), this.#row, index)) throw new GuessFailed(name);
-    }
+  #noteMisfit(column: AnyColumn): void {
+    column.misfits++;
+    this.#misfits?.addValue(column.spec, this.#line);
+  }
+
+  /** Tells whoever asks for it of a value of a column that is the body's own: see `infer-types.ts`. */
+  #noteValue({ spec }: AnyColumn, index: number): void {
+    this.#guesses?.add(spec, this.#row, index);
+    if (this.#evidence === undefined) return;
+    const evidence = this.#evidence.get(spec.name) ?? new Evidence();
+    evidence.add(this.#row, index);
+    this.#evidence.set(spec.name, evidence);
   }
 
   #requireVectors(): void {
@@ -260,13 +258,6 @@ export class RowWriter {
   #isNull(index: number): boolean {
     return this.#row.kinds[index] === "null";
   }
-}
-
-/** Whether the value leaves the type of its column what the values before have made it. */
-function fitsGuess(kind: ColumnType["kind"], own: InferredType, row: Row, index: number): boolean {
-  if (kind === own) return true;
-  if (kind === "string") return own === "timestamp";
-  return kind === "real" && own === "long" && toExactReal(tokenOf(row, index)) !== undefined;
 }
 
 /** Whether the value is one that an inferred `long` column could take if it were `real`. */

@@ -1,6 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
-import type { Evidence, InferredType } from "./infer-types.ts";
+import type { Evidence, Guesses, InferredType } from "./infer-types.ts";
 import type { Misfits } from "./misfits.ts";
 
 /**
@@ -53,6 +53,8 @@ export type NdjsonBody = {
   inferTypes?: boolean;
   /** The types of new columns, by name, when they are known already. */
   types?: ReadonlyMap<string, InferredType>;
+  /** The types of new columns as far as they are known; is told of what does not fit. What becomes of the rows then is void. */
+  guesses?: Guesses;
   /** Gets what the values of new columns have in common; all of these are `dynamic` then. */
   evidence?: Map<string, Evidence>;
   /** Time of arrival, nanoseconds since the epoch. */

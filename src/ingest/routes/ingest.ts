@@ -105,6 +105,7 @@ function ackBody(ack: IngestAck): z.output<typeof ingestAck> {
   };
 }
 
-function warningBody({ code, column, count, firstLine }: Misfit): z.output<typeof ingestWarning> {
-  return { code, ...(column === undefined ? {} : { column }), count, first_line: firstLine };
+function warningBody({ code, field, type, count, firstLine }: Misfit): z.output<typeof ingestWarning> {
+  const column = field === undefined || type === undefined ? {} : { field, type };
+  return { code, ...column, count, first_line: firstLine };
 }

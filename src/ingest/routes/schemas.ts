@@ -13,13 +13,16 @@ export const ingestWarning = z.object({
   code: z
     .enum(MISFIT_CODES)
     .describe(
-      "`at_unreadable`: rows whose time could not be read have the time of arrival. `value_in_props`: values that did " +
+      "`at_unreadable`: rows whose time could not be read have the time of arrival. `kept_in_props`: values that did " +
         "not fit their column are in `props`.",
     ),
-  column: z
+  field: z
     .string()
     .optional()
-    .describe("Of `value_in_props`; absent from the one entry for all columns beyond the first 32."),
+    .describe(
+      "Of `kept_in_props`: the column that the values were for. The one entry for all beyond the first 32 lacks it.",
+    ),
+  type: z.string().optional().describe("The type of that column."),
   count: z.int().describe("Rows or values."),
   first_line: z.int().describe("1-based line of the body that has the first."),
 });

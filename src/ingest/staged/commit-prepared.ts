@@ -2,6 +2,7 @@ import type { Catalog, FlushOutcome, Lease } from "../../catalog/catalog.ts";
 import { InvariantViolation } from "../../catalog/invariants.ts";
 import { ExtentPendingDeletion, LeaseLost } from "../../catalog/refusals.ts";
 import { EngineError } from "../../core/errors.ts";
+import { countCommitted } from "../metrics.ts";
 import { discardExtents } from "../upload.ts";
 import type { Draft } from "./draft.ts";
 import type { ListedObject } from "./listing.ts";
@@ -145,6 +146,7 @@ class CommitRun {
     for (const _ of requests) metrics.stagedFreshness.observe(seconds);
     metrics.extentsCommitted.inc(flush.extents.length);
     metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+    countCommitted(metrics, flush);
   }
 
   #sendBack(draft: Draft, outcome: Exclude<FlushOutcome, { kind: "committed" | "replayed" }>): void {

@@ -92,6 +92,7 @@ const statsSchema = z.strictObject({
   distinct: count.optional(),
   min: z.string().optional(),
   max: z.string().optional(),
+  misfits: count.optional(),
 });
 const extentSchema = z.strictObject({
   part: count,
@@ -213,13 +214,14 @@ function readExtent({ part, ...extent }: z.output<typeof extentSchema>, take: Ta
   };
 }
 
-function withoutUndefined({ name, nullCount, distinct, min, max }: z.output<typeof statsSchema>): ColumnStats {
+function withoutUndefined({ name, nullCount, distinct, min, max, misfits }: z.output<typeof statsSchema>): ColumnStats {
   return {
     name,
     nullCount,
     ...(distinct === undefined ? {} : { distinct }),
     ...(min === undefined ? {} : { min }),
     ...(max === undefined ? {} : { max }),
+    ...(misfits === undefined ? {} : { misfits }),
   };
 }
 

@@ -208,7 +208,7 @@ describe("warnings", () => {
   const UNFIT = '{"body":"a"}\n{"at":"soon","n":"x"}\n{"at":"soon","n":1,"late":"y"}';
   const TOLD = [
     { code: "at_unreadable", count: 2, firstLine: 2 },
-    { code: "value_in_props", column: "n", count: 1, firstLine: 2 },
+    { code: "kept_in_props", field: "n", type: "int", count: 1, firstLine: 2 },
   ];
 
   test("are the same in both modes, and true when the rows are committed", async () => {
@@ -249,13 +249,13 @@ describe("warnings", () => {
     expect([replay.replayed, "warnings" in replay]).toEqual([true, false]);
   });
 
-  test("name at most 32 columns, whatever the table has", async () => {
+  test("name at most 32 fields, whatever the table has", async () => {
     const many = Array.from({ length: 50 }, (_, i) => ({ name: `n${i}`, type: { kind: "int" as const } }));
     await world.catalog.createTable({ database: "default", name: "t", columns: [...DEFAULT_SHAPE, ...many] });
     const row = JSON.stringify(Object.fromEntries(many.map(({ name }) => [name, "x"])));
     const { warnings = [] } = await send(world.sync(), `${row}\n${row}`);
     expect(warnings).toHaveLength(33);
-    expect(warnings.at(-1)).toEqual({ code: "value_in_props", count: 36, firstLine: 1 });
+    expect(warnings.at(-1)).toEqual({ code: "kept_in_props", count: 36, firstLine: 1 });
   });
 });
 

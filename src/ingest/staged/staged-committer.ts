@@ -7,6 +7,7 @@ import { foldName } from "../../core/names.ts";
 import { CATCH_ALL_COLUMN, DEFAULT_SHAPE } from "../../format/types.ts";
 import { ObjectNotFound, type ObjectInfo } from "../../io/objectstore/objectstore.ts";
 import { conflictPauseMs } from "../flush.ts";
+import { countWidened } from "../metrics.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import { commitPrepared } from "./commit-prepared.ts";
 import { DamagedObject } from "./container.ts";
@@ -243,6 +244,7 @@ class StagedCommitter implements StagedCommitService {
   async #widen(table: TableRecord, draft: Draft, columns: readonly string[]): Promise<Draft> {
     try {
       const after = await this.#options.catalog.widenColumns(table.id, columns);
+      countWidened(this.#options.metrics, table, after);
       const known = new Set(after.columns.map(({ name }) => foldName(name)));
       return columns.every((name) => known.has(foldName(name))) ? { ...draft, hasAskedToWiden: true } : draft;
     } catch (error) {

@@ -159,10 +159,12 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
   },
   "system.columns": async function* ({ catalog, database }) {
     for (const table of await catalog.tables(database)) {
+      const misfits = await catalog.misfits(table.id);
       for (const [i, column] of table.columns.entries()) {
-        const { name, type } = column;
+        const { id, name, type } = column;
         const place = { table_name: table.name, position: i + 1 };
-        yield { ...place, name, type: formatColumnType(type), origin: originOf(column) };
+        const own = { name, type: formatColumnType(type), origin: originOf(column) };
+        yield { ...place, ...own, misfits: misfits.get(id) ?? 0 };
       }
     }
   },

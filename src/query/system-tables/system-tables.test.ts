@@ -41,9 +41,9 @@ describe("system tables", () => {
 
   test("columns", async () => {
     expect(await rows("SELECT * FROM system.columns WHERE table_name = 'logs' ORDER BY position")).toEqual([
-      { table_name: "logs", position: 1, name: "at", type: "timestamp", origin: "declared" },
-      { table_name: "logs", position: 2, name: "label", type: "string", origin: "declared" },
-      { table_name: "logs", position: 3, name: "v", type: "vector(3)", origin: "declared" },
+      { table_name: "logs", position: 1, name: "at", type: "timestamp", origin: "declared", misfits: 0 },
+      { table_name: "logs", position: 2, name: "label", type: "string", origin: "declared", misfits: 0 },
+      { table_name: "logs", position: 3, name: "v", type: "vector(3)", origin: "declared", misfits: 0 },
     ]);
   });
 

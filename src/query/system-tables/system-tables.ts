@@ -47,8 +47,14 @@ const OWN_TABLES = {
     // Whether new columns get types by their values; NULL where the configuration says.
     column("infer_types", "bool"),
   ],
-  // The origin is `inferred` where the type was taken from values, else `declared`.
-  "system.columns": [...texts("table_name"), ...longs("position"), ...texts("name", "type", "origin")],
+  // The origin is `inferred` where the type was taken from values, else `declared`; misfits are values that did not fit
+  // the column and were kept in `props`, in extents that are alive.
+  "system.columns": [
+    ...texts("table_name"),
+    ...longs("position"),
+    ...texts("name", "type", "origin"),
+    ...longs("misfits"),
+  ],
   "system.extents": [
     ...texts("table_name", "id", "format"),
     ...longs("rows", "bytes"),
