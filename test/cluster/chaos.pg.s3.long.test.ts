@@ -1,8 +1,6 @@
-import { describe, expect, test } from "vitest";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { expect, test } from "vitest";
+import { describeWith } from "../../src/core/gates.test-kit.ts";
 import { runChaos } from "./chaos.ts";
-
-const canRun = (await findVersitygw()) !== undefined;
 
 /** In both modes together 20. */
 const EVENTS = 10;
@@ -14,7 +12,11 @@ const SEEDS = { sync: 33_364, staged: 16_811 };
 /** Longer than the committer's lease. `scripts/chaos.ts` freezes the others for as long as theirs. */
 const MAX_FREEZE_MS = 11_500;
 
-describe.skipIf(!canRun)("a cluster whose parts are killed, frozen and restarted under load", () => {
+describeWith(
+  "PostgreSQL",
+  "S3 server",
+  "ps",
+)("a cluster whose parts are killed, frozen and restarted under load", () => {
   test.each(["sync", "staged"] as const)(
     "loses nothing that it acknowledged, doubles nothing and never answers with a part (%s)",
     async (mode) => {

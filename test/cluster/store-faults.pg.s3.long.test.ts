@@ -1,13 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { describeWith } from "../../src/core/gates.test-kit.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { checkStorage } from "./chaos-check.ts";
 import { startFaultyStore, type StoreFaults } from "./store-faults.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
-
-const canRun = (await findVersitygw()) !== undefined;
 
 const SEED = 5;
 const NONE: StoreFaults = { errorShare: 0, latencyMs: 0 };
@@ -15,7 +13,7 @@ const CLIENTS = 6;
 const REQUESTS = 5;
 const ROWS = 20;
 
-describe.skipIf(!canRun).each(["sync", "staged"])("a cluster whose store is bad (%s)", (mode) => {
+describeWith("PostgreSQL", "S3 server", "ps").each(["sync", "staged"])("a cluster whose store is bad (%s)", (mode) => {
   const faults = { ...NONE };
   let cluster: TemporaryCluster;
   beforeAll(async () => {
