@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { testWith } from "../../src/core/gates.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";
 import { main as runUntilParquet } from "./until-parquet.ts";
@@ -22,7 +22,7 @@ test("a mode that does not exist is refused by name", async () => {
   await expect(runCluster(["--mode", "async"])).rejects.toThrow("async is no mode");
 });
 
-testWith("PostgreSQL", "S3 server", "ps")(
+test.skipIf(lacks("PostgreSQL", "S3 server", "ps"))(
   "a staged cluster is measured through its edge and past it",
   { timeout: 240_000 },
   async () => {

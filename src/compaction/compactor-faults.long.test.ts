@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { describeWith, testWith } from "../core/gates.test-kit.ts";
+import { lacks } from "../core/gates.test-kit.ts";
 import { signalProcess } from "../core/signals.test-kit.ts";
 import type { ExtentRecord, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
@@ -87,7 +87,7 @@ function mergingProcesses(parent = process.pid): number[] {
   return all.filter(({ ppid }) => ppid === parent).map(({ pid }) => pid);
 }
 
-describeWith("ps")("a merge that fails", () => {
+describe.skipIf(lacks("ps"))("a merge that fails", () => {
   it("because its process is killed leaves nothing behind, and is done again after a while", async () => {
     const stuck = bench.compactor({}, { store: await stuckStore() })(turn());
     const [pid = 0] = await vi.waitUntil(
@@ -213,7 +213,7 @@ function bound<T extends object>(changed: T, real: T): T {
   });
 }
 
-testWith("ps")(
+it.skipIf(lacks("ps"))(
   "a merging process does not outlive a server that is killed, although it is stopped most of the time",
   async () => {
     const folder = await mkdtemp(join(tmpdir(), "engine-guard-"));

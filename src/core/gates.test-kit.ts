@@ -1,20 +1,16 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { describe, test } from "vitest";
 import { lacking, type CapabilityName } from "./capabilities.test-kit.ts";
 
 /** Tests that need what a machine may lack. Where it does they are skipped, with a line that says what to install. */
 
 const told = new Set<string>();
 
-/** `describe` for tests that need all of these. */
-export function describeWith(...names: readonly CapabilityName[]) {
-  return isLacking(names) ? describe.skip : describe;
-}
-
-/** `test` for one that needs all of these. */
-export function testWith(...names: readonly CapabilityName[]) {
-  return isLacking(names) ? test.skip : test;
+/** For `test.skipIf` and `describe.skipIf`: whether this machine lacks one of them. A line says which. */
+export function lacks(...names: readonly CapabilityName[]): boolean {
+  const reason = lacking(...names);
+  if (reason !== undefined) tell(reason);
+  return reason !== undefined;
 }
 
 /**
@@ -23,18 +19,12 @@ export function testWith(...names: readonly CapabilityName[]) {
  * of a network.
  */
 export function installedBy(script: string, ...needed: readonly CapabilityName[]): string | undefined {
-  if (isLacking(needed)) return undefined;
+  if (lacks(...needed)) return undefined;
   const installer = fileURLToPath(new URL(`../../.ci/${script}`, import.meta.url));
   const { status, stdout, stderr } = spawnSync(installer, { encoding: "utf8", timeout: 600_000 });
   if (status === 0) return stdout.trim();
   tell(`.ci/${script} failed: ${stderr.trim()}`);
   return undefined;
-}
-
-function isLacking(names: readonly CapabilityName[]): boolean {
-  const reason = lacking(...names);
-  if (reason !== undefined) tell(reason);
-  return reason !== undefined;
 }
 
 /** Once per file. */

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { startServices } from "../edge/run.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
@@ -13,7 +13,7 @@ const programs = postgresPrograms();
 
 const ROUNDS = 5;
 
-describeWith("PostgreSQL")("a server on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("a server on PostgreSQL", () => {
   let postgres: TestServer;
   let proxy: CuttingProxy;
   let url: string;

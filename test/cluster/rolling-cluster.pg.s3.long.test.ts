@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { Balancer } from "./balancer.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
@@ -9,11 +9,7 @@ const CLIENTS = 4;
 /** All edges one after the other, then what is behind them: an ingest and a query server at a time. */
 const WAVES = [["edge-1"], ["edge-2"], ["ingest-1", "query-1"], ["ingest-2", "query-2"]];
 
-describeWith(
-  "PostgreSQL",
-  "S3 server",
-  "ps",
-)("a rolling restart of a whole cluster", () => {
+describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("a rolling restart of a whole cluster", () => {
   let cluster: TemporaryCluster;
   beforeAll(async () => {
     cluster = await startTemporaryCluster({

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, query } from "../support/client.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
@@ -7,11 +7,7 @@ import { eventually } from "../../src/core/waiting.test-kit.ts";
 type Json = Record<string, unknown>;
 
 /** Jobs in a cluster: asked for at an edge, stored by a query server, run by a server that has the role `worker` alone. */
-describeWith(
-  "PostgreSQL",
-  "S3 server",
-  "ps",
-)("the role worker", () => {
+describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("the role worker", () => {
   let cluster: TemporaryCluster;
   let edge: string;
   let worker: string;

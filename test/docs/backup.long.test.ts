@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { rowsOf } from "../support/client.ts";
@@ -17,7 +17,7 @@ test("there are three blocks of commands", () => {
   expect(stepsOf("operations.md", "Backup")).toHaveLength(3);
 });
 
-describeWith("sqlite3")("one server", () => {
+describe.skipIf(lacks("sqlite3"))("one server", () => {
   test("comes back from a backup that was made while it took rows", async () => {
     const { home, remove } = await temporaryHome();
     const backup = join(home, "backup");
@@ -48,7 +48,7 @@ test("a server that was stopped comes back from a copy of its home", async () =>
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("a catalog on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("a catalog on PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { killDeletions } from "./delete-kill.ts";
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

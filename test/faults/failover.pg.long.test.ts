@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { CuttingProxy } from "../../src/catalog/postgres/proxy.test-kit.ts";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 import { keepSending } from "../support/steady-client.test-kit.ts";
 
 /** What `docs/operations.md` says of a failover: nothing that was acknowledged is lost, and nothing counts twice. */
-describeWith("PostgreSQL")("PostgreSQL with a synchronous standby", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL with a synchronous standby", () => {
   let primary: TestServer;
   let standby: TestServer;
   let address: CuttingProxy;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { ingest } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
@@ -35,7 +35,7 @@ async function traceOneIngest(): Promise<{ calls: SystemCall[]; home: string; ex
   }
 }
 
-describeWith("strace")("the server under strace", () => {
+describe.skipIf(lacks("strace"))("the server under strace", () => {
   test("extent, folders and catalog are synced before the 200 is sent", { timeout: 120_000 }, async () => {
     const { calls, home, extent } = await traceOneIngest();
     const acknowledged = calls.find(isAcknowledgement);

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
-import { describeWith } from "../../src/core/gates.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { rowsOf } from "../support/client.ts";
@@ -27,7 +27,7 @@ function checkOut(commit: string, folder: string): string {
 }
 
 /** What `docs/operations.md` says of an upgrade: servers of two versions work on one catalog, and no client notices. */
-describeWith("PostgreSQL", "git")("two versions at once", () => {
+describe.skipIf(lacks("PostgreSQL", "git"))("two versions at once", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-rolling-"));
   let server: TestServer;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
@@ -10,7 +10,7 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("a commit that waits for another one", () => {
+describe.skipIf(lacks("PostgreSQL"))("a commit that waits for another one", () => {
   it("comes too late by the time at which its turn comes, not by that at which it was sent", async () => {
     const server = await startTestServer(programs ?? "", NO_FSYNC);
     const url = await server.createDatabase();
@@ -32,7 +32,7 @@ describeWith("PostgreSQL")("a commit that waits for another one", () => {
   });
 });
 
-describeWith("PostgreSQL")("a commit that the server rolls back", () => {
+describe.skipIf(lacks("PostgreSQL"))("a commit that the server rolls back", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import type { OpenedCatalog } from "../contract.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -12,7 +12,7 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 export function onPostgres(what: string, contracts: (open: () => Promise<OpenedCatalog>) => void): void {
   const programs = postgresPrograms();
 
-  describeWith("PostgreSQL")("PostgreSQL", () => {
+  describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
     let server: TestServer;
     let born: string;
     beforeAll(async () => {

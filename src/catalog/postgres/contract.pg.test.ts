@@ -1,5 +1,5 @@
-import { afterAll, beforeAll } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { catalogContract } from "../contract.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -7,7 +7,7 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   /** A catalog as it is made, to be copied: that is faster than to make it each time. */
   let born: string;

@@ -1,5 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
@@ -9,7 +9,7 @@ import { CuttingProxy, type Cut } from "./proxy.test-kit.ts";
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("a connection that breaks", () => {
+describe.skipIf(lacks("PostgreSQL"))("a connection that breaks", () => {
   let server: TestServer;
   let proxy: CuttingProxy;
   let url: string;

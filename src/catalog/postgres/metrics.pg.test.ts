@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { aFlush, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -12,7 +12,7 @@ const sampleOf = async ({ registry }: Metrics, sample: string): Promise<number |
   return line === undefined ? undefined : Number(line.slice(sample.length + 1));
 };
 
-describeWith("PostgreSQL")("metrics of a PostgreSQL catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("metrics of a PostgreSQL catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

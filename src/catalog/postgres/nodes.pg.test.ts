@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -7,7 +7,7 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("several nodes on one catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("several nodes on one catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

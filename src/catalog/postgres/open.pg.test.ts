@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
@@ -16,7 +16,7 @@ function withMore(...texts: readonly string[]): readonly Migration[] {
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("opening a catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("opening a catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

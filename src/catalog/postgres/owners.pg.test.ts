@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { EARLIER_RECORDS, OWNED_AFTER } from "../earlier-owners.test-kit.ts";
 import { migrationsBefore } from "../migrations.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -7,7 +7,7 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("owners in PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("owners in PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

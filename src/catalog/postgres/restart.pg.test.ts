@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
@@ -9,7 +9,7 @@ import { openTestCatalog, startTestServer, type TestServer } from "./postgres.te
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("a server that goes away", () => {
+describe.skipIf(lacks("PostgreSQL"))("a server that goes away", () => {
   let server: TestServer;
   beforeAll(async () => {
     // As it comes: what it acknowledged must be there after a crash.

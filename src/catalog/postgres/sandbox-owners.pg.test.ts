@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { EARLIER_SANDBOXES, expectOwners } from "../sandbox-owners.test-kit.ts";
 import { EARLIER_LOGS, expectCounts } from "../sandbox-quotas.test-kit.ts";
 import { migrationsBefore } from "../migrations.test-kit.ts";
@@ -8,7 +8,7 @@ import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("a catalog of an earlier version", () => {
+describe.skipIf(lacks("PostgreSQL"))("a catalog of an earlier version", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,7 +1,7 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { messageOf } from "../../core/errors.ts";
 import { certificateFolder, makeCertificate } from "../../io/http/tls.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -9,7 +9,7 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("TLS", () => {
+describe.skipIf(lacks("PostgreSQL"))("TLS", () => {
   let folder: string;
   let server: TestServer;
   let url: string;

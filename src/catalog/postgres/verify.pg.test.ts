@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { failureOf, aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
@@ -33,7 +33,7 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
   ["INSERT INTO engine.condemned_extents SELECT id FROM engine.extents", "pendingDeletionsAreUnknown"],
 ];
 
-describeWith("PostgreSQL")("verification on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("verification on PostgreSQL", () => {
   let server: TestServer;
   let sound: string;
   beforeAll(async () => {

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { startServer } from "../cli.test-kit.ts";
 import { KEYS, PtyCommand } from "./pty.test-kit.ts";
 
@@ -68,7 +68,7 @@ function temporaryHome(): string {
   return folder;
 }
 
-describeWith("python3")("a shell", () => {
+describe.skipIf(lacks("python3"))("a shell", () => {
   test("runs statements of many lines, and several on one; control characters are shown as such", async () => {
     const { terminal, asked } = await shell();
     await terminal.until("\\? for help");

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
@@ -27,7 +27,7 @@ const ANN = { ...ADMIN, subject: "ann", role: "write" } as const;
 const NODES = 3;
 const POLLS = 5;
 
-describeWith("PostgreSQL")("a device flow that several nodes are asked about", () => {
+describe.skipIf(lacks("PostgreSQL"))("a device flow that several nodes are asked about", () => {
   let server: TestServer;
   let provider: TestProvider;
   const catalogs: CatalogDatabase[] = [];

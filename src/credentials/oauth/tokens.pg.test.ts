@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
 import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
@@ -31,7 +31,7 @@ const CALLBACK = `${BASE}/v1/oauth/google/callback`;
 const PROCESSES = 2;
 const USES = 25;
 
-describeWith("PostgreSQL")("tokens that several processes use", () => {
+describe.skipIf(lacks("PostgreSQL"))("tokens that several processes use", () => {
   let server: TestServer;
   let provider: TestProvider;
   let catalog: CatalogDatabase;

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { openFilesystemStore } from "./filesystem.ts";
@@ -14,7 +14,7 @@ const KIB = 1024;
 const open = (root: string) => openFilesystemStore({ root, random: systemRandom, log: silentLog });
 const keysOf = async (store: ObjectStore) => (await Array.fromAsync(store.list(""))).map((info) => info.key);
 
-describeWith("mounts", "mount")("filesystem store on a small file system", () => {
+describe.skipIf(lacks("mounts", "mount"))("filesystem store on a small file system", () => {
   let root: string;
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "engine-full-"));

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
 import {
@@ -16,7 +16,7 @@ const START_NS = 19_723n * 86_400n * SECOND_NS;
 
 const programs = postgresPrograms();
 
-describeWith("PostgreSQL")("extents in PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("extents in PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

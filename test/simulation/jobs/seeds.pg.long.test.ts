@@ -1,5 +1,5 @@
-import { afterAll, beforeAll } from "vitest";
-import { describeWith } from "../../../src/core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import {
   NO_FSYNC,
@@ -19,7 +19,7 @@ const programs = postgresPrograms();
  * The same model on PostgreSQL: here statements do meet, in one database with many connections. What they come to depends
  * on the real order of things, so that a seed that fails may pass when it is run again.
  */
-describeWith("PostgreSQL")("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   let catalog: CatalogDatabase;
   let clock: Clock | undefined;

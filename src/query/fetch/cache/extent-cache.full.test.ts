@@ -1,14 +1,14 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { describeWith } from "../../../core/gates.test-kit.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { bytesOf, openCacheKit, type CacheKit } from "./cache.test-kit.ts";
 import { mountTmpfs, unmount } from "../../../io/objectstore/tmpfs.test-kit.ts";
 
 const KIB = 1024;
 
-describeWith("mounts", "mount")("a cache on a disk that is too small", () => {
+describe.skipIf(lacks("mounts", "mount"))("a cache on a disk that is too small", () => {
   let disk: string;
   let kit: CacheKit;
   beforeEach(async () => {

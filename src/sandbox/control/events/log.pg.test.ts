@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeWith } from "../../../core/gates.test-kit.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { postgresPrograms } from "../../../catalog/postgres/postgres-folder.test-kit.ts";
 import {
   NO_FSYNC,
@@ -41,7 +41,7 @@ async function startProcess(url: string) {
   return { records, events, append, close };
 }
 
-describeWith("PostgreSQL")("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   let processes: [Process, Process];
   beforeAll(async () => {

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { promisify } from "node:util";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { describeWith } from "../../../core/gates.test-kit.ts";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { makeRepository, startGitServer, type GitServer } from "../git-server.test-kit.ts";
 import { PROXY_PORT } from "../../contract/spec.ts";
 import { gatewayEnvironment } from "./environment.ts";
@@ -45,7 +45,7 @@ function environment(port: number, env: Record<string, string>): Record<string, 
 
 const author = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
 
-describeWith("git")("git", () => {
+describe.skipIf(lacks("git"))("git", () => {
   it("clones and pushes, and knows nothing of the credential", async () => {
     const gitRepos = [repo(`https://git.test:${git.port}/app.git`)];
     const sandbox = await world.proxy({ gitRepos, values: { "cred-git": PAT } });
@@ -93,7 +93,7 @@ describeWith("git")("git", () => {
   });
 });
 
-describeWith("git", "curl")("curl", () => {
+describe.skipIf(lacks("git", "curl"))("curl", () => {
   it("reaches a host of a credential through the tunnel, trusting the sandbox's authority", async () => {
     const { port, seen } = await world.upstream((_request, response) => void response.end("hello"));
     const sandbox = await world.proxy({ credentials: [use("c", ["api.test"])], values: { c: PAT } });
