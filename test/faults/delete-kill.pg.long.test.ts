@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
@@ -14,7 +15,7 @@ describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   afterAll(() => server.stop(), 120_000);
 
   test("kill -9 in a deletion: all matching rows are gone or none", { timeout: 300_000 }, async () => {
-    const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = drawnSeed();
     const env = { ENGINE_CATALOG_URL: await server.createDatabase() };
     const found = await killDeletions({ seed, delaysMs: [1, 700], env });
     expect(found, `seed ${seed}`).toMatchObject({ problems: [] });
