@@ -77,7 +77,6 @@ test(`${QUERIES} random queries have the same answers before and after compactio
 });
 
 test("rows of a compacted file are sorted by time, then by the table's cluster columns, then by arrival", async () => {
-  const seed = drawnSeed();
   const bench = await openBench();
   try {
     const columns: ColumnSpec[] = [
