@@ -1,13 +1,9 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
-import { lacking } from "./src/core/capabilities.test-kit.ts";
 
 /** Tests that take long are named so: `npm test` leaves them to `npm run test:long`. */
 const LONG = "**/*.long.test.ts";
 const selection = process.env["TEST_SELECTION"] ?? "all";
-
-/** It takes minutes to build, so its tests are run where somebody has it, and are no skipped ones elsewhere. */
-const withoutRunsc = lacking("runsc") === undefined ? [] : ["src/sandbox/runtime/runsc.long.test.ts"];
 
 export default defineConfig({
   test: {
@@ -15,7 +11,7 @@ export default defineConfig({
       selection === "long"
         ? [LONG]
         : ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, ...(selection === "short" ? [LONG] : []), ...withoutRunsc],
+    exclude: [...configDefaults.exclude, ...(selection === "short" ? [LONG] : [])],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
     pool: "forks",

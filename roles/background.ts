@@ -1,6 +1,8 @@
 import { join } from "node:path";
 
 import { createCompactor } from "../src/compaction/compactor.ts";
+import { COMPACTION_OPTIONS } from "../src/compaction/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { contributed } from "../src/feature/collect.ts";
 import type { FeatureDuty } from "../src/feature/feature.ts";
 import { createLeaseLoop } from "../src/feature/lease-loop.ts";
@@ -38,7 +40,7 @@ export async function backgroundServices(
   return [
     ...(background.committer && ports.sealPool !== undefined ? [committer(parts, ports, ports.sealPool, loop)] : []),
     ...(background.compaction ? await housekeeping(parts, ports, loop) : []),
-    ...(background.compaction && parts.config.compactionPollSecs > 0
+    ...(background.compaction && valuesOf(COMPACTION_OPTIONS, parts.config).compactionPollSecs > 0
       ? [compaction(parts, ports, ingest === "nobody" ? ALONE : BESIDE_CLIENTS, loop)]
       : []),
   ];
@@ -87,19 +89,20 @@ const BESIDE_CLIENTS: Room = {
 
 function compaction(parts: Parts, ports: BackgroundPorts, room: Room, loop: AddLoop): Service {
   const { config } = parts;
+  const own = valuesOf(COMPACTION_OPTIONS, config);
   const duty = createCompactor(
     { ...parts, catalog: ports.catalog, store: ports.store, isBusy: ports.isBusy },
     {
       keyPrefix: config.pathPrefix,
       tempDir: join(config.home, "tmp", "compaction"),
-      minExtents: config.compactionMinExtents,
+      minExtents: own.compactionMinExtents,
       isTlmPast: config.writeFormat === "parquet",
-      restMs: config.compactionIdleSleepMs,
+      restMs: own.compactionIdleSleepMs,
       memoryBytes: MERGE_MEMORY_BYTES,
       threads: 1,
       cpuShare: room.cpuShare,
-      ioBytesPerSec: config.compactionIoBytesPerSec ?? room.ioBytesPerSec,
+      ioBytesPerSec: own.compactionIoBytesPerSec ?? room.ioBytesPerSec,
     },
   );
-  return loop({ name: "compaction", pollMs: config.compactionPollSecs * 1000, ttlMs: COMPACTION_LEASE_MS, duty });
+  return loop({ name: "compaction", pollMs: own.compactionPollSecs * 1000, ttlMs: COMPACTION_LEASE_MS, duty });
 }

@@ -1,5 +1,7 @@
 import { join } from "node:path";
 
+import { COMPACTION_OPTIONS } from "../src/compaction/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { createDeleteRows } from "../src/compaction/delete-rows.ts";
 import { createVerifyExtents } from "../src/compaction/verify-extents.ts";
 import type { JobHandler } from "../src/fabric/handler.ts";
@@ -30,7 +32,10 @@ export function engineHandlers(parts: Parts, ports: HandlerPorts): JobHandler[] 
   const { cpuShare, ioBytesPerSec } = ports.query === undefined ? ALONE : BESIDE_CLIENTS;
   const folder = (name: string): string => join(config.home, "tmp", name);
   const query = queryServiceOf(parts, ports);
-  const bounds = { cpuShare, ioBytesPerSec: config.compactionIoBytesPerSec ?? ioBytesPerSec };
+  const bounds = {
+    cpuShare,
+    ioBytesPerSec: valuesOf(COMPACTION_OPTIONS, config).compactionIoBytesPerSec ?? ioBytesPerSec,
+  };
   return [
     createVerifyExtents({ ...parts, ...ports }, { tempDir: folder("verify"), limits: VERIFY_LIMITS, ...bounds }),
     createDeleteRows(

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { OPTIONS } from "../src/config/options.ts";
+import { optionRowsOf } from "../src/feature/collect.ts";
 import { FEATURES } from "./features.ts";
 import { referenceDocs } from "./reference.ts";
 
@@ -7,4 +9,13 @@ test("the generated documents are what the features say (npm run docs writes the
   const documents = await referenceDocs(FEATURES);
   const written = (name: string) => readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8");
   expect(Object.fromEntries(Object.keys(documents).map((name) => [name, written(name)]))).toEqual(documents);
+});
+
+test("names of options are unique and follow one pattern, in all features", () => {
+  const rows = Object.values({ ...OPTIONS, ...optionRowsOf(FEATURES) });
+  const variables = rows.flatMap(({ env }) => env ?? []);
+  const keys = rows.flatMap(({ toml }) => toml ?? []);
+  expect([new Set(variables).size, new Set(keys).size]).toEqual([variables.length, keys.length]);
+  for (const variable of variables) expect(variable).toMatch(/^ENGINE_[A-Z]+(_[A-Z]+)*$/);
+  for (const key of keys) expect(key).toMatch(/^[a-z]+\.[a-z]+(_[a-z]+)*$/);
 });

@@ -16,6 +16,7 @@ import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
+import { sandboxConfig, type SandboxConfig } from "../src/sandbox/contract/options.ts";
 import type { SandboxParts } from "./sandboxes.ts";
 import { answersOf } from "./exposure.ts";
 import { httpService, type DrainState } from "./http.ts";
@@ -35,7 +36,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
   const log = createLog(options.config.logLevel);
   for (const warning of options.warnings) log.warn(warning);
   const plan = planOf(options);
-  keepPathsPrivate(privatePathsOf(options.config));
+  keepPathsPrivate(privatePathsOf(sandboxConfig(options.config)));
   for (const note of plan.notes) log.warn(note);
   const cleanup = new Cleanup();
   try {
@@ -293,7 +294,7 @@ function privatePathsOf({
   sandboxHome,
   tlsCert,
   tlsKey,
-}: Config): string[] {
+}: SandboxConfig): string[] {
   const catalog = catalogUrl.kind === "sqlite" ? [catalogUrl.path, dirname(catalogUrl.path)] : [];
   return [home, localData, ...catalog, queryCacheDir, sandboxHome, tlsCert, tlsKey].filter(
     (path) => path !== undefined,

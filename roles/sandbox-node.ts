@@ -1,4 +1,5 @@
 import { SANDBOX_METRICS } from "../src/sandbox/contract/metrics.ts";
+import { sandboxConfig } from "../src/sandbox/contract/options.ts";
 import { join } from "node:path";
 import { messageOf } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
@@ -24,7 +25,7 @@ export function sandboxNode(parts: Parts, ports: Ports): Service {
   return {
     name: "sandbox node",
     run: async () => {
-      if (parts.config.sandboxRuntime !== "off") beginning = node.begin();
+      if (sandboxConfig(parts.config).sandboxRuntime !== "off") beginning = node.begin();
     },
     drain: () => node.drain(),
     stop: async () => {
@@ -105,16 +106,17 @@ class NodeHere {
     await node.start();
     if (this.#stopping.signal.aborted) return;
     sandboxes.setRuntime("here");
-    log.info({ node: nodeId, home: config.sandboxHome }, "taking sandboxes");
+    log.info({ node: nodeId, home: sandboxConfig(config).sandboxHome }, "taking sandboxes");
     await node.run();
   }
 
   /** The control plane, for a node that is in its process. */
   #options(): OpenNodeOptions {
     const { fabric, sandboxes } = this.#ports;
-    const { catalogUrl } = this.#parts.config;
+    const config = sandboxConfig(this.#parts.config);
     return {
       ...this.#parts,
+      config,
       begins: "when needed",
       jobsOf: (nodeId) =>
         new LocalPort({
@@ -128,7 +130,7 @@ class NodeHere {
       controlOf: (nodeId) => new LocalControlPort({ nodeId, sandboxes: sandboxes.deps.sandboxes }),
       onGateways: () => this.#dialler?.dial(sandboxes.gateways.others),
       // A catalog of this computer is shared with nobody, and no other process has to be connected to.
-      ...(catalogUrl.kind === "postgres" ? { identify: (home, name) => this.#identify(home, name) } : {}),
+      ...(config.catalogUrl.kind === "postgres" ? { identify: (home, name) => this.#identify(home, name) } : {}),
     };
   }
 

@@ -11,6 +11,7 @@ import { MachineImages } from "../src/sandbox/control/images/machine-images.ts";
 import { advertisedUrl, Gateways } from "../src/sandbox/control/link/gateways.ts";
 import { NodeDirectory } from "../src/sandbox/control/link/node-directory.ts";
 import { SANDBOX_METRICS } from "../src/sandbox/contract/metrics.ts";
+import { sandboxConfig } from "../src/sandbox/contract/options.ts";
 import { Sandboxes } from "../src/sandbox/control/sandboxes.ts";
 import { volumeLimitsOf } from "../src/sandbox/control/volumes/volume-quota.ts";
 import { Workspaces } from "../src/sandbox/control/workspaces/workspaces.ts";
@@ -48,7 +49,8 @@ export function openSandboxes(
   { deps: { fabric, audit, workers, credentials } }: Pick<FabricParts, "deps">,
   { isDraining, listen }: { isDraining: () => boolean; listen: Address | undefined },
 ): SandboxParts {
-  const { config, clock, random } = parts;
+  const { clock, random } = parts;
+  const config = sandboxConfig(parts.config);
   const keyring = keyringIn(config);
   const envSealing = keyring === undefined ? undefined : { keyring, random };
   const repositories = { hosts: config.sandboxRepositoryHosts, plainHttp: config.sandboxPlainHttpRepositories };
@@ -137,7 +139,8 @@ export function sandboxDuties(
   { deps: { fabric } }: Pick<FabricParts, "deps">,
   { deps: { sandboxes, images } }: SandboxParts,
 ): Service[] {
-  const { config, log, clock } = parts;
+  const { log, clock } = parts;
+  const config = sandboxConfig(parts.config);
   const holder = parts.newId();
   const loop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "duty" | "ttlMs">) =>
     createLeaseLoop({ ...parts, holder, catalog, ...options });

@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";
 import { main as runUntilParquet } from "./until-parquet.ts";
 
 /** The benchmarks of whole write paths in their smallest form: that they run and that their sides agree. */
 const printed = keepPrinted();
-const canRunCluster = (await findVersitygw()) !== undefined;
 
 test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 240_000 }, async () => {
   await runUntilParquet(["duckdb", "duckdb-table", "--rows", "2000", "--rounds", "1", "--warm-up-ms", "100"]);
@@ -23,7 +22,7 @@ test("a mode that does not exist is refused by name", async () => {
   await expect(runCluster(["--mode", "async"])).rejects.toThrow("async is no mode");
 });
 
-test.runIf(canRunCluster)(
+test.skipIf(lacks("PostgreSQL", "S3 server", "ps"))(
   "a staged cluster is measured through its edge and past it",
   { timeout: 240_000 },
   async () => {

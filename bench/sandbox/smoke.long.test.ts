@@ -1,8 +1,8 @@
-import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { cageProblem } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
-import { main as measureAgents, NODE } from "./agents.ts";
+import { main as measureAgents } from "./agents.ts";
 import { main as measureSandboxes } from "./sandboxes.ts";
 
 const printed = keepPrinted();
@@ -21,7 +21,7 @@ test.skipIf(!hasCage)("sandboxes are measured", { timeout: 120_000 }, async () =
   expect(text).toMatch(/^ {2}the server -?[0-9.]+ MiB$/m);
 });
 
-test.skipIf(!hasCage || !existsSync(NODE))("agents are measured", { timeout: 120_000 }, async () => {
+test.skipIf(!hasCage || lacks("/usr/bin/node"))("agents are measured", { timeout: 120_000 }, async () => {
   await measureAgents(["--prompts", "2", "--deltas", "100", "--listeners", "2", "--rounds", "1"]);
   const text = printed.join("\n");
   expect(text).toMatch(/^on top( +-?[0-9.]+){2}$/m);

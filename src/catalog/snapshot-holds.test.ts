@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../core/clock.ts";
 import { silentLog } from "../core/log.ts";
 import { snapshotExpired } from "./refusals.ts";
-import { SnapshotHolds, type Reading } from "./snapshot-holds.ts";
+import { SnapshotHolds, type SnapshotPin } from "./snapshot-holds.ts";
 
 const TTL_MS = 60_000;
 
@@ -42,7 +42,7 @@ beforeEach(() => {
   holds = new SnapshotHolds({ catalog, clock, log: silentLog, node: "n", ttlMs: TTL_MS });
 });
 
-function open(name: string, head?: number): Reading {
+function open(name: string, head?: number): SnapshotPin {
   const reading = holds.open((reason) => failures.push(`${name}: ${reason.code}`));
   if (head !== undefined) reading.reads(head);
   return reading;

@@ -37,7 +37,7 @@ const DEFAULT_TTL_MS = 60_000;
 const TICK_MS = 1_000;
 
 /** What one query reads. */
-export type Reading = {
+export type SnapshotPin = {
   /** The query starts, or starts over, with the plan that it reads at the head, which is that snapshot. */
   reads(head: number): void;
   /** The query reads an older snapshot too. Resolves when that is held; rejects with `snapshot_expired`. */
@@ -49,7 +49,7 @@ export type Reading = {
 };
 
 /** `oldest` is undefined while the query reads nothing, or nothing that could be held. */
-type OpenReading = {
+type OpenPin = {
   oldest: number | undefined;
   travels: boolean;
   openedAtMs: number;
@@ -61,7 +61,7 @@ type Held = { oldest: number; untilMs: number };
 export class SnapshotHolds {
   readonly #options: SnapshotHoldsOptions;
   readonly #ttlMs: number;
-  readonly #readings = new Set<OpenReading>();
+  readonly #readings = new Set<OpenPin>();
   /** Up to then (monotonic) the catalog certainly keeps it. */
   #held: Held | undefined;
   #timer: TimerHandle | undefined;
@@ -76,9 +76,9 @@ export class SnapshotHolds {
   }
 
   /** A query begins; `onLapse` is called at most once, when it has to fail. */
-  open(onLapse: (reason: EngineError) => void): Reading {
+  open(onLapse: (reason: EngineError) => void): SnapshotPin {
     const openedAtMs = this.#options.clock.monotonicMs();
-    const reading: OpenReading = { oldest: undefined, travels: false, openedAtMs, onLapse };
+    const reading: OpenPin = { oldest: undefined, travels: false, openedAtMs, onLapse };
     this.#readings.add(reading);
     this.#schedule();
     return {

@@ -21,7 +21,7 @@ const INTERRUPTED = 130;
 /** The server may be back in a moment. */
 const PASSING: ReadonlySet<number> = new Set([429, 503, 504]);
 /** About the connection alone. */
-const UNTOLD: ReadonlySet<unknown> = new Set(["connected", "keepalive", "reconnect"]);
+const NOT_PRINTED: ReadonlySet<unknown> = new Set(["connected", "keepalive", "reconnect"]);
 /** Of no server: the stream has ended for good. */
 const ENDED = "ended";
 
@@ -151,7 +151,7 @@ export class ChatTurn {
   async #tell(event: Json): Promise<void> {
     const { event_type: type } = event;
     if (this.#options.json) {
-      if (!UNTOLD.has(type)) await this.#context.writeLine(JSON.stringify(event));
+      if (!NOT_PRINTED.has(type)) await this.#context.writeLine(JSON.stringify(event));
       return;
     }
     const data = fieldsOf(event);

@@ -25,7 +25,7 @@ const MAX_STDIN_MIB = 11;
 /** The server, the node or the sandbox may be back in a moment. */
 const PASSING: ReadonlySet<number> = new Set([409, 429, 503, 504]);
 /** About the connection alone. */
-const UNTOLD: ReadonlySet<unknown> = new Set(["keepalive", "reconnect"]);
+const NOT_PRINTED: ReadonlySet<unknown> = new Set(["keepalive", "reconnect"]);
 
 type Run = { id: string; argv: readonly string[]; flags: ExecFlags };
 
@@ -143,7 +143,7 @@ class ExecFollower {
     const fields = typeof data === "object" && data !== null ? (data as Json) : {};
     const isFirst = this.#execId === undefined;
     if (type === "connected") this.#begun(fields);
-    if (this.#options.json && !UNTOLD.has(type) && (isFirst || type !== "connected")) {
+    if (this.#options.json && !NOT_PRINTED.has(type) && (isFirst || type !== "connected")) {
       await this.#context.writeLine(JSON.stringify(event));
     } else if (type === "stdout") await this.#context.write(bytesOf(fields));
     else if (type === "stderr") this.#context.deps.stderr.write(bytesOf(fields));

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { lacks } from "../core/gates.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { standInJob, type StandInJob } from "../fabric/running-job.test-kit.ts";
 import { findProgram, Programs } from "./worker-exec.ts";
@@ -69,7 +70,7 @@ it("quotes the last lines alone, and keeps the others in the log", async () => {
   expect(job.lines).toHaveLength(30);
 });
 
-it("asks a program to stop, with all that it started", async () => {
+it.skipIf(lacks("ps"))("asks a program to stop, with all that it started", async () => {
   const { job, result } = run("sleep 300 & echo $! >&2; trap 'echo told >&2; exit 0' TERM; wait");
   await expect.poll(() => job.lines.length).toBe(1);
   job.stop.abort(new Error("cancelled"));
@@ -78,7 +79,7 @@ it("asks a program to stop, with all that it started", async () => {
   expect(isThere(Number(job.lines[0]?.message))).toBe(false);
 });
 
-it("leaves nothing running that a program started and left", async () => {
+it.skipIf(lacks("ps"))("leaves nothing running that a program started and left", async () => {
   const { job, result } = run("sleep 300 & echo $! >&2; echo 5");
   expect(await result).toBe(5);
   await expect.poll(() => isThere(Number(job.lines[0]?.message))).toBe(false);

@@ -1,10 +1,10 @@
-import type { Config } from "../config/options.ts";
 import type { Clock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import type { RemotePort } from "../fabric/remote-port.ts";
 import { checkServerUrl } from "../fabric/remote-port-http.ts";
+import type { SandboxConfig } from "../sandbox/contract/options.ts";
 import { RemoteImagePort } from "../sandbox/node/images/remote-image-port.ts";
 import { Dialler } from "../sandbox/node/link/dialler.ts";
 import { NodeUnable, openSandboxNode } from "../sandbox/node/open-node.ts";
@@ -12,7 +12,7 @@ import { RemoteControlPort } from "../sandbox/node/link/remote-control-port.ts";
 import { CliError, EXIT } from "./failure.ts";
 
 export type DaemonSandboxesOptions = {
-  config: Config;
+  config: SandboxConfig;
   server: { url: string; token: string; userAgent: string };
   port: RemotePort;
   clock: Clock;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { TableRecord } from "../catalog/catalog.ts";
 import { openBench, type Bench } from "./compaction.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 const COLUMNS = [
   { name: "at", type: { kind: "timestamp" as const } },
@@ -26,7 +27,7 @@ const add = (count: number) =>
 
 /** Days, extents, and whether there are bytes. */
 async function backlog(): Promise<[number | undefined, number | undefined, boolean]> {
-  const { backlogDays, backlogExtents, backlogBytes } = bench.metrics;
+  const { backlogDays, backlogExtents, backlogBytes } = COMPACTION_METRICS.of(bench.metrics);
   const [days, extents, bytes] = await Promise.all(
     [backlogDays, backlogExtents, backlogBytes].map(async (gauge) => (await gauge.get()).values[0]?.value),
   );

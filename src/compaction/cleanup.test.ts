@@ -5,6 +5,7 @@ import { DEFAULT_SHAPE } from "../format/types.ts";
 import { cleanup } from "./cleanup.ts";
 import { createDeletion } from "./deletion.ts";
 import { openDutyWorld, storedExtent, type DutyWorld } from "./duty.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 let world: DutyWorld;
 let table: TableRecord;
@@ -73,7 +74,7 @@ test("several at a time, and the deletion in the background, count each extent o
     ...Array.from({ length: 5 }, () => run(Number.MAX_SAFE_INTEGER)),
     deletion(await world.turn()).then(() => undefined),
   ]);
-  const inBackground = (await world.metrics.deletedExtents.get()).values[0]?.value ?? 0;
+  const inBackground = (await COMPACTION_METRICS.of(world.metrics).deletedExtents.get()).values[0]?.value ?? 0;
   expect(results.reduce((sum, result) => sum + (result?.extents ?? 0), inBackground)).toBe(3);
   expect(await stored()).toEqual([3]);
 });

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { lacks } from "../core/gates.test-kit.ts";
 import { signalProcess } from "../core/signals.test-kit.ts";
 import type { ExtentRecord, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
@@ -12,6 +13,7 @@ import type { ColumnSpec } from "../format/types.ts";
 import { FaultyStore } from "../io/objectstore/faulty.test-kit.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { openBench, type Bench } from "./compaction.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 const COLUMNS: readonly ColumnSpec[] = [
   { name: "at", type: { kind: "timestamp" } },
@@ -85,7 +87,7 @@ function mergingProcesses(parent = process.pid): number[] {
   return all.filter(({ ppid }) => ppid === parent).map(({ pid }) => pid);
 }
 
-describe("a merge that fails", () => {
+describe.skipIf(lacks("ps"))("a merge that fails", () => {
   it("because its process is killed leaves nothing behind, and is done again after a while", async () => {
     const stuck = bench.compactor({}, { store: await stuckStore() })(turn());
     const [pid = 0] = await vi.waitUntil(
@@ -96,7 +98,7 @@ describe("a merge that fails", () => {
     await stuck;
     expect(String(bench.failures)).toContain("ended with SIGKILL");
     await expectUntouched();
-    expect(await bench.metrics.compactionMerges.get()).toMatchObject({
+    expect(await COMPACTION_METRICS.of(bench.metrics).compactionMerges.get()).toMatchObject({
       values: [{ labels: { outcome: "failed" }, value: 1 }],
     });
 
@@ -171,7 +173,7 @@ describe("a merge that comes too late", () => {
     await bench.compactor({}, { catalog: bound(catalog, bench.catalog) })(turn());
     expect(bench.failures).toEqual([]);
     await expectUntouched([first?.id ?? ""]);
-    expect(await bench.metrics.compactionMerges.get()).toMatchObject({
+    expect(await COMPACTION_METRICS.of(bench.metrics).compactionMerges.get()).toMatchObject({
       values: [{ labels: { outcome: "lost" }, value: 1 }],
     });
   });
@@ -211,33 +213,36 @@ function bound<T extends object>(changed: T, real: T): T {
   });
 }
 
-it("a merging process does not outlive a server that is killed, although it is stopped most of the time", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "engine-guard-"));
-  const pipe = join(folder, "pipe");
-  execFileSync("mkfifo", [pipe]);
-  const limits = { memoryBytes: 2 ** 28, spillBytes: 2 ** 28, threads: 1 };
-  const inputs = [{ id: "a", path: pipe, format: "tlm", rows: 1, checksum: "crc32:00000000" }];
-  const task = { columns: [], inputs, clusterBy: [], folder, targetBytes: 2 ** 28, limits };
-  const code = `
+it.skipIf(lacks("ps"))(
+  "a merging process does not outlive a server that is killed, although it is stopped most of the time",
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "engine-guard-"));
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const limits = { memoryBytes: 2 ** 28, spillBytes: 2 ** 28, threads: 1 };
+    const inputs = [{ id: "a", path: pipe, format: "tlm", rows: 1, checksum: "crc32:00000000" }];
+    const task = { columns: [], inputs, clusterBy: [], folder, targetBytes: 2 ** 28, limits };
+    const code = `
     import { mergeInProcess } from ${JSON.stringify(new URL("./merge-process.ts", import.meta.url).href)};
     import { systemClock } from ${JSON.stringify(new URL("../core/clock.ts", import.meta.url).href)};
     const signal = new AbortController().signal;
     await mergeInProcess(${JSON.stringify(task)}, { clock: systemClock, share: () => 0.05, signal });`;
-  const server = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: "inherit" });
-  try {
-    const parent = server.pid ?? 0;
-    const [pid = 0] = await vi.waitUntil(
-      () => (mergingProcesses(parent).length > 0 ? mergingProcesses(parent) : undefined),
-      10_000,
-    );
-    await vi.waitUntil(() => stateOf(pid).startsWith("T"), { timeout: 10_000, interval: 10 });
-    server.kill("SIGKILL");
-    await expect.poll(() => stateOf(pid), { timeout: 10_000, interval: 50 }).toMatch(/^$|^Z/);
-  } finally {
-    server.kill("SIGKILL");
-    await rm(folder, { recursive: true });
-  }
-});
+    const server = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: "inherit" });
+    try {
+      const parent = server.pid ?? 0;
+      const [pid = 0] = await vi.waitUntil(
+        () => (mergingProcesses(parent).length > 0 ? mergingProcesses(parent) : undefined),
+        10_000,
+      );
+      await vi.waitUntil(() => stateOf(pid).startsWith("T"), { timeout: 10_000, interval: 10 });
+      server.kill("SIGKILL");
+      await expect.poll(() => stateOf(pid), { timeout: 10_000, interval: 50 }).toMatch(/^$|^Z/);
+    } finally {
+      server.kill("SIGKILL");
+      await rm(folder, { recursive: true });
+    }
+  },
+);
 
 /** As `ps` prints it: T for a stopped process, Z for one that is dead; nothing when there is none. */
 function stateOf(pid: number): string {

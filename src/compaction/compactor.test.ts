@@ -11,6 +11,7 @@ import { loadDuckDb, quoteText, runSql } from "../io/duckdb/duckdb.ts";
 import { registerTlmScan } from "../io/duckdb/tlm-scan.ts";
 import type { FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { openBench, statsOf, type Bench } from "./compaction.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 import { dayOf } from "./pick.ts";
 
 /** 2024-01-01T00:00:00Z */
@@ -121,7 +122,7 @@ describe("a merge", () => {
     expect(times).toEqual(times.toSorted((a, b) => (a < b ? -1 : Number(a > b))));
     await bench.catalog.verify();
     expect(await bench.leftovers()).toEqual([]);
-    expect(await bench.metrics.compactionMerges.get()).toMatchObject({
+    expect(await COMPACTION_METRICS.of(bench.metrics).compactionMerges.get()).toMatchObject({
       values: [{ labels: { outcome: "published" }, value: 1 }],
     });
   });

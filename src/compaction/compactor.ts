@@ -8,6 +8,7 @@ import { IoBudget } from "./io-budget.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
 import { DamagedInputs } from "./merge.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 import { DAY_MS, FINISHED_BYTES, dayOf, migratesAtMs, pickMerge, settlesAtMs, type PickRules } from "./pick.ts";
 import { mergeAndPublish, type Merger, type PublishPorts } from "./publish.ts";
 
@@ -111,12 +112,12 @@ class Compactor {
     try {
       const outcome = await this.#merge(job, turn);
       this.#failed.delete(job.key);
-      metrics.compactionMerges.inc({ outcome });
+      COMPACTION_METRICS.of(metrics).compactionMerges.inc({ outcome });
     } catch (error) {
       if (turn.signal.aborted || error instanceof LeaseLost) throw error;
       this.#noteFailure(job, error);
     } finally {
-      metrics.compactionDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+      COMPACTION_METRICS.of(metrics).compactionDuration.observe((clock.monotonicMs() - startedMs) / 1000);
     }
   }
 
@@ -139,16 +140,16 @@ class Compactor {
       return "lost";
     }
     const inputBytes = inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-    metrics.compactionInputExtents.inc(inputs.length);
-    metrics.compactionInputBytes.inc(inputBytes);
-    metrics.compactionOutputBytes.inc(published.sizeBytes);
+    COMPACTION_METRICS.of(metrics).compactionInputExtents.inc(inputs.length);
+    COMPACTION_METRICS.of(metrics).compactionInputBytes.inc(inputBytes);
+    COMPACTION_METRICS.of(metrics).compactionOutputBytes.inc(published.sizeBytes);
     log.debug({ ...about, ...published, inputBytes }, "merged extents");
     return "published";
   }
 
   #noteFailure({ key, table, inputs }: Job, error: unknown): void {
     const { clock, log, metrics } = this.#ports;
-    metrics.compactionMerges.inc({ outcome: "failed" });
+    COMPACTION_METRICS.of(metrics).compactionMerges.inc({ outcome: "failed" });
     if (error instanceof DamagedInputs) {
       const keys = inputs.filter(({ id }) => error.extentIds.includes(id)).map((extent) => extent.key);
       log.error({ keys }, "extents are damaged: their bytes are not those that were committed");
@@ -186,9 +187,9 @@ class Compactor {
   #tellBacklog(days: readonly CrowdedDay[]): void {
     const { metrics } = this.#ports;
     const left = days.filter((day) => day.extents >= this.#options.minExtents && !this.#isDone(day));
-    metrics.backlogDays.set(left.length);
-    metrics.backlogExtents.set(left.reduce((sum, { extents }) => sum + extents, 0));
-    metrics.backlogBytes.set(left.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+    COMPACTION_METRICS.of(metrics).backlogDays.set(left.length);
+    COMPACTION_METRICS.of(metrics).backlogExtents.set(left.reduce((sum, { extents }) => sum + extents, 0));
+    COMPACTION_METRICS.of(metrics).backlogBytes.set(left.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
   }
 
   #isIdle(day: CrowdedDay): boolean {

@@ -6,6 +6,7 @@ import { seededRandom } from "../core/random.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { createDeletion, type DeletionPorts } from "./deletion.ts";
 import { openDutyWorld, storedExtent, type DutyWorld } from "./duty.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 const GRACE_MS = 60_000;
 
@@ -82,8 +83,8 @@ test("what was deleted a grace ago goes, and the snapshots that saw it become un
   await run();
   expect(await left(table, extents)).toEqual(both(extents.slice(2)));
   await run();
-  expect((await world.metrics.deletedExtents.get()).values).toMatchObject([{ value: 2 }]);
-  expect((await world.metrics.deletedBytes.get()).values).toMatchObject([{ value: 2_000 }]);
+  expect((await COMPACTION_METRICS.of(world.metrics).deletedExtents.get()).values).toMatchObject([{ value: 2 }]);
+  expect((await COMPACTION_METRICS.of(world.metrics).deletedBytes.get()).values).toMatchObject([{ value: 2_000 }]);
 });
 
 test("snapshots that became unreadable are forgotten", async () => {

@@ -7,6 +7,7 @@ import type { Metrics } from "../core/metrics.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { DeletionReport, DeletionReports } from "./deletion-reports.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 /**
  * Physical deletion: frees what no readable snapshot sees.
@@ -59,8 +60,8 @@ export function createDeletion(ports: DeletionPorts, { graceMs }: { graceMs: num
     const newest = await catalog.snapshotAt((await catalog.nowMs()) - graceMs);
     if (newest !== undefined) {
       const oldest = await catalog.expireSnapshots(newest.id, turn.lease);
-      metrics.oldestSnapshot.set(oldest.id);
-      metrics.heldSnapshots.set(Math.max(0, newest.id - oldest.id));
+      COMPACTION_METRICS.of(metrics).oldestSnapshot.set(oldest.id);
+      COMPACTION_METRICS.of(metrics).heldSnapshots.set(Math.max(0, newest.id - oldest.id));
     }
     while ((await catalog.sweepSnapshots(BATCH_SNAPSHOTS)) === BATCH_SNAPSHOTS) turn.signal.throwIfAborted();
     const failures: unknown[] = [];
@@ -71,7 +72,7 @@ export function createDeletion(ports: DeletionPorts, { graceMs }: { graceMs: num
         if (turn.signal.aborted || error instanceof LeaseLost) throw error;
         failures.push(error);
         // What `deleteDead` throws for bytes that stayed.
-        if (error instanceof AggregateError) metrics.deletionFailures.inc(error.errors.length);
+        if (error instanceof AggregateError) COMPACTION_METRICS.of(metrics).deletionFailures.inc(error.errors.length);
       });
     };
     for (const table of await catalog.allTables()) await attempt(() => deleteUnreadable(ports, table, turn));
@@ -92,8 +93,8 @@ async function deleteUnreadable(ports: DeletionPorts, table: Named, turn: DutyTu
     makeUnreadable: async () => oldest,
     ...turn,
   });
-  metrics.deletedExtents.inc(freed.extents);
-  metrics.deletedBytes.inc(freed.sizeBytes);
+  COMPACTION_METRICS.of(metrics).deletedExtents.inc(freed.extents);
+  COMPACTION_METRICS.of(metrics).deletedBytes.inc(freed.sizeBytes);
   if (freed.extents > 0) log.info({ database: table.database, table: table.name, ...freed }, "extents are deleted");
 }
 

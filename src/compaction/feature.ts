@@ -1,5 +1,7 @@
+import { valuesOf } from "../config/option.ts";
 import type { Feature } from "../feature/feature.ts";
 import type { CleanupDeps } from "./routes/cleanup.ts";
+import { COMPACTION_OPTIONS } from "./options.ts";
 import type { DeletionDeps } from "./routes/deletion.ts";
 
 const ORPHAN_SWEEP_MS = 86_400_000;
@@ -9,6 +11,8 @@ const ORPHAN_LEASE_MS = 300_000;
 export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }> = {
   name: "compaction",
   title: "Compaction",
+  options: COMPACTION_OPTIONS,
+  metrics: async () => (await import("./metrics.ts")).COMPACTION_METRICS,
   routes: async () => {
     const [{ DELETION_ROUTES }, { cleanupTableRoute }] = await Promise.all([
       import("./routes/deletion.ts"),
@@ -35,13 +39,14 @@ export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }
         import("./orphans.ts"),
       ]);
       const reports = new DeletionReports(ports.records);
-      const graceMs = config.physicalGcGraceSecs * 1_000;
+      const { physicalGcGraceSecs, physicalGcPollSecs, retentionPollSecs } = valuesOf(COMPACTION_OPTIONS, config);
+      const graceMs = physicalGcGraceSecs * 1_000;
       const orphans = createOrphanSweep(ports, { keyPrefix: config.pathPrefix });
       return [
-        { name: "retention", pollMs: config.retentionPollSecs * 1_000, duty: createRetention(ports) },
+        { name: "retention", pollMs: retentionPollSecs * 1_000, duty: createRetention(ports) },
         {
           name: "deletion",
-          pollMs: config.physicalGcPollSecs * 1_000,
+          pollMs: physicalGcPollSecs * 1_000,
           duty: createDeletion({ ...ports, reports }, { graceMs }),
         },
         { name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans },

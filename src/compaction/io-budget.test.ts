@@ -6,17 +6,18 @@ import { seededRandom } from "../core/random.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { openBench, type Bench } from "./compaction.test-kit.ts";
 import { IoBudget } from "./io-budget.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 const MIB = 2 ** 20;
 const never = new AbortController().signal;
 
 async function movedBytes(metrics: Metrics): Promise<Record<string, number>> {
-  const { values } = await metrics.compactionIoBytes.get();
+  const { values } = await COMPACTION_METRICS.of(metrics).compactionIoBytes.get();
   return Object.fromEntries(values.map(({ labels, value }) => [String(labels.kind), value]));
 }
 
 async function waitedMs(metrics: Metrics): Promise<number> {
-  return ((await metrics.compactionIoWait.get()).values[0]?.value ?? 0) * 1000;
+  return ((await COMPACTION_METRICS.of(metrics).compactionIoWait.get()).values[0]?.value ?? 0) * 1000;
 }
 
 describe("a budget of bytes", () => {

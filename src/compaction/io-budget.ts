@@ -1,5 +1,6 @@
 import { sleep, type Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 /**
  * How many bytes merges may move in a second: a token bucket that may be overdrawn. Bytes are moved in pieces, some of
@@ -19,7 +20,7 @@ export type IoBudgetOptions = {
   clock: Clock;
   /** 0 lets everything pass; it is counted all the same. */
   bytesPerSec: number;
-  metrics: Pick<Metrics, "compactionIoBytes" | "compactionIoWait">;
+  metrics: Pick<Metrics, "registry">;
 };
 
 /** Of the rate, what may be moved at once after a rest. */
@@ -44,7 +45,7 @@ export class IoBudget {
   /** Charges bytes that have been moved. */
   charge(kind: IoKind, sizeBytes: number): void {
     const { clock, bytesPerSec, metrics } = this.#options;
-    metrics.compactionIoBytes.inc({ kind }, sizeBytes);
+    COMPACTION_METRICS.of(metrics).compactionIoBytes.inc({ kind }, sizeBytes);
     if (bytesPerSec === 0) return;
     const fromMs = Math.max(this.#paidAtMs, clock.monotonicMs() - BURST_MS);
     this.#paidAtMs = fromMs + (sizeBytes * 1000) / bytesPerSec;
@@ -68,6 +69,6 @@ export class IoBudget {
 
   /** Counts time in which nothing was moved because of the budget alone. */
   countWait(waitedMs: number): void {
-    if (waitedMs > 0) this.#options.metrics.compactionIoWait.inc(waitedMs / 1000);
+    if (waitedMs > 0) COMPACTION_METRICS.of(this.#options.metrics).compactionIoWait.inc(waitedMs / 1000);
   }
 }

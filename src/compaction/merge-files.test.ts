@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { lacks } from "../core/gates.test-kit.ts";
 import { signalProcess } from "../core/signals.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { seededRandom } from "../core/random.ts";
@@ -121,7 +122,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-it("merges share a process where they are given a spare one, until one of them fails", async () => {
+it.skipIf(lacks("ps"))("merges share a process where they are given a spare one, until one of them fails", async () => {
   const spare = new SpareProcess();
   const inputs = [await input(1, 2_000, 20), await input(2, 3_000, 20)];
   const share = async (task: Partial<MergeTask>): Promise<MergedFile[]> => {

@@ -4,6 +4,7 @@ import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { ExtentPendingDeletion } from "../catalog/refusals.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { openDutyWorld, storedExtent, type DutyWorld } from "./duty.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 import { createOrphanSweep } from "./orphans.ts";
 
 const DAY_MS = 86_400_000;
@@ -75,7 +76,7 @@ test("deletes old objects that no extent has, and nothing else", async () => {
   expect(await Promise.all([alive, dead, ...others].map(isStored))).toEqual(
     Array.from({ length: others.length + 2 }, () => true),
   );
-  expect((await world.metrics.orphansDeleted.get()).values).toMatchObject([{ value: 2 }]);
+  expect((await COMPACTION_METRICS.of(world.metrics).orphansDeleted.get()).values).toMatchObject([{ value: 2 }]);
 });
 
 /** An id as it is made at the time. */

@@ -4,6 +4,7 @@ import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ObjectInfo, ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 /**
  * The orphan sweep: deletes extents in the store that the catalog does not know, which uploads leave behind that crashed
@@ -84,7 +85,7 @@ async function deleteOrphans(
   const orphans = marked.flatMap((id) => objects.get(id) ?? []);
   if (orphans.length === 0) return 0;
   await store.delete(orphans.map(({ key }) => key));
-  metrics.orphansDeleted.inc(orphans.length);
+  COMPACTION_METRICS.of(metrics).orphansDeleted.inc(orphans.length);
   return orphans.length;
 }
 

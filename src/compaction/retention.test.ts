@@ -4,6 +4,7 @@ import type { NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { LeaseLost } from "../catalog/refusals.ts";
 import { DEFAULT_SHAPE } from "../format/types.ts";
 import { openDutyWorld, type DutyWorld } from "./duty.test-kit.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 import { createRetention } from "./retention.ts";
 
 const DAY_MS = 86_400_000;
@@ -90,7 +91,7 @@ test("retention that is set, changed and lifted counts from then on", async () =
   await world.catalog.setRetention(table.id, 1);
   await sweep();
   expect(await alive(table)).toEqual([]);
-  expect((await world.metrics.retentionExtents.get()).values).toMatchObject([{ value: 3 }]);
+  expect((await COMPACTION_METRICS.of(world.metrics).retentionExtents.get()).values).toMatchObject([{ value: 3 }]);
 });
 
 test("many extents go in several snapshots, and a lost lease or a stop ends it in between", async () => {

@@ -2,6 +2,7 @@ import type { Catalog, TableRecord } from "../catalog/catalog.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
+import { COMPACTION_METRICS } from "./metrics.ts";
 
 /**
  * Retention: extents whose rows are all older than their table keeps them are soft-deleted. Whole extents only, so a row
@@ -45,7 +46,7 @@ async function endExpired(
     const ended = await catalog.endExtents(table.id, ids, lease);
     extents += ended.length;
     rows += ended.reduce((sum, extent) => sum + extent.rows, 0);
-    metrics.retentionExtents.inc(ended.length);
+    COMPACTION_METRICS.of(metrics).retentionExtents.inc(ended.length);
     more = expired.length === BATCH_EXTENTS;
   }
   if (extents === 0) return;

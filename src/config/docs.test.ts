@@ -12,12 +12,3 @@ test("every option has its row", () => {
     expect(rows.filter((row) => row.includes(`\`${env ?? toml}\` |`))).not.toEqual([]);
   }
 });
-
-test("names are unique and follow one pattern", () => {
-  const variables = OPTION_NAMES.map((name) => optionOf(name).env).filter((env) => env !== undefined);
-  const keys = OPTION_NAMES.map((name) => optionOf(name).toml).filter((key) => key !== undefined);
-  expect(new Set(variables).size).toBe(variables.length);
-  expect(new Set(keys).size).toBe(keys.length);
-  for (const variable of variables) expect(variable).toMatch(/^ENGINE_[A-Z]+(_[A-Z]+)*$/);
-  for (const key of keys) expect(key).toMatch(/^[a-z]+\.[a-z]+(_[a-z]+)*$/);
-});

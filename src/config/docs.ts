@@ -3,7 +3,7 @@ import { withRows } from "./options.ts";
 
 const INTRODUCTION = `# Configuration
 
-<!-- Printed from the option table by \`npm run docs\`; edit \`src/config/options.ts\` instead. -->
+<!-- Printed by \`npm run docs\`; edit \`src/config/options.ts\` and the \`options.ts\` of the features instead. -->
 
 Options come from four places; later ones win: the default, the TOML file named by \`--config\` or \`ENGINE_CONFIG\`, the environment, a flag of the command line. \`engine config\` prints the effective values and where each came from, without secrets.
 

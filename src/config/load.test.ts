@@ -2,39 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { StartupError } from "../core/errors.ts";
-import { loadConfig, type ConfigSources } from "./load.ts";
-import {
-  bytes,
-  integer,
-  OAUTH_DEFAULTS,
-  OAUTH_SAMPLES,
-  path,
-  SANDBOX_DEFAULTS,
-  SANDBOX_SAMPLES,
-  type Sample,
-} from "./load-samples.test-kit.ts";
-import { OPTION_NAMES, optionOf, type OptionName } from "./options.ts";
-
-const WORLD = { workingDir: "/somewhere", userHome: "/home/u", cores: 4 };
-
-function load(sources: Partial<ConfigSources> = {}) {
-  return loadConfig({ env: {}, ...WORLD, ...sources });
-}
-
-function loadToml(text: string, sources: Partial<ConfigSources> = {}) {
-  return load({ ...sources, env: { ENGINE_CONFIG: "/etc/engine/engine.toml", ...sources.env }, readFile: () => text });
-}
-
-function failure(run: () => unknown): StartupError {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof StartupError) return error;
-    throw error;
-  }
-  throw new Error("it was accepted");
-}
+import { bytes, integer, OAUTH_DEFAULTS, OAUTH_SAMPLES, path, type Sample } from "./load-samples.test-kit.ts";
+import { checkSamples, failure, load, loadToml } from "./option-samples.test-kit.ts";
+import { OPTIONS, type OptionName } from "./options.ts";
 
 /** A new option has no sample, and the types say so. */
 const SAMPLES: Record<OptionName, Sample> = {
@@ -287,13 +257,6 @@ const SAMPLES: Record<OptionName, Sample> = {
   querySlowMs: integer(0, 250, 0, 86_400_000),
   queryConfinement: { one: ["off", "off"], two: ["Required", "required"], bad: ["landlock"], badToml: ["true"] },
   queryWorkers: integer(1, 8, 1, 64),
-  compactionMinExtents: integer(2, 12, 2, 1_000),
-  compactionPollSecs: integer(1, 30, 0, 86_400),
-  compactionIdleSleepMs: integer(0, 500, 0, 3_600_000),
-  compactionIoBytesPerSec: bytes(0, ["64MiB", 2 ** 26], 0, 2 ** 40),
-  retentionPollSecs: integer(1, 60, 1, 86_400),
-  physicalGcPollSecs: integer(1, 60, 1, 86_400),
-  physicalGcGraceSecs: integer(0, 3_600, 0, 315_360_000),
   artifactGcPollSecs: integer(60, 900, 1, 86_400),
   artifactGcGraceSecs: integer(60, 900, 60, 315_360_000),
   dataSourceWorkers: integer(1, 8, 1, 256),
@@ -309,7 +272,6 @@ const SAMPLES: Record<OptionName, Sample> = {
     badToml: ["7"],
   },
   workerInsecure: { one: ["1", true, "true"], two: ["no", false], bad: ["2"], badToml: ["1"] },
-  ...SANDBOX_SAMPLES,
   serverUrl: {
     one: ["https://engine.example.com/base/", "https://engine.example.com/base"],
     two: ["http://127.0.0.1:7777", "http://127.0.0.1:7777"],
@@ -320,83 +282,9 @@ const SAMPLES: Record<OptionName, Sample> = {
   token: { one: ["abc.DEF-1", "abc.DEF-1"], two: ["t", "t"], bad: ["hunter2 hunter2", "hunter2é"], badToml: ["7"] },
 };
 
+checkSamples(OPTIONS, SAMPLES);
+
 const FILE = "/etc/engine/engine.toml";
-const assignment = (key: string, text: string) => `${key} = ${text}\n`;
-
-/** Options by the places that may set them, each with its sample. */
-const ALL = OPTION_NAMES.map((name) => Object.assign({ name }, optionOf(name), SAMPLES[name]));
-const IN_ENV = ALL.flatMap((row) => (row.env === undefined ? [] : [{ ...row, env: row.env }]));
-const IN_FILE = ALL.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
-const IN_BOTH = IN_ENV.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
-
-test("every option can be set somewhere", () => {
-  expect(ALL.filter((row) => row.env === undefined && row.toml === undefined)).toEqual([]);
-});
-
-test.for(IN_ENV)("$env sets $name", ({ name, env, one: [text, value] }) => {
-  const { config, origins } = load({ env: { [env]: ` ${text} ` }, readFile: () => "" });
-  expect(config[name]).toEqual(value);
-  expect(origins[name]).toBe(env);
-});
-
-test.for(IN_ENV)("$env counts as unset when it is empty", ({ name, env }) => {
-  const { config, origins, warnings } = load({ env: { [env]: "  " } });
-  expect(config[name]).toEqual(load().config[name]);
-  expect(origins[name]).toBe("default");
-  expect(warnings).toEqual([]);
-});
-
-test.for(IN_FILE)("$toml sets $name, in its own form and as text", ({ name, toml, one, two }) => {
-  const [text, value, native = JSON.stringify(text)] = one;
-  const { config, origins, warnings } = loadToml(assignment(toml, native));
-  expect(config[name]).toEqual(value);
-  expect(origins[name]).toBe(`${toml} in ${FILE}`);
-  expect(warnings).toEqual([]);
-  expect(loadToml(assignment(toml, JSON.stringify(two[0]))).config[name]).toEqual(two[1]);
-});
-
-test.for(IN_BOTH)("$env wins over $toml", ({ name, env, toml, one, two }) => {
-  const inFile = assignment(toml, JSON.stringify(one[0]));
-  const { config, origins } = loadToml(inFile, { env: { [env]: two[0] } });
-  expect(config[name]).toEqual(two[1]);
-  expect(origins[name]).toBe(env);
-});
-
-test.for(IN_BOTH)("a flag wins over $env and $toml", ({ name, env, toml, one, two }) => {
-  const inFile = assignment(toml, JSON.stringify(two[0]));
-  const { config } = loadToml(inFile, { env: { [env]: two[0] }, flags: { [name]: one[0] } });
-  expect(config[name]).toEqual(one[1]);
-});
-
-const refusals = <R extends { bad: string[] }>(rows: readonly R[]) =>
-  rows.flatMap((row) => row.bad.map((text) => ({ ...row, text })));
-
-test.for(refusals(IN_ENV))("$env does not take $text", ({ env, kind, text }) => {
-  const error = failure(() => load({ env: { [env]: text } }));
-  expect(error.exitCode).toBe(2);
-  expect(error.message.startsWith(`${env} is "`)).toBe(true);
-  expect(error.message).toContain(`expected ${kind.accepts}`);
-  expect(error.message).not.toContain("hunter2");
-});
-
-test.for(refusals(ALL))("a flag for $name does not take $text", ({ name, kind, flag, text }) => {
-  const error = failure(() => load({ flags: { [name]: text } }));
-  expect(error.exitCode).toBe(2);
-  expect(error.message.startsWith(`${flag ?? name} is "`)).toBe(true);
-  expect(error.message).toContain(`expected ${kind.accepts}`);
-  expect(error.message).not.toContain("hunter2");
-});
-
-const FILE_REFUSALS = IN_FILE.flatMap(({ toml, kind, badToml = [] }) =>
-  badToml.map((value) => ({ toml, kind, value })),
-);
-
-test.for(FILE_REFUSALS)("$toml does not take $value", ({ toml, kind, value }) => {
-  const error = failure(() => loadToml(assignment(toml, value)));
-  expect(error.exitCode).toBe(2);
-  expect(error.message).toContain(`${toml} in ${FILE} is `);
-  expect(error.message).toContain(`expected ${kind.accepts}`);
-});
 
 test("the defaults are those of the specification", () => {
   const { config, origins, warnings } = load();
@@ -483,13 +371,6 @@ test("the defaults are those of the specification", () => {
     querySlowMs: 1_000,
     queryConfinement: "auto",
     queryWorkers: 2,
-    compactionMinExtents: 24,
-    compactionPollSecs: 10,
-    compactionIdleSleepMs: 250,
-    compactionIoBytesPerSec: undefined,
-    retentionPollSecs: 300,
-    physicalGcPollSecs: 300,
-    physicalGcGraceSecs: 86_400,
     artifactGcPollSecs: 300,
     artifactGcGraceSecs: 21_600,
     dataSourceWorkers: 4,
@@ -500,7 +381,6 @@ test("the defaults are those of the specification", () => {
     fabricRetentionSecs: 604_800,
     workerToken: undefined,
     workerInsecure: false,
-    ...SANDBOX_DEFAULTS,
     serverUrl: undefined,
     ingestVerbose: false,
     token: undefined,

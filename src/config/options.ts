@@ -5,7 +5,6 @@ import { FABRIC_OPTIONS } from "./fabric-options.ts";
 import * as kinds from "./kinds.ts";
 import { OAUTH_OPTIONS } from "./oauth-options.ts";
 import { derived, option, optional, type Option, type OptionRows } from "./option.ts";
-import { SANDBOX_OPTIONS } from "./sandbox-options.ts";
 import { TRANSPORT_OPTIONS } from "./transport-options.ts";
 
 const MIB = 2 ** 20;
@@ -323,7 +322,7 @@ export const OPTIONS = {
     kind: kinds.integer({ min: 1, max: 10_000_000 }),
     default: 8_000,
     side: "S",
-    doc: "A table is flushed once this many rows are staged.",
+    doc: "A table is flushed once this many rows have gathered.",
   }),
   flushMaxBytes: option({
     env: "ENGINE_FLUSH_MAX_BYTES",
@@ -331,7 +330,7 @@ export const OPTIONS = {
     kind: kinds.bytes({ min: 1_024, max: GIB }),
     default: 16 * MIB,
     side: "S",
-    doc: "A table is flushed once this many bytes are staged.",
+    doc: "A table is flushed once this many bytes have gathered.",
   }),
   flushMaxAgeMs: option({
     env: "ENGINE_FLUSH_MAX_AGE_MS",
@@ -339,7 +338,7 @@ export const OPTIONS = {
     kind: kinds.integer({ min: 0, max: 60_000 }),
     default: 50,
     side: "S",
-    doc: "Milliseconds that a staged row waits at most for its flush to start.",
+    doc: "Milliseconds that a row waits at most for its flush to start.",
   }),
   commitWindowMs: option({
     env: "ENGINE_COMMIT_WINDOW_MS",
@@ -505,68 +504,6 @@ export const OPTIONS = {
       "Query processes that are kept warm. A few more are started, as far as memory goes, while long queries occupy " +
       "those; one process is always left to short queries.",
   }),
-  compactionMinExtents: option({
-    env: "ENGINE_COMPACTION_MIN_EXTENTS",
-    toml: "compaction.min_extents",
-    kind: kinds.integer({ min: 2, max: 1_000 }),
-    default: 24,
-    side: "S",
-    doc:
-      "Extents of similar size that a table must have in a UTC day for them to be merged. Fewer leave less for queries " +
-      "to open, and write each row more often: below 20, more than four times.",
-  }),
-  compactionPollSecs: option({
-    env: "ENGINE_COMPACTION_POLL_SECS",
-    toml: "compaction.poll_secs",
-    kind: kinds.integer({ min: 0, max: 86_400 }),
-    default: 10,
-    side: "S",
-    doc: "Seconds until compaction looks for work again when there was none; 0 turns compaction off.",
-  }),
-  compactionIdleSleepMs: option({
-    env: "ENGINE_COMPACTION_IDLE_SLEEP_MS",
-    toml: "compaction.idle_sleep_ms",
-    kind: kinds.integer({ min: 0, max: 3_600_000 }),
-    default: 250,
-    side: "S",
-    doc: "Milliseconds that compaction rests after each merge.",
-  }),
-  compactionIoBytesPerSec: optional({
-    env: "ENGINE_COMPACTION_IO_BYTES_PER_SEC",
-    toml: "compaction.io_bytes_per_sec",
-    kind: kinds.bytes({ min: 0, max: TIB }),
-    whenUnset: "128 MiB on a server that takes rows or forwards them, else 0",
-    side: "S",
-    doc:
-      "Bytes that merges may read and write in a second, of the object store and of the local disk together; 0 sets " +
-      "no bound.",
-  }),
-  retentionPollSecs: option({
-    env: "ENGINE_RETENTION_POLL_SECS",
-    toml: "retention.poll_secs",
-    kind: kinds.integer({ min: 1, max: 86_400 }),
-    default: 300,
-    side: "S",
-    doc: "Seconds between two searches for rows that are past the retention of their table.",
-  }),
-  physicalGcPollSecs: option({
-    env: "ENGINE_PHYSICAL_GC_POLL_SECS",
-    toml: "retention.gc_poll_secs",
-    kind: kinds.integer({ min: 1, max: 86_400 }),
-    default: 300,
-    side: "S",
-    doc: "Seconds between two searches for soft-deleted extents whose bytes may go.",
-  }),
-  physicalGcGraceSecs: option({
-    env: "ENGINE_PHYSICAL_GC_GRACE_SECS",
-    toml: "retention.gc_grace_secs",
-    kind: kinds.integer({ min: 0, max: 315_360_000 }),
-    default: 86_400,
-    side: "S",
-    doc:
-      "Seconds that snapshots stay readable, and so the time until the bytes of soft-deleted extents go. What a running " +
-      "query reads stays in any case.",
-  }),
   artifactGcPollSecs: option({
     env: "ENGINE_ARTIFACT_GC_POLL_SECS",
     toml: "retention.artifact_gc_poll_secs",
@@ -589,7 +526,6 @@ export const OPTIONS = {
       "long to finish.",
   }),
   ...FABRIC_OPTIONS,
-  ...SANDBOX_OPTIONS,
   serverUrl: optional({
     env: "ENGINE_SERVER_URL",
     toml: "client.server_url",

@@ -1,4 +1,6 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 /**
@@ -12,6 +14,8 @@ type Capability = {
 };
 
 const ON_LINUX = process.platform === "linux";
+/** Of which `.ci/install-versitygw` builds the S3 server. */
+const GO_NEEDED = { major: 1, minor: 25 };
 
 const CAPABILITIES = {
   root: { isThere: () => ON_LINUX && process.getuid?.() === 0, remedy: "run as root on Linux" },
@@ -26,22 +30,38 @@ const CAPABILITIES = {
   "mkfs.ext4": { isThere: () => has("mkfs.ext4"), remedy: "apt-get install e2fsprogs" },
   mount: { isThere: () => has("mount"), remedy: "apt-get install mount" },
   prlimit: { isThere: () => has("prlimit") && has("setpriv"), remedy: "apt-get install util-linux" },
+  "read-only files": {
+    isThere: canForbidWriting,
+    remedy: "apt-get install e2fsprogs, and a TMPDIR on a file system that has immutable files",
+  },
   perl: { isThere: () => has("perl"), remedy: "apt-get install perl" },
   debootstrap: { isThere: () => has("debootstrap"), remedy: "apt-get install debootstrap" },
   PostgreSQL: {
     isThere: () => globSync("/usr/lib/postgresql/*/bin/initdb").length > 0,
     remedy: "apt-get install postgresql",
   },
-  Go: { isThere: () => has("go") || existsSync("/usr/local/go/bin/go"), remedy: ".ci/install-go" },
+  Go: { isThere: hasGo, remedy: `Go ${GO_NEEDED.major}.${GO_NEEDED.minor} or newer, on the path: .ci/install-go` },
+  "S3 server": { isThere: () => hasGo() || hasVersitygw(), remedy: "it is built with Go: .ci/install-go" },
   python3: { isThere: () => has("python3"), remedy: "apt-get install python3-venv" },
+  "python3-venv": {
+    isThere: () => succeeds("python3", "-c", "import ensurepip, sys; sys.exit(sys.version_info < (3, 10))"),
+    remedy: "apt-get install python3-venv",
+  },
   openssl: { isThere: () => has("openssl"), remedy: "apt-get install openssl" },
   git: { isThere: () => has("git"), remedy: "apt-get install git" },
-  strace: { isThere: () => has("strace"), remedy: "apt-get install strace" },
+  strace: {
+    isThere: () => succeeds("strace", "-f", "-o", "/dev/null", "true"),
+    remedy: "apt-get install strace, on a machine that lets it trace",
+  },
   gcc: {
     isThere: () => has("gcc") && existsSync("/usr/include/stdio.h"),
     remedy: "apt-get install gcc libc6-dev",
   },
   ps: { isThere: () => has("ps"), remedy: "apt-get install procps" },
+  "/usr/bin/node": {
+    isThere: () => existsSync("/usr/bin/node"),
+    remedy: "sandboxes see the programs of /usr: link node to /usr/bin/node",
+  },
   sqlite3: { isThere: () => has("sqlite3"), remedy: "apt-get install sqlite3" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
 } as const satisfies Record<string, Capability>;
@@ -77,9 +97,52 @@ function has(program: string): boolean {
   return folders.some((folder) => folder !== "" && existsSync(join(folder, program)));
 }
 
-/** Whether this process has CAP_SYS_ADMIN, which root of a container lacks. */
+function succeeds(program: string, ...args: readonly string[]): boolean {
+  return has(program) && spawnSync(program, args, { stdio: "ignore" }).status === 0;
+}
+
+/** Debian 12 has one that is too old. */
+function hasGo(): boolean {
+  if (!has("go")) return false;
+  const { stdout } = spawnSync("go", ["env", "GOVERSION"], { encoding: "utf8" });
+  const [major = 0, minor = 0] = (/^go(\d+)\.(\d+)/.exec(stdout)?.slice(1) ?? []).map(Number);
+  return major > GO_NEEDED.major || (major === GO_NEEDED.major && minor >= GO_NEEDED.minor);
+}
+
+/** Whether it was built before, in the version that is wanted. */
+function hasVersitygw(): boolean {
+  const script = readFileSync(new URL("../../.ci/install-versitygw", import.meta.url), "utf8");
+  const version = /^version=(\S+)$/m.exec(script)?.[1] ?? "";
+  const cache = process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache");
+  return existsSync(join(cache, "engine-tests", `versitygw-${version}`, "versitygw"));
+}
+
+/** Whether this process may mount: root of a container may lack CAP_SYS_ADMIN, or have it without the call. */
 function mayMount(): boolean {
   if (!ON_LINUX) return false;
   const effective = /^CapEff:\s+([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
-  return (BigInt(`0x${effective}`) & (1n << 21n)) !== 0n;
+  if ((BigInt(`0x${effective}`) & (1n << 21n)) === 0n) return false;
+  return inFolder((folder) => {
+    if (!succeeds("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder)) return !has("mount");
+    return succeeds("umount", folder);
+  });
+}
+
+/** Whether a file can be kept from being written: permissions do not bind root, an immutable flag does. */
+function canForbidWriting(): boolean {
+  if (process.getuid?.() !== 0) return true;
+  return inFolder((folder) => {
+    const file = join(folder, "file");
+    writeFileSync(file, "");
+    return succeeds("chattr", "+i", file) && succeeds("chattr", "-i", file);
+  });
+}
+
+function inFolder(run: (folder: string) => boolean): boolean {
+  const folder = mkdtempSync(join(tmpdir(), "engine-probe-"));
+  try {
+    return run(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

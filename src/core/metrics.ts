@@ -128,7 +128,6 @@ export function createMetrics(options: { process: boolean } = { process: false }
     ...dutyMetrics(registers),
     ...objectStoreMetrics(registers),
     ...edgeMetrics(registers),
-    ...compactionMetrics(registers),
     ...nodeMetrics(registers),
     ...writePathMetrics(registers),
     ...catalogMetrics(registers),
@@ -215,50 +214,6 @@ function objectStoreMetrics(registers: Registry[]) {
   };
 }
 
-/** Merging small extents into large ones. */
-function compactionMetrics(registers: Registry[]) {
-  return {
-    compactionMerges: new Counter({
-      name: "engine_compaction_merges_total",
-      help: "Merges by outcome: `published`, `lost` (an input was gone by then), `failed`.",
-      labelNames: ["outcome"],
-      registers,
-    }),
-    compactionDuration: new Histogram({
-      name: "engine_compaction_merge_duration_seconds",
-      help: "Time of one merge from its first input to its snapshot, rests included.",
-      buckets: LATENCY_SECONDS,
-      registers,
-    }),
-    compactionInputExtents: new Counter({
-      name: "engine_compaction_input_extents_total",
-      help: "Extents that published merges have replaced.",
-      registers,
-    }),
-    compactionInputBytes: new Counter({
-      name: "engine_compaction_input_bytes_total",
-      help: "Bytes of the extents that published merges have replaced.",
-      registers,
-    }),
-    compactionOutputBytes: new Counter({
-      name: "engine_compaction_output_bytes_total",
-      help: "Bytes of the extents that published merges have written.",
-      registers,
-    }),
-    compactionIoBytes: new Counter({
-      name: "engine_compaction_io_bytes_total",
-      help: "Bytes that merges have moved: `download` and `upload` from and to the object store, `merge` and `verify` what the process has read and written that merges, or verifies extents (Linux only).",
-      labelNames: ["kind"],
-      registers,
-    }),
-    compactionIoWait: new Counter({
-      name: "engine_compaction_io_wait_seconds_total",
-      help: "Time in which merges stood still for their budget of bytes, `ENGINE_COMPACTION_IO_BYTES_PER_SEC`.",
-      registers,
-    }),
-  };
-}
-
 /** What one node of a cluster does at a time, by a lease. */
 function dutyMetrics(registers: Registry[]) {
   return {
@@ -272,26 +227,6 @@ function dutyMetrics(registers: Registry[]) {
       name: "engine_duty_runs_total",
       help: "Runs of background duties by outcome: `ok`, `error`, `stopped` (the lease was lost, or the server stopped).",
       labelNames: ["duty", "outcome"],
-      registers,
-    }),
-    retentionExtents: new Counter({
-      name: "engine_retention_extents_total",
-      help: "Extents that were soft-deleted because they were past their retention.",
-      registers,
-    }),
-    deletedExtents: new Counter({
-      name: "engine_deleted_extents_total",
-      help: "Extents that were deleted for good in the background.",
-      registers,
-    }),
-    deletedBytes: new Counter({
-      name: "engine_deleted_bytes_total",
-      help: "Bytes of extents that were deleted for good in the background.",
-      registers,
-    }),
-    orphansDeleted: new Counter({
-      name: "engine_orphans_deleted_total",
-      help: "Objects of uploads that never committed which were deleted.",
       registers,
     }),
   };

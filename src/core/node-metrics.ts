@@ -96,36 +96,6 @@ export function backgroundMetrics(registers: Registry[]) {
       buckets: LATENCY_SECONDS,
       registers,
     }),
-    backlogDays: new Gauge({
-      name: "engine_compaction_backlog_days",
-      help: "Days of tables with so many small extents that they are to be merged, those whose merge failed included.",
-      registers,
-    }),
-    backlogExtents: new Gauge({
-      name: "engine_compaction_backlog_extents",
-      help: "Small extents of the days that are to be merged.",
-      registers,
-    }),
-    backlogBytes: new Gauge({
-      name: "engine_compaction_backlog_bytes",
-      help: "Bytes of the small extents of the days that are to be merged.",
-      registers,
-    }),
-    oldestSnapshot: new Gauge({
-      name: "engine_deletion_oldest_snapshot",
-      help: "The oldest snapshot that can be read, as the last run of the deletion left it.",
-      registers,
-    }),
-    heldSnapshots: new Gauge({
-      name: "engine_deletion_held_snapshots",
-      help: "Snapshots past the grace that the deletion had to leave because queries read them, at its last run.",
-      registers,
-    }),
-    deletionFailures: new Counter({
-      name: "engine_deletion_failed_extents_total",
-      help: "Times that the bytes of a dead extent could not be deleted; the next run tries again.",
-      registers,
-    }),
   };
 }
 

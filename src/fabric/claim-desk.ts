@@ -48,7 +48,7 @@ export class ClaimDesk {
   #serving = 0;
   #isClosed = false;
   /** Lanes that other nodes have not been told of. */
-  #untold = new Set<string>();
+  #unsent = new Set<string>();
   #isTelling = false;
 
   constructor(options: ClaimDeskOptions) {
@@ -67,7 +67,7 @@ export class ClaimDesk {
   readonly announce = (lanes: readonly string[]): void => {
     for (const lane of lanes) {
       this.#view.announce(lane);
-      this.#untold.add(lane);
+      this.#unsent.add(lane);
     }
     this.#wake();
     if (!this.#isTelling) void this.#tell();
@@ -240,9 +240,9 @@ export class ClaimDesk {
 
   async #tell(): Promise<void> {
     this.#isTelling = true;
-    while (this.#untold.size > 0 && !this.#isClosed) {
-      const payload = [this.#name, ...this.#untold].join("\n");
-      this.#untold.clear();
+    while (this.#unsent.size > 0 && !this.#isClosed) {
+      const payload = [this.#name, ...this.#unsent].join("\n");
+      this.#unsent.clear();
       const fits = Buffer.byteLength(payload) <= SIGNAL_BYTES;
       await this.#options.signals.send(TOPIC, fits ? payload : this.#name).catch((error: unknown) => {
         this.#options.log.debug(

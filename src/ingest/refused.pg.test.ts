@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../core/gates.test-kit.ts";
 import { postgresPrograms } from "../catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "../catalog/postgres/postgres.test-kit.ts";
 import { refusedLeavesNothing } from "./refused.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("refused requests on PostgreSQL are skipped: it is not installed\n");
 
-describe.skipIf(programs === undefined)("with PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("with PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

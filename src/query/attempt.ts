@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { RecordStore } from "../db/records.ts";
-import type { Reading } from "../catalog/snapshot-holds.ts";
+import type { SnapshotPin } from "../catalog/snapshot-holds.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -73,7 +73,7 @@ export type QueryContext = {
   trace: QueryTrace;
   /** Aborted when the time of the query is up, when its client leaves, and when its snapshots are lost. */
   stop: AbortSignal;
-  reading: Reading | undefined;
+  reading: SnapshotPin | undefined;
 };
 
 /** A query that has so much to read is large from the start. */

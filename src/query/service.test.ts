@@ -249,6 +249,19 @@ describe("the time column", () => {
     ).toEqual([{ z: "02:00:00" }]);
   });
 
+  test.each([
+    ["another type in a subquery", "(SELECT avg(d.at) FROM (SELECT 1 AS at) d)", "1.0"],
+    ["a subquery's, without a qualifier", "(SELECT avg(at) FROM (SELECT 1 AS at))", "1.0"],
+    ["a CTE's", "(WITH d AS (SELECT INTERVAL 1 DAY AS at) SELECT at - INTERVAL 1 HOUR FROM d)", '"1 day -01:00:00"'],
+    ["a CTE's by its list", "(WITH d(at) AS (SELECT 3) SELECT mean(at) FROM d)", "3.0"],
+    ["a set's", "(SELECT avg(at) FROM (SELECT 1 AS at UNION ALL SELECT 3))", "2.0"],
+    ["a star's", "(SELECT avg(at) FROM (SELECT d.* FROM (SELECT 5 AS at) d))", "5.0"],
+    ["an alias", "(SELECT avg(at) FROM (SELECT 7) d(at))", "7.0"],
+  ])("an instant keeps its zone and nanoseconds where its name is %s", async (_what, other, json) => {
+    const select = `SELECT ${other} AS other, max(at) + INTERVAL 1 HOUR AS value FROM fresh WHERE i = 0`;
+    expect((await harness.text(select)).trimEnd()).toBe(`{"other":${json},"value":"2024-01-01T01:00:00.123456789Z"}`);
+  });
+
   test("a column without an alias keeps the name of what was written", async () => {
     const [row] = await rows("SELECT at - INTERVAL '1 hour', i - 1 FROM fresh LIMIT 1");
     expect(Object.keys(row ?? {})).toEqual([`("at" - CAST('1 hour' AS INTERVAL))`, "(i - 1)"]);

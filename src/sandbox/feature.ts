@@ -1,4 +1,5 @@
 import type { Feature } from "../feature/feature.ts";
+import { SANDBOX_OPTIONS, sandboxConfig } from "./contract/options.ts";
 import type { SandboxDeps } from "./control/routes/deps.ts";
 
 /** A node that builds an image and is silent for so long has lost it. */
@@ -8,13 +9,15 @@ const IMAGE_LEASE_MS = 60_000;
 export const SANDBOX: Feature<{ sandboxes: SandboxDeps }> = {
   name: "sandbox",
   title: "Sandboxes",
+  options: SANDBOX_OPTIONS,
   metrics: async () => (await import("./contract/metrics.ts")).SANDBOX_METRICS,
   migrations: async () => (await import("./control/tables.ts")).SANDBOX_MIGRATIONS,
   routes: async () => {
     const { SANDBOX_ROUTES } = await import("./control/routes/sandbox-routes.ts");
     return [{ name: "sandboxes", answeredBy: "sandboxes", routes: SANDBOX_ROUTES }];
   },
-  jobKinds: async ({ sandboxLeaseSecs }) => {
+  jobKinds: async (config) => {
+    const { sandboxLeaseSecs } = sandboxConfig(config);
     const [{ sandboxJobKind }, { imageBuildJobKind }] = await Promise.all([
       import("./contract/sandbox-job.ts"),
       import("./contract/images/build-job.ts"),

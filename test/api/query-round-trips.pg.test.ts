@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { startServices } from "../edge/run.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
@@ -9,12 +10,10 @@ import { temporaryHome } from "../support/engine.ts";
 /** How often a query waits for the catalog, which in a cluster is some way off: every time costs each query that much. */
 
 const programs = postgresPrograms();
-if (programs === undefined)
-  process.stderr.write("round trips of a query are not counted: PostgreSQL is not installed\n");
 
 const ROUNDS = 5;
 
-describe.skipIf(programs === undefined)("a server on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("a server on PostgreSQL", () => {
   let postgres: TestServer;
   let proxy: CuttingProxy;
   let url: string;

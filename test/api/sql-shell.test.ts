@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { hasPty, KEYS, PtyCommand } from "../../src/cli/sql/pty.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
+import { KEYS, PtyCommand } from "../../src/cli/sql/pty.test-kit.ts";
 import { ingest, query } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
@@ -28,7 +29,7 @@ async function outcomesOf(part: string): Promise<unknown[]> {
     .map(({ outcome }) => outcome);
 }
 
-describe.skipIf(!hasPty)("the shell and a server", () => {
+describe.skipIf(lacks("python3"))("the shell and a server", () => {
   test("a session: names from the catalog, places of errors, and a query that Ctrl-C ends on the server too", async () => {
     const { home, remove } = await temporaryHome();
     const terminal = new PtyCommand(["sql"], { ENGINE_HOME: home, ENGINE_SERVER_URL: engine.url });

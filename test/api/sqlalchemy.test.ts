@@ -1,7 +1,8 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { installedBy } from "../../src/core/gates.test-kit.ts";
 import { ingest, ndjson } from "../support/client.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
@@ -10,14 +11,11 @@ import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/en
  * the small driver in `engine_dbapi.py`. It lists what there is, reflects tables of two databases, and builds queries of
  * what it found.
  */
-const INSTALL = fileURLToPath(new URL("../../.ci/install-sqlalchemy", import.meta.url));
 const TOOL = fileURLToPath(new URL("sqlalchemy-tool.py", import.meta.url));
 const run = promisify(execFile);
 const ADMIN = "admin-token-of-the-test";
 
-const installed = spawnSync(INSTALL, { encoding: "utf8", timeout: 600_000 });
-const python = installed.stdout.trim();
-if (installed.status !== 0) process.stderr.write(`SQLAlchemy is not run: ${installed.stderr}\n`);
+const python = installedBy("install-sqlalchemy", "python3-venv");
 
 let engine: Engine;
 let removeHome: () => Promise<void>;
@@ -48,12 +46,12 @@ async function tokenFor(databases: readonly string[]): Promise<string> {
 
 async function told(token: string, database: string): Promise<unknown> {
   const env = { ...cleanEnv(), ENGINE_TEST_URL: engine.url, ENGINE_TEST_TOKEN: token, PYTHONDONTWRITEBYTECODE: "1" };
-  const { stdout, stderr } = await run(python, [TOOL, database], { env });
+  const { stdout, stderr } = await run(python ?? "", [TOOL, database], { env });
   expect(stderr).toBe("");
   return JSON.parse(stdout) as unknown;
 }
 
-describe.skipIf(installed.status !== 0)("SQLAlchemy", { timeout: 120_000 }, () => {
+describe.skipIf(python === undefined)("SQLAlchemy", { timeout: 120_000 }, () => {
   const own = ["at", "label", "body", "props"];
   const columnsOfOwn = [
     ["at", "NULL", true],

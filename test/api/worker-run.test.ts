@@ -3,6 +3,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
 
@@ -119,7 +120,7 @@ describe("a node daemon", () => {
     expect(daemon.log()).not.toContain(token);
   });
 
-  it("stops a program whose job is cancelled, and all that it started", async () => {
+  it.skipIf(lacks("ps"))("stops a program whose job is cancelled, and all that it started", async () => {
     const { token } = await newWorker("node-2");
     const mark = `mark-${process.pid}`;
     const run = program(

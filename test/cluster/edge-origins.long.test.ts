@@ -91,7 +91,7 @@ test("peers that trust the edge count failures for the client, and not for the e
 });
 
 test("an edge with a certificate tells its peers, and browsers, that it speaks TLS", async () => {
-  const { certPath, keyPath } = makeCertificate(certificateFolder(), "edge");
+  const { certPath, keyPath } = await makeCertificate(certificateFolder(), "edge");
   trustCertificate(readFileSync(certPath, "utf8"));
   const tls = { ENGINE_TLS_CERT: certPath, ENGINE_TLS_KEY: keyPath };
   const peer = await start(tls);

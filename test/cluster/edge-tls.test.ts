@@ -1,34 +1,27 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { certificateFolder, makeCertificate } from "../../src/io/http/tls.test-kit.ts";
+import type { TlsFiles } from "../../src/io/http/tls.ts";
 import { ingest, query } from "../support/client.ts";
 import { defer, metricsOf, startEdge, stopAll, usablePeers } from "./edge.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 /** An edge whose peers speak TLS with a certificate that an authority of ours has signed. */
-let folder: string;
-let authority: string;
+let authority: TlsFiles;
+let peer: TlsFiles;
 
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "engine-edge-tls-"));
-  const openssl = (line: string) => execFileSync("openssl", line.split(" "), { cwd: folder, stdio: "pipe" });
-  openssl("req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.crt -subj /CN=root -days 2");
-  openssl("req -newkey rsa:2048 -nodes -keyout peer.key -out peer.csr -subj /CN=localhost");
-  writeFileSync(join(folder, "names"), "subjectAltName=DNS:localhost");
-  const signer = "-CA root.crt -CAkey root.key -CAcreateserial -days 2 -extfile names";
-  openssl(`x509 -req -in peer.csr -out peer.crt ${signer}`);
-  authority = join(folder, "root.crt");
+beforeAll(async () => {
+  const folder = certificateFolder();
+  authority = await makeCertificate(folder, "root", { names: ["DNS:authority.test"] });
+  peer = await makeCertificate(folder, "peer", { names: ["DNS:localhost"], authority });
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 afterEach(stopAll);
 
 /** Answers with what it was asked, over TLS; resolves to its port. */
 async function startTlsPeer(): Promise<number> {
-  const [key, cert] = ["peer.key", "peer.crt"].map((name) => readFileSync(join(folder, name)));
+  const [key, cert] = [readFileSync(peer.keyPath), readFileSync(peer.certPath)];
   const server = createServer({ key, cert }, (message, response) => {
     if (message.url === "/health") return void response.end();
     let body = "";
@@ -47,7 +40,7 @@ async function startTlsPeer(): Promise<number> {
 
 test("an edge forwards to https peers whose authority NODE_EXTRA_CA_CERTS names", async () => {
   const port = await startTlsPeer();
-  const edge = await startEdge([`https://localhost:${port}`], { NODE_EXTRA_CA_CERTS: authority });
+  const edge = await startEdge([`https://localhost:${port}`], { NODE_EXTRA_CA_CERTS: authority.certPath });
   const body = '{"body":"sealed"}\n';
   const answer = await ingest(edge.url, "t", body);
   expect(answer.status).toBe(200);
@@ -65,7 +58,7 @@ test.each([
   [
     "a certificate for another name",
     "127.0.0.1",
-    () => ({ NODE_EXTRA_CA_CERTS: authority }),
+    () => ({ NODE_EXTRA_CA_CERTS: authority.certPath }),
     "IP: 127.0.0.1 is not in the cert's list",
   ],
 ])("an edge sends nothing to %s, and its log says why", async (_what, host, env, why) => {

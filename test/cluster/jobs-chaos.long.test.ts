@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { describeReport, runJobChaos } from "./jobs-chaos.ts";
 
-test(
+test.skipIf(lacks("PostgreSQL", "ps"))(
   "jobs are neither lost nor done twice while nodes, the server and its database die",
   { timeout: 240_000 },
   async () => {

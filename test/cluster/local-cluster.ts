@@ -157,7 +157,7 @@ async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
   return urls;
 }
 
-/** What a process needs of this one's surroundings, without settings of the engine that the shell may carry. */
+/** What a process needs of this one's environment, without settings of the engine that the shell may carry. */
 function inherited(): Record<string, string> {
   const { PATH = "", HOME = "", TMPDIR, TZ } = process.env;
   return { PATH, HOME, ...(TMPDIR === undefined ? {} : { TMPDIR }), ...(TZ === undefined ? {} : { TZ }) };

@@ -1,17 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { Balancer } from "./balancer.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
-const canRun = (await findVersitygw()) !== undefined;
-
 const CLIENTS = 4;
 /** All edges one after the other, then what is behind them: an ingest and a query server at a time. */
 const WAVES = [["edge-1"], ["edge-2"], ["ingest-1", "query-1"], ["ingest-2", "query-2"]];
 
-describe.skipIf(!canRun)("a rolling restart of a whole cluster", () => {
+describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("a rolling restart of a whole cluster", () => {
   let cluster: TemporaryCluster;
   beforeAll(async () => {
     cluster = await startTemporaryCluster({

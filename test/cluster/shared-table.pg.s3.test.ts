@@ -1,15 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { startMeddlingProxy } from "../../src/io/objectstore/s3/meddling-proxy.test-kit.ts";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { ingest, ndjson, query, rowsOf } from "../support/client.ts";
 import { withStorage } from "./chaos-check.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
-const canRun = (await findVersitygw()) !== undefined;
-
-describe.skipIf(!canRun)("servers that meet in one table", () => {
+describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("servers that meet in one table", () => {
   let cluster: TemporaryCluster;
   let nodes: readonly [string, string];
   let reader: string;

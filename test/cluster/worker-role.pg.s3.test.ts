@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, query } from "../support/client.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
-const canRun = (await findVersitygw()) !== undefined;
 type Json = Record<string, unknown>;
 
 /** Jobs in a cluster: asked for at an edge, stored by a query server, run by a server that has the role `worker` alone. */
-describe.skipIf(!canRun)("the role worker", () => {
+describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("the role worker", () => {
   let cluster: TemporaryCluster;
   let edge: string;
   let worker: string;

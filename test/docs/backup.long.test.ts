@@ -1,12 +1,13 @@
 import { cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 import { backUp, checkMissingExtent, checkRestored, startLoaded } from "./backup.test-kit.ts";
-import { isInstalled, runSteps, stepsOf } from "./steps.test-kit.ts";
+import { runSteps, stepsOf } from "./steps.test-kit.ts";
 
 /** The section "Backup" of `docs/operations.md`: its commands are run as they stand there. */
 
@@ -16,7 +17,7 @@ test("there are three blocks of commands", () => {
   expect(stepsOf("operations.md", "Backup")).toHaveLength(3);
 });
 
-describe.skipIf(!isInstalled("sqlite3", "apt-get install sqlite3"))("one server", () => {
+describe.skipIf(lacks("sqlite3"))("one server", () => {
   test("comes back from a backup that was made while it took rows", async () => {
     const { home, remove } = await temporaryHome();
     const backup = join(home, "backup");
@@ -47,7 +48,7 @@ test("a server that was stopped comes back from a copy of its home", async () =>
 
 const programs = postgresPrograms();
 
-describe.skipIf(programs === undefined)("a catalog on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("a catalog on PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,8 +1,9 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { installedBy } from "../../src/core/gates.test-kit.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
@@ -12,14 +13,7 @@ import { eventually } from "../../src/core/waiting.test-kit.ts";
 type Row = Record<string, unknown>;
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
-const installed = spawnSync(path("../../.ci/install-pyarrow"), { encoding: "utf8", timeout: 600_000 });
-const python = installed.stdout.trim();
-if (installed.status !== 0) {
-  if (process.env["CI"] === "true") throw new Error(`pyarrow and Polars are not installed: ${installed.stderr}`);
-  process.stderr.write(
-    "skipped for lack of pyarrow and Polars: apt-get install python3-venv, and run .ci/install-pyarrow\n",
-  );
-}
+const python = installedBy("install-pyarrow", "python3-venv");
 
 const TYPES = "flag:bool, i:int, l:long, r:real, s:string, t:timestamp, d:dynamic, v:vector(3), absent:string";
 const COLUMNS = ["at", "flag", "i", "l", "r", "s", "t", "d", "v"];
@@ -39,7 +33,7 @@ const SQL =
   "SELECT CAST(epoch_ns(at) AS VARCHAR) AS at, flag, i, CAST(l AS VARCHAR) AS l, r, s, " +
   "CAST(epoch_ns(t) AS VARCHAR) AS t, CAST(d AS VARCHAR) AS d, v FROM typed ORDER BY typed.at";
 
-describe.skipIf(installed.status !== 0)("extents", () => {
+describe.skipIf(python === undefined)("extents", () => {
   let home: string;
   let remove: () => Promise<void>;
   let answered: Row[];
@@ -61,7 +55,7 @@ describe.skipIf(installed.status !== 0)("extents", () => {
 
   function read(library: string, files: readonly string[]): { rows: Row[]; described: Row[] } {
     const script = path("read-extents.py");
-    const text = execFileSync(python, [script, library, ...files], { encoding: "utf8", maxBuffer: 2 ** 26 });
+    const text = execFileSync(python ?? "", [script, library, ...files], { encoding: "utf8", maxBuffer: 2 ** 26 });
     const lines = text.trim().split("\n");
     const described: Row[] = JSON.parse(lines.pop() ?? "");
     return { rows: lines.map((line): Row => JSON.parse(line)), described };

@@ -15,15 +15,3 @@ export function stepsOf(document: string, heading: string): string[] {
 export function runSteps(steps: string, env: Readonly<Record<string, string>>): void {
   execFileSync("sh", ["-euc", steps], { env: { ...cleanEnv(), ...env }, stdio: ["ignore", "ignore", "inherit"] });
 }
-
-/** Whether a program is found; where it has to be, in CI, it is an error that it is not. */
-export function isInstalled(program: string, remedy: string): boolean {
-  try {
-    execFileSync("sh", ["-c", `command -v ${program}`], { stdio: "ignore" });
-    return true;
-  } catch {
-    if (process.env["CI"] === "true") throw new Error(`there is no ${program}: ${remedy}`);
-    process.stderr.write(`skipped for lack of ${program}: ${remedy}\n`);
-    return false;
-  }
-}

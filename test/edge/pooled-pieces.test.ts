@@ -69,7 +69,7 @@ function sendInParts(url: string, body: Buffer, partBytes: number, headers: Reco
 
 /** A server for one request. */
 async function startServer(scheme: string, handle: RequestListener): Promise<string> {
-  const server = scheme === "https" ? createTlsServer(tlsOptions(), handle) : createServer(handle);
+  const server = scheme === "https" ? createTlsServer(await tlsOptions(), handle) : createServer(handle);
   const port = await listening(server);
   closers.push(() => {
     server.closeAllConnections();
@@ -78,8 +78,8 @@ async function startServer(scheme: string, handle: RequestListener): Promise<str
   return `${scheme}://127.0.0.1:${port}`;
 }
 
-function tlsOptions(): { cert: string; key: string } {
-  const { certPath, keyPath } = makeCertificate(certificateFolder(), "peer");
+async function tlsOptions(): Promise<{ cert: string; key: string }> {
+  const { certPath, keyPath } = await makeCertificate(certificateFolder(), "peer");
   const [cert, key] = [readFileSync(certPath, "utf8"), readFileSync(keyPath, "utf8")];
   trustCertificate(cert);
   return { cert, key };

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { FABRIC_LIMITS } from "../../src/fabric/limits.ts";
 import type { Hold } from "../../src/fabric/job.ts";
 import { startJobsApi, type JobsApi } from "./jobs.test-kit.ts";
@@ -34,7 +35,7 @@ class Stream {
       headers: { Authorization: "Bearer ops", ...headers },
       signal: stream.#leaving.signal,
     });
-    expect(response.status).toBe(200);
+    if (response.status !== 200) throw new Error(`the stream was answered with ${response.status}`);
     stream.headers = response.headers;
     void stream.#read(response);
     return stream;
@@ -65,22 +66,18 @@ class Stream {
 
   /** Until there are so many events; none comes by itself while the clock stands. */
   async until(count: number): Promise<Event[]> {
-    await expect
-      .poll(() => {
-        api.clock.advance(100);
-        return this.events.length;
-      })
-      .toBeGreaterThanOrEqual(count);
+    await eventually(() => {
+      api.clock.advance(100);
+      return this.events.length >= count;
+    });
     return this.events;
   }
 
   async end(): Promise<Event[]> {
-    await expect
-      .poll(() => {
-        api.clock.advance(100);
-        return this.#isOver;
-      })
-      .toBe(true);
+    await eventually(() => {
+      api.clock.advance(100);
+      return this.#isOver;
+    });
     return this.events;
   }
 

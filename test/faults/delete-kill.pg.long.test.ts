@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { killDeletions } from "./delete-kill.ts";
 
 const programs = postgresPrograms();
 
-describe.skipIf(programs === undefined)("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);
@@ -13,7 +15,7 @@ describe.skipIf(programs === undefined)("PostgreSQL", () => {
   afterAll(() => server.stop(), 120_000);
 
   test("kill -9 in a deletion: all matching rows are gone or none", { timeout: 300_000 }, async () => {
-    const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = drawnSeed();
     const env = { ENGINE_CATALOG_URL: await server.createDatabase() };
     const found = await killDeletions({ seed, delaysMs: [1, 700], env });
     expect(found, `seed ${seed}`).toMatchObject({ problems: [] });

@@ -2,9 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { DurabilityModel } from "./durability.ts";
 import type { SystemCall, Trace, TraceOptions } from "./trace.ts";
-import { canTrace, pathOfDescriptor, stringOf, traceCommand } from "./trace.ts";
+import { pathOfDescriptor, stringOf, traceCommand } from "./trace.ts";
 
 const source = (path: string) => new URL(`../../src/${path}`, import.meta.url).href;
 
@@ -56,7 +57,7 @@ const syncsIn = (folder: string, trace: Trace) =>
 
 const failedKeys = (trace: Trace) => [...trace.stdout.matchAll(/^failed (\S+) EIO$/gm)].map((match) => match[1] ?? "");
 
-describe.skipIf(!canTrace())("filesystem store under strace", () => {
+describe.skipIf(lacks("strace"))("filesystem store under strace", () => {
   let folder: string;
   let root: string;
   beforeEach(async () => {

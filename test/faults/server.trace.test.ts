@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { ingest } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 import { DurabilityModel } from "./durability.ts";
-import { canTrace, parseTrace, straceCommand, stringOf, TRACEABLE_ENV, type SystemCall } from "./trace.ts";
+import { parseTrace, straceCommand, stringOf, TRACEABLE_ENV, type SystemCall } from "./trace.ts";
 
 const SENDS = new Set(["write", "writev", "sendto", "sendmsg"]);
 
@@ -34,7 +35,7 @@ async function traceOneIngest(): Promise<{ calls: SystemCall[]; home: string; ex
   }
 }
 
-describe.skipIf(!canTrace())("the server under strace", () => {
+describe.skipIf(lacks("strace"))("the server under strace", () => {
   test("extent, folders and catalog are synced before the 200 is sent", { timeout: 120_000 }, async () => {
     const { calls, home, extent } = await traceOneIngest();
     const acknowledged = calls.find(isAcknowledgement);

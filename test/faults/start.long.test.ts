@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { mountTmpfs, unmount } from "../../src/io/objectstore/tmpfs.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, ndjson, query, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 
@@ -94,13 +96,13 @@ describe("storage that fails", () => {
     await engine.stop();
   });
 
-  test(
+  test.skipIf(lacks("mounts", "mount"))(
     "a disk that fills up: 507, what was acknowledged stays, and it goes on when there is room",
     { timeout: 120_000 },
-    async ({ skip }) => {
+    async () => {
       const disk = join(home, "disk");
       mkdirSync(disk);
-      if (!mountTmpfs(disk, "24m")) skip("needs the right to mount a tmpfs");
+      mountTmpfs(disk, "size=24m");
       try {
         const engine = await startEngine({ home: disk });
         const filler = join(disk, "filler");
@@ -124,36 +126,23 @@ describe("storage that fails", () => {
         expect(row).toEqual({ n: acknowledged + 500 });
         await engine.stop();
       } finally {
-        execFileSync("umount", [disk]);
+        unmount(disk);
       }
     },
   );
 
-  test("a read-only catalog file is named", async ({ skip }) => {
+  test.skipIf(lacks("read-only files"))("a read-only catalog file is named", async () => {
     const engine = await startEngine({ home });
     await engine.stop();
     const catalog = join(home, "catalog.db");
     chmodSync(catalog, 0o444);
     // Permissions do not bind root; an immutable flag does, where the file system has one.
     const immutable = process.getuid?.() === 0;
-    if (immutable && !run("chattr", ["+i", catalog])) skip("running as root on a file system without chattr");
+    if (immutable) execFileSync("chattr", ["+i", catalog]);
     try {
       await expect(startEngine({ home })).rejects.toThrow(/catalog\.db/);
     } finally {
-      if (immutable) run("chattr", ["-i", catalog]);
+      if (immutable) execFileSync("chattr", ["-i", catalog]);
     }
   });
 });
-
-function mountTmpfs(folder: string, size: string): boolean {
-  return run("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]);
-}
-
-function run(command: string, args: string[]): boolean {
-  try {
-    execFileSync(command, args, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,11 +38,6 @@ export type TraceOptions = {
   inject?: string;
   env?: Readonly<Record<string, string>>;
 };
-
-/** Whether this machine has a strace that may trace. */
-export function canTrace(): boolean {
-  return spawnSync("strace", ["-f", "-o", "/dev/null", "true"], { timeout: 10_000 }).status === 0;
-}
 
 /** Runs a command under strace to its end. */
 export async function traceCommand(command: readonly string[], options: TraceOptions = {}): Promise<Trace> {

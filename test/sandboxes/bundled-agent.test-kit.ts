@@ -1,6 +1,6 @@
-import { existsSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { describe } from "vitest";
+import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
 import { bundledAgent } from "./bundled-agent.ts";
 
@@ -11,8 +11,8 @@ export async function agentScript(path: string): Promise<string> {
 }
 
 // Machines have the programs of this computer, those of `/usr`.
-const hasNode = existsSync("/usr/bin/node");
-if (!hasNode) process.stdout.write("tests of agents in machines are skipped: they need /usr/bin/node\n");
+const whyNoNode = lacking("/usr/bin/node");
+if (whyNoNode !== undefined) process.stdout.write(`tests of agents in machines are skipped: ${whyNoNode}\n`);
 
 /** For tests in which an agent runs in a machine. */
-export const describeWithAgent = hasNode ? describeInCage : describe.skip;
+export const describeWithAgent = whyNoNode === undefined ? describeInCage : describe.skip;

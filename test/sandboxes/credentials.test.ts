@@ -33,7 +33,7 @@ describeInCage("credentials of a real sandbox", () => {
   /** Requests that arrived at the servers of the test. */
   const seen: Seen[] = [];
   let refusals = 0;
-  let authority: ReturnType<typeof makeCertificate>;
+  let authority: Awaited<ReturnType<typeof makeCertificate>>;
   let names: Awaited<ReturnType<typeof startNameServer>>;
   let git: GitServer;
   let upstream: Server;
@@ -53,8 +53,11 @@ describeInCage("credentials of a real sandbox", () => {
 
   // Before the server of the sandboxes, which is told of them.
   beforeAll(async () => {
-    authority = makeCertificate(folder, "authority", { names: ["DNS:authority.test"] });
-    const pair = makeCertificate(folder, "origin", { names: NAMES.map((name) => `DNS:${name}`), authority });
+    authority = await makeCertificate(folder, "authority", { names: ["DNS:authority.test"] });
+    const pair = await makeCertificate(folder, "origin", {
+      names: NAMES.map((name) => `DNS:${name}` as const),
+      authority,
+    });
     upstream = createServer({ cert: readFileSync(pair.certPath), key: readFileSync(pair.keyPath) }, answer);
     port = await listen(upstream);
     makeRepository(join(folder, "app.git"));

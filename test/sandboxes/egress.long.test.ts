@@ -22,7 +22,7 @@ describeInCage("the way out of a real sandbox", () => {
   const servers: Server[] = [];
   const asked: string[] = [];
   let names: Awaited<ReturnType<typeof startNameServer>>;
-  let authority: ReturnType<typeof makeCertificate>;
+  let authority: Awaited<ReturnType<typeof makeCertificate>>;
   let http: number;
   let https: number;
 
@@ -45,8 +45,8 @@ describeInCage("the way out of a real sandbox", () => {
         file.on("error", () => response.writeHead(404).end()).pipe(response);
       } else response.end("x".repeat(request.url === "/large" ? 1_000_000 : 5));
     };
-    authority = makeCertificate(folder, "authority", { names: ["DNS:authority.test"] });
-    const pair = makeCertificate(folder, "origin", { names: ["DNS:exact.test", "DNS:*.wild.test"], authority });
+    authority = await makeCertificate(folder, "authority", { names: ["DNS:authority.test"] });
+    const pair = await makeCertificate(folder, "origin", { names: ["DNS:exact.test", "DNS:*.wild.test"], authority });
     const tls = { cert: readFileSync(pair.certPath), key: readFileSync(pair.keyPath) };
     [http, https] = await Promise.all([listen(createServer(answer)), listen(createTlsServer(tls, answer))]);
   });

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { describeInCage } from "../../src/sandbox/runtime/cage.test-kit.ts";
-import { runscProblem } from "../../src/sandbox/runtime/runsc.test-kit.ts";
+import { describeByRunsc } from "../../src/sandbox/runtime/runsc.test-kit.ts";
 import { fieldOf } from "./sandboxes.test-kit.ts";
 import { sandboxServer, TIMEOUT_MS } from "./server.test-kit.ts";
 
@@ -11,10 +11,13 @@ const SERVER = `perl -MIO::Socket -e '
   while ($c = $s->accept) { 1 while <$c> =~ /\\S/; print $c "HTTP/1.0 200 OK\\r\\n\\r\\nfrom inside"; close $c }'`;
 
 /** Bubblewrap is what all other tests have. */
-const RUNTIMES = ["runc", ...(runscProblem === undefined ? ["runsc"] : [])];
+const RUNTIMES = [
+  ["runc", describeInCage],
+  ["runsc", describeByRunsc],
+] as const;
 
-for (const runtime of RUNTIMES) {
-  describeInCage(`a server that runs sandboxes by ${runtime}`, () => {
+for (const [runtime, describeIt] of RUNTIMES) {
+  describeIt(`a server that runs sandboxes by ${runtime}`, () => {
     const machines = sandboxServer(() => ({ ...ENV, ENGINE_SANDBOX_RUNTIME: runtime }));
     const { client } = machines;
     const call = async (method: string, path: string, body?: unknown) => {

@@ -1,3 +1,3 @@
 import { testSeeds } from "./seeds.test-kit.ts";
 
-testSeeds(226, 75);
+testSeeds(75);

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { EARLIER } from "./earlier.ts";
@@ -11,7 +12,7 @@ import { checkOpened, unpack } from "./opened.test-kit.ts";
 const programs = postgresPrograms();
 const onPostgres = EARLIER.filter(({ schema }) => schema.postgres !== undefined);
 
-describe.skipIf(programs === undefined)("on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("on PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
 import {
   NO_FSYNC,
@@ -15,13 +16,12 @@ import { IdpUsers } from "./idp-users.ts";
 import type { Vouched } from "./idp-rules.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("users of two nodes are not tested: PostgreSQL is not installed\n");
 
 const FROM = { address: "10.0.0.1", requestId: "r-1" };
 const AT_MS = 1_700_000_000_000;
 const ann: Vouched = { subject: "id of ann", name: "ann@x.example", role: "read", atMs: AT_MS };
 
-describe.skipIf(programs === undefined)("users of an identity provider, on two nodes with one catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("users of an identity provider, on two nodes with one catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { LIMITS } from "../../core/limits.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
@@ -8,9 +9,8 @@ import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("conflicts are not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("a commit that waits for another one", () => {
+describe.skipIf(lacks("PostgreSQL"))("a commit that waits for another one", () => {
   it("comes too late by the time at which its turn comes, not by that at which it was sent", async () => {
     const server = await startTestServer(programs ?? "", NO_FSYNC);
     const url = await server.createDatabase();
@@ -32,7 +32,7 @@ describe.skipIf(programs === undefined)("a commit that waits for another one", (
   });
 });
 
-describe.skipIf(programs === undefined)("a commit that the server rolls back", () => {
+describe.skipIf(lacks("PostgreSQL"))("a commit that the server rolls back", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import type { OpenedCatalog } from "../contract.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
@@ -10,9 +11,8 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
  */
 export function onPostgres(what: string, contracts: (open: () => Promise<OpenedCatalog>) => void): void {
   const programs = postgresPrograms();
-  if (programs === undefined) process.stderr.write(`${what} on PostgreSQL: skipped, it is not installed\n`);
 
-  describe.skipIf(programs === undefined)("PostgreSQL", () => {
+  describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
     let server: TestServer;
     let born: string;
     beforeAll(async () => {

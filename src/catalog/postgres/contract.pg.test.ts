@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { catalogContract } from "../contract.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("the contract on PostgreSQL is skipped: it is not installed\n");
 
-describe.skipIf(programs === undefined)("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   /** A catalog as it is made, to be copied: that is faster than to make it each time. */
   let born: string;

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
@@ -7,9 +8,8 @@ import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./p
 import { CuttingProxy, type Cut } from "./proxy.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("lost answers are not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("a connection that breaks", () => {
+describe.skipIf(lacks("PostgreSQL"))("a connection that breaks", () => {
   let server: TestServer;
   let proxy: CuttingProxy;
   let url: string;

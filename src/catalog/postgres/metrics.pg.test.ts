@@ -1,19 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { aFlush, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined)
-  process.stderr.write("metrics of the catalog are not tested: PostgreSQL is not installed\n");
 
 const sampleOf = async ({ registry }: Metrics, sample: string): Promise<number | undefined> => {
   const line = (await registry.metrics()).split("\n").find((one) => one.startsWith(`${sample} `));
   return line === undefined ? undefined : Number(line.slice(sample.length + 1));
 };
 
-describe.skipIf(programs === undefined)("metrics of a PostgreSQL catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("metrics of a PostgreSQL catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("several nodes are not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("several nodes on one catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("several nodes on one catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
@@ -14,9 +15,8 @@ function withMore(...texts: readonly string[]): readonly Migration[] {
 }
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("opening a catalog is not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("opening a catalog", () => {
+describe.skipIf(lacks("PostgreSQL"))("opening a catalog", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

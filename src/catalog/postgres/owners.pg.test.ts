@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { EARLIER_RECORDS, OWNED_AFTER } from "../earlier-owners.test-kit.ts";
 import { migrationsBefore } from "../migrations.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("owners in PostgreSQL are not tested: it is not installed\n");
 
-describe.skipIf(programs === undefined)("owners in PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("owners in PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

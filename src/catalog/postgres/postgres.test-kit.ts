@@ -33,6 +33,8 @@ export type TestServer = {
   start(): Promise<void>;
   /** Starts a standby that follows this server. */
   startStandby(): Promise<TestServer>;
+  /** Makes a primary of a standby, which takes writes when it returns. */
+  promote(): void;
   stop(): Promise<void>;
 };
 
@@ -93,6 +95,10 @@ class Server implements TestServer {
   async startStandby(): Promise<TestServer> {
     const standby = new Server(this.#options, [], await freePort());
     return await started(standby, () => standby.#copy(this.port));
+  }
+
+  promote(): void {
+    this.#folder.run("pg_ctl", "promote", "-D", this.#folder.data);
   }
 
   #copy(port: number): void {

@@ -15,7 +15,7 @@ export type Cut =
 
 export class CuttingProxy {
   readonly #server: Server;
-  readonly #target: number;
+  #target: number;
   readonly #sockets = new Set<Socket>();
   #cut: { kind: Cut; text: string } | undefined;
   #late: (() => Promise<void>) | undefined;
@@ -45,6 +45,12 @@ export class CuttingProxy {
     const through = new URL(url);
     through.port = String(address.port);
     return through.href;
+  }
+
+  /** Connections lead to another port from now on; those that are open are cut. */
+  moveTo(target: number): void {
+    this.#target = target;
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   /** Cuts the next message with that text. */

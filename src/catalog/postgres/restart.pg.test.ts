@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
@@ -7,9 +8,8 @@ import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("restarts are not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("a server that goes away", () => {
+describe.skipIf(lacks("PostgreSQL"))("a server that goes away", () => {
   let server: TestServer;
   beforeAll(async () => {
     // As it comes: what it acknowledged must be there after a crash.

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { EARLIER_SANDBOXES, expectOwners } from "../sandbox-owners.test-kit.ts";
 import { EARLIER_LOGS, expectCounts } from "../sandbox-quotas.test-kit.ts";
 import { migrationsBefore } from "../migrations.test-kit.ts";
@@ -7,7 +8,7 @@ import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./p
 
 const programs = postgresPrograms();
 
-describe.skipIf(programs === undefined)("a catalog of an earlier version", () => {
+describe.skipIf(lacks("PostgreSQL"))("a catalog of an earlier version", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -1,67 +1,32 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { messageOf } from "../../core/errors.ts";
+import { certificateFolder, makeCertificate } from "../../io/http/tls.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("TLS is not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("TLS", () => {
+describe.skipIf(lacks("PostgreSQL"))("TLS", () => {
   let folder: string;
   let server: TestServer;
   let url: string;
 
-  const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: folder, stdio: "pipe" });
-  const makeRoot = (name: string) => {
-    const subject = ["-subj", `/CN=${name}`, "-days", "2"];
-    openssl(
-      "req",
-      "-x509",
-      "-newkey",
-      "rsa:2048",
-      "-nodes",
-      "-keyout",
-      `${name}.key`,
-      "-out",
-      `${name}.crt`,
-      ...subject,
-    );
-  };
-
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "engine-tls-"));
+    folder = certificateFolder();
     chmodSync(folder, 0o755);
-    makeRoot("root");
-    makeRoot("stranger");
+    const authority = await makeCertificate(folder, "root");
+    await makeCertificate(folder, "stranger");
     // A certificate for a name, while the tests connect to the address or to another name.
-    openssl(
-      "req",
-      "-newkey",
-      "rsa:2048",
-      "-nodes",
-      "-keyout",
-      "server.key",
-      "-out",
-      "server.csr",
-      "-subj",
-      "/CN=localhost",
-    );
-    const signer = ["-CA", "root.crt", "-CAkey", "root.key", "-CAcreateserial", "-days", "2"];
-    openssl("x509", "-req", "-in", "server.csr", "-out", "server.crt", ...signer);
-    chmodSync(join(folder, "server.key"), 0o600);
+    await makeCertificate(folder, "server", { names: ["DNS:localhost"], authority });
     const settings = { ssl: "on", ssl_cert_file: join(folder, "server.crt"), ssl_key_file: join(folder, "server.key") };
     server = await startTestServer(programs ?? "", { ...NO_FSYNC, ...settings }, [join(folder, "server.key")]);
     url = await server.createDatabase();
     await server.query(url, "CREATE VIEW public.secured AS SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()");
   });
-  afterAll(async () => {
-    await server.stop();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => server.stop());
 
   const at = (host: string, query: string) => `${url.replace("127.0.0.1", host)}?${query}`;
   const root = () => `sslrootcert=${join(folder, "root.crt")}`;

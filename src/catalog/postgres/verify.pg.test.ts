@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { failureOf, aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("verification is not tested: PostgreSQL is not installed\n");
 
 const STATS = `'[[11],[null],[null],[null]]'`;
 
@@ -33,7 +33,7 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
   ["INSERT INTO engine.condemned_extents SELECT id FROM engine.extents", "pendingDeletionsAreUnknown"],
 ];
 
-describe.skipIf(programs === undefined)("verification on PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("verification on PostgreSQL", () => {
   let server: TestServer;
   let sound: string;
   beforeAll(async () => {

@@ -73,8 +73,11 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   const log = createLog(loaded.config.logLevel, stderr.isTTY === true ? readable(write, context.deps.env) : { write });
   const shared = { port, clock, random, log };
   const sandboxes = async (workerId: string) => {
-    const { daemonSandboxes } = await import("../worker-sandboxes.ts");
-    return await daemonSandboxes({ ...shared, config: loaded.config, server }, workerId);
+    const [{ daemonSandboxes }, { sandboxConfig }] = await Promise.all([
+      import("../worker-sandboxes.ts"),
+      import("../../sandbox/contract/options.ts"),
+    ]);
+    return await daemonSandboxes({ ...shared, config: sandboxConfig(loaded.config), server }, workerId);
   };
   const taken = kinds.filter((kind) => !waiting.includes(kind));
   if (taken.length > 0) context.note(`${name} takes ${taken.join(", ")} of ${url}, ${slots} at once`);

@@ -1,12 +1,10 @@
-import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 
 /** Gives a command a terminal, whose keys and screen are this process's own input and output. */
 const PTY = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])) & 255)";
 const ENTRY = fileURLToPath(new URL("../cli-child.test-kit.ts", import.meta.url));
-
-export const hasPty = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
 export const KEYS = { ctrlC: "\u0003", ctrlD: "\u0004", tab: "\t", up: "\u001b[A", enter: "\r" } as const;
 

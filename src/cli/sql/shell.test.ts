@@ -3,8 +3,9 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { startServer } from "../cli.test-kit.ts";
-import { hasPty, KEYS, PtyCommand } from "./pty.test-kit.ts";
+import { KEYS, PtyCommand } from "./pty.test-kit.ts";
 
 const TREE = {
   databases: [
@@ -67,7 +68,7 @@ function temporaryHome(): string {
   return folder;
 }
 
-describe.skipIf(!hasPty)("a shell", () => {
+describe.skipIf(lacks("python3"))("a shell", () => {
   test("runs statements of many lines, and several on one; control characters are shown as such", async () => {
     const { terminal, asked } = await shell();
     await terminal.until("\\? for help");

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import type { Caller } from "../../auth/caller.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
@@ -21,13 +22,12 @@ import { DeviceFlows } from "./device-flows.ts";
 import { APP, at, decideOnDevice, directoryOf, startProvider, type TestProvider } from "./provider.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("device flows of several nodes are not tested: no PostgreSQL\n");
 
 const ANN = { ...ADMIN, subject: "ann", role: "write" } as const;
 const NODES = 3;
 const POLLS = 5;
 
-describe.skipIf(programs === undefined)("a device flow that several nodes are asked about", () => {
+describe.skipIf(lacks("PostgreSQL"))("a device flow that several nodes are asked about", () => {
   let server: TestServer;
   let provider: TestProvider;
   const catalogs: CatalogDatabase[] = [];

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
 import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
@@ -24,14 +25,13 @@ import { OAuthFlows } from "./flows.ts";
 import { APP, at, directoryOf, startProvider, TestBrowser, type TestProvider } from "./provider.test-kit.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("renewal by several processes is not tested: no PostgreSQL\n");
 
 const BASE = "http://engine.test";
 const CALLBACK = `${BASE}/v1/oauth/google/callback`;
 const PROCESSES = 2;
 const USES = 25;
 
-describe.skipIf(programs === undefined)("tokens that several processes use", () => {
+describe.skipIf(lacks("PostgreSQL"))("tokens that several processes use", () => {
   let server: TestServer;
   let provider: TestProvider;
   let catalog: CatalogDatabase;

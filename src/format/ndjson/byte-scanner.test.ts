@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { drawnSeed } from "../../core/drawn-seed.test-kit.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { seededRandom } from "../../core/random.ts";
 import { ColumnSet } from "../columns/column-set.ts";
@@ -15,7 +16,7 @@ const shown = (bodies: readonly NdjsonBody[]) =>
 
 describe("the byte scanner agrees with the reference", () => {
   test(`on ${DOCUMENTS} generated and mutated bodies`, { timeout: 120_000 }, () => {
-    const seed = Number(process.env["ENGINE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = drawnSeed();
     const random = seededRandom(seed);
     for (let documents = 0; documents < DOCUMENTS;) {
       const { kind, columns, bodies } = randomCase(random);

@@ -30,14 +30,15 @@ export function driverOf(transport: Transport): "node" | "uws" {
   return transport.startsWith("node") ? "node" : "uws";
 }
 
-let tlsPair: TlsPair | undefined;
+let tlsPair: Promise<TlsPair> | undefined;
 
 /** One for all tests of a file, which its clients take. */
-function testTlsPair(): TlsPair {
-  if (tlsPair === undefined) {
-    tlsPair = readTlsPair(makeCertificate(certificateFolder(), "server"));
-    trustCertificate(tlsPair.cert);
-  }
+function testTlsPair(): Promise<TlsPair> {
+  tlsPair ??= makeCertificate(certificateFolder(), "server").then((files) => {
+    const pair = readTlsPair(files);
+    trustCertificate(pair.cert);
+    return pair;
+  });
   return tlsPair;
 }
 
@@ -52,7 +53,7 @@ export async function start(
 ): Promise<TestServer> {
   const driver = driverOf(transport);
   const failures: unknown[] = [];
-  const tls = options.tls ?? (transport.endsWith("TLS") ? testTlsPair() : undefined);
+  const tls = options.tls ?? (transport.endsWith("TLS") ? await testTlsPair() : undefined);
   const server = createHttpServer({
     driver,
     handler,

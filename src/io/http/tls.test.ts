@@ -16,10 +16,10 @@ let folder: string;
 let first: TlsFiles;
 let second: TlsFiles;
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = certificateFolder();
-  first = makeCertificate(folder, "first");
-  second = makeCertificate(folder, "second");
+  first = await makeCertificate(folder, "first");
+  second = await makeCertificate(folder, "second");
 });
 
 afterEach(stopAll);

@@ -3,17 +3,18 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { silentLog } from "../../core/log.ts";
 import { systemRandom } from "../../core/random.ts";
 import { openFilesystemStore } from "./filesystem.ts";
 import type { ObjectStore } from "./objectstore.ts";
-import { canMount, mountTmpfs, unmount } from "./tmpfs.test-kit.ts";
+import { mountTmpfs, unmount } from "./tmpfs.test-kit.ts";
 
 const KIB = 1024;
 const open = (root: string) => openFilesystemStore({ root, random: systemRandom, log: silentLog });
 const keysOf = async (store: ObjectStore) => (await Array.fromAsync(store.list(""))).map((info) => info.key);
 
-describe.skipIf(!canMount())("filesystem store on a small file system", () => {
+describe.skipIf(lacks("mounts", "mount"))("filesystem store on a small file system", () => {
   let root: string;
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "engine-full-"));

@@ -1,6 +1,7 @@
-import { existsSync } from "node:fs";
 import { spawnSync } from "node:child_process";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import type { CapabilityName } from "../../core/capabilities.test-kit.ts";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { seccompFilter } from "./filter.ts";
 import { architectureHere, underFilter } from "./filter.test-kit.ts";
 import { FIRST_UNKNOWN, SECCOMP_ARCHITECTURES, syscallNumbers } from "./numbers.ts";
@@ -131,39 +132,59 @@ it.each(["getpid", "gettid", "sched_yield", "sync", "getuid", "umask"] as const)
   expect(call(name, 0)).toBe("ok");
 });
 
-/** Programs as they are used in machines; those that the computer lacks are not run. */
-const PROGRAMS: readonly [name: string, program: string, args: readonly string[], output: RegExp][] = [
-  ["bash", "/bin/bash", ["-c", "echo $((1 + 1)) | cat; (exit 3); echo $?"], /^2\n3\n$/],
-  ["git", "/usr/bin/git", ["-c", "init.defaultBranch=main", "init", "-q", "repo"], /^$/],
-  [
-    "node",
-    process.execPath,
-    ["-e", "fetch('http://127.0.0.1:9').catch((e) => console.log(e.cause.code))"],
-    /ECONNREFUSED|UND_ERR|bad port|undefined/,
-  ],
-  [
-    "node threads",
-    process.execPath,
-    ["-e", "new (require('worker_threads').Worker)('console.log(7)', { eval: true })"],
-    /^7\n$/,
-  ],
-  [
-    "python",
-    "/usr/bin/python3",
-    ["-c", "import subprocess, threading, socket; print(subprocess.check_output(['echo', 'x']))"],
-    /^b'x\\n'\n$/,
-  ],
-  ["perl", PERL, ["-e", "print `echo x`"], /^x\n$/],
-  ["ps", "/bin/ps", ["-o", "comm=", "-p", "1"], /\w/],
-  ["tar", "/bin/tar", ["-cf", "x.tar", "-C", "/etc", "hostname"], /^$/],
+/** Programs as they are used in machines, and the capability of this computer that each is. */
+const PROGRAMS: readonly {
+  name: string;
+  needs?: CapabilityName;
+  program: string;
+  args: readonly string[];
+  output: RegExp;
+}[] = [
+  {
+    name: "bash",
+    program: "/bin/bash",
+    args: ["-c", "echo $((1 + 1)) | cat; (exit 3); echo $?"],
+    output: /^2\n3\n$/,
+  },
+  {
+    name: "git",
+    needs: "git",
+    program: "/usr/bin/git",
+    args: ["-c", "init.defaultBranch=main", "init", "-q", "repo"],
+    output: /^$/,
+  },
+  {
+    name: "node",
+    program: process.execPath,
+    args: ["-e", "fetch('http://127.0.0.1:9').catch((e) => console.log(e.cause.code))"],
+    output: /ECONNREFUSED|UND_ERR|bad port|undefined/,
+  },
+  {
+    name: "node threads",
+    program: process.execPath,
+    args: ["-e", "new (require('worker_threads').Worker)('console.log(7)', { eval: true })"],
+    output: /^7\n$/,
+  },
+  {
+    name: "python",
+    needs: "python3",
+    program: "/usr/bin/python3",
+    args: ["-c", "import subprocess, threading, socket; print(subprocess.check_output(['echo', 'x']))"],
+    output: /^b'x\\n'\n$/,
+  },
+  { name: "perl", program: PERL, args: ["-e", "print `echo x`"], output: /^x\n$/ },
+  { name: "ps", needs: "ps", program: "/bin/ps", args: ["-o", "comm=", "-p", "1"], output: /\w/ },
+  { name: "tar", program: "/bin/tar", args: ["-cf", "x.tar", "-C", "/etc", "passwd"], output: /^$/ },
 ];
-it.each(PROGRAMS.filter(([, program]) => existsSync(program)))("runs %s", (_name, program, args, output) => {
-  const { stdout, stderr, status } = run(program, ...args);
-  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-  expect(stdout).toMatch(output);
-});
+for (const { name, needs, program, args, output } of PROGRAMS) {
+  it.skipIf(needs !== undefined && lacks(needs))(`runs ${name}`, () => {
+    const { stdout, stderr, status } = run(program, ...args);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toMatch(output);
+  });
+}
 
-it.runIf(existsSync("/usr/bin/gcc"))("compiles, and refuses the i386 convention", () => {
+it.skipIf(lacks("gcc"))("compiles, and refuses the i386 convention", () => {
   const source = `
     #include <stdio.h>
     int main(void) {
@@ -206,14 +227,13 @@ it("names only calls that there are, each once", () => {
   }
 });
 
-it.runIf(architectureHere() === "x64" && existsSync("/usr/include/asm-generic/unistd.h"))(
-  "has the numbers of the kernel's headers",
-  () => {
+describe.runIf(architectureHere() === "x64")("on x64", () => {
+  it.skipIf(lacks("gcc"))("has the numbers of the kernel's headers", () => {
     const headers = spawnSync("gcc", ["-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], {
       encoding: "utf8",
     });
     const theirs = [...headers.stdout.matchAll(/^#define __NR_(\w+) (\d+)$/gm)];
     expect(theirs.length).toBeGreaterThan(300);
     expect(theirs.filter(([, name = "", number]) => numbers.get(name) !== Number(number))).toEqual([]);
-  },
-);
+  });
+});

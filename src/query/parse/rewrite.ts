@@ -1,6 +1,16 @@
 import { foldName } from "../../core/names.ts";
 import { bucketFloor, floorArguments, truncFloor } from "./fixed-width.ts";
-import { columnPath, isColumnRef, isObject, numberOf, objectsOf, textOf, type Json, type JsonObject } from "./tree.ts";
+import {
+  columnPath,
+  isColumnRef,
+  isObject,
+  numberOf,
+  objectsOf,
+  positionOf,
+  textOf,
+  type Json,
+  type JsonObject,
+} from "./tree.ts";
 
 /**
  * Changes to the parsed tree that neither a view nor a macro can make:
@@ -18,6 +28,8 @@ import { columnPath, isColumnRef, isObject, numberOf, objectsOf, textOf, type Js
 export type Rewrites = {
   /** Folded names of columns that are instants (`instant-names.ts`). */
   timestampColumns: ReadonlySet<string>;
+  /** Of single columns, by where they stand in the text, whether they are: this goes before their names. */
+  columns?: ReadonlyMap<number, boolean>;
 };
 
 /** The rewritten tree, or undefined when nothing had to change. */
@@ -183,6 +195,8 @@ const WIDENS = new Set(["greatest", "least"]);
 /** Whether the expression is plainly a `timestamp`. */
 export function isInstant(node: JsonObject, rewrites: Rewrites): boolean {
   if (isColumnRef(node)) {
+    const decided = rewrites.columns?.get(positionOf(node) ?? -1);
+    if (decided !== undefined) return decided;
     const name = foldName(columnPath(node).at(-1) ?? "");
     return rewrites.timestampColumns.has(name) || name === "current_timestamp";
   }

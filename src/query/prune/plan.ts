@@ -1,7 +1,7 @@
 import type { Catalog, PlannedExtent, Snapshot, TableRecord } from "../../catalog/catalog.ts";
 import { snapshotExpired } from "../../catalog/refusals.ts";
 import { columnAt, unwidenedIn } from "../../catalog/widening.ts";
-import type { Reading } from "../../catalog/snapshot-holds.ts";
+import type { SnapshotPin } from "../../catalog/snapshot-holds.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
@@ -49,7 +49,7 @@ export type PlanOptions = {
   /** Whether extents are left out; `false` only to compare. */
   prune?: boolean;
   /** Is told what the plan reads. */
-  reading?: Pick<Reading, "reads" | "hold"> | undefined;
+  reading?: Pick<SnapshotPin, "reads" | "hold"> | undefined;
 };
 
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */

@@ -2,6 +2,7 @@ import { foldName } from "../../core/names.ts";
 import { runOne } from "../../io/duckdb/duckdb.ts";
 import { bindNames, type Names } from "../resolve/bound-names.ts";
 import { checkQuery, type CheckedQuery } from "../resolve/check.ts";
+import { instantsOf } from "./instant-columns.ts";
 import { instantNames } from "./instant-names.ts";
 import { withValues, type QueryParameters } from "../parse/parameters.ts";
 import { printTree, type PrintedTree } from "../parse/print-tree.ts";
@@ -47,19 +48,26 @@ export async function* textsToRun(
   const filled = pivot === undefined ? query : await withPivotValues(context, query, { pivot, tables });
   const names = instantNames(filled.node, tables);
   const bound = bindNames(filled.node, namesOf(filled));
-  // Casts are certain; the rest is known by names alone.
-  for (const timestampColumns of [names, NO_NAMES]) {
-    const rewrites = { timestampColumns };
+  let before = "";
+  // By names alone; where one is something else in places, by the scopes of columns; and what is certain, which are casts.
+  for (const instants of [
+    () => ({ timestampColumns: names }),
+    () => instantsOf(filled.node, tables, names),
+    () => NONE,
+  ]) {
+    const rewrites = instants();
     if (rewriteQuery(bound, rewrites) === undefined) continue;
     const titled = await withTitles(context, { original: filled.written, bound }, rewrites);
     const printed = await printTree(context.parser, rewriteQuery(titled, rewrites) ?? titled);
-    yield { printed, isGuess: timestampColumns === names };
+    if (printed.sql === before) continue;
+    before = printed.sql;
+    yield { printed, isGuess: rewrites !== NONE };
   }
   const titled = await withTitles(context, { original: filled.written, bound }, undefined);
   yield { printed: await printTree(context.parser, titled), isGuess: false };
 }
 
-const NO_NAMES: ReadonlySet<string> = new Set();
+const NONE: Rewrites = { timestampColumns: new Set() };
 
 function namesOf({ checked, viewOf }: CheckedText): Names {
   return { ...checked, viewOf };

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../core/gates.test-kit.ts";
 import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
 import {
@@ -14,9 +15,8 @@ const SECOND_NS = 1_000_000_000n;
 const START_NS = 19_723n * 86_400n * SECOND_NS;
 
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("pages of extents are not tested: PostgreSQL is not installed\n");
 
-describe.skipIf(programs === undefined)("extents in PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("extents in PostgreSQL", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer(programs ?? "", NO_FSYNC);

@@ -3,13 +3,13 @@ import { mkdir, readFile, realpath } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import type { Config } from "../../config/options.ts";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
 import type { JobPort } from "../../fabric/handler.ts";
+import type { SandboxConfig } from "../contract/options.ts";
 import { AGENTS } from "../contract/agents/providers.ts";
 import { Egress } from "../network/egress/egress.ts";
 import { imageBuildHandler, type ImageBuilderOptions } from "./images/builder.ts";
@@ -38,7 +38,7 @@ const MIB = 1024 * 1024;
 const BUILD_PROCESSES = 4_096;
 
 export type OpenNodeOptions = {
-  config: Config;
+  config: SandboxConfig;
   /**
    * How the control plane calls this node, the same from start to start. By default a name that the node gave itself.
    * `home`: the folder of the node.
@@ -123,7 +123,9 @@ export async function openSandboxNode(options: OpenNodeOptions): Promise<OpenedN
 }
 
 /** Throws `NodeUnable` for a provider that there is not. */
-function agentCommandsOf({ sandboxAgentCommands: commands }: Config): Readonly<Record<string, readonly string[]>> {
+function agentCommandsOf({
+  sandboxAgentCommands: commands,
+}: SandboxConfig): Readonly<Record<string, readonly string[]>> {
   for (const provider of Object.keys(commands)) {
     if (AGENTS.has(provider)) continue;
     throw new NodeUnable(`ENGINE_SANDBOX_AGENT_COMMANDS: there is no agent provider ${provider}`);
@@ -224,7 +226,7 @@ function missingLimits(abilities: RuntimeAbilities): string[] {
   return Object.entries(abilities).flatMap(([limit, can]) => (can === true ? [] : [`${limit}: ${can}`]));
 }
 
-async function openEgress(config: Config, ports: { clock: Clock; log: Log }): Promise<Egress> {
+async function openEgress(config: SandboxConfig, ports: { clock: Clock; log: Log }): Promise<Egress> {
   const { sandboxEgressRanges: allowedRanges, sandboxUpstreamProxy, sandboxCaFile } = config;
   return new Egress({
     ...ports,
@@ -247,7 +249,7 @@ async function certificatesIn(path: string): Promise<string> {
   }
 }
 
-async function describe(config: Config, runtime: string) {
+async function describe(config: SandboxConfig, runtime: string) {
   return {
     name: config.sandboxNodeName ?? hostname(),
     runtime,

@@ -6,12 +6,13 @@ import { beforeAll, expect, it } from "vitest";
 import { signalProcess } from "../../core/signals.test-kit.ts";
 import { execRequest, expectLeft, FIRST_HOST_ID, NOTHING, outputOf, readIfThere } from "./machines.test-kit.ts";
 import { run, specOf, testRuntime } from "./machines.test-kit.ts";
-import { checkCaged, describeInCage } from "./cage.test-kit.ts";
+import { checkCaged } from "./cage.test-kit.ts";
+import { describeByRunsc } from "./runsc.test-kit.ts";
 import type { Machine, Runtime } from "./runtime.ts";
 import { PROXY_PORT } from "../contract/spec.ts";
 
 /** What is the same for all launchers is tested with bubblewrap. */
-describeInCage("machines by runsc", () => {
+describeByRunsc("machines by runsc", () => {
   const test = testRuntime("runsc", { runtime: "runsc", warm: { machines: 1, diskMb: 256 } });
   let runtime: Runtime;
   let machine: Machine;

@@ -1,16 +1,15 @@
 import { describe, expect, test } from "vitest";
+import { drawnSeed } from "../../../src/core/drawn-seed.test-kit.ts";
 import { compareRows, parseLines, same } from "./compare.test-kit.ts";
 import { runDifferential } from "./differential.test-kit.ts";
 
 const QUERIES = 300;
-/** Other seeds are for `node scripts/query-differential.ts`: they still find a time that lost its zone now and then. */
-const DEFAULT_SEED = 20_261_121;
 
 test(
   `${QUERIES} random queries: fresh, sealed and mixed extents answer like plain DuckDB`,
   { timeout: 300_000 },
   async () => {
-    const seed = Number(process.env["ENGINE_TEST_SEED"] ?? DEFAULT_SEED);
+    const seed = drawnSeed();
     const report = await runDifferential({ seed, queries: QUERIES });
     expect(report.differences, `seed ${seed}\n\n${report.differences.join("\n\n")}`).toEqual([]);
     expect(report.queries).toBe(QUERIES);

@@ -4,13 +4,14 @@ import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { drawnSeed } from "../../../src/core/drawn-seed.test-kit.ts";
 import { signalProcess } from "../../../src/core/signals.test-kit.ts";
 import { abuseHarness, abuseRounds } from "./abuse-rounds.test-kit.ts";
 
 const MIB = 1024 * 1024;
 
 test("clients that leave, budgets that end and processes that die leave nothing behind", async () => {
-  const seed = Number(process.env["ENGINE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  const seed = drawnSeed();
   const harness = await abuseHarness();
   try {
     const report = await abuseRounds(harness, { rounds: 100, seed });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import {
   NO_FSYNC,
@@ -13,14 +14,12 @@ import { testJobSeeds } from "./seeds.test-kit.ts";
 import type { JobDatabase } from "./world.ts";
 
 const programs = postgresPrograms();
-if (programs === undefined)
-  process.stderr.write("the simulation of jobs on PostgreSQL is skipped: it is not installed\n");
 
 /**
  * The same model on PostgreSQL: here statements do meet, in one database with many connections. What they come to depends
  * on the real order of things, so that a seed that fails may pass when it is run again.
  */
-describe.skipIf(programs === undefined)("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   let catalog: CatalogDatabase;
   let clock: Clock | undefined;
@@ -35,7 +34,7 @@ describe.skipIf(programs === undefined)("PostgreSQL", () => {
     await server.stop();
   }, 120_000);
 
-  testJobSeeds(1, 60, async (clockOfSeed): Promise<JobDatabase> => {
+  testJobSeeds(60, async (clockOfSeed): Promise<JobDatabase> => {
     clock = clockOfSeed;
     await catalog.records.write({ sql: "TRUNCATE jobs, job_logs, job_moves RESTART IDENTITY" });
     return { records: catalog.records, isShared: true, close: async () => {} };

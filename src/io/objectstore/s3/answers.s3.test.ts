@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { createMetrics } from "../../../core/metrics.ts";
 import { ObjectNotFound } from "../objectstore.ts";
 import {
@@ -16,7 +17,7 @@ import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-
 
 const program = await findVersitygw();
 
-describe.skipIf(program === undefined)("s3 store, and stores that answer otherwise", () => {
+describe.skipIf(lacks("S3 server"))("s3 store, and stores that answer otherwise", () => {
   let server: Versitygw;
   let proxy: MeddlingProxy;
   beforeAll(async () => (server = await startVersitygw(program ?? "")));

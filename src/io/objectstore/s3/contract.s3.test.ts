@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { describeObjectStore } from "../contract.test-kit.ts";
 import { openInNewBucket } from "./s3.test-kit.ts";
 import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
 
 const program = await findVersitygw();
 
-describe.skipIf(program === undefined)("versitygw", () => {
+describe.skipIf(lacks("S3 server"))("versitygw", () => {
   let server: Versitygw;
   beforeAll(async () => (server = await startVersitygw(program ?? "")));
   afterAll(() => server.stop());

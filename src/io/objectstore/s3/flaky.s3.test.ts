@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { systemClock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { type Metrics, createMetrics } from "../../../core/metrics.ts";
@@ -19,7 +20,7 @@ const program = await findVersitygw();
 const SLOW_DOWN: Meddling = { kind: "answer", status: 503, body: errorXml("SlowDown") };
 const QUICK = { backoffMs: 2, backoffMaxMs: 10 };
 
-describe.skipIf(program === undefined)("s3 store behind a bad network", () => {
+describe.skipIf(lacks("S3 server"))("s3 store behind a bad network", () => {
   let server: Versitygw;
   let proxy: MeddlingProxy;
   beforeAll(async () => (server = await startVersitygw(program ?? "")));

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { seededRandom } from "../../../core/random.ts";
 import {
   type Meddling,
@@ -22,7 +23,7 @@ const bytes = new Uint8Array(40 * MIB);
 seededRandom(3).fill(bytes.subarray(0, 100_000));
 bytes.copyWithin(30 * MIB, 0, 100_000);
 
-describe.skipIf(program === undefined)("objects in parts", () => {
+describe.skipIf(lacks("S3 server"))("objects in parts", () => {
   let server: Versitygw;
   let proxy: MeddlingProxy;
   beforeAll(async () => (server = await startVersitygw(program ?? "")));

@@ -1,9 +1,9 @@
-import { execFileSync } from "node:child_process";
 import dns from "node:dns";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { ManualClock, systemClock } from "../../../core/clock.ts";
 import { StartupError } from "../../../core/errors.ts";
 import { silentLog } from "../../../core/log.ts";
@@ -11,6 +11,7 @@ import { seededRandom, systemRandom } from "../../../core/random.ts";
 import { FaultyStore } from "../faulty.test-kit.ts";
 import { openFilesystemStore } from "../filesystem.ts";
 import type { ObjectStore } from "../objectstore.ts";
+import { certificateFolder, makeCertificate } from "../../http/tls.test-kit.ts";
 import { checkStore } from "./check-store.ts";
 import { type Meddling, errorXml, startMeddlingProxy } from "./meddling-proxy.test-kit.ts";
 import { type S3StoreOptions, openS3Store } from "./s3.ts";
@@ -31,7 +32,7 @@ async function failureOf(store: ObjectStore): Promise<StartupError> {
   throw new Error("the check passed");
 }
 
-describe.skipIf(program === undefined)("start-up check of an s3 store", () => {
+describe.skipIf(lacks("S3 server"))("start-up check of an s3 store", () => {
   let server: Versitygw;
   let bucket: string;
   beforeAll(async () => {
@@ -107,16 +108,7 @@ describe.skipIf(program === undefined)("start-up check of an s3 store", () => {
   });
 
   it("names a certificate that is not trusted", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "engine-tls-"));
-    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const subject = ["-subj", "/CN=localhost", "-days", "2"];
-    execFileSync(
-      "openssl",
-      ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject],
-      {
-        stdio: "ignore",
-      },
-    );
+    const { certPath: cert, keyPath: key } = await makeCertificate(certificateFolder(), "localhost");
     const secure = await startVersitygw(program ?? "", { flags: ["--cert", cert, "--key", key], scheme: "https" });
     try {
       const failure = await failureOf(openWith({ endpoint: secure.endpoint, allowHttp: false }));
@@ -125,7 +117,6 @@ describe.skipIf(program === undefined)("start-up check of an s3 store", () => {
       expect(failure.message).toContain("NODE_EXTRA_CA_CERTS");
     } finally {
       await secure.stop();
-      await rm(folder, { recursive: true });
     }
   });
 

@@ -2,12 +2,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { bytesOf, openCacheKit, type CacheKit } from "./cache.test-kit.ts";
-import { canMount, mountTmpfs, unmount } from "../../../io/objectstore/tmpfs.test-kit.ts";
+import { mountTmpfs, unmount } from "../../../io/objectstore/tmpfs.test-kit.ts";
 
 const KIB = 1024;
 
-describe.skipIf(!canMount())("a cache on a disk that is too small", () => {
+describe.skipIf(lacks("mounts", "mount"))("a cache on a disk that is too small", () => {
   let disk: string;
   let kit: CacheKit;
   beforeEach(async () => {

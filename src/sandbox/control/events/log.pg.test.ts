@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { postgresPrograms } from "../../../catalog/postgres/postgres-folder.test-kit.ts";
 import {
   NO_FSYNC,
@@ -16,7 +17,6 @@ import { createEventRetention } from "./retention.ts";
 
 const ID = "0198a000-0000-7000-8000-000000000001";
 const programs = postgresPrograms();
-if (programs === undefined) process.stderr.write("logs of sandboxes on PostgreSQL are skipped: it is not installed\n");
 
 type Process = Awaited<ReturnType<typeof startProcess>>;
 
@@ -41,7 +41,7 @@ async function startProcess(url: string) {
   return { records, events, append, close };
 }
 
-describe.skipIf(programs === undefined)("PostgreSQL", () => {
+describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
   let server: TestServer;
   let processes: [Process, Process];
   beforeAll(async () => {

@@ -61,7 +61,7 @@ const startOrigin = (handle: (request: IncomingMessage, response: ServerResponse
   serve(createServer(handle));
 
 async function startTls(): Promise<number> {
-  const { certPath, keyPath } = makeCertificate(certificateFolder(), "origin");
+  const { certPath, keyPath } = await makeCertificate(certificateFolder(), "origin");
   const tls = { cert: readFileSync(certPath), key: readFileSync(keyPath) };
   return serve(createTlsServer(tls, (socket) => socket.on("error", () => {}).pipe(socket)));
 }

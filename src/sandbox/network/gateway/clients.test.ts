@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { promisify } from "node:util";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { lacks } from "../../../core/gates.test-kit.ts";
 import { makeRepository, startGitServer, type GitServer } from "../git-server.test-kit.ts";
 import { PROXY_PORT } from "../../contract/spec.ts";
 import { gatewayEnvironment } from "./environment.ts";
@@ -16,21 +17,12 @@ import { openWorld, PAT, repo, use, type World } from "./gateway.test-kit.ts";
 const run = promisify(execFile);
 
 let world: World;
-let git: GitServer;
-let open: GitServer;
 const folder = mkdtempSync(join(tmpdir(), "engine-gateway-"));
 const BASIC = `Basic ${Buffer.from("x-access-token:real-secret-token").toString("base64")}`;
 
-beforeAll(async () => {
-  world = await openWorld();
-  for (const name of ["app.git", "app-web.git"]) makeRepository(join(folder, name));
-  git = await startGitServer(folder, { authorization: BASIC, tls: world.tls });
-  open = await startGitServer(folder);
-});
+beforeAll(async () => void (world = await openWorld()));
 afterEach(() => world.closeAll());
 afterAll(async () => {
-  git.close();
-  open.close();
   await world.close();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -44,7 +36,19 @@ function environment(port: number, env: Record<string, string>): Record<string, 
 
 const author = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
 
-describe("git", () => {
+describe.skipIf(lacks("git"))("git", () => {
+  let git: GitServer;
+  let open: GitServer;
+  beforeAll(async () => {
+    for (const name of ["app.git", "app-web.git"]) makeRepository(join(folder, name));
+    git = await startGitServer(folder, { authorization: BASIC, tls: world.tls });
+    open = await startGitServer(folder);
+  });
+  afterAll(() => {
+    git.close();
+    open.close();
+  });
+
   it("clones and pushes, and knows nothing of the credential", async () => {
     const gitRepos = [repo(`https://git.test:${git.port}/app.git`)];
     const sandbox = await world.proxy({ gitRepos, values: { "cred-git": PAT } });
@@ -92,7 +96,7 @@ describe("git", () => {
   });
 });
 
-describe("curl", () => {
+describe.skipIf(lacks("curl"))("curl", () => {
   it("reaches a host of a credential through the tunnel, trusting the sandbox's authority", async () => {
     const { port, seen } = await world.upstream((_request, response) => void response.end("hello"));
     const sandbox = await world.proxy({ credentials: [use("c", ["api.test"])], values: { c: PAT } });

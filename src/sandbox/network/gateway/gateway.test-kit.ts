@@ -38,8 +38,8 @@ export type WorldOptions = {
 export async function openWorld() {
   const names = await startNameServer((name) => (name === "inside.test" ? "10.0.0.7" : "127.0.0.1"));
   const folder = certificateFolder();
-  const ca = makeCertificate(folder, "ca", { names: ["DNS:ca.test"] });
-  const { certPath, keyPath } = makeCertificate(folder, "upstream", {
+  const ca = await makeCertificate(folder, "ca", { names: ["DNS:ca.test"] });
+  const { certPath, keyPath } = await makeCertificate(folder, "upstream", {
     names: ["DNS:api.test", "DNS:git.test", "DNS:other.test", "DNS:inside.test", "DNS:localhost"],
     authority: ca,
   });

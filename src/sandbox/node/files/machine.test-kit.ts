@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomUUID } from "node:crypto";
+import { lacking } from "../../../core/capabilities.test-kit.ts";
 import { cageProblem } from "../../runtime/cage.test-kit.ts";
 import { removeUnmounted } from "../../runtime/removal.test-kit.ts";
 import type { FilesTarget } from "./target.ts";
@@ -19,8 +20,7 @@ import type { FilesTarget } from "./target.ts";
 /** Why no machine can be made here; empty where one can. */
 export function whyNoMachine(): string {
   if (cageProblem !== undefined) return cageProblem;
-  const missing = ["runc", "mkfs.ext4", "perl"].filter((tool) => spawnSync("which", [tool]).status !== 0);
-  return missing.length === 0 ? "" : `needs ${missing.join(", ")}`;
+  return lacking("runc", "mkfs.ext4", "perl") ?? "";
 }
 
 /** Ids of the host that are nobody's. */

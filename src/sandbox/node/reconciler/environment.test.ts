@@ -17,7 +17,7 @@ const MIB = 1024 * 1024;
 const signal = AbortSignal.timeout(60_000);
 
 describeInCage("files of a machine", () => {
-  const test = testRuntime("surroundings");
+  const test = testRuntime("environment");
 
   /** Groups of helpers, in all hierarchies. */
   function groups(id: string): string[] {

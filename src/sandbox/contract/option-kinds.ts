@@ -1,5 +1,5 @@
-import { parseAddressRange } from "../core/address-range.ts";
-import { textsIn, type Kind } from "./kinds.ts";
+import { parseAddressRange } from "../../core/address-range.ts";
+import { textsIn, type Kind } from "../../config/kinds.ts";
 
 const MAX_LABELS = 64;
 const LABEL = /^([A-Za-z0-9][\w./-]{0,62})=([\w.:/@+-]{1,255})$/;

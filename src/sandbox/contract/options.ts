@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { IMAGE_OPTIONS } from "./image-options.ts";
-import * as kinds from "./kinds.ts";
+import { derived, option, optional, valuesOf, type OptionValues } from "../../config/option.ts";
+import type { Config } from "../../config/options.ts";
+import * as kinds from "../../config/kinds.ts";
 import {
   addressRanges,
   commandPairs,
@@ -9,13 +11,12 @@ import {
   PROVIDER_URLS,
   providerUrls,
   proxyUrl,
-} from "./sandbox-kinds.ts";
-import { derived, option, optional } from "./option.ts";
+} from "./option-kinds.ts";
 
 const MIB = 2 ** 20;
 const TIB = 2 ** 40;
 
-/** Rows of the table of options: sandboxes, and the nodes that run them. */
+/** The options of the feature: of sandboxes, and of the nodes that run them. */
 export const SANDBOX_OPTIONS = {
   ...IMAGE_OPTIONS,
   sandboxRuntime: option({
@@ -365,3 +366,11 @@ export const SANDBOX_OPTIONS = {
     doc: "Certificate authorities, in PEM, that sandboxes with a network trust beyond those of their image.",
   }),
 } as const;
+
+/** What the configuration says, with the options of sandboxes. */
+export type SandboxConfig = Config & OptionValues<typeof SANDBOX_OPTIONS>;
+
+/** Throws for a configuration that was loaded without the feature. */
+export function sandboxConfig(config: Config): SandboxConfig {
+  return { ...config, ...valuesOf(SANDBOX_OPTIONS, config) };
+}

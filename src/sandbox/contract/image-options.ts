@@ -1,12 +1,12 @@
-import * as kinds from "./kinds.ts";
-import { option } from "./option.ts";
-import { labelPairs } from "./sandbox-kinds.ts";
+import * as kinds from "../../config/kinds.ts";
+import { option } from "../../config/option.ts";
+import { labelPairs } from "./option-kinds.ts";
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const TIB = 2 ** 40;
 
-/** Rows of the table of options: images of sandboxes, and how they are built. */
+/** Options of images of sandboxes, and how they are built. */
 export const IMAGE_OPTIONS = {
   sandboxImageBuilds: option({
     env: "ENGINE_SANDBOX_IMAGE_BUILDS",

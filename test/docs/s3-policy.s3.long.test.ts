@@ -1,0 +1,106 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  PutBucketPolicyCommand,
+  PutObjectCommand,
+  S3Client,
+} from "@aws-sdk/client-s3";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lacks } from "../../src/core/gates.test-kit.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
+import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { ingest, ndjson, rowsOf } from "../support/client.ts";
+import { startEngine, temporaryHome } from "../support/engine.ts";
+
+/** What `docs/operations.md` says that the credentials must allow is enough, and the server lets them do no more. */
+
+const USER = { accessKeyId: "engine", secretAccessKey: "engine-secret" };
+const PREFIX = "here";
+
+type Policy = { Version: string; Statement: Record<string, unknown>[] };
+
+/** The policy of the document, for one user. */
+function documentedPolicy(bucket: string): Policy {
+  const document = fileURLToPath(new URL("../../docs/operations.md", import.meta.url));
+  const text = /^## Object store$.*?^```json\n(.*?)^```$/ms.exec(readFileSync(document, "utf8"))?.[1];
+  if (text === undefined) throw new Error("the section of the object store has no policy");
+  const policy = JSON.parse(text.replaceAll("BUCKET", bucket).replaceAll("PREFIX", PREFIX)) as Policy;
+  const Statement = policy.Statement.map((statement) => ({ ...statement, Principal: { AWS: [USER.accessKeyId] } }));
+  return { ...policy, Statement };
+}
+
+describe.skipIf(lacks("S3 server"))("the documented policy", () => {
+  let server: Versitygw;
+  let bucket: string;
+  const clients: S3Client[] = [];
+  const clientOf = (credentials: typeof USER): S3Client => {
+    const client = new S3Client({
+      endpoint: server.endpoint,
+      region: server.region,
+      credentials,
+      forcePathStyle: true,
+    });
+    clients.push(client);
+    return client;
+  };
+  beforeAll(async () => {
+    const program = (await findVersitygw()) ?? "";
+    server = await startVersitygw(program);
+    bucket = await server.makeBucket();
+    const { accessKeyId, secretAccessKey } = server.credentials;
+    const admin = ["--access", accessKeyId, "--secret", secretAccessKey, "--endpoint-url", server.endpoint];
+    const user = ["--access", USER.accessKeyId, "--secret", USER.secretAccessKey, "--role", "user"];
+    execFileSync(program, ["admin", ...admin, "create-user", ...user], { stdio: "pipe" });
+    const root = clientOf(server.credentials);
+    await root.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy: JSON.stringify(documentedPolicy(bucket)) }));
+    await root.send(new PutObjectCommand({ Bucket: bucket, Key: "elsewhere/secret", Body: "secret" }));
+  });
+  afterAll(async () => {
+    for (const client of clients) client.destroy();
+    await server.stop();
+  });
+
+  test("is enough to ingest, query, merge and delete", { timeout: 120_000 }, async () => {
+    const { home, remove } = await temporaryHome();
+    const engine = await startEngine({
+      home,
+      env: {
+        ENGINE_OBJSTORE_ENDPOINT: server.endpoint,
+        ENGINE_OBJSTORE_BUCKET: bucket,
+        ENGINE_OBJSTORE_ACCESS_KEY_ID: USER.accessKeyId,
+        ENGINE_OBJSTORE_SECRET_ACCESS_KEY: USER.secretAccessKey,
+        ENGINE_PATH_PREFIX: PREFIX,
+        ENGINE_COMPACTION_POLL_SECS: "1",
+        ENGINE_COMPACTION_MIN_EXTENTS: "2",
+        ENGINE_PHYSICAL_GC_POLL_SECS: "1",
+        ENGINE_PHYSICAL_GC_GRACE_SECS: "0",
+      },
+    });
+    for (let n = 0; n < 4; n++) {
+      // Past what is kept inside of the catalog, so that each is an object.
+      const rows = Array.from({ length: 2_000 }, (_, i) => ({ n, text: `${n} ${i} ${"x".repeat(100)}` }));
+      expect((await ingest(engine.url, "t", ndjson(rows))).status).toBe(200);
+    }
+    const metric = async (name: string) => {
+      const text = await (await fetch(`${engine.url}/metrics`)).text();
+      return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+    };
+    await eventually(async () => (await metric("engine_deleted_extents_total")) > 0, 60_000);
+    expect(await rowsOf(engine.url, "SELECT count(*) AS rows FROM t")).toEqual([{ rows: 8_000 }]);
+    expect((await engine.stop()).code).toBe(0);
+    await remove();
+  });
+
+  test.each([
+    ["read", () => new GetObjectCommand({ Bucket: bucket, Key: "elsewhere/secret" })],
+    ["write", () => new PutObjectCommand({ Bucket: bucket, Key: "elsewhere/new", Body: "x" })],
+    ["delete", () => new DeleteObjectCommand({ Bucket: bucket, Key: "elsewhere/secret" })],
+    ["change the policy", () => new PutBucketPolicyCommand({ Bucket: bucket, Policy: "{}" })],
+  ])("does not let the engine's credentials %s outside of the prefix", async (_what, command) => {
+    const refused = clientOf(USER).send(command() as GetObjectCommand);
+    await expect(refused).rejects.toMatchObject({ name: "AccessDenied", $metadata: { httpStatusCode: 403 } });
+  });
+});

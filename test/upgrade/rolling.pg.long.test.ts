@@ -1,0 +1,93 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
+import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
+import { rowsOf } from "../support/client.ts";
+import { startEngine, type Engine } from "../support/engine.ts";
+import { keepSending } from "../support/steady-client.test-kit.ts";
+import { EARLIER } from "./earlier.ts";
+
+const LAST = EARLIER.at(-1);
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The commit, run from its sources; its packages are among those of today. */
+function checkOut(commit: string, folder: string): string {
+  mkdirSync(folder);
+  const packed = execFileSync("git", ["archive", commit], { cwd: REPOSITORY, maxBuffer: 2 ** 28 });
+  execFileSync("tar", ["-x", "-C", folder], { input: packed });
+  symlinkSync(join(REPOSITORY, "node_modules"), join(folder, "node_modules"));
+  return join(folder, "bin/engine.js");
+}
+
+/** What `docs/operations.md` says of an upgrade: servers of two versions work on one catalog, and no client notices. */
+describe.skipIf(lacks("PostgreSQL", "git"))("two versions at once", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-rolling-"));
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer(postgresPrograms() ?? "", NO_FSYNC);
+  });
+  afterAll(async () => {
+    await server.stop();
+    await removeUnmounted(folder);
+  });
+
+  test(
+    "write and read each other's rows while one server after the other is replaced",
+    { timeout: 240_000 },
+    async () => {
+      const catalog = await server.createDatabase();
+      const earlier = checkOut(LAST?.commit ?? "", join(folder, "earlier"));
+      const start = (name: string, entry?: string): Promise<Engine> =>
+        startEngine({
+          home: join(folder, name),
+          env: {
+            ENGINE_CATALOG_URL: catalog,
+            ENGINE_LOCAL_DATA: join(folder, "data"),
+            ENGINE_SANDBOX_RUNTIME: "off",
+            ENGINE_COMPACTION_POLL_SECS: "1",
+            ENGINE_COMPACTION_MIN_EXTENTS: "4",
+          },
+          ...(entry === undefined ? {} : { entry }),
+        });
+      const servers = [await start("a", earlier), await start("b", earlier)];
+      const clients = servers.map((_server, i) => keepSending(() => servers[i]?.url ?? "", `client-${i}`));
+      const each = (more: number) => {
+        const marks = clients.map(({ acknowledged }) => acknowledged + more);
+        return eventually(() => clients.every(({ acknowledged }, i) => acknowledged >= (marks[i] ?? 0)), 60_000);
+      };
+      await each(20);
+      const schema = async () => (await server.query(catalog, "SELECT schema_version AS v FROM engine.meta"))[0]?.["v"];
+      expect(Number(await schema())).toBe(LAST?.schema.postgres);
+
+      for (const i of servers.keys()) {
+        const others = clients.filter((_client, of) => of !== i);
+        const failures = others.map((client) => client.failures.length);
+        await servers[i]?.stop();
+        servers[i] = await start(`new-${i}`);
+        await each(20);
+        // Who was not replaced answered all the time, also while the new version changed the schema.
+        expect(others.map((client) => client.failures.length)).toEqual(failures);
+        for (const { url } of servers) {
+          const [row] = await rowsOf(url, "SELECT count(DISTINCT split_part(id, '-', 2)) AS clients FROM t");
+          expect(row).toEqual({ clients: clients.length });
+        }
+      }
+
+      await Promise.all(clients.map((client) => client.stop()));
+      const rows = clients.reduce((sum, { acknowledged }) => sum + acknowledged, 0);
+      for (const { url } of servers) {
+        expect(await rowsOf(url, "SELECT count(*) AS n, count(DISTINCT id) AS ids FROM t")).toEqual([
+          { n: rows, ids: rows },
+        ]);
+      }
+      for (const one of servers) expect((await one.stop()).code).toBe(0);
+    },
+  );
+});
