@@ -1,3 +1,4 @@
+import { estimateJsonRecords, estimateRecords } from "./otlp/estimate.ts";
 import { countLines, cutAtNewlines, estimateLines } from "./ndjson/lines.ts";
 
 /**
@@ -21,6 +22,9 @@ export type Encoding = {
 
 export const ENCODINGS = {
   ndjson: { estimateLines, parts: { cut: cutAtNewlines, countLines } },
+  /** `ExportLogsServiceRequest` of OTLP, in protobuf and in JSON. */
+  otlp_logs: { estimateLines: estimateRecords },
+  otlp_logs_json: { estimateLines: estimateJsonRecords },
 } satisfies Record<string, Encoding>;
 
 /** Where a body does not say, it is `ndjson`. */

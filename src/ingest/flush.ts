@@ -8,12 +8,11 @@ import { LIMITS } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Random } from "../core/random.ts";
-import type { Misfit } from "../format/ndjson/misfits.ts";
 import { specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
-import { readingOf, warningsOf, type BodyReading, type IngestAck } from "./ingest.ts";
-import type { SealBody, Sealer } from "./seal.ts";
+import { ackOfNothing, readingOf, toldOf, type BodyReading, type IngestAck } from "./ingest.ts";
+import type { SealBody, SealedBody, Sealer } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
 import { asReplay, createTable, infersTypes, ofOneShape, shapeFor, tableNotFound } from "./tables.ts";
@@ -67,7 +66,7 @@ export type FlushBody = BodyReading & {
 
 /** A table, by the catalog's spelling. */
 export type Target = { database: string; table: string };
-type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined };
+type Survivor = { body: FlushBody; rows: number; outcome: SealedBody };
 
 const CONFLICT_PAUSE = { firstMs: 2, mostMs: 500 } as const;
 
@@ -231,7 +230,8 @@ function rejectFailed(bodies: FlushBody[], sealed: SealedFlush): Survivor[] {
   bodies.forEach((body, i) => {
     const outcome = sealed.outcomes[i];
     if (outcome === undefined) body.answer.reject(new EngineError("internal", "the sealer gave no outcome"));
-    else if (outcome.ok) survivors.push({ body, rows: outcome.rows, misfits: outcome.misfits });
+    else if (outcome.ok && outcome.rows === 0) body.answer.resolve(ackOfNothing(outcome.rejected));
+    else if (outcome.ok) survivors.push({ body, rows: outcome.rows, outcome });
     else body.answer.reject(fromErrorRecord(outcome.error));
   });
   return survivors;
@@ -259,9 +259,9 @@ async function concludeCommit(
   survivors: Survivor[],
 ): Promise<FlushBody[]> {
   if (outcome.kind === "committed") {
-    for (const { body, rows, misfits } of survivors) {
+    for (const { body, rows, outcome: sealed } of survivors) {
       const share = shareOf(commit.extents, rows);
-      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...share, replayed: false, ...warningsOf(misfits) });
+      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...share, replayed: false, ...toldOf(sealed) });
     }
     return [];
   }

@@ -1,6 +1,7 @@
 import type { Caller } from "../auth/caller.ts";
 import type { BodyEncoding } from "../format/encodings.ts";
 import { boundedMisfits, type Misfit } from "../format/ndjson/misfits.ts";
+import type { Rejected } from "../format/ndjson/scanner.ts";
 import type { ColumnSpec } from "../format/types.ts";
 
 /**
@@ -87,14 +88,30 @@ export type IngestAck = {
    * that comes in between may yet send values to `props`.
    */
   warnings?: readonly Misfit[];
+  /**
+   * Records that were left out, of encodings that refuse them one by one. Absent when there are none, and of a replay. When
+   * nothing is left, nothing is stored: neither a snapshot nor the key is made.
+   */
+  rejected?: Rejected;
 };
 
-/** The warnings of an acknowledgement, bounded, if there are any. */
-export function warningsOf(misfits: readonly Misfit[] | undefined): Pick<IngestAck, "warnings"> {
-  return misfits === undefined ? {} : { warnings: boundedMisfits(misfits) };
+/** What is acknowledged of a body that has no rows: it was read, and there is nothing to store. */
+export function ackOfNothing(rejected: Rejected | undefined): IngestAck {
+  const nothing = { snapshotId: undefined, extentCount: 0, rows: 0, sizeBytes: 0, replayed: false };
+  return { ...nothing, ...(rejected === undefined ? {} : { rejected }) };
+}
+
+/** What an acknowledgement tells of how its body was read: its warnings, bounded, and what was left out. */
+export function toldOf(outcome: { misfits?: readonly Misfit[] | undefined; rejected?: Rejected | undefined }) {
+  const { misfits, rejected } = outcome;
+  const told: Pick<IngestAck, "warnings" | "rejected"> = {
+    ...(misfits === undefined ? {} : { warnings: boundedMisfits(misfits) }),
+    ...(rejected === undefined ? {} : { rejected }),
+  };
+  return told;
 }
 
 /** The acknowledgement as the answer to another request with the same key. */
-export function asReplayOf({ warnings: _warnings, ...first }: IngestAck): IngestAck {
+export function asReplayOf({ warnings: _warnings, rejected: _rejected, ...first }: IngestAck): IngestAck {
   return { ...first, replayed: true };
 }

@@ -27,7 +27,7 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
   set.metUnknownField = set.newColumns.length > 0;
   const misfits = new Misfits();
   try {
-    const { rows, lines } = scannerOf(body.encoding).scan({ ...body, misfits }, set);
+    const { rows, lines, rejected } = scannerOf(body.encoding).scan({ ...body, misfits }, set);
     const unfit = misfits.all();
     return {
       ok: true,
@@ -36,6 +36,7 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
       ...(set.metUnknownField && { unknownFields: true }),
       ...(unfit !== undefined && { misfits: unfit }),
       ...(misfits.fractions.size > 0 && { fractions: [...misfits.fractions] }),
+      ...(rejected !== undefined && { rejected }),
     };
   } catch (error) {
     if (error instanceof EngineError) return { ok: false, error: toErrorRecord(error) };

@@ -1,6 +1,7 @@
 import type { ErrorRecord } from "../core/errors.ts";
 import type { ColumnFilter } from "../format/filter/filter.ts";
 import type { Misfit } from "../format/ndjson/misfits.ts";
+import type { Rejected } from "../format/ndjson/scanner.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
 import type { BodyReading } from "./ingest.ts";
 
@@ -67,7 +68,8 @@ export type SealedExtent = {
  * is named for counts): under more columns other rows could come of it. It may be said of more bodies than it is true
  * of, never of fewer.
  *
- * `lines` counts blank ones too. `misfits` is there when anything did not fit.
+ * `lines` counts blank ones too. `misfits` is there when anything did not fit, `rejected` when records were left out: then
+ * the body may have no rows.
  */
 export type BodyOutcome = SealedBody | { ok: false; error: ErrorRecord };
 export type SealedBody = {
@@ -78,6 +80,7 @@ export type SealedBody = {
   misfits?: Misfit[];
   /** Inferred `long` columns that the body has a number for which `real` would hold: see `seal-widening.ts`. */
   fractions?: string[];
+  rejected?: Rejected;
 };
 
 /** How the ingest service seals, on whatever thread. */

@@ -43,7 +43,15 @@ export interface BodyScanner {
 }
 
 /** How many rows a body has, and how many lines, blank ones counted too. */
-export type Scanned = { rows: number; lines: number };
+export type Scanned = {
+  rows: number;
+  lines: number;
+  /** Of encodings whose records are refused one by one: those that were left out. NDJSON is taken whole or not at all. */
+  rejected?: Rejected;
+};
+
+/** How many records of a body were left out, and why the first. */
+export type Rejected = { rows: number; reason: string };
 
 export type NdjsonBody = {
   bytes: Uint8Array;

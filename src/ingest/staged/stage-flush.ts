@@ -7,12 +7,11 @@ import { LIMITS } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
-import type { Misfit } from "../../format/ndjson/misfits.ts";
 import { specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { heldUp, rejectUnlessCreating, toSeal, type FlushBody, type Target } from "../flush.ts";
 import { infersTypes, shapeFor } from "../tables.ts";
-import { readingOf, warningsOf, type IngestAck } from "../ingest.ts";
+import { ackOfNothing, readingOf, toldOf, type IngestAck } from "../ingest.ts";
 import type { BodyOutcome, SealedBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "../seal-cuts.ts";
 import { hasCatchAll } from "./catch-all.ts";
@@ -43,7 +42,7 @@ export type StagePorts = {
 };
 
 /** A body that can be read; `asIs` when it travels as it came. */
-type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined; asIs: boolean };
+type Survivor = { body: FlushBody; rows: number; outcome: SealedBody; asIs: boolean };
 type Plan = { table: TableRecord; survivors: Survivor[]; extents: StagedExtent[] };
 
 /**
@@ -173,7 +172,11 @@ function rejectFailed(
 ): Survivor[] {
   return bodies.flatMap((body, i) => {
     const outcome = outcomes[i];
-    if (outcome?.ok === true) return [{ body, rows: outcome.rows, misfits: outcome.misfits, asIs: asIs(outcome) }];
+    if (outcome?.ok === true && outcome.rows > 0) return [{ body, rows: outcome.rows, outcome, asIs: asIs(outcome) }];
+    if (outcome?.ok === true) {
+      body.answer.resolve(ackOfNothing(outcome.rejected));
+      return [];
+    }
     const internal = new EngineError("internal", "the sealer gave no outcome");
     body.answer.reject(outcome === undefined ? internal : fromErrorRecord(outcome.error));
     return [];
@@ -219,10 +222,10 @@ async function write(ports: StagePorts, { table, survivors, extents }: Plan): Pr
   ports.metrics.stagedWrittenObjects.inc();
   ports.metrics.stagedWrittenBytes.inc(bytes.byteLength);
   const allRows = survivors.reduce((sum, { rows }) => sum + rows, 0);
-  for (const { body, rows, misfits } of survivors) {
+  for (const { body, rows, outcome } of survivors) {
     const sizeBytes = Math.round((bytes.byteLength * rows) / allRows);
     const known = { snapshotId: undefined, extentCount: 0, rows, sizeBytes };
-    const ack: IngestAck = { ...known, replayed: false, staged: true, ...warningsOf(misfits) };
+    const ack: IngestAck = { ...known, replayed: false, staged: true, ...toldOf(outcome) };
     if (body.key !== undefined) ports.keys.remember(table.id, body.key, ack);
     body.answer.resolve(ack);
   }
