@@ -10,7 +10,7 @@ import { isLoopback } from "../src/config/auth-kinds.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";
 import { addressSet } from "../src/config/transport-kinds.ts";
 import type { Clock } from "../src/core/clock.ts";
-import { EngineError, StartupError, systemCodeOf } from "../src/core/errors.ts";
+import { EngineError, StartupError } from "../src/core/errors.ts";
 import type { Service } from "../src/core/lifecycle.ts";
 import { createHttpServer, type HttpDriver } from "../src/io/http/create.ts";
 import { connectionLimit } from "../src/io/http/connection-limit.ts";
@@ -18,6 +18,7 @@ import type { HttpServer } from "../src/io/http/http.ts";
 import type { TlsPair } from "../src/io/http/tls.ts";
 import type { TlsWatch } from "../src/io/http/tls-watch.ts";
 import { warnOf, type Exposure } from "./exposure.ts";
+import { bindServer } from "./bind.ts";
 import type { Parts } from "./parts.ts";
 import { tlsPairOf, watchTls } from "./tls.ts";
 
@@ -74,7 +75,7 @@ export function httpService({
   return {
     name: "http",
     run: async () => {
-      const address = await bind(server, listen);
+      const address = await bindServer(server, listen, "with --addr");
       const url = `${tls === undefined ? "http" : "https"}://${formatAddress(address)}`;
       if (server.driver === "uws") log.warn({}, LOOSE_DRIVER);
       log.info({ url, driver: server.driver, ...announce }, "listening");
@@ -161,19 +162,4 @@ function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPa
     ...(maxConnections === undefined ? {} : { maxConnections }),
     ...(tls === undefined ? {} : { tls }),
   });
-}
-
-async function bind(server: HttpServer, address: Address): Promise<Address> {
-  const shown = `${address.host}:${address.port}`;
-  try {
-    return await server.listen(address);
-  } catch (error) {
-    const code = systemCodeOf(error);
-    if (code === "EADDRINUSE") {
-      throw new StartupError(`${shown} is in use by another program; stop it, or choose another with --addr`, 1, error);
-    }
-    if (code === "EACCES") throw new StartupError(`may not listen on ${shown}: permission denied`, 1, error);
-    if (code === "EADDRNOTAVAIL") throw new StartupError(`${shown} is no address of this machine`, 2, error);
-    throw error;
-  }
 }

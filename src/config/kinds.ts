@@ -152,6 +152,14 @@ export const address: Kind<Address> = {
   format: (value) => formatAddress(value),
 };
 
+/** Where a server listens, or that it does not. */
+export const addressOrOff: Kind<Address | "off"> = {
+  accepts: `${address.accepts}, or off`,
+  label: "host:port, `off`",
+  parse: (text, context) => (text.toLowerCase() === "off" ? "off" : address.parse(text, context)),
+  format: (value) => (value === "off" ? value : formatAddress(value)),
+};
+
 export function formatAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -3,7 +3,7 @@ import { createMetrics } from "./metrics.ts";
 
 /** Headings of the reference, with the beginnings of the names below each. */
 const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
-  { title: "Every node", prefixes: ["build", "http", "tls", "disk"] },
+  { title: "Every node", prefixes: ["build", "http", "grpc", "tls", "disk"] },
   { title: "Ingest", prefixes: ["ingest", "seal", "extents"] },
   { title: "Staged ingest", prefixes: ["staged"] },
   { title: "Catalog", prefixes: ["catalog", "ledger"] },

@@ -35,6 +35,13 @@ export function createMetrics(options: { process: boolean } = { process: false }
       buckets: LATENCY_SECONDS,
       registers,
     }),
+    grpcDuration: new Histogram({
+      name: "engine_grpc_call_duration_seconds",
+      help: "Time from a call's request message to the end of its answer, over gRPC and gRPC-web, by method and status (`OK`, `NOT_FOUND`, …).",
+      labelNames: ["method", "status"],
+      buckets: LATENCY_SECONDS,
+      registers,
+    }),
     ingestRows: new Counter({
       name: "engine_ingest_rows_total",
       help: "Rows acknowledged, those of replayed requests left out. From the 200th database on it is `_other`.",
