@@ -2,7 +2,8 @@
  * The wire format of Protocol Buffers (protobuf.dev, "Encoding"), read field by field from bytes that may be anything.
  * Nothing is decoded into objects: a field is its tag and either a number or a range of the source.
  *
- * Refused is what no encoder writes: a varint of more than 64 bits, a field number of 0, a length past the end of its
+ * Refused is what no encoder writes and no decoder takes: a varint of more than ten bytes (bits beyond the 64th are dropped,
+ * as the reference implementation does), a field number of 0, a length past the end of its
  * message, a group that does not end or ends another, the wire types 6 and 7. Groups are skipped: no message here has one.
  */
 export class MalformedWire extends Error {
@@ -132,10 +133,9 @@ export class WireReader {
         low |= bits << 28;
         high = bits >>> 4;
       } else if (shift < 63) high |= bits << (shift - 32);
-      else if (bits > 1) throw new MalformedWire("a number has more than 64 bits", at);
       else high |= bits << 31;
       if (byte < 0x80) break;
-      if (at - start >= VARINT_BYTES) throw new MalformedWire("a number has more than 64 bits", at);
+      if (at - start >= VARINT_BYTES) throw new MalformedWire("a number has more than ten bytes", at);
     }
     this.at = at;
     this.low = low;

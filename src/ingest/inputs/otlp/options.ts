@@ -5,7 +5,7 @@ import { option } from "../../../config/option.ts";
 export const OTLP_OPTIONS = {
   otlpAddr: option({
     env: "ENGINE_OTLP_ADDR",
-    toml: "otlp.addr",
+    toml: "ingest.otlp_addr",
     kind: kinds.addressOrOff,
     default: "off",
     side: "S",
@@ -15,7 +15,7 @@ export const OTLP_OPTIONS = {
   }),
   otlpDatabase: option({
     env: "ENGINE_OTLP_DATABASE",
-    toml: "otlp.database",
+    toml: "ingest.otlp_database",
     kind: kinds.databaseName,
     default: "default",
     side: "S",
