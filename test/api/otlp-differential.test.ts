@@ -136,7 +136,8 @@ describe.skipIf(installed.status !== 0)("the official protobuf classes", { timeo
         refused++;
         expect({ body: hexOf(body), there }).toEqual({ body: hexOf(body), there: null });
       } else if (there === null) {
-        const isText = here.rejected === undefined && !JSON.stringify(here.cells, (_, v) => String(v)).includes("\ufffd");
+        const isText =
+          here.rejected === undefined && !JSON.stringify(here.cells, (_, v) => String(v)).includes("\ufffd");
         // Text of a key that was given up for another, or of no record, is looked at by them alone.
         if (isText) expect(Buffer.from(body).toString("utf8")).toContain("\ufffd");
       } else {

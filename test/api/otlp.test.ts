@@ -115,7 +115,11 @@ describe("over HTTP", () => {
     for (const [coding, pack] of codings) {
       const body = Uint8Array.from(pack(Buffer.from(logOf(coding))));
       const answer = await send(body, { "Content-Type": "application/json", "Content-Encoding": coding });
-      expect([answer.status, answer.headers.get("content-type"), await answer.json()]).toEqual([200, "application/json", {}]);
+      expect([answer.status, answer.headers.get("content-type"), await answer.json()]).toEqual([
+        200,
+        "application/json",
+        {},
+      ]);
       expect(await count(`severity_text = '${coding}'`)).toBe(1);
     }
   });

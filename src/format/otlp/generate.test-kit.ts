@@ -67,7 +67,18 @@ export class RequestMaker {
 
   #scalar(field: number, type: Scalar): Buffer {
     const random64 = BigInt.asUintN(64, BigInt(Math.floor(this.#random.next() * 2 ** 53)) << BigInt(this.#below(12)));
-    const integer = this.#pick([0n, 1n, 127n, 128n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n, random64]);
+    const integer = this.#pick([
+      0n,
+      1n,
+      127n,
+      128n,
+      2n ** 31n,
+      2n ** 32n - 1n,
+      2n ** 63n - 1n,
+      2n ** 63n,
+      2n ** 64n - 1n,
+      random64,
+    ]);
     switch (type) {
       case "string":
         return len(field, this.#text());
@@ -75,7 +86,10 @@ export class RequestMaker {
       case "hex":
         return len(field, this.#random.fill(new Uint8Array(this.#pick([0, 1, 8, 16, 33]))));
       case "double":
-        return double(field, this.#pick([0, -0, 1, -1.5, 0.1, 1e21, 5e-324, NaN, Infinity, -Infinity, this.#random.next()]));
+        return double(
+          field,
+          this.#pick([0, -0, 1, -1.5, 0.1, 1e21, 5e-324, NaN, Infinity, -Infinity, this.#random.next()]),
+        );
       case "fixed64":
         return fixed64(field, this.#chance(0.8) ? 1_767_323_045_000_000_000n + BigInt(this.#below(1e9)) : integer);
       case "fixed32":
@@ -86,7 +100,17 @@ export class RequestMaker {
   }
 
   #text(): string {
-    const known = ["", "a", "service.name", "service.name", "key", "INFO", 'quote " slash \\ \u0000\u001f\n', "\u00fcn\u00efc\u00f6d\u00e9", "\u{1f989}"];
+    const known = [
+      "",
+      "a",
+      "service.name",
+      "service.name",
+      "key",
+      "INFO",
+      'quote " slash \\ \u0000\u001f\n',
+      "\u00fcn\u00efc\u00f6d\u00e9",
+      "\u{1f989}",
+    ];
     return this.#chance(0.05) ? "long ".repeat(this.#below(2_000)) : this.#pick(known);
   }
 

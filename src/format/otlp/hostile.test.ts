@@ -242,11 +242,36 @@ describe("JSON", () => {
   test("is never taken where JSON.parse refuses it", { timeout: 60_000 }, () => {
     const random = seededRandom(31);
     const below = (count: number) => Math.floor(random.next() * count);
-    const alphabet = ['"', "{", "}", "[", "]", ",", ":", "\\", "0", "1", "e", "-", ".", "t", "n", " ", "\n", "\u00fc", "\u0000"];
+    const alphabet = [
+      '"',
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      "\\",
+      "0",
+      "1",
+      "e",
+      "-",
+      ".",
+      "t",
+      "n",
+      " ",
+      "\n",
+      "\u00fc",
+      "\u0000",
+    ];
     let taken = 0;
     for (let i = 0; i < 8_000; i++) {
       const characters = [...REQUEST];
-      for (let n = below(3); n >= 0; n--) characters.splice(below(characters.length), below(3), ...(random.next() < 0.7 ? [alphabet[below(alphabet.length)] ?? ""] : []));
+      for (let n = below(3); n >= 0; n--)
+        characters.splice(
+          below(characters.length),
+          below(3),
+          ...(random.next() < 0.7 ? [alphabet[below(alphabet.length)] ?? ""] : []),
+        );
       const json = characters.join("");
       let isTaken = true;
       try {

@@ -182,7 +182,9 @@ class JsonForm {
   #writeText(field: number, type: Scalar, text: string): boolean {
     switch (type) {
       case "hex":
-        return text.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(text) && this.#writeBytes(field, Buffer.from(text, "hex"));
+        return (
+          text.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(text) && this.#writeBytes(field, Buffer.from(text, "hex"))
+        );
       case "bytes":
         return isBase64(text) && this.#writeBytes(field, Buffer.from(text, "base64"));
       case "double":

@@ -13,7 +13,11 @@ export class LogLine {
   readonly #out = new JsonOut();
 
   /** `atNs` is the time that the record tells, if it tells one; `props` has what no column is for. */
-  textOf(log: ReadLog, shared: readonly SharedValues[], { atNs, props }: { atNs?: bigint; props?: Uint8Array }): string {
+  textOf(
+    log: ReadLog,
+    shared: readonly SharedValues[],
+    { atNs, props }: { atNs?: bigint; props?: Uint8Array },
+  ): string {
     const out = this.#out;
     out.clear();
     out.ascii("{");

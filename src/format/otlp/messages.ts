@@ -2,7 +2,17 @@
  * The messages of OTLP logs as far as they are kept (opentelemetry/proto/{collector/logs,logs,resource,common}/v1, version
  * 1.9): what the JSON form is read by, and what says which fields are merged. Fields that are not here are skipped.
  */
-export type Scalar = "string" | "bytes" | "hex" | "bool" | "int64" | "uint32" | "enum" | "double" | "fixed64" | "fixed32";
+export type Scalar =
+  | "string"
+  | "bytes"
+  | "hex"
+  | "bool"
+  | "int64"
+  | "uint32"
+  | "enum"
+  | "double"
+  | "fixed64"
+  | "fixed32";
 
 export type Field = {
   number: number;

@@ -22,22 +22,12 @@ const FULL = Buffer.concat([
   len(12, "user.login"),
 ]);
 
-const RESOURCE = len(
-  1,
-  len(1, member("service.name", text("shop"))),
-  len(1, member("pid", int(3, 7))),
-  int(2, 5),
-);
+const RESOURCE = len(1, len(1, member("service.name", text("shop"))), len(1, member("pid", int(3, 7))), int(2, 5));
 const SCOPE = len(1, len(1, "lib"), len(2, "1.2"), len(3, member("k", int(2, 1))), int(4, 6));
 
 describe("a record", () => {
   test("with everything", () => {
-    const body = len(
-      1,
-      RESOURCE,
-      len(2, SCOPE, len(2, FULL), len(3, "https://scope")),
-      len(3, "https://resource"),
-    );
+    const body = len(1, RESOURCE, len(2, SCOPE, len(2, FULL), len(3, "https://scope")), len(3, "https://resource"));
     const { cells, ...scanned } = scanLogs(body);
     expect(scanned).toMatchObject({ rows: 1, lines: 1 });
     expect(cells).toEqual([
@@ -125,7 +115,10 @@ describe("values", () => {
     const body = Buffer.concat([len(5, object(member("a"))), int(2, 9), len(5, object(member("b")))]);
     expect(scanLogs(request(body)).cells[0]).toMatchObject({ body: '{"a":null,"b":null}', severity_number: 9 });
     const parts = len(1, RESOURCE, len(1, len(1, member("pid", int(3, 8)))), len(2, len(2)));
-    expect(scanLogs(parts).cells[0]).toMatchObject({ service_name: "shop", resource: '{"service.name":"shop","pid":8}' });
+    expect(scanLogs(parts).cells[0]).toMatchObject({
+      service_name: "shop",
+      resource: '{"service.name":"shop","pid":8}',
+    });
   });
 
   test.each<[string, Buffer, string | undefined]>([
@@ -233,7 +226,9 @@ describe("tables of other columns", () => {
   test("times that no column of times can have are kept in props", () => {
     const late = 2n ** 63n;
     const misfits = new Misfits();
-    const { cells } = scanLogs(request(Buffer.concat([fixed64(1, late), fixed64(11, 5n)]), fixed64(11, late)), { misfits });
+    const { cells } = scanLogs(request(Buffer.concat([fixed64(1, late), fixed64(11, 5n)]), fixed64(11, late)), {
+      misfits,
+    });
     expect(cells).toEqual([
       { at: 5n, observed_at: 5n, label: "log", props: '{"time_unix_nano":9223372036854775808}' },
       { at: ARRIVED_NS, label: "log", props: '{"observed_at":9223372036854775808}' },

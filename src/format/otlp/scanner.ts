@@ -3,7 +3,14 @@ import type { ColumnSet } from "../columns/column-set.ts";
 import { newRow, readRow } from "../ndjson/json-row.ts";
 import { RowRefused } from "../ndjson/row-refused.ts";
 import { RowWriter } from "../ndjson/row-writer.ts";
-import { allOrNothing, arrivalOf, type BodyScanner, type NdjsonBody, type Rejected, type Scanned } from "../ndjson/scanner.ts";
+import {
+  allOrNothing,
+  arrivalOf,
+  type BodyScanner,
+  type NdjsonBody,
+  type Rejected,
+  type Scanned,
+} from "../ndjson/scanner.ts";
 import { logsJsonToWire, MalformedJson } from "./json-form.ts";
 import { hasLogColumns, LogColumns } from "./log-columns.ts";
 import { LogLine, unsigned } from "./log-line.ts";

@@ -61,7 +61,8 @@ export const otlpLogsRoute = defineRoute({
   headers,
   body: {
     types: [PROTOBUF, JSON_TYPE],
-    description: "An `ExportLogsServiceRequest`, optionally with `Content-Encoding: gzip`, `zstd` or `deflate`; at most 64 MiB decoded.",
+    description:
+      "An `ExportLogsServiceRequest`, optionally with `Content-Encoding: gzip`, `zstd` or `deflate`; at most 64 MiB decoded.",
     limitBytes: LIMITS.ingestBodyBytes,
     example: '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"signed in"}}]}]}]}',
   },
