@@ -33,11 +33,12 @@ const REQUEST = protobuf.parse(PROTO).root.lookupType("ExportLogsServiceRequest"
 
 const FIRST_NS = 1_767_323_045_000_000_000n;
 
+const text = (key: string, value: string) => ({ key, value: { stringValue: value } });
+
 /** A request of so many records. */
 export function logsRequest(records: number): Uint8Array<ArrayBuffer> {
-  const text = (key: string, value: string) => ({ key, value: { stringValue: value } });
   const logRecords = Array.from({ length: records }, (_, n) => {
-    const time = protobuf.util.Long.fromString(String(FIRST_NS + BigInt(n) * 1_000_000n), true);
+    const time = String(FIRST_NS + BigInt(n) * 1_000_000n);
     return {
       timeUnixNano: time,
       observedTimeUnixNano: time,

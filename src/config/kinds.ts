@@ -120,7 +120,8 @@ export const bucketName: Kind<string> = {
 
 /** A database that may be created. */
 export const databaseName: Kind<string> = {
-  accepts: "a name for a database: an ASCII letter, then letters, digits, '_' or '-', at most 128 characters; none is reserved",
+  accepts:
+    "a name for a database: an ASCII letter, then letters, digits, '_' or '-', at most 128 characters; none is reserved",
   label: "database name",
   parse: (text) => (isName(text) && !isDuckDbName(text) ? text : undefined),
   format: String,

@@ -162,8 +162,10 @@ describe("over HTTP", () => {
     const isJson = typeof body === "string" && headers["Content-Type"] === undefined;
     expect(answer.status).toBe(status);
     expect(answer.headers.get("content-type")).toBe(isJson ? "application/json" : PROTOBUF);
-    if (isJson) expect(await answer.json()).toMatchObject({ code, details: [{ reason: "bad_request_body" }] });
-    else expect([...new Uint8Array(await answer.arrayBuffer()).subarray(0, 2)]).toEqual([8, code]);
+    const said = Buffer.from(await answer.arrayBuffer());
+    // The code is the first field of a Status in protobuf, too.
+    const start = isJson ? `{"code":${code},` : String.fromCharCode(8, code);
+    expect(said.toString("latin1").startsWith(start)).toBe(true);
     expect(await count("true")).toBe(before);
   });
 });

@@ -94,7 +94,10 @@ export class RequestMaker {
         return fixed64(field, this.#chance(0.8) ? 1_767_323_045_000_000_000n + BigInt(this.#below(1e9)) : integer);
       case "fixed32":
         return fixed32(field, Number(BigInt.asUintN(32, integer)));
-      default:
+      case "bool":
+      case "enum":
+      case "int64":
+      case "uint32":
         return int(field, integer);
     }
   }

@@ -265,7 +265,7 @@ describe("JSON", () => {
     ];
     let taken = 0;
     for (let i = 0; i < 8_000; i++) {
-      const characters = [...REQUEST];
+      const characters = REQUEST.split("");
       for (let n = below(3); n >= 0; n--)
         characters.splice(
           below(characters.length),

@@ -181,6 +181,10 @@ class JsonForm {
   /** Writes a scalar that was in quotes. False when it is none of that type. */
   #writeText(field: number, type: Scalar, text: string): boolean {
     switch (type) {
+      case "string":
+      case "bool":
+      case "enum":
+        return false;
       case "hex":
         return (
           text.length % 2 === 0 && /^[0-9a-fA-F]*$/.test(text) && this.#writeBytes(field, Buffer.from(text, "hex"))
@@ -194,8 +198,6 @@ class JsonForm {
       case "fixed32":
       case "uint32":
         return this.#writeInteger(field, type, text);
-      default:
-        return false;
     }
   }
 

@@ -6,7 +6,7 @@ import type { TextColumn } from "../columns/text-column.ts";
 import { sameColumnType } from "../types.ts";
 import type { ReadLog } from "./read-log.ts";
 import { DEFAULT_LABEL, OTLP_LOGS_SHAPE, SHARED_COLUMNS, type OtlpColumn } from "./shape.ts";
-import { unquoted, type SharedColumn, type SharedValues } from "./shared-values.ts";
+import { unquoted, type SharedValues } from "./shared-values.ts";
 import { isText, repairedText, TEXT } from "./value-json.ts";
 
 /**
@@ -50,18 +50,21 @@ export class LogColumns {
   constructor(set: ColumnSet) {
     this.#set = set;
     this.#at = set.time;
-    this.#label = column(set, "label");
-    this.#body = column(set, "body");
-    this.#props = column(set, "props");
-    this.#observedAt = column(set, "observed_at");
-    this.#severityNumber = column(set, "severity_number");
-    this.#severityText = column(set, "severity_text");
-    this.#traceId = column(set, "trace_id");
-    this.#spanId = column(set, "span_id");
-    this.#flags = column(set, "flags");
-    this.#attributes = column(set, "attributes");
-    this.#droppedAttributes = column(set, "dropped_attributes");
-    this.#sharedBytes = SHARED_COLUMNS.reduce((sum, name) => sum + column<TextColumn>(set, name).bytes().length, 0);
+    this.#label = columnOf(set, "label") as TextColumn;
+    this.#body = columnOf(set, "body") as TextColumn;
+    this.#props = columnOf(set, "props") as TextColumn;
+    this.#observedAt = columnOf(set, "observed_at") as LongColumn;
+    this.#severityNumber = columnOf(set, "severity_number") as IntColumn;
+    this.#severityText = columnOf(set, "severity_text") as TextColumn;
+    this.#traceId = columnOf(set, "trace_id") as TextColumn;
+    this.#spanId = columnOf(set, "span_id") as TextColumn;
+    this.#flags = columnOf(set, "flags") as LongColumn;
+    this.#attributes = columnOf(set, "attributes") as TextColumn;
+    this.#droppedAttributes = columnOf(set, "dropped_attributes") as LongColumn;
+    this.#sharedBytes = SHARED_COLUMNS.reduce(
+      (sum, name) => sum + (columnOf(set, name) as TextColumn).bytes().length,
+      0,
+    );
   }
 
   /** The records that follow are of these; `props` is what of them has no column. */
@@ -71,7 +74,7 @@ export class LogColumns {
     this.#ownProps = props;
     for (const { texts } of shared) {
       for (const [name, text] of texts) {
-        this.#shared.push({ column: column(this.#set, name), text });
+        this.#shared.push({ column: columnOf(this.#set, name) as TextColumn, text });
         this.#sharedRowBytes += text.length;
       }
     }
@@ -181,6 +184,6 @@ const DEFAULT_LABEL_BYTES = Buffer.from(DEFAULT_LABEL);
 const HEX = Buffer.from("0123456789abcdef");
 
 /** The column of that name, which `hasLogColumns` has seen to be of that type. */
-function column<T extends AnyColumn>(set: ColumnSet, name: OtlpColumn | SharedColumn): T {
-  return set.columns[set.find(name)] as T;
+function columnOf(set: ColumnSet, name: OtlpColumn): AnyColumn {
+  return set.columns[set.find(name)] as AnyColumn;
 }
