@@ -3,6 +3,7 @@ import { keepPrinted } from "./support/printed.test-kit.ts";
 import { main as runFilters } from "./kernel/filters.ts";
 import { main as runFirstBody } from "./kernel/first-body.ts";
 import { main as runKernel } from "./kernel/scanner.ts";
+import { main as runOtlp } from "./kernel/otlp.ts";
 import { main as runLoad } from "./load/ingest.ts";
 import { main as runBulk } from "./peers/bulk.ts";
 
@@ -18,6 +19,11 @@ test("filters of values and of grams are measured", async () => {
   await runFilters(["logs", "--rows", "10000", "--rounds", "1"]);
   expect(printed.join("\n")).toMatch(/^logs +trace_id( +[0-9.]+){5}$/m);
   expect(printed.join("\n")).toMatch(/^logs +body( +[0-9.]+){4} +–$/m);
+});
+
+test("OTLP is measured against NDJSON and protobufjs", async () => {
+  await runOtlp(["--records", "500", "--rounds", "1", "--requests", "2"]);
+  expect(printed.join("\n")).toMatch(/^500( +[0-9.]+){9}$/m);
 });
 
 test("ingest is measured and its answers checked", async () => {

@@ -23,6 +23,8 @@ import { httpService, type DrainState } from "./http.ts";
 import { createParts, type Parts, type PartsOptions } from "./parts.ts";
 import { needsStorage, planOf, type Plan } from "./plan.ts";
 import { runUntilStopped } from "./serve.ts";
+import { valuesOf } from "../src/config/option.ts";
+import { OTLP_OPTIONS } from "../src/ingest/inputs/otlp/options.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import type { Storage } from "./storage.ts";
 
@@ -98,8 +100,10 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query });
   // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
   const gateways = sandboxes === undefined ? [] : [sandboxes.gateways];
-  const flight = await buildFlight(plan, parts, { query, authenticator, isDraining: () => draining.refusing });
-  return [...services, ...background, ...worker, ...gateways, ...flight, http];
+  const grpc = { authenticator, isDraining: () => draining.refusing };
+  const flight = await buildFlight(plan, parts, { query, ...grpc });
+  const otlp = await buildOtlp(plan, parts, { ingest, ...grpc });
+  return [...services, ...background, ...worker, ...gateways, ...flight, ...otlp, http];
 }
 
 /** Arrow Flight, where queries are run. */
@@ -112,6 +116,18 @@ async function buildFlight(
   const { flightService } = await import("./flight.ts");
   const flight = flightService(plan, parts, { ...ports, query: query.here.query });
   return flight === undefined ? [] : [flight];
+}
+
+/** OTLP over gRPC, where rows are taken. */
+async function buildOtlp(
+  plan: Plan,
+  parts: Parts,
+  { ingest, ...ports }: Pick<Answers, "ingest"> & { authenticator: Auth["authenticator"]; isDraining: () => boolean },
+): Promise<Service[]> {
+  if (ingest === undefined || !("here" in ingest)) return [];
+  const { otlpService } = await import("./otlp.ts");
+  const otlp = otlpService(plan, parts, { ...ports, ...ingest.here });
+  return otlp === undefined ? [] : [otlp];
 }
 
 /** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
@@ -271,7 +287,8 @@ async function buildAnswers(
   if (plan.ingest === "here" && sealPool !== undefined) {
     const { createIngest } = await import("./ingest.ts");
     const { service, isBusy } = createIngest(parts, storage, sealPool);
-    answers.ingest = { here: { ...storage, ingest: service } };
+    const { otlpDatabase } = valuesOf(OTLP_OPTIONS, parts.config);
+    answers.ingest = { here: { ...storage, ingest: service, otlpDatabase } };
     answers.isBusy = isBusy;
   }
   if (plan.query === "here") {

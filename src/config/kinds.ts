@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
+import { isDuckDbName, isName } from "../core/names.ts";
 
 /** Where relative paths of a source start: the working directory for variables and flags, the folder of a file. */
 export type ReadContext = { baseDir: string; userHome: string };
@@ -114,6 +115,15 @@ export const bucketName: Kind<string> = {
   accepts: "3 to 255 letters, digits, '.', '_', '-', with a letter or digit at both ends",
   label: "bucket name",
   parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/.test(text) ? text : undefined),
+  format: String,
+};
+
+/** A database that may be created. */
+export const databaseName: Kind<string> = {
+  accepts:
+    "a name for a database: an ASCII letter, then letters, digits, '_' or '-', at most 128 characters; none is reserved",
+  label: "database name",
+  parse: (text) => (isName(text) && !isDuckDbName(text) ? text : undefined),
   format: String,
 };
 

@@ -25,6 +25,13 @@ export function rfc3339ToNs(text: string): bigint | undefined {
   return match?.[ZONE] === undefined ? undefined : matchToNs(match);
 }
 
+/** The time in UTC, with nine digits of fraction. */
+export function nsToRfc3339(ns: bigint): string {
+  const intoMs = ((ns % NS_PER_MS) + NS_PER_MS) % NS_PER_MS;
+  const ms = new Date(Number((ns - intoMs) / NS_PER_MS)).toISOString();
+  return `${ms.slice(0, -1)}${String(intoMs).padStart(6, "0")}Z`;
+}
+
 /** RFC 3339 in UTC, as a column of times gives it back: without an offset that would be lost, or digits beyond nine. */
 const UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:[0-5]\d(?:\.\d{1,9})?Z$/;
 

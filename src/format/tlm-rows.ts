@@ -1,3 +1,4 @@
+import { nsToRfc3339 } from "./time-text.ts";
 import { decodeTlm, type Value } from "./tlm-decode.ts";
 import type { ColumnSpec } from "./types.ts";
 
@@ -32,7 +33,7 @@ function jsonOf({ type }: ColumnSpec, value: Value): string | undefined {
     case "string":
       return JSON.stringify(value);
     case "timestamp":
-      return `"${rfc3339(value as bigint)}"`;
+      return `"${nsToRfc3339(value as bigint)}"`;
     case "real":
       return numberText(value as number);
     case "vector":
@@ -42,12 +43,4 @@ function jsonOf({ type }: ColumnSpec, value: Value): string | undefined {
 
 function numberText(value: number): string {
   return Object.is(value, -0) ? "-0" : String(value);
-}
-
-const NS_PER_MS = 1_000_000n;
-
-function rfc3339(ns: bigint): string {
-  const intoMs = ((ns % NS_PER_MS) + NS_PER_MS) % NS_PER_MS;
-  const ms = new Date(Number((ns - intoMs) / NS_PER_MS)).toISOString();
-  return `${ms.slice(0, -1)}${String(intoMs).padStart(6, "0")}Z`;
 }

@@ -1,4 +1,5 @@
 import type { Feature } from "../feature/feature.ts";
+import { OTLP_OPTIONS } from "./inputs/otlp/options.ts";
 import type { IngestDeps } from "./routes/deps.ts";
 
 const LEDGER_SWEEP_MS = 60_000;
@@ -7,6 +8,7 @@ const LEDGER_SWEEP_MS = 60_000;
 export const INGEST: Feature<{ ingest: IngestDeps }> = {
   name: "ingest",
   title: "Ingest",
+  options: OTLP_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).INGEST_METRICS,
   routes: async () => {
     const { INGEST_ROUTES } = await import("./routes/ingest-routes.ts");

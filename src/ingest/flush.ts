@@ -8,16 +8,15 @@ import { LIMITS } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Random } from "../core/random.ts";
-import type { Misfit } from "../format/ndjson/misfits.ts";
-import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
+import { specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
-import { warningsOf, type IngestAck } from "./ingest.ts";
+import { ackOfNothing, readingOf, toldOf, type BodyReading, type IngestAck } from "./ingest.ts";
 import { countWidened } from "./metrics.ts";
-import type { SealBody, Sealer } from "./seal.ts";
+import type { SealBody, SealedBody, Sealer } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
-import { asReplay, createTable, infersTypes, tableNotFound } from "./tables.ts";
+import { asReplay, createTable, infersTypes, ofOneShape, shapeFor, tableNotFound } from "./tables.ts";
 import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
 
 /**
@@ -51,12 +50,14 @@ export type FlushPorts = {
   onTable?: (table: TableRecord) => void;
 };
 
-export type FlushBody = {
+export type FlushBody = BodyReading & {
   bytes: Uint8Array;
   evolve: boolean;
   /** See `IngestRequest.inferTypes`. */
   inferTypes?: boolean;
   autoCreate: boolean;
+  /** See `IngestRequest.columns`. */
+  columns?: readonly ColumnSpec[];
   arrivedAtNs: bigint;
   key?: string;
   /** When the key was last known to be free; of bodies with a key. The clock is the catalog's, in staged mode the node's. */
@@ -66,7 +67,7 @@ export type FlushBody = {
 
 /** A table, by the catalog's spelling. */
 export type Target = { database: string; table: string };
-type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined };
+type Survivor = { body: FlushBody; rows: number; outcome: SealedBody };
 
 const CONFLICT_PAUSE = { firstMs: 2, mostMs: 500 } as const;
 
@@ -133,7 +134,8 @@ async function attemptFlush(
   };
   try {
     let known = await ports.catalog.table(target.database, target.table);
-    const sealable = known === undefined ? rejectUnlessCreating(target, bodies) : bodies;
+    // A table that is to be created gets one shape: whoever asks for another comes when it is there.
+    const [sealable, later] = known === undefined ? ofOneShape(rejectUnlessCreating(target, bodies)) : [bodies, []];
     let sealed = await sealBodies(ports, known, sealable);
     onSealed();
     const wider = known === undefined ? undefined : await widen(ports, known, sealed);
@@ -143,13 +145,14 @@ async function attemptFlush(
       sealed = await sealBodies(ports, known, sealable);
     }
     const survivors = rejectFailed(sealable, sealed);
-    if (survivors.length === 0) return [];
-    const table = known ?? (await createTable(ports.catalog, target, firstInfersTypes(survivors, ports.inferTypes)));
+    if (survivors.length === 0) return later;
+    const infers = firstInfersTypes(survivors, ports.inferTypes);
+    const table = known ?? (await createTable(ports.catalog, { ...target, ...shapeFor(sealable) }, infers));
     if (table === undefined) {
       // Somebody else was faster, and the table may have other columns than these rows were read under.
       for (const { bytes } of sealed.extents) releaseShared(bytes);
       ports.metrics.commitConflicts.inc({ reason: "schema" });
-      return survivors.map(({ body }) => body);
+      return [...survivors.map(({ body }) => body), ...later];
     }
     ports.onTable?.(table);
     const extents = await uploadAll(ports, table, sealed);
@@ -157,7 +160,7 @@ async function attemptFlush(
     committing = true;
     const outcome = ports.committer.commit(commit);
     leave();
-    return await concludeCommit(ports, commit, await outcome, survivors);
+    return [...(await concludeCommit(ports, commit, await outcome, survivors)), ...later];
   } catch (error) {
     if (committing || error instanceof EngineError) throw error;
     throw new EngineError("ingest_failed", `nothing was stored: ${messageOf(error)}`, { cause: error });
@@ -199,7 +202,7 @@ function firstInfersTypes([first]: readonly Survivor[], configured: boolean | un
   return infersTypes(first?.body ?? {}, undefined, configured);
 }
 
-/** Under the table's columns; under the default shape when there is no table yet. */
+/** Under the table's columns; under those that it is to have when there is no table yet. */
 async function sealBodies(
   ports: FlushPorts,
   table: TableRecord | undefined,
@@ -207,7 +210,7 @@ async function sealBodies(
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealAgreed(ports.seal, ports.sealThreads, {
-    columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
+    columns: (table ?? shapeFor(bodies)).columns.map(specOf),
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: ports.format,
   });
@@ -218,7 +221,7 @@ async function sealBodies(
 /** What the sealer needs of a body. */
 export function toSeal(body: FlushBody, table: TableRecord | undefined, configured: boolean | undefined): SealBody {
   const { bytes, evolve, arrivedAtNs } = body;
-  return { bytes, evolve, inferTypes: infersTypes(body, table, configured), arrivedAtNs };
+  return { bytes, ...readingOf(body), evolve, inferTypes: infersTypes(body, table, configured), arrivedAtNs };
 }
 
 async function uploadAll(ports: FlushPorts, table: TableRecord, { extents }: SealedFlush): Promise<NewExtent[]> {
@@ -233,7 +236,8 @@ function rejectFailed(bodies: FlushBody[], sealed: SealedFlush): Survivor[] {
   bodies.forEach((body, i) => {
     const outcome = sealed.outcomes[i];
     if (outcome === undefined) body.answer.reject(new EngineError("internal", "the sealer gave no outcome"));
-    else if (outcome.ok) survivors.push({ body, rows: outcome.rows, misfits: outcome.misfits });
+    else if (outcome.ok && outcome.rows === 0) body.answer.resolve(ackOfNothing(outcome.rejected));
+    else if (outcome.ok) survivors.push({ body, rows: outcome.rows, outcome });
     else body.answer.reject(fromErrorRecord(outcome.error));
   });
   return survivors;
@@ -261,9 +265,9 @@ async function concludeCommit(
   survivors: Survivor[],
 ): Promise<FlushBody[]> {
   if (outcome.kind === "committed") {
-    for (const { body, rows, misfits } of survivors) {
+    for (const { body, rows, outcome: sealed } of survivors) {
       const share = shareOf(commit.extents, rows);
-      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...share, replayed: false, ...warningsOf(misfits) });
+      body.answer.resolve({ snapshotId: outcome.snapshot.id, ...share, replayed: false, ...toldOf(sealed) });
     }
     return [];
   }

@@ -1,5 +1,8 @@
 import type { Caller } from "../auth/caller.ts";
+import type { BodyEncoding } from "../format/encodings.ts";
 import { boundedMisfits, type Misfit } from "../format/ndjson/misfits.ts";
+import type { Rejected } from "../format/ndjson/scanner.ts";
+import type { ColumnSpec } from "../format/types.ts";
 
 /**
  * Ingest, as its inputs (HTTP now) see it.
@@ -22,15 +25,33 @@ export interface IngestService {
   drain(): Promise<void>;
 }
 
-export type IngestRequest = {
+/** How the body of a request is to be read; it goes with the body wherever that is read, also when it was staged. */
+export type BodyReading = {
+  /** `ndjson` unless given. */
+  encoding?: BodyEncoding;
+  /**
+   * Times of arrival, nanoseconds since the epoch: line `n` of the body (from 1, blank ones counted) has `arrivals[n - 1]`.
+   * Lines beyond its end have the time at which the request came, as all have without it.
+   */
+  arrivals?: BigInt64Array<ArrayBuffer>;
+};
+
+/** What of it is given. */
+export function readingOf({ encoding, arrivals }: BodyReading): BodyReading {
+  return { ...(encoding === undefined ? {} : { encoding }), ...(arrivals === undefined ? {} : { arrivals }) };
+}
+
+export type IngestRequest = BodyReading & {
   /** Who sends it; has the role, and is checked for the database here, whatever the input. */
   caller: Pick<Caller, "databases">;
   database: string;
   table: string;
   /** Scoped to (database, table); 1–255 visible ASCII characters. */
   idempotencyKey?: string;
-  /** Whether a missing database or table is created, with the default shape. */
+  /** Whether a missing database or table is created. */
   autoCreate: boolean;
+  /** The columns of the table if this request creates it; the default shape unless given. `at` must be among them. */
+  columns?: readonly ColumnSpec[];
   /** Whether unknown fields become columns; else they are dropped. */
   evolve: boolean;
   /** Whether those columns get types by their values; where it does not say, the table does, or the configuration. */
@@ -67,14 +88,30 @@ export type IngestAck = {
    * that comes in between may yet send values to `props`.
    */
   warnings?: readonly Misfit[];
+  /**
+   * Records that were left out, of encodings that refuse them one by one. Absent when there are none, and of a replay. When
+   * nothing is left, nothing is stored: neither a snapshot nor the key is made.
+   */
+  rejected?: Rejected;
 };
 
-/** The warnings of an acknowledgement, bounded, if there are any. */
-export function warningsOf(misfits: readonly Misfit[] | undefined): Pick<IngestAck, "warnings"> {
-  return misfits === undefined ? {} : { warnings: boundedMisfits(misfits) };
+/** What is acknowledged of a body that has no rows: it was read, and there is nothing to store. */
+export function ackOfNothing(rejected: Rejected | undefined): IngestAck {
+  const nothing = { snapshotId: undefined, extentCount: 0, rows: 0, sizeBytes: 0, replayed: false };
+  return { ...nothing, ...(rejected === undefined ? {} : { rejected }) };
+}
+
+/** What an acknowledgement tells of how its body was read: its warnings, bounded, and what was left out. */
+export function toldOf(outcome: { misfits?: readonly Misfit[] | undefined; rejected?: Rejected | undefined }) {
+  const { misfits, rejected } = outcome;
+  const told: Pick<IngestAck, "warnings" | "rejected"> = {
+    ...(misfits === undefined ? {} : { warnings: boundedMisfits(misfits) }),
+    ...(rejected === undefined ? {} : { rejected }),
+  };
+  return told;
 }
 
 /** The acknowledgement as the answer to another request with the same key. */
-export function asReplayOf({ warnings: _warnings, ...first }: IngestAck): IngestAck {
+export function asReplayOf({ warnings: _warnings, rejected: _rejected, ...first }: IngestAck): IngestAck {
   return { ...first, replayed: true };
 }

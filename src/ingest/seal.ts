@@ -1,10 +1,12 @@
 import type { ErrorRecord } from "../core/errors.ts";
 import type { ColumnFilter } from "../format/filter/filter.ts";
 import type { Misfit } from "../format/ndjson/misfits.ts";
+import type { Rejected } from "../format/ndjson/scanner.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+import type { BodyReading } from "./ingest.ts";
 
 /**
- * Sealing: bodies of NDJSON in, one extent out. It runs on a worker thread; everything here survives structured clone,
+ * Sealing: bodies of any encodings in, one extent out. It runs on a worker thread; everything here survives structured clone,
  * and byte buffers are transferred.
  *
  * All bodies of a flush are scanned into shared column builders, with a savepoint per body: a body that fails is
@@ -19,8 +21,8 @@ export type SealTask = {
   output?: SharedArrayBuffer;
 };
 
-export type SealBody = {
-  /** Decoded NDJSON. */
+export type SealBody = BodyReading & {
+  /** As sent, less its `Content-Encoding`. */
   bytes: Uint8Array;
   /** `X-Schema-Evolve`: whether unknown fields become columns (else they are dropped). */
   evolve: boolean;
@@ -66,7 +68,8 @@ export type SealedExtent = {
  * is named for counts): under more columns other rows could come of it. It may be said of more bodies than it is true
  * of, never of fewer.
  *
- * `lines` counts blank ones too. `misfits` is there when anything did not fit.
+ * `lines` counts blank ones too. `misfits` is there when anything did not fit, `rejected` when records were left out: then
+ * the body may have no rows.
  */
 export type BodyOutcome = SealedBody | { ok: false; error: ErrorRecord };
 export type SealedBody = {
@@ -77,6 +80,7 @@ export type SealedBody = {
   misfits?: Misfit[];
   /** Inferred `long` columns that the body has a number for which `real` would hold: see `seal-widening.ts`. */
   fractions?: string[];
+  rejected?: Rejected;
 };
 
 /** How the ingest service seals, on whatever thread. */

@@ -83,7 +83,7 @@ export function createApp(options: AppOptions): App {
         const level = failure.code === "unavailable" ? "info" : "error";
         options.log[level]({ err: error, requestId, path: request.path }, "request failed");
       }
-      response = errorResponse(failure, requestId);
+      response = exchange.route?.failures?.respond(request, failure) ?? errorResponse(failure, requestId);
     }
     const cors = corsHeaders(allowedFor(parts, exchange, response.headers), request.header("origin"));
     response.headers = {

@@ -4,7 +4,7 @@ import { ERROR_CODES, type ErrorCode } from "../core/errors.ts";
 import { codeFor } from "./error-response.ts";
 import { errorBody } from "./schemas.ts";
 import { OpenApiSchemas } from "./openapi-schemas.ts";
-import type { Role, Route } from "./route.ts";
+import type { Role, Route, RouteFailures } from "./route.ts";
 
 /** OpenAPI 3.1 from the route table: nothing in it is written twice, so nothing can drift. */
 export type OpenApiInfo = { title: string; version: string };
@@ -150,25 +150,33 @@ function successesOf(route: Route, schemas: OpenApiSchemas): Json {
 }
 
 /** Error responses, grouped by status. */
-function errorsOf(route: Route): Json {
+function errorsOf(route: Route, schemas: OpenApiSchemas): Json {
+  const { failures } = route;
+  const usual = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
+  const content = failures === undefined ? usual : contentOfFailures(failures, schemas);
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of new Set([...route.errors, ...COMMON_ERRORS, ...errorsAround(route)])) {
-    const { status } = ERROR_CODES[code];
+    const status = failures?.statusOf(code) ?? ERROR_CODES[code].status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const entries = [...byStatus].map(([status, codes]) => [
     String(status),
     {
       description: codes.map((code) => `\`${code}\`: ${ERROR_CODES[code].doc}`).join(" "),
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+      content,
     },
   ]);
   return Object.fromEntries(entries) as Json;
 }
 
+function contentOfFailures({ types, schema }: RouteFailures, schemas: OpenApiSchemas): Json {
+  const json = { schema: schemas.of(schema, "Failure") };
+  return Object.fromEntries(types.map((type) => [type, type === "application/json" ? json : {}]));
+}
+
 /** By status; one that is an answer of the route's own and an error besides differs in the media type. */
 function responsesOf(route: Route, schemas: OpenApiSchemas): Json {
-  const errors = errorsOf(route);
+  const errors = errorsOf(route, schemas);
   const own = Object.entries(successesOf(route, schemas)).map(([status, response]) => {
     const error = errors[status];
     return [status, error === undefined ? response : bothOf(response as Answer, error as Answer)];

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Caller, WorkerIdentity } from "../auth/caller.ts";
 import type { CallerRole } from "../config/kinds.ts";
-import type { ErrorCode } from "../core/errors.ts";
+import type { EngineError, ErrorCode } from "../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../io/http/http.ts";
 import type { WebSocketAnswer } from "../io/http/websocket.ts";
 
@@ -42,6 +42,8 @@ export type Route = {
   responses: readonly RouteResponse[];
   /** Errors beyond those that every route can give. */
   errors: readonly ErrorCode[];
+  /** How errors are told, where a protocol has a form of its own for them. */
+  failures?: RouteFailures;
   /** Most bytes of such a body; `LIMITS.jsonBodyBytes` unless given. */
   jsonLimitBytes?: number;
   /**
@@ -66,6 +68,15 @@ export type RouteBody = {
   example?: string;
   /** What is said of one that comes as `application/json`; the handler reads that too. */
   jsonSchema?: z.ZodType;
+};
+
+export type RouteFailures = {
+  /** Media types of the answers; `application/json` is of the schema. */
+  types: readonly string[];
+  schema: z.ZodType;
+  /** The status of an error of that code. */
+  statusOf: (code: ErrorCode) => number;
+  respond: (request: HttpRequest, error: EngineError) => HttpResponse;
 };
 
 export type RouteResponse = {

@@ -104,7 +104,14 @@ function spelled(status: number, reply?: Reply): string {
   const code = codes[status];
   if (code === undefined) return String(status);
   if (reply === undefined) return `${status} ${code}`;
-  const said = (reply.json["error"] as { code?: string } | undefined)?.code ?? "no code";
+  const said = codeOf(reply) ?? "no code";
   const isChallenged = status !== 401 || reply.headers["www-authenticate"]?.startsWith("Bearer ") === true;
   return `${status} ${said}${isChallenged ? "" : " without a challenge"}`;
+}
+
+/** The stable code of an error; where a protocol has a form of its own, it is the reason of an `ErrorInfo`. */
+function codeOf({ json }: Reply): string | undefined {
+  const details = json["details"] as { reason?: string }[] | undefined;
+  const reason = details?.find((detail) => detail.reason !== undefined)?.reason;
+  return (json["error"] as { code?: string } | undefined)?.code ?? reason;
 }

@@ -407,6 +407,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "GET /v1/openapi.json": OF_THE_PROCESS,
   "GET /v1/catalog/schema": OF_DATABASES,
   "POST /v1/ingest": OF_DATABASES,
+  "POST /v1/logs": OF_DATABASES,
   "POST /v1/admin/databases/{database}/tables/{table}": OF_DATABASES,
   "GET /v1/admin/databases/{database}/tables/{table}": OF_DATABASES,
   "POST /v1/database/{db}/table/{table}/cleanup": OF_DATABASES,

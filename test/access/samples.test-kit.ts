@@ -237,6 +237,14 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     },
     answer: inDatabaseA(403),
   },
+  "POST /v1/logs": {
+    request: () => {
+      const headers = { "content-type": "application/json" };
+      const body = '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]}';
+      return { method: "POST", path: "/v1/logs", headers, body };
+    },
+    answer: inDatabaseA(403),
+  },
   "POST /v1/admin/databases/{database}/tables/{table}": {
     request: () => ({ method: "POST", path: TABLE }),
     answer: inDatabaseA(403),

@@ -71,6 +71,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
     ENGINE_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
     ENGINE_OAUTH_PROVIDERS: JSON.stringify({ "an-issuer": AN_ISSUER }),
     // Sandboxes wait for a node here.
+    ENGINE_OTLP_DATABASE: "a",
     ENGINE_SANDBOX_RUNTIME: "off",
     // No sandbox is ever made here.
     ENGINE_SANDBOX_ACTION_WAIT_SECS: "0",

@@ -4,7 +4,6 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { status as STATUS } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
-import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
 import { failureOfCall, messagesOf, rawClient } from "../../src/io/grpc/grpc-client.test-kit.ts";
 import { certificateFolder, makeCertificate } from "../../src/io/http/tls.test-kit.ts";
@@ -138,9 +137,9 @@ describe("tokens", () => {
   });
 });
 
-describe.skipIf(lacking("openssl") !== undefined)("with a certificate", () => {
+describe("with a certificate", () => {
   test("Flight speaks TLS as HTTP does", async () => {
-    const files = makeCertificate(certificateFolder(), "flight");
+    const files = await makeCertificate(certificateFolder(), "flight");
     const env = { ...QUIET, ENGINE_TLS_CERT: files.certPath, ENGINE_TLS_KEY: files.keyPath };
     const engine = await start({ ...env, ENGINE_GRPC_ADDR: "127.0.0.1:0" });
     const ca = readFileSync(files.certPath, "utf8");

@@ -37,7 +37,9 @@ test("edge,query answers queries itself and forwards ingest", async () => {
   expect((await ask(`${url}/v1/catalog/schema`, { method: "GET" })).body.toString()).toContain('"databases"');
   expect(peer.begun).toBe(0);
   expect((await ask(`${url}/v1/ingest`, INGEST)).body.toString()).toBe("ok");
-  expect(peer.seen.map(({ url }) => url)).toEqual(["/v1/ingest"]);
+  const logs = { headers: { "content-type": "application/x-protobuf" }, body: "" };
+  expect((await ask(`${url}/v1/logs`, logs)).body.toString()).toBe("ok");
+  expect(peer.seen.map(({ url }) => url)).toEqual(["/v1/ingest", "/v1/logs"]);
 });
 
 test("an edge answers itself what it has no peers for", async () => {

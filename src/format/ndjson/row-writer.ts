@@ -9,7 +9,7 @@ import { tokenOf, type Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";
-import type { NdjsonBody } from "./scanner.ts";
+import { arrivalOf, type NdjsonBody } from "./scanner.ts";
 import { appendField, jsonOf, timeOf } from "./values.ts";
 
 /** Fields that `at` is taken from, in this order. */
@@ -29,7 +29,7 @@ export class RowWriter {
   readonly #evidence: Map<string, Evidence> | undefined;
   /** Columns from here on are the body's own. */
   readonly #tableColumns: number;
-  readonly #arrivedAtNs: bigint;
+  readonly #arrival: Pick<NdjsonBody, "arrivals" | "arrivedAtNs">;
   readonly #maxNewColumns: number;
   readonly #lenient: boolean;
   readonly #misfits: Misfits | undefined;
@@ -58,7 +58,7 @@ export class RowWriter {
     this.#guesses = options.guesses;
     this.#evidence = options.evidence;
     this.#tableColumns = set.columns.length;
-    this.#arrivedAtNs = options.arrivedAtNs;
+    this.#arrival = options;
     this.#maxNewColumns = options.maxNewColumns ?? LIMITS.newColumnsPerRequest;
     this.#lenient = options.lenient ?? false;
     this.#misfits = options.misfits;
@@ -160,7 +160,7 @@ export class RowWriter {
   #writeTime(ns: bigint | undefined): void {
     const { time, timeIndex } = this.#set;
     this.#set.ready(time);
-    time.appendLong(ns ?? this.#arrivedAtNs);
+    time.appendLong(ns ?? arrivalOf(this.#arrival, this.#line));
     if (ns === undefined && this.#unreadable.length > 0) this.#misfits?.addTime(this.#line);
     for (const index of this.#unreadable) {
       const column = this.#columnOf[index];

@@ -5,4 +5,6 @@ import type { IngestService } from "../ingest.ts";
 export type IngestDeps = {
   ingest: IngestService;
   catalog: Catalog;
+  /** Where OTLP logs go. */
+  otlpDatabase: string;
 };

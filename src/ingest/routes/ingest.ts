@@ -3,8 +3,8 @@ import { z } from "zod";
 import { LIMITS } from "../../core/limits.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
 import type { IngestAck } from "../ingest.ts";
-import { readDecodedBody } from "../../io/http/decode.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
+import { idempotencyKey, withBody } from "./body.ts";
 import type { IngestDeps } from "./deps.ts";
 import { databaseHeader, flagHeader, optionalFlagHeader } from "../../server/schemas.ts";
 import { ingestAck, type ingestWarning } from "./schemas.ts";
@@ -12,12 +12,7 @@ import { ingestAck, type ingestWarning } from "./schemas.ts";
 const headers = z.object({
   "x-database": databaseHeader,
   "x-table": z.string().describe("Table."),
-  "x-idempotency-key": z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, "accepted are 1 to 255 visible ASCII characters")
-    .max(LIMITS.idempotencyKeyChars, `accepted are 1 to ${LIMITS.idempotencyKeyChars} visible ASCII characters`)
-    .optional()
-    .describe("A retry with the same key (per database and table, for 24 hours) is acknowledged and not stored again."),
+  "x-idempotency-key": idempotencyKey,
   "x-auto-create": flagHeader(true, "Create a missing database or table, with the default shape."),
   "x-schema-evolve": flagHeader(true, "Add unknown fields as columns (at most 32 per request); false drops them."),
   "x-engine-infer-types": optionalFlagHeader(
@@ -63,34 +58,21 @@ export const ingestRoute = defineRoute({
     async ({ request, caller, headers }) => {
       const key = headers["x-idempotency-key"];
       const inferTypes = headers["x-engine-infer-types"];
-      const expectedBytes = announcedBytes(request.header("content-length"));
-      let bodyRead = false;
-      const ack = await deps.ingest.ingest({
-        caller,
-        database: headers["x-database"],
-        table: headers["x-table"],
-        autoCreate: headers["x-auto-create"],
-        evolve: headers["x-schema-evolve"],
-        ...(inferTypes === undefined ? {} : { inferTypes }),
-        ...(key === undefined ? {} : { idempotencyKey: key }),
-        ...(expectedBytes === undefined ? {} : { expectedBytes }),
-        readBody: (onGrow) => {
-          bodyRead = true;
-          return readDecodedBody(request, LIMITS.ingestBodyBytes, { onGrow, shared: true });
-        },
-      });
-      // A replay ignores the body, but a client that is still sending it must be let finish before it hears the answer.
-      if (!bodyRead) for await (const _ of request.stream(LIMITS.ingestBodyBytes));
+      const ack = await withBody(request, (body) =>
+        deps.ingest.ingest({
+          ...body,
+          caller,
+          database: headers["x-database"],
+          table: headers["x-table"],
+          autoCreate: headers["x-auto-create"],
+          evolve: headers["x-schema-evolve"],
+          ...(inferTypes === undefined ? {} : { inferTypes }),
+          ...(key === undefined ? {} : { idempotencyKey: key }),
+        }),
+      );
       return jsonResponse(200, ackBody(ack));
     },
 });
-
-/** Size of the body on the wire as far as the headers tell it. */
-function announcedBytes(length: string | undefined): number | undefined {
-  if (length === undefined) return undefined;
-  const sizeBytes = Number(length);
-  return Number.isSafeInteger(sizeBytes) ? Math.min(sizeBytes, LIMITS.ingestBodyBytes) : undefined;
-}
 
 function ackBody(ack: IngestAck): z.output<typeof ingestAck> {
   return {

@@ -7,12 +7,11 @@ import { LIMITS } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
-import type { Misfit } from "../../format/ndjson/misfits.ts";
-import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
+import { specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { heldUp, rejectUnlessCreating, toSeal, type FlushBody, type Target } from "../flush.ts";
-import { infersTypes } from "../tables.ts";
-import { warningsOf, type IngestAck } from "../ingest.ts";
+import { infersTypes, shapeFor } from "../tables.ts";
+import { ackOfNothing, readingOf, toldOf, type IngestAck } from "../ingest.ts";
 import type { BodyOutcome, SealedBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "../seal-cuts.ts";
 import { hasCatchAll } from "./catch-all.ts";
@@ -43,7 +42,7 @@ export type StagePorts = {
 };
 
 /** A body that can be read; `asIs` when it travels as it came. */
-type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined; asIs: boolean };
+type Survivor = { body: FlushBody; rows: number; outcome: SealedBody; asIs: boolean };
 type Plan = { table: TableRecord; survivors: Survivor[]; extents: StagedExtent[] };
 
 /**
@@ -84,7 +83,8 @@ async function planFor(ports: StagePorts, target: Target, bodies: FlushBody[]): 
   release(extents);
   const readable = rejectFailed(sealable, outcomes, () => true).map(({ body }) => body);
   if (readable.length === 0) return undefined;
-  await ports.schemas.create(target, infersTypes(readable[0] ?? {}, undefined, ports.inferTypes));
+  const inferTypes = infersTypes(readable[0] ?? {}, undefined, ports.inferTypes);
+  await ports.schemas.create({ ...target, ...shapeFor(readable) }, inferTypes);
   // Somebody else may have created it with other columns, so they are read anew.
   return planUnder(ports, await ports.schemas.fresh(target), readable);
 }
@@ -157,7 +157,7 @@ async function sealBodies(
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
-    columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
+    columns: (table ?? shapeFor(bodies)).columns.map(specOf),
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: "tlm",
   });
@@ -172,7 +172,11 @@ function rejectFailed(
 ): Survivor[] {
   return bodies.flatMap((body, i) => {
     const outcome = outcomes[i];
-    if (outcome?.ok === true) return [{ body, rows: outcome.rows, misfits: outcome.misfits, asIs: asIs(outcome) }];
+    if (outcome?.ok === true && outcome.rows > 0) return [{ body, rows: outcome.rows, outcome, asIs: asIs(outcome) }];
+    if (outcome?.ok === true) {
+      body.answer.resolve(ackOfNothing(outcome.rejected));
+      return [];
+    }
     const internal = new EngineError("internal", "the sealer gave no outcome");
     body.answer.reject(outcome === undefined ? internal : fromErrorRecord(outcome.error));
     return [];
@@ -199,12 +203,14 @@ function release(extents: readonly SealedExtent[]): void {
 async function write(ports: StagePorts, { table, survivors, extents }: Plan): Promise<void> {
   const id = ports.newId();
   const requests = await describeRequests(survivors, (body) => infersTypes(body, table, ports.inferTypes));
+  const shape = survivors.find(({ body }) => body.columns !== undefined)?.body.columns;
   const bytes = encodeStaged({
     id,
     node: ports.node,
     acknowledgedAtMs: ports.clock.nowMs(),
     database: table.database,
     table: table.name,
+    ...(shape === undefined ? {} : { columns: shape }),
     requests,
     extents,
   });
@@ -216,10 +222,10 @@ async function write(ports: StagePorts, { table, survivors, extents }: Plan): Pr
   ports.metrics.stagedWrittenObjects.inc();
   ports.metrics.stagedWrittenBytes.inc(bytes.byteLength);
   const allRows = survivors.reduce((sum, { rows }) => sum + rows, 0);
-  for (const { body, rows, misfits } of survivors) {
+  for (const { body, rows, outcome } of survivors) {
     const sizeBytes = Math.round((bytes.byteLength * rows) / allRows);
     const known = { snapshotId: undefined, extentCount: 0, rows, sizeBytes };
-    const ack: IngestAck = { ...known, replayed: false, staged: true, ...warningsOf(misfits) };
+    const ack: IngestAck = { ...known, replayed: false, staged: true, ...toldOf(outcome) };
     if (body.key !== undefined) ports.keys.remember(table.id, body.key, ack);
     body.answer.resolve(ack);
   }
@@ -236,7 +242,10 @@ function describeRequests(
       const common = { ...(key === undefined ? {} : { key }), rows, evolve, autoCreate, arrivedAtNs };
       // The commit goes by what was decided here: its node may be configured otherwise.
       const infers = inferTypes(body) ? { inferTypes: true } : {};
-      if (asIs) return { ...common, ...infers, place: { kind: "body", body: await compressBody(body.bytes) } };
+      if (asIs) {
+        const compressed = await compressBody(body.bytes);
+        return { ...common, ...infers, place: { kind: "body", body: compressed, ...readingOf(body) } };
+      }
       const from = end;
       end += rows;
       return { ...common, place: { kind: "rows", from } };
