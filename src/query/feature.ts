@@ -12,6 +12,7 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
       { name: "exports", answeredBy: "exports", routes: EXPORT_ROUTES },
     ];
   },
+  metrics: async () => (await import("./tail/metrics.ts")).TAIL_METRICS,
   jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],
   duties: {
     compaction: async ({ config, ...ports }) => {

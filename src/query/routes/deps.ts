@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { QueryService } from "../contract/query.ts";
+import type { Tails } from "../tail/tails.ts";
 
 /** What queries, and reads of the catalog, work with. */
 export type QueryDeps = {
@@ -10,6 +11,7 @@ export type QueryDeps = {
   catalog: Catalog;
   clock: Clock;
   schemaCacheTtlMs: number;
+  tails: Pick<Tails, "open">;
 };
 
 /** What exports work with. */
