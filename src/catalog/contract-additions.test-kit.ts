@@ -13,7 +13,11 @@ export function additionsContract({ catalog, table }: Subject): void {
     }
     return { events, commits };
   };
-  const additions = async (tableId: number, from: number, { upTo, limit = 100 }: { upTo?: number; limit?: number } = {}) => {
+  const additions = async (
+    tableId: number,
+    from: number,
+    { upTo, limit = 100 }: { upTo?: number; limit?: number } = {},
+  ) => {
     const head = upTo ?? (await catalog().head()).id;
     const { extents, upTo: end } = await catalog().additions({ tableId, from, upTo: head, limit });
     return { ids: extents.map(({ id }) => id), upTo: end };
@@ -31,7 +35,10 @@ export function additionsContract({ catalog, table }: Subject): void {
   it("come by whole snapshots, also where that passes the limit", async () => {
     const { events, commits } = await grown(2, 1, 3);
     expect(await additions(events.id, 1, { limit: 1 })).toEqual({ ids: commits[0]?.ids, upTo: 1 });
-    expect(await additions(events.id, 1, { limit: 3 })).toEqual({ ids: commits.slice(0, 2).flatMap(({ ids }) => ids), upTo: 2 });
+    expect(await additions(events.id, 1, { limit: 3 })).toEqual({
+      ids: commits.slice(0, 2).flatMap(({ ids }) => ids),
+      upTo: 2,
+    });
     expect(await additions(events.id, 3, { limit: 2 })).toEqual({ ids: commits[2]?.ids, upTo: 3 });
   });
 

@@ -227,6 +227,15 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: () => ({ method: "GET", path: "/v1/query?q=SELECT+*+FROM+events&database=a" }),
     answer: inDatabaseA(404),
   },
+  // A tail that begins does not end: who may have one is told that it is too early for this.
+  "GET /v1/tail": {
+    request: () => ({
+      method: "GET",
+      path: "/v1/tail?table=events&from=999999999",
+      headers: { "x-database": "a" },
+    }),
+    answer: inDatabaseAOnly(400),
+  },
   "GET /v1/catalog/schema": { request: get("/v1/catalog/schema"), answer: ok },
   "POST /v1/ingest": {
     request: () => {

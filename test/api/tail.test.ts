@@ -33,7 +33,7 @@ async function put(table: string, rows: readonly object[], headers: Record<strin
   const body = rows.map((row) => JSON.stringify(row)).join("\n");
   const answer = await services.send("admin", "POST", "/v1/ingest", body, { "X-Table": table, ...headers });
   const ack = (await answer.json()) as { snapshot_id: string };
-  expect(answer.status, JSON.stringify(ack)).toBe(200);
+  expect({ status: answer.status, ack }).toMatchObject({ status: 200 });
   return Number(ack.snapshot_id);
 }
 
@@ -51,7 +51,9 @@ async function tail(table: string, options: TailOptions = {}, who: Who = "reader
 /** The status and code of a tail that is refused. */
 async function refusal(table: string, query: Record<string, string> = {}, headers: Record<string, string> = {}) {
   const asked = new URLSearchParams({ ...(table === "" ? {} : { table }), ...query }).toString();
-  const answer = await fetch(`${services.url}/v1/tail?${asked}`, { headers: { ...authorization("reader"), ...headers } });
+  const answer = await fetch(`${services.url}/v1/tail?${asked}`, {
+    headers: { ...authorization("reader"), ...headers },
+  });
   const text = await answer.text();
   const { error } = JSON.parse(text) as { error: { code: string; message: string } };
   return { status: answer.status, code: error.code, message: error.message };
@@ -107,7 +109,9 @@ describe("a live tail", () => {
     // It says where it is all the same.
     await expect.poll(() => none.lastId, { timeout: 15_000 }).toBe(`${snapshot + 1}.0`);
     expect(none.rows).toEqual([]);
-    expect([even, unknown, all, at].flatMap((client) => client.events.filter(({ event }) => event === "end"))).toEqual([]);
+    expect([even, unknown, all, at].flatMap((client) => client.events.filter(({ event }) => event === "end"))).toEqual(
+      [],
+    );
   });
 
   it("writes a row as a query does, with every digit", async () => {
@@ -131,7 +135,12 @@ describe("a live tail", () => {
     await Promise.all(Array.from({ length: 20 }, (_, i) => put(table, [{ n: 2 + i }])));
     await client.until(21);
     expect(client.rows[0]?.data).toMatchObject({ n: "1", more: "a" });
-    expect(client.values("n").map(Number).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 21 }, (_, i) => i + 1));
+    expect(
+      client
+        .values("n")
+        .map(Number)
+        .toSorted((a, b) => a - b),
+    ).toEqual(Array.from({ length: 21 }, (_, i) => i + 1));
     const again = await tail(table, { query: { from: "0" } });
     await again.until(22);
     expect(again.rows.slice(1)).toEqual(client.rows);
@@ -185,7 +194,9 @@ describe("a live tail over changes", () => {
     const first = await put(table, numbers(0, 4));
     const client = await tail(table, { query: { from: String(first - 1) } });
     await client.until(4);
-    const begun = await services.json("admin", "POST", `/v1/catalog/tables/${table}/delete`, { where: "n IN ('1', '2')" });
+    const begun = await services.json("admin", "POST", `/v1/catalog/tables/${table}/delete`, {
+      where: "n IN ('1', '2')",
+    });
     const path = `/v1/catalog/deletions/${String(begun["id"])}`;
     await expect
       .poll(async () => (await services.json("admin", "GET", path))["status"], { timeout: 30_000 })

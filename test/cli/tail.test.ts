@@ -60,7 +60,7 @@ class Command {
 
 async function put(table: string, rows: readonly object[]): Promise<number> {
   const { status, text, json } = await ingest(engine.url, table, ndjson(rows));
-  expect(status, text).toBe(200);
+  expect({ status, text }).toMatchObject({ status: 200 });
   return Number(json.snapshot_id);
 }
 
@@ -71,12 +71,19 @@ describe("engine tail", () => {
     const text = new Command(["rows", "--from", String(first - 1), "--where", "label <> 'no'"]);
     const json = new Command(["rows", "--json", "--from", String(first - 1)]);
     await Promise.all([text.until(1), json.until(1)]);
-    await put("rows", [{ at, label: "no" }, { at, label: "two words", body: "x=\u001b[31m", big: 2 }]);
+    await put("rows", [
+      { at, label: "no" },
+      { at, label: "two words", body: "x=\u001b[31m", big: 2 },
+    ]);
     expect((await text.until(2)).slice(0, 2)).toEqual([
       `${at} label=first big=1`,
       `${at} label="two words" body="x=\\u001B[31m" big=2`,
     ]);
-    expect((await json.until(3)).map((line) => (JSON.parse(line) as { label: string }).label)).toEqual(["first", "no", "two words"]);
+    expect((await json.until(3)).map((line) => (JSON.parse(line) as { label: string }).label)).toEqual([
+      "first",
+      "no",
+      "two words",
+    ]);
     expect([text.stderr, json.stderr]).toEqual(["", ""]);
   }, 120_000);
 

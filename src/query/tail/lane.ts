@@ -134,7 +134,12 @@ export class TailLane {
   async #step(tails: readonly Tail[]): Promise<void> {
     const { catalog, scanner } = this.#options;
     const position = tails[0]?.position ?? { snapshot: 0, row: 0 };
-    const request = { tableId: this.table.tableId, from: position.snapshot, upTo: this.#seenHead, limit: SLICE.extents };
+    const request = {
+      tableId: this.table.tableId,
+      from: position.snapshot,
+      upTo: this.#seenHead,
+      limit: SLICE.extents,
+    };
     try {
       const slice = sliceOf(await catalog.additions(request), position, SLICE);
       const filters = [...new Set(tails.map(({ filter }) => filter))];

@@ -218,7 +218,8 @@ export class Tails {
     try {
       const head = await this.#options.catalog.head();
       for (const lane of this.#lanes.values()) if (lane.isBehind(head.id)) lane.wake();
-      if (polls % POLLS_PER_CHECK === 0) await Promise.all([...this.#open].map(([tail, open]) => this.#check(tail, open)));
+      if (polls % POLLS_PER_CHECK === 0)
+        await Promise.all([...this.#open].map(([tail, open]) => this.#check(tail, open)));
     } catch (error) {
       this.#options.log.debug({ reason: messageOf(error) }, "the head could not be looked at for live tails");
     }

@@ -1,0 +1,65 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
+import { rowsOf } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { compare, isInOrder, randomOf, TailReader, TailWriter } from "./tail-readers.ts";
+
+/** A server that is killed again and again, and merges all the time, with the embedded catalog. */
+
+const KILLS = Number(process.env["TAIL_KILLS"] ?? 4);
+const ENV = {
+  ENGINE_COMPACTION_POLL_SECS: "1",
+  ENGINE_COMPACTION_MIN_EXTENTS: "2",
+  ENGINE_COMPACTION_IDLE_SLEEP_MS: "0",
+  // An extent for each request.
+  ENGINE_STAGING_DISABLED: "true",
+};
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+test("tails that come again have every row once, in one order, over kills and merges", async () => {
+  const seed = Number(process.env["TAIL_SEED"] ?? Date.now() % 1_000_000);
+  process.stdout.write(`TAIL_SEED=${seed}\n`);
+  const random = randomOf(seed);
+  const { home, remove } = await temporaryHome();
+  closers.push(remove);
+  const port = await freePort();
+  let engine: Engine = await startEngine({ home, env: ENV, port });
+  closers.push(() => engine.stop("SIGKILL"));
+  const url = () => `http://127.0.0.1:${port}`;
+  const writers = ["a", "b"].map((name) => new TailWriter({ name, table: "t", url, random: randomOf(seed + 1) }));
+  await eventually(() => writers.every(({ acknowledged }) => acknowledged.length > 0));
+  const readers = [undefined, undefined, "parity = '0'"].map(
+    (filter, i) => new TailReader({ table: "t", url, random: randomOf(seed + 2 + i), ...(filter && { filter }) }),
+  );
+  for (let kill = 0; kill < KILLS; kill++) {
+    await delay(1_500 + 3_000 * random());
+    await engine.stop("SIGKILL");
+    engine = await startEngine({ home, env: ENV, port });
+  }
+  await delay(3_000);
+  await Promise.all(writers.map((writer) => writer.stop()));
+  const acknowledged = writers.flatMap((writer) => writer.acknowledged);
+  const filtered = acknowledged.filter((id) => id.length % 2 === 0);
+  const wanted = [acknowledged, acknowledged, filtered];
+  await eventually(() => readers.every(({ rows }, i) => rows.length >= (wanted[i]?.length ?? 0)), 60_000).catch(
+    () => {},
+  );
+  await Promise.all(readers.map((reader) => reader.stop()));
+  const found = readers.map(({ rows }, i) => compare(wanted[i] ?? [], rows));
+  expect(found).toEqual(readers.map(() => ({ lost: [], twice: [] })));
+  expect(readers.map(({ rows }) => isInOrder(rows))).toEqual([true, true, true]);
+  const [first, second, third] = readers.map(({ rows }) => rows.map(({ id, data }) => `${id} ${String(data["id"])}`));
+  expect(second).toEqual(first);
+  const parts = new Set(third);
+  expect(third).toEqual(first?.filter((row) => parts.has(row)));
+  const [merged] = await rowsOf(engine.url, "SELECT count(*) AS n FROM system.extents WHERE format = 'parquet'");
+  expect(Number(merged?.["n"])).toBeGreaterThan(0);
+  process.stdout.write(
+    `${acknowledged.length} rows over ${readers.map(({ connections }) => connections).join(", ")} connections\n`,
+  );
+}, 300_000);
