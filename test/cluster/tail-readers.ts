@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "vitest";
 import { TailClient, type TailEvent } from "../api/tail.test-kit.ts";
-import { ingest, ndjson } from "../support/client.ts";
+import { ingest, ndjson, rowsOf } from "../support/client.ts";
 
 /** Readers of live tails that come again whatever happens, and writers that retry, for tests that break servers. */
 
@@ -26,6 +27,7 @@ export type ReaderOptions = {
 /** Reads a table from its beginning, over connections that it breaks by itself now and then. */
 export class TailReader {
   readonly rows: TailEvent[] = [];
+  readonly filter: string | undefined;
   connections = 0;
   readonly #options: ReaderOptions;
   #lastId: string | undefined;
@@ -35,6 +37,7 @@ export class TailReader {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
+    this.filter = options.filter;
     this.#done = this.#run();
   }
 
@@ -111,7 +114,7 @@ export class TailWriter {
 
   async #send(ids: readonly string[]): Promise<void> {
     const { table, url } = this.#options;
-    const body = ndjson(ids.map((id) => ({ id, parity: id.length % 2 })));
+    const body = ndjson(ids.map((id) => ({ id })));
     for (;;) {
       try {
         const { status } = await ingest(url(), table, body, { "X-Idempotency-Key": ids[0] ?? "" }, 10_000);
@@ -124,11 +127,36 @@ export class TailWriter {
   }
 }
 
+/** A filter that is true of the ids that `isOdd` is true of. */
+export const ODD = "length(id) % 2 = 1";
+const isOdd = (id: string): boolean => id.length % 2 === 1;
+
+/** Waits until the readers have all rows, and checks that each has every row once, all in one order. */
+export async function checkReaders(readers: readonly TailReader[], acknowledged: readonly string[]): Promise<void> {
+  const wanted = readers.map(({ filter }) => (filter === ODD ? acknowledged.filter(isOdd) : acknowledged));
+  const haveAll = () => readers.every(({ rows }, i) => rows.length >= (wanted[i]?.length ?? 0));
+  for (const untilMs = performance.now() + 60_000; !haveAll() && performance.now() < untilMs;) await delay(50);
+  // One that came twice would come a little later.
+  await delay(1_000);
+  await Promise.all(readers.map((reader) => reader.stop()));
+  const found = readers.map(({ rows }, i) => compare(wanted[i] ?? [], rows));
+  expect(found).toEqual(readers.map(() => ({ lost: [], twice: [] })));
+  expect(readers.map(({ rows }) => isInOrder(rows))).toEqual(readers.map(() => true));
+  const [first = [], ...others] = readers.map(({ rows }) => rows.map(({ id, data }) => `${id} ${String(data["id"])}`));
+  for (const [i, other] of others.entries()) {
+    const parts = new Set(other);
+    expect(other).toEqual(readers[i + 1]?.filter === undefined ? first : first.filter((row) => parts.has(row)));
+  }
+}
+
+/** Whether a merge has replaced extents that commits brought. */
+export async function hasMerged(url: string): Promise<boolean> {
+  const [merged] = await rowsOf(url, "SELECT count(*) AS n FROM system.extents WHERE format = 'parquet'");
+  return Number(merged?.["n"]) > 0;
+}
+
 /** Of ids that were acknowledged: those that the reader never had, and those that it had more than once. */
-export function compare(
-  acknowledged: readonly string[],
-  rows: readonly TailEvent[],
-): { lost: string[]; twice: string[] } {
+function compare(acknowledged: readonly string[], rows: readonly TailEvent[]): { lost: string[]; twice: string[] } {
   const counts = new Map<string, number>();
   for (const { data } of rows) {
     const id = String(data["id"]);
@@ -141,7 +169,7 @@ export function compare(
 }
 
 /** Whether ids only ever increase. */
-export function isInOrder(rows: readonly TailEvent[]): boolean {
+function isInOrder(rows: readonly TailEvent[]): boolean {
   const places = rows.map(({ id }) => (id ?? "").split(".").map(Number));
   return places.every(([snapshot = 0, row = 0], i) => {
     const [before = -1, rowBefore = 0] = places[i - 1] ?? [];
