@@ -21,9 +21,7 @@ type Added = { extent: PlannedExtent; before: number };
 
 /** The first extents of those that commits brought since the position's snapshot that have rows after the position. */
 export function sliceOf({ extents, upTo }: Additions, position: TailPosition, limits: SliceLimits): Slice {
-  const open = addedSince(extents).filter(
-    ({ extent, before }) => extent.beginSnapshot > position.snapshot || before + extent.rows > position.row,
-  );
+  const open = addedSince(extents).filter((added) => hasRowsAfter(added, position));
   const taken = open.slice(0, countWithin(open, limits));
   const [first] = taken;
   const last = taken.at(-1);
@@ -39,6 +37,11 @@ export function sliceOf({ extents, upTo }: Additions, position: TailPosition, li
       return { snapshot: added.extent.beginSnapshot, row: added.before + row + 1 };
     },
   };
+}
+
+function hasRowsAfter({ extent, before }: Added, { snapshot, row }: TailPosition): boolean {
+  const { beginSnapshot, rows } = extent;
+  return beginSnapshot > snapshot || (beginSnapshot === snapshot && before + rows > row);
 }
 
 function addedSince(extents: readonly PlannedExtent[]): Added[] {
