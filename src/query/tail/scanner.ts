@@ -24,8 +24,8 @@ export type TailScannerOptions = {
 };
 
 /** Rows that one scan gives, and so what a reader holds at most: with a row more, so many bytes. */
-const ROWS_PER_SCAN = 5_000;
-const BYTES_PER_SCAN = 1024 * 1024;
+const ROWS_PER_SCAN = 10_000;
+const BYTES_PER_SCAN = 2 * 1024 * 1024;
 /** Scans of this node under way at a time, so that queries find processes free. */
 const SCANS_AT_ONCE = 2;
 /** What filters that share a scan may take together before each is tried alone. */
