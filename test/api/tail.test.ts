@@ -147,6 +147,21 @@ describe("a live tail", () => {
     expect(again.rows[0]?.data).toMatchObject({ n: "0", more: null });
   });
 
+  it("shows numbers of a column that was widened, before and after", async () => {
+    const table = newTable();
+    const inferred = { "X-Engine-Infer-Types": "true" };
+    await put(table, [{ v: 1 }, { v: 2 }], inferred);
+    const live = await tail(table, { query: { filter: "v > 2" } });
+    await put(table, [{ v: 3 }], inferred);
+    await live.until(1);
+    await put(table, [{ v: 2.5 }, { v: 0.5 }], inferred);
+    await live.until(2);
+    expect(live.values("v")).toEqual([3, 2.5]);
+    const past = await tail(table, { query: { from: "0" } });
+    await past.until(5);
+    expect(past.values("v")).toEqual([1, 2, 3, 2.5, 0.5]);
+  });
+
   it("reads more than one scan gives, in order", async () => {
     const table = newTable();
     const first = await put(table, numbers(0, 12_345));

@@ -105,7 +105,10 @@ export class TailLane {
     const resolution = await catalog.resolve(database, [table]);
     if (!this.#isThere(resolution?.tables[0])) return;
     this.#seenHead = resolution?.head.id ?? 0;
-    await Promise.all([...this.#groups().values()].map((group) => this.#step(group)));
+    // All are over before the next look: a tail that is read for twice at a time would show rows twice.
+    const steps = await Promise.allSettled([...this.#groups().values()].map((group) => this.#step(group)));
+    const failed = steps.find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
     if (this.#groups().size > 0) this.#isDue = true;
   }
 

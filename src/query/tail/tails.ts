@@ -72,6 +72,7 @@ export class Tails {
   readonly #stopListening: () => void;
   #opening = 0;
   #polls = 0;
+  #isPolling = false;
   #timer: TimerHandle | undefined;
   #isClosed = false;
 
@@ -191,14 +192,20 @@ export class Tails {
   }
 
   #forget(tail: Tail, last: TailEnd | undefined): void {
-    if (last !== undefined) this.#metrics.ended.inc({ code: last.code });
     const open = this.#open.get(tail);
     if (open === undefined) return;
+    if (last !== undefined) this.#tellOfEnd(last, open.request);
     this.#open.delete(tail);
     this.#leave(tail, open.lane);
     if (this.#open.size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
+  }
+
+  #tellOfEnd({ code, message }: TailEnd, { requestId, caller, database, table }: TailRequest): void {
+    this.#metrics.ended.inc({ code });
+    const { subject } = caller;
+    this.#options.log.info({ requestId, subject, database, table, code, reason: message }, "a live tail was ended");
   }
 
   #leave(tail: Tail, lane: TailLane): void {
@@ -212,7 +219,10 @@ export class Tails {
     }
   }
 
+  /** One at a time: a catalog that does not answer is not asked again meanwhile. */
   async #poll(): Promise<void> {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
     const polls = ++this.#polls;
     if (polls % POLLS_PER_POSITION === 0) for (const tail of this.#open.keys()) tail.tellPosition();
     try {
@@ -222,6 +232,8 @@ export class Tails {
         await Promise.all([...this.#open].map(([tail, open]) => this.#check(tail, open)));
     } catch (error) {
       this.#options.log.debug({ reason: messageOf(error) }, "the head could not be looked at for live tails");
+    } finally {
+      this.#isPolling = false;
     }
   }
 
