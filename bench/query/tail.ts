@@ -58,18 +58,18 @@ async function measureCluster(plan: Plan): Promise<void> {
 async function measure(system: System, { rounds, tails, past }: Plan): Promise<void> {
   const alone = await latencies(system, "alone", { rounds, tails: 1, isBusy: false });
   const crowded = await latencies(system, "crowded", { rounds, tails, isBusy: true });
-  const row = (what: string, times: Float64Array) => [
-    what,
-    ...[0.5, 0.9, 0.99, 1].map((q) => shown(quantile(times, q))),
-  ];
   printTable(
     [system.name, "p50 ms", "p90 ms", "p99 ms", "most ms"],
-    [row("1 tail", alone), row(`${tails} tails, others write`, crowded)],
+    [rowOf("1 tail", alone), rowOf(`${tails} tails, others write`, crowded)],
   );
   const seconds = await readPast(system, past);
   console.log(
     `${system.name}: ${past} rows of the past in ${shown(seconds)} s, ${shown(past / seconds / 1_000)} thousand a second\n`,
   );
+}
+
+function rowOf(what: string, times: Float64Array): string[] {
+  return [what, ...[0.5, 0.9, 0.99, 1].map((q) => shown(quantile(times, q)))];
 }
 
 /** Milliseconds from the acknowledgement of each row until the last of its tails has it; ascending. */
@@ -104,24 +104,23 @@ async function latencies(
 }
 
 function writeAlways(url: string, table: string): { stop: () => Promise<number> } {
-  let isStopped = false;
-  let written = 0;
+  const state = { isStopped: false, written: 0 };
   const done = (async () => {
-    while (!isStopped) {
+    while (!state.isStopped) {
       await put(
         url,
         table,
-        Array.from({ length: 20 }, (_, i) => ({ id: `other-${written + i}` })),
+        Array.from({ length: 20 }, (_, i) => ({ id: `other-${state.written + i}` })),
       );
-      written += 20;
+      state.written += 20;
       await delay(50);
     }
   })();
   return {
     stop: async () => {
-      isStopped = true;
+      state.isStopped = true;
       await done;
-      return written;
+      return state.written;
     },
   };
 }

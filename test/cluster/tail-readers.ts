@@ -53,7 +53,7 @@ export class TailReader {
         await this.#connect();
       } catch (error) {
         // A refusal that is for good must not look like a reader that waits.
-        if (/^4(00|01|03|04|10) /.test(String((error as Error).message))) throw error;
+        if (/^4(00|01|03|04|10) /.test((error as Error).message)) throw error;
       }
       await delay(20 + 200 * this.#options.random());
     }

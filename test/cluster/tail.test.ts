@@ -60,7 +60,7 @@ describe("a client that does not read", () => {
     for (let batch = 0; batch < batches; batch++) {
       await put(
         engine.url,
-        numbers(1 + batch * rows, rows).map((row) => ({ ...row, text })),
+        numbers(1 + batch * rows, rows).map(({ n }) => ({ n, text })),
       );
     }
     await quick.until(batches * rows, 60_000);

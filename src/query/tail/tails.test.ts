@@ -269,8 +269,7 @@ describe("a reader", () => {
   ])("who %s", async (_what, authenticateAgain, code) => {
     const items = await open("true", { authenticateAgain });
     await pass(5);
-    expect(idsOf(items)).toEqual(code === undefined ? [] : [code]);
-    if (code !== undefined) expect(items[0]).toMatchObject({ reconnect: false });
+    expect(items).toMatchObject(code === undefined ? [] : [{ kind: "end", code, reconnect: false }]);
   });
 });
 
