@@ -15,6 +15,7 @@ import type { QueryService } from "../src/query/contract/query.ts";
 import { contributed } from "../src/feature/collect.ts";
 import { checkDeclared } from "../src/query/system-tables/system-tables.ts";
 import { createQueryService } from "../src/query/service.ts";
+import { Tails } from "../src/query/tail/tails.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -60,6 +61,13 @@ export async function createQuery(
   });
   cleanup.defer(() => service.close());
   return { service, confinement: confinement.name };
+}
+
+/** Live tails, which are read by queries. */
+export function createTails(parts: Parts, storage: Storage, query: QueryService): Tails {
+  const tails = new Tails({ ...parts, ...storage, query });
+  parts.cleanup.defer(async () => tails.close());
+  return tails;
 }
 
 /** How the operating system keeps query processes in, and a line in the log that says so. */

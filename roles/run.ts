@@ -60,7 +60,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
   const auth = await createAuth(parts, storage, listen);
   const draining: DrainState = { announced: false, refusing: false };
-  const { query, ingest, services, isBusy, queryConfinement } = await buildAnswers(plan, parts, { storage, sealPool });
+  const answers = await buildAnswers(plan, parts, { storage, sealPool });
+  const { query, ingest, services, isBusy, queryConfinement } = answers;
   const fabric = storage === undefined ? undefined : await buildFabric(plan, parts, storage, auth);
   const sandboxes = fabric && storage && (await buildSandboxes(plan, parts, { storage, fabric, draining, listen }));
   const { authenticator } = auth;
@@ -88,7 +89,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     authenticator,
     exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
-    onDrain: onDrainOf(fabric, sandboxes),
+    onDrain: onDrainOf(answers, fabric, sandboxes),
     announce: {
       roles: plan.roles,
       version: VERSION,
@@ -219,15 +220,15 @@ async function featureAnswers(
 }
 
 function onDrainOf(
+  { endStreams }: Pick<Answers, "endStreams">,
   fabric: FabricParts | undefined,
   sandboxes: SandboxParts | undefined,
-): FabricParts["onDrain"] | undefined {
-  if (fabric === undefined) return undefined;
-  const { onDrain } = fabric;
+): FabricParts["onDrain"] {
   return {
-    announced: () => onDrain.announced(),
+    announced: () => fabric?.onDrain.announced(),
     refusing: () => {
-      onDrain.refusing();
+      endStreams();
+      fabric?.onDrain.refusing();
       sandboxes?.close();
     },
   };
@@ -264,6 +265,8 @@ async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts)
 
 type Answers = Pick<Answerers, "query" | "ingest"> & {
   services: readonly Service[];
+  /** Has clients that read what comes go elsewhere. */
+  endStreams: () => void;
   /** How query processes are kept in, where there are any. */
   queryConfinement?: string;
   /** Whether clients wait for this process to take their rows. */
@@ -276,7 +279,13 @@ async function buildAnswers(
   parts: Parts,
   { storage, sealPool }: { storage: Storage | undefined; sealPool: SealPool | undefined },
 ): Promise<Answers> {
-  const answers: Answers = { query: undefined, ingest: undefined, services: [], isBusy: () => false };
+  const answers: Answers = {
+    query: undefined,
+    ingest: undefined,
+    services: [],
+    endStreams: () => {},
+    isBusy: () => false,
+  };
   if (plan.query === "peers" || plan.ingest === "peers") {
     const edge = (await import("./edge.ts")).createEdge(parts, plan);
     answers.services = edge.services;
@@ -292,11 +301,13 @@ async function buildAnswers(
     answers.isBusy = isBusy;
   }
   if (plan.query === "here") {
-    const { createQuery } = await import("./query.ts");
+    const { createQuery, createTails } = await import("./query.ts");
     const schemaCacheTtlMs = parts.config.schemaCacheTtlSecs * 1000;
     const { service, confinement } = await createQuery(parts, storage);
     const { clock, log, metrics, newId } = parts;
-    answers.query = { here: { ...storage, query: service, clock, log, metrics, newId, schemaCacheTtlMs } };
+    const tails = createTails(parts, storage, service);
+    answers.query = { here: { ...storage, query: service, tails, clock, log, metrics, newId, schemaCacheTtlMs } };
+    answers.endStreams = () => tails.close();
     answers.queryConfinement = confinement;
   }
   return answers;

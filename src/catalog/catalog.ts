@@ -164,6 +164,12 @@ export interface Catalog {
    * `snapshot_expired` as `extents` does.
    */
   planScan(request: ScanRequest): Promise<ScanPlan>;
+  /**
+   * The extents that commits brought to a table since a snapshot, in the order of the commits, also those that a merge has
+   * replaced since. What a merge or a deletion made of other extents is not among them. Rejects with `snapshot_expired`
+   * when the extents of the snapshot before `from` are not kept any more, and when one of those found had rows deleted.
+   */
+  additions(request: AdditionsRequest): Promise<Additions>;
   /** Of the ids, those that no extent has: whoever keeps copies of extents has no use for these any more. */
   goneExtents(extentIds: readonly string[]): Promise<string[]>;
   /** Rows and bytes of a table at the head. */
@@ -379,6 +385,22 @@ export type ScanPlan = {
   prunedByTime: ExtentTotals;
   prunedByStats: ExtentTotals;
   prunedByTop: ExtentTotals;
+};
+
+export type AdditionsRequest = {
+  tableId: number;
+  /** The first snapshot whose extents are asked for; at least 1. */
+  from: number;
+  /** The last one: the head, or one before it. */
+  upTo: number;
+  /** Most extents. Those of one snapshot come together, however many they are. */
+  limit: number;
+};
+
+export type Additions = {
+  extents: PlannedExtent[];
+  /** Up to this snapshot, and with it, these are all. */
+  upTo: number;
 };
 
 /** What the filter of a column is asked. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ManualClock } from "../core/clock.ts";
 import type { CatalogDatabase } from "./catalog-database.ts";
+import { additionsContract } from "./contract-additions.test-kit.ts";
 import { pendingDeletionContract } from "./contract-pending-deletion.test-kit.ts";
 import { commitContract, schemaConflictContract } from "./contract-commits.test-kit.ts";
 import { deletionContract, extentsContract, statisticsContract } from "./contract-extents.test-kit.ts";
@@ -63,6 +64,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("misfits", () => {
       misfitsContract(subject);
+    });
+    describe("additions", () => {
+      additionsContract(subject);
     });
     describe("commits", () => {
       commitContract(subject);

@@ -145,6 +145,44 @@ export class ExtentIndex {
     return { seqs, prunedByTop };
   }
 
+  /**
+   * Extents that commits brought since (and with) the snapshot `from`, in their order: as many as `limit`, and the rest of
+   * the last one's snapshot. `upTo` is the snapshot up to which these are all there are.
+   *
+   * An extent that begins at the snapshot at which another one ends was made of that: only merges and deletions end
+   * extents and begin others in one snapshot. So nothing need be stored to tell them from what a commit brought, as long as
+   * the extents that ended are known, which the caller sees to.
+   */
+  additions({ from, upTo, limit }: { from: number; upTo: number; limit: number }): { seqs: number[]; upTo: number } {
+    const rewrites = new Set<number>();
+    for (let row = 0; row < this.#rows; row++) {
+      const end = this.#ends[row] ?? Infinity;
+      if (end >= from && end <= upTo) rewrites.add(end);
+    }
+    const seqs: number[] = [];
+    let last = from;
+    for (let row = this.#firstSince(from); row < this.#rows; row++) {
+      const begin = this.#begins[row] ?? 0;
+      if (begin > upTo) break;
+      if (rewrites.has(begin)) continue;
+      if (seqs.length >= limit && begin > last) return { seqs, upTo: last };
+      seqs.push(this.#seqs[row] ?? 0);
+      last = begin;
+    }
+    return { seqs, upTo };
+  }
+
+  /** The first row of that snapshot or a later one. */
+  #firstSince(snapshot: number): number {
+    let [low, high] = [0, this.#rows];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#begins[middle] ?? 0) < snapshot) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
   #inTime(atSnapshot: number, filters: readonly ScanFilter[]): InTime {
     const total = { extents: 0, sizeBytes: 0 };
     const inTime = { extents: 0, sizeBytes: 0 };

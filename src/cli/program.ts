@@ -11,6 +11,7 @@ const COMMANDS: Readonly<Record<string, CommandLoader>> = {
   server: () => import("./commands/server.ts"),
   ingest: () => import("./commands/ingest.ts"),
   sql: () => import("./commands/sql.ts"),
+  tail: () => import("./commands/tail.ts"),
   connect: () => import("./commands/connect.ts"),
   login: () => import("./commands/login.ts"),
   logout: () => import("./commands/logout.ts"),

@@ -7,6 +7,9 @@ import { linesOf } from "./lines.ts";
 /** An event of a stream: `event` is empty where the server does not name it, `id` that of this event alone. */
 export type ReceivedEvent = { event: string; id?: string; data: Json };
 
+/** The same with its data as it came. */
+export type EventText = { event: string; id?: string; text: string };
+
 const PAUSE_MS = 1_000;
 /** Connections in a row that brought nothing. */
 const MOST_IN_VAIN = 10;
@@ -44,6 +47,14 @@ export async function* eventsIn(
   target: Target,
   onPosition?: (id: string) => void,
 ): AsyncGenerator<ReceivedEvent> {
+  for await (const { text, ...event } of eventTextsIn(body, onPosition)) yield { ...event, data: dataIn(text, target) };
+}
+
+/** As `eventsIn`, for data whose numbers JavaScript would not keep. */
+export async function* eventTextsIn(
+  body: AsyncIterable<Uint8Array>,
+  onPosition?: (id: string) => void,
+): AsyncGenerator<EventText> {
   let event = "";
   let id: string | undefined;
   for await (const line of linesOf(body)) {
@@ -51,7 +62,7 @@ export async function* eventsIn(
     if (field === "event") event = value;
     else if (field === "id") id = value;
     else if (field === "data") {
-      yield { event, ...(id === undefined ? {} : { id }), data: dataIn(value, target) };
+      yield { event, ...(id === undefined ? {} : { id }), text: value };
       [event, id] = ["", undefined];
     } else if (field === "retry" && id !== undefined) {
       onPosition?.(id);
@@ -66,7 +77,7 @@ function splitField(line: string): [string, string] {
   return colon < 0 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 2)];
 }
 
-function dataIn(text: string, { url }: Target): Json {
+export function dataIn(text: string, { url }: Target): Json {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };

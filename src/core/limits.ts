@@ -23,6 +23,8 @@ export const LIMITS = {
   /** Bytes kept of a string column's minimum and maximum in extent statistics. */
   stringStatBytes: 64,
   vectorDimensions: 16_384,
+  /** Of the filter of a live tail. */
+  tailFilterChars: 16_384,
 } as const;
 
 /** Relations between limits that other code relies on; run at start-up and in tests. */

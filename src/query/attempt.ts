@@ -133,7 +133,8 @@ export class Attempt {
 
   async #parse(): Promise<Needs> {
     const { request, trace, budget } = this.#query;
-    const { text, database, parameters, matching: selection } = request;
+    const { text, database, parameters, matching, tailing } = request;
+    const selection = matching ?? tailing?.selection;
     const { memoryBytes } = budget;
     trace.enter("parse");
     const bound = parameters === undefined ? {} : { parameters };
@@ -175,7 +176,10 @@ export class Attempt {
     const sources = { catalog, records, caller, queryLog, listStaged, systemTables };
     this.#systemFiles = await writeSystemTables(needs.system, { ...sources, ...target });
     this.#lent = await lendFiles(folder, this.#fetched.tables);
-    return request.matching?.rows === "matching" ? this.#lent.tables.map(namingExtents) : this.#lent.tables;
+    const { tables } = this.#lent;
+    const { matching, tailing } = request;
+    if (tailing !== undefined) return tables.map((table) => ({ ...table, numberedFrom: tailing.from }));
+    return matching?.rows === "matching" ? tables.map(namingExtents) : tables;
   }
 
   async #scan(plan: QueryPlan, tables: readonly ResolvedTable[]): Promise<Done> {
@@ -229,7 +233,8 @@ export class Attempt {
   /** Whether the query says which snapshot it reads: then another attempt would read the same. */
   #travels(): boolean {
     const tables = this.#needs?.tables ?? [];
-    return this.#query.request.matching !== undefined || tables.some(({ travel }) => travel !== undefined);
+    const { matching, tailing } = this.#query.request;
+    return matching !== undefined || tailing !== undefined || tables.some(({ travel }) => travel !== undefined);
   }
 
   /** A query whose snapshot was made unreadable under it plans again: at the head, or to hear that it is too late. */

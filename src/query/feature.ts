@@ -16,6 +16,7 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
       { name: "flight", answeredBy: "query", routes: FLIGHT_ROUTES },
     ];
   },
+  metrics: async () => (await import("./tail/metrics.ts")).TAIL_METRICS,
   jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],
   duties: {
     compaction: async ({ config, ...ports }) => {

@@ -177,6 +177,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
       requestId,
       caller: ANONYMOUS,
       worker: undefined,
+      authenticateAgain: () => Promise.resolve(ANONYMOUS),
       clientAddress: "",
       bodyType: "",
       params: {},
@@ -186,7 +187,8 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
     });
   }
   const address = clientAddress(request, parts.isTrustedProxy);
-  const { caller, worker } = await askerOf(parts.authenticator, route, { request, address, requestId });
+  const asker = () => askerOf(parts.authenticator, route, { request, address, requestId });
+  const { caller, worker } = await asker();
   if (route.webSocket === true && request.webSocket === undefined) throw upgradeRequired();
   checkAccept(route, request.header("accept"));
   const bodyType = bodyTypeOf(route, request.header("content-type"));
@@ -195,6 +197,7 @@ async function respond(parts: AppParts, exchange: Exchange): Promise<HttpRespons
     requestId,
     caller,
     worker,
+    authenticateAgain: async () => (await asker()).caller,
     clientAddress: address,
     bodyType,
     params: route.params === undefined ? {} : check(route.params, params, "invalid_parameter", "path parameter"),

@@ -94,6 +94,8 @@ export type Call<P = unknown, Q = unknown, H = unknown, J = unknown> = {
   caller: Caller;
   /** Of a route for workers: the one that asks. See `workerOf`. */
   worker: WorkerIdentity | undefined;
+  /** For answers that last: who asks, if asked again now. Rejects when the request would be refused. */
+  authenticateAgain: () => Promise<Caller>;
   request: HttpRequest;
   requestId: string;
   /** Where the request was sent from, past the proxies that are trusted; empty where somebody else answers it. */

@@ -6,7 +6,18 @@ import type { RouteResponse } from "./route.ts";
  * One event of a stream (WHATWG HTML §9.2): a client that names the `id` of its last one goes on after it. Without
  * `event` it is a `message`.
  */
-export type ServerSentEvent = { event?: string; id?: string; data: unknown };
+export type ServerSentEvent =
+  | { event?: string; id?: string; data: unknown }
+  /** No event: where the stream is. A client that loses the connection names it all the same. */
+  | { position: string };
+
+/** Data that is JSON already, without line breaks. */
+export class JsonText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
 
 export type EventStreamOptions = {
   /** Given up by `return()`, also while a `next()` is under way: then that resolves at once. */
@@ -104,10 +115,12 @@ class EventBody implements AsyncIterableIterator<Uint8Array> {
 }
 
 /** JSON has no line breaks, so each field is one line. */
-function encode({ event, id, data }: ServerSentEvent): Buffer {
+function encode(sent: ServerSentEvent): Buffer {
+  if ("position" in sent) return Buffer.from(`id: ${sent.position}\nretry: ${RETRY_MS}\n\n`);
+  const { event, id, data } = sent;
   const kind = event === undefined ? "" : `event: ${event}\n`;
   const named = id === undefined ? "" : `id: ${id}\n`;
-  return Buffer.from(`${kind}${named}data: ${JSON.stringify(data)}\n\n`);
+  return Buffer.from(`${kind}${named}data: ${data instanceof JsonText ? data.text : JSON.stringify(data)}\n\n`);
 }
 
 /** The same iterator with each value changed. */

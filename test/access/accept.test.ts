@@ -10,6 +10,7 @@ const OTHERS = [
   "GET /v1/oauth/{provider}/callback",
   "POST /v1/oauth/{provider}/callback",
   "POST /api/v1/oauth/{provider}/callback",
+  "GET /v1/tail",
   "GET /v1/jobs/{id}/events",
   "POST /flight/{*method}",
   "GET /api/v1/sandboxes/{id}/logs",

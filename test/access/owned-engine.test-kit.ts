@@ -405,6 +405,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "GET /metrics": OF_THE_PROCESS,
   "GET /docs": OF_THE_PROCESS,
   "GET /v1/openapi.json": OF_THE_PROCESS,
+  "GET /v1/tail": OF_DATABASES,
   "GET /v1/catalog/schema": OF_DATABASES,
   "POST /v1/ingest": OF_DATABASES,
   "POST /v1/logs": OF_DATABASES,

@@ -229,6 +229,15 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
   },
   // What becomes of the call is in the trailers.
   "POST /flight/{*method}": { request: () => flightRequest("SELECT * FROM events", "a"), answer: ok },
+  // A tail that begins does not end: who may have one is told that it is too early for this.
+  "GET /v1/tail": {
+    request: () => ({
+      method: "GET",
+      path: "/v1/tail?table=events&from=999999999",
+      headers: { "x-database": "a" },
+    }),
+    answer: inDatabaseAOnly(400),
+  },
   "GET /v1/catalog/schema": { request: get("/v1/catalog/schema"), answer: ok },
   "POST /v1/ingest": {
     request: () => {

@@ -55,7 +55,7 @@ function fuzz(token: string, only: readonly string[]): Promise<{ code: number | 
     "--generation-deterministic",
     // Streams of what there is have no end.
     "--exclude-path-regex",
-    "/stream$",
+    "/(stream|tail)$",
     ...only,
     "--no-color",
   ];

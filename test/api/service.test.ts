@@ -70,6 +70,7 @@ describe("service routes", () => {
       "/health",
       "/metrics",
       "/v1/query",
+      "/v1/tail",
       "/v1/catalog/schema",
       "/v1/catalog/tables/{table}",
       "/v1/catalog/databases/{database}",

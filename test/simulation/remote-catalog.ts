@@ -23,6 +23,7 @@ const READS: ReadonlySet<string> = new Set<keyof Catalog>([
   "extents",
   "extentsWithout",
   "planScan",
+  "additions",
   "tableStats",
   "misfits",
   "goneExtents",

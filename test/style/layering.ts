@@ -35,6 +35,7 @@ const INNER_RANKS: InnerRanks = {
     ["prune"],
     ["scan", "exports"],
     ["fetch"],
+    ["tail"],
     ["routes"],
     ["flight"],
   ],

@@ -4,7 +4,7 @@ import { snapshotExpired } from "../refusals.ts";
 import { EXTENT_FIELDS, toSummary } from "../rows.ts";
 import type { Connection, Row } from "../../db/postgres/connection.ts";
 import type { Database } from "../../db/postgres/database.ts";
-import { OLDEST_OF_TABLE, readOldestSnapshot } from "./snapshots.ts";
+import { KEPT_OF_TABLE, OLDEST_OF_TABLE, readOldestKept, readOldestSnapshot } from "./snapshots.ts";
 
 export const FIELDS = ["seq", ...EXTENT_FIELDS].map((field) => `e.${field}`).join(", ");
 
@@ -35,6 +35,33 @@ export async function* readableExtents(
     }
     if (wanted.length === 0) return;
     if (rows.length < wanted.length) throw new Error("an extent that can still be read is not in the catalog");
+    yield* rows;
+  }
+}
+
+/**
+ * Rows of extents of a table by number, ascending, whichever snapshot they are of. Rejects with `snapshot_expired` when the
+ * extents of the snapshot `after` are not kept any more, and for one that ended before the oldest readable snapshot. What
+ * began after a snapshot that is kept is not forgotten, so none is missing.
+ */
+export async function* keptExtents(
+  connection: Connection,
+  of: Selection & { tableId: number; after: number; seqs: readonly number[] },
+): AsyncGenerator<Row> {
+  const { tableId, after, seqs, select } = of;
+  const sql =
+    `SELECT h.kept, h.oldest, ${select} FROM (SELECT ${KEPT_OF_TABLE} AS kept, ${OLDEST_OF_TABLE} AS oldest) h ` +
+    `LEFT JOIN ${sourceOf(of)} ON e.seq = ANY ($1::text::bigint[]) ORDER BY e.seq`;
+  for (let i = 0; i === 0 || i < seqs.length; i += EXTENTS_PER_STATEMENT) {
+    const wanted = seqs.slice(i, i + EXTENTS_PER_STATEMENT);
+    const rows = await connection.query(sql, [listOf(wanted), tableId]);
+    if (Number(rows[0]?.["kept"]) > after) throw snapshotExpired(after, await readOldestKept(connection, tableId));
+    if (wanted.length === 0) return;
+    if (rows.length < wanted.length) throw new Error("an extent that is kept is not in the catalog");
+    for (const { end_snapshot: end, oldest } of rows) {
+      if (end === null || Number(end) > Number(oldest)) continue;
+      throw snapshotExpired(Number(end) - 1, await readOldestSnapshot(connection, tableId));
+    }
     yield* rows;
   }
 }

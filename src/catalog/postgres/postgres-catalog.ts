@@ -1,6 +1,8 @@
 import { EngineError } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type {
+  Additions,
+  AdditionsRequest,
   ColumnProbe,
   CreateTable,
   CrowdedDay,
@@ -24,7 +26,9 @@ import type {
 } from "../catalog.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { RecordStore, Statement } from "../../db/records.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Signals } from "../../db/signals.ts";
+import { CommitSignals } from "../commit-signals.ts";
 import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "../../db/postgres/database.ts";
@@ -44,6 +48,17 @@ import { findSnapshotAt, Horizon, readHead, readSnapshots } from "./snapshots.ts
 import { sweepPendingDeletions, sweepLedger, sweepSnapshots, sweepStaged } from "./sweeps.ts";
 import { verifyCatalog } from "./verify.ts";
 
+export type PostgresCatalogParts = {
+  database: Database;
+  signals: Signals;
+  clock: Clock;
+  /** Ends what the database works with. */
+  release: () => Promise<void>;
+};
+
+/** A signal is a transaction, and every session that listens hears it. */
+const COMMIT_SIGNAL_GAP_MS = 20;
+
 /**
  * The catalog of a cluster: a PostgreSQL database that all nodes share. Every call asks the primary, so what one node
  * acknowledged every node shows; what is kept in memory is what never changes, or is brought up to date by a number
@@ -60,12 +75,13 @@ export class PostgresCatalog implements CatalogDatabase {
   readonly #horizon: Horizon;
   readonly #scans: ScanPlanner;
   readonly #filters: FilterReader;
+  readonly #commitSignals: CommitSignals;
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
 
-  /** `release` ends what the database works with. */
-  constructor(database: Database, signals: Signals, release: () => Promise<void>) {
+  constructor({ database, signals, clock, release }: PostgresCatalogParts) {
     this.signals = signals;
+    this.#commitSignals = new CommitSignals(signals, clock, COMMIT_SIGNAL_GAP_MS);
     this.#release = release;
     this.#database = database;
     this.#schema = new SchemaReader(database);
@@ -175,7 +191,12 @@ export class PostgresCatalog implements CatalogDatabase {
   }
 
   commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]> {
-    return this.#run(async () => (flushes.length === 0 ? [] : await this.#snapshots.commit(flushes, lease)));
+    return this.#run(async () => {
+      if (flushes.length === 0) return [];
+      const outcomes = await this.#snapshots.commit(flushes, lease);
+      this.#commitSignals.committed(flushes, outcomes);
+      return outcomes;
+    });
   }
 
   lookUpKey(tableId: number, key: string): Promise<KeyLookUp> {
@@ -205,6 +226,10 @@ export class PostgresCatalog implements CatalogDatabase {
 
   planScan(request: ScanRequest): Promise<ScanPlan> {
     return this.#run(() => this.#scans.plan(request));
+  }
+
+  additions(request: AdditionsRequest): Promise<Additions> {
+    return this.#run(() => this.#scans.additions(request));
   }
 
   goneExtents(extentIds: readonly string[]): Promise<string[]> {

@@ -10,5 +10,5 @@ export async function openPostgresCatalog(options: PostgresOptions): Promise<Cat
     seed: (connection) => makeFirstSnapshot(connection, options.nowMs?.()),
     isExplainedByCaller: isCatalogRefusal,
   });
-  return new PostgresCatalog(database, signals, close);
+  return new PostgresCatalog({ database, signals, clock: options.clock, release: close });
 }

@@ -1,12 +1,21 @@
 import { foldName } from "../../core/names.ts";
 import type { ColumnStats } from "../../format/types.ts";
-import type { ColumnRecord, ExtentRecord, PlannedExtent, ScanPlan, ScanRequest, TimeRange } from "../catalog.ts";
+import type {
+  Additions,
+  AdditionsRequest,
+  ColumnRecord,
+  ExtentRecord,
+  PlannedExtent,
+  ScanPlan,
+  ScanRequest,
+  TimeRange,
+} from "../catalog.ts";
 import { ExtentIndex } from "../extent-index.ts";
 import { toSummary } from "../rows.ts";
 import { columnsNamed, StatsDecoder } from "../stats-decoder.ts";
 import type { Connection } from "../../db/postgres/connection.ts";
 import type { Database } from "../../db/postgres/database.ts";
-import { extentsBySeq, FIELDS, readableExtents } from "./extents.ts";
+import { extentsBySeq, FIELDS, keptExtents, readableExtents } from "./extents.ts";
 import type { SchemaReader } from "./schema.ts";
 
 /** Memory for the indexes of all tables together; the table of the scan at hand is kept in any case. */
@@ -62,6 +71,25 @@ export class ScanPlanner {
         extents.push(Object.assign(toSummary(row), { columns: decoder.columnsIn(String(row["column_ids"])) }));
       }
       return { extents, ...pruning };
+    });
+  }
+
+  /** See `Catalog.additions`. */
+  async additions({ tableId, ...request }: AdditionsRequest): Promise<Additions> {
+    const { columns, seqs, upTo } = await this.#inTurn(tableId, async () => {
+      const { index, columns: known } = await this.#upToDate(tableId, request.upTo);
+      const found = index.additions(request);
+      this.#evict();
+      return { columns: known, ...found };
+    });
+    const of = { tableId, after: request.from - 1, seqs, select: `${FIELDS}, e.column_ids`, withStats: false };
+    return await this.#database.read(async (connection) => {
+      const decoder = new StatsDecoder(columns);
+      const extents: PlannedExtent[] = [];
+      for await (const row of keptExtents(connection, of)) {
+        extents.push(Object.assign(toSummary(row), { columns: decoder.columnsIn(String(row["column_ids"])) }));
+      }
+      return { extents, upTo };
     });
   }
 

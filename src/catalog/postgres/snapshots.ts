@@ -42,7 +42,7 @@ export async function findSnapshotAt(database: Database, timeMs: number): Promis
 export const OLDEST_OF_TABLE = oldestOfTable("greatest(oldest_snapshot, readable_from)");
 
 /** The oldest snapshot for which the extents of the table `$2` are kept. */
-const KEPT_OF_TABLE = oldestOfTable("oldest_snapshot");
+export const KEPT_OF_TABLE = oldestOfTable("oldest_snapshot");
 
 function oldestOfTable(floor: string): string {
   const ofTable = `(SELECT ${floor} FROM engine.tables WHERE id = $2)`;
@@ -51,6 +51,10 @@ function oldestOfTable(floor: string): string {
 
 export async function readOldestSnapshot(connection: Connection, tableId: number | undefined): Promise<Snapshot> {
   return await readFloor(connection, tableId, OLDEST_OF_TABLE);
+}
+
+export async function readOldestKept(connection: Connection, tableId: number): Promise<Snapshot> {
+  return await readFloor(connection, tableId, KEPT_OF_TABLE);
 }
 
 async function readFloor(connection: Connection, tableId: number | undefined, floor: string): Promise<Snapshot> {
@@ -73,7 +77,7 @@ export class Horizon {
   }
 
   oldestKept(tableId: number): Promise<Snapshot> {
-    return this.#database.read((connection) => readFloor(connection, tableId, KEPT_OF_TABLE));
+    return this.#database.read((connection) => readOldestKept(connection, tableId));
   }
 
   async expireSnapshots(before: number, lease: Lease | undefined): Promise<Snapshot> {

@@ -50,3 +50,9 @@ export function checkReadable(connection: Connection, tableId: number, snapshotI
   const oldest = readOldestSnapshot(connection, tableId);
   if (snapshotId < oldest.id) throw snapshotExpired(snapshotId, oldest);
 }
+
+/** Throws `snapshot_expired` when the extents of the table at the snapshot are not kept any more. */
+export function checkKept(connection: Connection, tableId: number, snapshotId: number): void {
+  const oldest = readOldestKept(connection, tableId);
+  if (snapshotId < oldest.id) throw snapshotExpired(snapshotId, oldest);
+}

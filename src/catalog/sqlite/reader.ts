@@ -1,4 +1,6 @@
 import type {
+  Additions,
+  AdditionsRequest,
   ColumnProbe,
   CrowdedDay,
   DatabaseRecord,
@@ -15,7 +17,7 @@ import { findCrowdedDays } from "./crowded.ts";
 import { findDeadExtents, findExpiredExtents, findExtents, StatsReader, type RawExtent } from "./extents.ts";
 import { findExtentsWithout } from "./filters.ts";
 import { findMisfits } from "./misfits.ts";
-import { checkReadable } from "./holds.ts";
+import { checkKept, checkReadable } from "./holds.ts";
 import { ScanPlanner } from "./scan.ts";
 import { SchemaReader } from "./schema.ts";
 import { readSnapshots } from "./snapshots.ts";
@@ -78,6 +80,22 @@ export class Reader {
     });
     for (let i = 0; i === 0 || i < extents.length; i += EXTENTS_PER_PART) {
       yield { extents: extents.slice(i, i + EXTENTS_PER_PART), ...pruning };
+    }
+  }
+
+  /** Extents in parts, in order, each with the snapshot of the whole. */
+  *additions(request: AdditionsRequest): Generator<Additions> {
+    const { tableId, from } = request;
+    const { extents, upTo } = this.#connection.read(() => {
+      checkKept(this.#connection, tableId, from - 1);
+      const found = this.#scans.additions(request);
+      for (const { endSnapshot } of found.extents) {
+        if (endSnapshot !== undefined) checkReadable(this.#connection, tableId, endSnapshot - 1);
+      }
+      return found;
+    });
+    for (let i = 0; i === 0 || i < extents.length; i += EXTENTS_PER_PART) {
+      yield { extents: extents.slice(i, i + EXTENTS_PER_PART), upTo };
     }
   }
 

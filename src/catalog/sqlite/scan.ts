@@ -1,4 +1,4 @@
-import type { ColumnRecord, ScanPlan, ScanRequest } from "../catalog.ts";
+import type { Additions, AdditionsRequest, ColumnRecord, ScanPlan, ScanRequest } from "../catalog.ts";
 import { ExtentIndex } from "../extent-index.ts";
 import { foldName } from "../../core/names.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
@@ -44,6 +44,13 @@ export class ScanPlanner {
     );
     this.#evict();
     return { extents: extentsBySeq(this.#connection, seqs, columns), ...pruning };
+  }
+
+  /** To be called within a transaction. */
+  additions({ tableId, ...request }: AdditionsRequest): Additions {
+    const { seqs, upTo } = this.#indexOf(tableId).additions(request);
+    this.#evict();
+    return { extents: extentsBySeq(this.#connection, seqs, this.#schema.columnsById(tableId)), upTo };
   }
 
   #loader(

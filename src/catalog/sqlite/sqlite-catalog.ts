@@ -1,4 +1,6 @@
 import type {
+  Additions,
+  AdditionsRequest,
   ColumnProbe,
   CreateTable,
   CrowdedDay,
@@ -42,6 +44,7 @@ import { findSnapshotAt, readHead, readOldestKept, readOldestSnapshot } from "./
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../../db/records.ts";
 import { localSignals } from "../../db/signals.ts";
+import { CommitSignals } from "../commit-signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
 import type { PartClient } from "../../db/sqlite/thread-client.ts";
 import { readTotals } from "./totals.ts";
@@ -74,6 +77,7 @@ export type Parts = {
 export class SqliteCatalog implements CatalogDatabase {
   readonly records: RecordStore;
   readonly signals = localSignals();
+  readonly #commitSignals: CommitSignals;
   readonly #parts: Parts;
   readonly #clock: Clock;
   readonly #onFailure: (reason: Error) => void;
@@ -89,6 +93,7 @@ export class SqliteCatalog implements CatalogDatabase {
     this.#onFailure = onFailure;
     this.#parts = parts;
     this.#clock = clock;
+    this.#commitSignals = new CommitSignals(this.signals, clock, 0);
     this.#schema = new SchemaReader(parts.local);
     this.#lateSync = new LateSync(parts.log, (error) => this.#unsynced(error));
     this.records = {
@@ -204,7 +209,9 @@ export class SqliteCatalog implements CatalogDatabase {
   commit(flushes: readonly FlushCommit[], lease?: Lease): Promise<FlushOutcome[]> {
     return this.#run(async () => {
       if (flushes.length === 0) return [];
-      return await this.#parts.writer.call("commit", this.#clock.nowMs(), flushes.map(encodeFlush), lease);
+      const outcomes = await this.#parts.writer.call("commit", this.#clock.nowMs(), flushes.map(encodeFlush), lease);
+      this.#commitSignals.committed(flushes, outcomes);
+      return outcomes;
     });
   }
 
@@ -258,6 +265,17 @@ export class SqliteCatalog implements CatalogDatabase {
       });
       if (plan === undefined) throw new Error("the catalog's reader gave no plan");
       return plan;
+    });
+  }
+
+  additions(request: AdditionsRequest): Promise<Additions> {
+    return this.#run(async () => {
+      const additions: Additions = { extents: [], upTo: request.upTo };
+      await this.#parts.reader.stream("additions", [request], (part) => {
+        additions.upTo = part.upTo;
+        for (const extent of part.extents) additions.extents.push(extent);
+      });
+      return additions;
     });
   }
 

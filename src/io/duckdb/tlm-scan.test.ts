@@ -129,6 +129,28 @@ describe("tlm scan", () => {
     );
   });
 
+  test("rows are numbered through batches, vectors and files, whichever columns are read", async () => {
+    const files = [tlmFixture(COLUMNS, range(5000).map(rowOf), 700), tlmFixture(COLUMNS, range(10, 5000).map(rowOf))];
+    const sources = files.map((bytes) => ({ bytes }));
+    const scan = scans.add({ columns: COLUMNS, sources, rows: 10, numbered: { name: "no", first: 2 ** 40 } });
+    const from = `FROM engine_tlm_scan(${scan})`;
+    const rows = await runSql(
+      duckdb,
+      connection,
+      `SELECT no::VARCHAR, s, i::VARCHAR, d, no::VARCHAR ${from} ORDER BY no`,
+    );
+    expect(rows).toHaveLength(5010);
+    for (const n of range(5010)) {
+      const { s, i, d } = rowOf(n);
+      const number = String(2 ** 40 + n);
+      expect(rows[n]).toEqual([number, s, i === null ? null : String(i), d, number]);
+    }
+    expect(await runSql(duckdb, connection, `SELECT count(*), sum(no)::VARCHAR ${from} WHERE i = 0`)).toEqual([
+      ["1", String(2 ** 40 + 50)],
+    ]);
+    expect(await runSql(duckdb, connection, `SELECT count(*) ${from}`)).toEqual([["5010"]]);
+  });
+
   test("extents that lack columns read NULL; names match without regard to case", async () => {
     const old = COLUMNS.slice(0, 3).map(({ name, type }) => ({ name: name.toUpperCase(), type }));
     const oldRows = range(3000).map((n) => ({ AT: BigInt(n), B: true, I: n }));

@@ -1,7 +1,7 @@
 import { messageOf } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import { logicalTypeOf, type Connection, type DataChunk, type DuckDb } from "./duckdb.ts";
-import { TlmReader, type TlmBatch, type TlmSource } from "./tlm-file.ts";
+import { TlmReader, type TlmBatch, type TlmColumn, type TlmSource } from "./tlm-file.ts";
 import { copyColumn, VECTOR_ROWS } from "./vector-copy.ts";
 
 /**
@@ -22,6 +22,8 @@ export type TlmScan = {
   sources: readonly TlmSource[];
   /** Rows of all sources together, for the optimizer. */
   rows: number;
+  /** One more column, of type BIGINT, that numbers the rows of all sources from `first` on. */
+  numbered?: { name: string; first: number };
 };
 
 export type TlmScans = {
@@ -40,6 +42,8 @@ type ScanState = {
   nextBatch: number;
   batch: TlmBatch | undefined;
   row: number;
+  /** The number of the next row, where rows are numbered. */
+  number: number;
 };
 
 /** How an error begins that is about an extent, and not about the query. */
@@ -62,6 +66,9 @@ export function registerTlmScan(duckdb: DuckDb, connection: Connection): TlmScan
     for (const column of scan.columns) {
       duckdb.bind_add_result_column(info, column.name, logicalTypeOf(duckdb, column.type));
     }
+    if (scan.numbered !== undefined) {
+      duckdb.bind_add_result_column(info, scan.numbered.name, duckdb.create_logical_type(duckdb.Type.BIGINT));
+    }
     duckdb.bind_set_cardinality(info, scan.rows, true);
     duckdb.bind_set_bind_data(info, scan);
   });
@@ -79,6 +86,7 @@ export function registerTlmScan(duckdb: DuckDb, connection: Connection): TlmScan
       nextBatch: 0,
       batch: undefined,
       row: 0,
+      number: scan.numbered?.first ?? 0,
     };
     duckdb.init_set_max_threads(info, 1);
     duckdb.init_set_init_data(info, state);
@@ -110,13 +118,27 @@ function fill(duckdb: DuckDb, state: ScanState, output: DataChunk): void {
     return;
   }
   const rows = Math.min(VECTOR_ROWS, batch.rows - state.row);
+  const { columns, numbered } = state.scan;
+  let read = 0;
   for (const [i, index] of state.projected.entries()) {
-    const column = state.scan.columns[index];
-    if (column === undefined) continue;
-    copyColumn(duckdb, duckdb.data_chunk_get_vector(output, i), column.type, batch.columns[i], state.row, rows);
+    const column = columns[index];
+    const isNumber = numbered !== undefined && index === columns.length;
+    if (column === undefined && !isNumber) continue;
+    const vector = duckdb.data_chunk_get_vector(output, i);
+    if (column === undefined) copyColumn(duckdb, vector, LONG, numbersFrom(state.number, rows), 0, rows);
+    else copyColumn(duckdb, vector, column.type, batch.columns[read++], state.row, rows);
   }
   duckdb.data_chunk_set_size(output, rows);
   state.row += rows;
+  state.number += rows;
+}
+
+const LONG = { kind: "long" } as const;
+
+/** A column of consecutive numbers. */
+function numbersFrom(first: number, rows: number): TlmColumn {
+  const values = BigInt64Array.from({ length: rows }, (_, i) => BigInt(first + i));
+  return { nullCount: 0, validity: new Uint8Array(0), values: new Uint8Array(values.buffer) };
 }
 
 function currentBatch(state: ScanState): TlmBatch | undefined {

@@ -1,8 +1,9 @@
 import type { Caller } from "../../auth/caller.ts";
+import type { PlannedExtent } from "../../catalog/catalog.ts";
 import type { AskedBudget } from "../budgets/budget.ts";
 import type { ResultFormat } from "../stream/formats.ts";
 import type { QueryParameters } from "../parse/parameters.ts";
-import type { RowSelection } from "../parse/row-condition.ts";
+import type { DeletionSelection, TailSelection } from "../parse/row-condition.ts";
 
 /**
  * Queries, as the routes see them. Each step has a folder; `attempt.ts` calls them in order, `service.ts` decides who
@@ -41,12 +42,26 @@ export type QueryRequest = {
   tablesOnly?: boolean;
   /** Only of this program: see `row-matcher.ts`. */
   matching?: MatchedRows;
+  /** Only of this program: see `tail/`. */
+  tailing?: TailedRows;
   /** Aborted when the client leaves: the query is killed and everything it holds is freed. */
   signal: AbortSignal;
 };
 
 /** The text is a condition, and the query is about rows of these extents, past their retention or not. */
-export type MatchedRows = RowSelection & { extentIds: ReadonlySet<string>; snapshot: number };
+export type MatchedRows = DeletionSelection & { extentIds: ReadonlySet<string>; snapshot: number };
+
+/**
+ * The text is the first filter of tails, and the query is about rows of these extents, dead or alive, from a place on
+ * (`numbered-rows.ts`).
+ */
+export type TailedRows = {
+  selection: TailSelection;
+  /** Who asked for the rows of another table of that name is told that there is none. */
+  tableId: number;
+  extents: readonly PlannedExtent[];
+  from: number;
+};
 
 export type QueryResult = {
   /** Rows in the result, known before the first byte. */

@@ -12,6 +12,8 @@ export type ResolvedTable = TableShape & {
   bareRows: number;
   /** The view tells of each row which extent it is of (`EXTENT_COLUMN`). */
   namesExtents?: boolean;
+  /** The view numbers the rows (`PLACE_COLUMN`), and has those from that place on: see `numbered-rows.ts`. */
+  numberedFrom?: number;
   visible?: VisibleRows | undefined;
 };
 

@@ -1,5 +1,5 @@
 import { quoteIdentifier } from "../../io/duckdb/duckdb.ts";
-import type { QuotedText } from "./quote-at.ts";
+import { quoteAt, type QuotedText } from "./quote-at.ts";
 import { parseTree, type SqlParser } from "./sql-tree.ts";
 import {
   anyNode,
@@ -14,21 +14,40 @@ import {
 } from "./tree.ts";
 
 /**
- * The condition of a deletion of rows, as a query. A condition is one expression over the columns of one table that says
- * the same of a row whenever it is asked: the deletion counts rows, then writes again those that it is not true of, and
- * what a dry run counted is what goes. So sub-queries, windows and what changes from one moment to the next (`now()`,
- * `random()`) are refused, and else it passes the gate of all queries (`check.ts`).
+ * The condition of a deletion of rows, or the filter of a live tail, as a query. A condition is one expression over the
+ * columns of one table that says the same of a row whenever it is asked: the deletion counts rows, then writes again those
+ * that it is not true of, and what a dry run counted is what goes; a tail that goes on elsewhere shows the same rows. So
+ * sub-queries, windows and what changes from one moment to the next (`now()`, `random()`) are refused, and else it passes
+ * the gate of all queries (`check.ts`).
  *
  * It is parsed as the WHERE of a query that is otherwise ours. When the tree is just that, the expression is taken out of
  * it and put into the tree of the query that runs: a text that closes our parenthesis, or starts a clause or a comment,
  * gives another tree or none.
  */
 
-/** Rows of one table by a condition: how many match in each extent, or all that do not. */
-export type RowSelection = { table: string; rows: "matching" | "others" };
+/** Rows of one table by a condition: how many match in each extent, or all that do not; or those that tails show. */
+export type RowSelection = DeletionSelection | TailSelection;
+
+export type DeletionSelection = { table: string; rows: "matching" | "others" };
+
+/**
+ * Rows that one of several conditions is true of, in the order of their places, at most `limit`. The first column of the
+ * result (`TAG_COLUMN`) has the place of the row and, where there are several conditions, the numbers of those that are
+ * true of it, with spaces between.
+ */
+export type TailSelection = {
+  table: string;
+  rows: "tailed";
+  /** The conditions after the first; each was accepted as a first one before. */
+  more: readonly string[];
+  limit: number;
+};
 
 /** The extent that a row is of: longer than the name of any column. */
 export const EXTENT_COLUMN = "extent".padEnd(256, "_");
+/** The number of a row among those of its scan. */
+export const PLACE_COLUMN = "place".padEnd(256, "_");
+export const TAG_COLUMN = "tag".padEnd(256, "_");
 
 const PREFIX = "SELECT 1 FROM ";
 
@@ -46,34 +65,63 @@ export async function conditionQuery(
   node: JsonObject,
   selection: RowSelection,
 ): Promise<JsonObject> {
-  const condition = conditionOf(node, selection);
-  const refused = refusedIn(condition);
-  if (refused !== undefined) throw refused;
+  const conditions = [checkedCondition(node, selection)];
+  for (const text of selection.rows === "tailed" ? selection.more : []) {
+    const { tree: other } = await parseTree(parser, inWhere(quoteAt(text), selection).text);
+    if (other === undefined) throw new QueryRefused(ONE_EXPRESSION);
+    conditions.push(checkedCondition(other, selection));
+  }
   const { tree } = await parseTree(parser, templateOf(selection));
-  if (tree === undefined) throw new Error("the query of a deletion does not parse");
+  if (tree === undefined) throw new Error("the query of a condition does not parse");
   const from = {
     ...(tree["from_table"] as JsonObject),
     query_location: (node["from_table"] as JsonObject)["query_location"] ?? 0,
   };
-  return { ...(withCondition(tree, condition) as JsonObject), from_table: from };
+  return { ...(withConditions(tree, conditions) as JsonObject), from_table: from };
 }
 
-const PLACEHOLDER = "engine_condition";
+function checkedCondition(node: JsonObject, selection: RowSelection): JsonObject {
+  const condition = conditionOf(node, selection);
+  const refused = refusedIn(condition);
+  if (refused !== undefined) throw refused;
+  return condition;
+}
 
-function templateOf({ table, rows }: RowSelection): string {
-  const from = `FROM ${quoteIdentifier(table)}`;
+const placeholder = (condition: number): string => `engine_condition_${condition}`;
+
+function templateOf(selection: RowSelection): string {
+  const from = `FROM ${quoteIdentifier(selection.table)}`;
   const extent = quoteIdentifier(EXTENT_COLUMN);
-  if (rows === "matching") return `SELECT ${extent}, count(*) ${from} WHERE ${PLACEHOLDER} GROUP BY ${extent}`;
-  // Of NULL it is not true: such a row stays.
-  return `SELECT * ${from} WHERE CAST(${PLACEHOLDER} AS BOOLEAN) IS DISTINCT FROM (1 = 1)`;
+  switch (selection.rows) {
+    case "matching":
+      return `SELECT ${extent}, count(*) ${from} WHERE ${placeholder(0)} GROUP BY ${extent}`;
+    case "others":
+      // Of NULL it is not true: such a row stays.
+      return `SELECT * ${from} WHERE CAST(${placeholder(0)} AS BOOLEAN) IS DISTINCT FROM (1 = 1)`;
+    case "tailed":
+      return tailTemplate(selection, from);
+  }
 }
 
-function withCondition(value: Json, condition: JsonObject): Json {
-  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => withCondition(item, condition));
-  if (!isObject(value) || "rawJSON" in value) return value;
-  if (columnPath(value).join(".") === PLACEHOLDER) return condition;
-  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, withCondition(child, condition)]));
+function tailTemplate({ more, limit }: TailSelection, from: string): string {
+  const place = quoteIdentifier(PLACE_COLUMN);
+  const conditions = [undefined, ...more].map((_, i) => `CAST(${placeholder(i)} AS BOOLEAN)`);
+  const marks = more.length === 0 ? [] : conditions.map((condition, i) => `CASE WHEN ${condition} THEN ' ${i}' END`);
+  const tag = `concat(${[place, ...marks].join(", ")}) AS ${quoteIdentifier(TAG_COLUMN)}`;
+  const where = conditions.join(" OR ");
+  return `SELECT ${tag}, * EXCLUDE (${place}) ${from} WHERE ${where} ORDER BY ${place} LIMIT ${limit}`;
 }
+
+function withConditions(value: Json, conditions: readonly JsonObject[]): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => withConditions(item, conditions));
+  if (!isObject(value) || "rawJSON" in value) return value;
+  const name = columnPath(value).join(".");
+  const condition = conditions.find((_, i) => name === placeholder(i));
+  if (condition !== undefined) return condition;
+  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, withConditions(child, conditions)]));
+}
+
+const ONE_EXPRESSION = "a condition is one expression, as it stands after WHERE";
 
 /** The condition, when the query is nothing but what we put around it. */
 function conditionOf(node: JsonObject, { table }: RowSelection): JsonObject {
@@ -93,7 +141,7 @@ function conditionOf(node: JsonObject, { table }: RowSelection): JsonObject {
     [node["modifiers"], node["group_expressions"], node["group_sets"], ctes["map"]].every(isEmptyList) &&
     [from["sample"], node["sample"], node["having"], node["qualify"]].every((part) => !isObject(part));
   if (isOurs && isObject(condition)) return condition;
-  throw new QueryRefused("a condition is one expression, as it stands after WHERE");
+  throw new QueryRefused(ONE_EXPRESSION);
 }
 
 function isEmptyList(value: Json | undefined): boolean {
@@ -128,9 +176,9 @@ function refusedIn(condition: JsonObject): QueryRefused | undefined {
 function problemOf(node: JsonObject): string | undefined {
   const kind = textOf(node["class"]);
   const taken = REFUSED_CLASSES[kind];
-  if (taken !== undefined) return `the condition of a deletion takes ${taken}`;
+  if (taken !== undefined) return `a condition takes ${taken}`;
   const word = columnPath(node).join(".").toLowerCase();
   const name = kind === "FUNCTION" ? textOf(node["function_name"]).toLowerCase() : CHANGING_WORDS.has(word) ? word : "";
   if (!CHANGING_FUNCTIONS.has(name) && !CHANGING_WORDS.has(name)) return undefined;
-  return `the condition of a deletion says the same at every moment: write the value instead of ${name}`;
+  return `a condition says the same at every moment: write the value instead of ${name}`;
 }

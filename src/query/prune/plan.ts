@@ -5,7 +5,7 @@ import type { SnapshotPin } from "../../catalog/snapshot-holds.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
-import type { MatchedRows, QueryRequest } from "../contract/query.ts";
+import type { MatchedRows, QueryRequest, TailedRows } from "../contract/query.ts";
 import type { LocalExtent, TableShape, VisibleRows } from "../contract/tables.ts";
 import type { NeededTable, Needs } from "../resolve/needs.ts";
 import { tableNotFound } from "../resolve/not-found.ts";
@@ -55,7 +55,7 @@ export type PlanOptions = {
 /** Plans over the catalog as it is now. Throws `EngineError`: unknown names, unreadable snapshots. */
 export async function planQuery(
   catalog: Catalog,
-  request: Pick<QueryRequest, "caller" | "database" | "matching">,
+  request: Pick<QueryRequest, "caller" | "database" | "matching" | "tailing">,
   needs: Needs,
   { clock, prune = true, reading }: PlanOptions,
 ): Promise<QueryPlan> {
@@ -65,7 +65,13 @@ export async function planQuery(
   for (const [i, need] of needs.tables.entries()) {
     const table = found[i];
     if (table === undefined) throw await tableNotFound(catalog, need.database ?? request.database, need);
-    const { matching } = request;
+    const { matching, tailing } = request;
+    if (tailing !== undefined) {
+      if (table.id !== tailing.tableId) throw await tableNotFound(catalog, request.database, need);
+      reading?.reads(Math.min(head.id, ...tailing.extents.map(({ beginSnapshot }) => beginSnapshot)));
+      tables.push(tailPlan(table, tailing, visibleRows(table, clock.nowMs())));
+      continue;
+    }
     const travel = matching === undefined ? need.travel : { version: BigInt(matching.snapshot) };
     const snapshot = await snapshotOf(catalog, table, { ...need, ...(travel && { travel }) }, head);
     // Before the plan, which may be of extents that are about to go.
@@ -85,6 +91,18 @@ export async function planQuery(
   }
   const listed = await Promise.all(needs.listings.map((listing) => namesOf(catalog, request, listing)));
   return { head, tables, listed };
+}
+
+/** Reads the extents that it is given, with the columns that the table has now. */
+function tailPlan(table: TableRecord, { extents }: TailedRows, visible: VisibleRows | undefined): TablePlan {
+  const total = { extents: extents.length, sizeBytes: extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+  const none = { extents: 0, sizeBytes: 0 };
+  const pruning = { total, byTime: none, byStats: none, byTop: none, byFilters: none, read: total };
+  // Whoever gave the extents knows whether they can be read.
+  const snapshot = Infinity;
+  const { id: tableId, name: label } = table;
+  const widened = extents.map((extent) => withUnwidened(table, extent));
+  return { ...shapeOf(table), label, tableId, needed: undefined, snapshot, visible, extents: widened, pruning };
 }
 
 /** Only rows of those extents, all of which are read: how many an extent has is not how many match. */

@@ -18,7 +18,11 @@ export async function databaseNotFound(
   return notFound("database_not_found", "database", name, suggestion, details);
 }
 
-export async function tableNotFound(catalog: Catalog, database: string, need: NeededTable): Promise<EngineError> {
+export async function tableNotFound(
+  catalog: Pick<Catalog, "tables">,
+  database: string,
+  need: NeededTable,
+): Promise<EngineError> {
   const tables = await catalog.tables(database);
   const suggestion = nearest(need.name, [
     ...tables.map((table) => table.name),

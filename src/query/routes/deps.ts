@@ -6,6 +6,7 @@ import type { Metrics } from "../../core/metrics.ts";
 import type { Fabric } from "../../fabric/fabric.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import type { QueryService } from "../contract/query.ts";
+import type { Tails } from "../tail/tails.ts";
 
 /** What queries, and reads of the catalog, work with. */
 export type QueryDeps = {
@@ -16,6 +17,7 @@ export type QueryDeps = {
   log: Log;
   metrics: Metrics;
   newId: IdSource;
+  tails: Pick<Tails, "open">;
 };
 
 /** What exports work with. */

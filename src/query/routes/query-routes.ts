@@ -1,7 +1,8 @@
 import { cancelExportRoute, createExportRoute, downloadExportRoute, getExportRoute } from "./exports.ts";
 import { queryByAddressRoute, queryRoute } from "./query.ts";
 import { schemaRoute } from "./schema.ts";
+import { tailRoute } from "./tail.ts";
 
-export const QUERY_ROUTES = [queryRoute, queryByAddressRoute, schemaRoute];
+export const QUERY_ROUTES = [queryRoute, queryByAddressRoute, tailRoute, schemaRoute];
 
 export const EXPORT_ROUTES = [createExportRoute, getExportRoute, cancelExportRoute, downloadExportRoute];

@@ -27,7 +27,7 @@ export type ParseRequest = {
   parameters?: QueryParameters;
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
-  /** The text is the condition of a deletion of rows: see `row-condition.ts`. */
+  /** The text is a condition on rows of one table: see `row-condition.ts`. */
   selection?: RowSelection | undefined;
 };
 

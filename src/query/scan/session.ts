@@ -26,7 +26,7 @@ import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
 import { columnsOf, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
 import { typeHint } from "../errors/type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
-import { tableQuery } from "./views.ts";
+import { viewQuery } from "./numbered-rows.ts";
 
 /**
  * The query engine inside a query process: one DuckDB, one query at a time. The gate that a query passes, whatever it
@@ -187,7 +187,7 @@ export class QuerySession {
     for (const i of needs.keys()) {
       const table = request.tables[i];
       if (table === undefined) throw new Error("fewer tables than the query needs");
-      await duckdb.query(connection, `CREATE TEMP VIEW ${tableView(i)} AS ${tableQuery(table, this.#spaces.scans)}`);
+      await duckdb.query(connection, `CREATE TEMP VIEW ${tableView(i)} AS ${viewQuery(table, this.#spaces.scans)}`);
     }
     for (const [i, listing] of checked.listings.entries()) {
       await duckdb.query(connection, createListing(i, listing, request.listed[i] ?? []));

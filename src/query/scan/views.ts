@@ -50,7 +50,7 @@ function withTime(table: ResolvedTable, { column }: VisibleRows): ResolvedTable 
 }
 
 /** Of a part that yields `at`, the rows that are within the retention. */
-function cutOff(part: string, { fromNs, column }: VisibleRows): string {
+export function cutOff(part: string, { fromNs, column }: VisibleRows): string {
   return `SELECT * FROM (${part}) AS kept WHERE ${quoteIdentifier(column)} >= make_timestamp_ns(${fromNs})`;
 }
 
@@ -95,7 +95,7 @@ function filesOf(extents: readonly LocalExtent[]): string {
 }
 
 /** All columns, NULL for those that are not there, and the `unwidened` ones of the type that they have now. */
-function selectOf(
+export function selectOf(
   columns: readonly ColumnSpec[],
   present: ReadonlySet<string>,
   unwidened: ReadonlySet<string> = NONE,

@@ -89,8 +89,11 @@ export class QueryLog {
     this.#options = options;
   }
 
-  /** Begins a record, in the stage `queue`; it is in the list once the query has a process, or failed without. */
-  start(query: { requestId: string; database: string; text: string; caller: Asker }): QueryTrace {
+  /**
+   * Begins a record, in the stage `queue`; it is in the list once the query has a process, or failed without. One for live
+   * tails is not: they are many, and nobody's own.
+   */
+  start(query: { requestId: string; database: string; text: string; caller: Asker; tailing?: unknown }): QueryTrace {
     const record: QueryRecord = {
       requestId: query.requestId,
       database: query.database,
@@ -100,7 +103,7 @@ export class QueryLog {
       outcome: "running",
       stagesMs: {},
     };
-    return new Trace(this.#options, record, () => this.#keep(record));
+    return new Trace(this.#options, record, () => query.tailing === undefined && this.#keep(record));
   }
 
   /** Whether there are records of a database. */
