@@ -104,7 +104,9 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const grpc = { authenticator, isDraining: () => draining.refusing };
   const flight = await buildFlight(plan, parts, { query, ...grpc });
   const otlp = await buildOtlp(plan, parts, { ingest, ...grpc });
-  return [...services, ...background, ...worker, ...gateways, ...flight, ...otlp, http];
+  // Inputs stop first: others of their group take over.
+  const inputs = await buildInputs(parts, { storage, sealPool, ingest });
+  return [...services, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
 }
 
 /** Arrow Flight, where queries are run. */
@@ -261,6 +263,19 @@ function deletionAnswers(
 async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {
   const { committer, compaction } = plan.background;
   return committer || compaction ? (await import("./background.ts")).backgroundServices(plan, parts, ports) : [];
+}
+
+async function buildInputs(
+  parts: Parts,
+  {
+    storage,
+    sealPool,
+    ingest,
+  }: { storage: Storage | undefined; sealPool: SealPool | undefined } & Pick<Answers, "ingest">,
+): Promise<Service[]> {
+  if (storage === undefined || sealPool === undefined || ingest === undefined || "forward" in ingest) return [];
+  const { inputServices } = await import("./inputs.ts");
+  return inputServices(parts, storage, { ingest: ingest.here.ingest, sealPool });
 }
 
 type Answers = Pick<Answerers, "query" | "ingest"> & {

@@ -63,6 +63,8 @@ const CAPABILITIES = {
     remedy: "sandboxes see the programs of /usr: link node to /usr/bin/node",
   },
   sqlite3: { isThere: () => has("sqlite3"), remedy: "apt-get install sqlite3" },
+  Java: { isThere: () => has("java") && has("javac"), remedy: "apt-get install default-jdk-headless" },
+  Maven: { isThere: () => has("mvn"), remedy: "apt-get install maven" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
 } as const satisfies Record<string, Capability>;
 
