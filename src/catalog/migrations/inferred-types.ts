@@ -8,9 +8,6 @@
  * Nodes of the version before go on: their columns are declared, and their tables say nothing. They cannot read a column
  * that was widened, so inference is to be turned on when all nodes are upgraded.
  */
-/** 2^53: see `widening.ts`. What is written here stays as it is, whatever becomes of that. */
-const MOST_WIDENABLE = "9007199254740992";
-
 export const SQLITE_INFERRED_TYPES = `
 ALTER TABLE columns ADD COLUMN origin TEXT NOT NULL DEFAULT 'declared';
 ALTER TABLE columns ADD COLUMN widened_version INTEGER;
@@ -54,23 +51,10 @@ BEGIN
   RETURN true;
 END $$;
 
--- The number of an extent behind p_after that is alive, or readable from p_oldest on, and has a value of the column that
--- is no double; NULL when none has.
-CREATE FUNCTION engine.far_extent(p_table bigint, p_column integer, p_after bigint, p_oldest bigint)
-RETURNS bigint LANGUAGE sql AS $$
-  SELECT e.seq FROM engine.extents e JOIN engine.extent_stats s USING (seq),
-    json_array_elements_text(e.column_ids::json) WITH ORDINALITY AS c (id, ord)
-  WHERE e.table_id = p_table AND e.seq > p_after AND (e.end_snapshot IS NULL OR e.end_snapshot > p_oldest)
-    AND c.id::integer = p_column
-    AND ((s.stats::json->1->>(c.ord - 1)::integer)::numeric < -${MOST_WIDENABLE}
-      OR (s.stats::json->2->>(c.ord - 1)::integer)::numeric > ${MOST_WIDENABLE})
-  ORDER BY e.seq LIMIT 1
-$$;
-
--- Makes columns real under the next version of the table; p_after is the last extent that was looked at for far values.
--- 'stale', and nothing is changed, when the table is of another version, or has got an extent with one since.
-CREATE FUNCTION engine.widen_columns(p_table bigint, p_expected integer, p_columns json, p_after bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+-- Makes columns real under the next version of the table; the caller holds the head, and has looked at all statistics.
+-- False, and nothing is changed, when the table is of another version.
+CREATE FUNCTION engine.widen_columns(p_table bigint, p_expected integer, p_columns json)
+RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_head engine.head;
   v_columns integer[] := ARRAY(SELECT json_array_elements_text(p_columns)::integer);
@@ -78,15 +62,13 @@ BEGIN
   SELECT * INTO v_head FROM engine.head FOR UPDATE;
   IF NOT EXISTS (
     SELECT FROM engine.tables t WHERE t.id = p_table AND t.schema_version = p_expected AND t.dropped_at_ms IS NULL
-  ) OR EXISTS (
-    SELECT FROM unnest(v_columns) c WHERE engine.far_extent(p_table, c, p_after, 0) IS NOT NULL
-  ) THEN RETURN 'stale'; END IF;
+  ) THEN RETURN false; END IF;
   UPDATE engine.tables SET schema_version = p_expected + 1 WHERE id = p_table;
   UPDATE engine.columns
   SET type = 'real', widened_version = p_expected + 1, widened_snapshot = v_head.snapshot_id + 1
   WHERE table_id = p_table AND id = ANY (v_columns);
   UPDATE engine.head SET schema_generation = schema_generation + 1;
-  RETURN 'widened';
+  RETURN true;
 END $$;
 
 -- Answers {kind, flushes} with those that cannot be stored since one of their columns named in "unwidened" was widened

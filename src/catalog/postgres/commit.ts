@@ -33,6 +33,7 @@ import { takenAtAcceptance } from "./ledger.ts";
 import { translate } from "../../db/postgres/records.ts";
 import { isTakenExtent, leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
+import { withHead } from "./with-head.ts";
 import type { MovedAnswer } from "./source-chain.ts";
 
 // The time is taken once the head is locked, and is the one that the commit goes by: no waiting is left between the
@@ -291,18 +292,4 @@ export class SnapshotWriter {
 
 function snapshotOf({ snapshotId, committedAtMs }: Answer): Snapshot {
   return { id: snapshotId, committedAtMs };
-}
-
-/** A transaction in which nobody else commits. */
-async function withHead<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
-  await connection.script("BEGIN");
-  try {
-    await connection.query("SELECT 1 FROM engine.head FOR UPDATE");
-    const value = await work();
-    await connection.script("COMMIT");
-    return value;
-  } catch (error) {
-    if (!connection.isLost) await connection.script("ROLLBACK");
-    throw error;
-  }
 }

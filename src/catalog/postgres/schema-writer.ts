@@ -9,7 +9,7 @@ import { checkRetention, columnsToCreate, missingColumns, vectorOnRows, vectorsA
 import type { Database } from "../../db/postgres/database.ts";
 import { widenable } from "../widening.ts";
 import { withoutNextId, type SchemaReader, type StoredTable } from "./schema.ts";
-import { OLDEST_OF_TABLE } from "./snapshots.ts";
+import { ColumnWidening } from "./widening.ts";
 
 /** Columns as the database takes them, and the version that they make of their table. */
 export type NewColumn = {
@@ -26,15 +26,6 @@ export type NewVersion = { table_id: number; expected: number; version: number; 
 const ADD =
   "SELECT CASE WHEN engine.add_columns($1::text::json, $2::text::json) THEN 'added' ELSE 'stale' END AS outcome";
 const ADD_TO_EMPTY = "SELECT engine.add_columns_to_empty($1::text::json, $2::text::json) AS outcome";
-
-const WIDEN = "SELECT engine.widen_columns($1::bigint, $2::integer, $3::text::json, $4::bigint) AS outcome";
-
-/** Parameters: table, column, an extent that had a far value when it was last looked for. */
-const FAR =
-  `WITH floor AS (SELECT ${OLDEST_OF_TABLE.replaceAll("$2", "$1")} AS oldest) SELECT coalesce((` +
-  "SELECT e.seq FROM engine.extents e WHERE e.seq = $3::bigint " +
-  "AND (e.end_snapshot IS NULL OR e.end_snapshot > floor.oldest)" +
-  "), engine.far_extent($1::bigint, $2::integer, -1, floor.oldest)) AS seq FROM floor";
 
 function described(column: ColumnSpec) {
   const { name, type } = column;
@@ -54,12 +45,12 @@ export function numberColumns(table: StoredTable, columns: readonly ColumnSpec[]
 export class SchemaWriter {
   readonly #database: Database;
   readonly #schema: SchemaReader;
-  /** By table and column, an extent with a value that is no double. */
-  readonly #far = new Map<string, number>();
+  readonly #widening: ColumnWidening;
 
   constructor(database: Database, schema: SchemaReader) {
     this.#database = database;
     this.#schema = schema;
+    this.#widening = new ColumnWidening(database);
   }
 
   async createDatabase(name: string): Promise<{ database: DatabaseRecord; created: boolean }> {
@@ -151,30 +142,12 @@ export class SchemaWriter {
   async widenColumns(tableId: number, names: readonly string[]): Promise<TableRecord> {
     for (let attempt = 1; attempt <= LIMITS.commitAttempts; attempt++) {
       const table = await this.#existing(tableId);
-      const lastSeq = await this.#lastSeq();
-      const wider: number[] = [];
-      // Most statistics are read before the head is locked; what comes meanwhile is looked at under the lock.
-      for (const { id } of widenable(table, names)) if (!(await this.#hasFarValues(tableId, id))) wider.push(id);
-      if (wider.length === 0) return withoutNextId(table);
-      const parameters = [tableId, table.schemaVersion, JSON.stringify(wider), lastSeq];
-      const [row] = await this.#database.write(WIDEN, parameters);
-      if (row?.["outcome"] === "widened") return withoutNextId(await this.#existing(tableId));
+      const wanted = widenable(table, names);
+      if (wanted.length === 0) return withoutNextId(table);
+      const outcome = await this.#widening.widen(table, wanted);
+      if (outcome !== "stale") return withoutNextId(await this.#existing(tableId));
     }
     throw new EngineError("unavailable", `the columns of table id ${tableId} change too often; try again`);
-  }
-
-  async #lastSeq(): Promise<number> {
-    const [row] = await this.#database.rows("SELECT last_seq FROM engine.head");
-    return Number(row?.["last_seq"]);
-  }
-
-  /** As the `FarValues` of the embedded catalog. */
-  async #hasFarValues(tableId: number, columnId: number): Promise<boolean> {
-    const key = `${tableId} ${columnId}`;
-    const [row] = await this.#database.rows(FAR, [tableId, columnId, this.#far.get(key) ?? -1]);
-    if (row?.["seq"] === null) this.#far.delete(key);
-    else this.#far.set(key, Number(row?.["seq"]));
-    return this.#far.has(key);
   }
 
   async #existing(tableId: number): Promise<StoredTable> {
