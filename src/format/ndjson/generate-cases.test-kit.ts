@@ -339,7 +339,7 @@ export function randomCase(random: Random, only?: CaseKind): Case {
     bodies: made.lines.map((lines) => {
       const text = lines.join(ends) + (choose.chance(0.8) ? ends : "");
       const body = bodyOf(mutated(choose, Buffer.from(text)), choose.chance(0.9) ? evolve : !evolve);
-      return { ...body, inferTypes: choose.chance(0.9) ? inferTypes : !inferTypes };
+      return Object.assign(body, { inferTypes: choose.chance(0.9) ? inferTypes : !inferTypes });
     }),
   };
 }
