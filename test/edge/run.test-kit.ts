@@ -1,6 +1,8 @@
 import { loadConfig } from "../../src/config/load.ts";
 import { Cleanup } from "../../src/core/lifecycle.ts";
 import { createLog } from "../../src/core/log.ts";
+import { optionRowsOf } from "../../src/feature/collect.ts";
+import { FEATURES } from "../../roles/features.ts";
 import { createParts } from "../../roles/parts.ts";
 import { planOf } from "../../roles/plan.ts";
 import { buildServices } from "../../roles/run.ts";
@@ -17,8 +19,9 @@ export type RunningServices = {
  * for a cluster and then put on a catalog of this machine, which serves one process as well.
  */
 export async function startServices(env: Record<string, string>): Promise<RunningServices> {
-  const loaded = loadConfig({ env });
-  const clustered = loadConfig({ env: { ENGINE_CATALOG_URL: "postgres://db/engine", ...env } });
+  const rows = optionRowsOf(FEATURES);
+  const loaded = loadConfig({ env, rows });
+  const clustered = loadConfig({ env: { ENGINE_CATALOG_URL: "postgres://db/engine", ...env }, rows });
   const lines: string[] = [];
   const log = createLog("info", { write: (line: string) => void lines.push(line) });
   const cleanup = new Cleanup();
