@@ -97,7 +97,11 @@ describe("protobuf", () => {
       ["50,000 attributes", request(Buffer.concat(distinct)), 1],
       ["one key a quarter of a million times", request(repeated(250_000, len(6, member("k", int(3, 1))))), 1],
       ["a body in a quarter of a million parts", request(repeated(250_000, len(5, list(int(3, 1))))), 1],
-      ["a resource in a quarter of a million parts", len(1, repeated(250_000, len(1, len(1, member("a")))), len(2, len(2))), 1],
+      [
+        "a resource in a quarter of a million parts",
+        len(1, repeated(250_000, len(1, len(1, member("a")))), len(2, len(2))),
+        1,
+      ],
       ["lists half a quarter of a million deep", request(len(5, nested(200_000))), 0],
       ["lists that go on at every level", request(len(5, twice(300))), 1],
       ["a quarter of a million empty elements", request(len(5, len(5, repeated(250_000, len(1))))), 1],
