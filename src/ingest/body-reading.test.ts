@@ -6,6 +6,8 @@ import { ColumnSet } from "../format/columns/column-set.ts";
 import { DEFAULT_SHAPE, type ColumnSpec } from "../format/types.ts";
 import { sealInCuts } from "./seal-cuts.ts";
 import { seal } from "./seal-thread.ts";
+import { OTLP_LOGS_SHAPE } from "../format/otlp/shape.ts";
+import { fixed64, len, list, member, request, text } from "../format/otlp/wire.test-kit.ts";
 import { decodeTlm } from "../format/tlm-decode.ts";
 import { send, StagedWorld } from "./staged/staged-world.test-kit.ts";
 
@@ -133,5 +135,66 @@ describe("the shape of a table", () => {
     await world.commit();
     const times = (await world.rows()).flatMap(({ fresh, at }) => (fresh === undefined ? [] : [at]));
     expect(times).toEqual([String(arrivals[0]), String(arrivals[1])]);
+  });
+});
+
+describe("OTLP logs", () => {
+  const kept = Buffer.concat([fixed64(1, 5n), len(3, "kept"), len(6, member("k", list(text("v"))))]);
+  const refused = len(3, Buffer.from([0xff]));
+  const logs = { encoding: "otlp_logs", columns: OTLP_LOGS_SHAPE } as const;
+  let world: StagedWorld;
+
+  beforeEach(async () => {
+    world = await StagedWorld.open();
+  });
+
+  afterEach(async () => {
+    await world.catalog.verify();
+    await world.close();
+  });
+
+  test.each(["sync", "staged"] as const)(
+    "%s: are stored as NDJSON beside them is, whatever the table was before",
+    async (mode) => {
+      // Columns that a staging node does not know are left to the commit.
+      await send(world.sync(), '{"body":"before"}');
+      const node = world[mode]();
+      const [ack] = await Promise.all([
+        send(node, request(kept, refused, kept), { ...logs, idempotencyKey: "k" }),
+        send(node, '{"body":"beside"}'),
+      ]);
+      expect(ack).toMatchObject({ rows: 2, replayed: false, rejected: { rows: 1 } });
+      if (mode === "staged") await world.commit();
+      expect(await send(world.sync(), request(kept), { ...logs, idempotencyKey: "k" })).toMatchObject({
+        replayed: true,
+      });
+      const rows = await world.rows();
+      expect(rows.map(({ severity_text, attributes, at }) => [severity_text, attributes, severity_text && at])).toEqual(
+        expect.arrayContaining([
+          ["kept", '{"k":["v"]}', "5"],
+          ["kept", '{"k":["v"]}', "5"],
+          [undefined, undefined, undefined],
+        ]),
+      );
+      expect(rows).toHaveLength(4);
+      const table = await world.catalog.table("default", "t");
+      expect(table?.columns.find(({ name }) => name === "severity_number")?.type.kind).toBe("int");
+    },
+  );
+
+  test.each(["sync", "staged"] as const)("%s: without a record to keep, nothing is made", async (mode) => {
+    const node = world[mode]();
+    const nothing = { rows: 0, extentCount: 0, snapshotId: undefined };
+    expect(await send(node, Buffer.alloc(0), logs)).toMatchObject(nothing);
+    expect(await send(node, request(refused), logs)).toMatchObject({ ...nothing, rejected: { rows: 1 } });
+    await expect(send(node, Buffer.from([0xff]), logs)).rejects.toMatchObject({ code: "bad_request_body" });
+    expect(await world.catalog.tables("default").catch(() => [])).toEqual([]);
+  });
+
+  test("staged: of a table that all is known of are sealed at once", async () => {
+    const node = world.staged();
+    for (let i = 0; i < 2; i++) await send(node, request(kept), logs);
+    await world.commit();
+    expect(await world.values("severity_text")).toEqual(["kept", "kept"]);
   });
 });

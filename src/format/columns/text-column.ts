@@ -81,6 +81,27 @@ export class TextColumn extends Column {
     return at;
   }
 
+  /** Appends `text`, which must be UTF-8, to so many rows. */
+  appendRepeated(text: Uint8Array, times: number): void {
+    const { length } = text;
+    const [firstRow, start, size] = [this.rows, this.#length, length * times];
+    this.reserveRows(firstRow + times);
+    this.#reserveBytes(size);
+    const bytes = this.#bytes;
+    if (size > 0) bytes.set(text, start);
+    // What is there already is copied, twice as much each time.
+    for (let done = length; done < size; done *= 2) {
+      bytes.copyWithin(start + done, start, start + Math.min(done, size - done));
+    }
+    for (let i = 1; i <= times; i++) this.#offsets[firstRow + i] = start + i * length;
+    const { validity } = this;
+    for (let row = firstRow; row < firstRow + times; row++) {
+      validity[row >>> 3] = (validity[row >>> 3] as number) | (1 << (row & 7));
+    }
+    this.#length = start + size;
+    this.rows = firstRow + times;
+  }
+
   /** Room for a value of up to `sizeBytes`, to be written into `target` at `from` and ended by `endText`. */
   room(sizeBytes: number): { target: Uint8Array; from: number } {
     if (this.rows + 1 >= this.#offsets.length) this.reserveRows(this.rows + 1);

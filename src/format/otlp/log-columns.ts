@@ -41,8 +41,10 @@ export class LogColumns {
   readonly #flags: LongColumn;
   readonly #attributes: TextColumn;
   readonly #droppedAttributes: LongColumn;
-  /** Of the current resource and scope. */
+  /** Of the current resource and scope. Their first row has them; those behind it get them together, by `settle`. */
   readonly #shared: { column: TextColumn; text: Uint8Array }[] = [];
+  #isFirstRow = true;
+  #rowsToSettle = 0;
   #sharedRowBytes = 0;
   #sharedBytes: number;
   #ownProps: Uint8Array | undefined;
@@ -69,7 +71,9 @@ export class LogColumns {
 
   /** The records that follow are of these; `props` is what of them has no column. */
   begin(shared: readonly SharedValues[], props: Uint8Array | undefined): void {
+    this.settle();
     this.#shared.length = 0;
+    this.#isFirstRow = true;
     this.#sharedRowBytes = props?.length ?? 0;
     this.#ownProps = props;
     for (const { texts } of shared) {
@@ -90,11 +94,31 @@ export class LogColumns {
     this.#writeTexts(log);
     this.#writeNumbers(log);
     this.#writeValues(log);
+    if (this.#isFirstRow) this.#writeShared();
+    else this.#rowsToSettle++;
+    this.#set.endRow();
+  }
+
+  #writeShared(): void {
+    this.#isFirstRow = false;
     for (const { column: shared, text } of this.#shared) {
       this.#ready(shared);
       shared.appendBytes(text, 0, text.length);
     }
-    this.#set.endRow();
+  }
+
+  /** Writes what rows share, before anybody else writes a row, or looks at them. */
+  settle(): void {
+    const rows = this.#rowsToSettle;
+    this.#rowsToSettle = 0;
+    if (rows === 0) return;
+    for (const { column: shared, text } of this.#shared) shared.appendRepeated(text, rows);
+  }
+
+  /** The row that comes next is written by somebody else. */
+  interrupt(): void {
+    this.settle();
+    this.#isFirstRow = true;
   }
 
   #writeTimes({ record }: ReadLog, arrivedAtNs: bigint): void {

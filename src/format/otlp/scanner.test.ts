@@ -236,6 +236,22 @@ describe("tables of other columns", () => {
   });
 });
 
+test("what rows share is in each of them, whichever way they are written and whatever is left out between", () => {
+  const [late, bad] = [fixed64(1, 2n ** 63n), len(3, Buffer.from([0xff]))];
+  const records = [FULL, FULL, late, bad, FULL, FULL, late, late, FULL].map((record) => len(2, record));
+  const other = len(1, len(1, len(1, member("service.name", text("other")))), len(2, len(2, FULL), len(2, FULL)));
+  const body = Buffer.concat([
+    len(1, RESOURCE, len(2, SCOPE, ...records), len(2, len(2, FULL))),
+    other,
+    len(1, len(2, len(2))),
+  ]);
+  const { cells } = scanLogs(body);
+  const names = [...Array<string>(9).fill("shop"), "other", "other", undefined];
+  expect(cells.map((row) => row["service_name"])).toEqual(names);
+  const scopes = [...Array<string>(8).fill("1.2"), undefined, undefined, undefined, undefined];
+  expect(cells.map((row) => row["scope_version"])).toEqual(scopes);
+});
+
 test("a small request cannot grow into a large extent", () => {
   const resource = len(1, len(1, member("a", text("x".repeat(1_000_000)))));
   const records = Buffer.concat(Array.from({ length: 300 }, () => len(2)));

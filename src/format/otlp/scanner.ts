@@ -90,6 +90,7 @@ class LogsScan {
   run(): Scanned {
     wire.open(this.#body.bytes);
     each(RESOURCE_LOGS, (start, end) => this.#resourceLogs(start, end));
+    this.#columns?.settle();
     const rows = this.#set.rows - this.#rowsBefore;
     const rejected = this.#rejected;
     return { rows, lines: this.#records, ...(rejected === undefined ? {} : { rejected }) };
@@ -159,6 +160,7 @@ class LogsScan {
   }
 
   #writeLine(): void {
+    this.#columns?.interrupt();
     const { atNs, unreadable } = timesOf(log);
     const props = unreadable === undefined ? this.#props : withMember(this.#props, unreadable);
     const more = { ...(atNs === undefined ? {} : { atNs }), ...(props === undefined ? {} : { props }) };

@@ -1,4 +1,4 @@
-import { TIME_COLUMN, type ColumnSpec, type ScalarTypeName } from "../types.ts";
+import type { ColumnSpec, ScalarTypeName } from "../types.ts";
 
 /** The table that logs go to (specification: OTLP gRPC). */
 export const OTLP_LOGS_TABLE = "otel_logs";
@@ -46,6 +46,3 @@ export const SHARED_COLUMNS = [
 
 /** `label` of a record without an event name. */
 export const DEFAULT_LABEL = "log";
-
-/** All but the time, which every table has. */
-export const VALUE_COLUMNS = OTLP_LOGS_SHAPE.filter(({ name }) => name !== TIME_COLUMN);

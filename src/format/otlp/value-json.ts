@@ -139,7 +139,10 @@ export class ValueJson {
     const { at, end: outerEnd } = wire;
     wire.enter(start, end);
     let kind = 0;
-    let [low, high, from, to] = [0, 0, 0, 0];
+    let low = 0;
+    let high = 0;
+    let from = 0;
+    let to = 0;
     while (wire.next()) {
       const { tag } = wire;
       if (!isValueTag(tag)) continue;
