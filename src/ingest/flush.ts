@@ -11,14 +11,14 @@ import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Random } from "../core/random.ts";
 import type { Misfit } from "../format/ndjson/misfits.ts";
-import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
+import { specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
-import { warningsOf, type IngestAck } from "./ingest.ts";
+import { readingOf, warningsOf, type BodyReading, type IngestAck } from "./ingest.ts";
 import type { SealBody, Sealer } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
-import { asReplay, createTable, infersTypes, tableNotFound } from "./tables.ts";
+import { asReplay, createTable, infersTypes, ofOneShape, shapeFor, tableNotFound } from "./tables.ts";
 import { discardExtents, shareOf, uploadExtent } from "./upload.ts";
 
 /**
@@ -52,12 +52,14 @@ export type FlushPorts = {
   onTable?: (table: TableRecord) => void;
 };
 
-export type FlushBody = {
+export type FlushBody = BodyReading & {
   bytes: Uint8Array;
   evolve: boolean;
   /** See `IngestRequest.inferTypes`. */
   inferTypes?: boolean;
   autoCreate: boolean;
+  /** See `IngestRequest.columns`. */
+  columns?: readonly ColumnSpec[];
   arrivedAtNs: bigint;
   key?: string;
   /** When the key was last known to be free; of bodies with a key. The clock is the catalog's, in staged mode the node's. */
@@ -145,7 +147,8 @@ async function attemptFlush(
   };
   try {
     let known = await ports.catalog.table(target.database, target.table);
-    const sealable = known === undefined ? rejectUnlessCreating(target, bodies) : bodies;
+    // A table that is to be created gets one shape: whoever asks for another comes when it is there.
+    const [sealable, later] = known === undefined ? ofOneShape(rejectUnlessCreating(target, bodies)) : [bodies, []];
     let sealed = await sealBodies(ports, known, sealable);
     onSealed();
     const wider = known === undefined ? undefined : await widen(ports.catalog, known, sealed);
@@ -155,13 +158,14 @@ async function attemptFlush(
       sealed = await sealBodies(ports, known, sealable);
     }
     const survivors = rejectFailed(sealable, sealed);
-    if (survivors.length === 0) return [];
-    const table = known ?? (await createTable(ports.catalog, target, firstInfersTypes(survivors, ports.inferTypes)));
+    if (survivors.length === 0) return later;
+    const infers = firstInfersTypes(survivors, ports.inferTypes);
+    const table = known ?? (await createTable(ports.catalog, { ...target, ...shapeFor(sealable) }, infers));
     if (table === undefined) {
       // Somebody else was faster, and the table may have other columns than these rows were read under.
       for (const { bytes } of sealed.extents) releaseShared(bytes);
       ports.metrics.commitConflicts.inc({ reason: "schema" });
-      return survivors.map(({ body }) => body);
+      return [...survivors.map(({ body }) => body), ...later];
     }
     ports.onTable?.(table);
     const extents = await uploadAll(ports, table, sealed);
@@ -169,7 +173,7 @@ async function attemptFlush(
     committing = true;
     const outcome = ports.committer.commit(commit);
     leave();
-    return await concludeCommit(ports, commit, await outcome, survivors);
+    return [...(await concludeCommit(ports, commit, await outcome, survivors)), ...later];
   } catch (error) {
     if (committing || error instanceof EngineError) throw error;
     throw new EngineError("ingest_failed", `nothing was stored: ${messageOf(error)}`, { cause: error });
@@ -206,7 +210,7 @@ function firstInfersTypes([first]: readonly Survivor[], configured: boolean | un
   return infersTypes(first?.body ?? {}, undefined, configured);
 }
 
-/** Under the table's columns; under the default shape when there is no table yet. */
+/** Under the table's columns; under those that it is to have when there is no table yet. */
 async function sealBodies(
   ports: FlushPorts,
   table: TableRecord | undefined,
@@ -214,7 +218,7 @@ async function sealBodies(
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealAgreed(ports.seal, ports.sealThreads, {
-    columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
+    columns: (table ?? shapeFor(bodies)).columns.map(specOf),
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: ports.format,
   });
@@ -225,7 +229,7 @@ async function sealBodies(
 /** What the sealer needs of a body. */
 export function toSeal(body: FlushBody, table: TableRecord | undefined, configured: boolean | undefined): SealBody {
   const { bytes, evolve, arrivedAtNs } = body;
-  return { bytes, evolve, inferTypes: infersTypes(body, table, configured), arrivedAtNs };
+  return { bytes, ...readingOf(body), evolve, inferTypes: infersTypes(body, table, configured), arrivedAtNs };
 }
 
 async function uploadAll(ports: FlushPorts, table: TableRecord, { extents }: SealedFlush): Promise<NewExtent[]> {

@@ -1,6 +1,8 @@
 import type { Caller } from "../auth/caller.ts";
 import type { SourceStep } from "../catalog/input-positions.ts";
+import type { BodyEncoding } from "../format/encodings.ts";
 import { boundedMisfits, type Misfit } from "../format/ndjson/misfits.ts";
+import type { ColumnSpec } from "../format/types.ts";
 
 /**
  * Ingest, as its inputs (HTTP now) see it.
@@ -23,15 +25,33 @@ export interface IngestService {
   drain(): Promise<void>;
 }
 
-export type IngestRequest = {
+/** How the body of a request is to be read; it goes with the body wherever that is read, also when it was staged. */
+export type BodyReading = {
+  /** `ndjson` unless given. */
+  encoding?: BodyEncoding;
+  /**
+   * Times of arrival, nanoseconds since the epoch: line `n` of the body (from 1, blank ones counted) has `arrivals[n - 1]`.
+   * Lines beyond its end have the time at which the request came, as all have without it.
+   */
+  arrivals?: BigInt64Array<ArrayBuffer>;
+};
+
+/** What of it is given. */
+export function readingOf({ encoding, arrivals }: BodyReading): BodyReading {
+  return { ...(encoding === undefined ? {} : { encoding }), ...(arrivals === undefined ? {} : { arrivals }) };
+}
+
+export type IngestRequest = BodyReading & {
   /** Who sends it; has the role, and is checked for the database here, whatever the input. */
   caller: Pick<Caller, "databases">;
   database: string;
   table: string;
   /** Scoped to (database, table); 1–255 visible ASCII characters. */
   idempotencyKey?: string;
-  /** Whether a missing database or table is created, with the default shape. */
+  /** Whether a missing database or table is created. */
   autoCreate: boolean;
+  /** The columns of the table if this request creates it; the default shape unless given. `at` must be among them. */
+  columns?: readonly ColumnSpec[];
   /** Whether unknown fields become columns; else they are dropped. */
   evolve: boolean;
   /** Whether those columns get types by their values; where it does not say, the table does, or the configuration. */

@@ -5,9 +5,10 @@ import { nowNs, type Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { checkName, foldName } from "../core/names.ts";
+import { encodingOf } from "../format/encodings.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { heldUp, type FlushBody, type Target } from "./flush.ts";
-import { asReplayOf, type IngestAck, type IngestRequest, type IngestService } from "./ingest.ts";
+import { asReplayOf, readingOf, type IngestAck, type IngestRequest, type IngestService } from "./ingest.ts";
 import { KeysUnderWay } from "./keys-under-way.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { Stager, type StagerLimits } from "./stager.ts";
@@ -41,7 +42,6 @@ type GatheredBody = FlushBody & { rows: number; sizeBytes: number };
 
 /** Reserved for a body whose length the client does not announce; the reservation grows as the body arrives. */
 const UNKNOWN_BODY_BYTES = 64 * 1024;
-const NEWLINE = 10;
 /** Far longer than it ever takes, and far shorter than a key lives. */
 const LOOKED_UP_WITHIN_MS = 30 * 60_000;
 
@@ -152,12 +152,14 @@ export class Receiver implements IngestService {
       bytes,
       evolve: request.evolve,
       ...(request.inferTypes === undefined ? {} : { inferTypes: request.inferTypes }),
+      ...readingOf(request),
       autoCreate: request.autoCreate,
       ...(request.source === undefined ? {} : { source: request.source }),
+      ...(request.columns === undefined ? {} : { columns: request.columns }),
       arrivedAtNs: nowNs(this.#options.clock),
       ...key,
       answer,
-      rows: estimateLines(bytes),
+      rows: encodingOf(request.encoding).estimateLines(bytes),
       sizeBytes: bytes.byteLength,
     });
     return answer.promise;
@@ -197,16 +199,4 @@ function destinationOf(request: IngestRequest, table: TableRecord | undefined): 
 function outcomeOf(ack: IngestAck): string {
   if (ack.replayed) return "replayed";
   return ack.staged === true ? "staged" : "committed";
-}
-
-/** Lines are counted here and extrapolated over the rest: a large body must not hold up the thread that receives. */
-const COUNTED_BYTES = 64 * 1024;
-
-/** About how many lines the body has, blank ones included: it decides when to flush, and nothing else. */
-function estimateLines(bytes: Uint8Array): number {
-  // A Buffer searches with memchr; a plain Uint8Array takes five times as long.
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, COUNTED_BYTES));
-  let lines = 0;
-  for (let i = buffer.indexOf(NEWLINE); i !== -1; i = buffer.indexOf(NEWLINE, i + 1)) lines++;
-  return Math.ceil((Math.max(lines, 1) * bytes.byteLength) / Math.max(buffer.byteLength, 1));
 }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { cutAtNewlines } from "../format/ndjson/lines.ts";
 import { decodeTlm } from "../format/tlm-decode.ts";
 import { DEFAULT_SHAPE, type ColumnSpec } from "../format/types.ts";
 import type { SealTask } from "./seal.ts";
-import { cutAtNewlines, sealInCuts } from "./seal-cuts.ts";
+import { sealInCuts } from "./seal-cuts.ts";
 import { seal } from "./seal-thread.ts";
 
 const encoder = new TextEncoder();

@@ -2,13 +2,14 @@ import { releaseShared } from "../core/buffer-pool.ts";
 import { EngineError, toErrorRecord, type ErrorRecord } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import { foldName } from "../core/names.ts";
+import { encodingOf, type Encoding } from "../format/encodings.ts";
 import { Misfits } from "../format/ndjson/misfits.ts";
 import type { InferredType } from "../format/ndjson/infer-types.ts";
 import { sameColumnType, type ColumnSpec, type ColumnType } from "../format/types.ts";
 import type { SealBody, SealedExtent, Sealer, SealResult, SealTask } from "./seal.ts";
 
 /**
- * Sealing one large body on all threads: it is cut at newlines, each cut is sealed into an extent of its own, and the
+ * Sealing one large body on all threads: it is cut between lines where its encoding can be cut, each cut is sealed into an extent of its own, and the
  * outcome is what sealing it whole would have given.
  *
  * Cuts do not see each other's new columns while they are scanned. Afterwards their union, in the order of the cuts, is
@@ -21,7 +22,6 @@ export type SealedFlush = {
   outcomes: SealResult["outcomes"];
 };
 
-const LINE_FEED = 10;
 /** Below twice this a body is not cut: handing over a cut costs as much as scanning some of it. */
 const MIN_CUT_BYTES = 2 * 1024 * 1024;
 /** Larger extents would keep queries from pruning. */
@@ -34,25 +34,44 @@ export async function sealWholeOrInCuts(seal: Sealer, sealThreads: number, task:
     const cutBytes = Math.ceil(body.bytes.byteLength / (2 * sealThreads));
     return sealInCuts(seal, task, Math.min(Math.max(cutBytes, MIN_CUT_BYTES), MAX_CUT_BYTES));
   }
+  return sealWhole(seal, task);
+}
+
+async function sealWhole(seal: Sealer, task: SealTask): Promise<SealedFlush> {
   const { extent, newColumns, outcomes } = await seal(task);
   return { extents: extent === undefined ? [] : [extent], newColumns, outcomes };
 }
 
-/** Seals the task's only body in cuts of about `cutBytes`. */
+/** Seals the task's only body in cuts of about `cutBytes`; whole where its encoding can only be read so. */
 export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number): Promise<SealedFlush> {
   const [body] = task.bodies;
   if (body === undefined) return { extents: [], newColumns: [], outcomes: [] };
-  const results = await sealEach(seal, task, cutsOf(body, cutBytes));
+  const { parts } = encodingOf(body.encoding);
+  if (parts === undefined) return sealWhole(seal, task);
+  const results = await sealEach(seal, task, cutsOf(body, parts, cutBytes));
   const { newColumns, agreed } = unionOf(task.columns, results);
   if (agreed) return join(results, newColumns);
   for (const { extent } of results) if (extent !== undefined) releaseShared(extent.bytes);
   const columns = [...task.columns, ...newColumns];
-  return join(await sealEach(seal, { ...task, columns }, cutsOf(body, cutBytes, 0)), newColumns);
+  return join(await sealEach(seal, { ...task, columns }, cutsOf(body, parts, cutBytes, 0)), newColumns);
 }
 
-function cutsOf(body: SealBody, cutBytes: number, maxNewColumns: number = LIMITS.newColumnsPerRequest): SealBody[] {
-  const common = { ...body, maxNewColumns, mayBeEmpty: true };
-  return cutAtNewlines(body.bytes, cutBytes).map((bytes) => Object.assign({}, common, { bytes }));
+function cutsOf(
+  body: SealBody,
+  parts: NonNullable<Encoding["parts"]>,
+  cutBytes: number,
+  maxNewColumns: number = LIMITS.newColumnsPerRequest,
+): SealBody[] {
+  const { arrivals, ...common } = { ...body, maxNewColumns, mayBeEmpty: true };
+  let lines = 0;
+  return parts.cut(body.bytes, cutBytes).map((bytes) => {
+    const cut: SealBody = Object.assign({}, common, { bytes });
+    if (arrivals === undefined) return cut;
+    const before = lines;
+    lines += parts.countLines(bytes);
+    // Copied: a view would take the whole of its buffer along to the other thread.
+    return Object.assign(cut, { arrivals: arrivals.slice(before, lines) });
+  });
 }
 
 /**
@@ -63,18 +82,6 @@ async function sealEach(seal: Sealer, task: SealTask, cuts: readonly SealBody[])
   const sealing = cuts.map((cut) => seal({ ...task, bodies: [cut] }));
   await Promise.allSettled(sealing);
   return Promise.all(sealing);
-}
-
-/** Pieces of about `cutBytes`, each but the last ending in a line feed. */
-export function cutAtNewlines(bytes: Uint8Array, cutBytes: number): Uint8Array[] {
-  const cuts: Uint8Array[] = [];
-  for (let start = 0; start < bytes.length;) {
-    const feed = bytes.indexOf(LINE_FEED, start + cutBytes - 1);
-    const end = feed === -1 ? bytes.length : feed + 1;
-    cuts.push(bytes.subarray(start, end));
-    start = end;
-  }
-  return cuts;
 }
 
 /** The columns that one scan would have added, and whether every cut has found just some of them. */

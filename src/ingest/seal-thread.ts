@@ -2,10 +2,10 @@ import "../core/reports.ts";
 import "../core/warnings.ts";
 import { move, transferableSymbol, valueSymbol } from "piscina";
 import { EngineError, toErrorRecord } from "../core/errors.ts";
+import { scannerOf } from "../format/body-scanners.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { filtersOf } from "../format/columns/column-filters.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
-import { byteScanner } from "../format/ndjson/byte-scanner.ts";
 import { Misfits } from "../format/ndjson/misfits.ts";
 import { encodeTlm, storedColumns } from "../format/tlm.ts";
 import type { BodyOutcome, SealBody, SealedExtent, SealResult, SealTask } from "./seal.ts";
@@ -27,7 +27,7 @@ function scan(body: SealBody, set: ColumnSet): BodyOutcome {
   set.metUnknownField = set.newColumns.length > 0;
   const misfits = new Misfits();
   try {
-    const { rows, lines } = byteScanner.scan({ ...body, misfits }, set);
+    const { rows, lines } = scannerOf(body.encoding).scan({ ...body, misfits }, set);
     const unfit = misfits.all();
     return {
       ok: true,

@@ -2,9 +2,10 @@ import type { ErrorRecord } from "../core/errors.ts";
 import type { ColumnFilter } from "../format/filter/filter.ts";
 import type { Misfit } from "../format/ndjson/misfits.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
+import type { BodyReading } from "./ingest.ts";
 
 /**
- * Sealing: bodies of NDJSON in, one extent out. It runs on a worker thread; everything here survives structured clone,
+ * Sealing: bodies of any encodings in, one extent out. It runs on a worker thread; everything here survives structured clone,
  * and byte buffers are transferred.
  *
  * All bodies of a flush are scanned into shared column builders, with a savepoint per body: a body that fails is
@@ -19,8 +20,8 @@ export type SealTask = {
   output?: SharedArrayBuffer;
 };
 
-export type SealBody = {
-  /** Decoded NDJSON. */
+export type SealBody = BodyReading & {
+  /** As sent, less its `Content-Encoding`. */
   bytes: Uint8Array;
   /** `X-Schema-Evolve`: whether unknown fields become columns (else they are dropped). */
   evolve: boolean;

@@ -1,7 +1,7 @@
 import type { Catalog, LedgerEntry, TableRecord } from "../catalog/catalog.ts";
 import { EngineError } from "../core/errors.ts";
 import { checkName, checkNewDatabase, isDuckDbName } from "../core/names.ts";
-import { DEFAULT_SHAPE } from "../format/types.ts";
+import { DEFAULT_SHAPE, formatColumnType, type ColumnSpec } from "../format/types.ts";
 import type { IngestAck, IngestRequest } from "./ingest.ts";
 
 type Named = Pick<IngestRequest, "database" | "table" | "autoCreate">;
@@ -20,14 +20,34 @@ export async function findTable(catalog: Catalog, request: Named): Promise<Table
   return undefined;
 }
 
-/** Creates the table in the default shape; undefined when somebody else has created it. */
+/** Creates the table; undefined when somebody else has created it. */
 export async function createTable(
   catalog: Catalog,
-  { database, table: name }: Pick<Named, "database" | "table">,
+  { database, table: name, columns }: Pick<Named, "database" | "table"> & Shape,
   inferTypes: boolean,
 ): Promise<TableRecord | undefined> {
-  const { table, created } = await catalog.createTable({ database, name, columns: DEFAULT_SHAPE, inferTypes });
+  const { table, created } = await catalog.createTable({ database, name, columns, inferTypes });
   return created ? table : undefined;
+}
+
+type Shape = { columns: readonly ColumnSpec[] };
+/** A request, or what came of it, as far as it says what the table is to be like if it creates it. */
+type Shaping = Partial<Shape>;
+
+/** The columns of a table that these create: the first says. */
+export function shapeFor([first]: readonly Shaping[]): Shape {
+  return { columns: first?.columns ?? DEFAULT_SHAPE };
+}
+
+/** Those that would create the table as the first of them would, and the others. */
+export function ofOneShape<T extends Shaping>(bodies: readonly T[]): [same: T[], others: T[]] {
+  const shape = textOf(shapeFor(bodies));
+  const isSame = (body: T) => body.columns === bodies[0]?.columns || textOf(shapeFor([body])) === shape;
+  return [bodies.filter(isSame), bodies.filter((body) => !isSame(body))];
+}
+
+function textOf({ columns }: Shape): string {
+  return JSON.stringify(columns.map(({ name, type, inferred }) => [name, formatColumnType(type), inferred ?? false]));
 }
 
 /**

@@ -26,7 +26,7 @@ import {
   Words,
   type LongDigits,
 } from "./number-bytes.ts";
-import { allOrNothing, type BodyScanner, type NdjsonBody, type Scanned } from "./scanner.ts";
+import { allOrNothing, arrivalOf, type BodyScanner, type NdjsonBody, type Scanned } from "./scanner.ts";
 import { TimeReader } from "./time-bytes.ts";
 
 /**
@@ -117,6 +117,8 @@ class RowScanner {
   #tableColumns = -1;
   /** Columns named like a stand-in for `at`. */
   #standInColumns: number[] = [];
+  /** The current row's line in the body. */
+  #line = 0;
   /** The current row's number, over all bodies and failed attempts. */
   #stamp = 0;
   /** By column: the stamp of the row that had its key last. */
@@ -147,6 +149,7 @@ class RowScanner {
     let at = 0;
     let line = 1;
     while (at < end) {
+      this.#line = line;
       const next = this.#row(source, at);
       if (next === REFUSED) {
         at = this.#readSlowly(lines, at, line);
@@ -234,7 +237,7 @@ class RowScanner {
       for (const index of this.#standInColumns) if (this.#isTouched(index)) return false;
       if (this.#standIn !== 0) return this.#finishWithStandIn(source, this.#standIn);
       this.#ready(set.time, set.rows);
-      set.time.appendLong(this.#body.arrivedAtNs);
+      set.time.appendLong(arrivalOf(this.#body, this.#line));
     }
     set.endRow();
     return true;

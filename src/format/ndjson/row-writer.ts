@@ -16,7 +16,7 @@ import { tokenOf, type Row } from "./json-row.ts";
 import type { Misfits } from "./misfits.ts";
 import { mergeProps } from "./props.ts";
 import { RowRefused } from "./row-refused.ts";
-import type { NdjsonBody } from "./scanner.ts";
+import { arrivalOf, type NdjsonBody } from "./scanner.ts";
 import { appendField, jsonOf, timeOf } from "./values.ts";
 
 /** Fields that `at` is taken from, in this order. */
@@ -35,7 +35,7 @@ export class RowWriter {
   readonly #evidence: Map<string, Evidence> | undefined;
   /** Columns from here on are the body's own. */
   readonly #tableColumns: number;
-  readonly #arrivedAtNs: bigint;
+  readonly #arrival: Pick<NdjsonBody, "arrivals" | "arrivedAtNs">;
   readonly #maxNewColumns: number;
   readonly #lenient: boolean;
   readonly #misfits: Misfits | undefined;
@@ -63,7 +63,7 @@ export class RowWriter {
     this.#types = options.types;
     this.#evidence = options.evidence;
     this.#tableColumns = set.columns.length;
-    this.#arrivedAtNs = options.arrivedAtNs;
+    this.#arrival = options;
     this.#maxNewColumns = options.maxNewColumns ?? LIMITS.newColumnsPerRequest;
     this.#lenient = options.lenient ?? false;
     this.#misfits = options.misfits;
@@ -165,7 +165,7 @@ export class RowWriter {
   #writeTime(ns: bigint | undefined): void {
     const { time, timeIndex } = this.#set;
     this.#set.ready(time);
-    time.appendLong(ns ?? this.#arrivedAtNs);
+    time.appendLong(ns ?? arrivalOf(this.#arrival, this.#line));
     if (ns === undefined && this.#unreadable.length > 0) this.#misfits?.addTime(this.#line);
     for (const index of this.#unreadable) {
       const column = this.#columnOf[index];

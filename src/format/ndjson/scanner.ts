@@ -55,8 +55,10 @@ export type NdjsonBody = {
   types?: ReadonlyMap<string, InferredType>;
   /** Gets what the values of new columns have in common; all of these are `dynamic` then. */
   evidence?: Map<string, Evidence>;
-  /** Time of arrival, nanoseconds since the epoch. */
+  /** Time of arrival, nanoseconds since the epoch; of lines beyond the end of `arrivals`, if there are any. */
   arrivedAtNs: bigint;
+  /** Times of arrival by line, blank ones counted, nanoseconds since the epoch. */
+  arrivals?: BigInt64Array<ArrayBuffer>;
   /** Columns that the body may add; `LIMITS.newColumnsPerRequest` unless given. */
   maxNewColumns?: number;
   /** Whether a body without rows is no failure. */
@@ -66,6 +68,14 @@ export type NdjsonBody = {
   /** Gets what did not fit, also of a body that fails in the end. */
   misfits?: Misfits;
 };
+
+/** When the row on that line arrived; lines count from 1. */
+export function arrivalOf(
+  { arrivals, arrivedAtNs }: Pick<NdjsonBody, "arrivals" | "arrivedAtNs">,
+  line: number,
+): bigint {
+  return arrivals?.[line - 1] ?? arrivedAtNs;
+}
 
 /** Runs the scan of one body under a savepoint; `scan` may return to it by `into.rollback()`. */
 export function allOrNothing(into: ColumnSet, scan: () => Scanned): Scanned {

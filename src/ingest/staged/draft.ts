@@ -1,6 +1,7 @@
 import { foldName } from "../../core/names.ts";
 import { tlmRowsAsNdjson } from "../../format/tlm-rows.ts";
 import { sameColumnType, type ColumnSpec } from "../../format/types.ts";
+import { readingOf } from "../ingest.ts";
 import type { SealedExtent } from "../seal.ts";
 import type { ListedObject } from "./listing.ts";
 import { decompressBody, type StagedExtent, type StagedObject, type StagedRequest } from "./object.ts";
@@ -38,7 +39,8 @@ export async function contentOf(draft: Draft, columns: readonly ColumnSpec[]): P
   }
   for (const { place, evolve, inferTypes = false, arrivedAtNs, rows } of requestsOf(draft)) {
     if (place.kind === "rows") continue;
-    content.bodies.push({ bytes: await decompressBody(place.body), evolve, inferTypes, arrivedAtNs, rows });
+    const bytes = await decompressBody(place.body);
+    content.bodies.push({ bytes, ...readingOf(place), evolve, inferTypes, arrivedAtNs, rows });
   }
   return content;
 }

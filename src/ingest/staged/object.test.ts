@@ -35,6 +35,19 @@ async function anObject(): Promise<StagedObject> {
   };
 }
 
+test("a body is read again as its request said, and the table made as it said", async () => {
+  const object = await anObject();
+  const columns = [...DEFAULT_SHAPE, { name: "n", type: { kind: "long" as const } }];
+  const arrivals = BigInt64Array.of(-(2n ** 63n), 0n, 2n ** 63n - 1n);
+  const requests = object.requests.map((request) =>
+    request.place.kind === "rows"
+      ? request
+      : { ...request, place: { ...request.place, encoding: "ndjson" as const, arrivals } },
+  );
+  const read = decodeStaged(encodeStaged({ ...object, columns, requests }), EXPECTED);
+  expect(read).toEqual({ ...object, columns, requests });
+});
+
 test("what is written is read again", async () => {
   const object = await anObject();
   expect(object.extents[0]?.filters).not.toEqual([]);

@@ -4,7 +4,9 @@ import { z } from "zod";
 import { isStorableText } from "../../catalog/invariants.ts";
 import { checkName } from "../../core/names.ts";
 import { CHECKSUM, checksumOf } from "../../format/checksum.ts";
+import { ENCODINGS, type BodyEncoding } from "../../format/encodings.ts";
 import { formatColumnType, parseColumnType, type ColumnSpec, type ColumnStats } from "../../format/types.ts";
+import type { BodyReading } from "../ingest.ts";
 import type { SealedExtent } from "../seal.ts";
 import { DamagedObject, decodeContainer, encodeContainer } from "./container.ts";
 
@@ -23,6 +25,8 @@ export type StagedObject = {
   acknowledgedAtMs: number;
   database: string;
   table: string;
+  /** The columns of the table if it has to be made for these rows; the default shape unless given. */
+  columns?: readonly ColumnSpec[];
   requests: readonly StagedRequest[];
   extents: readonly StagedExtent[];
 };
@@ -35,7 +39,7 @@ export type StagedRequest = {
   inferTypes?: boolean;
   autoCreate: boolean;
   arrivedAtNs: bigint;
-  place: { kind: "rows"; from: number } | { kind: "body"; body: StagedBody };
+  place: { kind: "rows"; from: number } | ({ kind: "body"; body: StagedBody } & BodyReading);
 };
 
 /** A body as it came, compressed. */
@@ -103,6 +107,18 @@ const extentSchema = z.strictObject({
   stats: z.array(statsSchema),
   filters: z.array(z.strictObject({ name: z.string(), kind: z.enum(["values", "grams"]), part: count })),
 });
+const encodings = Object.keys(ENCODINGS) as BodyEncoding[];
+const placeSchema = z.union([
+  z.strictObject({ from: count }),
+  z.strictObject({
+    part: count,
+    sizeBytes: count,
+    /** Absent from objects of versions that knew none but NDJSON. */
+    encoding: z.enum(encodings).optional(),
+    /** Eight bytes for each line, little-endian. */
+    arrivals: count.optional(),
+  }),
+]);
 const requestSchema = z.strictObject({
   key: z.string().refine(isStorableText).optional(),
   rows: count.min(1),
@@ -110,7 +126,7 @@ const requestSchema = z.strictObject({
   inferTypes: z.boolean().optional(),
   autoCreate: z.boolean(),
   arrivedAtNs: ns,
-  place: z.union([z.strictObject({ from: count }), z.strictObject({ part: count, sizeBytes: count })]),
+  place: placeSchema,
 });
 const manifestSchema = z.strictObject({
   id: z.string(),
@@ -118,6 +134,7 @@ const manifestSchema = z.strictObject({
   acknowledgedAtMs: count,
   database: name("database"),
   table: name("table"),
+  columns: z.array(columnSchema).optional(),
   requests: z.array(requestSchema).min(1),
   extents: z.array(extentSchema),
 });
@@ -128,9 +145,10 @@ export function encodeStaged(object: StagedObject): Uint8Array<ArrayBuffer> {
   const parts: Uint8Array[] = [];
   const put = (bytes: Uint8Array): number => parts.push(bytes) - 1;
   const { id, node, acknowledgedAtMs, database, table } = object;
+  const columns = object.columns?.map(describeColumn);
   const requests = object.requests.map((request) => describeRequest(request, put));
   const extents = object.extents.map((extent) => describeExtent(extent, put));
-  const written: Manifest = { id, node, acknowledgedAtMs, database, table, requests, extents };
+  const written: Manifest = { id, node, acknowledgedAtMs, database, table, columns, requests, extents };
   checkManifest(written);
   checkContent(object);
   return encodeContainer({ manifest: written, parts });
@@ -147,11 +165,35 @@ function describeRequest(request: StagedRequest, put: Put): Manifest["requests"]
     inferTypes,
     autoCreate,
     arrivedAtNs: String(arrivedAtNs),
-    place:
-      place.kind === "rows"
-        ? { from: place.from }
-        : { part: put(place.body.compressed), sizeBytes: place.body.sizeBytes },
+    place: place.kind === "rows" ? { from: place.from } : describeBody(place, put),
   };
+}
+
+function describeBody({ body, encoding, arrivals }: { body: StagedBody } & BodyReading, put: Put) {
+  const part = put(body.compressed);
+  const times = arrivals === undefined ? undefined : put(bytesOfTimes(arrivals));
+  return { part, sizeBytes: body.sizeBytes, encoding, arrivals: times };
+}
+
+function describeColumn({ name, type }: ColumnSpec): { name: string; type: string } {
+  return { name, type: formatColumnType(type) };
+}
+
+const TIME_BYTES = 8;
+
+function bytesOfTimes(times: BigInt64Array): Uint8Array {
+  const bytes = Buffer.alloc(times.length * TIME_BYTES);
+  for (const [index, time] of times.entries()) bytes.writeBigInt64LE(time, index * TIME_BYTES);
+  return bytes;
+}
+
+/** Throws `DamagedObject`. */
+function timesOfBytes(bytes: Uint8Array): BigInt64Array<ArrayBuffer> {
+  if (bytes.byteLength % TIME_BYTES !== 0) throw new DamagedObject("times of arrival of it are cut off");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const times = new BigInt64Array(bytes.byteLength / TIME_BYTES);
+  for (let index = 0; index < times.length; index++) times[index] = view.getBigInt64(index * TIME_BYTES, true);
+  return times;
 }
 
 function describeExtent(extent: StagedExtent, put: Put): Manifest["extents"][number] {
@@ -162,7 +204,7 @@ function describeExtent(extent: StagedExtent, put: Put): Manifest["extents"][num
     checksum,
     minAtNs: String(minAtNs),
     maxAtNs: String(maxAtNs),
-    columns: extent.columns.map(({ name, type }) => ({ name, type: formatColumnType(type) })),
+    columns: extent.columns.map(describeColumn),
     stats,
     filters: extent.filters.map(({ name, kind, bytes: filter }) => ({ name, kind, part: put(filter) })),
   };
@@ -171,13 +213,14 @@ function describeExtent(extent: StagedExtent, put: Put): Manifest["extents"][num
 /** The object that has that id in its key; its bytes are views of `bytes`. Throws `DamagedObject`. */
 export function decodeStaged(bytes: Uint8Array, expected: { id: string; node: string }): StagedObject {
   const { manifest, parts } = decodeContainer(bytes);
-  const { requests, extents, ...head } = checkManifest(manifest);
+  const { requests, extents, columns, ...head } = checkManifest(manifest);
   if (head.id !== expected.id || head.node !== expected.node) {
     throw new DamagedObject(`it is object ${head.id} of node ${head.node}`);
   }
   const take = partTaker(parts);
   const object = {
     ...head,
+    ...(columns === undefined ? {} : { columns }),
     requests: requests.map((request) => readRequest(request, take)),
     extents: extents.map((extent) => readExtent(extent, take)),
   };
@@ -196,10 +239,18 @@ function readRequest(
     ...(key === undefined ? {} : { key }),
     ...(inferTypes === undefined ? {} : { inferTypes }),
     ...request,
-    place:
-      "from" in place
-        ? { kind: "rows", from: place.from }
-        : { kind: "body", body: { compressed: take(place.part), sizeBytes: place.sizeBytes } },
+    place: "from" in place ? { kind: "rows", from: place.from } : readBody(place, take),
+  };
+}
+
+type BodyPlace = Exclude<z.output<typeof placeSchema>, { from: number }>;
+
+function readBody({ part, sizeBytes, encoding, arrivals }: BodyPlace, take: Take): StagedRequest["place"] {
+  return {
+    kind: "body",
+    body: { compressed: take(part), sizeBytes },
+    ...(encoding === undefined ? {} : { encoding }),
+    ...(arrivals === undefined ? {} : { arrivals: timesOfBytes(take(arrivals)) }),
   };
 }
 

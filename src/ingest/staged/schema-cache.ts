@@ -3,6 +3,7 @@ import type { TableRecord } from "../../catalog/catalog.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
+import type { ColumnSpec } from "../../format/types.ts";
 import type { Target } from "../flush.ts";
 import type { IngestRequest } from "../ingest.ts";
 import { createTable, findTable, tableNotFound } from "../tables.ts";
@@ -66,8 +67,8 @@ export class SchemaCache {
   }
 
   /** Creates the table unless somebody else has. Throws `unavailable`. */
-  async create(target: Target, inferTypes: boolean): Promise<void> {
-    await this.#reach.ask((catalog) => createTable(catalog, target, inferTypes));
+  async create(table: Target & { columns: readonly ColumnSpec[] }, inferTypes: boolean): Promise<void> {
+    await this.#reach.ask((catalog) => createTable(catalog, table, inferTypes));
   }
 
   async #read(request: Pick<IngestRequest, "database" | "table" | "autoCreate">): Promise<TableRecord | undefined> {

@@ -1,12 +1,15 @@
 import { releaseShared } from "../../core/buffer-pool.ts";
 import type { ErrorRecord } from "../../core/errors.ts";
+import { encodingOf } from "../../format/encodings.ts";
 import type { ColumnSpec, ExtentFormat } from "../../format/types.ts";
+import type { BodyReading } from "../ingest.ts";
 import type { SealBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealInCuts } from "../seal-cuts.ts";
 import { sealAgreed, widenableBy } from "../seal-widening.ts";
 
 /** A body of a staged object, and how many rows were acknowledged of it. */
-export type AcknowledgedBody = Pick<SealBody, "bytes" | "evolve" | "inferTypes" | "arrivedAtNs"> & { rows: number };
+export type AcknowledgedBody = BodyReading &
+  Pick<SealBody, "bytes" | "evolve" | "inferTypes" | "arrivedAtNs"> & { rows: number };
 
 export type SealedBodies = {
   extents: SealedExtent[];
@@ -78,6 +81,7 @@ async function sealInSmallerCuts(
   { rows, ...body }: AcknowledgedBody,
 ): Promise<SealedBodies> {
   const task = { columns, bodies: [{ ...body, lenient: true }], format };
+  if (encodingOf(body.encoding).parts === undefined) throw new Unsealable("a body of it is too much for one extent");
   for (let cutBytes = Math.ceil(body.bytes.byteLength / 2); ; cutBytes = Math.ceil(cutBytes / 2)) {
     const sealed = await sealInCuts(seal, task, cutBytes);
     const { extents, newColumns, outcomes } = sealed;

@@ -8,11 +8,11 @@ import type { Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { foldName } from "../../core/names.ts";
 import type { Misfit } from "../../format/ndjson/misfits.ts";
-import { DEFAULT_SHAPE, specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
+import { specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { heldUp, rejectUnlessCreating, toSeal, type FlushBody, type Target } from "../flush.ts";
-import { infersTypes } from "../tables.ts";
-import { warningsOf, type IngestAck } from "../ingest.ts";
+import { infersTypes, shapeFor } from "../tables.ts";
+import { readingOf, warningsOf, type IngestAck } from "../ingest.ts";
 import type { BodyOutcome, SealedBody, SealedExtent, Sealer } from "../seal.ts";
 import { sealWholeOrInCuts, type SealedFlush } from "../seal-cuts.ts";
 import { hasCatchAll } from "./catch-all.ts";
@@ -84,7 +84,8 @@ async function planFor(ports: StagePorts, target: Target, bodies: FlushBody[]): 
   release(extents);
   const readable = rejectFailed(sealable, outcomes, () => true).map(({ body }) => body);
   if (readable.length === 0) return undefined;
-  await ports.schemas.create(target, infersTypes(readable[0] ?? {}, undefined, ports.inferTypes));
+  const inferTypes = infersTypes(readable[0] ?? {}, undefined, ports.inferTypes);
+  await ports.schemas.create({ ...target, ...shapeFor(readable) }, inferTypes);
   // Somebody else may have created it with other columns, so they are read anew.
   return planUnder(ports, await ports.schemas.fresh(target), readable);
 }
@@ -157,7 +158,7 @@ async function sealBodies(
 ): Promise<SealedFlush> {
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealWholeOrInCuts(ports.seal, ports.sealThreads, {
-    columns: (table?.columns ?? DEFAULT_SHAPE).map(specOf),
+    columns: (table ?? shapeFor(bodies)).columns.map(specOf),
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: "tlm",
   });
@@ -199,12 +200,14 @@ function release(extents: readonly SealedExtent[]): void {
 async function write(ports: StagePorts, { table, survivors, extents }: Plan): Promise<void> {
   const id = ports.newId();
   const requests = await describeRequests(survivors, (body) => infersTypes(body, table, ports.inferTypes));
+  const shape = survivors.find(({ body }) => body.columns !== undefined)?.body.columns;
   const bytes = encodeStaged({
     id,
     node: ports.node,
     acknowledgedAtMs: ports.clock.nowMs(),
     database: table.database,
     table: table.name,
+    ...(shape === undefined ? {} : { columns: shape }),
     requests,
     extents,
   });
@@ -236,7 +239,10 @@ function describeRequests(
       const common = { ...(key === undefined ? {} : { key }), rows, evolve, autoCreate, arrivedAtNs };
       // The commit goes by what was decided here: its node may be configured otherwise.
       const infers = inferTypes(body) ? { inferTypes: true } : {};
-      if (asIs) return { ...common, ...infers, place: { kind: "body", body: await compressBody(body.bytes) } };
+      if (asIs) {
+        const compressed = await compressBody(body.bytes);
+        return { ...common, ...infers, place: { kind: "body", body: compressed, ...readingOf(body) } };
+      }
       const from = end;
       end += rows;
       return { ...common, place: { kind: "rows", from } };

@@ -4,9 +4,10 @@ import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError } from "../../core/errors.ts";
 import { LIMITS } from "../../core/limits.ts";
 import { foldName } from "../../core/names.ts";
-import { CATCH_ALL_COLUMN, DEFAULT_SHAPE } from "../../format/types.ts";
+import { CATCH_ALL_COLUMN } from "../../format/types.ts";
 import { ObjectNotFound, type ObjectInfo } from "../../io/objectstore/objectstore.ts";
 import { conflictPauseMs } from "../flush.ts";
+import { shapeFor } from "../tables.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import { commitPrepared } from "./commit-prepared.ts";
 import { DamagedObject } from "./container.ts";
@@ -235,7 +236,8 @@ class StagedCommitter implements StagedCommitService {
   /** Makes the table that the catalog does not have any more: it was restored, or dropped before the rows came. */
   async #makeTable(drafts: readonly Draft[]): Promise<TableRecord> {
     const { database, table: name } = nameIn(drafts);
-    const made = await this.#options.catalog.createTable({ database, name, columns: DEFAULT_SHAPE, wasThere: true });
+    const { columns } = shapeFor(drafts.map(({ object }) => object));
+    const made = await this.#options.catalog.createTable({ database, name, columns, wasThere: true });
     return made.table;
   }
 

@@ -1,0 +1,32 @@
+import { countLines, cutAtNewlines, estimateLines } from "./ndjson/lines.ts";
+
+/**
+ * How the bodies of requests may be written, as far as whoever receives them has to know. What reads each of them is in
+ * `body-scanners.ts`, which only the threads that seal load.
+ *
+ * A body counts in *lines*: what its client would count to find a row that it is told of. Those of NDJSON are lines of
+ * text, blank ones too; of another encoding they are its records.
+ */
+export type Encoding = {
+  /** About how many lines the body has: it decides when to flush, and nothing else. Fast, whatever the body is. */
+  estimateLines(bytes: Uint8Array): number;
+  /** Absent where a body can only be read whole. */
+  parts?: {
+    /** Pieces of about `cutBytes` that are bodies of their own; at least one line each, whatever `cutBytes` is. */
+    cut(bytes: Uint8Array, cutBytes: number): Uint8Array[];
+    /** How many lines a piece has. */
+    countLines(bytes: Uint8Array): number;
+  };
+};
+
+export const ENCODINGS = {
+  ndjson: { estimateLines, parts: { cut: cutAtNewlines, countLines } },
+} satisfies Record<string, Encoding>;
+
+/** Where a body does not say, it is `ndjson`. */
+export type BodyEncoding = keyof typeof ENCODINGS;
+
+/** What to know of the bodies of an encoding. */
+export function encodingOf(encoding: BodyEncoding | undefined): Encoding {
+  return ENCODINGS[encoding ?? "ndjson"];
+}
