@@ -97,7 +97,9 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const worker = await buildWorker(plan, parts, { storage, fabric, sandboxes, query });
   // They drain in reverse: HTTP takes nothing more, then the jobs that run here end.
   const gateways = sandboxes === undefined ? [] : [sandboxes.gateways];
-  return [...services, ...background, ...worker, ...gateways, http];
+  // Inputs stop first: others of their group take over.
+  const inputs = await buildInputs(parts, { storage, sealPool, ingest });
+  return [...services, ...background, ...worker, ...gateways, http, ...inputs];
 }
 
 /** Signing in, users and tokens are where queries are: an edge passes them on to the same peers. */
@@ -230,6 +232,19 @@ function deletionAnswers(
 async function buildBackground(plan: Plan, parts: Parts, ports: BackgroundPorts): Promise<Service[]> {
   const { committer, compaction } = plan.background;
   return committer || compaction ? (await import("./background.ts")).backgroundServices(plan, parts, ports) : [];
+}
+
+async function buildInputs(
+  parts: Parts,
+  {
+    storage,
+    sealPool,
+    ingest,
+  }: { storage: Storage | undefined; sealPool: SealPool | undefined } & Pick<Answers, "ingest">,
+): Promise<Service[]> {
+  if (storage === undefined || sealPool === undefined || ingest === undefined || "forward" in ingest) return [];
+  const { inputServices } = await import("./inputs.ts");
+  return inputServices(parts, storage, { ingest: ingest.here.ingest, sealPool });
 }
 
 type Answers = Pick<Answerers, "query" | "ingest"> & {

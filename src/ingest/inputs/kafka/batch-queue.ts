@@ -1,0 +1,101 @@
+import { messageOf } from "../../../core/errors.ts";
+import type { OffsetRange } from "./position.ts";
+import { openRecords, type KafkaMessage, type RecordBatch, type RecordReader } from "./record-batch.ts";
+
+/** Batches of one partition that were fetched and not taken yet, in order; they are decoded when they are taken. */
+
+/** Offsets whose messages cannot be read, and why. */
+export type Unreadable = OffsetRange & { reason: string };
+
+/** What is committed together. */
+export type Gathered = {
+  messages: KafkaMessage[];
+  unreadable: Unreadable[];
+  tombstones: number;
+  /** The offset after the last that was looked at. */
+  to: number;
+};
+
+export type GatherLimits = { maxMessages: number; maxBytes: number };
+
+export class BatchQueue {
+  readonly #batches: RecordBatch[] = [];
+  #reader: RecordReader | undefined;
+  #messages = 0;
+  #sizeBytes = 0;
+
+  /** About how many messages wait: those of the batch that is being read count whole. */
+  get messages(): number {
+    return this.#messages;
+  }
+
+  /** Bytes that are held, as they were fetched. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#batches.length === 0;
+  }
+
+  push(batch: RecordBatch): void {
+    this.#batches.push(batch);
+    this.#messages += batch.count;
+    this.#sizeBytes += batch.sizeBytes;
+  }
+
+  clear(): void {
+    this.#batches.length = 0;
+    this.#reader = undefined;
+    this.#messages = 0;
+    this.#sizeBytes = 0;
+  }
+
+  /** Takes what waits, in order, up to the limits; one message at least. Those before `from` are passed over. */
+  async take(from: number, { maxMessages, maxBytes }: GatherLimits): Promise<Gathered> {
+    const gathered: Gathered = { messages: [], unreadable: [], tombstones: 0, to: from };
+    let sizeBytes = 0;
+    for (;;) {
+      const [batch] = this.#batches;
+      if (batch === undefined || gathered.messages.length >= maxMessages || sizeBytes >= maxBytes) return gathered;
+      if (batch.isControl || batch.isAborted || batch.lastOffset < from) {
+        this.#shift(batch, gathered);
+        continue;
+      }
+      sizeBytes += await this.#read(batch, gathered, { maxMessages, maxBytes: maxBytes - sizeBytes });
+    }
+  }
+
+  /** Reads from the first batch; returns how many bytes of values that gave. */
+  async #read(batch: RecordBatch, gathered: Gathered, { maxMessages, maxBytes }: GatherLimits): Promise<number> {
+    let sizeBytes = 0;
+    try {
+      const reader = (this.#reader ??= await openRecords(batch));
+      // The queue was cleared meanwhile.
+      if (this.#batches[0] !== batch) return 0;
+      while (!reader.isDone && gathered.messages.length < maxMessages && sizeBytes < maxBytes) {
+        const message = reader.next();
+        if (message.offset < gathered.to) continue;
+        gathered.to = message.offset + 1;
+        if (message.valueEnd === -1) gathered.tombstones++;
+        else gathered.messages.push(message);
+        sizeBytes += Math.max(0, message.valueEnd - message.valueStart);
+      }
+      if (reader.isDone) this.#shift(batch, gathered);
+    } catch (error) {
+      const first = Math.max(gathered.to, batch.baseOffset);
+      const what = `offsets ${first} to ${batch.lastOffset} cannot be read: ${messageOf(error)}`;
+      gathered.unreadable.push({ first, last: batch.lastOffset, reason: `${what}; they are still in the topic` });
+      this.#shift(batch, gathered);
+    }
+    return sizeBytes;
+  }
+
+  #shift(batch: RecordBatch, gathered: Gathered): void {
+    this.#batches.shift();
+    this.#reader = undefined;
+    this.#messages -= batch.count;
+    this.#sizeBytes -= batch.sizeBytes;
+    gathered.to = Math.max(gathered.to, batch.lastOffset + 1);
+  }
+}
