@@ -43,6 +43,8 @@ const CAPABILITIES = {
   },
   ps: { isThere: () => has("ps"), remedy: "apt-get install procps" },
   sqlite3: { isThere: () => has("sqlite3"), remedy: "apt-get install sqlite3" },
+  Java: { isThere: () => has("java") && has("javac"), remedy: "apt-get install default-jdk-headless" },
+  Maven: { isThere: () => has("mvn"), remedy: "apt-get install maven" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
 } as const satisfies Record<string, Capability>;
 

@@ -45,7 +45,8 @@ async function* partitionRows({ records, caller, signal }: SystemTableContext): 
       const shown = rowOf(row);
       // Who may not see every database sees the partitions of those that are known to go to one of theirs.
       const { database } = shown;
-      const isSeen = caller.databases === undefined || (typeof database === "string" && mayUseDatabase(caller, database));
+      const isSeen =
+        caller.databases === undefined || (typeof database === "string" && mayUseDatabase(caller, database));
       if (isSeen) yield shown;
     }
     if (page.length < PAGE) return;
