@@ -13,7 +13,7 @@ public class Produce {
     settings.put("bootstrap.servers", args[0]);
     settings.put("compression.type", args[2]);
     settings.put("linger.ms", "50");
-    settings.put("batch.size", "1000000");
+    settings.put("batch.size", "16000000");
     settings.put("buffer.memory", "100000000");
     settings.put("max.request.size", "100000000");
     if (!args[3].equals("none")) settings.put("transactional.id", "produce-" + args[1]);

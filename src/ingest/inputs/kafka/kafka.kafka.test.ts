@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { rowsOf } from "../../../../test/support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../../../../test/support/engine.ts";
-import { eventually } from "../../../core/waiting.test-kit.ts";
 import { findKafka, startBroker, type Broker } from "./broker.test-kit.ts";
+import { createTopic, kafkaEnv, rowsWhen, sendTo } from "./topics.test-kit.ts";
 
 /** A real broker and a real server, from outside. */
 
@@ -23,44 +23,13 @@ describe.skipIf(lib === undefined)("topics of Kafka", () => {
   });
 
   const start = (topics: string, env: Record<string, string> = {}): Promise<Engine> =>
-    startEngine({
-      home,
-      env: {
-        ENGINE_KAFKA_ENABLED: "true",
-        ENGINE_KAFKA_BROKERS: broker.address,
-        ENGINE_KAFKA_TOPICS: topics,
-        ENGINE_KAFKA_BATCH_TIMEOUT_MS: "50",
-        ...env,
-      },
-    });
-  const createTopic = async (topic: string, numPartitions = 1): Promise<void> => {
-    const admin = broker.kafka.admin();
-    await admin.connect();
-    await admin.createTopics({ topics: [{ topic, numPartitions }], waitForLeaders: true });
-    await admin.disconnect();
-  };
-  type Sent = { value: string | Buffer | null; key?: string; partition?: number; timestamp?: string };
-  const send = async (topic: string, messages: readonly Sent[]): Promise<void> => {
-    const producer = broker.kafka.producer();
-    await producer.connect();
-    await producer.send({ topic, messages: [...messages] });
-    await producer.disconnect();
-  };
-  /** Rows of the table once there are that many; it may not exist yet. */
-  const rowsWhen = async (engine: Engine, count: number, sql: string) => {
-    let rows: Record<string, unknown>[] = [];
-    await eventually(async () => {
-      rows = await rowsOf(engine.url, sql).catch(() => []);
-      return rows.length >= count;
-    }, 60_000);
-    return rows;
-  };
+    startEngine({ home, env: { ...kafkaEnv(broker, topics), ...env } });
 
   test("become rows, with dead letters beside them, and are gone on with after a restart", async () => {
-    await createTopic("orders", 2);
+    await createTopic(broker, "orders", 2);
     const at = "2026-01-02T03:04:05.678Z";
     const timestamp = String(Date.parse(at));
-    await send("orders", [
+    await sendTo(broker, "orders", [
       { value: '{"id":1,"at":"2020-01-01T00:00:00Z"}', partition: 0 },
       { value: '{\r\n  "id": 2,\n  "body": "two\\nlines"\n}\n', partition: 0, timestamp },
       { value: '{"id":3}\n\n{"id":4}\n', partition: 0, timestamp },
@@ -89,7 +58,7 @@ describe.skipIf(lib === undefined)("topics of Kafka", () => {
     ]);
     for (const { reason } of letters) expect(reason).toMatch(/./);
     expect(await first.stop()).toEqual({ code: 0, signal: null });
-    await send("orders", [{ value: '{"id":7}', partition: 0 }]);
+    await sendTo(broker, "orders", [{ value: '{"id":7}', partition: 0 }]);
     const second = await start("orders:default.orders", { ENGINE_INGEST_MODE: "staged" });
     await rowsWhen(second, 6, "SELECT id FROM orders");
     const ids = await rowsOf(second.url, "SELECT id FROM orders ORDER BY id");

@@ -87,7 +87,8 @@ export class RecordReader {
     const end = this.#at + length;
     if (length < 0 || end > this.#bytes.length) throw new Error("a record is cut off");
     this.#at++;
-    const timestampMs = appendTimestampMs ?? baseTimestampMs + this.#varint();
+    const ownTimestampMs = baseTimestampMs + this.#varint();
+    const timestampMs = appendTimestampMs ?? ownTimestampMs;
     const offset = baseOffset + this.#varint();
     const [keyStart, keyEnd] = this.#field(end);
     const [valueStart, valueEnd] = this.#field(end);

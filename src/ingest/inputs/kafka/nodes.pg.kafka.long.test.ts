@@ -1,0 +1,143 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rowsOf } from "../../../../test/support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../../../../test/support/engine.ts";
+import { postgresPrograms } from "../../../catalog/postgres/postgres-folder.test-kit.ts";
+import { startTestServer, type TestServer } from "../../../catalog/postgres/postgres.test-kit.ts";
+import { seededRandom, systemRandom } from "../../../core/random.ts";
+import { signalProcess } from "../../../core/signals.test-kit.ts";
+import { delay } from "../../../core/waiting.test-kit.ts";
+import { findKafka, startBroker, type Broker } from "./broker.test-kit.ts";
+import { createTopic, kafkaEnv, numberWhen, sendTo, withAdmin } from "./topics.test-kit.ts";
+
+/**
+ * Two nodes on one catalog that read one topic, while they and the broker are killed or stopped: each message once.
+ * `ENGINE_TEST_KAFKA_MESSAGES` and `ENGINE_TEST_SEED` say how many, and which schedule.
+ */
+
+const lib = findKafka();
+const programs = postgresPrograms();
+if (programs === undefined) process.stderr.write("nodes that read Kafka are not tested: PostgreSQL is not installed\n");
+
+const MESSAGES = Number(process.env["ENGINE_TEST_KAFKA_MESSAGES"] ?? 100_000);
+const SEED = Number(process.env["ENGINE_TEST_SEED"] ?? Math.floor(systemRandom.next() * 1e9));
+const PARTITIONS = 4;
+const PER_SEND = 500;
+/** Longer than the group waits for a member. */
+const STOPPED_MS = 40_000;
+
+describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => {
+  let broker: Broker;
+  let postgres: TestServer;
+  let catalogUrl: string;
+  let home: string;
+  let remove: () => Promise<void>;
+  const nodes: (Engine | undefined)[] = [undefined, undefined];
+
+  beforeAll(async () => {
+    broker = await startBroker(lib ?? "");
+    postgres = await startTestServer(programs ?? "", {});
+    catalogUrl = await postgres.createDatabase();
+    ({ home, remove } = await temporaryHome());
+  }, 120_000);
+  afterAll(async () => {
+    await Promise.all(nodes.map((node) => node?.stop("SIGKILL")));
+    await broker.stop();
+    await postgres.stop();
+    await remove();
+  }, 60_000);
+
+  const start = async (i: number, topics: string): Promise<Engine> => {
+    const own = join(home, `node-${i}`);
+    await mkdir(own, { recursive: true });
+    const env = {
+      ENGINE_CATALOG_URL: catalogUrl,
+      ENGINE_LOCAL_DATA: join(home, "data"),
+      ENGINE_KAFKA_BATCH_SIZE: "2000",
+    };
+    const node = await startEngine({ home: own, env: { ...kafkaEnv(broker, topics), ...env } });
+    nodes[i] = node;
+    return node;
+  };
+  const stopAll = () => Promise.all(nodes.splice(0, 2, undefined, undefined).map((node) => node?.stop()));
+  const produce = async (topic: string, first: number, count: number): Promise<void> => {
+    const producer = broker.kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
+    await producer.connect();
+    for (let from = first; from < first + count; from += PER_SEND) {
+      const messages = Array.from({ length: Math.min(PER_SEND, first + count - from) }, (_, i) => {
+        const n = from + i;
+        return { value: n % 1_000 === 999 ? `{"n":${n}` : `{"n":${n}}`, partition: n % PARTITIONS };
+      });
+      await producer.send({ topic, messages });
+    }
+    await producer.disconnect();
+  };
+  const inTopic = (topic: string): Promise<number> =>
+    withAdmin(broker, async (admin) =>
+      (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0),
+    );
+
+  test("store each message once while one of them stands still for longer than the group waits", async () => {
+    await createTopic(broker, "still", PARTITIONS);
+    const first = await start(0, "still:default.still");
+    const second = await start(1, "still:default.still");
+    await produce("still", 0, 5_000);
+    await numberWhen(second, 4_995, "SELECT count(*) FROM still");
+    const producing = produce("still", 5_000, 5_000);
+    signalProcess(first.pid, "SIGSTOP");
+    const thawed = delay(STOPPED_MS).then(() => signalProcess(first.pid, "SIGCONT"));
+    await producing;
+    await numberWhen(second, 9_990, "SELECT count(*) FROM still", 120_000);
+    await thawed;
+    await sendTo(
+      broker,
+      "still",
+      Array.from({ length: 1_000 }, (_, i) => ({ value: `{"n":${20_000 + i}}`, partition: i % 4 })),
+    );
+    await numberWhen(first, 10_990, "SELECT count(DISTINCT n) FROM still", 120_000);
+    expect(await rowsOf(second.url, "SELECT count(*)::INT AS n FROM still")).toEqual([{ n: 10_990 }]);
+    await stopAll();
+  }, 400_000);
+
+  test(`store each of ${MESSAGES} messages once while they and the broker are killed (seed ${SEED})`, async () => {
+    const random = seededRandom(SEED);
+    await createTopic(broker, "chaos", PARTITIONS);
+    const topics = "chaos:default.chaos";
+    await Promise.all([start(0, topics), start(1, topics)]);
+    let isProducing = true;
+    const producing = produce("chaos", 0, MESSAGES).finally(() => (isProducing = false));
+    let kills = 0;
+    while (isProducing || kills < 12) {
+      await delay(500 + random.next() * 2_500);
+      const victim = Math.floor(random.next() * 3);
+      kills++;
+      if (victim === 2) {
+        await broker.kill();
+        await delay(random.next() * 1_000);
+        await broker.start();
+      } else {
+        await nodes[victim]?.stop("SIGKILL");
+        await start(victim, topics);
+      }
+    }
+    await producing;
+    const sent = await inTopic("chaos");
+    const letters = MESSAGES / 1_000;
+    const [node] = nodes;
+    if (node === undefined) throw new Error("there is no node");
+    // A producer that lost an answer sends again: what is in the topic twice is two messages.
+    const repeated = sent - MESSAGES;
+    await numberWhen(node, MESSAGES - letters, "SELECT count(DISTINCT n) FROM chaos", 300_000);
+    await numberWhen(
+      node,
+      letters,
+      "SELECT count(DISTINCT value) FROM kafka_dead_letters l WHERE topic = 'chaos'",
+      60_000,
+    );
+    const stored = "(SELECT count(*) FROM chaos) + (SELECT count(*) FROM kafka_dead_letters l WHERE topic = 'chaos')";
+    await numberWhen(node, sent, `SELECT ${stored} AS n`, 60_000);
+    expect(repeated).toBeLessThan(MESSAGES / 10);
+    await stopAll();
+  }, 900_000);
+});
