@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
+import { findKafka } from "../../src/ingest/inputs/kafka/broker.test-kit.ts";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";
+import { main as runKafka } from "./kafka.ts";
 import { main as runUntilParquet } from "./until-parquet.ts";
 
 /** The benchmarks of whole write paths in their smallest form: that they run and that their sides agree. */
 const printed = keepPrinted();
 const canRunCluster = (await findVersitygw()) !== undefined;
+const canRunKafka = findKafka() !== undefined;
 
 test("ingest is followed until every row is in Parquet, and DuckDB agrees", { timeout: 240_000 }, async () => {
   await runUntilParquet(["duckdb", "duckdb-table", "--rows", "2000", "--rounds", "1", "--warm-up-ms", "100"]);
@@ -21,6 +24,11 @@ test("a peer that does not exist is refused by name", async () => {
 
 test("a mode that does not exist is refused by name", async () => {
   await expect(runCluster(["--mode", "async"])).rejects.toThrow("async is no mode");
+});
+
+test.runIf(canRunKafka)("a topic is stored, and read and dropped", { timeout: 240_000 }, async () => {
+  await runKafka(["--messages", "5000", "--partitions", "2", "--rounds", "1", "--batch-size", "500"]);
+  expect(printed.join("\n")).toMatch(/^kafkajs, read and dropped +[0-9.]+ +– +1.00$/m);
 });
 
 test.runIf(canRunCluster)(
