@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findKafka } from "../../src/ingest/inputs/kafka/broker.test-kit.ts";
+import { findKafka } from "../../test/kafka/broker.test-kit.ts";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runCluster } from "./cluster.ts";

@@ -200,10 +200,9 @@ export function inputPositionsContract({
         const from = ["s0", "s1"].map((name) => ({ name, position: stands.get(name) }));
         const fits = stepsThatFit(sources, from).every(Boolean);
         // A driver may send back what it cannot judge without asking; it must never store what does not fit.
-        if (kinds[i] === "committed") {
-          expect(fits).toBe(true);
-          for (const { name, to } of sources) stands.set(name, to);
-        } else expect(kinds[i]).toBe("position_conflict");
+        const isStored = kinds[i] === "committed";
+        expect([isStored && !fits, kinds[i]]).toEqual([false, isStored ? "committed" : "position_conflict"]);
+        if (isStored) for (const { name, to } of sources) stands.set(name, to);
       }
       for (const name of ["s0", "s1"]) expect(await positionOf(name)).toBe(stands.get(name));
     }

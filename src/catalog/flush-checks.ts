@@ -1,5 +1,6 @@
 import { LIMITS } from "../core/limits.ts";
 import type { FlushCommit, FlushOutcome, NewLedgerEntry } from "./catalog.ts";
+import type { SourceStep } from "./input-positions.ts";
 import { isStorableText } from "./invariants.ts";
 
 /**
@@ -36,4 +37,21 @@ export function checkKeys(ledger: readonly NewLedgerEntry[]): void {
 /** The id of a staged object can be stored. */
 export function checkStagedId(id: string): void {
   if (!isStorableText(id)) throw new Error(`the staged object id ${JSON.stringify(id)} cannot be stored`);
+}
+
+const SOURCE_BYTES = 1_024;
+const POSITION_BYTES = 64 * 1024;
+
+/** The steps of a flush can be stored. */
+export function checkSteps(steps: readonly SourceStep[]): void {
+  for (const { name, from, to } of steps) {
+    checkText("source", name, SOURCE_BYTES);
+    if (from !== undefined) checkText("position", from, POSITION_BYTES);
+    checkText("position", to, POSITION_BYTES);
+  }
+}
+
+function checkText(what: string, text: string, maxBytes: number): void {
+  const isFine = isStorableText(text) && Buffer.byteLength(text) <= maxBytes;
+  if (!isFine) throw new Error(`the ${what} ${JSON.stringify(text.slice(0, 200))} of an input cannot be stored`);
 }

@@ -1,12 +1,6 @@
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { renderConfigurationDoc } from "./docs.ts";
 import { OPTION_NAMES, optionOf } from "./options.ts";
-
-test("docs/configuration.md is what the option table says (npm run docs writes it)", () => {
-  const written = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
-  expect(written).toBe(renderConfigurationDoc());
-});
 
 test("every option has its row", () => {
   const rows = renderConfigurationDoc()

@@ -1,5 +1,6 @@
 import type { FlushOutcome } from "../catalog.ts";
-import { checkSteps, stepsThatFit, type SourcePosition, type SourceStep } from "../input-positions.ts";
+import { checkSteps } from "../flush-checks.ts";
+import { stepsThatFit, type SourcePosition, type SourceStep } from "../input-positions.ts";
 
 /**
  * The steps of one commit, source by source. Where a source is, only the database knows: the first step of each is taken

@@ -1,5 +1,6 @@
 import type { FlushOutcome, Snapshot } from "../catalog.ts";
-import { checkSteps, stepsThatFit, type SourcePosition, type SourceStep } from "../input-positions.ts";
+import { checkSteps } from "../flush-checks.ts";
+import { stepsThatFit, type SourcePosition, type SourceStep } from "../input-positions.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 
 /** What a flush gets whose sources are not where it begins; undefined when they are. Throws for a step that cannot be. */

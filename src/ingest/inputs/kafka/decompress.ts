@@ -14,7 +14,9 @@ const unzstd = promisify(zstdDecompress);
  * @throws Error for what is damaged, an unknown codec, or more than `maxBytes`.
  */
 export async function decompress(codec: number, input: Buffer, maxBytes: number): Promise<Buffer> {
-  switch (NAMES[codec]) {
+  const name = NAMES[codec];
+  if (name === undefined) throw new Error(`there is no codec ${codec}`);
+  switch (name) {
     case "none":
       return input;
     case "gzip":
@@ -25,7 +27,5 @@ export async function decompress(codec: number, input: Buffer, maxBytes: number)
       return decompressLz4(input, maxBytes);
     case "zstd":
       return await unzstd(input, { maxOutputLength: maxBytes });
-    default:
-      throw new Error(`there is no codec ${codec}`);
   }
 }

@@ -14,7 +14,7 @@ import type { RecordBatch } from "./record-batch.ts";
  * message, and every batch comes to `eachBatch`, with which the caller knows that none was passed over. Records are
  * decoded where a failure belongs to the batch alone (`record-batch.ts`).
  *
- * The version is pinned; `kafkajs.test.ts` and the tests against a broker fail when another one has other modules.
+ * The version is pinned; tests in `test/kafka` fail when another one has other modules.
  */
 const DECODES_MESSAGES = "kafkajs/src/protocol/requests/fetch/v4/decodeMessages.js";
 const FILTERS_ABORTED = "kafkajs/src/consumer/filterAbortedMessages.js";

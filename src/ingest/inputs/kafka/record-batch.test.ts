@@ -94,8 +94,9 @@ describe("record batches", () => {
       const bytes = batchBytes({ records: someRecords(random, 10), isGzip: random.next() < 0.3 });
       for (let i = 0; i <= pick(random, 3); i++) bytes[pick(random, bytes.length)] = pick(random, 256);
       const found = await readAll(bytes).catch((error: unknown) => error);
-      if (!Array.isArray(found)) expect(found).toBeInstanceOf(Error);
-      else for (const message of found as KafkaMessage[]) expect(valueOf(message)?.length ?? 0).toBeLessThan(10_000);
+      const messages = Array.isArray(found) ? (found as KafkaMessage[]) : [];
+      expect(Array.isArray(found) || found instanceof Error).toBe(true);
+      for (const message of messages) expect(valueOf(message)?.length ?? 0).toBeLessThan(10_000);
     }
     expect(() => splitBatches(Buffer.alloc(61))).toThrow("format 0");
   });

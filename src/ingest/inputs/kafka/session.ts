@@ -145,10 +145,11 @@ export class Session {
   }
 
   // What is not accepted is not resolved, and so fetched again.
-  async #take({ batch, resolveOffset }: EachBatchPayload): Promise<void> {
+  async #take(payload: EachBatchPayload): Promise<void> {
+    const { batch } = payload;
     const lane = this.#lanes.get(`${batch.topic} ${batch.partition}`);
     const isAccepted = lane?.accept(fetchedOffsetOf(batch), Number(batch.highWatermark), batchesOf(batch));
-    if (isAccepted === true) resolveOffset(batch.lastOffset());
+    if (isAccepted === true) payload.resolveOffset(batch.lastOffset());
   }
 
   async #boundsOf(topic: string, partition: number): Promise<{ low: number; high: number }> {

@@ -1,6 +1,6 @@
-import { rowsOf } from "../../../../test/support/client.ts";
-import type { Engine } from "../../../../test/support/engine.ts";
-import { eventually } from "../../../core/waiting.test-kit.ts";
+import { rowsOf } from "../support/client.ts";
+import type { Engine } from "../support/engine.ts";
+import { eventually } from "../../src/core/waiting.test-kit.ts";
 import type { Broker } from "./broker.test-kit.ts";
 
 /** What tests do with topics, and with servers that read them. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runChild } from "../../../cli/cli.test-kit.ts";
-import { rowsOf } from "../../../../test/support/client.ts";
-import { startEngine, temporaryHome, type Engine } from "../../../../test/support/engine.ts";
+import { runChild } from "../../src/cli/cli.test-kit.ts";
+import { rowsOf } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { findKafka, JAVA_CODECS, startBroker, type Broker } from "./broker.test-kit.ts";
 import { createTopic, kafkaEnv, numberWhen, rowsWhen, sendTo, withAdmin } from "./topics.test-kit.ts";
 
@@ -160,5 +160,6 @@ describe.skipIf(lib === undefined)("a topic", () => {
     await withAdmin(broker, (admin) => admin.createPartitions({ topicPartitions: [{ topic: "late", count: 2 }] }));
     await sendTo(broker, "late", [{ value: '{"n":2}', partition: 1 }]);
     await numberWhen(running, 2, "SELECT count(*) FROM late");
+    expect(await rowsOf(running.url, "SELECT n FROM late ORDER BY n")).toEqual([{ n: "1" }, { n: "2" }]);
   }, 240_000);
 });

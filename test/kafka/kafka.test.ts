@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rowsOf } from "../../../../test/support/client.ts";
-import { startEngine, temporaryHome, type Engine } from "../../../../test/support/engine.ts";
+import { rowsOf } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { findKafka, startBroker, type Broker } from "./broker.test-kit.ts";
 import { createTopic, kafkaEnv, rowsWhen, sendTo } from "./topics.test-kit.ts";
 

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Kafka } from "kafkajs";
-import { lacking } from "../../../core/capabilities.test-kit.ts";
-import { signalProcess } from "../../../core/signals.test-kit.ts";
-import { eventually, freePort } from "../../../core/waiting.test-kit.ts";
-import { loadKafkaJs } from "./kafkajs.ts";
+import { lacking } from "../../src/core/capabilities.test-kit.ts";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
+import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
+import { loadKafkaJs } from "../../src/ingest/inputs/kafka/kafkajs.ts";
 
 /** A real broker of Kafka (KRaft, one node) on a folder and ports of its own. */
 export type Broker = {
@@ -28,7 +28,7 @@ export type Broker = {
 export const JAVA_CODECS = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
 export type JavaCodec = (typeof JAVA_CODECS)[number];
 
-const INSTALLER = fileURLToPath(new URL("../../../../.ci/install-kafka", import.meta.url));
+const INSTALLER = fileURLToPath(new URL("../../.ci/install-kafka", import.meta.url));
 const PRODUCER = fileURLToPath(new URL("./Produce.java", import.meta.url));
 const START_WITHIN_MS = 90_000;
 

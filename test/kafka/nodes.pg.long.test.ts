@@ -1,13 +1,13 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rowsOf } from "../../../../test/support/client.ts";
-import { startEngine, temporaryHome, type Engine } from "../../../../test/support/engine.ts";
-import { postgresPrograms } from "../../../catalog/postgres/postgres-folder.test-kit.ts";
-import { startTestServer, type TestServer } from "../../../catalog/postgres/postgres.test-kit.ts";
-import { seededRandom, systemRandom } from "../../../core/random.ts";
-import { signalProcess } from "../../../core/signals.test-kit.ts";
-import { delay } from "../../../core/waiting.test-kit.ts";
+import { rowsOf } from "../support/client.ts";
+import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { seededRandom, systemRandom } from "../../src/core/random.ts";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
+import { delay } from "../../src/core/waiting.test-kit.ts";
 import { findKafka, startBroker, type Broker } from "./broker.test-kit.ts";
 import { createTopic, kafkaEnv, numberWhen, sendTo, withAdmin } from "./topics.test-kit.ts";
 
@@ -42,7 +42,7 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     ({ home, remove } = await temporaryHome());
   }, 120_000);
   afterAll(async () => {
-    await Promise.all(nodes.map((node) => node?.stop("SIGKILL")));
+    for (const node of nodes) await node?.stop("SIGKILL");
     await broker.stop();
     await postgres.stop();
     await remove();
@@ -60,7 +60,9 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     nodes[i] = node;
     return node;
   };
-  const stopAll = () => Promise.all(nodes.splice(0, 2, undefined, undefined).map((node) => node?.stop()));
+  const stopAll = async (): Promise<void> => {
+    for (const node of nodes.splice(0, 2, undefined, undefined)) await node?.stop();
+  };
   const produce = async (topic: string, first: number, count: number): Promise<void> => {
     const producer = broker.kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
     await producer.connect();
@@ -105,13 +107,11 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     await createTopic(broker, "chaos", PARTITIONS);
     const topics = "chaos:default.chaos";
     await Promise.all([start(0, topics), start(1, topics)]);
-    let isProducing = true;
-    const producing = produce("chaos", 0, MESSAGES).finally(() => (isProducing = false));
-    let kills = 0;
-    while (isProducing || kills < 12) {
+    const progress = { isProducing: true };
+    const producing = produce("chaos", 0, MESSAGES).finally(() => (progress.isProducing = false));
+    for (let kills = 0; progress.isProducing || kills < 12; kills++) {
       await delay(500 + random.next() * 2_500);
       const victim = Math.floor(random.next() * 3);
-      kills++;
       if (victim === 2) {
         await broker.kill();
         await delay(random.next() * 1_000);
