@@ -102,7 +102,7 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     await stopAll();
   }, 400_000);
 
-  test(`store each of ${MESSAGES} messages once while they and the broker are killed (seed ${SEED})`, async () => {
+  test(`store each of ${MESSAGES} messages once while they, the broker and the catalog are killed (seed ${SEED})`, async () => {
     const random = seededRandom(SEED);
     await createTopic(broker, "chaos", PARTITIONS);
     const topics = "chaos:default.chaos";
@@ -111,11 +111,14 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     const producing = produce("chaos", 0, MESSAGES).finally(() => (progress.isProducing = false));
     for (let kills = 0; progress.isProducing || kills < 12; kills++) {
       await delay(500 + random.next() * 2_500);
-      const victim = Math.floor(random.next() * 3);
+      const victim = Math.floor(random.next() * 4);
       if (victim === 2) {
         await broker.kill();
         await delay(random.next() * 1_000);
         await broker.start();
+      } else if (victim === 3) {
+        await postgres.kill();
+        await postgres.start();
       } else {
         await nodes[victim]?.stop("SIGKILL");
         await start(victim, topics);
