@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
+import { readInputPosition } from "../input-positions.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
@@ -15,7 +17,7 @@ describe.skipIf(programs === undefined)("a connection that breaks", () => {
   let url: string;
   let catalog: Catalog;
   /** Beside the wire that is cut. */
-  let witness: Catalog;
+  let witness: CatalogDatabase;
   let events: TableRecord;
 
   beforeAll(async () => {
@@ -50,7 +52,12 @@ describe.skipIf(programs === undefined)("a connection that breaks", () => {
     const extent = anExtent();
     const flushes = [
       aFlush(events, { ledger: [aLedgerEntry("first")] }),
-      aFlush(events, { extents: [extent], ledger: [aLedgerEntry("k")], newColumns: [column("fresh")] }),
+      aFlush(events, {
+        extents: [extent],
+        ledger: [aLedgerEntry("k")],
+        newColumns: [column("fresh")],
+        sources: [{ name: "input", to: "1" }],
+      }),
     ];
     proxy.cutAt(extent.id, cut);
     const outcomes = await catalog.commit(flushes);
@@ -60,6 +67,7 @@ describe.skipIf(programs === undefined)("a connection that breaks", () => {
     expect((await witness.head()).id).toBe(2);
     expect((await liveIds()).filter((id) => id === extent.id)).toHaveLength(1);
     expect((await witness.lookUpKey(events.id, "k")).entry).toMatchObject({ snapshotId: 2 });
+    expect(await readInputPosition(witness.records, "input")).toMatchObject({ position: "1", snapshotId: 2 });
     expect((await witness.table("d", "t"))?.columns.map(({ name }) => name)).toEqual(["at", "body", "fresh"]);
   });
 
