@@ -62,11 +62,17 @@ async function fill(broker: Broker, { topic, messages, bytes }: Run): Promise<vo
   for (let from = 0; from < messages; from += PER_SEND) {
     const some = Array.from({ length: Math.min(PER_SEND, messages - from) }, (_, i) => {
       const head = `{"at":"2026-01-01T00:00:00Z","n":${from + i},"label":"request","body":"`;
-      return { value: `${head}${"x".repeat(Math.max(1, bytes - head.length - 2))}"}` };
+      return { value: `${head}${textOf(from + i, Math.max(1, bytes - head.length - 2))}"}` };
     });
     await producer.send({ topic, messages: some, acks: 1 });
   }
   await producer.disconnect();
+}
+
+/** Words that differ from one message to the next: what compares texts has to end somewhere. */
+function textOf(n: number, length: number): string {
+  const word = ((n * 2_654_435_761) % 2 ** 32).toString(36);
+  return `${word} `.repeat(Math.ceil(length / (word.length + 1))).slice(0, length);
 }
 
 /** From the first row that is visible to the last, and what was stored before the first counted out. */
