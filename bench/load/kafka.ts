@@ -134,13 +134,13 @@ function report(run: Run, engine: readonly Taken[], dropped: readonly Taken[]): 
     perCpuSecond: run.messages / median(taken.map(({ cpuSeconds }) => cpuSeconds)),
   });
   const [stored, read] = [ofOne(engine), ofOne(dropped)];
-  const ratios = (side: typeof stored) => [side.perSecond / read.perSecond, side.perCpuSecond / read.perCpuSecond];
+  const row = (name: string, side: typeof stored): string[] => {
+    const figures = [side.perSecond, side.perCpuSecond, side.perSecond / read.perSecond];
+    return [name, ...figures.map(shown), shown(side.perCpuSecond / read.perCpuSecond)];
+  };
   printTable(
     ["side", "messages/s", "per CPU-s", "ratio", "of CPU"],
-    [
-      ["engine, stored and visible", stored.perSecond, stored.perCpuSecond, ...ratios(stored)],
-      ["kafkajs, read and dropped", read.perSecond, read.perCpuSecond, ...ratios(read)],
-    ].map(([side, ...figures]) => [String(side), ...figures.map((figure) => shown(Number(figure)))]),
+    [row("engine, stored and visible", stored), row("kafkajs, read and dropped", read)],
   );
 }
 
