@@ -13,7 +13,7 @@ export function createIngest(
   sealPool: SealPool,
 ): { service: IngestService; isBusy: () => boolean } {
   const { config, log, metrics, clock, random, newId } = parts;
-  const options = {
+  const common = {
     ...storage,
     metrics,
     log,
@@ -35,10 +35,11 @@ export function createIngest(
     rate: { perSec: config.ingestRateRps, burst: config.ingestRateBurst },
   };
   const { commitWindowMs: windowMs, commitMaxExtents: maxExtents } = config;
+  const options = { ...common, committer: new Committer({ ...common, windowMs, maxExtents }) };
   const service =
     config.ingestMode === "staged"
       ? createStagedIngestService({ ...options, node: newId() })
-      : createIngestService({ ...options, committer: new Committer({ ...options, windowMs, maxExtents }) });
+      : createIngestService(options);
   return counted(service);
 }
 

@@ -1,6 +1,7 @@
 import type { ColumnFilter, FilterProbe } from "../format/filter/filter.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
 import type { Statement } from "../db/records.ts";
+import type { SourcePosition, SourceStep } from "./input-positions.ts";
 import type { StatsTest } from "./stats-predicates.ts";
 
 /**
@@ -11,6 +12,7 @@ import type { StatsTest } from "./stats-predicates.ts";
  *     extents                             files of rows, alive from begin_snapshot until end_snapshot (exclusive)
  *     idempotency ledger                  (table, key) → the acknowledgement given, good for 24 hours
  *     staged objects                      those whose rows are in, so that none comes in twice
+ *     input positions                     how far each input is in that can be read again (`input-positions.ts`)
  *     leases                              who does which background duty, with fences
  *     readers                             the oldest snapshot that each node still reads
  *     ids pending deletion                   those that no commit may bring in any more
@@ -412,6 +414,11 @@ export type FlushCommit = {
    * that a key may have been taken and forgotten since is refused: `too_late`. Without it none is.
    */
   keysFreeAtMs?: number;
+  /**
+   * The steps that the flush takes of inputs, in order: it is stored where each source is where its step begins, and
+   * they move with it. Of several flushes of one commit, each goes on from where those before it left the source.
+   */
+  sources?: readonly SourceStep[];
 };
 
 export type FlushOutcome =
@@ -426,6 +433,11 @@ export type FlushOutcome =
   | { kind: "schema_conflict" }
   /** These keys are in the ledger already; the flush must give up their rows and come back. */
   | { kind: "key_conflict"; entries: readonly LedgerEntry[] }
+  /**
+   * One of the flush's sources at least is not where its step begins. `positions` are those that the flush was judged
+   * by: the steps that do not fit them (`stepsThatFit`) must go, and the rest of the flush come back.
+   */
+  | { kind: "position_conflict"; positions: readonly SourcePosition[] }
   /**
    * Nothing is stored. Of keys that were looked up at `lookedUpByMs` (the catalog's time) or before, the ledger cannot
    * tell any more whether they were taken since. This is looked at before anything else.

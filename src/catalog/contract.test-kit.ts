@@ -10,6 +10,7 @@ import { aFlush, column, committed, type Subject } from "./contract-fixtures.tes
 import { ledgerContract } from "./contract-ledger.test-kit.ts";
 import { inferenceContract } from "./contract-inference.test-kit.ts";
 import { leasesContract } from "./contract-leases.test-kit.ts";
+import { inputPositionsContract } from "./contract-input-positions.test-kit.ts";
 import { crowdedDaysContract, mergesContract } from "./contract-merges.test-kit.ts";
 import { readersContract, tableFloorContract } from "./contract-readers.test-kit.ts";
 import { retentionContract } from "./contract-retention.test-kit.ts";
@@ -119,6 +120,9 @@ export function catalogContract(name: string, open: () => Promise<OpenedCatalog>
     });
     describe("staged objects", () => {
       stagedContract(subject);
+    });
+    describe("input positions", () => {
+      inputPositionsContract({ ...subject, catalog: () => opened.catalog });
     });
   });
 

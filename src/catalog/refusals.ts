@@ -1,5 +1,6 @@
 import { EngineError } from "../core/errors.ts";
 import type { Snapshot } from "./catalog.ts";
+import type { SourcePosition } from "./input-positions.ts";
 
 /** Why the catalog refuses what is right in itself but comes too late. Nothing of the call was stored. */
 
@@ -23,6 +24,20 @@ export class LeaseLost extends Error {
     super(`the lease ${JSON.stringify(lease)} is not held any more`);
     this.name = "LeaseLost";
     this.lease = lease;
+  }
+}
+
+/** The input that rows come from is not where they begin: somebody else has committed them, or its position was reset. */
+export class PositionMoved extends EngineError {
+  readonly source: string;
+  /** Where the input is; undefined where it has no position. It may have moved on since: read it anew. */
+  readonly position: string | undefined;
+
+  constructor({ name, position }: SourcePosition) {
+    super("conflict", `the input ${name} is ${position === undefined ? "at its beginning" : `at ${position}`}`);
+    this.name = "PositionMoved";
+    this.source = name;
+    this.position = position;
   }
 }
 

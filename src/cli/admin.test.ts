@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { aFlush, column } from "../catalog/contract-fixtures.test-kit.ts";
 import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { openSqliteCatalog } from "../catalog/sqlite/sqlite.ts";
 import { systemClock } from "../core/clock.ts";
@@ -254,4 +255,30 @@ test("a database by a name of DuckDB's own is wrong usage", async () => {
     2,
     expect.stringContaining('error: database name "Main" is reserved: no new database is'),
   ]);
+});
+
+test("positions of inputs are listed, and forgotten on request", async () => {
+  await run("create-database", "d");
+  expect((await run("ingest", "positions")).stdout).toBe("no input has a position\n");
+  const path = join(folder, "catalog.db");
+  const options = { path, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode: "admin" } as const;
+  const catalog = await openSqliteCatalog(options);
+  const columns = [column("at", "timestamp")];
+  const { table } = await catalog.createTable({ database: "d", name: "t", columns });
+  const sources = Array.from({ length: 1_001 }, (_, i) => ({ name: `kafka:t:${i}`, to: String(i) }));
+  await catalog.commit([aFlush(table, { sources })]);
+  await catalog.close();
+  const listed = await json("ingest", "positions");
+  expect(listed).toHaveLength(1_001);
+  expect(listed).toContainEqual({
+    source: "kafka:t:7",
+    position: "7",
+    snapshot_id: "1",
+    moved_at: expect.stringMatching(/^20\d\d-/),
+  });
+  expect((await run("ingest", "positions")).stdout).toMatch(/^SOURCE +POSITION +SNAPSHOT +MOVED AT/);
+  expect(await json("ingest", "positions", "--reset", "kafka:t:7")).toEqual({ source: "kafka:t:7", reset: true });
+  expect(await json("ingest", "positions")).toHaveLength(1_000);
+  const again = await run("ingest", "positions", "--reset", "kafka:t:7");
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("there is no position of kafka:t:7")]);
 });

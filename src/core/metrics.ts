@@ -83,7 +83,7 @@ export function createMetrics(options: { process: boolean } = { process: false }
     }),
     commitConflicts: new Counter({
       name: "engine_catalog_commit_conflicts_total",
-      help: "Flushes that a commit sent back, by reason (`schema`, `idempotency`).",
+      help: "Flushes that a commit sent back, by reason (`schema`, `idempotency`, `position`).",
       labelNames: ["reason"],
       registers,
     }),

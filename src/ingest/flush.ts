@@ -1,4 +1,6 @@
-import type { Catalog, FlushCommit, NewExtent, NewLedgerEntry, TableRecord } from "../catalog/catalog.ts";
+import type { Catalog, FlushCommit, FlushOutcome, NewExtent, NewLedgerEntry, TableRecord } from "../catalog/catalog.ts";
+import { stepsThatFit, type SourcePosition, type SourceStep } from "../catalog/input-positions.ts";
+import { PositionMoved } from "../catalog/refusals.ts";
 import { backoffMs } from "../core/backoff.ts";
 import { releaseShared } from "../core/buffer-pool.ts";
 import { sleep, type Clock } from "../core/clock.ts";
@@ -60,6 +62,8 @@ export type FlushBody = {
   key?: string;
   /** When the key was last known to be free; of bodies with a key. The clock is the catalog's, in staged mode the node's. */
   keyFreeAtMs?: number;
+  /** See `IngestRequest.source`. */
+  source?: SourceStep;
   answer: PromiseWithResolvers<IngestAck>;
 };
 
@@ -68,6 +72,15 @@ export type Target = { database: string; table: string };
 type Survivor = { body: FlushBody; rows: number; misfits: readonly Misfit[] | undefined };
 
 const CONFLICT_PAUSE = { firstMs: 2, mostMs: 500 } as const;
+
+/** How metrics call what sends a flush back. */
+const CONFLICTS: Record<Exclude<FlushOutcome["kind"], "committed">, string> = {
+  schema_conflict: "schema",
+  key_conflict: "idempotency",
+  position_conflict: "position",
+  too_late: "idempotency",
+  replayed: "idempotency",
+};
 
 /** Runs a flush to its end; tells when it is sealed for the first time. Never rejects: failures go to the bodies. */
 export async function runFlush(
@@ -245,7 +258,10 @@ function describeCommit(
   }
   const freeAtMs = survivors.flatMap(({ body }) => body.keyFreeAtMs ?? []);
   const keysFreeAtMs = freeAtMs.length === 0 ? {} : { keysFreeAtMs: Math.min(...freeAtMs) };
-  return { tableId: table.id, schemaVersion: table.schemaVersion, newColumns, extents, ledger, ...keysFreeAtMs };
+  const steps = survivors.flatMap(({ body }) => body.source ?? []);
+  const sources = steps.length === 0 ? {} : { sources: steps };
+  const { id: tableId, schemaVersion } = table;
+  return { tableId, schemaVersion, newColumns, extents, ledger, ...keysFreeAtMs, ...sources };
 }
 
 async function concludeCommit(
@@ -261,8 +277,9 @@ async function concludeCommit(
     }
     return [];
   }
-  ports.metrics.commitConflicts.inc({ reason: outcome.kind === "schema_conflict" ? "schema" : "idempotency" });
+  ports.metrics.commitConflicts.inc({ reason: CONFLICTS[outcome.kind] });
   await discardExtents(ports, commit.extents);
+  if (outcome.kind === "position_conflict") return rejectMoved(survivors, outcome.positions);
   const applied = new Map(outcome.kind === "key_conflict" ? outcome.entries.map((entry) => [entry.key, entry]) : []);
   const lookedUpByMs = outcome.kind === "too_late" ? outcome.lookedUpByMs : -Infinity;
   return survivors.flatMap(({ body }) => {
@@ -275,4 +292,20 @@ async function concludeCommit(
     body.answer.resolve(asReplay(entry));
     return [];
   });
+}
+
+/** The bodies whose inputs are where they begin; the others hear where those are. */
+function rejectMoved(survivors: readonly Survivor[], positions: readonly SourcePosition[]): FlushBody[] {
+  const placed = survivors.flatMap(({ body }) => (body.source === undefined ? [] : [{ body, step: body.source }]));
+  const fits = stepsThatFit(
+    placed.map(({ step }) => step),
+    positions,
+  );
+  const moved = placed.filter((_, i) => fits[i] !== true);
+  for (const { body, step } of moved) {
+    const position = positions.find(({ name }) => name === step.name)?.position;
+    body.answer.reject(new PositionMoved({ name: step.name, position }));
+  }
+  const gone = new Set(moved.map(({ body }) => body));
+  return survivors.map(({ body }) => body).filter((body) => !gone.has(body));
 }

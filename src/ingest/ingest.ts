@@ -1,4 +1,5 @@
 import type { Caller } from "../auth/caller.ts";
+import type { SourceStep } from "../catalog/input-positions.ts";
 import { boundedMisfits, type Misfit } from "../format/ndjson/misfits.ts";
 
 /**
@@ -35,6 +36,12 @@ export type IngestRequest = {
   evolve: boolean;
   /** Whether those columns get types by their values; where it does not say, the table does, or the configuration. */
   inferTypes?: boolean;
+  /**
+   * Of an input that can be read again: where the rows lie in it. They are stored where the catalog's position of the
+   * source is `from`, and it moves with them; else the request rejects with `PositionMoved`. Such a request commits
+   * before it is acknowledged in every mode.
+   */
+  source?: SourceStep;
   /**
    * Bytes that the body has on the wire, if known: they are reserved before `readBody` is called, so that a server at
    * its bound refuses before it reads.

@@ -153,6 +153,7 @@ export class Receiver implements IngestService {
       evolve: request.evolve,
       ...(request.inferTypes === undefined ? {} : { inferTypes: request.inferTypes }),
       autoCreate: request.autoCreate,
+      ...(request.source === undefined ? {} : { source: request.source }),
       arrivedAtNs: nowNs(this.#options.clock),
       ...key,
       answer,
@@ -185,9 +186,12 @@ export class Receiver implements IngestService {
   }
 }
 
-function destinationOf({ database, table: name }: IngestRequest, table: TableRecord | undefined): Destination {
+function destinationOf(request: IngestRequest, table: TableRecord | undefined): Destination {
+  const { database, table: name } = request;
   const target = table === undefined ? { database, table: name } : { database: table.database, table: table.name };
-  return { target, name: `${foldName(target.database)}/${foldName(target.table)}`, exists: table !== undefined };
+  // Bodies with a place in an input gather apart: a conflict of theirs must not have those of clients sealed again.
+  const kind = request.source === undefined ? "" : " from inputs";
+  return { target, name: `${foldName(target.database)}/${foldName(target.table)}${kind}`, exists: table !== undefined };
 }
 
 function outcomeOf(ack: IngestAck): string {

@@ -2,7 +2,7 @@ import type { TableRecord } from "../catalog/catalog.ts";
 import { foldName } from "../core/names.ts";
 import { runFlush, type FlushPorts } from "./flush.ts";
 import type { IngestRequest, IngestService } from "./ingest.ts";
-import { Receiver, type ReceiverOptions } from "./receiver.ts";
+import { Receiver, type ReceiverOptions, type WritePath } from "./receiver.ts";
 import { findTable, keyInLedger } from "./tables.ts";
 
 export type IngestServiceOptions = FlushPorts & ReceiverOptions;
@@ -11,6 +11,11 @@ const MAX_CACHED_TABLES = 10_000;
 
 /** Ingest in sync mode: acknowledged means durable and visible. */
 export function createIngestService(options: IngestServiceOptions): IngestService {
+  return new Receiver(options, syncPath(options));
+}
+
+/** How requests are written in sync mode, and those from inputs in every mode. */
+export function syncPath(options: FlushPorts): WritePath {
   const { catalog } = options;
   /**
    * Tables by the names that requests gave them. Columns go stale, and every flush reads them anew; so does identity
@@ -29,7 +34,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
     if (id !== undefined && id !== table.id) forgetTables();
   };
   const ports = { ...options, onTable };
-  return new Receiver(options, {
+  return {
     async table(request: IngestRequest) {
       const spelling = `${request.database}/${request.table}`;
       const cached = tables.get(spelling);
@@ -43,7 +48,7 @@ export function createIngestService(options: IngestServiceOptions): IngestServic
     },
     keyState: (table, key) => keyInLedger(catalog, table, key),
     flush: (target, bodies, onSealed) => runFlush(ports, target, bodies, onSealed),
-  });
+  };
 }
 
 function nameOf({ database, name }: TableRecord): string {

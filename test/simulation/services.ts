@@ -32,9 +32,10 @@ const ADMISSION = {
 };
 
 export function ingestService(parts: ServiceParts, mode: "sync" | "staged"): IngestService {
-  const options = { ...parts, ...COMMON, ...ADMISSION };
+  const common = { ...parts, ...COMMON, ...ADMISSION };
+  const options = { ...common, committer: new Committer({ ...common, windowMs: 5, maxExtents: 4 }) };
   if (mode === "staged") return createStagedIngestService({ ...options, node: parts.newId() });
-  return createIngestService({ ...options, committer: new Committer({ ...options, windowMs: 5, maxExtents: 4 }) });
+  return createIngestService(options);
 }
 
 /** How often duties are done here, and how long their leases last: in proportion as in earnest, but seldom. */

@@ -1,6 +1,7 @@
 import type { Migration } from "../../db/migration.ts";
 import { SQLITE_DELETION } from "./deletion-records.ts";
 import { POSTGRES_INFERRED_TYPES, SQLITE_INFERRED_TYPES } from "./inferred-types.ts";
+import { POSTGRES_INPUT_POSITIONS, SQLITE_INPUT_POSITIONS } from "./input-positions.ts";
 import { CLUSTER_COLUMNS as POSTGRES_CLUSTER_COLUMNS } from "./postgres-cluster-columns.ts";
 import { POSTGRES_DELETION } from "./postgres-deletion.ts";
 import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
@@ -36,5 +37,11 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     sqlite: 15,
     postgres: 12,
     sql: { sqlite: SQLITE_INFERRED_TYPES, postgres: POSTGRES_INFERRED_TYPES },
+  },
+  {
+    name: "input positions",
+    sqlite: 16,
+    postgres: 13,
+    sql: { sqlite: SQLITE_INPUT_POSITIONS, postgres: POSTGRES_INPUT_POSITIONS },
   },
 ];

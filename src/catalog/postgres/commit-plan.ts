@@ -7,6 +7,7 @@ import { hashOf } from "./ledger.ts";
 import { NewExtents } from "./new-extents.ts";
 import type { StoredTable } from "./schema.ts";
 import { numberColumns, type NewColumn, type NewVersion } from "./schema-writer.ts";
+import { movedFlushes, SourceChain, type MovedAnswer } from "./source-chain.ts";
 
 /** What the database answers about flushes that it sent back. */
 export type Taken = LedgerEntry & { flush: number };
@@ -40,6 +41,7 @@ export class CommitPlan {
   readonly #pivots = new Set<number>();
   readonly #keys = new Map<string, number>();
   readonly #staged = new Map<string, number>();
+  readonly #sources = new SourceChain();
 
   /**
    * `tables` are those of the flushes as they were last seen; `settled` are flushes of which the database has said that
@@ -75,6 +77,20 @@ export class CommitPlan {
     return freeAtMs.length === 0 ? null : Math.ceil(Math.min(...freeAtMs) + KEYS_FREE_FOR_MS);
   }
 
+  /** The steps of the sources of the flushes that are to be stored, as JSON. */
+  get steps(): string {
+    return this.#sources.parameter;
+  }
+
+  /** The flushes that cannot be stored because their sources are elsewhere. */
+  moved(answer: MovedAnswer): Map<number, FlushOutcome> {
+    const stored = [...this.#flushes.entries()].filter(([i]) => this.#judged[i]?.kind === "stored");
+    return movedFlushes(
+      stored.map(([i, { sources = [] }]) => [i, sources] as const),
+      answer,
+    );
+  }
+
   /** What became of the flushes when the database has done what it was asked. */
   outcomes(answer: CommitAnswer): FlushOutcome[] {
     const refused = refusedFlushes(this.#flushes, answer);
@@ -102,10 +118,15 @@ export class CommitPlan {
     if (settled !== undefined) return { kind: "settled", outcome: settled };
     const second = this.#secondOf(flush);
     if (second !== undefined) return second;
+    const moved = this.#sources.conflict(flush.sources ?? []);
+    if (moved !== undefined) return { kind: "settled", outcome: moved };
     const missing = missingColumns(table, flush.newColumns);
     if (missing.kind === "conflict") return { kind: "settled", outcome: { kind: "schema_conflict" } };
     for (const { key } of flush.ledger) this.#keys.set(keyOf(flush, key), i);
     if (flush.staged !== undefined) this.#staged.set(flush.staged, i);
+    this.#sources.add(flush.sources ?? []);
+    // The steps are taken all or none, so a flush that is sent back has the others judged again without its own.
+    if ((flush.sources ?? []).length > 0) this.#pivots.add(i);
     const after = missing.columns.length === 0 ? table : this.#addColumns(i, table, missing.columns);
     // An extent that brought no column was sealed under the flush's own version; one that did has columns that only
     // the table as it is now is sure to have.

@@ -33,11 +33,12 @@ import { takenAtAcceptance } from "./ledger.ts";
 import { translate } from "../../db/postgres/records.ts";
 import { isTakenExtent, leaseParameter, toRefusal } from "./refusals.ts";
 import type { SchemaReader, StoredTable } from "./schema.ts";
+import type { MovedAnswer } from "./source-chain.ts";
 
 // The time is taken once the head is locked, and is the one that the commit goes by: no waiting is left between the
 // comparison with `$11` (no key was looked up so long ago that it may be forgotten) and what is judged by it. Under the
-// lock it is also asked whether one of the tables `$12` was dropped, or got a vector column that the rows must fill;
-// functions see what was committed by then, which the statement itself does not.
+// lock it is also asked whether one of the tables `$12` was dropped, or got a vector column that the rows must fill, and
+// whether the inputs `$13` are where their steps begin; functions see what was committed by then, which the statement itself does not.
 const COMMIT =
   "WITH head AS MATERIALIZED (SELECT 1 FROM engine.head FOR UPDATE), " +
   "clock AS MATERIALIZED (SELECT engine.now_ms($1::bigint) AS now_ms, engine.dropped_of($12::text::json) AS dropped " +
@@ -45,8 +46,9 @@ const COMMIT =
   "SELECT CASE WHEN now_ms >= $11::bigint THEN json_build_object('kind', 'late', 'nowMs', now_ms) " +
   "WHEN dropped IS NOT NULL THEN json_build_object('kind', 'dropped', 'tables', dropped) ELSE " +
   "coalesce(engine.flushes_before_vectors($5::text::json), engine.flushes_before_widening($5::text::json), " +
+  "engine.positions_moved($13::text::json), engine.advance_positions($13::text::json, " +
   "engine.commit_flushes(now_ms, $2::bigint, $3::uuid, $4::text::json, $5::text::json, $6::text::json, " +
-  "$7::text::json, $8::text::json, $9::text::json, $10::text::json)) END AS answer FROM clock";
+  "$7::text::json, $8::text::json, $9::text::json, $10::text::json))) END AS answer FROM clock";
 
 const MERGE =
   "SELECT engine.merge_extents($1::bigint, $2::uuid, $3::text::json, $4::bigint, $5::text::json, $6::text::json, " +
@@ -71,7 +73,7 @@ const OPTIMISTIC_ATTEMPTS = 3;
 /** What a snapshot was made with, as the database remembers it. */
 type Answer = { snapshotId: number; committedAtMs: number };
 
-type Answered = CommitAnswer | LateAnswer | DroppedAnswer | OutdatedAnswer;
+type Answered = CommitAnswer | LateAnswer | DroppedAnswer | OutdatedAnswer | MovedAnswer;
 
 /** Everything that makes snapshots. */
 export class SnapshotWriter {
@@ -111,6 +113,10 @@ export class SnapshotWriter {
       }
       if (answer.kind === "before_vectors" || answer.kind === "before_widening") {
         for (const flush of answer.flushes) settled.set(flush, { kind: "schema_conflict" });
+        continue;
+      }
+      if (answer.kind === "moved") {
+        for (const [flush, outcome] of plan.moved(answer)) settled.set(flush, outcome);
         continue;
       }
       if (answer.kind === "stale") tables = await this.#freshTables(flushes);
@@ -214,7 +220,7 @@ export class SnapshotWriter {
     { commitId, lease }: { commitId: string; lease: Lease | undefined },
   ): Promise<Answered> {
     const fixed = [this.#database.now, LIMITS.idempotencyTtlMs, commitId, leaseParameter(lease)];
-    const asked = [plan.lateFromMs, JSON.stringify(plan.tableIds)];
+    const asked = [plan.lateFromMs, JSON.stringify(plan.tableIds), plan.steps];
     const [row] = await connection.query(COMMIT, [...fixed, ...plan.parameters, ...asked]);
     if (row === undefined) throw new Error("the catalog gave no answer to a commit");
     return row["answer"] as Answered;

@@ -9,6 +9,7 @@ import type { Connection } from "../../db/sqlite/connection.ts";
 import { insertExtent } from "./extents.ts";
 import { insertFilters } from "./filters.ts";
 import { findLedgerEntry, insertLedgerEntry } from "./ledger.ts";
+import { advancePositions, movedSources } from "./positions.ts";
 import type { SchemaReader } from "./schema.ts";
 import { insertSnapshot, nextSnapshot } from "./snapshots.ts";
 import { findStaged, insertStaged } from "./staged.ts";
@@ -61,6 +62,8 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   if (replayOf !== undefined) return { kind: "replayed", snapshotId: replayOf };
   const entries = takenKeys(connection, context);
   if (entries.length > 0) return { kind: "key_conflict", entries };
+  const moved = movedSources(connection, flush.sources ?? []);
+  if (moved !== undefined) return moved;
   const missing = missingColumns(table, flush.newColumns);
   if (missing.kind === "conflict" || isBeforeVectors(connection, table, flush)) return { kind: "schema_conflict" };
   if (flush.schemaVersion < table.schemaVersion && isBeforeWidening(table, flush)) return { kind: "schema_conflict" };
@@ -73,6 +76,7 @@ function commitFlush(connection: Connection, schema: SchemaReader, context: Flus
   insertExtents(connection, after, { extents: flush.extents, snapshot, schemaVersion, newestNs });
   if (flush.staged !== undefined) insertStaged(connection, flush.staged, snapshot);
   for (const entry of flush.ledger) insertLedgerEntry(connection, table.id, entry, snapshot);
+  advancePositions(connection, flush.sources ?? [], snapshot);
   return { kind: "committed", snapshot, schemaVersion: after.schemaVersion };
 }
 

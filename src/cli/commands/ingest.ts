@@ -6,6 +6,7 @@ import type { ColumnSpec } from "../../format/types.ts";
 import { openClient, type EngineClient } from "../client.ts";
 import type { CliContext } from "../context.ts";
 import { withExamples } from "../examples.ts";
+import { registerPositions } from "../ingest-positions.ts";
 import { CliError, EXIT } from "../failure.ts";
 import type { RegisterCommand } from "../command.ts";
 import { dryRun } from "../push/dry-run.ts";
@@ -36,6 +37,7 @@ const KEY_CHARS = LIMITS.idempotencyKeyChars - 15;
 export const register: RegisterCommand = (program, context) => {
   const group = program.command("ingest").description("Send events to an engine.");
   registerPush(group, context);
+  registerPositions(group, context);
 };
 
 function registerPush(group: Command, context: CliContext): void {

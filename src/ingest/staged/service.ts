@@ -1,7 +1,9 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import { EngineError } from "../../core/errors.ts";
+import type { FlushPorts } from "../flush.ts";
 import type { IngestService } from "../ingest.ts";
 import { Receiver, type ReceiverOptions } from "../receiver.ts";
+import { syncPath } from "../service.ts";
 import { keyInLedger } from "../tables.ts";
 import { CatalogReach } from "./catalog-reach.ts";
 import { SchemaCache } from "./schema-cache.ts";
@@ -9,19 +11,24 @@ import { stageFlush, type StagePorts } from "./stage-flush.ts";
 import { StagedKeys } from "./staged-keys.ts";
 
 export type StagedIngestOptions = ReceiverOptions &
+  Pick<FlushPorts, "committer" | "random"> &
   Omit<StagePorts, "reach" | "schemas" | "keys"> & {
     catalog: Catalog;
   };
 
-/** Ingest in staged mode: acknowledged means durable, and certain to become visible (`staged.ts`). */
+/**
+ * Ingest in staged mode: acknowledged means durable, and certain to become visible (`staged.ts`). Requests from inputs
+ * that can be read again are committed before they are acknowledged: their source is their staging.
+ */
 export function createStagedIngestService(options: StagedIngestOptions): IngestService {
   const { catalog, clock, log } = options;
   const reach = new CatalogReach({ catalog, clock, log });
   const schemas = new SchemaCache(reach, clock);
   const keys = new StagedKeys(clock);
   const ports: StagePorts = { ...options, reach, schemas, keys };
+  const sync = syncPath(options);
   return new Receiver(options, {
-    table: (request) => schemas.table(request),
+    table: (request) => (request.source === undefined ? schemas : sync).table(request),
     async keyState(table, key, receivedAtMs) {
       // By the node's own clock, for the catalog may be away.
       const free = { freeAtMs: receivedAtMs };
@@ -37,6 +44,10 @@ export function createStagedIngestService(options: StagedIngestOptions): IngestS
         throw error;
       }
     },
-    flush: (target, bodies, onSealed) => stageFlush(ports, target, bodies, onSealed),
+    // Bodies from inputs gather apart from all others.
+    flush: (target, bodies, onSealed) =>
+      bodies.some(({ source }) => source !== undefined)
+        ? sync.flush(target, bodies, onSealed)
+        : stageFlush(ports, target, bodies, onSealed),
   });
 }

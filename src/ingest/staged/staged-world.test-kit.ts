@@ -85,7 +85,9 @@ export class StagedWorld {
   }
 
   staged(options: NodeOptions = {}): IngestService {
-    return createStagedIngestService({ ...this.#common(options), ...ADMISSION, node: options.node ?? "node-1" });
+    const common = this.#common(options);
+    const committer = new Committer({ ...common, windowMs: 0, maxExtents: 128 });
+    return createStagedIngestService({ ...common, ...ADMISSION, committer, node: options.node ?? "node-1" });
   }
 
   sync(options: NodeOptions = {}): IngestService {
