@@ -11,11 +11,7 @@ import {
   type SourceStep,
 } from "./input-positions.ts";
 
-export function inputPositionsContract({
-  catalog,
-  clock,
-  table,
-}: Subject & { catalog: () => CatalogDatabase }): void {
+export function inputPositionsContract({ catalog, clock, table }: Omit<Subject, "catalog"> & { catalog: () => CatalogDatabase }): void {
   const step = (from: string | undefined, to: string, name = "s"): SourceStep => ({
     name,
     to,
@@ -121,7 +117,10 @@ export function inputPositionsContract({
 
   it("let one of many win that start from the same place at once", async () => {
     const events = await table();
-    for (const [from, to] of [[undefined, "a"], ["a", "b"]] as const) {
+    for (const [from, to] of [
+      [undefined, "a"],
+      ["a", "b"],
+    ] as const) {
       const racing = Array.from({ length: 10 }, () => catalog().commit([flush(events, step(from, to))]));
       const kinds = (await Promise.all(racing)).flat().map(({ kind }) => kind);
       expect(kinds.filter((kind) => kind === "committed")).toHaveLength(1);
@@ -164,7 +163,9 @@ export function inputPositionsContract({
       expect(await failureOf(catalog().commit([flush(events, one)]))).toMatch(/position .* cannot be stored/);
     }
     for (const name of ["", "a\0b", "\ud800", long, "ä".repeat(513)]) {
-      expect(await failureOf(catalog().commit([flush(events, step(undefined, "1", name))]))).toMatch(/source .* cannot/);
+      expect(await failureOf(catalog().commit([flush(events, step(undefined, "1", name))]))).toMatch(
+        /source .* cannot/,
+      );
       expect(await readInputPosition(catalog().records, name)).toBeUndefined();
       expect(await resetInputPosition(catalog().records, name)).toBe(false);
     }

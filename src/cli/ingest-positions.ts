@@ -23,10 +23,9 @@ export function registerPositions(group: Command, context: CliContext): void {
     .option("--reset <source>", "forget the position of this source: it is read from its beginning, and stored again")
     .option(...CATALOG_FLAG)
     .option("--json", "print JSON");
-  withExamples(command, [
-    "engine ingest positions",
-    "engine ingest positions --reset kafka:orders:3",
-  ]).action(context.action((options: Options) => positions(context, options)));
+  withExamples(command, ["engine ingest positions", "engine ingest positions --reset kafka:orders:3"]).action(
+    context.action((options: Options) => positions(context, options)),
+  );
 }
 
 async function positions(context: CliContext, options: Options): Promise<number> {
