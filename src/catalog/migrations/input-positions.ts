@@ -1,4 +1,16 @@
 /**
+ * What each input last said of itself, as JSON, for people and `system` tables. Nothing rests on it.
+ */
+const INPUT_STATES = `
+CREATE TABLE input_states (
+  source text PRIMARY KEY,
+  node text NOT NULL,
+  state text NOT NULL,
+  updated_at_ms bigint NOT NULL
+);
+`;
+
+/**
  * Where inputs are that can be read again: see `src/catalog/input-positions.ts`. Names are ordered by bytes.
  *
  * Nodes of the version before go on: they have no such inputs.
@@ -10,7 +22,7 @@ CREATE TABLE input_positions (
   snapshot_id INTEGER NOT NULL,
   moved_at_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-`;
+${INPUT_STATES}`;
 
 export const POSTGRES_INPUT_POSITIONS = `
 CREATE TABLE engine.input_positions (
@@ -49,4 +61,4 @@ BEGIN
   END IF;
   RETURN p_answer;
 END $$;
-`;
+${INPUT_STATES}`;
