@@ -43,15 +43,16 @@ export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number)
   const [body] = task.bodies;
   if (body === undefined) return { extents: [], newColumns: [], outcomes: [] };
   const results = await sealEach(seal, task, cutsOf(body, cutBytes));
-  const { newColumns, agreed } = unionOf(task.columns, results);
+  const maxNewColumns = body.maxNewColumns ?? LIMITS.newColumnsPerRequest;
+  const { newColumns, agreed } = unionOf(task.columns, results, maxNewColumns);
   if (agreed) return join(results, newColumns);
   for (const { extent } of results) if (extent !== undefined) releaseShared(extent.bytes);
   const columns = [...task.columns, ...newColumns];
   return join(await sealEach(seal, { ...task, columns }, cutsOf(body, cutBytes, 0)), newColumns);
 }
 
-function cutsOf(body: SealBody, cutBytes: number, maxNewColumns: number = LIMITS.newColumnsPerRequest): SealBody[] {
-  const common = { ...body, maxNewColumns, mayBeEmpty: true };
+function cutsOf(body: SealBody, cutBytes: number, maxNewColumns = body.maxNewColumns): SealBody[] {
+  const common = { ...body, ...(maxNewColumns !== undefined && { maxNewColumns }), mayBeEmpty: true };
   return cutAtNewlines(body.bytes, cutBytes).map((bytes) => Object.assign({}, common, { bytes }));
 }
 
@@ -78,7 +79,7 @@ export function cutAtNewlines(bytes: Uint8Array, cutBytes: number): Uint8Array[]
 }
 
 /** The columns that one scan would have added, and whether every cut has found just some of them. */
-function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[]) {
+function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[], maxNewColumns: number) {
   const union = new Map<string, ColumnSpec>();
   let agreed = true;
   const wideLongs = new Set(results.flatMap(({ wideLongs: names = [] }) => names.map(foldName)));
@@ -92,7 +93,7 @@ function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[])
       union.set(folded, { ...known, type: { kind } });
     }
   }
-  const most = Math.min(LIMITS.newColumnsPerRequest, LIMITS.columnsPerTable - columns.length);
+  const most = Math.min(maxNewColumns, LIMITS.columnsPerTable - columns.length);
   return { newColumns: [...union.values()].slice(0, most), agreed: agreed && union.size <= most };
 }
 

@@ -15,7 +15,7 @@ import { createRowWriter } from "../row-writers.ts";
 import { splitRow } from "../row.ts";
 import { renderTable, textCell } from "../table.ts";
 import { visible } from "../text.ts";
-import type { Batch, Origin } from "./batcher.ts";
+import type { Batch, Origin } from "../../io/rows/batcher.ts";
 import { FileError } from "./file-error.ts";
 import type { FoundInputs } from "./input-files.ts";
 import { openRows, type InputFormat, type RowOptions } from "./open-rows.ts";

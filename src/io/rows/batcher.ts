@@ -1,5 +1,5 @@
 import { LIMITS } from "../../core/limits.ts";
-import { FileError } from "./file-error.ts";
+import { UnreadableRows } from "./unreadable-rows.ts";
 
 /** A request's worth of input: whole lines of NDJSON. */
 export type Batch = {
@@ -64,7 +64,7 @@ export class Batcher implements Cutter<Uint8Array> {
 
   /**
    * The next batch that more input could not change; undefined while there is none.
-   * @throws CliError when a line is longer than any request may be.
+   * @throws UnreadableRows when a line is longer than any request may be.
    */
   takeFull(): Batch | undefined {
     if (this.#sizeBytes <= this.#batchBytes) return undefined;
@@ -124,13 +124,14 @@ export class Batcher implements Cutter<Uint8Array> {
     this.#buffer = larger;
   }
 
-  #tooLong(): FileError {
+  #tooLong(): UnreadableRows {
     return rowTooLong(this.#origin, this.#line, this.#lineBytes);
   }
 }
 
-export function rowTooLong({ shown, unit }: Origin, line: number, limitBytes: number): FileError {
-  return new FileError(`${unit} ${line} of ${shown} has more than ${limitBytes} bytes, the most that a row may have`);
+export function rowTooLong({ shown, unit }: Origin, line: number, limitBytes: number): UnreadableRows {
+  const message = `${unit} ${line} of ${shown} has more than ${limitBytes} bytes, the most that a row may have`;
+  return new UnreadableRows(message, { line });
 }
 
 function countNewlines(body: Buffer): number {
