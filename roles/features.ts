@@ -3,6 +3,7 @@ import { COMPACTION } from "../src/compaction/feature.ts";
 import { CREDENTIALS } from "../src/credentials/feature.ts";
 import type { Feature, FeatureParts } from "../src/feature/feature.ts";
 import { INGEST } from "../src/ingest/feature.ts";
+import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
@@ -57,6 +58,7 @@ export const FEATURES: readonly EngineFeature[] = [
   COMPACTION,
   QUERY,
   INGEST,
+  FILE_DROP,
   ACCESS,
   CREDENTIALS,
   JOBS,

@@ -256,9 +256,11 @@ async function buildAnswers(
   if (storage === undefined) return answers;
   if (plan.ingest === "here" && sealPool !== undefined) {
     const { createIngest } = await import("./ingest.ts");
-    const { service, isBusy } = createIngest(parts, storage, sealPool);
+    const { service, isBusy, budget } = createIngest(parts, storage, sealPool);
     answers.ingest = { here: { ...storage, ingest: service } };
     answers.isBusy = isBusy;
+    const { fileDropServices } = await import("./filedrop.ts");
+    answers.services = [...answers.services, ...(await fileDropServices(parts, storage, { ...sealPool, budget }))];
   }
   if (plan.query === "here") {
     const { createQuery } = await import("./query.ts");

@@ -36,8 +36,6 @@ export type LargeLoadOptions = {
   evolve: boolean;
   /** Time of arrival: `at` of rows that have none. */
   arrivedAtNs: bigint;
-  /** What the rows are of their input: see `FlushCommit.sources`. */
-  step: SourceStep;
 };
 
 export type LoadOutcome =
@@ -71,6 +69,11 @@ export class LargeLoad {
     this.#ports = ports;
     this.#options = options;
     this.#table = table;
+  }
+
+  /** Rows so far. */
+  get rows(): number {
+    return this.#rows;
   }
 
   /** Columns of the table, and those that the load adds. */
@@ -139,8 +142,11 @@ export class LargeLoad {
     this.#uploads.push(upload);
   }
 
-  /** Commits all pieces. Whatever comes of it but an error that leaves that open, nothing is left to discard. */
-  async commit(): Promise<LoadOutcome> {
+  /**
+   * Commits all pieces, which are that step of their input (`FlushCommit.sources`). Where nothing is stored, what was
+   * uploaded is deleted, but for an error that leaves open whether it is.
+   */
+  async commit(step: SourceStep): Promise<LoadOutcome> {
     if (this.#rows === 0) throw new EngineError("bad_request_body", "the file has no rows");
     const extents = await Promise.all(this.#uploads);
     const table = this.#table ?? (await this.#createTable());
@@ -151,7 +157,7 @@ export class LargeLoad {
       newColumns: this.#newColumns,
       extents,
       ledger: [],
-      sources: [this.#options.step],
+      sources: [step],
     });
     switch (outcome.kind) {
       case "committed": {

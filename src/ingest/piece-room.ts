@@ -19,7 +19,11 @@ export class PieceRoom {
   }
 
   /** Waits for room; rejects with the signal's reason. The piece is over when `release` is called. */
-  async take(database: string, sizeBytes: number, signal: AbortSignal): Promise<Pick<Reservation, "settle" | "release">> {
+  async take(
+    database: string,
+    sizeBytes: number,
+    signal: AbortSignal,
+  ): Promise<Pick<Reservation, "settle" | "release">> {
     while (!this.#fits(sizeBytes)) await sleep(this.#clock, RETRY_MS, signal);
     signal.throwIfAborted();
     this.#pieces++;

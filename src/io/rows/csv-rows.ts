@@ -170,7 +170,8 @@ class RowEncoder {
 }
 
 function checkHeader(header: Fields, line: number, { origin, delimiter }: Pick<CsvOptions, "origin" | "delimiter">) {
-  const refuse = (problem: string): UnreadableRows => new UnreadableRows(`line ${line} of ${origin.shown}: ${problem}`, { line });
+  const refuse = (problem: string): UnreadableRows =>
+    new UnreadableRows(`line ${line} of ${origin.shown}: ${problem}`, { line });
   const names = header.map((name) => name ?? "");
   const unnamed = names.findIndex((name) => name.trim() === "");
   if (unnamed >= 0) throw refuse(`column ${unnamed + 1} of the header has no name`);

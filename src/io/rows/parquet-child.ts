@@ -1,14 +1,7 @@
 import "../../core/warnings.ts";
 import { messageOf } from "../../core/errors.ts";
 import { columnTypeOf } from "../duckdb/column-types.ts";
-import {
-  loadDuckDb,
-  prepareOne,
-  quoteIdentifier,
-  quoteText,
-  type Connection,
-  type DuckDb,
-} from "../duckdb/duckdb.ts";
+import { loadDuckDb, prepareOne, quoteIdentifier, quoteText, type Connection, type DuckDb } from "../duckdb/duckdb.ts";
 import { TIME_MACROS } from "../duckdb/macros.ts";
 import { outputQuery, type OutputColumn } from "../duckdb/projection.ts";
 import { writeLines } from "../duckdb/text-lines.ts";

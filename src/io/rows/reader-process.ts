@@ -42,7 +42,8 @@ export class ReaderProcess {
     this.#options = options;
     const { source, isolate, task, dataBytes, hasInput = false } = options;
     const node = [process.execPath, isolateFile(source), "--isolate", isolate, task];
-    const [file = "", ...args] = dataBytes === undefined || process.platform === "win32" ? node : [...underLimit(dataBytes), ...node];
+    const [file = "", ...args] =
+      dataBytes === undefined || process.platform === "win32" ? node : [...underLimit(dataBytes), ...node];
     this.child = spawn(file, args, {
       stdio: [hasInput ? "pipe" : "ignore", "pipe", "pipe"],
       // Many arenas would keep memory that nobody uses, and count against the limit.
@@ -87,7 +88,8 @@ export class ReaderProcess {
         this.child.kill("SIGKILL");
       });
       const piece = await pieces.next().finally(() => timer?.cancel());
-      if (isSilent) throw new UnreadableRows(`${problem}: its reader gave no row for ${silence?.mostMs} ms`);
+      if (isSilent)
+        throw new UnreadableRows(`${problem}: its reader gave no row for ${silence?.mostMs} ms`, { isCrash: true });
       if (piece.done === true) return;
       yield piece.value;
     }
@@ -95,7 +97,7 @@ export class ReaderProcess {
 
   #failure(killed: NodeJS.Signals | null): UnreadableRows {
     const { problem } = this.#options;
-    if (killed !== null) return new UnreadableRows(`${problem}: its reader was ended by ${killed}`);
+    if (killed !== null) return new UnreadableRows(`${problem}: its reader was ended by ${killed}`, { isCrash: true });
     const told = toldIn(this.#said);
     if (told !== undefined) return new UnreadableRows(told.message, told.line === undefined ? {} : { line: told.line });
     return new UnreadableRows(`${problem}: ${this.#reason() || "its reader failed"}`);
@@ -104,7 +106,10 @@ export class ReaderProcess {
   /** What it says, in one line and without our name for the file. */
   #reason(): string {
     const { hiddenPath } = this.#options;
-    const said = hiddenPath === undefined ? this.#said : this.#said.replaceAll(`'${hiddenPath}'`, "it").replaceAll(hiddenPath, "it");
+    const said =
+      hiddenPath === undefined
+        ? this.#said
+        : this.#said.replaceAll(`'${hiddenPath}'`, "it").replaceAll(hiddenPath, "it");
     const [first = ""] = said.trim().split("\n");
     return visible(first.slice(0, REASON_CHARS));
   }

@@ -4,11 +4,22 @@ export class UnreadableRows extends Error {
   readonly line: number | undefined;
   /** The column that is to blame. */
   readonly column: string | undefined;
+  /** Its reader died of it, or of something else on this machine. */
+  readonly isCrash: boolean;
 
-  constructor(message: string, { cause, line, column }: { cause?: unknown; line?: number; column?: string } = {}) {
+  constructor(
+    message: string,
+    {
+      cause,
+      line,
+      column,
+      isCrash = false,
+    }: { cause?: unknown; line?: number; column?: string; isCrash?: boolean } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "UnreadableRows";
     this.line = line;
     this.column = column;
+    this.isCrash = isCrash;
   }
 }

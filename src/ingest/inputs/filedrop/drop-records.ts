@@ -81,8 +81,7 @@ export class DropRecords {
   }
 
   /** A file that was ingested is not there any more: one of its name is another one, whatever it holds. */
-  async forget(record: Pick<DropRecord, "key" | "position">, state: "deleted" | "gone"): Promise<void> {
-    const { key, position } = record;
+  async forget({ key, position }: Pick<DropRecord, "key" | "position">, state: "deleted" | "gone"): Promise<void> {
     await this.#write([
       {
         sql: "UPDATE filedrop_files SET state = ?, changed_at_ms = ? WHERE key = ?",
@@ -136,4 +135,10 @@ function toRecord(row: RecordRow): DropRecord {
 /** Whether what was committed of a file is the file as it is. */
 export function isCommitted(position: string | undefined, { identity }: Pick<ObjectInfo, "identity">): boolean {
   return position !== undefined && decodePosition(position).identity === identity;
+}
+
+/** Whether nothing is left to do for a file as long as it is this one. */
+export function isSettled({ state, identity, position }: DropRecord, info: Pick<ObjectInfo, "identity">): boolean {
+  if (state === "rejected") return identity === info.identity;
+  return state === "ingested" && isCommitted(position, info);
 }

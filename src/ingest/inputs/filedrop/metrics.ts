@@ -8,7 +8,11 @@ export const FILEDROP_METRICS = metricSet((registers) => ({
     labelNames: ["outcome"],
     registers,
   }),
-  rows: new Counter({ name: "engine_filedrop_rows_total", help: "Rows of dropped files that were committed.", registers }),
+  rows: new Counter({
+    name: "engine_filedrop_rows_total",
+    help: "Rows of dropped files that were committed.",
+    registers,
+  }),
   bytes: new Counter({
     name: "engine_filedrop_bytes_total",
     help: "Bytes of dropped files that were committed, as they were dropped.",

@@ -2,9 +2,7 @@ import type { ObjectInfo } from "../../../io/objectstore/objectstore.ts";
 import type { DropRecord } from "./drop-records.ts";
 
 /** A file and what is known of it; either may be missing, not both. */
-export type Surveyed =
-  | { info: ObjectInfo; record: DropRecord | undefined }
-  | { info: undefined; record: DropRecord };
+export type Surveyed = { info: ObjectInfo; record: DropRecord | undefined } | { info: undefined; record: DropRecord };
 
 /**
  * Puts what the store lists and what is known side by side, by key. Both come in the order of the bytes of their keys,

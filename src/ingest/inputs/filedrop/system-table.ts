@@ -21,7 +21,10 @@ export const FILEDROP: SystemTable = {
   async *rows(context) {
     let count = 0;
     for (let after = ""; ;) {
-      const page = await context.records.rows("SELECT * FROM filedrop_files WHERE key > ? ORDER BY key LIMIT ?", [after, PAGE]);
+      const page = await context.records.rows("SELECT * FROM filedrop_files WHERE key > ? ORDER BY key LIMIT ?", [
+        after,
+        PAGE,
+      ]);
       for (const row of page) {
         if (!maySee(row, context)) continue;
         yield toRow(row);
