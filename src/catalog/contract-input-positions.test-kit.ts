@@ -11,7 +11,11 @@ import {
   type SourceStep,
 } from "./input-positions.ts";
 
-export function inputPositionsContract({ catalog, clock, table }: Omit<Subject, "catalog"> & { catalog: () => CatalogDatabase }): void {
+export function inputPositionsContract({
+  catalog,
+  clock,
+  table,
+}: Omit<Subject, "catalog"> & { catalog: () => CatalogDatabase }): void {
   const step = (from: string | undefined, to: string, name = "s"): SourceStep => ({
     name,
     to,
