@@ -159,16 +159,11 @@ export class LargeLoad {
       ledger: [],
       sources: [step],
     });
-    switch (outcome.kind) {
-      case "committed": {
-        const sizeBytes = extents.reduce((sum, extent) => sum + extent.sizeBytes, 0);
-        return { ...outcome, rows: this.#rows, sizeBytes, misfits: this.#misfits };
-      }
-      case "position_conflict":
-        return this.#discarded({ kind: "moved" });
-      default:
-        return this.#discarded({ kind: "again" });
+    if (outcome.kind === "committed") {
+      const sizeBytes = extents.reduce((sum, extent) => sum + extent.sizeBytes, 0);
+      return { ...outcome, rows: this.#rows, sizeBytes, misfits: this.#misfits };
     }
+    return this.#discarded({ kind: outcome.kind === "position_conflict" ? "moved" : "again" });
   }
 
   /** Undefined when somebody else was faster: the table may have other columns than these rows were read under. */

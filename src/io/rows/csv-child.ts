@@ -1,6 +1,5 @@
 import "../../core/warnings.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Batch } from "./batcher.ts";
 import { encodeBatch, takeTask } from "./csv-protocol.ts";
 import { csvRows } from "./csv-rows.ts";
 import type { ToldFailure } from "./reader-process.ts";
@@ -13,15 +12,12 @@ async function writeBatches(): Promise<void> {
   const { task, rest } = await takeTask(process.stdin);
   const origin = { shown: task.shown, unit: "line" } as const;
   const cutter = new RowCutter(origin, task.batchBytes);
-  const write = (batch: Batch | undefined): boolean => {
-    if (batch !== undefined) writeOut(encodeBatch(batch));
-    return batch !== undefined;
-  };
   for await (const rows of csvRows(rest, { origin, delimiter: ",", columns: task.columns })) {
     cutter.push(rows);
-    while (write(cutter.takeFull()));
+    for (let batch = cutter.takeFull(); batch !== undefined; batch = cutter.takeFull()) writeOut(encodeBatch(batch));
   }
-  write(cutter.takeRest());
+  const last = cutter.takeRest();
+  if (last !== undefined) writeOut(encodeBatch(last));
 }
 
 try {

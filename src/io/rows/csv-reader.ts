@@ -41,7 +41,7 @@ export async function* readCsv(
 /** Writes the chunks to the process, no faster than it reads them. */
 class Feeding {
   /** What reading the chunks failed with. The process is killed then. */
-  failure: unknown;
+  failure: Error | undefined;
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #reader: ReaderProcess;
   #done: Promise<void> = Promise.resolve();
@@ -68,7 +68,7 @@ class Feeding {
       }
       stdin.end();
     } catch (error) {
-      this.failure = error;
+      this.failure = error as Error;
       this.#reader.child.kill("SIGKILL");
     }
   }

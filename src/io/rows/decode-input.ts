@@ -37,18 +37,18 @@ function codingOf(head: Buffer): "gzip" | "zstd" | undefined {
 
 /** Remembers whether reading the input failed. */
 class Watched implements AsyncIterable<Uint8Array> {
-  failure: unknown;
-  readonly #chunks: AsyncIterable<Uint8Array>;
+  failure: Error | undefined;
+  readonly chunks: AsyncIterable<Uint8Array>;
 
   constructor(chunks: AsyncIterable<Uint8Array>) {
-    this.#chunks = chunks;
+    this.chunks = chunks;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     try {
-      yield* this.#chunks;
+      yield* this.chunks;
     } catch (error) {
-      this.failure = error;
+      this.failure = error as Error;
       throw error;
     }
   }

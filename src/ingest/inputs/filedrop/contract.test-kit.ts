@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { LeaseLost } from "../../../catalog/refusals.ts";
 import { EngineError } from "../../../core/errors.ts";
-import { DropWorld, type NodeDeps, type OpenedStore } from "./drop-world.test-kit.ts";
+import { DropWorld, intercepted, type NodeDeps, type OpenedStore } from "./drop-world.test-kit.ts";
 import { Mortal, type Death } from "./mortal.test-kit.ts";
 
 const A = '{"body":"a1"}\n{"body":"a2"}\n';
@@ -104,6 +104,36 @@ export function fileDropContract(name: string, { openCatalog, openStore, deathsA
       await world.catalog.createTable({ database: "shop", name: "orders", columns });
       await node.look();
       expect(await world.values("body")).toEqual(["a1", "a2"]);
+    });
+
+    test("wait until they have stopped to grow, where files grow in their place", async () => {
+      const node = world.node({ growsInPlace: true });
+      await world.drop("shop/orders/a.ndjson", '{"body":"a1"}\n');
+      await world.drop("shop/orders/b.ndjson.tmp", B);
+      await world.drop("shop/orders/c.csv.part", "body\n");
+      await node.look();
+      await world.drop("shop/orders/a.ndjson", A);
+      await node.look();
+      expect(await world.files()).toEqual({});
+      await node.look();
+      expect(await world.values("body")).toEqual(["a1", "a2"]);
+      expect(await world.files()).toEqual({ "shop/orders/a.ndjson": "ingested" });
+    });
+
+    test("are not stored as a mixture when they change while they are read", async () => {
+      const rows = (body: string) => `{"body":"${body}","pad":"${"x".repeat(1_000)}"}\n`.repeat(10_000);
+      await world.drop("shop/orders/a.ndjson", rows("old"));
+      let gets = 0;
+      const store = intercepted(world.store, "get", async (get) => {
+        if (++gets === 2) await world.drop("shop/orders/a.ndjson", rows("new"));
+        return await get();
+      });
+      const node = world.node({}, { store });
+      await node.look();
+      expect(await world.files()).toEqual({});
+      await node.look();
+      expect(new Set(await world.values("body"))).toEqual(new Set(["new"]));
+      expect(await world.values("body")).toHaveLength(10_000);
     });
 
     test("are not stored by a node that has lost its lease without noticing", async () => {
@@ -213,17 +243,8 @@ async function dieAndRecover(world: DropWorld, death: Death): Promise<boolean> {
 
 /** A catalog whose commits go through `around`. */
 function withCommit(
-  world: DropWorld,
-  around: (commit: () => ReturnType<DropWorld["catalog"]["commit"]>) => ReturnType<DropWorld["catalog"]["commit"]>,
+  { catalog }: DropWorld,
+  around: (commit: () => ReturnType<typeof catalog.commit>) => ReturnType<typeof catalog.commit>,
 ): NodeDeps {
-  const { catalog } = world;
-  const wrapped = new Proxy(catalog, {
-    get: (inner, name) => {
-      if (name === "commit")
-        return (...args: Parameters<typeof catalog.commit>) => around(() => catalog.commit(...args));
-      const value: unknown = Reflect.get(inner, name, inner);
-      return typeof value === "function" ? (value as () => unknown).bind(inner) : value;
-    },
-  });
-  return { catalog: wrapped };
+  return { catalog: intercepted(catalog, "commit", around) };
 }

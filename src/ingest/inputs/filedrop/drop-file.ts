@@ -1,5 +1,6 @@
 import { messageOf } from "../../../core/errors.ts";
 import { checkName } from "../../../core/names.ts";
+import { checkObjectKey, InvalidObjectKey } from "../../../io/objectstore/objectstore.ts";
 
 export type DropFormat = "ndjson" | "csv" | "parquet";
 
@@ -29,6 +30,8 @@ export function dropFileOf(key: string, prefix: string): DropFile {
   if (UNFINISHED.test(name)) return { kind: "unfinished" };
   const format = FORMATS.find(([pattern]) => pattern.test(name))?.[1];
   if (format === undefined || name.toLowerCase().endsWith(REPORT_SUFFIX)) return { kind: "other" };
+  const problem = keyProblem(key);
+  if (problem !== undefined) return { kind: "misplaced", reason: problem };
   const [database, table] = segments;
   if (database === undefined || table === undefined || segments.length < 3) {
     const reason = `the file is not in a folder of a table: put it under ${prefix}/<database>/<table>/`;
@@ -38,5 +41,20 @@ export function dropFileOf(key: string, prefix: string): DropFile {
     return { kind: "file", database: checkName("database", database), table: checkName("table", table), format };
   } catch (error) {
     return { kind: "misplaced", reason: messageOf(error) };
+  }
+}
+
+/** Room for what comes before the key in the name of its source (`position.ts`), which has 1,024 bytes at most. */
+const MAX_KEY_BYTES = 1_000;
+
+/** Why an object of that key cannot be read, or its position not be kept. */
+function keyProblem(key: string): string | undefined {
+  if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `the key has more than ${MAX_KEY_BYTES} bytes`;
+  try {
+    checkObjectKey(key);
+    return undefined;
+  } catch (error) {
+    if (error instanceof InvalidObjectKey) return error.message;
+    throw error;
   }
 }

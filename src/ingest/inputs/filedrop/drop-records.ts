@@ -115,11 +115,9 @@ function forgetPosition(key: string, position: string): Statement {
 
 function upsert({ info, database, table }: FoundFile, state: DropState, what: Partial<Ingested & Refusal>): Statement {
   const { rows, misfits, snapshotId, reason, line, column } = what;
-  const values: (RecordValue | undefined)[] = [
-    ...[info.key, database, table, state, info.identity, info.sizeBytes],
-    ...[rows, misfits, snapshotId, reason, line, column, NOW, NOW],
-  ];
-  return { sql: UPSERT, values: values.map((value) => value ?? null) };
+  const file: (RecordValue | undefined)[] = [info.key, database, table, state, info.identity, info.sizeBytes];
+  const outcome = [rows, misfits, snapshotId, reason, line, column];
+  return { sql: UPSERT, values: [...file, ...outcome, NOW, NOW].map((value) => value ?? null) };
 }
 
 function toRecord(row: RecordRow): DropRecord {

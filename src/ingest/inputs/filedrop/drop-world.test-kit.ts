@@ -148,3 +148,23 @@ export class DropNode {
     return true;
   }
 }
+
+type Call<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? () => R : never;
+
+/** The object, with the calls of one of its methods going through `around`. */
+export function intercepted<T extends object, K extends keyof T>(
+  target: T,
+  method: K,
+  around: (call: Call<T, K>) => ReturnType<Call<T, K>>,
+): T {
+  return new Proxy(target, {
+    get: (inner, name) => {
+      const value: unknown = Reflect.get(inner, name, inner);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        const call = (() => Reflect.apply(value, inner, args) as unknown) as Call<T, K>;
+        return name === method ? around(call) : call();
+      };
+    },
+  });
+}

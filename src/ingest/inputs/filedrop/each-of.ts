@@ -8,21 +8,22 @@ export async function eachOf<T>(
   task: (item: T) => Promise<void>,
 ): Promise<void> {
   const iterator = items[Symbol.asyncIterator]();
-  let isOver = false;
+  const stop = new AbortController();
+  const over = AbortSignal.any([signal, stop.signal]);
   const work = async (): Promise<void> => {
     try {
-      while (!isOver) {
-        signal.throwIfAborted();
+      while (!over.aborted) {
         const next = await iterator.next();
-        if (next.done === true) return;
+        if (next.done === true) break;
         await task(next.value);
       }
     } finally {
-      isOver = true;
+      stop.abort();
     }
   };
   const outcomes = await Promise.allSettled(Array.from({ length: most }, work));
   await iterator.return?.();
   const failed = outcomes.find((outcome) => outcome.status === "rejected");
   if (failed !== undefined) throw failed.reason;
+  signal.throwIfAborted();
 }

@@ -15,7 +15,9 @@ export const FILEDROP: SystemTable = {
   columns: [
     ...["key", "database", "table_name", "state"].map((name) => column(name, "string")),
     ...["size_bytes", "rows", "misfits", "snapshot"].map((name) => column(name, "long")),
-    ...[column("reason", "string"), column("line", "long"), column("column_name", "string")],
+    column("reason", "string"),
+    column("line", "long"),
+    column("column_name", "string"),
     ...["found_at", "changed_at"].map((name) => column(name, "timestamp")),
   ],
   async *rows(context) {
@@ -42,7 +44,7 @@ function maySee(row: RecordRow, { caller: { databases } }: SystemTableContext): 
 }
 
 function toRow(row: RecordRow): SystemRow {
-  const text = (name: string) => (row[name] === null ? undefined : String(row[name]));
+  const text = (name: string) => (typeof row[name] === "string" ? row[name] : undefined);
   const number = (name: string) => (row[name] === null ? undefined : Number(row[name]));
   const time = (name: string) => BigInt(Number(row[name])) * NS_PER_MS;
   return {

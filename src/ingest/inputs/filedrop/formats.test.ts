@@ -1,0 +1,227 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { seededRandom } from "../../../core/random.ts";
+import { formatColumnType } from "../../../format/types.ts";
+import { loadDuckDb, quoteText } from "../../../io/duckdb/duckdb.ts";
+import { DropWorld } from "./drop-world.test-kit.ts";
+import { openDisk, openSqlite } from "./opened.test-kit.ts";
+
+/** What is in dropped files, good and bad. */
+
+let world: DropWorld;
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "drop-formats-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(async () => {
+  world = await DropWorld.open(await openSqlite(), await openDisk());
+});
+afterEach(async () => {
+  expect(await world.orphans()).toEqual([]);
+  await world.close();
+});
+
+async function parquetOf(sql: string, options = ""): Promise<Buffer> {
+  const duckdb = await loadDuckDb();
+  const connection = await duckdb.connect(await duckdb.open(":memory:"));
+  await duckdb.query(connection, "SET TimeZone = 'UTC'");
+  const path = join(folder, "x.parquet");
+  await duckdb.query(connection, `COPY (${sql}) TO ${quoteText(path)} (FORMAT parquet${options})`);
+  return readFileSync(path);
+}
+
+/** Why each of the files was rejected, after two looks. */
+async function reasonsOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<Record<string, string>> {
+  for (const [name, content] of Object.entries(files)) await world.drop(`shop/orders/${name}`, content);
+  const node = world.node();
+  await node.look();
+  await node.look();
+  const rows = await world.catalog.records.rows("SELECT key, state, reason FROM filedrop_files");
+  return Object.fromEntries(
+    rows.map(({ key, state, reason }) => [String(key).split("/").at(-1), `${String(state)}: ${String(reason)}`]),
+  );
+}
+
+async function columns(): Promise<Record<string, string>> {
+  const table = await world.catalog.table("shop", "orders");
+  return Object.fromEntries((table?.columns ?? []).map(({ name, type }) => [name, formatColumnType(type)]));
+}
+
+describe("a Parquet file", () => {
+  test("gives new columns its types, and its values exactly", async () => {
+    const sql = `SELECT TIMESTAMP '2026-01-02 03:04:05' AS "timestamp", 1::TINYINT AS i, 9223372036854775807 AS l,
+      18446744073709551615::UBIGINT AS u, 0.5::FLOAT AS f, true AS b, 't' AS s, DATE '2026-01-02' AS d,
+      1.10::DECIMAL(9, 2) AS dec, '1234567890123456789.01'::DECIMAL(38, 2) AS huge, [1, 2] AS list, {'a': 1} AS obj`;
+    await world.drop("shop/orders/a.parquet", await parquetOf(sql));
+    await world.node().look();
+    expect(await columns()).toEqual({
+      at: "timestamp",
+      label: "string",
+      body: "string",
+      props: "dynamic",
+      ...{ i: "int", l: "long", u: "string", f: "real", b: "bool", s: "string", d: "timestamp" },
+      ...{ dec: "real", huge: "string", list: "dynamic", obj: "dynamic" },
+    });
+    expect(await world.values("at")).toEqual([String(BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n)]);
+    expect(await world.values("l")).toEqual(["9223372036854775807"]);
+    expect(await world.values("u")).toEqual(["18446744073709551615"]);
+    expect(await world.values("huge")).toEqual(["1234567890123456789.01"]);
+    expect(await world.values("props")).toEqual(["null"]);
+  });
+
+  test("of more columns than a load may add has the others in props", async () => {
+    const items = Array.from({ length: 40 }, (_, i) => `${i} AS c${String(i).padStart(2, "0")}`).join(", ");
+    await world.drop("shop/orders/a.parquet", await parquetOf(`SELECT ${items}`));
+    await world.node().look();
+    expect(Object.keys(await columns())).toHaveLength(4 + 32);
+    expect(await world.values("props")).toEqual([
+      '{"c32":32,"c33":33,"c34":34,"c35":35,"c36":36,"c37":37,"c38":38,"c39":39}',
+    ]);
+  });
+
+  test("that is damaged anywhere is rejected or read, and nothing hangs", { timeout: 120_000 }, async () => {
+    const good = await parquetOf("SELECT i, hash(i) AS h, repeat('x', i % 50) AS s FROM range(5000) t(i)");
+    const random = seededRandom(7);
+    const files: Record<string, Buffer> = { "magic.parquet": Buffer.from("PAR1"), "empty.parquet": Buffer.alloc(0) };
+    for (let i = 0; i < 12; i++) {
+      const bad = Buffer.from(good);
+      for (let n = 0; n < 4; n++) bad[Math.floor(random.next() * bad.length)] = Math.floor(random.next() * 256);
+      files[`${i}.parquet`] = i % 3 === 0 ? bad.subarray(0, Math.floor(random.next() * bad.length)) : bad;
+    }
+    const reasons = await reasonsOf(files);
+    for (const reason of Object.values(reasons)) expect(reason).toMatch(/^(ingested: null|rejected: .+)$/);
+    expect(reasons["magic.parquet"]).toContain("cannot be read as Parquet");
+    expect(Object.keys(reasons)).toHaveLength(Object.keys(files).length);
+  });
+});
+
+describe("a CSV file", () => {
+  test("is read by the columns of its table", async () => {
+    const types = [
+      { name: "at", type: { kind: "timestamp" } },
+      { name: "id", type: { kind: "long" } },
+      { name: "ok", type: { kind: "bool" } },
+      { name: "props", type: { kind: "dynamic" } },
+    ] as const;
+    await world.catalog.createTable({ database: "shop", name: "orders", columns: types });
+    await world.drop("shop/orders/a.csv", 'id,ok,name\r\n007,TRUE,"x, ""y"""\r\n9007199254740993,,\r\n');
+    await world.drop("shop/orders/b.csv.zst", zstdCompressSync("\ufeffid,name\n1,z\n"));
+    await world.node().look();
+    expect(await world.values("id")).toEqual(["1", "9007199254740993", "null"]);
+    expect(await world.values("name")).toEqual(["null", 'x, "y"', "z"]);
+    expect(await columns()).toMatchObject({ id: "long", ok: "bool", name: "string" });
+  });
+
+  test("that is wrong is rejected with its line", async () => {
+    const vector = [
+      { name: "at", type: { kind: "timestamp" } },
+      { name: "v", type: { kind: "vector", dimensions: 2 } },
+    ] as const;
+    await world.catalog.createTable({ database: "shop", name: "orders", columns: vector });
+    expect(
+      await reasonsOf({
+        "fields.csv": "a,b\n1,2\n\n3\n",
+        "quote.csv": 'a\n"never closed\n',
+        "twice.csv": "a,A\n1,2\n",
+        "latin1.csv": Buffer.from([0x61, 0x0a, 0xe9, 0x0a]),
+        "vector.csv": 'v\n"[1,2]"\n"[1,\n2]"\n"[1]"\n',
+        "header.csv": "a,b\n",
+      }),
+    ).toEqual({
+      "fields.csv": "rejected: line 4 of drop/shop/orders/fields.csv has 1 field, the header 2",
+      "quote.csv": expect.stringContaining("line 2 of drop/shop/orders/quote.csv: a quote is opened and never closed"),
+      "twice.csv": expect.stringContaining('line 1 of drop/shop/orders/twice.csv: the header has "A" twice'),
+      "latin1.csv": expect.stringContaining("is not UTF-8, in line 2"),
+      "vector.csv": expect.stringMatching(/^rejected: line 3[: ]/),
+      "header.csv": "rejected: the file has no rows",
+    });
+  });
+});
+
+describe("an NDJSON file", () => {
+  test("of several pieces keeps the columns of the first, and says which line is wrong", async () => {
+    const line = (i: number) => `{"id":${i},"pad":"${"x".repeat(990)}"}\n`;
+    const many = Array.from({ length: 40_000 }, (_, i) => line(i)).join("");
+    await world.drop("shop/orders/good.json", many);
+    const reasons = await reasonsOf({ "bad.json": `${many}{"id":\n`, "bad.json.gz": gzipSync(`${many}[]\n`) });
+    expect(reasons).toEqual({
+      "good.json": "ingested: null",
+      "bad.json": expect.stringContaining("rejected: line 40001: "),
+      "bad.json.gz": expect.stringContaining("rejected: line 40001: "),
+    });
+    expect(await world.values("id")).toHaveLength(40_000);
+  });
+
+  test("that is none is rejected in words", async () => {
+    expect(
+      await reasonsOf({
+        "array.json": "[{}]",
+        "utf16.json": Buffer.from("\ufeff{}", "utf16le"),
+        "zip.json": Buffer.from("504b030400000000", "hex"),
+        "binary.json": Buffer.from([123, 0, 0, 0, 0]),
+        "empty.json": "",
+        "blank.json": " \n\n",
+        "cut.json.gz": gzipSync('{"a":1}\n'.repeat(100)).subarray(0, -9),
+        "garbage.json.gz": Buffer.concat([gzipSync("{}\n"), Buffer.from("garbage")]),
+        "cut.json.zst": zstdCompressSync('{"a":1}\n').subarray(0, -1),
+        "deep.json": `{"a":${"[".repeat(2_000)}${"]".repeat(2_000)}}`,
+      }),
+    ).toEqual({
+      "array.json": expect.stringContaining("is a JSON array, not NDJSON"),
+      "utf16.json": expect.stringContaining("is UTF-16"),
+      "zip.json": expect.stringContaining("is a zip archive"),
+      "binary.json": expect.stringContaining("is no text"),
+      "empty.json": "rejected: the file has no rows",
+      "blank.json": "rejected: the file has no rows",
+      "cut.json.gz": expect.stringContaining("its gzip data cannot be decoded"),
+      "garbage.json.gz": expect.stringContaining("its gzip data"),
+      "cut.json.zst": expect.stringContaining("it is cut off"),
+      "deep.json": expect.stringContaining("rejected: line 1"),
+    });
+    expect(await world.catalog.databases()).toEqual([]);
+  });
+
+  test("that is a bomb is rejected, in bounded memory", { timeout: 120_000 }, async () => {
+    const before = process.memoryUsage.rss();
+    const blanks = gzipSync(Buffer.alloc(400 * 2 ** 20, " "));
+    const newlines = gzipSync(Buffer.alloc(400 * 2 ** 20, "\n"));
+    expect(await reasonsOf({ "line.json.gz": blanks, "lines.json.gz": newlines })).toEqual({
+      "line.json.gz": expect.stringContaining("line 1 of drop/shop/orders/line.json.gz has more than 67108864 bytes"),
+      "lines.json.gz": "rejected: the file has no rows",
+    });
+    expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 2 ** 20);
+  });
+});
+
+test("names of any kind are read, rejected or left alone", async () => {
+  const good = '{"body":"x"}\n';
+  const long = `${"n".repeat(248)}.jsonl`;
+  const names = {
+    [`shop/orders/${long}`]: "ingested",
+    "shop/orders/ü '\"%20*?{}.ndjson": "ingested",
+    "shop/orders/CAPS.JSON": "ingested",
+    "shop/orders/deep/er/and/deeper/x.json": "ingested",
+    "shop/x.json": "rejected",
+    "x.json": "rejected",
+    "_shop/orders/x.json": "rejected",
+    "shop/system/x.json": "rejected",
+    "shop/o rders/x.json": "rejected",
+    "main/orders/x.json": "rejected",
+    [`shop/orders/bad-${"n".repeat(240)}.json`]: "rejected",
+  };
+  for (const [name, state] of Object.entries(names)) {
+    await world.drop(name, name.includes("/bad-") ? "bad" : good);
+    expect(state).toMatch(/^(ingested|rejected)$/);
+  }
+  for (const name of ["shop/orders/readme.txt", "shop/orders/x.rejected.json", "shop/orders/y.tsv"]) {
+    await world.drop(name, good);
+  }
+  await world.node().look();
+  await world.node().look();
+  expect(await world.files()).toEqual(names);
+  expect(await world.values("body")).toEqual(["x", "x", "x", "x"]);
+});
