@@ -87,7 +87,7 @@ describe("a Parquet file", () => {
     const good = await parquetOf("SELECT i, hash(i) AS h, repeat('x', i % 50) AS s FROM range(5000) t(i)");
     const random = seededRandom(7);
     const files: Record<string, Buffer> = { "magic.parquet": Buffer.from("PAR1"), "empty.parquet": Buffer.alloc(0) };
-    for (let i = 0; i < 12; i++) {
+    for (let i = 0; i < 6; i++) {
       const bad = Buffer.from(good);
       for (let n = 0; n < 4; n++) bad[Math.floor(random.next() * bad.length)] = Math.floor(random.next() * 256);
       files[`${i}.parquet`] = i % 3 === 0 ? bad.subarray(0, Math.floor(random.next() * bad.length)) : bad;
@@ -135,8 +135,8 @@ describe("a CSV file", () => {
       "fields.csv": "rejected: line 4 of drop/shop/orders/fields.csv has 1 field, the header 2",
       "quote.csv": expect.stringContaining("line 2 of drop/shop/orders/quote.csv: a quote is opened and never closed"),
       "twice.csv": expect.stringContaining('line 1 of drop/shop/orders/twice.csv: the header has "A" twice'),
-      "latin1.csv": expect.stringContaining("is not UTF-8, in line 2"),
-      "vector.csv": expect.stringMatching(/^rejected: line 3[: ]/),
+      "latin1.csv": expect.stringContaining("latin1.csv is not UTF-8"),
+      "vector.csv": expect.stringContaining(`rejected: line 3, column "v"`),
       "header.csv": "rejected: the file has no rows",
     });
   });
