@@ -1,6 +1,8 @@
 import type { FlushCommit, FlushOutcome, NewExtent, Snapshot, TableRecord } from "../catalog/catalog.ts";
 import type { SourceStep } from "../catalog/input-positions.ts";
 import { ExtentPendingDeletion, LeaseLost } from "../catalog/refusals.ts";
+import { isBeyondReal } from "../catalog/widening.ts";
+import { releaseShared } from "../core/buffer-pool.ts";
 import { Semaphore } from "../core/concurrency.ts";
 import { EngineError, fromErrorRecord } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
@@ -8,7 +10,8 @@ import { foldName, isColumnName } from "../core/names.ts";
 import { DEFAULT_SHAPE, specOf, TIME_COLUMN, TIME_STAND_INS, type ColumnSpec } from "../format/types.ts";
 import type { FlushPorts, Target } from "./flush.ts";
 import type { SealBody, SealedBody, SealedExtent } from "./seal.ts";
-import { sealWholeOrInCuts } from "./seal-cuts.ts";
+import type { SealedFlush } from "./seal-cuts.ts";
+import { sealAgreed, widenableBy } from "./seal-widening.ts";
 import { createTable, findTable, infersTypes } from "./tables.ts";
 import { discardExtents, uploadExtent } from "./upload.ts";
 
@@ -37,6 +40,17 @@ export type LargeLoadOptions = {
   /** Time of arrival: `at` of rows that have none. */
   arrivedAtNs: bigint;
 };
+
+/** The load must begin anew, with these columns declared: some have other types than its pieces were sealed under. */
+export class TypesChanged extends Error {
+  readonly columns: readonly ColumnSpec[];
+
+  constructor(columns: readonly ColumnSpec[]) {
+    super("a column became wider than the load's first pieces have it");
+    this.name = "TypesChanged";
+    this.columns = columns;
+  }
+}
 
 export type LoadOutcome =
   | { kind: "committed"; snapshot: Snapshot; rows: number; sizeBytes: number; misfits: number }
@@ -100,11 +114,16 @@ export class LargeLoad {
     }
   }
 
-  /** Seals a piece of NDJSON, of whole lines and at least one row. Throws `bad_request_body` with the line in it. */
+  /**
+   * Seals a piece of NDJSON, of whole lines and at least one row. Throws `bad_request_body` with the line in it, and
+   * `TypesChanged` when the pieces before it were sealed under types that do not hold any more.
+   */
   async add(bytes: Uint8Array): Promise<void> {
     const { seal, sealThreads, format } = this.#ports;
     const task = { columns: this.columns, bodies: [this.#bodyOf(bytes)], format };
-    const { extents, newColumns, outcomes } = await sealWholeOrInCuts(seal, sealThreads, task);
+    const sealed = await sealAgreed(seal, sealThreads, task);
+    await this.#widen(sealed);
+    const { extents, newColumns, outcomes } = sealed;
     const [outcome] = outcomes;
     if (outcome?.ok !== true) {
       throw outcome === undefined
@@ -117,6 +136,31 @@ export class LargeLoad {
     if (this.#uploads.length > MAX_EXTENTS) throw tooLarge();
     // Bounds what waits to be written, and hears early of a store that takes nothing.
     await Promise.all(this.#uploads.slice(0, -CONCURRENT_UPLOADS));
+  }
+
+  /** Fractions for columns that are `long` so far: see `seal-widening.ts`, which does it within one piece. */
+  async #widen(sealed: SealedFlush): Promise<void> {
+    const own = new Set(widenableBy(sealed, this.#newColumns).map(foldName));
+    for (const { stats } of own.size === 0 ? [] : await Promise.all(this.#uploads)) {
+      for (const column of stats) if (isBeyondReal(column)) own.delete(foldName(column.name));
+    }
+    const wanted = this.#table === undefined ? [] : widenableBy(sealed, this.#table.columns);
+    const isWidened = wanted.length > 0 && (await this.#widenTable(wanted));
+    if (own.size === 0 && !isWidened) return;
+    for (const { bytes } of sealed.extents) releaseShared(bytes);
+    throw new TypesChanged(
+      this.#newColumns.map((column) =>
+        own.has(foldName(column.name)) ? { ...column, type: { kind: "real" } } : column,
+      ),
+    );
+  }
+
+  /** Whether the catalog has widened any. Otherwise the fractions are in `props`. */
+  async #widenTable(names: readonly string[]): Promise<boolean> {
+    const table = this.#table;
+    if (table === undefined) return false;
+    const after = await this.#ports.catalog.widenColumns(table.id, names);
+    return after.schemaVersion !== table.schemaVersion;
   }
 
   #bodyOf(bytes: Uint8Array): SealBody {

@@ -24,7 +24,12 @@ const PREFIX = "drop";
 export type OpenedStore = { store: ObjectStore; close: () => Promise<void> };
 
 /** What may stand between a node and the world. */
-export type NodeDeps = { catalog?: CatalogDatabase; records?: RecordStore; store?: ObjectStore };
+export type NodeDeps = {
+  catalog?: CatalogDatabase;
+  records?: RecordStore;
+  store?: ObjectStore;
+  inferTypes?: boolean;
+};
 
 /** A real catalog and a real store, and any number of nodes that look after the files dropped there. */
 export class DropWorld {
@@ -77,6 +82,7 @@ export class DropWorld {
       log: silentLog,
       metrics: this.metrics,
       format: "tlm",
+      inferTypes: deps.inferTypes ?? false,
       keyPrefix: "engine",
       windowMs: 0,
       maxExtents: 128,

@@ -9,7 +9,7 @@ import { ObjectChanged, type ObjectInfo } from "../../../io/objectstore/objectst
 import { lineIn, type Batch, type Origin } from "../../../io/rows/batcher.ts";
 import { Committer, type CommitterPorts } from "../../committer.ts";
 import { conflictPauseMs } from "../../flush.ts";
-import { LargeLoad, type LargeLoadPorts, type LoadOutcome } from "../../large-load.ts";
+import { LargeLoad, TypesChanged, type LargeLoadPorts, type LoadOutcome } from "../../large-load.ts";
 import type { PieceRoom } from "../../piece-room.ts";
 import type { DropFile } from "./drop-file.ts";
 import { encodePosition, sourceOf } from "./position.ts";
@@ -38,6 +38,9 @@ export type LoadedFile =
   | (Extract<LoadOutcome, { kind: "committed" }> & { position: string })
   | Extract<LoadOutcome, { kind: "moved" }>;
 
+/** Of a flush; and each column that an attempt brings may have to be widened once. */
+const MOST_ATTEMPTS = LIMITS.commitAttempts + LIMITS.newColumnsPerRequest;
+
 /** Loads files under one lease: files that end together share a snapshot, as flushes do. */
 export class FileLoader {
   readonly #ports: FileLoadPorts;
@@ -63,22 +66,32 @@ export class FileLoader {
    * store and the catalog throw.
    */
   async load(toLoad: FileToLoad): Promise<LoadedFile> {
-    for (let attempt = 0; attempt < LIMITS.commitAttempts; attempt++) {
+    let declared: readonly ColumnSpec[] = [];
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       const { clock, random } = this.#ports;
       if (attempt > 0) await sleep(clock, conflictPauseMs(attempt, random), this.#signal);
-      const outcome = await this.#attempt(toLoad);
-      if (outcome.kind !== "again") return outcome;
+      try {
+        const outcome = await this.#attempt(toLoad, declared);
+        if (outcome.kind !== "again") return outcome;
+      } catch (error) {
+        if (!(error instanceof TypesChanged)) throw error;
+        declared = error.columns;
+      }
     }
-    throw new EngineError("ingest_failed", `the commit met a conflict ${LIMITS.commitAttempts} times`);
+    throw new EngineError("ingest_failed", `the table changed under the file ${MOST_ATTEMPTS} times`);
   }
 
-  async #attempt({ info, file, from }: FileToLoad): Promise<LoadedFile | Extract<LoadOutcome, { kind: "again" }>> {
+  async #attempt(
+    { info, file, from }: FileToLoad,
+    declared: readonly ColumnSpec[],
+  ): Promise<LoadedFile | Extract<LoadOutcome, { kind: "again" }>> {
     const { clock, catalog } = this.#ports;
     const { database, table } = file;
     const load = await LargeLoad.begin(
       { ...this.#ports, catalog, commit: (flush) => this.#commit(flush) },
       { target: { database, table }, ...this.#options, arrivedAtNs: nowNs(clock) },
     );
+    load.declare(declared);
     try {
       await this.#read(load, { info, file });
       // What was read may be of no one state of a file that was written meanwhile.
