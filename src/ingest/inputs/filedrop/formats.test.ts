@@ -157,12 +157,13 @@ describe("an NDJSON file", () => {
   });
 
   test("whose later pieces have fractions gets a column that holds all of its numbers", async () => {
-    const pad = "x".repeat(1_000);
+    const pad = "x".repeat(4_000);
     const rows = (value: (i: number) => string) =>
-      Array.from({ length: 20_000 }, (_, i) => `{"n":${value(i)},"pad":"${pad}"}\n`).join("");
+      Array.from({ length: 5_000 }, (_, i) => `{"n":${value(i)},"pad":"${pad}"}\n`).join("");
+    const node = world.node({}, { inferTypes: true });
     const columnsOf = async (name: string, content: string) => {
       await world.drop(`shop/${name}/a.json`, content);
-      await world.node({}, { inferTypes: true }).look();
+      await node.look();
       const table = await world.catalog.table("shop", name);
       const { type } = table?.columns.find((column) => column.name === "n") ?? {};
       return { type: type?.kind, values: new Set(await world.values("n", name)) };
@@ -173,7 +174,7 @@ describe("an NDJSON file", () => {
     expect(await columnsOf("far", far)).toEqual({ type: "long", values: new Set(["1", "9007199254740993", "null"]) });
     expect(await columnsOf("known", '{"n":1}\n')).toMatchObject({ type: "long" });
     await world.drop("shop/known/b.json", late);
-    await world.node({}, { inferTypes: true }).look();
+    await node.look();
     expect((await world.catalog.table("shop", "known"))?.columns.at(-2)).toMatchObject({ type: { kind: "real" } });
   });
 
