@@ -27,7 +27,7 @@ const OPTIONS = {
 const HTTP = { cut: { sizeBytes: 16 * MIB }, connections: 4 } as const;
 const SMALL_BYTES = 1_024;
 /** To ask for metrics costs the server milliseconds. */
-const LOOK_MS = 100;
+const LOOK_MS = 300;
 const ENV = { ENGINE_FILEDROP_ENABLED: "1", ENGINE_FILEDROP_POLL_SECS: "1", ENGINE_QUERY_WORKERS: "1" };
 
 type Figures = { seconds: number; cpuSeconds: number; peakBytes: number };

@@ -191,9 +191,7 @@ export class LargeLoad {
    * uploaded is deleted, but for an error that leaves open whether it is.
    */
   async commit(step: SourceStep): Promise<LoadOutcome> {
-    if (this.#rows === 0) throw new EngineError("bad_request_body", "the file has no rows");
-    const extents = await Promise.all(this.#uploads);
-    const table = this.#table ?? (await this.#createTable());
+    const { extents, table } = await this.#prepare();
     if (table === undefined) return this.#discarded({ kind: "again" });
     const outcome = await this.#send({
       tableId: table.id,
@@ -208,6 +206,17 @@ export class LargeLoad {
       return { ...outcome, rows: this.#rows, sizeBytes, misfits: this.#misfits };
     }
     return this.#discarded({ kind: outcome.kind === "position_conflict" ? "moved" : "again" });
+  }
+
+  /** Everything is uploaded, and the table there. */
+  async #prepare(): Promise<{ extents: readonly NewExtent[]; table: TableRecord | undefined }> {
+    try {
+      if (this.#rows === 0) throw new EngineError("bad_request_body", "the file has no rows");
+      return { extents: await Promise.all(this.#uploads), table: this.#table ?? (await this.#createTable()) };
+    } catch (error) {
+      await this.discard();
+      throw error;
+    }
   }
 
   /** Undefined when somebody else was faster: the table may have other columns than these rows were read under. */

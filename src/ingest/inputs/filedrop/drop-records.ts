@@ -1,7 +1,14 @@
 import type { Lease } from "../../../catalog/catalog.ts";
 import { leaseGuard } from "../../../catalog/lease-guard.ts";
 import { LeaseLost } from "../../../catalog/refusals.ts";
-import { NOW, type RecordRow, type RecordStore, type RecordValue, type Statement } from "../../../db/records.ts";
+import {
+  NOW,
+  type RecordRow,
+  type RecordStore,
+  type RecordValue,
+  type Statement,
+  type TransactOptions,
+} from "../../../db/records.ts";
 import type { ObjectInfo } from "../../../io/objectstore/objectstore.ts";
 import { decodePosition, SOURCE_PREFIX, sourceOf } from "./position.ts";
 
@@ -73,7 +80,8 @@ export class DropRecords {
   }
 
   async ingested(file: FoundFile, { rows, misfits, snapshotId }: Ingested): Promise<void> {
-    await this.#write([upsert(file, "ingested", { rows, misfits, snapshotId })]);
+    // What a power cut takes away, the position of the file brings back.
+    await this.#write([upsert(file, "ingested", { rows, misfits, snapshotId })], { early: true });
   }
 
   async refused(file: FoundFile, state: "rejected" | "waiting" | "failed", refusal: Refusal): Promise<void> {
@@ -103,8 +111,8 @@ export class DropRecords {
     await this.#write([{ sql, values: [`${prefix}/`, `${prefix}0`, { nowPlusMs: -GONE_KEPT_MS }] }]);
   }
 
-  async #write(statements: readonly Statement[]): Promise<void> {
-    const { done } = await this.#records.transact([leaseGuard(this.#lease), ...statements]);
+  async #write(statements: readonly Statement[], options: TransactOptions = {}): Promise<void> {
+    const { done } = await this.#records.transact([leaseGuard(this.#lease), ...statements], options);
     if (!done) throw new LeaseLost(this.#lease.name);
   }
 }

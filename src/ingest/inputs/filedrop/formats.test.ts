@@ -116,6 +116,17 @@ describe("a CSV file", () => {
     expect(await columns()).toMatchObject({ id: "long", ok: "bool", name: "string" });
   });
 
+  test("of any size is read the same", async () => {
+    const row = (i: number) => `${i},"${"x".repeat(90)}"\n`;
+    const rows = Array.from({ length: 4_000 }, (_, i) => row(i)).join("");
+    const reasons = await reasonsOf({ "large.csv": `id,pad\n${rows}`, "wrong.csv": `id,pad\n${rows}1\n` });
+    expect(reasons).toEqual({
+      "large.csv": "ingested: null",
+      "wrong.csv": "rejected: line 4002 of drop/shop/orders/wrong.csv has 1 field, the header 2",
+    });
+    expect(await world.values("id")).toHaveLength(4_000);
+  });
+
   test("that is wrong is rejected with its line", async () => {
     const vector = [
       { name: "at", type: { kind: "timestamp" } },

@@ -1,4 +1,5 @@
 import type { Catalog, FlushCommit, FlushOutcome, Lease } from "../../../catalog/catalog.ts";
+import { releaseShared } from "../../../core/buffer-pool.ts";
 import { nowNs, sleep, type Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { LIMITS } from "../../../core/limits.ts";
@@ -183,6 +184,8 @@ class RoomyPieces {
 async function addTo(load: LargeLoad, batch: Batch, { unit }: Origin): Promise<void> {
   try {
     await load.add(batch.body);
+    // No thread reads it any more.
+    releaseShared(batch.body);
   } catch (error) {
     const line = error instanceof EngineError ? error.details.line : undefined;
     if (!(error instanceof EngineError) || line === undefined) throw error;

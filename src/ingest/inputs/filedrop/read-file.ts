@@ -3,16 +3,20 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { MIN_SHARED_BYTES, takeShared } from "../../../core/buffer-pool.ts";
 import type { Clock } from "../../../core/clock.ts";
+import { LIMITS } from "../../../core/limits.ts";
 import { visible } from "../../../core/visible.ts";
 import type { ColumnSpec } from "../../../format/types.ts";
 import { readPieces } from "../../../io/objectstore/read-pieces.ts";
 import type { ObjectInfo, ObjectStore } from "../../../io/objectstore/objectstore.ts";
 import { Batcher, hasRows, type Batch, type Cutter, type Origin } from "../../../io/rows/batcher.ts";
 import { readCsv } from "../../../io/rows/csv-reader.ts";
+import { csvRows } from "../../../io/rows/csv-rows.ts";
 import { decodeInput } from "../../../io/rows/decode-input.ts";
 import { parquetReader } from "../../../io/rows/parquet-rows.ts";
 import { PeekedInput } from "../../../io/rows/peeked.ts";
+import { RowCutter } from "../../../io/rows/row-cutter.ts";
 import { BOM, foreignContent, SNIFFED_BYTES, startsWithBom } from "../../../io/rows/sniff.ts";
 import { UnreadableRows } from "../../../io/rows/unreadable-rows.ts";
 import type { DropFormat } from "./drop-file.ts";
@@ -35,6 +39,9 @@ export type ReadOptions = {
 /** About the size of a batch: large enough for all threads, small enough for several files at a time. */
 export const PIECE_BYTES = 16 * 1024 * 1024;
 
+/** Parsed in some milliseconds, for which no process need start. */
+const SMALL_CSV_BYTES = 256 * 1024;
+
 /** What the processes that read may have: DuckDB's own limit, and what Node takes besides. */
 const PARQUET_MEMORY_MIB = 512;
 const READER_DATA_BYTES = 1_536 * 1024 * 1024;
@@ -52,13 +59,20 @@ export function originOf({ info, format }: Pick<ReadOptions, "info" | "format">)
 const READERS: Readonly<Record<DropFormat, (options: ReadOptions) => AsyncGenerator<Batch>>> = {
   async *ndjson(options) {
     const input = await openText(options);
-    yield* cut(input, new Batcher(originOf(options), PIECE_BYTES));
+    yield* cut(input, pieceBatcher(options));
   },
 
   async *csv(options) {
     const { columns } = options;
-    const task = { shown: originOf(options).shown, columns, batchBytes: PIECE_BYTES };
-    yield* readCsv(await openText(options), task, limitsOf(options));
+    const origin = originOf(options);
+    const input = await openText(options);
+    const head = await input.head(SMALL_CSV_BYTES + 1);
+    if (head.length <= SMALL_CSV_BYTES) {
+      yield* cut(csvRows(input, { origin, delimiter: ",", columns }), new RowCutter(origin, PIECE_BYTES));
+    } else {
+      const task = { shown: origin.shown, columns, batchBytes: PIECE_BYTES };
+      yield* readCsv(input, task, limitsOf(options));
+    }
   },
 
   async *parquet(options) {
@@ -81,7 +95,14 @@ async function* parquetBatches(file: string, options: ReadOptions): AsyncGenerat
   const task = { file, memoryMib: PARQUET_MEMORY_MIB, isDescribed: true, isWatched: true };
   const reader = parquetReader(task, originOf(options).shown, limitsOf(options));
   const rows = withoutColumns(reader.output(), options.onColumns);
-  yield* cut(rows, new Batcher(originOf(options), PIECE_BYTES));
+  yield* cut(rows, pieceBatcher(options));
+}
+
+/** Large pieces lie in memory that the threads share: they are sealed where they are. */
+function pieceBatcher(options: ReadOptions): Batcher {
+  return new Batcher(originOf(options), PIECE_BYTES, LIMITS.ingestBodyBytes, (sizeBytes) =>
+    sizeBytes < MIN_SHARED_BYTES ? Buffer.allocUnsafe(sizeBytes) : Buffer.from(takeShared(sizeBytes)),
+  );
 }
 
 function limitsOf({ clock, signal }: ReadOptions) {
@@ -110,7 +131,7 @@ async function openText(options: ReadOptions): Promise<PeekedInput> {
   }
 }
 
-async function* cut(input: AsyncIterable<Uint8Array>, cutter: Cutter<Uint8Array>): AsyncGenerator<Batch> {
+async function* cut<Piece>(input: AsyncIterable<Piece>, cutter: Cutter<Piece>): AsyncGenerator<Batch> {
   for await (const piece of input) {
     cutter.push(piece);
     for (let batch = cutter.takeFull(); batch !== undefined; batch = cutter.takeFull()) yield batch;
