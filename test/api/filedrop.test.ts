@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
 import {
-  chmodSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -115,13 +114,6 @@ describe("a server with a folder for files", () => {
       ["shop/links/last.json", "ingested"],
     ]);
     expect(existsSync(pathOf("shop/links/a\nb\u0007.json.rejected.json"))).toBe(false);
-  });
-
-  test("reads no file that is not its own to read, and says so", async () => {
-    if (process.getuid?.() === 0) return;
-    drop("shop/denied/x.json", '{"body":"x"}\n');
-    chmodSync(pathOf("shop/denied/x.json"), 0);
-    await becomes("shop/denied/x.json", "failed");
   });
 
   test("stores both names of one file, each once", async () => {

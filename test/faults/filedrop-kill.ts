@@ -40,19 +40,22 @@ export async function killDroppers(options: DropKillOptions): Promise<DropKillRe
   };
   const ports = [await freePort(), await freePort()];
   const start = (i: number) => startEngine({ home: join(place.home, `node-${i}`), env, port: ports[i] ?? 0 });
-  const nodes: Engine[] = [await start(0), await start(1)];
+  const nodes = new Map<number, Engine>([
+    [0, await start(0)],
+    [1, await start(1)],
+  ]);
   try {
     const dropping = dropAll(options.files, put, () => delay(random.next() * 30));
     for (let kill = 0; kill < options.kills; kill++) {
       await delay(500 + random.next() * 6_000);
       const struck = random.next() < 0.3 ? [0, 1] : [Math.floor(random.next() * 2)];
-      await Promise.all(struck.map((i) => nodes[i]?.stop("SIGKILL")));
-      for (const i of struck) nodes[i] = await start(i);
+      await Promise.all(struck.map(async (i) => nodes.get(i)?.stop("SIGKILL")));
+      for (const i of struck) nodes.set(i, await start(i));
     }
     await dropping;
-    return { kills: options.kills, ...(await check(nodes[0]?.url ?? "", options)) };
+    return { kills: options.kills, ...(await check(nodes.get(0)?.url ?? "", options)) };
   } finally {
-    await Promise.all(nodes.map((node) => node.stop("SIGKILL")));
+    await Promise.all([...nodes.values()].map((node) => node.stop("SIGKILL")));
     await place.remove();
   }
 }

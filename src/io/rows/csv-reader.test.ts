@@ -49,6 +49,11 @@ async function here(data: Buffer): Promise<Read> {
   return read;
 }
 
+/** How many rows come before a failure depends on the pieces in which the input does. */
+function wholeOf(read: Read): Partial<Read> {
+  return read.failure === undefined ? read : { failure: read.failure };
+}
+
 test("the rows, their lines and the failure are those of the parser itself", { timeout: 120_000 }, async () => {
   const field = constantFrom("a", "", '"q"', '"two\nlines"', '"a ""b"""', 'b"ad', "ü", "7");
   const text = array(
@@ -58,10 +63,7 @@ test("the rows, their lines and the failure are those of the parser itself", { t
   const input = text.map((lines) => Buffer.from(["h1,h2", ...lines].join("\n")));
   await assert(
     asyncProperty(input, integer({ min: 1, max: 40 }), async (data, size) => {
-      const expected = await here(data);
-      const read = await inProcess(data, { size });
-      expect(read.failure).toBe(expected.failure);
-      if (expected.failure === undefined) expect(read).toEqual(expected);
+      expect(wholeOf(await inProcess(data, { size }))).toEqual(wholeOf(await here(data)));
     }),
     { numRuns: 15 },
   );
@@ -70,8 +72,8 @@ test("the rows, their lines and the failure are those of the parser itself", { t
 test("bytes of any kind end in rows or in a reason", { timeout: 120_000 }, async () => {
   await assert(
     asyncProperty(string({ unit: "binary", maxLength: 300 }), async (text) => {
-      const { failure } = await inProcess(Buffer.from(text, "latin1"));
-      if (failure !== undefined) expect(failure).toMatch(/^(line \d+ of x\.csv|x\.csv is not UTF-8)/);
+      const { failure = "line 1 of x.csv" } = await inProcess(Buffer.from(text, "latin1"));
+      expect(failure).toMatch(/^(line \d+ of x\.csv|x\.csv is not UTF-8)/);
     }),
     { numRuns: 10 },
   );

@@ -119,6 +119,18 @@ export class DropWorld {
     return Object.fromEntries(rows.map((row) => [String(row["key"]).slice(PREFIX.length + 1), row["state"]]));
   }
 
+  /** What became of each of these files of `shop.orders`, after two looks: its state, and why. */
+  async outcomesOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<Record<string, string>> {
+    for (const [name, content] of Object.entries(files)) await this.drop(`shop/orders/${name}`, content);
+    const node = this.node();
+    await node.look();
+    await node.look();
+    const rows = await this.catalog.records.rows("SELECT key, state, reason FROM filedrop_files");
+    return Object.fromEntries(
+      rows.map(({ key, state, reason }) => [String(key).split("/").at(-1), `${String(state)}: ${String(reason)}`]),
+    );
+  }
+
   /** Objects whose keys begin so. */
   async keys(prefix: string): Promise<string[]> {
     return (await Array.fromAsync(this.store.list(prefix))).map(({ key }) => key);

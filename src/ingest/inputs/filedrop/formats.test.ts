@@ -1,22 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { seededRandom } from "../../../core/random.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { formatColumnType } from "../../../format/types.ts";
-import { loadDuckDb, quoteText } from "../../../io/duckdb/duckdb.ts";
 import { DropWorld } from "./drop-world.test-kit.ts";
 import { openDisk, openSqlite } from "./opened.test-kit.ts";
+import { parquetOf } from "./parquet.test-kit.ts";
 
 /** What is in dropped files, good and bad. */
 
 let world: DropWorld;
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "drop-formats-"));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 beforeEach(async () => {
   world = await DropWorld.open(await openSqlite(), await openDisk());
 });
@@ -25,26 +16,7 @@ afterEach(async () => {
   await world.close();
 });
 
-async function parquetOf(sql: string, options = ""): Promise<Buffer> {
-  const duckdb = await loadDuckDb();
-  const connection = await duckdb.connect(await duckdb.open(":memory:"));
-  await duckdb.query(connection, "SET TimeZone = 'UTC'");
-  const path = join(folder, "x.parquet");
-  await duckdb.query(connection, `COPY (${sql}) TO ${quoteText(path)} (FORMAT parquet${options})`);
-  return readFileSync(path);
-}
-
-/** Why each of the files was rejected, after two looks. */
-async function reasonsOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<Record<string, string>> {
-  for (const [name, content] of Object.entries(files)) await world.drop(`shop/orders/${name}`, content);
-  const node = world.node();
-  await node.look();
-  await node.look();
-  const rows = await world.catalog.records.rows("SELECT key, state, reason FROM filedrop_files");
-  return Object.fromEntries(
-    rows.map(({ key, state, reason }) => [String(key).split("/").at(-1), `${String(state)}: ${String(reason)}`]),
-  );
-}
+const reasonsOf = (files: Parameters<DropWorld["outcomesOf"]>[0]) => world.outcomesOf(files);
 
 async function columns(): Promise<Record<string, string>> {
   const table = await world.catalog.table("shop", "orders");
@@ -63,8 +35,17 @@ describe("a Parquet file", () => {
       label: "string",
       body: "string",
       props: "dynamic",
-      ...{ i: "int", l: "long", u: "string", f: "real", b: "bool", s: "string", d: "timestamp" },
-      ...{ dec: "real", huge: "string", list: "dynamic", obj: "dynamic" },
+      i: "int",
+      l: "long",
+      u: "string",
+      f: "real",
+      b: "bool",
+      s: "string",
+      d: "timestamp",
+      dec: "real",
+      huge: "string",
+      list: "dynamic",
+      obj: "dynamic",
     });
     expect(await world.values("at")).toEqual([String(BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n)]);
     expect(await world.values("l")).toEqual(["9223372036854775807"]);
@@ -81,21 +62,6 @@ describe("a Parquet file", () => {
     expect(await world.values("props")).toEqual([
       '{"c32":32,"c33":33,"c34":34,"c35":35,"c36":36,"c37":37,"c38":38,"c39":39}',
     ]);
-  });
-
-  test("that is damaged anywhere is rejected or read, and nothing hangs", { timeout: 120_000 }, async () => {
-    const good = await parquetOf("SELECT i, hash(i) AS h, repeat('x', i % 50) AS s FROM range(5000) t(i)");
-    const random = seededRandom(7);
-    const files: Record<string, Buffer> = { "magic.parquet": Buffer.from("PAR1"), "empty.parquet": Buffer.alloc(0) };
-    for (let i = 0; i < 6; i++) {
-      const bad = Buffer.from(good);
-      for (let n = 0; n < 4; n++) bad[Math.floor(random.next() * bad.length)] = Math.floor(random.next() * 256);
-      files[`${i}.parquet`] = i % 3 === 0 ? bad.subarray(0, Math.floor(random.next() * bad.length)) : bad;
-    }
-    const reasons = await reasonsOf(files);
-    for (const reason of Object.values(reasons)) expect(reason).toMatch(/^(ingested: null|rejected: .+)$/);
-    expect(reasons["magic.parquet"]).toContain("cannot be read as Parquet");
-    expect(Object.keys(reasons)).toHaveLength(Object.keys(files).length);
   });
 });
 
@@ -156,15 +122,15 @@ describe("a CSV file", () => {
 describe("an NDJSON file", () => {
   test("of several pieces keeps the columns of the first, and says which line is wrong", async () => {
     const line = (i: number) => `{"id":${i},"pad":"${"x".repeat(990)}"}\n`;
-    const many = Array.from({ length: 40_000 }, (_, i) => line(i)).join("");
+    const many = Array.from({ length: 20_000 }, (_, i) => line(i)).join("");
     await world.drop("shop/orders/good.json", many);
     const reasons = await reasonsOf({ "bad.json": `${many}{"id":\n`, "bad.json.gz": gzipSync(`${many}[]\n`) });
     expect(reasons).toEqual({
       "good.json": "ingested: null",
-      "bad.json": expect.stringContaining("rejected: line 40001: "),
-      "bad.json.gz": expect.stringContaining("rejected: line 40001: "),
+      "bad.json": expect.stringContaining("rejected: line 20001: "),
+      "bad.json.gz": expect.stringContaining("rejected: line 20001: "),
     });
-    expect(await world.values("id")).toHaveLength(40_000);
+    expect(await world.values("id")).toHaveLength(20_000);
   });
 
   test("whose later pieces have fractions gets a column that holds all of its numbers", async () => {
@@ -216,17 +182,6 @@ describe("an NDJSON file", () => {
       "deep.json": expect.stringContaining("rejected: line 1"),
     });
     expect(await world.catalog.databases()).toEqual([]);
-  });
-
-  test("that is a bomb is rejected, in bounded memory", { timeout: 120_000 }, async () => {
-    const before = process.memoryUsage.rss();
-    const blanks = gzipSync(Buffer.alloc(400 * 2 ** 20, " "));
-    const newlines = gzipSync(Buffer.alloc(400 * 2 ** 20, "\n"));
-    expect(await reasonsOf({ "line.json.gz": blanks, "lines.json.gz": newlines })).toEqual({
-      "line.json.gz": expect.stringContaining("line 1 of drop/shop/orders/line.json.gz has more than 67108864 bytes"),
-      "lines.json.gz": "rejected: the file has no rows",
-    });
-    expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 2 ** 20);
   });
 });
 
