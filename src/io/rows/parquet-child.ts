@@ -5,7 +5,7 @@ import { loadDuckDb, prepareOne, quoteIdentifier, quoteText, type Connection, ty
 import { TIME_MACROS } from "../duckdb/macros.ts";
 import { outputQuery, type OutputColumn } from "../duckdb/projection.ts";
 import { writeLines } from "../duckdb/text-lines.ts";
-import type { ParquetTask } from "./parquet-rows.ts";
+import type { ParquetTask } from "./parquet-task.ts";
 import { writeOut } from "./write-out.ts";
 
 /**

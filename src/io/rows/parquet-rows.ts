@@ -4,18 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { ParquetTask } from "./parquet-task.ts";
 import { ReaderProcess, type ReaderOptions } from "./reader-process.ts";
-
-/** What the process of `parquet-child.ts` is told. */
-export type ParquetTask = {
-  file: string;
-  /** DuckDB's own limit. */
-  memoryMib: number;
-  /** Whether a line with the columns and their types comes in front of the rows (`Described`). */
-  isDescribed: boolean;
-  /** Whether it dies when its standard input ends. */
-  isWatched: boolean;
-};
 
 const MEMORY_MIB = 1_000;
 
