@@ -62,7 +62,7 @@ test(
   "a Parquet file that says that its strings are huge does not take the machine's memory",
   { timeout: 600_000 },
   async () => {
-    const repeated = await parquetOf("SELECT repeat('x', 50000000) AS s FROM range(60)");
+    const repeated = await parquetOf("SELECT repeat('x', 50000000) AS s FROM range(6)");
     const { "big.parquet": outcome } = await world.outcomesOf({ "big.parquet": repeated });
     expect(outcome).toMatch(/^(ingested: null|rejected: .+|failed: .+)$/s);
   },
