@@ -4,6 +4,7 @@ import { CREDENTIALS } from "../src/credentials/feature.ts";
 import type { Feature, FeatureParts } from "../src/feature/feature.ts";
 import { INGEST } from "../src/ingest/feature.ts";
 import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
+import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
@@ -59,6 +60,7 @@ export const FEATURES: readonly EngineFeature[] = [
   QUERY,
   INGEST,
   KAFKA,
+  FILE_DROP,
   ACCESS,
   CREDENTIALS,
   JOBS,

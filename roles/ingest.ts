@@ -1,17 +1,19 @@
+import type { ByteBudget } from "../src/ingest/byte-budget.ts";
 import { Committer } from "../src/ingest/committer.ts";
 import type { IngestService } from "../src/ingest/ingest.ts";
+import { createIngestBudget } from "../src/ingest/receiver.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
 import { createIngestService } from "../src/ingest/service.ts";
 import { createStagedIngestService } from "../src/ingest/staged/service.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
-/** What the role `ingest` is made of, and whether it has requests in hand. */
+/** What the role `ingest` is made of, whether it has requests in hand, and the bound that other inputs share. */
 export function createIngest(
   parts: Parts,
   storage: Storage,
   sealPool: SealPool,
-): { service: IngestService; isBusy: () => boolean } {
+): { service: IngestService; isBusy: () => boolean; budget: ByteBudget } {
   const { config, log, metrics, clock, random, newId } = parts;
   const common = {
     ...storage,
@@ -35,12 +37,13 @@ export function createIngest(
     rate: { perSec: config.ingestRateRps, burst: config.ingestRateBurst },
   };
   const { commitWindowMs: windowMs, commitMaxExtents: maxExtents } = config;
-  const options = { ...common, committer: new Committer({ ...common, windowMs, maxExtents }) };
+  const budget = createIngestBudget(common);
+  const options = { ...common, budget, committer: new Committer({ ...common, windowMs, maxExtents }) };
   const service =
     config.ingestMode === "staged"
       ? createStagedIngestService({ ...options, node: newId() })
       : createIngestService(options);
-  return counted(service);
+  return { ...counted(service), budget };
 }
 
 function counted(service: IngestService): { service: IngestService; isBusy: () => boolean } {

@@ -20,7 +20,8 @@ if (isolate === "catalog") await import("../src/catalog/sqlite/catalog-thread.ts
 else if (isolate === "query") await import("../src/query/scan/query-child.ts");
 else if (isolate === "query-probe") await import("../src/query/scan/confinement/probe-child.ts");
 else if (isolate === "merge") await import("../src/compaction/merge-child.ts");
-else if (isolate === "parquet") await import("../src/cli/push/parquet-child.ts");
+else if (isolate === "csv") await import("../src/io/rows/csv-child.ts");
+else if (isolate === "parquet") await import("../src/io/rows/parquet-child.ts");
 else if (isolate === undefined && isMainThread) await (await import("./command-line.ts")).runCommandLine();
 
 function isolateName(): string | undefined {

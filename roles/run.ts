@@ -310,10 +310,12 @@ async function buildAnswers(
   if (storage === undefined) return answers;
   if (plan.ingest === "here" && sealPool !== undefined) {
     const { createIngest } = await import("./ingest.ts");
-    const { service, isBusy } = createIngest(parts, storage, sealPool);
+    const { service, isBusy, budget } = createIngest(parts, storage, sealPool);
     const { otlpDatabase } = valuesOf(OTLP_OPTIONS, parts.config);
     answers.ingest = { here: { ...storage, ingest: service, otlpDatabase } };
     answers.isBusy = isBusy;
+    const { fileDropServices } = await import("./filedrop.ts");
+    answers.services = [...answers.services, ...(await fileDropServices(parts, storage, { ...sealPool, budget }))];
   }
   if (plan.query === "here") {
     const { createQuery, createTails } = await import("./query.ts");

@@ -41,6 +41,10 @@ export class ByteBudget {
     return this.#usedBytes;
   }
 
+  get maxBytes(): number {
+    return this.#options.maxBytes;
+  }
+
   /** Reserves bytes of one database (its folded name). Throws `too_many_requests`, with `Retry-After`. */
   reserve(database: string, sizeBytes: number): Reservation {
     this.#admit(database, sizeBytes, 0);
@@ -49,6 +53,15 @@ export class ByteBudget {
       admit: (byBytes, heldBytes) => this.#admit(database, byBytes, heldBytes),
       change: (byBytes) => this.#change(database, byBytes),
     });
+  }
+
+  /**
+   * Reserves bytes whatever is in flight: for inputs that wait by themselves (`piece-room.ts`). Clients are then turned
+   * away by what is left.
+   */
+  reserveAnyway(database: string, sizeBytes: number): Reservation {
+    this.#change(database, sizeBytes);
+    return new Reservation(sizeBytes, { admit: () => undefined, change: (byBytes) => this.#change(database, byBytes) });
   }
 
   /** Throws unless `moreBytes` fit beside everything but the `heldBytes` that they are to join. */

@@ -10,7 +10,7 @@ import { countCommitted } from "./metrics.ts";
  * While a commit runs, the next one gathers. At most `maxExtents` extents go into one snapshot.
  */
 export type CommitterPorts = {
-  catalog: Catalog;
+  catalog: Pick<Catalog, "commit">;
   clock: Clock;
   metrics: Metrics;
   windowMs: number;

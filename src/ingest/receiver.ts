@@ -21,6 +21,8 @@ export type ReceiverOptions = {
   staging: StagerLimits;
   /** Bytes of bodies that may be accepted and not yet answered. */
   maxInflightBytes: number;
+  /** The bound itself, where other inputs share it: see `createIngestBudget`. */
+  budget?: ByteBudget;
   /** Requests per second and database, and how many may come at once; a rate of 0 sets no limit. */
   rate: { perSec: number; burst: number };
 };
@@ -45,6 +47,20 @@ const UNKNOWN_BODY_BYTES = 64 * 1024;
 /** Far longer than it ever takes, and far shorter than a key lives. */
 const LOOKED_UP_WITHIN_MS = 30 * 60_000;
 
+/** The bound on bytes in flight of all inputs of this process. */
+export function createIngestBudget({
+  clock,
+  metrics,
+  maxInflightBytes: maxBytes,
+}: Pick<ReceiverOptions, "clock" | "metrics" | "maxInflightBytes">): ByteBudget {
+  return new ByteBudget({
+    maxBytes,
+    clock,
+    onRefused: (reason) => metrics.ingestRefused.inc({ reason }),
+    onChange: (usedBytes) => metrics.ingestQueuedBytes.set(usedBytes),
+  });
+}
+
 export class Receiver implements IngestService {
   readonly #options: ReceiverOptions;
   readonly #path: WritePath;
@@ -62,12 +78,7 @@ export class Receiver implements IngestService {
     this.#path = path;
     const { clock, metrics } = options;
     metrics.ingestQueuedLimit.watch({}, () => options.maxInflightBytes);
-    this.#budget = new ByteBudget({
-      maxBytes: options.maxInflightBytes,
-      clock,
-      onRefused: (reason) => metrics.ingestRefused.inc({ reason }),
-      onChange: (usedBytes) => metrics.ingestQueuedBytes.set(usedBytes),
-    });
+    this.#budget = options.budget ?? createIngestBudget(options);
     this.#rate = new RateLimit({
       ratePerSec: options.rate.perSec,
       burst: options.rate.burst,

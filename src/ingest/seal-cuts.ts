@@ -49,7 +49,8 @@ export async function sealInCuts(seal: Sealer, task: SealTask, cutBytes: number)
   const { parts } = encodingOf(body.encoding);
   if (parts === undefined) return sealWhole(seal, task);
   const results = await sealEach(seal, task, cutsOf(body, parts, cutBytes));
-  const { newColumns, agreed } = unionOf(task.columns, results);
+  const maxNewColumns = body.maxNewColumns ?? LIMITS.newColumnsPerRequest;
+  const { newColumns, agreed } = unionOf(task.columns, results, maxNewColumns);
   if (agreed) return join(results, newColumns);
   for (const { extent } of results) if (extent !== undefined) releaseShared(extent.bytes);
   const columns = [...task.columns, ...newColumns];
@@ -60,7 +61,7 @@ function cutsOf(
   body: SealBody,
   parts: NonNullable<Encoding["parts"]>,
   cutBytes: number,
-  maxNewColumns: number = LIMITS.newColumnsPerRequest,
+  maxNewColumns: number = body.maxNewColumns ?? LIMITS.newColumnsPerRequest,
 ): SealBody[] {
   const { arrivals, ...common } = { ...body, maxNewColumns, mayBeEmpty: true };
   let lines = 0;
@@ -85,7 +86,7 @@ async function sealEach(seal: Sealer, task: SealTask, cuts: readonly SealBody[])
 }
 
 /** The columns that one scan would have added, and whether every cut has found just some of them. */
-function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[]) {
+function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[], maxNewColumns: number) {
   const union = new Map<string, ColumnSpec>();
   let agreed = true;
   const wideLongs = new Set(results.flatMap(({ wideLongs: names = [] }) => names.map(foldName)));
@@ -100,7 +101,7 @@ function unionOf(columns: readonly ColumnSpec[], results: readonly SealResult[])
       union.set(folded, { ...known, type: { kind } });
     }
   }
-  const most = Math.min(LIMITS.newColumnsPerRequest, LIMITS.columnsPerTable - columns.length);
+  const most = Math.min(maxNewColumns, LIMITS.columnsPerTable - columns.length);
   return { newColumns: [...union.values()].slice(0, most), agreed: agreed && union.size <= most };
 }
 

@@ -50,7 +50,9 @@ export class StoredObjects {
 
   info(key: string): ObjectInfo | undefined {
     const object = this.#objects.get(key);
-    return object && { key, sizeBytes: object.bytes.byteLength, modifiedAtMs: object.modifiedAtMs };
+    if (object === undefined) return undefined;
+    const { bytes, modifiedAtMs } = object;
+    return { key, sizeBytes: bytes.byteLength, modifiedAtMs, identity: `${bytes.byteLength}-${modifiedAtMs}` };
   }
 }
 

@@ -16,7 +16,7 @@ import { createRowWriter } from "../row-writers.ts";
 import { splitRow } from "../row.ts";
 import { renderTable, textCell } from "../table.ts";
 import { visible } from "../text.ts";
-import type { Batch } from "./batcher.ts";
+import type { Batch } from "../../io/rows/batcher.ts";
 import type { FoundInputs } from "./input-files.ts";
 import { openRows, type InputFormat, type RowOptions } from "./open-rows.ts";
 import { SeenFields } from "./seen-fields.ts";

@@ -3,15 +3,17 @@ import { messageOf } from "../../core/errors.ts";
 import type { ColumnSpec } from "../../format/types.ts";
 import type { CliInput } from "../context.ts";
 import { CliError, EXIT } from "../failure.ts";
-import { Batcher, type Batch, type Origin } from "./batcher.ts";
-import { csvRows } from "./csv-rows.ts";
-import { decodeInput } from "./decode-input.ts";
+import { Batcher, type Batch, type Origin } from "../../io/rows/batcher.ts";
+import { csvRows } from "../../io/rows/csv-rows.ts";
+import { decodeInput } from "../../io/rows/decode-input.ts";
 import { FileError } from "./file-error.ts";
 import { identityOf, readChunks, STDIN, watchedFile, type InputFile } from "./input-files.ts";
-import { parquetRows, parquetStreamRows } from "./parquet-rows.ts";
-import { PeekedInput } from "./peeked.ts";
+import { parquetRows, parquetStreamRows } from "../../io/rows/parquet-rows.ts";
+import { PeekedInput } from "../../io/rows/peeked.ts";
 import { readBatches, type ReadOptions } from "./read-batches.ts";
-import { RowCutter } from "./row-cutter.ts";
+import { RowCutter } from "../../io/rows/row-cutter.ts";
+import { BOM, foreignContent, isParquet, PARQUET_MAGIC, SNIFFED_BYTES, startsWithBom } from "../../io/rows/sniff.ts";
+import { UnreadableRows } from "../../io/rows/unreadable-rows.ts";
 
 export const INPUT_FORMATS = ["ndjson", "csv", "parquet"] as const;
 export type InputFormat = (typeof INPUT_FORMATS)[number];
@@ -50,11 +52,25 @@ export async function openRows(file: InputFile, options: RowOptions): Promise<Ro
     const { maxAgeMs, ...repeatable } = options.read;
     const read = realPath === undefined && maxAgeMs !== undefined ? options.read : repeatable;
     const opened = { file, input, realPath, format };
-    return await ROWS_OF[format](opened, { ...options, read });
+    const rows = await ROWS_OF[format](opened, { ...options, read });
+    return { ...rows, batches: failingAsFile(rows.batches) };
   } catch (error) {
     await input.return();
-    throw error;
+    throw asFileError(error);
   }
+}
+
+async function* failingAsFile(batches: AsyncGenerator<Batch>): AsyncGenerator<Batch> {
+  try {
+    yield* batches;
+  } catch (error) {
+    throw asFileError(error);
+  }
+}
+
+/** What the readers say is wrong with an input, as a failure of that file. */
+function asFileError(error: unknown): unknown {
+  return error instanceof UnreadableRows ? new FileError(error.message, error) : error;
 }
 
 type Opened = { file: InputFile; input: PeekedInput; realPath: string | undefined; format: InputFormat };
@@ -73,7 +89,7 @@ const ROWS_OF: Readonly<Record<InputFormat, (opened: Opened, options: RowOptions
   parquet: async ({ file, input, realPath, format }, { read }) => {
     const origin: Origin = { shown: shownInput(file), unit: "row" };
     let rows = parquetStreamRows(input, file.shown);
-    if (realPath !== undefined && (await startsWith(realPath, MAGIC))) {
+    if (realPath !== undefined && (await startsWith(realPath, PARQUET_MAGIC))) {
       await input.return();
       rows = watchedFile(realPath, () => parquetRows(realPath, file.shown));
     }
@@ -96,33 +112,14 @@ async function* stdinChunks(stdin: CliInput): AsyncGenerator<Uint8Array> {
   }
 }
 
-const SNIFFED_BYTES = 4;
-const MAGIC = Buffer.from("PAR1");
-const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
-/** What is no text, by its first bytes. */
-const FOREIGN: readonly (readonly [string, string])[] = [
-  ["fffe", "UTF-16; convert it, as by `iconv -f utf-16 -t utf-8`"],
-  ["feff", "UTF-16; convert it, as by `iconv -f utf-16 -t utf-8`"],
-  ["425a68", "compressed by bzip2; decompress it, as by `bzcat`"],
-  ["fd377a58", "compressed by xz; decompress it, as by `xzcat`"],
-  ["04224d18", "compressed by lz4; decompress it, as by `lz4cat`"],
-  ["504b0304", "a zip archive; unpack it"],
-  ["1f8b08", "compressed twice; decompress it once"],
-  ["28b52ffd", "compressed twice; decompress it once"],
-  ["4f524331", "ORC, which is not read; NDJSON, CSV and Parquet are"],
-  ["4f626a01", "Avro, which is not read; NDJSON, CSV and Parquet are"],
-  ["4152524f", "Arrow, which is not read; NDJSON, CSV and Parquet are"],
-];
-
 /**
  * By content where that is clear: `PAR1` is Parquet, and what begins with `{` is NDJSON. Text that is neither is CSV where
  * the name says so or a delimiter is given, and NDJSON otherwise, of which the engine says what is wrong with it.
  */
 function formatOf(head: Buffer, { path = "", shown }: InputFile, { format, delimiter }: RowOptions): InputFormat {
-  if (head.subarray(0, MAGIC.length).equals(MAGIC) && format === undefined) return "parquet";
-  const hex = head.subarray(0, SNIFFED_BYTES).toString("hex");
-  const foreign = FOREIGN.find(([magic]) => hex.startsWith(magic));
-  if (foreign !== undefined) throw new FileError(`${shown} is ${foreign[1]}`);
+  if (isParquet(head) && format === undefined) return "parquet";
+  const foreign = foreignContent(head);
+  if (foreign !== undefined) throw new FileError(`${shown} is ${foreign}`);
   if (format !== "parquet" && head.includes(0)) {
     throw new FileError(`${shown} is no text: neither NDJSON nor CSV, nor Parquet`);
   }
@@ -135,10 +132,6 @@ function formatOf(head: Buffer, { path = "", shown }: InputFile, { format, delim
   }
   if (/\.parquet(\.\w+)?$/i.test(path)) throw new FileError(`${shown} is no Parquet file, whatever its name says`);
   return "ndjson";
-}
-
-function startsWithBom(head: Buffer): boolean {
-  return head.subarray(0, BOM.length).equals(BOM);
 }
 
 async function startsWith(path: string, magic: Buffer): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { CliContext } from "../context.ts";
 import { CliError, EXIT } from "../failure.ts";
-import { lineIn, type Batch } from "./batcher.ts";
+import { lineIn, type Batch } from "../../io/rows/batcher.ts";
 import { FileError } from "./file-error.ts";
 import type { FoundInputs, InputFile } from "./input-files.ts";
 import { openRows, type InputFormat, type RowOptions, type Rows } from "./open-rows.ts";

@@ -1,5 +1,5 @@
 import { CliError } from "../failure.ts";
-import type { Batch, Origin } from "./batcher.ts";
+import type { Batch, Origin } from "../../io/rows/batcher.ts";
 import { FileError } from "./file-error.ts";
 import { sendBatch, type Ack, type Sender } from "./send-batch.ts";
 import { PushWarnings } from "./warnings.ts";

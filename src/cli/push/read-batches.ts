@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { hasRows, type Batch, type Cutter } from "./batcher.ts";
+import { hasRows, type Batch, type Cutter } from "../../io/rows/batcher.ts";
 
 export type ReadOptions = {
   clock: Clock;

@@ -2,7 +2,7 @@ import { foldName } from "../../core/names.ts";
 import { Evidence, type InferredType } from "../../format/ndjson/infer-types.ts";
 import { newRow, readRow } from "../../format/ndjson/json-row.ts";
 import { RowRefused } from "../../format/ndjson/row-refused.ts";
-import type { Batch, Origin } from "./batcher.ts";
+import type { Batch, Origin } from "../../io/rows/batcher.ts";
 import { FileError } from "./file-error.ts";
 
 /** Rows that are kept to be shown. */

@@ -12,7 +12,7 @@ import {
   type Target,
 } from "../client.ts";
 import { CliError } from "../failure.ts";
-import { lineIn, type Batch, type Origin } from "./batcher.ts";
+import { lineIn, type Batch, type Origin } from "../../io/rows/batcher.ts";
 import { FileError } from "./file-error.ts";
 import { readWarnings, type AckWarning } from "./warnings.ts";
 

@@ -1,5 +1,5 @@
 import { visible } from "../text.ts";
-import { lineIn, type Batch, type Origin } from "./batcher.ts";
+import { lineIn, type Batch, type Origin } from "../../io/rows/batcher.ts";
 
 /** What an acknowledgement says did not fit. `firstLine` is that of the input. */
 export type AckWarning = { code: string; field?: string; type?: string; count: number; firstLine: number };

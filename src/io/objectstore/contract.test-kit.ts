@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import { seededRandom } from "../../core/random.ts";
-import { InvalidObjectKey, ObjectNotFound } from "./objectstore.ts";
+import { InvalidObjectKey, ObjectChanged, ObjectNotFound } from "./objectstore.ts";
 import type { ObjectStore } from "./objectstore.ts";
 
 /** A fresh, empty store and what frees it. */
@@ -165,7 +165,23 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     it("lists sizes", async () => {
       await store.put("a", text("12345"));
       const [info] = await Array.fromAsync(store.list(""));
-      expect(info).toEqual({ key: "a", sizeBytes: 5, modifiedAtMs: (await store.head("a"))?.modifiedAtMs });
+      expect(info).toEqual(await store.head("a"));
+      expect(info).toMatchObject({ key: "a", sizeBytes: 5 });
+    });
+
+    it("tells when an object is another one, and reads only the one that was listed", async () => {
+      await store.put("a", text("first"));
+      const [first] = await Array.fromAsync(store.list(""));
+      const identity = first?.identity ?? "";
+      expect(identity).not.toBe("");
+      expect((await store.head("a"))?.identity).toBe(identity);
+      expect(Buffer.from(await store.get("a", { identity })).toString()).toBe("first");
+      await store.put("a", text("other"));
+      expect((await store.head("a"))?.identity).not.toBe(identity);
+      await expect(store.get("a", { identity })).rejects.toThrow(ObjectChanged);
+      await expect(store.get("a", { identity, offset: 1, length: 2 })).rejects.toThrow(ObjectChanged);
+      await store.delete(["a"]);
+      await expect(store.get("a", { identity })).rejects.toThrow(ObjectNotFound);
     });
 
     it("tells when an object was written", async () => {

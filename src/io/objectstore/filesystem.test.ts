@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,6 +50,44 @@ describe("filesystem store", () => {
     await expect(aborted).rejects.toThrow("client left");
     expect(await readdir(join(root, ".tmp"))).toEqual([]);
     expect(await readdir(join(root, "a"))).toEqual(["b"]);
+  });
+
+  it("reads no other file than the listed one, whatever is put in its place: a link, a folder of links, a pipe", async () => {
+    const store = await open(root);
+    const put = async () => {
+      await rm(join(root, "drop"), { recursive: true, force: true });
+      await store.put("drop/t/a.json", Buffer.from("good"));
+      return (await store.head("drop/t/a.json"))?.identity ?? "";
+    };
+    await mkdir(join(folder, "elsewhere"));
+    await writeFile(join(folder, "elsewhere", "a.json"), "secret");
+    const swaps: (() => Promise<unknown>)[] = [
+      async () => {
+        await rm(join(root, "drop/t/a.json"));
+        await symlink(join(folder, "elsewhere", "a.json"), join(root, "drop/t/a.json"));
+      },
+      async () => {
+        await rename(join(root, "drop/t"), join(root, "drop/u"));
+        await symlink(join(folder, "elsewhere"), join(root, "drop/t"));
+      },
+      // The very file, but not where its key says.
+      async () => {
+        await rename(join(root, "drop/t"), join(folder, "moved"));
+        await symlink(join(folder, "moved"), join(root, "drop/t"));
+      },
+      async () => {
+        await rm(join(root, "drop/t/a.json"));
+        await once(spawn("mkfifo", [join(root, "drop/t/a.json")]), "close");
+      },
+    ];
+    for (const swap of swaps) {
+      const identity = await put();
+      expect(Buffer.from(await store.get("drop/t/a.json", { identity })).toString()).toBe("good");
+      await swap();
+      await expect(store.get("drop/t/a.json", { identity })).rejects.toThrow(
+        /has changed since it was listed|no object/,
+      );
+    }
   });
 
   it("takes a file of its own file system without a copy, and leaves no temporary name behind", async () => {

@@ -1,6 +1,6 @@
-import { constants } from "node:fs";
+import { constants, type BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { access, open, readdir, rename, unlink } from "node:fs/promises";
+import { access, lstat, open, readdir, realpath, rename, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError, StartupError, messageOf, systemCodeOf } from "../../core/errors.ts";
@@ -8,9 +8,9 @@ import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
 import { DurableWriter, IO_CALL_BYTES } from "./durable-write.ts";
 import { DurableFolders, exists, makeFolderChain } from "./folders.ts";
-import { ObjectNotFound, checkObjectKey, rangeOf } from "./objectstore.ts";
+import { ObjectChanged, ObjectNotFound, checkObjectKey, rangeOf } from "./objectstore.ts";
 import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
-import { infoOf, isAbsence, walkObjects } from "./walk.ts";
+import { identityOf, infoOf, isAbsence, walkObjects } from "./walk.ts";
 
 /**
  * Objects as files of one local file system, key `a/b` at `<root>/a/b`.
@@ -72,6 +72,7 @@ class FilesystemStore implements ObjectStore {
   readonly #writes = new Semaphore(CONCURRENT_WRITES);
   readonly #reads = new Semaphore(CONCURRENT_READS);
   readonly #deletes = new Semaphore(CONCURRENT_DELETES);
+  #realRoot: string | undefined;
 
   constructor(root: string, random: Random, log: Log) {
     this.#root = root;
@@ -121,11 +122,13 @@ class FilesystemStore implements ObjectStore {
     const path = this.localPath(key);
     return this.#reads.run(async () => {
       options?.signal?.throwIfAborted();
-      const handle = await this.#openObject(key, path);
+      const identity = options?.identity;
+      const handle = await this.#openObject(key, path, identity !== undefined);
       try {
-        const stats = await handle.stat();
+        const stats = await handle.stat({ bigint: true });
         if (!stats.isFile()) throw new ObjectNotFound(key);
-        return await readRange(handle, rangeOf(stats.size, options), options?.signal);
+        if (identity !== undefined) await this.#assertSame(key, identity, stats);
+        return await readRange(handle, rangeOf(Number(stats.size), options), options?.signal);
       } finally {
         await handle.close();
       }
@@ -191,14 +194,30 @@ class FilesystemStore implements ObjectStore {
     }
   }
 
-  async #openObject(key: string, path: string): Promise<FileHandle> {
+  async #openObject(key: string, path: string, isForeign: boolean): Promise<FileHandle> {
     try {
-      return await open(path, "r");
+      return await open(path, isForeign ? OPEN_FOREIGN : constants.O_RDONLY);
     } catch (error) {
+      if (systemCodeOf(error) === "ELOOP") throw new ObjectChanged(key);
       if (!isAbsence(error)) throw error;
       await this.#assertPresent();
       throw new ObjectNotFound(key);
     }
+  }
+
+  /** Throws unless the open file is the listed one, and is where its key says without a link on the way. */
+  async #assertSame(key: string, identity: string, opened: BigIntStats): Promise<void> {
+    if (identityOf(opened) !== identity) throw new ObjectChanged(key);
+    this.#realRoot ??= await realpath(this.#root);
+    const expected = join(this.#realRoot, key);
+    try {
+      const real = await realpath(expected);
+      const { dev, ino } = await lstat(real, { bigint: true });
+      if (real === expected && dev === opened.dev && ino === opened.ino) return;
+    } catch (error) {
+      if (!isAbsence(error)) throw error;
+    }
+    throw new ObjectChanged(key);
   }
 
   async #assertPresent(): Promise<void> {
@@ -236,6 +255,9 @@ class FilesystemStore implements ObjectStore {
     return `${process.pid}-${suffix}.tmp`;
   }
 }
+
+/** For files that others wrote: a link is not followed, and a pipe not waited for. */
+const OPEN_FOREIGN = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** System errors that say: this place takes no more bytes. */
 const REFUSALS: Readonly<Record<string, string>> = {

@@ -21,9 +21,10 @@ export interface ObjectStore {
   /**
    * Reads an object, or `length` bytes of it from `offset`; throws `ObjectNotFound`. A range that reaches past the end
    * is cut short there, and one that starts past it is empty. The bytes have a buffer of their own (transferable).
+   * Throws `ObjectChanged` when `identity` is given and the object is another one by now.
    */
   get(key: string, options?: GetOptions): Promise<Uint8Array<ArrayBuffer>>;
-  /** Size of an object; undefined when there is none. */
+  /** Size and identity of an object; undefined when there is none. */
   head(key: string): Promise<ObjectInfo | undefined>;
   /** Objects whose keys start with `prefix`, in the order of their keys (bytewise), strictly after `startAfter`. */
   list(prefix: string, options?: { startAfter?: string }): AsyncIterable<ObjectInfo>;
@@ -35,15 +36,43 @@ export interface ObjectStore {
 
 export type PutOptions = { signal?: AbortSignal };
 
-export type GetOptions = { offset?: number; length?: number; signal?: AbortSignal };
+export type GetOptions = {
+  offset?: number;
+  length?: number;
+  /**
+   * What the object was when it was listed. Of a file that others wrote this also refuses to follow symbolic links: the
+   * bytes are those of the listed file or there is an error.
+   */
+  identity?: string;
+  signal?: AbortSignal;
+};
 
-export type ObjectInfo = { key: string; sizeBytes: number; modifiedAtMs: number };
+export type ObjectInfo = {
+  key: string;
+  sizeBytes: number;
+  modifiedAtMs: number;
+  /**
+   * Changes when somebody writes other bytes under the key: the ETag of an S3 store, size, time of change (in
+   * nanoseconds) and inode of a local file. Only objects that others write ever change.
+   */
+  identity: string;
+};
 
 export class ObjectNotFound extends Error {
   readonly key: string;
   constructor(key: string) {
     super(`no object ${key}`);
     this.name = "ObjectNotFound";
+    this.key = key;
+  }
+}
+
+/** The object is not the one that was listed: somebody wrote it anew, or put a link in its place. */
+export class ObjectChanged extends Error {
+  readonly key: string;
+  constructor(key: string) {
+    super(`the object ${key} has changed since it was listed`);
+    this.name = "ObjectChanged";
     this.key = key;
   }
 }

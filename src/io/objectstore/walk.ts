@@ -1,4 +1,4 @@
-import type { Dirent } from "node:fs";
+import type { BigIntStats, Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
@@ -28,14 +28,20 @@ export async function* walkObjects(
 /** The object of that key; undefined when there is none. */
 export async function infoOf(root: string, key: string): Promise<ObjectInfo | undefined> {
   try {
-    const stats = await stat(join(root, key));
+    const stats = await stat(join(root, key), { bigint: true });
     if (!stats.isFile()) return undefined;
     // An object is there from when it was renamed to its place, which may be long after its bytes were written.
-    return { key, sizeBytes: stats.size, modifiedAtMs: Math.floor(Math.max(stats.mtimeMs, stats.ctimeMs)) };
+    const modifiedAtMs = Number(stats.mtimeMs > stats.ctimeMs ? stats.mtimeMs : stats.ctimeMs);
+    return { key, sizeBytes: Number(stats.size), modifiedAtMs, identity: identityOf(stats) };
   } catch (error) {
     if (isAbsence(error)) return undefined;
     throw error;
   }
+}
+
+/** See `ObjectInfo.identity`. */
+export function identityOf({ size, mtimeNs, ino }: Pick<BigIntStats, "size" | "mtimeNs" | "ino">): string {
+  return `${size}-${mtimeNs}-${ino}`;
 }
 
 /** Whether the error says that there is no such file. */

@@ -1,7 +1,7 @@
 import { EngineError, messageOf, type ErrorCode, type ErrorDetails } from "../../core/errors.ts";
 import { UNREADABLE_EXTENT } from "../../io/duckdb/tlm-scan.ts";
 import { budgetError } from "../budgets/budget.ts";
-import { isRefusedName, SHADOWED } from "../stream/macros.ts";
+import { isRefusedName, SHADOWED } from "../../io/duckdb/macros.ts";
 import type { TypeHint } from "./type-hint.ts";
 import { unknownName } from "./unknown-name.ts";
 

@@ -9,7 +9,7 @@ import {
   type PreparedStatement,
 } from "../../io/duckdb/duckdb.ts";
 import { registerTlmScan, type TlmScans } from "../../io/duckdb/tlm-scan.ts";
-import { REFUSING_MACROS, TIME_MACROS } from "../stream/macros.ts";
+import { REFUSING_MACROS, TIME_MACROS } from "../../io/duckdb/macros.ts";
 import { inputFolder, outputFolder, spillFolder } from "./process-folders.ts";
 
 /**

@@ -12,7 +12,7 @@ import { neededTables, type Need } from "../resolve/needs.ts";
 import { bindParameters, NO_PARAMETERS, type QueryParameters } from "../parse/parameters.ts";
 import type { PrintedTree } from "../parse/print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
-import type { OutputColumn } from "../stream/projection.ts";
+import type { OutputColumn } from "../../io/duckdb/projection.ts";
 import type { Done, ParseRequest, RunRequest } from "./protocol.ts";
 import type { Needs } from "../resolve/needs.ts";
 import type { TableShape } from "../contract/tables.ts";

@@ -1,3 +1,5 @@
+import type { OutputFormat } from "../../io/duckdb/projection.ts";
+
 /**
  * The formats of an answer. All hold the same rows under the same column names; they differ in how close they stay
  * to the types of the query:
@@ -27,7 +29,7 @@
  * CSV is RFC 4180 but for the line end, which is LF as everything that reads CSV takes it: a header row always; quotes
  * where a value holds a comma, a quote or a line end; NULL is nothing, and the empty text `""`.
  */
-export type ResultFormat = "ndjson" | "arrow" | "csv" | "parquet" | "json";
+export type ResultFormat = OutputFormat;
 
 /** The media type by which a client asks for the format, and the content type of the answer. The first is the default. */
 export const RESULT_FORMATS: Readonly<Record<ResultFormat, { mediaType: string; contentType: string }>> = {

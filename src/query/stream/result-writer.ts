@@ -2,7 +2,7 @@ import { writeArrowStream } from "../../io/duckdb/arrow-stream.ts";
 import { prepareOne, quoteText, type Connection, type DuckDb } from "../../io/duckdb/duckdb.ts";
 import { writeLines } from "../../io/duckdb/text-lines.ts";
 import type { ResultFormat } from "./formats.ts";
-import { outputQuery, type OutputColumn } from "./projection.ts";
+import { outputQuery, type OutputColumn } from "../../io/duckdb/projection.ts";
 import { Spool, type Spooled } from "./spool.ts";
 
 /** What DuckDB writes by itself, and how it is told to. */

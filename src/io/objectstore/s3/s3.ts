@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import { Readable } from "node:stream";
 import {
   GetObjectCommand,
   type GetObjectCommandOutput,
@@ -14,7 +15,7 @@ import { EngineError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Random } from "../../../core/random.ts";
-import { InvalidObjectKey, ObjectNotFound, checkObjectKey, rangeOf } from "../objectstore.ts";
+import { InvalidObjectKey, ObjectChanged, ObjectNotFound, checkObjectKey, rangeOf } from "../objectstore.ts";
 import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "../objectstore.ts";
 import { BulkDelete } from "./bulk-delete.ts";
 import { type S3Connection, makeS3Client } from "./client.ts";
@@ -114,14 +115,18 @@ class BucketStore implements S3Store {
     const { start, end } = rangeOf(Number.MAX_SAFE_INTEGER, options);
     if (start === end) return this.#emptyRange(key);
     const range = { start, end: options?.length === undefined ? undefined : end };
+    const asked = { key, range, identity: options?.identity };
+    let bytes: Uint8Array<ArrayBuffer> | undefined;
     try {
-      return await this.#requests.run({ kind: "get", what: `get ${key}`, signal: options?.signal }, (attempt) =>
-        this.#download(key, range, attempt),
+      bytes = await this.#requests.run({ kind: "get", what: `get ${key}`, signal: options?.signal }, (attempt) =>
+        this.#download(asked, attempt),
       );
     } catch (error) {
       if (isMissing(error)) throw new ObjectNotFound(key);
       throw error;
     }
+    if (bytes === undefined) throw new ObjectChanged(key);
+    return bytes;
   }
 
   async head(key: string): Promise<ObjectInfo | undefined> {
@@ -129,8 +134,8 @@ class BucketStore implements S3Store {
     try {
       return await this.#requests.run({ kind: "head", what: `look up ${key}` }, async (attempt) => {
         const command = new HeadObjectCommand({ Bucket: this.#place.bucket, Key: key });
-        const { ContentLength, LastModified } = await this.#client.send(command, { abortSignal: attempt.signal });
-        return infoOf(key, ContentLength, LastModified);
+        const { ContentLength, LastModified, ETag } = await this.#client.send(command, { abortSignal: attempt.signal });
+        return infoOf(key, ContentLength, LastModified, ETag);
       });
     } catch (error) {
       if (!isMissing(error)) throw error;
@@ -145,14 +150,14 @@ class BucketStore implements S3Store {
     let token: string | undefined;
     do {
       const page = await this.#page(prefix, startAfter, token);
-      for (const { Key = "", Size, LastModified } of page.Contents ?? []) {
+      for (const { Key = "", Size, LastModified, ETag } of page.Contents ?? []) {
         const key = ownKey(Key, page.EncodingType === "url");
         if (key === undefined) continue;
         const current = Buffer.from(key);
         // Continuing after a key relies on the order, and so does whoever merges listings.
         if (Buffer.compare(previous, current) >= 0) throw new DisorderedListing(prefix, key, previous.toString());
         previous = current;
-        yield infoOf(key, Size, LastModified);
+        yield infoOf(key, Size, LastModified, ETag);
       }
       token = page.NextContinuationToken;
     } while (token !== undefined);
@@ -183,17 +188,30 @@ class BucketStore implements S3Store {
     return new Uint8Array(0);
   }
 
-  async #download(key: string, range: Range, attempt: Attempt): Promise<Uint8Array<ArrayBuffer>> {
+  /** Undefined when the object is not the one that was asked for. */
+  async #download({ key, range, identity }: Asked, attempt: Attempt): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const isWhole = range.start === 0 && range.end === undefined;
     const Range = `bytes=${range.start}-${range.end === undefined ? "" : range.end - 1}`;
-    const command = new GetObjectCommand({ Bucket: this.#place.bucket, Key: key, ...(isWhole ? {} : { Range }) });
+    const command = new GetObjectCommand({
+      Bucket: this.#place.bucket,
+      Key: key,
+      ...(isWhole ? {} : { Range }),
+      ...(identity === undefined ? {} : { IfMatch: identity }),
+    });
     let answer: GetObjectCommandOutput;
     try {
       answer = await this.#client.send(command, { abortSignal: attempt.signal });
     } catch (error) {
       // The range starts past the end.
-      if (factsOf(error).status === 416) return new Uint8Array(0);
+      const { status } = factsOf(error);
+      if (status === 416) return new Uint8Array(0);
+      if (status === 412) return undefined;
       throw error;
+    }
+    // Also of a store that does not know the condition.
+    if (identity !== undefined && answer.ETag !== identity) {
+      if (answer.Body instanceof Readable) answer.Body.destroy();
+      return undefined;
     }
     const sizeBytes = isWhole ? answer.ContentLength : rangeBytes(answer, range);
     if (sizeBytes === undefined || sizeBytes !== answer.ContentLength) {
@@ -245,6 +263,7 @@ class BucketStore implements S3Store {
 
 /** From `start` to `end`, or to the end of the object. */
 type Range = { start: number; end: number | undefined };
+type Asked = { key: string; range: Range; identity: string | undefined };
 
 /** Size of the part of the object that the store says it sends; undefined where that is not what was asked for. */
 function rangeBytes({ ContentRange = "" }: GetObjectCommandOutput, range: Range): number | undefined {
@@ -260,11 +279,16 @@ function isMissing(error: unknown): boolean {
 }
 
 /** HTTP tells times in seconds, listings of some stores in more digits; both are to be the same. */
-function infoOf(key: string, sizeBytes: number | undefined, modified: Date | undefined): ObjectInfo {
-  if (sizeBytes === undefined || modified === undefined) {
-    throw new RequestFailure("UnusableAnswer", `does not say the size and time of ${key}`);
+function infoOf(
+  key: string,
+  sizeBytes: number | undefined,
+  modified: Date | undefined,
+  etag: string | undefined,
+): ObjectInfo {
+  if (sizeBytes === undefined || modified === undefined || etag === undefined) {
+    throw new RequestFailure("UnusableAnswer", `does not say the size, time and ETag of ${key}`);
   }
-  return { key, sizeBytes, modifiedAtMs: Math.floor(modified.getTime() / 1_000) * 1_000 };
+  return { key, sizeBytes, modifiedAtMs: Math.floor(modified.getTime() / 1_000) * 1_000, identity: etag };
 }
 
 /** The key in clear where it can be one of ours. */

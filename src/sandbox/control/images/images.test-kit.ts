@@ -25,7 +25,7 @@ class MemoryObjects {
 
   async *list(prefix: string): AsyncGenerator<ObjectInfo> {
     for (const [key, { byteLength }] of this.objects) {
-      if (key.startsWith(prefix)) yield { key, sizeBytes: byteLength, modifiedAtMs: 0 };
+      if (key.startsWith(prefix)) yield { key, sizeBytes: byteLength, modifiedAtMs: 0, identity: "" };
     }
   }
 

@@ -1,8 +1,7 @@
 import { Readable, type Transform } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { messageOf } from "../../core/errors.ts";
-import { CliError } from "../failure.ts";
-import { FileError } from "./file-error.ts";
+import { UnreadableRows } from "./unreadable-rows.ts";
 import { PeekedInput } from "./peeked.ts";
 import { ZstdCutter, type ZstdPiece } from "./zstd-cutter.ts";
 
@@ -15,12 +14,13 @@ const CHUNK_BYTES = 256 * 1024;
  * whatever its name is. Memory does not grow with what comes out: a bomb is only a long input.
  */
 export async function* decodeInput(chunks: AsyncIterable<Uint8Array>, shown: string): AsyncGenerator<Uint8Array> {
-  const input = new PeekedInput(chunks);
+  const reading = new Watched(chunks);
+  const input = new PeekedInput(reading);
   try {
     const coding = codingOf(await input.head(MAGIC_BYTES));
     if (coding === undefined) yield* input;
-    else if (coding === "gzip") yield* named("gzip", shown, gunzip(input));
-    else yield* named("zstd", shown, unzstd(input));
+    else if (coding === "gzip") yield* named("gzip", { shown, reading, decoded: gunzip(input) });
+    else yield* named("zstd", { shown, reading, decoded: unzstd(input) });
   } finally {
     await input.return();
   }
@@ -35,14 +35,36 @@ function codingOf(head: Buffer): "gzip" | "zstd" | undefined {
   return isFrame ? "zstd" : undefined;
 }
 
+/** Remembers whether reading the input failed. */
+class Watched implements AsyncIterable<Uint8Array> {
+  failure: Error | undefined;
+  readonly chunks: AsyncIterable<Uint8Array>;
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.chunks = chunks;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.chunks;
+    } catch (error) {
+      this.failure = error as Error;
+      throw error;
+    }
+  }
+}
+
+type Decoding = { shown: string; reading: Watched; decoded: AsyncGenerator<Uint8Array> };
+
 /** Says of what the decoders find wrong where it is. */
-async function* named(coding: string, shown: string, decoded: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* named(coding: string, { shown, reading, decoded }: Decoding): AsyncGenerator<Uint8Array> {
   try {
     yield* decoded;
   } catch (error) {
     // Reading the input failed, not decoding it.
-    if (error instanceof CliError) throw error;
-    throw new FileError(`${shown} is broken: its ${coding} data cannot be decoded: ${messageOf(error)}`, error);
+    if (reading.failure !== undefined) throw reading.failure;
+    const message = `${shown} is broken: its ${coding} data cannot be decoded: ${messageOf(error)}`;
+    throw new UnreadableRows(message, { cause: error });
   }
 }
 

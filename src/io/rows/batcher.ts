@@ -1,5 +1,6 @@
+import { copyBytes } from "../../core/buffer-pool.ts";
 import { LIMITS } from "../../core/limits.ts";
-import { FileError } from "./file-error.ts";
+import { UnreadableRows } from "./unreadable-rows.ts";
 
 /** A request's worth of input: whole lines of NDJSON. */
 export type Batch = {
@@ -33,6 +34,8 @@ export type Origin = { shown: string; unit: "line" | "row" };
 const NEWLINE = 0x0a;
 
 export const BATCH_BYTES = 8 * 2 ** 20;
+const FIRST_BYTES = 32 * 1024;
+const MANY_BYTES = 2 ** 20;
 
 /**
  * Cuts input into batches at newlines. A batch has at most `batchBytes`; a line longer than that is a batch of its own,
@@ -49,22 +52,34 @@ export class Batcher implements Cutter<Uint8Array> {
   #searchedBytes = 0;
   #line = 1;
 
-  constructor(origin: Origin, batchBytes = BATCH_BYTES, lineBytes: number = LIMITS.ingestBodyBytes) {
+  readonly #allocate: (sizeBytes: number) => Buffer;
+
+  /**
+   * @param allocate gives buffers of at least the size; what it gives is not given back here, but to whoever has the batch
+   */
+  constructor(
+    origin: Origin,
+    batchBytes = BATCH_BYTES,
+    lineBytes: number = LIMITS.ingestBodyBytes,
+    allocate: (sizeBytes: number) => Buffer = (sizeBytes) => Buffer.allocUnsafe(sizeBytes),
+  ) {
     this.#origin = origin;
     this.#batchBytes = batchBytes;
     this.#lineBytes = lineBytes;
-    this.#buffer = Buffer.allocUnsafe(batchBytes);
+    this.#allocate = allocate;
+    // Many inputs are small.
+    this.#buffer = allocate(Math.min(batchBytes, FIRST_BYTES));
   }
 
   push(chunk: Uint8Array): void {
     this.#reserve(this.#sizeBytes + chunk.byteLength);
-    this.#buffer.set(chunk, this.#sizeBytes);
+    copyBytes(chunk, this.#buffer, this.#sizeBytes);
     this.#sizeBytes += chunk.byteLength;
   }
 
   /**
    * The next batch that more input could not change; undefined while there is none.
-   * @throws CliError when a line is longer than any request may be.
+   * @throws UnreadableRows when a line is longer than any request may be.
    */
   takeFull(): Batch | undefined {
     if (this.#sizeBytes <= this.#batchBytes) return undefined;
@@ -105,8 +120,8 @@ export class Batcher implements Cutter<Uint8Array> {
     this.#line += newlines;
     // The batch keeps the buffer; what follows moves to a new one.
     const rest = this.#buffer.subarray(cut, this.#sizeBytes);
-    this.#buffer = Buffer.allocUnsafe(Math.max(this.#batchBytes, rest.length));
-    this.#buffer.set(rest);
+    this.#buffer = this.#allocate(Math.max(this.#batchBytes, rest.length));
+    copyBytes(rest, this.#buffer, 0);
     this.#sizeBytes = rest.length;
     this.#searchedBytes = 0;
     return batch;
@@ -119,18 +134,21 @@ export class Batcher implements Cutter<Uint8Array> {
 
   #reserve(neededBytes: number): void {
     if (neededBytes <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(neededBytes, this.#buffer.length * 2));
-    larger.set(this.#buffer.subarray(0, this.#sizeBytes));
+    // What comes in large pieces will fill a batch.
+    const doubledBytes = Math.max(neededBytes, this.#buffer.length * 2);
+    const larger = this.#allocate(neededBytes > MANY_BYTES ? Math.max(doubledBytes, this.#batchBytes) : doubledBytes);
+    copyBytes(this.#buffer.subarray(0, this.#sizeBytes), larger, 0);
     this.#buffer = larger;
   }
 
-  #tooLong(): FileError {
+  #tooLong(): UnreadableRows {
     return rowTooLong(this.#origin, this.#line, this.#lineBytes);
   }
 }
 
-export function rowTooLong({ shown, unit }: Origin, line: number, limitBytes: number): FileError {
-  return new FileError(`${unit} ${line} of ${shown} has more than ${limitBytes} bytes, the most that a row may have`);
+export function rowTooLong({ shown, unit }: Origin, line: number, limitBytes: number): UnreadableRows {
+  const message = `${unit} ${line} of ${shown} has more than ${limitBytes} bytes, the most that a row may have`;
+  return new UnreadableRows(message, { line });
 }
 
 function countNewlines(body: Buffer): number {

@@ -1,5 +1,7 @@
-import { quoteIdentifier, quoteText, type DuckDb, type LogicalType } from "../../io/duckdb/duckdb.ts";
-import type { ResultFormat } from "./formats.ts";
+import { quoteIdentifier, quoteText, type DuckDb, type LogicalType } from "./duckdb.ts";
+
+/** What the values are written for. */
+export type OutputFormat = "ndjson" | "arrow" | "csv" | "parquet" | "json";
 
 /**
  * How values become what a format holds (the table is in `formats.ts`). DuckDB writes NDJSON, CSV and Parquet itself;
@@ -29,7 +31,7 @@ export function outputQuery(
   duckdb: DuckDb,
   columns: readonly OutputColumn[],
   source: string,
-  format: ResultFormat,
+  format: OutputFormat,
 ): string {
   const inner = columns.map((_, i) => `c${i}`);
   const names = uniqueNames(columns.map((column) => column.name));
@@ -130,7 +132,7 @@ const ARROW_RULES: Rules = { ...PARQUET_RULES, writers: { ...PARQUET_RULES.write
 const NESTED = new Set<TypeName>(["LIST", "ARRAY", "STRUCT", "MAP", "UNION", "VARIANT"]);
 
 /** The expression for a cell of the result; undefined when it is right as it is. */
-function cell(duckdb: DuckDb, type: LogicalType, value: string, format: ResultFormat): string | undefined {
+function cell(duckdb: DuckDb, type: LogicalType, value: string, format: OutputFormat): string | undefined {
   switch (format) {
     case "ndjson":
     case "json":

@@ -3,10 +3,10 @@ import type { CsvError, Info, Parser } from "csv-parse";
 import { LIMITS } from "../../core/limits.ts";
 import { foldName } from "../../core/names.ts";
 import type { ColumnSpec } from "../../format/types.ts";
-import { visible } from "../text.ts";
+import { visible } from "../../core/visible.ts";
 import type { Origin } from "./batcher.ts";
 import { fieldWriter, type FieldWriter } from "./csv-values.ts";
-import { FileError } from "./file-error.ts";
+import { UnreadableRows } from "./unreadable-rows.ts";
 import { LineCounter } from "./line-counter.ts";
 import type { InputRow } from "./row-cutter.ts";
 
@@ -125,9 +125,13 @@ class TextChecker {
     }
   }
 
-  #refused(error: unknown): FileError {
+  #refused(error: unknown): UnreadableRows {
     const hint = "convert it, as by `iconv -f latin1 -t utf-8`";
-    return new FileError(`${this.#origin.shown} is not UTF-8, in line ${this.#lines.next()} or below; ${hint}`, error);
+    const line = this.#lines.next();
+    return new UnreadableRows(`${this.#origin.shown} is not UTF-8, in line ${line} or below; ${hint}`, {
+      cause: error,
+      line,
+    });
   }
 }
 
@@ -148,7 +152,8 @@ class RowEncoder {
   encode(record: Fields, line: number): InputRow {
     if (record.length !== this.#fields.length) {
       const fields = `${record.length} ${record.length === 1 ? "field" : "fields"}`;
-      throw new FileError(`line ${line} of ${this.#origin.shown} has ${fields}, the header ${this.#fields.length}`);
+      const message = `line ${line} of ${this.#origin.shown} has ${fields}, the header ${this.#fields.length}`;
+      throw new UnreadableRows(message, { line });
     }
     let json = "";
     let weightBytes = 3;
@@ -165,7 +170,8 @@ class RowEncoder {
 }
 
 function checkHeader(header: Fields, line: number, { origin, delimiter }: Pick<CsvOptions, "origin" | "delimiter">) {
-  const refuse = (problem: string): FileError => new FileError(`line ${line} of ${origin.shown}: ${problem}`);
+  const refuse = (problem: string): UnreadableRows =>
+    new UnreadableRows(`line ${line} of ${origin.shown}: ${problem}`, { line });
   const names = header.map((name) => name ?? "");
   const unnamed = names.findIndex((name) => name.trim() === "");
   if (unnamed >= 0) throw refuse(`column ${unnamed + 1} of the header has no name`);
@@ -199,6 +205,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 };
 
 /** `line` is that with which the row begins. */
-function csvFailure(error: CsvError, { shown }: Origin, line: number): FileError {
-  return new FileError(`line ${line} of ${shown}: ${PROBLEMS[error.code] ?? visible(error.message)}`, error);
+function csvFailure(error: CsvError, { shown }: Origin, line: number): UnreadableRows {
+  const message = `line ${line} of ${shown}: ${PROBLEMS[error.code] ?? visible(error.message)}`;
+  return new UnreadableRows(message, { cause: error, line });
 }

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { openInNewBucket } from "../../src/io/objectstore/s3/s3.test-kit.ts";
+import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { killDroppers } from "./filedrop-kill.ts";
+
+const programs = postgresPrograms();
+const versitygw = await findVersitygw();
+
+/** Under another load each time; a finding names its seed. */
+const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const EXPECTED = { problems: [], rows: 980 * 3, bad: 20 };
+
+describe.skipIf(programs === undefined)(
+  "1,000 files dropped on two nodes that are killed at random are stored once",
+  () => {
+    let postgres: TestServer;
+    beforeAll(async () => {
+      postgres = await startTestServer(programs ?? "", NO_FSYNC);
+    }, 120_000);
+    afterAll(() => postgres.stop(), 120_000);
+
+    test("from a disk that they share", { timeout: 900_000 }, async () => {
+      const env = { ENGINE_CATALOG_URL: await postgres.createDatabase() };
+      const report = await killDroppers({ seed, files: 1_000, kills: 8, env });
+      expect(report, `seed ${seed}`).toMatchObject(EXPECTED);
+    });
+
+    describe.skipIf(versitygw === undefined)("S3", () => {
+      let s3: Versitygw;
+      beforeAll(async () => (s3 = await startVersitygw(versitygw ?? "")));
+      afterAll(() => s3.stop());
+
+      test("from a bucket", { timeout: 900_000 }, async () => {
+        const { store, options } = await openInNewBucket(s3);
+        const env = {
+          ENGINE_CATALOG_URL: await postgres.createDatabase(),
+          ENGINE_OBJSTORE_ENDPOINT: s3.endpoint,
+          ENGINE_OBJSTORE_REGION: s3.region,
+          ENGINE_OBJSTORE_BUCKET: options.bucket,
+          ENGINE_OBJSTORE_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+          ENGINE_OBJSTORE_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+          ENGINE_OBJSTORE_PATH_STYLE: "1",
+          ENGINE_OBJSTORE_ALLOW_HTTP: "1",
+        };
+        const put = (key: string, content: string) => store.put(key, Buffer.from(content));
+        const report = await killDroppers({ seed, files: 1_000, kills: 8, env, put });
+        store.close();
+        expect(report, `seed ${seed}`).toMatchObject(EXPECTED);
+      });
+    });
+  },
+);
