@@ -12,7 +12,7 @@ import type { FlushPorts, Target } from "./flush.ts";
 import type { SealBody, SealedBody, SealedExtent } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
-import { createTable, findTable, infersTypes } from "./tables.ts";
+import { createTable, findTable, infersTypes, shapeFor } from "./tables.ts";
 import { discardExtents, uploadExtent } from "./upload.ts";
 
 /**
