@@ -81,6 +81,7 @@ describe("service routes", () => {
       "/v1/exports/{id}",
       "/v1/exports/{id}/download",
       "/v1/ingest",
+      "/v1/logs",
       "/v1/admin/databases/{database}/tables/{table}",
       "/v1/database/{db}/table/{table}/cleanup",
       "/v1/auth/login",
@@ -172,6 +173,7 @@ describe("service routes", () => {
       "/api/v1/images/{image_id}",
       "/v1/sandbox-nodes/layers/{build_id}/{fence}/{part}",
       "/v1/sandbox-nodes/jobs/{job_id}/layer/{part}",
+      "/flight/{method}",
       "/v1/openapi.json",
       "/docs",
     ]);

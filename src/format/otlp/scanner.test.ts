@@ -212,7 +212,9 @@ describe("tables of other columns", () => {
       body: JSON.stringify('said "hello"\n'),
       props: '{"severity_text":"INFO"}',
     });
-    expect(misfits.all()).toEqual([{ code: "value_in_props", column: "severity_text", count: 1, firstLine: 1 }]);
+    expect(misfits.all()).toEqual([
+      { code: "kept_in_props", type: "int", field: "severity_text", count: 1, firstLine: 1 },
+    ]);
   });
 
   test("a vector column refuses the request, and a full table keeps all in props", () => {
