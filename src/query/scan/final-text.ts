@@ -59,7 +59,8 @@ export async function* textsToRun(
     if (rewriteQuery(bound, rewrites) === undefined) continue;
     const titled = await withTitles(context, { original: filled.written, bound }, rewrites);
     const printed = await printTree(context.parser, rewriteQuery(titled, rewrites) ?? titled);
-    if (printed.sql === before) continue;
+    // What is certain is not skipped: if it fails too, that is the query's own error.
+    if (printed.sql === before && rewrites !== NONE) continue;
     before = printed.sql;
     yield { printed, isGuess: rewrites !== NONE };
   }
