@@ -109,21 +109,22 @@ async function untilListed(child: ChildProcess, procsFiles: readonly string[]): 
 }
 
 /** Throws unless these are files of cgroups of which one limits processes and one memory. */
-function checkLimits(procsFiles: readonly string[]): void {
+function checkLimits(procsFiles: readonly string[], mostProcesses: number = MOST.processes): void {
   const folders = procsFiles.map((file) => dirname(file));
   const others = folders.filter((folder) => !existsSync(folder) || !CGROUP_TYPES.has(statfsSync(folder).type));
   if (others.length > 0) throw new Error(`there is no cgroup at ${others.join(", ")}`);
   const least = (name: string): number => Math.min(...folders.map((folder) => numberIn(join(folder, name))));
   const [processes, memory] = [least("pids.max"), Math.min(least("memory.max"), least("memory.limit_in_bytes"))];
-  if (!(processes <= MOST.processes)) throw new Error(`no more than ${MOST.processes} processes may be caged together`);
+  if (!(processes <= mostProcesses)) throw new Error(`no more than ${mostProcesses} processes may be caged together`);
   if (!(memory <= MOST.memoryBytes)) throw new Error(`no more than ${MOST.memoryBytes} bytes may be caged together`);
 }
 
 /**
  * Throws unless a process of a machine is in groups below that folder that limit it: before something hostile runs
- * there. What is run in a machine later joins the groups of its first process, or does not begin.
+ * there. What is run in a machine later joins the groups of its first process, or does not begin. `mostProcesses` is more
+ * than usual where the threads of a kernel of its own count among them.
  */
-export function checkCaged(pid: number, cgroupRoot: string): void {
+export function checkCaged(pid: number, cgroupRoot: string, mostProcesses?: number): void {
   const lines = readFileSync(`/proc/${pid}/cgroup`, "utf8").split("\n");
   const folders = lines.flatMap((line) => {
     const [id, controllers = "", path = ""] = line.split(":");
@@ -132,7 +133,7 @@ export function checkCaged(pid: number, cgroupRoot: string): void {
     return [join("/sys/fs/cgroup", controllers, path)];
   });
   const files = folders.map((folder) => join(folder, "cgroup.procs")).filter((file) => pidsIn(file).includes(pid));
-  checkLimits(files);
+  checkLimits(files, mostProcesses);
 }
 
 function pidsIn(procsFile: string): number[] {
