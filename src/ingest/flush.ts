@@ -306,7 +306,11 @@ async function concludeCommit(
 
 /** The bodies whose inputs are where they begin; the others hear where those are. */
 function rejectMoved(survivors: readonly Survivor[], positions: readonly SourcePosition[]): FlushBody[] {
-  const placed = survivors.flatMap(({ body }) => (body.source === undefined ? [] : [{ body, step: body.source }]));
+  // Of inputs that are not named, the catalog says nothing: they are where they begin.
+  const named = new Set(positions.map(({ name }) => name));
+  const placed = survivors.flatMap(({ body }) =>
+    body.source === undefined || !named.has(body.source.name) ? [] : [{ body, step: body.source }],
+  );
   const fits = stepsThatFit(
     placed.map(({ step }) => step),
     positions,

@@ -1,5 +1,6 @@
 import { EngineError } from "../../core/errors.ts";
 import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
+import { BufferFull } from "../columns/growth.ts";
 import type { Evidence, Guesses, InferredType } from "./infer-types.ts";
 import type { Misfits } from "./misfits.ts";
 
@@ -94,12 +95,13 @@ export function allOrNothing(into: ColumnSet, scan: () => Scanned): Scanned {
     return scan();
   } catch (error) {
     into.rollback();
-    throw error instanceof ExtentFull ? tooLarge(error, into.rows === 0) : error;
+    const isFull = error instanceof ExtentFull || error instanceof BufferFull;
+    throw isFull ? tooLarge(error, into.rows === 0) : error;
   }
 }
 
 /** A body that only its neighbours in the flush make too much may come again; one that is too much alone may not. */
-function tooLarge(full: ExtentFull, isAlone: boolean): EngineError {
+function tooLarge(full: Error, isAlone: boolean): EngineError {
   if (isAlone) return new EngineError("body_too_large", `${full.message}; send them in smaller parts`);
   return new EngineError("too_many_requests", `with others' in the same flush, ${full.message}`, {
     headers: { "Retry-After": "1" },

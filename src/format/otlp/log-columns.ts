@@ -13,7 +13,7 @@ import { isText, repairedText, TEXT } from "./value-json.ts";
  * Most bytes of text that the rows of an extent may have from their resources and scopes: a request names those once, and
  * every row repeats them, so that a small request could grow without end.
  */
-const MAX_SHARED_BYTES = 256 * 1024 * 1024;
+export const MAX_SHARED_BYTES = 256 * 1024 * 1024;
 
 /** Whether every column of logs is there, with the type that logs have for it. */
 export function hasLogColumns(set: ColumnSet): boolean {

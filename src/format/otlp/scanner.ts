@@ -1,5 +1,5 @@
 import { EngineError } from "../../core/errors.ts";
-import type { ColumnSet } from "../columns/column-set.ts";
+import { ExtentFull, type ColumnSet } from "../columns/column-set.ts";
 import { newRow, readRow } from "../ndjson/json-row.ts";
 import { RowRefused } from "../ndjson/row-refused.ts";
 import { RowWriter } from "../ndjson/row-writer.ts";
@@ -12,7 +12,7 @@ import {
   type Scanned,
 } from "../ndjson/scanner.ts";
 import { logsJsonToWire, MalformedJson } from "./json-form.ts";
-import { hasLogColumns, LogColumns } from "./log-columns.ts";
+import { hasLogColumns, LogColumns, MAX_SHARED_BYTES } from "./log-columns.ts";
 import { LogLine, unsigned } from "./log-line.ts";
 import { merged } from "./merge.ts";
 import { LOG_RECORD } from "./messages.ts";
@@ -78,6 +78,9 @@ class LogsScan {
   /** The resource of the current records, and their scope. */
   #shared: SharedValues[] = [];
   #props: Uint8Array | undefined;
+  /** Bytes that each record has of them, and of all that were written as lines. */
+  #sharedBytes = 0;
+  #lineBytes = 0;
   #records = 0;
   #rejected: Rejected | undefined;
 
@@ -106,6 +109,8 @@ class LogsScan {
     const scope = readShared(wire, log.values, { start, end }, SCOPE_VALUES);
     this.#shared = [resource, scope];
     this.#props = propsOf(resource, scope);
+    this.#sharedBytes = this.#props?.length ?? 0;
+    for (const { texts } of this.#shared) for (const [, text] of texts) this.#sharedBytes += text.length;
     this.#columns?.begin(this.#shared, this.#props);
     wire.enter(start, end);
     each(LOG_RECORDS, (from, to) => this.#record(from, to));
@@ -160,6 +165,9 @@ class LogsScan {
   }
 
   #writeLine(): void {
+    // As `LogColumns` counts it: a small request could say the same long text for each of very many records.
+    this.#lineBytes += this.#sharedBytes;
+    if (this.#lineBytes > MAX_SHARED_BYTES) throw new ExtentFull(MAX_SHARED_BYTES);
     this.#columns?.interrupt();
     const { atNs, unreadable } = timesOf(log);
     const props = unreadable === undefined ? this.#props : withMember(this.#props, unreadable);

@@ -50,11 +50,8 @@ export async function* textsToRun(
   const bound = bindNames(filled.node, namesOf(filled));
   let before = "";
   // By names alone; where one is something else in places, by the scopes of columns; and what is certain, which are casts.
-  for (const instants of [
-    () => ({ timestampColumns: names }),
-    () => instantsOf(filled.node, tables, names),
-    () => NONE,
-  ]) {
+  const guesses = [() => ({ timestampColumns: names }), () => instantsOf(filled.node, tables, names)];
+  for (const instants of [...(names.size === 0 ? [] : guesses), () => NONE]) {
     const rewrites = instants();
     if (rewriteQuery(bound, rewrites) === undefined) continue;
     const titled = await withTitles(context, { original: filled.written, bound }, rewrites);

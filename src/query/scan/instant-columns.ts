@@ -117,12 +117,15 @@ class Scopes {
     const query = isObject(value) && isObject(value["query"]) ? value["query"]["node"] : undefined;
     if (!isObject(value) || !isObject(query)) return;
     const name = foldName(textOf(key));
-    const { type, left } = query;
-    // Its second part reads what the first one has begun.
-    if (type === "RECURSIVE_CTE_NODE" && isObject(left)) {
-      scope.ctes.set(name, renamed(this.statement(left, scope), value["aliases"]));
+    const { type, left, right } = query;
+    if (type !== "RECURSIVE_CTE_NODE" || !isObject(left) || !isObject(right)) {
+      scope.ctes.set(name, renamed(this.statement(query, scope), value["aliases"]));
+      return;
     }
-    scope.ctes.set(name, renamed(this.statement(query, scope), value["aliases"]));
+    // Its second part reads what the first one has begun. Each is visited once: they may hold such queries in turn.
+    scope.ctes.set(name, renamed(this.statement(left, scope), value["aliases"]));
+    this.statement(right, scope);
+    this.#visit(without(query, "cte_map", "left", "right"), scope);
   }
 
   #from(from: Json | undefined, scope: Scope): void {

@@ -35,6 +35,14 @@ describe("the message of a request", () => {
     expect(() => requestMessage(Buffer.from(bytes), false)).toThrow(EngineError);
   });
 
+  test("a long text that is no base64 is refused at once", () => {
+    const startedMs = performance.now();
+    for (const text of [`${"A".repeat(100_000)}*`, `${"AA==".repeat(50_000)}*`, "=".repeat(100_000)]) {
+      expect(() => requestMessage(Buffer.from(text), true)).toThrow("is not base64");
+    }
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+  });
+
   test.each(["AAAAAAA", "AAAA*AAA", "=AAA", "AAAAAAE=\n", "AA=A", "AAAAAAEB===="])("text %j is refused", (text) => {
     expect(() => requestMessage(Buffer.from(text), true)).toThrow(/gRPC-web/);
   });

@@ -56,12 +56,14 @@ function sent(pieces: readonly Uint8Array[], isText: boolean): Uint8Array[] {
   return isText ? [Buffer.from(Buffer.concat(pieces).toString("base64"), "latin1")] : [...pieces];
 }
 
-const BASE64_PARTS = /^(?:[A-Za-z0-9+/]+={0,2})*$/;
+/** Each is looked at alone, so that no text takes longer than its length. */
+const BASE64_PART = /^[A-Za-z0-9+/]+={0,2}$/;
 
 function fromBase64(body: Uint8Array): Uint8Array {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1");
   const parts = text.match(/[^=]+={0,2}/g) ?? [];
-  const isBase64 = BASE64_PARTS.test(text) && parts.every((part) => part.length % 4 === 0);
+  const matched = parts.reduce((sum, part) => sum + part.length, 0);
+  const isBase64 = matched === text.length && parts.every((part) => part.length % 4 === 0 && BASE64_PART.test(part));
   if (!isBase64) throw refused("its body is not base64");
   return Buffer.concat(parts.map((part) => Buffer.from(part, "base64")));
 }

@@ -35,8 +35,9 @@ export async function answerOverWeb(service: GrpcService, call: Call, options: W
   try {
     const handle = methodOf(service, options.method);
     const body = await request.body(isText ? base64Length(options.maxReceiveBytes) : options.maxReceiveBytes);
+    const message = requestMessage(body, isText);
     const deadline = deadlineOf(request.header("grpc-timeout"), options.clock ?? systemClock);
-    const reply = await handle(webCall(call, options, deadline), requestMessage(body, isText)).catch((error) => {
+    const reply = await handle(webCall(call, options, deadline), message).catch((error) => {
       deadline.cancel();
       throw error;
     });

@@ -46,7 +46,7 @@ export class FileOutcomes {
     if (!this.#deleteAfterIngest || !isCommitted(position, info)) return;
     const { store } = this.#ports;
     if ((await store.head(info.key))?.identity !== info.identity) return;
-    await store.delete([info.key]);
+    if (!(await this.#isDone(info.key, "could not delete an ingested file", () => store.delete([info.key])))) return;
     await records.forget({ key: info.key, position }, "deleted");
     this.#metrics.files.inc({ outcome: "deleted" });
   }
@@ -54,7 +54,10 @@ export class FileOutcomes {
   /** It is wrong, and stays where it is with a report beside it. */
   async rejected({ found }: FoundWork, refusal: Refusal, records: DropRecords): Promise<void> {
     const { store, clock, log } = this.#ports;
-    await writeReport(store, found.info, { refusal, rejectedAtMs: clock.nowMs() });
+    const report = { refusal, rejectedAtMs: clock.nowMs() };
+    await this.#isDone(found.info.key, "could not write the report of a rejected file", () =>
+      writeReport(store, found.info, report),
+    );
     await records.refused(found, "rejected", refusal);
     this.#metrics.files.inc({ outcome: "rejected" });
     log.warn({ key: found.info.key, ...refusal }, "a dropped file was rejected");
@@ -78,8 +81,23 @@ export class FileOutcomes {
     if (state === "deleted" || state === "gone") return;
     // Also of a file that was ingested before it was changed and then rejected: its position goes with it.
     if (position !== undefined) await records.forget({ key, position }, "gone");
-    if (state === "rejected") await deleteReport(this.#ports.store, key);
+    if (state === "rejected") {
+      await this.#isDone(key, "could not delete the report of a file that is gone", () =>
+        deleteReport(this.#ports.store, key),
+      );
+    }
     if (state !== "ingested") await records.drop(key);
     else if (position === undefined) await records.forget({ key, position }, "gone");
+  }
+
+  /** Whether that could be done: a drop folder that may only be read must not keep other files from being looked at. */
+  async #isDone(key: string, otherwise: string, change: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await change();
+      return true;
+    } catch (error) {
+      this.#ports.log.warn({ err: error, key }, otherwise);
+      return false;
+    }
   }
 }

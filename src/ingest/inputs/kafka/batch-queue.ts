@@ -7,6 +7,9 @@ import { openRecords, type KafkaMessage, type RecordBatch, type RecordReader } f
 /** Offsets whose messages cannot be read, and why. */
 export type Unreadable = OffsetRange & { reason: string };
 
+/** Unpacked batches that one turn holds; one more may be opened before that is seen. */
+const MAX_OPENED_BYTES = 64 * 1024 * 1024;
+
 /** What is committed together. */
 export type Gathered = {
   messages: KafkaMessage[];
@@ -55,6 +58,7 @@ export class BatchQueue {
   async take(from: number, { maxMessages, maxBytes }: GatherLimits): Promise<Gathered> {
     const gathered: Gathered = { messages: [], unreadable: [], tombstones: 0, to: from };
     let sizeBytes = 0;
+    let openedBytes = 0;
     for (;;) {
       const [batch] = this.#batches;
       if (batch === undefined || gathered.messages.length >= maxMessages || sizeBytes >= maxBytes) return gathered;
@@ -62,17 +66,27 @@ export class BatchQueue {
         this.#shift(batch, gathered);
         continue;
       }
-      sizeBytes += await this.#read(batch, gathered, { maxMessages, maxBytes: maxBytes - sizeBytes });
+      // A message keeps its whole batch, with the keys and headers that nobody counts.
+      if (openedBytes >= MAX_OPENED_BYTES && gathered.messages.length > 0) return gathered;
+      const read = await this.#read(batch, gathered, { maxMessages, maxBytes: maxBytes - sizeBytes });
+      sizeBytes += read.valueBytes;
+      openedBytes += read.openedBytes;
     }
   }
 
-  /** Reads from the first batch; returns how many bytes of values that gave. */
-  async #read(batch: RecordBatch, gathered: Gathered, { maxMessages, maxBytes }: GatherLimits): Promise<number> {
+  /** Reads from the first batch; returns how many bytes of values that gave, and how large it is unpacked. */
+  async #read(
+    batch: RecordBatch,
+    gathered: Gathered,
+    { maxMessages, maxBytes }: GatherLimits,
+  ): Promise<{ valueBytes: number; openedBytes: number }> {
     let sizeBytes = 0;
+    let openedBytes = 0;
     try {
       const reader = (this.#reader ??= await openRecords(batch));
+      openedBytes = reader.sizeBytes;
       // The queue was cleared meanwhile.
-      if (this.#batches[0] !== batch) return 0;
+      if (this.#batches[0] !== batch) return { valueBytes: 0, openedBytes };
       while (!reader.isDone && gathered.messages.length < maxMessages && sizeBytes < maxBytes) {
         const message = reader.next();
         if (message.offset < gathered.to) continue;
@@ -88,7 +102,7 @@ export class BatchQueue {
       gathered.unreadable.push({ first, last: batch.lastOffset, reason: `${what}; they are still in the topic` });
       this.#shift(batch, gathered);
     }
-    return sizeBytes;
+    return { valueBytes: sizeBytes, openedBytes };
   }
 
   #shift(batch: RecordBatch, gathered: Gathered): void {

@@ -58,7 +58,9 @@ export class TableWriter {
     const problems = new Map<number, string>();
     for (const [i, { offset }] of messages.entries()) {
       const outcome = outcomes[i];
-      if (outcome?.ok === false) problems.set(offset, outcome.error.message);
+      // One that only its neighbours make too much is no problem of its own.
+      const isFailed = outcome?.ok === false && outcome.error.code !== "too_many_requests";
+      if (isFailed) problems.set(offset, outcome.error.message);
     }
     return problems;
   }
