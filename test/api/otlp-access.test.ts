@@ -1,3 +1,4 @@
+import { connect } from "node:http2";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { status as STATUS } from "@grpc/grpc-js";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
@@ -11,13 +12,14 @@ const [READER, WRITER] = ["a-token-that-reads", "a-token-that-writes"];
 const BODY = request(Buffer.concat([len(5, text("x")), len(6, member("k", text("v")))]));
 
 let engine: Engine;
+let port: number;
 let client: RawClient;
 let remove: () => Promise<void>;
 
 beforeAll(async () => {
   const place = await temporaryHome();
   remove = place.remove;
-  const port = await freePort();
+  port = await freePort();
   engine = await startEngine({
     home: place.home,
     env: {
@@ -57,6 +59,28 @@ test("a token of the role write is asked for on both ways", async () => {
   expect((await failureOfCall(send(WRITER, BODY, { "x-idempotency-key": "two words" }))).code).toBe(
     STATUS.INVALID_ARGUMENT,
   );
+});
+
+test("a call without a token is refused before any of its message is read", async () => {
+  const session = connect(`http://127.0.0.1:${port}`);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": EXPORT,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  // The beginning of a message of 60 MiB, and no more.
+  stream.write(Buffer.from([0, 3, 192, 0, 0]));
+  const told = Promise.withResolvers<unknown>();
+  for (const event of ["response", "trailers"] as const) {
+    stream.on(event, (headers: Record<string, unknown>) => {
+      if (headers["grpc-status"] !== undefined) told.resolve(headers["grpc-status"]);
+    });
+  }
+  stream.on("error", told.reject);
+  stream.resume();
+  expect(Number(await told.promise)).toBe(STATUS.UNAUTHENTICATED);
+  session.destroy();
 });
 
 test("who sends more than may be taken is told when to come back", async () => {

@@ -9,6 +9,13 @@ export type DriverCall = ServerUnaryCall<Buffer, Buffer> | ServerWritableStream<
 /** Timers cannot wait for longer. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
+/** See `GrpcCall.header`. */
+export function headerOf(metadata: Metadata, name: string): string | undefined {
+  const values = metadata.get(name);
+  if (values.length === 0) return undefined;
+  return values.map((value) => (typeof value === "string" ? value : value.toString("base64"))).join(", ");
+}
+
 /** A call as methods see it, and what ends it. */
 export class WatchedCall implements GrpcCall {
   readonly path: string;
@@ -37,9 +44,7 @@ export class WatchedCall implements GrpcCall {
   }
 
   header(name: string): string | undefined {
-    const values = this.#call.metadata.get(name);
-    if (values.length === 0) return undefined;
-    return values.map((value) => (typeof value === "string" ? value : value.toString("base64"))).join(", ");
+    return headerOf(this.#call.metadata, name);
   }
 
   headerNames(): readonly string[] {
@@ -76,7 +81,7 @@ export class WatchedCall implements GrpcCall {
 }
 
 /** `192.0.2.7:50000`, `fd00::1:50000` or `unknown`. */
-function addressOf(peer: string): string {
+export function addressOf(peer: string): string {
   const address = /^(.+):\d+$/.exec(peer)?.[1] ?? "";
   return address.replace(/^::ffff:(?=\d+\.)/, "");
 }

@@ -41,6 +41,9 @@ export type GrpcCall = {
   readonly signal: AbortSignal;
 };
 
+/** What is known of a call before its message. */
+export type GrpcCallHead = Pick<GrpcCall, "path" | "header" | "remoteAddress">;
+
 export type GrpcReply = {
   /** Initial metadata: lower-case names, ASCII values. */
   metadata?: Readonly<Record<string, string>>;
@@ -60,6 +63,8 @@ export type GrpcMethod = {
 export type GrpcService = {
   /** With its package: `arrow.flight.protocol.FlightService`. */
   name: string;
+  /** Rejects for a call of which no byte is to be read: a message may be large, and is held until it is whole. */
+  admit?: (head: GrpcCallHead) => Promise<void>;
   methods: Readonly<Record<string, GrpcMethod>>;
 };
 

@@ -1,11 +1,15 @@
 import { createServer, type Server as Listener, type Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsListener } from "node:tls";
 import {
+  ResponderBuilder,
   Server,
   ServerCredentials,
+  ServerInterceptingCall,
+  ServerListenerBuilder,
   type ConnectionInjector,
   type Metadata,
   type sendUnaryData,
+  type ServerInterceptor,
   type ServerUnaryCall,
   type ServerWritableStream,
   type ServiceDefinition,
@@ -13,7 +17,7 @@ import {
 } from "@grpc/grpc-js";
 import { systemClock, type Clock } from "../../core/clock.ts";
 import { MIN_TLS_VERSION, TLS_CIPHERS, type TlsPair } from "../http/tls.ts";
-import { bufferOf, metadataOf, WatchedCall } from "./call.ts";
+import { addressOf, bufferOf, headerOf, metadataOf, WatchedCall } from "./call.ts";
 import { MAX_CALLS_PER_CONNECTION, type GrpcMethod, type GrpcServer, type GrpcService } from "./grpc.ts";
 import { failureOf, GRPC_STATUS, sentMessage } from "./status.ts";
 
@@ -55,6 +59,7 @@ class GrpcJsServer implements GrpcServer {
       "grpc.enable_channelz": 0,
       "grpc.keepalive_time_ms": PING_EVERY_MS,
       "grpc.keepalive_timeout_ms": PING_TIMEOUT_MS,
+      interceptors: [admission(options.services)],
     });
     for (const service of options.services) {
       this.#server.addService(definitionOf(service), implementationOf(service, this.#clock));
@@ -121,6 +126,24 @@ class GrpcJsServer implements GrpcServer {
     const listener = this.#listener as TlsListener;
     listener.setSecureContext({ cert, key, minVersion: MIN_TLS_VERSION, ciphers: TLS_CIPHERS });
   }
+}
+
+/** Asks whether a call is to be read before the driver reads any of its message. */
+function admission(services: readonly GrpcService[]): ServerInterceptor {
+  const guards = new Map(services.map(({ name, admit }) => [name, admit]));
+  return ({ path }, call) => {
+    const admit = guards.get(path.split("/")[1] ?? "");
+    if (admit === undefined) return new ServerInterceptingCall(call);
+    const listener = new ServerListenerBuilder().withOnReceiveMetadata((metadata, next) => {
+      const header = (name: string): string | undefined => headerOf(metadata, name);
+      admit({ path, header, remoteAddress: addressOf(call.getPeer()) }).then(
+        () => next(metadata),
+        (error: unknown) => call.sendStatus(driverError(error)),
+      );
+    });
+    const responder = new ResponderBuilder().withStart((next) => next(listener.build()));
+    return new ServerInterceptingCall(call, responder.build());
+  };
 }
 
 /** Messages are bytes. */

@@ -6,7 +6,13 @@ import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { ANSWERED, type Log } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
-import { CallEndedError, type GrpcCall, type GrpcReply, type GrpcService } from "../../io/grpc/grpc.ts";
+import {
+  CallEndedError,
+  type GrpcCall,
+  type GrpcCallHead,
+  type GrpcReply,
+  type GrpcService,
+} from "../../io/grpc/grpc.ts";
 import { failureOf, GrpcError, statusOf, type GrpcStatusName } from "../../io/grpc/status.ts";
 import { asEngineError } from "../error-response.ts";
 import { requestIdOf } from "../request-id.ts";
@@ -26,7 +32,7 @@ export type GrpcContext = { call: GrpcCall; caller: Caller; requestId: string };
 export type GrpcOperations = { name: string; operations: Readonly<Record<string, GrpcOperation>> };
 
 /** Who makes a call. Rejects with an `EngineError` for one that nobody may make. */
-export type CallerOf = (call: GrpcCall, requestId: string) => Promise<Caller>;
+export type CallerOf = (call: GrpcCallHead, requestId: string) => Promise<Caller>;
 
 export type GuardDeps = {
   callerOf: CallerOf;
@@ -51,34 +57,45 @@ export function tokenCaller(authenticator: Pick<Authenticator, "authenticate">, 
 export function guardedService({ name, operations }: GrpcOperations, deps: GuardDeps): GrpcService {
   const methods = Object.entries(operations).map(([method, operation]) => {
     const handle = (call: GrpcCall, message: Uint8Array): Promise<GrpcReply> => {
-      return new GuardedCall(operation, call, deps).answer(message);
+      return new GuardedCall(call, deps).answer(operation, call, message);
     };
     return [method, { streams: operation.streams, handle }] as const;
   });
-  return { name, methods: Object.fromEntries(methods) };
+  const admit = (head: GrpcCallHead): Promise<void> => new GuardedCall(head, deps).admit();
+  return { name, admit, methods: Object.fromEntries(methods) };
 }
 
 class GuardedCall {
-  readonly #operation: GrpcOperation;
-  readonly #call: GrpcCall;
+  readonly #call: GrpcCallHead & Partial<Pick<GrpcCall, "signal">>;
   readonly #deps: GuardDeps;
   readonly #requestId: string;
   readonly #startedMs: number;
 
-  constructor(operation: GrpcOperation, call: GrpcCall, deps: GuardDeps) {
-    this.#operation = operation;
+  constructor(call: GrpcCallHead & Partial<Pick<GrpcCall, "signal">>, deps: GuardDeps) {
     this.#call = call;
     this.#deps = deps;
     this.#requestId = requestIdOf(call.header("x-request-id"), deps.newId);
     this.#startedMs = deps.clock.monotonicMs();
   }
 
-  async answer(message: Uint8Array): Promise<GrpcReply> {
+  /** Refuses a call before its message is read. Who may call is asked again with it: a token may have ended meanwhile. */
+  async admit(): Promise<void> {
+    try {
+      if (this.#deps.isDraining()) throw draining();
+      await this.#deps.callerOf(this.#call, this.#requestId);
+    } catch (error) {
+      const failure = this.#failure(error);
+      this.#ended(statusName(failure), 0);
+      throw failure;
+    }
+  }
+
+  async answer(operation: GrpcOperation, call: GrpcCall, message: Uint8Array): Promise<GrpcReply> {
     const requestId = this.#requestId;
     try {
       if (this.#deps.isDraining()) throw draining();
-      const caller = await this.#deps.callerOf(this.#call, requestId);
-      const reply = await this.#operation.handle({ call: this.#call, caller, requestId }, message);
+      const caller = await this.#deps.callerOf(call, requestId);
+      const reply = await operation.handle({ call, caller, requestId }, message);
       const metadata = { ...reply.metadata, "x-request-id": requestId };
       if (!(reply.messages instanceof Uint8Array)) {
         const observed = new ObservedMessages(reply.messages, {
@@ -100,7 +117,7 @@ class GuardedCall {
   #failure(error: unknown): unknown {
     const { signal, path } = this.#call;
     // What was under way failed because of it.
-    if (signal.aborted && signal.reason instanceof CallEndedError) return signal.reason;
+    if (signal?.aborted === true && signal.reason instanceof CallEndedError) return signal.reason;
     if (error instanceof GrpcError || error instanceof CallEndedError) return error;
     const requestId = this.#requestId;
     const failure = asEngineError(error, requestId);
