@@ -6,6 +6,7 @@ import {
   ServerCredentials,
   ServerInterceptingCall,
   ServerListenerBuilder,
+  status as Status,
   type ConnectionInjector,
   type Metadata,
   type sendUnaryData,
@@ -19,7 +20,7 @@ import { systemClock, type Clock } from "../../core/clock.ts";
 import { MIN_TLS_VERSION, TLS_CIPHERS, type TlsPair } from "../http/tls.ts";
 import { addressOf, bufferOf, headerOf, metadataOf, WatchedCall } from "./call.ts";
 import { MAX_CALLS_PER_CONNECTION, type GrpcMethod, type GrpcServer, type GrpcService } from "./grpc.ts";
-import { failureOf, GRPC_STATUS, sentMessage } from "./status.ts";
+import { failureOf, sentMessage } from "./status.ts";
 
 export type GrpcServerOptions = {
   services: readonly GrpcService[];
@@ -134,13 +135,17 @@ function admission(services: readonly GrpcService[]): ServerInterceptor {
   return ({ path }, call) => {
     const admit = guards.get(path.split("/")[1] ?? "");
     if (admit === undefined) return new ServerInterceptingCall(call);
-    const listener = new ServerListenerBuilder().withOnReceiveMetadata((metadata, next) => {
+    const decide = async (metadata: Metadata, goOn: (metadata: Metadata) => void): Promise<void> => {
       const header = (name: string): string | undefined => headerOf(metadata, name);
-      admit({ path, header, remoteAddress: addressOf(call.getPeer()) }).then(
-        () => next(metadata),
-        (error: unknown) => call.sendStatus(driverError(error)),
-      );
-    });
+      try {
+        await admit({ path, header, remoteAddress: addressOf(call.getPeer()) });
+      } catch (error) {
+        call.sendStatus(driverError(error));
+        return;
+      }
+      goOn(metadata);
+    };
+    const listener = new ServerListenerBuilder().withOnReceiveMetadata((metadata, next) => void decide(metadata, next));
     const responder = new ResponderBuilder().withStart((next) => next(listener.build()));
     return new ServerInterceptingCall(call, responder.build());
   };
@@ -239,10 +244,10 @@ async function sendAll(messages: AsyncIterable<Uint8Array>, call: WatchedCall): 
 }
 
 /** In the form in which the driver takes errors. */
-function driverError(error: unknown): Error & { code: number; details: string; metadata: Metadata } {
+function driverError(error: unknown): Error & { code: Status; details: string; metadata: Metadata } {
   const { status, message, metadata, details } = failureOf(error);
   const trailers = metadataOf(metadata);
   if (details !== undefined) trailers.set("grpc-status-details-bin", bufferOf(details));
-  const sent = { code: GRPC_STATUS[status], details: sentMessage(message), metadata: trailers };
+  const sent = { code: Status[status], details: sentMessage(message), metadata: trailers };
   return Object.assign(new Error(message), sent);
 }
