@@ -77,11 +77,12 @@ async function droppedOf(server: BenchServer, data: DataFile, table: string): Pr
   const before = await ingestedFiles(server);
   await drop(server.home, `default/${table}/big.ndjson`, (path) => copyFile(data.path, path));
   server.resetPeak();
-  // Room is reserved when the first piece is read.
-  await until(async () => (await metric(server, "engine_ingest_queued_bytes")) > 0);
+  const isDone = async () => (await ingestedFiles(server)) > before;
+  // Room is reserved when the first piece is read. A small file is in before anybody sees that: its time says nothing.
+  await until(async () => (await metric(server, "engine_ingest_queued_bytes")) > 0 || (await isDone()));
   const startedMs = performance.now();
   const cpuBefore = server.cpuSeconds();
-  await until(async () => (await ingestedFiles(server)) > before);
+  await until(isDone);
   const seconds = (performance.now() - startedMs) / 1000;
   const figures = { seconds, cpuSeconds: server.cpuSeconds() - cpuBefore, peakBytes: server.memory().peakBytes };
   mustAgree("file-drop", await server.answers(table, data.checks), data.expected);
