@@ -1,26 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { TailClient, type TailOptions } from "../api/tail.test-kit.ts";
-import { ingest, ndjson, rowsOf } from "../support/client.ts";
+import { rowsOf } from "../support/client.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
-import { defer, start, stopAll } from "./edge.test-kit.ts";
+import { start, stopAll } from "./edge.test-kit.ts";
+import { numbers, put, tail } from "./tail.test-kit.ts";
 
 /** Live tails while merges move the rows, and after what they moved is deleted. */
 
 afterEach(stopAll);
-
-const numbers = (from: number, count: number) => Array.from({ length: count }, (_, i) => ({ n: from + i }));
-
-async function put(url: string, rows: readonly object[]): Promise<number> {
-  const { status, text, json } = await ingest(url, "t", ndjson(rows));
-  expect({ status, text }).toMatchObject({ status: 200 });
-  return Number(json.snapshot_id);
-}
-
-async function tail(url: string, options: TailOptions = {}): Promise<TailClient> {
-  const client = await TailClient.open(url, "t", options);
-  defer(async () => client.leave());
-  return client;
-}
 
 describe("merges", () => {
   test("show no row again, and rows that were merged meanwhile come in the order of their commits", async () => {

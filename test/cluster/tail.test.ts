@@ -1,27 +1,14 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import { TailClient, type TailOptions } from "../api/tail.test-kit.ts";
-import { ingest, ndjson, rowsOf } from "../support/client.ts";
+import type { TailClient } from "../api/tail.test-kit.ts";
+import { rowsOf } from "../support/client.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
-import { defer, portOf, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { portOf, start, startEdge, stopAll } from "./edge.test-kit.ts";
+import { numbers, put, tail } from "./tail.test-kit.ts";
 
 /** Live tails of servers as processes of their own: through an edge, over a stop, and for clients that do not read. */
 
 afterEach(stopAll);
-
-const numbers = (from: number, count: number) => Array.from({ length: count }, (_, i) => ({ n: from + i }));
-
-async function put(url: string, rows: readonly object[]): Promise<number> {
-  const { status, text, json } = await ingest(url, "t", ndjson(rows));
-  expect({ status, text }).toMatchObject({ status: 200 });
-  return Number(json.snapshot_id);
-}
-
-async function tail(url: string, options: TailOptions = {}): Promise<TailClient> {
-  const client = await TailClient.open(url, "t", options);
-  defer(async () => client.leave());
-  return client;
-}
 
 describe("through an edge", () => {
   test("rows come as they are committed; a stop ends the tail, and the id goes on at the next server", async () => {

@@ -1,30 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Caller } from "../../../src/auth/caller.ts";
 import type { EngineError } from "../../../src/core/errors.ts";
-import { createQueryHarness, type QueryHarness } from "../../../src/query/query.test-kit.ts";
+import type { QueryHarness } from "../../../src/query/query.test-kit.ts";
 import { makeCorpus } from "./corpus/corpus.test-kit.ts";
+import { caller, createHostileHarness, REFUSALS } from "./hostile.test-kit.ts";
 import { HOSTILE } from "./statements.test-kit.ts";
 
 /** Filters of live tails are conditions in a query of ours: what no query may do, none of them does either. */
 
 let harness: QueryHarness;
 
-const caller: Caller = { subject: "limited", kind: "api_token", role: "read", databases: ["default"] };
-
 beforeAll(async () => {
-  harness = createQueryHarness();
-  const columns = [
-    { name: "at", type: { kind: "timestamp" } },
-    { name: "label", type: { kind: "string" } },
-  ] as const;
-  const rows = [{ at: 1n, label: "/etc/passwd" }];
-  await harness.addTable("default", "logs", columns, [{ format: "tlm", columns, rows }]);
-  await harness.addTable("other", "secret", columns, [{ format: "tlm", columns, rows }]);
+  harness = await createHostileHarness();
 });
 afterAll(() => harness.close());
-
-/** Codes of a text that was looked at and not run. */
-const REFUSALS = ["invalid_query", "parse_error", "table_not_found", "database_not_found"];
 
 async function outcomeOf(text: string, more: readonly string[] = []): Promise<{ code: string; message: string }> {
   const { signal } = new AbortController();
