@@ -1,4 +1,4 @@
-import { MalformedWire, tagOf, WIRE, WireReader } from "./wire.ts";
+import { MalformedWire, tagOf, WIRE, WireReader } from "../protobuf/wire.ts";
 
 /** Records are counted in the first bytes of a body and extrapolated over the rest: whoever receives it must not be held up. */
 const COUNTED_BYTES = 64 * 1024;

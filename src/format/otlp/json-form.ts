@@ -3,7 +3,7 @@ import { BYTE, decodeString, literalEnd, quotedEnd } from "../ndjson/json-bytes.
 import { newNumberToken, readNumber } from "../ndjson/number-bytes.ts";
 import { EXPORT_LOGS_REQUEST, WIRE_TYPE, type Field, type Message, type Scalar } from "./messages.ts";
 import { integerOf, isBase64, realOf } from "./json-scalars.ts";
-import { WireOut } from "./wire-out.ts";
+import { WireOut } from "../protobuf/wire-out.ts";
 
 /**
  * The JSON form of a request (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding") as the same request in protobuf,

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../core/limits.ts";
 import type { Field, Message } from "./messages.ts";
-import { tagOf, WIRE, type WireReader } from "./wire.ts";
-import { WireOut } from "./wire-out.ts";
+import { tagOf, WIRE, type WireReader } from "../protobuf/wire.ts";
+import { WireOut } from "../protobuf/wire-out.ts";
 
 /**
  * A message in which fields that may be there once, and are messages themselves, come once: those that came again are

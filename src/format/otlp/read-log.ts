@@ -1,6 +1,6 @@
 import { LogRecord } from "./record.ts";
 import { isText, ValueJson, type Refusal } from "./value-json.ts";
-import type { WireReader } from "./wire.ts";
+import type { WireReader } from "../protobuf/wire.ts";
 
 /** One record at a time, read and checked whole before anything of it is written. */
 export class ReadLog {

@@ -1,4 +1,4 @@
-import { tagOf, WIRE, type WireReader } from "./wire.ts";
+import { tagOf, WIRE, type WireReader } from "../protobuf/wire.ts";
 import type { ValueJson } from "./value-json.ts";
 
 /**

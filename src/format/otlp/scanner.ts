@@ -20,7 +20,7 @@ import { ReadLog } from "./read-log.ts";
 import { OTLP_LOGS_SHAPE } from "./shape.ts";
 import { readShared, RESOURCE_VALUES, SCOPE_VALUES, type SharedValues } from "./shared-values.ts";
 import type { Refusal } from "./value-json.ts";
-import { MalformedWire, tagOf, WIRE, WireReader } from "./wire.ts";
+import { MalformedWire, tagOf, WIRE, WireReader } from "../protobuf/wire.ts";
 
 /**
  * Scans an `ExportLogsServiceRequest` (opentelemetry/proto/collector/logs/v1/logs_service.proto): each `LogRecord` becomes a

@@ -2,7 +2,7 @@ import { merged } from "./merge.ts";
 import { RESOURCE, SCOPE, type Message } from "./messages.ts";
 import type { SHARED_COLUMNS } from "./shape.ts";
 import { isText, TEXT, type Refusal, type ValueJson } from "./value-json.ts";
-import { tagOf, WIRE, type WireReader } from "./wire.ts";
+import { tagOf, WIRE, type WireReader } from "../protobuf/wire.ts";
 
 export type SharedColumn = (typeof SHARED_COLUMNS)[number];
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { LIMITS } from "../../core/limits.ts";
 import { JsonOut } from "./json-out.ts";
-import { tagOf, WIRE, type WireReader } from "./wire.ts";
+import { tagOf, WIRE, type WireReader } from "../protobuf/wire.ts";
 
 /**
  * Values of OTLP (`AnyValue`, `KeyValue` and lists of them, opentelemetry/proto/common/v1/common.proto) as compact JSON:

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { EngineError } from "../../core/errors.ts";
+import { MalformedWire, tagOf, WIRE, WireReader } from "../../format/protobuf/wire.ts";
 
 /** What a ticket of Arrow Flight asks for. */
 export type FlightTicket = { database: string; query: string };
@@ -40,48 +41,22 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A position in a message, and how to go on from there. */
-type Cursor = { bytes: Uint8Array; at: number };
-
-const MAX_VARINT_BYTES = 10;
+const TICKET = tagOf(1, WIRE.length);
 
 /** The field 1 of the message; its last occurrence counts, as everywhere in protobuf. Unknown fields are skipped. */
-function ticketBytes(bytes: Uint8Array): Uint8Array {
-  const cursor: Cursor = { bytes, at: 0 };
+function ticketBytes(message: Uint8Array): Uint8Array {
+  const wire = new WireReader();
+  wire.open(message);
   let ticket = new Uint8Array();
-  while (cursor.at < bytes.byteLength) {
-    const tag = varint(cursor);
-    const [field, wireType] = [Math.floor(tag / 8), tag % 8];
-    if (field === 0) throw malformed();
-    if (wireType === 0) varint(cursor);
-    else if (wireType === 1) take(cursor, 8);
-    else if (wireType === 5) take(cursor, 4);
-    else if (wireType === 2) {
-      const value = take(cursor, varint(cursor));
-      if (field === 1) ticket = value;
-    } else throw malformed();
+  try {
+    while (wire.next()) {
+      if ((wire.tag & 7) === WIRE.startGroup) throw malformed();
+      if (wire.tag === TICKET) ticket = message.subarray(wire.start, wire.stop) as Uint8Array<ArrayBuffer>;
+    }
+  } catch (error) {
+    throw error instanceof MalformedWire ? malformed() : error;
   }
   return ticket;
-}
-
-/** Numbers past 2^53 are no lengths and no tags; their value does not matter where they are skipped. */
-function varint(cursor: Cursor): number {
-  let value = 0;
-  for (let i = 0; i < MAX_VARINT_BYTES; i++) {
-    const byte = cursor.bytes[cursor.at++];
-    if (byte === undefined) throw malformed();
-    value += (byte & 0x7f) * 2 ** (7 * i);
-    if (byte < 0x80) return value;
-  }
-  throw malformed();
-}
-
-function take(cursor: Cursor, sizeBytes: number): Uint8Array<ArrayBuffer> {
-  const end = cursor.at + sizeBytes;
-  if (end > cursor.bytes.byteLength) throw malformed();
-  const value = cursor.bytes.subarray(cursor.at, end) as Uint8Array<ArrayBuffer>;
-  cursor.at = end;
-  return value;
 }
 
 const SHOWN_CHARS = 100;

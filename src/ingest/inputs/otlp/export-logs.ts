@@ -2,7 +2,7 @@ import type { Caller } from "../../../auth/caller.ts";
 import type { BodyEncoding } from "../../../format/encodings.ts";
 import type { Misfit } from "../../../format/ndjson/misfits.ts";
 import { OTLP_LOGS_SHAPE, OTLP_LOGS_TABLE } from "../../../format/otlp/shape.ts";
-import { WireOut } from "../../../format/otlp/wire-out.ts";
+import { WireOut } from "../../../format/protobuf/wire-out.ts";
 import type { IngestAck, IngestRequest, IngestService } from "../../ingest.ts";
 import { putText } from "./rpc-status.ts";
 

@@ -1,6 +1,6 @@
 import { GRPC_STATUS, statusOf, type GrpcStatusName } from "../../../io/grpc/status.ts";
 import { ERROR_CODES, type EngineError, type ErrorCode } from "../../../core/errors.ts";
-import { WireOut } from "../../../format/otlp/wire-out.ts";
+import { WireOut } from "../../../format/protobuf/wire-out.ts";
 
 /**
  * Failures as OTLP has them (opentelemetry.io/docs/specs/otlp, "Failures"): a `google.rpc.Status` whose code tells a client
