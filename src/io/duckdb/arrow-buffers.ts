@@ -19,9 +19,9 @@ export class Growing {
     return part;
   }
 
-  /** What was written, in a buffer of its own that begins with it; starts anew. */
+  /** What was written, until the next `extend`; starts anew. The buffer begins with it. */
   take(): Uint8Array<ArrayBuffer> {
-    const written = this.#bytes.slice(0, this.#length);
+    const written = this.#bytes.subarray(0, this.#length);
     this.#length = 0;
     return written;
   }

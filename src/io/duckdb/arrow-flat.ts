@@ -7,8 +7,9 @@ import { STRUCT_BYTES } from "./text-vector.ts";
 
 /**
  * Arrow columns filled from DuckDB's vectors. `load` takes a vector of the current chunk, `append` copies a run of its
- * rows behind what the column has, and `take` gives the rows as Arrow data and starts anew. Lists append runs of their
- * child, which is loaded once per chunk however many runs there are. Whole buffers where the layouts agree.
+ * rows behind what the column has, and `take` gives the rows as Arrow data, good until the next `append`, and starts anew.
+ * Lists append runs of their child, which is loaded once per chunk however many runs there are. Whole buffers where the
+ * layouts agree.
  */
 export type ArrowColumn = {
   readonly type: DataType;

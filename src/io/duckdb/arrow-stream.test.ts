@@ -1,8 +1,8 @@
-import { RecordBatchReader, type Table, tableFromIPC } from "apache-arrow";
+import { RecordBatchReader, type Table, tableFromIPC, type Utf8 } from "apache-arrow";
 import { beforeAll, describe, expect, test } from "vitest";
 import { messageBodyBytes } from "../../format/arrow-file.ts";
 import { writeArrowStream } from "./arrow-stream.ts";
-import { loadDuckDb, type Connection, type DuckDb } from "./duckdb.ts";
+import { loadDuckDb, runSql, type Connection, type DuckDb } from "./duckdb.ts";
 
 let duckdb: DuckDb;
 let connection: Connection;
@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 async function streamOf(sql: string, maxBatchBytes?: number): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
-  await writeArrowStream(duckdb, connection, sql, (bytes) => pieces.push(bytes), maxBatchBytes);
+  await writeArrowStream(duckdb, connection, sql, (...batch) => pieces.push(Buffer.concat(batch)), maxBatchBytes);
   return Buffer.concat(pieces);
 }
 
@@ -78,5 +78,28 @@ describe("batches", () => {
     expect(batches.filter(({ rows, bytes }) => rows > 1 && bytes > 2 * 1024 * 1024 + 100)).toEqual([]);
     expect(batches.filter(({ bytes }) => bytes > 2 * 1024 * 1024 + 100)).toHaveLength(4);
     expect(tableFromIPC(stream).numRows).toBe(4_000);
+  });
+});
+
+async function textsOf(sql: string): Promise<(string | null)[]> {
+  const column = tableFromIPC<{ t: Utf8 }>(await streamOf(sql)).getChild("t");
+  return column === null ? [] : [...column];
+}
+
+describe("texts, wherever DuckDB has them", () => {
+  const text = "CASE WHEN i % 13 = 5 THEN NULL ELSE repeat(chr(97 + (i % 26)::INT), (i * 7919) % 61) || i END";
+  test.each([
+    ["one behind the other", `SELECT ${text} AS t FROM range(20000) AS r(i)`],
+    ["in any order", `SELECT ${text} AS t FROM range(20000) AS r(i) ORDER BY hash(i)`],
+    ["the same for many rows", `SELECT t FROM (SELECT (hash(n) % 20000)::BIGINT AS i FROM range(20000) AS q(n)) CROSS JOIN LATERAL (SELECT ${text}) AS l(t)`], // oxfmt-ignore
+    ["on pages of their own", "SELECT repeat(chr(97 + (i % 26)::INT), (hash(i) % 9000)::INT) AS t FROM range(3000) AS r(i) ORDER BY hash(i)"], // oxfmt-ignore
+    ["joined", `SELECT a.t FROM (SELECT i, ${text} AS t FROM range(9000) AS r(i)) AS a JOIN range(9000) AS b(k) ON a.i = hash(b.k) % 9000`], // oxfmt-ignore
+  ])("are read: %s", async (_, sql) => {
+    await runSql(duckdb, connection, `CREATE OR REPLACE TEMP TABLE texts AS ${sql}`);
+    const expected = (await runSql(duckdb, connection, "SELECT t FROM texts")).map(([value]) => value);
+    expect(await textsOf("SELECT t FROM texts")).toEqual(expected);
+    // Straight from what makes them, in whatever order: by then they lie elsewhere.
+    const straight = await textsOf(sql);
+    expect(straight.map(String).toSorted()).toEqual(expected.map(String).toSorted());
   });
 });

@@ -5,6 +5,9 @@ import type { ArrowColumn } from "./arrow-flat.ts";
 import { splitRows } from "./arrow-split.ts";
 import { prepareOne, type Connection, type DataChunk, type DuckDb } from "./duckdb.ts";
 
+/** Takes the next bytes, in pieces that are only good until it returns. */
+type Write = (...pieces: readonly Uint8Array[]) => void;
+
 /**
  * Gives the rows of a query as an Arrow IPC stream, with `write`, and returns how many. DuckDB's own Arrow extension is not part of
  * it, and is not to be installed at run time. Rows are fetched as DuckDB makes them, so nothing but one batch is in
@@ -15,7 +18,7 @@ export async function writeArrowStream(
   duckdb: DuckDb,
   connection: Connection,
   sql: string,
-  write: (bytes: Uint8Array) => void,
+  write: Write,
   maxBatchBytes = MAX_BATCH_BYTES,
 ): Promise<number> {
   const statement = await prepareOne(duckdb, connection, sql, "SELECT");
@@ -55,6 +58,8 @@ class Batches {
   readonly #schema: Schema;
   readonly #type: Struct;
   readonly #maxBytes: number;
+  readonly #write: Write;
+  readonly #sink = new Sink();
   readonly #writer = new RecordBatchStreamWriter();
   #rows = 0;
   #bytes = 0;
@@ -63,13 +68,14 @@ class Batches {
   constructor(
     columns: readonly ArrowColumn[],
     fields: Field[],
-    { write, maxBytes }: { write: (bytes: Uint8Array) => void; maxBytes: number },
+    { write, maxBytes }: { write: Write; maxBytes: number },
   ) {
     this.#maxBytes = maxBytes;
     this.#columns = columns;
     this.#schema = new Schema(fields);
     this.#type = new Struct(fields);
-    this.#writer.reset(new Sink(write), this.#schema);
+    this.#write = write;
+    this.#writer.reset(this.#sink, this.#schema);
   }
 
   added(rows: number): void {
@@ -83,6 +89,7 @@ class Batches {
   close(): number {
     if (this.#rows > 0) this.#end();
     this.#writer.finish();
+    this.#write(...this.#sink.take());
     return this.#total;
   }
 
@@ -91,22 +98,24 @@ class Batches {
     const data = makeData({ type: this.#type, length: this.#rows, nullCount: 0, children });
     const parts = this.#bytes > this.#maxBytes ? splitRows(data, this.#maxBytes) : [data];
     for (const part of parts) this.#writer.write(new RecordBatch(this.#schema, part));
+    this.#write(...this.#sink.take());
     this.#total += this.#rows;
     this.#rows = 0;
     this.#bytes = 0;
   }
 }
 
-/** Passes the writer's pieces on: hundreds for a batch, most of them small. They are not changed afterwards. */
+/** Gathers the writer's pieces: dozens for a batch, most of them its buffers as they are. */
 class Sink extends AsyncByteQueue {
-  readonly #write: (bytes: Uint8Array) => void;
-
-  constructor(write: (bytes: Uint8Array) => void) {
-    super();
-    this.#write = write;
-  }
+  #pieces: Uint8Array[] = [];
 
   override write(piece: ArrayBufferView | ArrayBufferLike | string): void {
-    this.#write(bytesOf(piece));
+    this.#pieces.push(bytesOf(piece));
+  }
+
+  take(): Uint8Array[] {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    return pieces;
   }
 }

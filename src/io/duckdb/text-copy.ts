@@ -41,17 +41,29 @@ type Run = { start: number; ends: Int32Array };
 export function copyTexts(duckdb: typeof Bindings, structs: Uint8Array, run: Run, to: Uint8Array): void {
   const { start, ends } = run;
   const addresses = farAddresses(structs, run);
-  const pieces = piecesOf(duckdb, structs, addresses, run);
+  const pieces = new Pieces();
   for (let row = 0, at = start; row < ends.length; at = ends[row++] ?? 0) {
-    const length = (ends[row] ?? 0) - at;
     const address = addresses[row] ?? 0;
-    if (address === 0) copyBytes(structs, row * STRUCT_BYTES + 4, length, to, at - start);
-    else {
-      const { bytes, address: first } = pieces.at(pieceAt(pieces, address)) ?? NO_PIECE;
-      copyBytes(bytes, address - first, length, to, at - start);
+    if (address !== 0) pieces.add(address, address + (ends[row] ?? 0) - at);
+  }
+  const memory = pieces.read(duckdb);
+  for (let row = 0, at = start; row < ends.length;) {
+    const first = row;
+    const address = addresses[row] ?? 0;
+    let end = ends[row++] ?? 0;
+    if (address === 0) {
+      copyBytes(structs, first * STRUCT_BYTES + 4, end - at, to, at - start);
+    } else {
+      // What lies one behind the other there as well is copied at once.
+      while (row < ends.length && addresses[row] === address + end - at) end = ends[row++] ?? 0;
+      const piece = pieces.find(address);
+      copyBytes(memory[piece] ?? NOTHING, address - pieces.startOf(piece), end - at, to, at - start);
     }
+    at = end;
   }
 }
+
+const NOTHING = new Uint8Array();
 
 /** Where the texts lie; 0 for those in their structs. */
 function farAddresses(structs: Uint8Array, { start, ends }: Run): Float64Array {
@@ -65,58 +77,58 @@ function farAddresses(structs: Uint8Array, { start, ends }: Run): Float64Array {
   return addresses;
 }
 
-/** A piece of DuckDB's memory with texts in it. */
-type Piece = { address: number; end: number; row: number; bytes: Uint8Array };
+/**
+ * Pieces of DuckDB's memory with texts in them, by address: texts with a gap of less than a page between them are in one.
+ * A vector's texts lie in few pieces (a page of a file, its dictionary), and mostly in the one of the text before.
+ */
+class Pieces {
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  /** The piece that was found last. */
+  #last = 0;
 
-const NO_PIECE: Piece = { address: 0, end: 0, row: 0, bytes: new Uint8Array() };
+  startOf(piece: number): number {
+    return this.#starts[piece] ?? 0;
+  }
 
-/** Texts whose beginnings are less than a page apart are one piece, by address. */
-function piecesOf(
-  duckdb: typeof Bindings,
-  structs: Uint8Array,
-  addresses: Float64Array,
-  { start, ends }: Run,
-): readonly Piece[] {
-  const pieces: Piece[] = [];
-  let last = 0;
-  for (const address of isAscending(addresses) ? addresses : addresses.toSorted()) {
-    if (address === 0) continue;
-    if (address - last >= PAGE_BYTES) pieces.push({ ...NO_PIECE, address });
-    last = address;
+  /** The last piece that does not begin after the address; -1 where all do. */
+  find(address: number): number {
+    const last = this.#last;
+    if (address >= (this.#starts[last] ?? Infinity) && address < (this.#starts[last + 1] ?? Infinity)) return last;
+    let low = -1;
+    let high = this.#starts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((this.#starts[middle] ?? 0) <= address) low = middle;
+      else high = middle;
+    }
+    this.#last = Math.max(0, low);
+    return low;
   }
-  for (let row = 0, at = start; row < ends.length; at = ends[row++] ?? 0) {
-    const address = addresses[row] ?? 0;
-    const piece = address === 0 ? undefined : pieces[pieceAt(pieces, address)];
-    if (piece === undefined) continue;
-    if (address === piece.address) piece.row = row;
-    piece.end = Math.max(piece.end, address + (ends[row] ?? 0) - at);
-  }
-  for (const piece of pieces) {
-    const pointerAt = structs.byteOffset + piece.row * STRUCT_BYTES + 8;
-    piece.bytes = duckdb.get_data_from_pointer(structs.buffer as ArrayBuffer, pointerAt, piece.end - piece.address);
-  }
-  return pieces;
-}
 
-/** Those that are 0 left aside. */
-function isAscending(addresses: Float64Array): boolean {
-  let last = 0;
-  for (const address of addresses) {
-    if (address === 0) continue;
-    if (address < last) return false;
-    last = address;
+  add(start: number, end: number): void {
+    let piece = this.find(start);
+    if (piece >= 0 && end <= (this.#ends[piece] ?? 0)) return;
+    if (piece >= 0 && start - (this.#ends[piece] ?? 0) < PAGE_BYTES) this.#ends[piece] = end;
+    else {
+      piece++;
+      this.#starts.splice(piece, 0, start);
+      this.#ends.splice(piece, 0, end);
+    }
+    while (piece + 1 < this.#starts.length && this.startOf(piece + 1) - (this.#ends[piece] ?? 0) < PAGE_BYTES) {
+      this.#starts.splice(piece + 1, 1);
+      const [next = 0] = this.#ends.splice(piece + 1, 1);
+      this.#ends[piece] = Math.max(next, this.#ends[piece] ?? 0);
+    }
   }
-  return true;
-}
 
-/** The last piece that does not begin after the address. */
-function pieceAt(pieces: readonly Piece[], address: number): number {
-  let low = 0;
-  let high = pieces.length;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if ((pieces[middle]?.address ?? 0) <= address) low = middle;
-    else high = middle;
+  read(duckdb: typeof Bindings): Uint8Array[] {
+    const pointer = new Float64Array(1);
+    const words = new Uint32Array(pointer.buffer);
+    return this.#starts.map((start, piece) => {
+      words[0] = start % 2 ** 32;
+      words[1] = Math.floor(start / 2 ** 32);
+      return duckdb.get_data_from_pointer(pointer.buffer, 0, (this.#ends[piece] ?? 0) - start);
+    });
   }
-  return low;
 }

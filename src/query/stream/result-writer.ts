@@ -11,7 +11,18 @@ const COPY_OPTIONS = {
   parquet: "FORMAT parquet, COMPRESSION zstd",
 } as const;
 
-const STREAM_WRITERS = { ndjson: writeLines, json: writeArray, arrow: writeArrowStream } as const;
+type StreamWriter = (
+  duckdb: DuckDb,
+  connection: Connection,
+  sql: string,
+  write: (...pieces: readonly Uint8Array[]) => void,
+) => Promise<number>;
+
+const STREAM_WRITERS: Readonly<Record<Exclude<ResultFormat, keyof typeof COPY_OPTIONS>, StreamWriter>> = {
+  ndjson: writeLines,
+  json: writeArray,
+  arrow: writeArrowStream,
+};
 
 /** The lines of NDJSON as one array: each but the last gets a comma. A line feed inside of JSON is escaped. */
 async function writeArray(
@@ -58,7 +69,7 @@ export async function writeResult(
   }
   const spool = new Spool(file);
   try {
-    const rows = await STREAM_WRITERS[format](duckdb, connection, output, (bytes) => spool.write(bytes));
+    const rows = await STREAM_WRITERS[format](duckdb, connection, output, (...pieces) => spool.write(...pieces));
     return { rows, data: spool.end() };
   } catch (error) {
     spool.discard();

@@ -9,9 +9,9 @@ const MAX_MEMORY_BYTES = 256 * 1024;
 /** Takes the bytes of an answer, in memory while they are few, then in a file. Blocks: for a query process. */
 export class Spool {
   readonly #path: string;
-  #pieces: Uint8Array[] = [];
-  /** Of the pieces. */
-  #sizeBytes = 0;
+  /** Not written yet. */
+  #kept: Uint8Array[] = [];
+  #keptBytes = 0;
   #fd: number | undefined;
 
   /** The file is made when it is needed; there must be none. */
@@ -19,15 +19,19 @@ export class Spool {
     this.#path = path;
   }
 
-  write(bytes: Uint8Array): void {
-    this.#pieces.push(bytes);
-    this.#sizeBytes += bytes.byteLength;
-    if (this.#sizeBytes > MAX_MEMORY_BYTES) this.#flush();
+  /** Takes pieces that are only good until it returns. */
+  write(...pieces: readonly Uint8Array[]): void {
+    const sizeBytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (this.#keptBytes + sizeBytes > MAX_MEMORY_BYTES) this.#flush(pieces);
+    else {
+      this.#kept.push(Buffer.concat(pieces));
+      this.#keptBytes += sizeBytes;
+    }
   }
 
   end(): Spooled {
-    if (this.#fd === undefined) return { bytes: Buffer.concat(this.#pieces) };
-    this.#flush();
+    if (this.#fd === undefined) return { bytes: Buffer.concat(this.#kept) };
+    this.#flush([]);
     closeSync(this.#fd);
     return { file: this.#path };
   }
@@ -39,11 +43,11 @@ export class Spool {
     rmSync(this.#path, { force: true });
   }
 
-  #flush(): void {
+  #flush(last: readonly Uint8Array[]): void {
     this.#fd ??= openSync(this.#path, "wx", 0o600);
-    const pieces = this.#pieces.filter(({ byteLength }) => byteLength > 0);
-    this.#pieces = [];
-    this.#sizeBytes = 0;
+    const pieces = [...this.#kept, ...last].filter(({ byteLength }) => byteLength > 0);
+    this.#kept = [];
+    this.#keptBytes = 0;
     // A file at its size limit takes a part; the next call says why.
     while (pieces.length > 0) dropWritten(pieces, writevSync(this.#fd, pieces));
   }
