@@ -1,3 +1,4 @@
+import { INGEST_OPTIONS } from "../src/ingest/options.ts";
 import { join } from "node:path";
 
 import { createCompactor } from "../src/compaction/compactor.ts";
@@ -51,7 +52,7 @@ type AddLoop = (duty: FeatureDuty) => Service;
 
 /** Also where ingest is in sync mode: what was staged before that must become visible. It then looks seldom. */
 function committer(parts: Parts, { catalog, store }: Storage, { seal }: SealPool, loop: AddLoop): Service {
-  const { config } = parts;
+  const config = valuesOf(INGEST_OPTIONS, parts.config);
   const service = createStagedCommitter({
     ...parts,
     catalog,

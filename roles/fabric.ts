@@ -1,3 +1,5 @@
+import { FABRIC_OPTIONS } from "../src/fabric/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import { contributed } from "../src/feature/collect.ts";
 import type { FeatureDeps, FeatureDuty } from "../src/feature/feature.ts";
@@ -47,7 +49,7 @@ type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" 
 
 /** The fabric of this process, for its routes and for its dispatcher. */
 export function openFabric(parts: Parts, storage: Storage, access: Access, kinds: readonly JobKind[]): FabricParts {
-  const { config, clock, metrics } = parts;
+  const { clock, metrics } = parts;
   const { records } = storage;
   const { workers, audit, credentials } = access;
   if (workers === undefined) throw new Error("a process with a catalog knows the workers");
@@ -56,7 +58,7 @@ export function openFabric(parts: Parts, storage: Storage, access: Access, kinds
     ...parts,
     ...storage,
     kinds: new JobKinds(kinds),
-    leaseMs: config.fabricLeaseSecs * 1_000,
+    leaseMs: valuesOf(FABRIC_OPTIONS, parts.config).fabricLeaseSecs * 1_000,
     metrics: jobMetrics,
   });
   JOB_METRICS.of(metrics).jobClaimsWaiting.watch({}, () => fabric.claimsWaiting);
@@ -110,7 +112,7 @@ function duties(
   { deps, metrics }: FabricParts,
   more: readonly FeatureDuty[],
 ): Service[] {
-  const { config } = parts;
+  const config = valuesOf(FABRIC_OPTIONS, parts.config);
   const { fabric, schedules } = deps;
   const holder = parts.newId();
   let tenure: AbortSignal | undefined;
@@ -146,7 +148,8 @@ function duties(
 }
 
 function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: readonly JobHandler[]): Service {
-  const { config, log, clock, metrics } = parts;
+  const { log, clock, metrics } = parts;
+  const config = valuesOf(FABRIC_OPTIONS, parts.config);
   const { fabric, logs } = deps;
   const port = new LocalPort({
     ...parts,

@@ -33,12 +33,14 @@ const CATALOG: FeatureParts = {
 const AUTH: FeatureParts = {
   name: "auth",
   title: "Authentication",
+  options: async () => (await import("../src/auth/options.ts")).AUTH_OPTIONS,
   migrations: async () => (await import("../src/auth/tables.ts")).AUTH_MIGRATIONS,
 };
 
 const JOBS: Feature<{ fabric: FabricDeps }> = {
   name: "jobs",
   title: "Jobs",
+  options: async () => (await import("../src/fabric/options.ts")).FABRIC_OPTIONS,
   migrations: async () => (await import("../src/fabric/tables.ts")).FABRIC_MIGRATIONS,
   routes: async () => {
     const { FABRIC_ROUTES, WORKER_ROUTES } = await import("../src/fabric/routes/fabric-routes.ts");

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { FEATURES } from "../../roles/features.ts";
 import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
@@ -60,6 +61,7 @@ async function run(argv: readonly string[], options: RunOptions, terminal: objec
   const [stdout, stderr] = [collector(terminal), collector(terminal)];
   const deps: CliDeps = {
     serve: options.serve ?? (() => Promise.resolve(0)),
+    features: () => Promise.resolve(FEATURES),
     migrations: () => Promise.resolve(MIGRATIONS),
     version: "1.2.3",
     // The home of whoever runs the tests stays out of it.

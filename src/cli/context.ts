@@ -1,7 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { Address } from "../config/kinds.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import type { OptionName } from "../config/options.ts";
 import type { Clock } from "../core/clock.ts";
 import { messageOf, systemCodeOf } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
@@ -105,21 +104,24 @@ export class CliContext {
   }
 
   /** The effective configuration, with the flags of this command; its warnings go to standard error. */
-  async loadConfig(flags: Partial<Record<OptionName, string | undefined>>): Promise<LoadedConfig> {
+  async loadConfig(flags: Readonly<Record<string, string | undefined>>): Promise<LoadedConfig> {
     const loaded = await this.loadConfigQuietly(flags);
     for (const warning of loaded.warnings) this.warn(warning);
     return loaded;
   }
 
   /** As `loadConfig`, for a command that passes the warnings on. */
-  async loadConfigQuietly(flags: Partial<Record<OptionName, string | undefined>>): Promise<LoadedConfig> {
+  async loadConfigQuietly(flags: Readonly<Record<string, string | undefined>>): Promise<LoadedConfig> {
     const [{ loadConfig }, { optionRowsOf }, features] = await Promise.all([
       import("../config/load.ts"),
       import("../feature/collect.ts"),
       this.features(),
     ]);
-    const given = Object.entries(flags).filter(([, value]) => value !== undefined);
-    return loadConfig({ env: this.deps.env, flags: Object.fromEntries(given), rows: optionRowsOf(features) });
+    const given = Object.entries(flags).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value] as const],
+    );
+    const rows = await optionRowsOf(features);
+    return loadConfig({ env: this.deps.env, flags: Object.fromEntries(given), rows });
   }
 
   /** Wraps the action of a command: its exit code is the code that it returns. */

@@ -24,8 +24,7 @@ import type { SystemTable } from "./system-table.ts";
  * A feature is a folder that exports one of these, and `roles/features.ts` lists them all. The registries of the program
  * (options, metrics, tables, routes, job kinds, commands, duties, the generated documents) take theirs from that list.
  *
- * Everything here is optional. Options are plain rows, for every process reads its configuration; everything else is a
- * function that imports what it returns, so that a process loads only what it uses.
+ * Everything here is optional, and a function that imports what it returns, so that a process loads only what it uses.
  */
 export type Feature<Deps extends object = RouteDeps> = FeatureParts & {
   /** Answered by the process that has what they work with, and forwarded to it by an edge. */
@@ -34,12 +33,12 @@ export type Feature<Deps extends object = RouteDeps> = FeatureParts & {
 
 /** What a feature contributes besides its routes. */
 export type FeatureParts = {
-  /** Lower-case: its table in the TOML file, and how the names of its metrics begin (`engine_<name>_…`). */
+  /** Lower-case: how the names of its metrics begin (`engine_<name>_…`). */
   name: string;
   /** The heading of its options and metrics in the documents. */
   title: string;
   /** Values by `valuesOf` (`src/config/option.ts`). A default may depend on the options of `src/config/options.ts`. */
-  options?: OptionRows;
+  options?: () => Promise<OptionRows>;
   /** Registered when a server starts, so that every process knows all names. */
   metrics?: () => Promise<MetricSet>;
   /** Tables: see `Migration` for their numbers. */

@@ -1,12 +1,17 @@
 import type { Feature } from "../feature/feature.ts";
-import { FLIGHT_OPTIONS } from "./flight/options.ts";
 import type { ExportDeps, QueryDeps } from "./routes/deps.ts";
 
 /** Queries, and the exports of their results. */
 export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
   name: "query",
   title: "Queries",
-  options: FLIGHT_OPTIONS,
+  options: async () => {
+    const [{ QUERY_OPTIONS }, { FLIGHT_OPTIONS }] = await Promise.all([
+      import("./options.ts"),
+      import("./flight/options.ts"),
+    ]);
+    return { ...QUERY_OPTIONS, ...FLIGHT_OPTIONS };
+  },
   routes: async () => {
     const { FLIGHT_ROUTES } = await import("./flight/routes.ts");
     const { EXPORT_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");

@@ -1,3 +1,5 @@
+import { INGEST_OPTIONS } from "../../ingest/options.ts";
+import { valuesOf } from "../../config/option.ts";
 import { Option, type Command } from "commander";
 import { LIMITS } from "../../core/limits.ts";
 import { uuidV7Source } from "../../core/ids.ts";
@@ -97,7 +99,13 @@ async function ingestPush(context: CliContext, files: readonly string[], options
   const client = await openClient(target, `engine/${context.deps.version}`);
   try {
     const place: PushTarget = { ...target, database, table, inferTypes: options.inferTypes };
-    const run = { inputs, givenKey, delimiter, options, isVerbose: loaded.config.ingestVerbose };
+    const run = {
+      inputs,
+      givenKey,
+      delimiter,
+      options,
+      isVerbose: valuesOf(INGEST_OPTIONS, loaded.config).ingestVerbose,
+    };
     await (options.dryRun === true ? showPush : sendPush)(context, client, place, run);
     return EXIT.ok;
   } finally {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { hideUser, isSafeKeyUrl, listOf } from "./auth-kinds.ts";
-import { HIDDEN, type Kind } from "./kinds.ts";
+import { hideUser, isSafeKeyUrl } from "../../auth/option-kinds.ts";
+import { bearerToken, HIDDEN, listOf, type Kind } from "../../config/kinds.ts";
 
 /** The providers of which only the app is to be said. */
 export const PRESET_PROVIDERS = ["github", "google", "microsoft", "notion", "atlassian", "slack"] as const;
@@ -96,3 +96,19 @@ export const redirectUris = listOf({
   label: "list of URLs",
   hide: hideUser,
 });
+
+/** The secret of an app that is registered with a provider. */
+export const clientSecretText: Kind<string> = { ...bearerToken, label: "client secret" };
+
+/** Where browsers find this server; providers compare it letter by letter. */
+export const publicOrigin: Kind<string> = {
+  accepts: "an http:// or https:// address with a host, and a port where it needs one",
+  label: "origin",
+  parse(text) {
+    const url = URL.parse(text);
+    const isBare = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+    return isBare && !/[?#]/.test(text) ? url.origin : undefined;
+  },
+  format: String,
+  hide: hideUser,
+};

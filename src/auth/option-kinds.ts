@@ -1,7 +1,7 @@
+import { bearerToken, CALLER_ROLES, HIDDEN, listOf, textsIn, type CallerRole, type Kind } from "../config/kinds.ts";
 import { foldName } from "../core/names.ts";
-import { bearerToken, CALLER_ROLES, HIDDEN, textsIn, type Kind, type StaticToken } from "./kinds.ts";
 
-/** The kinds of options about issuers of tokens. */
+/** The kinds of options about tokens, and about those who issue them. */
 
 const ISSUER_CHARS = 1_000;
 
@@ -55,22 +55,6 @@ export const claimText: Kind<string> = {
   format: String,
 };
 
-/** The secret of an app that is registered with a provider. */
-export const clientSecret: Kind<string> = { ...bearerToken, label: "client secret" };
-
-/** Where browsers find this server; providers compare it letter by letter. */
-export const publicOrigin: Kind<string> = {
-  accepts: "an http:// or https:// address with a host, and a port where it needs one",
-  label: "origin",
-  parse(text) {
-    const url = URL.parse(text);
-    const isBare = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
-    return isBare && !/[?#]/.test(text) ? url.origin : undefined;
-  },
-  format: String,
-  hide: hideUser,
-};
-
 /** A key that its issuer publishes: no secret. */
 export const publicKey: Kind<string> = {
   accepts: bearerToken.accepts,
@@ -120,33 +104,6 @@ export const emailDomains = listOf({
   label: "list of domains",
 });
 
-const MAX_ITEMS = 1_000;
-
-type ListOf = {
-  /** An item as it is kept; undefined for what is not accepted. */
-  item: (text: string) => string | undefined;
-  accepts: string;
-  label: string;
-  hide?: (text: string) => string;
-};
-
-/** Items separated by commas, or an array of TOML; each is kept once. */
-export function listOf({ item, accepts, label, hide }: ListOf): Kind<readonly string[]> {
-  const check = (texts: readonly string[]) => {
-    const items = texts.map((text) => item(text.trim()));
-    if (items.length === 0 || items.length > MAX_ITEMS) return undefined;
-    return items.every((one) => one !== undefined) ? [...new Set(items)] : undefined;
-  };
-  return {
-    accepts,
-    label,
-    parse: (text) => check(text.split(",")),
-    parseNative: (value) => check(textsIn(value) ?? []),
-    format: (value) => value.join(","),
-    ...(hide !== undefined && { hide }),
-  };
-}
-
 /** `NAME:ROLE:KEY` or keys alone, separated by commas. A key that has a name may hold colons; none holds commas. */
 export const apiKeys: Kind<readonly StaticToken[]> = {
   accepts: `NAME:ROLE:KEY or a key alone, separated by commas, with keys of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
@@ -170,4 +127,37 @@ function apiKeysIn(items: readonly string[]): readonly StaticToken[] | undefined
     return name === undefined || token === undefined || role === undefined ? undefined : { token, role, name };
   });
   return keys.every((key) => key !== undefined) ? keys : undefined;
+}
+
+/** A token of the configuration, and what its bearer may do; `name` where the configuration gives one. */
+export type StaticToken = { readonly token: string; readonly role: CallerRole; readonly name?: string };
+
+/** `TOKEN:ROLE` or `TOKEN:ROLE:NAME`, separated by commas. A token may hold colons, and no commas. */
+export const staticTokens: Kind<readonly StaticToken[]> = {
+  accepts: `TOKEN:ROLE or TOKEN:ROLE:NAME, separated by commas, with tokens of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
+  label: "list of `token:role`, or `token:role:name`",
+  parse: (text) => tokensIn(text.split(",")),
+  parseNative: (value) => tokensIn(textsIn(value) ?? [""]),
+  format: (value) =>
+    value.map(({ role, name }) => `${HIDDEN}:${role}${name === undefined ? "" : `:${name}`}`).join(","),
+  hide: () => HIDDEN,
+};
+
+function tokensIn(items: readonly string[]): readonly StaticToken[] | undefined {
+  const tokens = items.map((item) => {
+    const text = item.trim();
+    // What ends with a role has no name: a role is none.
+    return tokenIn(TOKEN_ROLE.exec(text)) ?? tokenIn(TOKEN_ROLE_NAME.exec(text));
+  });
+  return tokens.every((token) => token !== undefined) ? tokens : undefined;
+}
+
+const TOKEN_ROLE = /^([\x21-\x7e]+):([a-z]+)$/i;
+const TOKEN_ROLE_NAME = /^([\x21-\x7e]+):([a-z]+):([A-Za-z0-9][\w.@-]{0,62})$/i;
+
+function tokenIn(parts: RegExpExecArray | null): StaticToken | undefined {
+  const [, token, given, name] = parts ?? [];
+  const role = CALLER_ROLES.find((one) => one === given?.toLowerCase());
+  if (token === undefined || role === undefined) return undefined;
+  return { token, role, ...(name !== undefined && { name }) };
 }

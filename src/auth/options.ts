@@ -1,14 +1,16 @@
-import * as authKinds from "./auth-kinds.ts";
-import * as kinds from "./kinds.ts";
-import { option, optional } from "./option.ts";
+import * as authKinds from "./option-kinds.ts";
+import * as kinds from "../config/kinds.ts";
+import { option, optional } from "../config/option.ts";
 
-/** Rows of the table of options: who may do what. */
+/** The options of authentication: who may do what. */
 export const AUTH_OPTIONS = {
   authBackend: option({
     env: "ENGINE_AUTH_BACKEND",
     toml: "auth.backend",
     kind: kinds.oneOf(["env", "session", "idp", "oidc"]),
     default: "env",
+    relation: (backend, { values, shown }) =>
+      backend === "idp" && values["idpUrl"] === undefined ? `${shown("authBackend")} needs ENGINE_IDP_URL` : undefined,
     side: "S",
     doc: "Who vouches for callers: the tokens of ENGINE_AUTH_TOKENS, users with passwords, a hosted identity provider, or OIDC issuers. Tokens that callers made themselves are good with each.",
   }),
@@ -74,7 +76,7 @@ export const AUTH_OPTIONS = {
   authTokens: option({
     env: "ENGINE_AUTH_TOKENS",
     toml: "auth.tokens",
-    kind: kinds.staticTokens,
+    kind: authKinds.staticTokens,
     default: [],
     side: "S",
     secret: true,

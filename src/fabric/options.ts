@@ -1,10 +1,10 @@
-import * as kinds from "./kinds.ts";
-import { derived, option, optional } from "./option.ts";
+import * as kinds from "../config/kinds.ts";
+import { derived, option, optional } from "../config/option.ts";
 
 /** Most jobs that one server runs at once; past this the machine, not the number, is the limit. */
 const MAX_WORKERS = 256;
 
-/** Rows of the table of options: jobs, and the nodes that run them. */
+/** The options of jobs, and of the nodes that run them. */
 export const FABRIC_OPTIONS = {
   dataSourceWorkers: option({
     env: "ENGINE_DATA_SOURCE_WORKERS",
@@ -18,7 +18,7 @@ export const FABRIC_OPTIONS = {
     env: "ENGINE_FABRIC_WORKERS",
     toml: "fabric.workers",
     kind: kinds.integer({ min: 1, max: MAX_WORKERS }),
-    defaultOf: ({ dataSourceWorkers }) => dataSourceWorkers,
+    defaultOf: ({ values }) => values["dataSourceWorkers"] as number,
     defaultShown: "$ENGINE_DATA_SOURCE_WORKERS",
     derivedFrom: "dataSourceWorkers",
     side: "S",

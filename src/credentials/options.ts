@@ -1,7 +1,7 @@
-import * as authKinds from "./auth-kinds.ts";
-import * as kinds from "./kinds.ts";
-import { providerSettings, redirectUris } from "./oauth-kinds.ts";
-import { option, optional } from "./option.ts";
+import { claimText } from "../auth/option-kinds.ts";
+import * as kinds from "../config/kinds.ts";
+import { option, optional } from "../config/option.ts";
+import { clientSecretText, providerSettings, publicOrigin, redirectUris } from "./oauth/option-kinds.ts";
 
 const NO_APP = "callers bring their own app";
 
@@ -9,8 +9,13 @@ function clientId(provider: string, title: string) {
   return optional({
     env: `ENGINE_OAUTH_${provider.toUpperCase()}_CLIENT_ID`,
     toml: `oauth.${provider}_client_id`,
-    kind: authKinds.claimText,
+    kind: claimText,
     whenUnset: NO_APP,
+    relation: (_id, { values, originOf }) =>
+      Object.hasOwn(values["oauthProviders"] as object, provider)
+        ? `${originOf(`oauth${title}ClientId`)} and ${provider} in ${originOf("oauthProviders")} both say which app it is: ` +
+          "set one of them"
+        : undefined,
     side: "S",
     doc: `Id of the app at ${title} with which accounts are connected. One that a caller sends is taken before it.`,
   });
@@ -20,7 +25,7 @@ function clientSecret(provider: string, title: string) {
   return optional({
     env: `ENGINE_OAUTH_${provider.toUpperCase()}_CLIENT_SECRET`,
     toml: `oauth.${provider}_client_secret`,
-    kind: authKinds.clientSecret,
+    kind: clientSecretText,
     whenUnset: NO_APP,
     side: "S",
     secret: true,
@@ -28,12 +33,30 @@ function clientSecret(provider: string, title: string) {
   });
 }
 
-/** Rows of the table of options: how accounts are connected. */
-export const OAUTH_OPTIONS = {
+/** The options of stored credentials, and of accounts that are connected by OAuth. */
+export const CREDENTIALS_OPTIONS = {
+  secretKey: optional({
+    env: "ENGINE_SECRET_KEY",
+    toml: "credentials.secret_key",
+    kind: kinds.secretKey,
+    whenUnset: "credentials cannot be stored, and variables of sandboxes are stored as they are",
+    side: "S",
+    secret: true,
+    doc: "Key that seals credentials and environment variables of sandboxes: 32 random bytes in base64 (`openssl rand -base64 32`), the same on all nodes. Anything shorter is hashed, with a warning: for development only.",
+  }),
+  secretKeysFormer: option({
+    env: "ENGINE_SECRET_KEYS_FORMER",
+    toml: "credentials.secret_keys_former",
+    kind: kinds.secretKeys,
+    default: [],
+    side: "S",
+    secret: true,
+    doc: "Keys that those may still be sealed with, until `engine credentials rotate` has sealed them for ENGINE_SECRET_KEY.",
+  }),
   oauthRedirectBase: option({
     env: "ENGINE_OAUTH_REDIRECT_BASE",
     toml: "oauth.redirect_base",
-    kind: authKinds.publicOrigin,
+    kind: publicOrigin,
     default: "http://localhost:8080",
     side: "S",
     doc: "Origin under which browsers reach this server. Providers send them back to `<origin>/v1/oauth/<provider>/callback`, which is what an app is registered with.",
