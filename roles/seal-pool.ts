@@ -1,3 +1,4 @@
+import { INGEST_METRICS } from "../src/ingest/metrics.ts";
 import { INGEST_OPTIONS } from "../src/ingest/options.ts";
 import { valuesOf } from "../src/config/option.ts";
 import { DEFAULT_SHAPE } from "../src/format/types.ts";
@@ -8,7 +9,7 @@ import type { Parts } from "./parts.ts";
 export async function openSealPool({ config, log, metrics, cleanup }: Parts): Promise<SealPool> {
   const sealPool = createSealPool({ threads: valuesOf(INGEST_OPTIONS, config).sealThreads, log });
   cleanup.defer(() => sealPool.close());
-  metrics.sealQueue.watch({}, () => sealPool.queueDepth());
+  INGEST_METRICS.of(metrics).sealQueue.watch({}, () => sealPool.queueDepth());
   await warmUp(sealPool);
   return sealPool;
 }

@@ -1,3 +1,4 @@
+import { INGEST_METRICS } from "./metrics.ts";
 import { checkMayUse } from "../auth/caller.ts";
 import type { TableRecord } from "../catalog/catalog.ts";
 import { releaseShared } from "../core/buffer-pool.ts";
@@ -56,8 +57,8 @@ export function createIngestBudget({
   return new ByteBudget({
     maxBytes,
     clock,
-    onRefused: (reason) => metrics.ingestRefused.inc({ reason }),
-    onChange: (usedBytes) => metrics.ingestQueuedBytes.set(usedBytes),
+    onRefused: (reason) => INGEST_METRICS.of(metrics).ingestRefused.inc({ reason }),
+    onChange: (usedBytes) => INGEST_METRICS.of(metrics).ingestQueuedBytes.set(usedBytes),
   });
 }
 
@@ -76,7 +77,8 @@ export class Receiver implements IngestService {
   constructor(options: ReceiverOptions, path: WritePath) {
     this.#options = options;
     this.#path = path;
-    const { clock, metrics } = options;
+    const { clock } = options;
+    const metrics = INGEST_METRICS.of(options.metrics);
     metrics.ingestQueuedLimit.watch({}, () => options.maxInflightBytes);
     this.#budget = options.budget ?? createIngestBudget(options);
     this.#rate = new RateLimit({
@@ -89,7 +91,7 @@ export class Receiver implements IngestService {
 
   async ingest(request: IngestRequest): Promise<IngestAck> {
     if (this.#draining) throw new EngineError("unavailable", "the server is shutting down; retry elsewhere");
-    const { metrics } = this.#options;
+    const metrics = INGEST_METRICS.of(this.#options.metrics);
     this.#accepted++;
     metrics.ingestQueuedRequests.set(this.#accepted);
     try {
@@ -97,7 +99,9 @@ export class Receiver implements IngestService {
       metrics.ingestRequests.inc({ outcome: outcomeOf(ack) });
       return ack;
     } catch (error) {
-      metrics.ingestRequests.inc({ outcome: error instanceof EngineError ? error.code : "internal" });
+      metrics.ingestRequests.inc({
+        outcome: error instanceof EngineError ? error.code : "internal",
+      });
       throw error;
     } finally {
       this.#accepted--;
@@ -146,9 +150,9 @@ export class Receiver implements IngestService {
       reservation.settle(bytes.byteLength);
       const ack = await this.#stage(to, bytes, request, key);
       const { metrics } = this.#options;
-      const labels = { database: metrics.databaseLabel.of(database) };
-      metrics.ingestRows.inc(labels, ack.rows);
-      metrics.ingestBytes.inc(labels, bytes.byteLength);
+      const labels = { database: INGEST_METRICS.of(metrics).databaseLabel.of(database) };
+      INGEST_METRICS.of(metrics).ingestRows.inc(labels, ack.rows);
+      INGEST_METRICS.of(metrics).ingestBytes.inc(labels, bytes.byteLength);
       return ack;
     } finally {
       // The flush has answered, so no thread reads the body any more.
@@ -180,7 +184,7 @@ export class Receiver implements IngestService {
     const { clock, metrics } = this.#options;
     const startedMs = clock.monotonicMs();
     await this.#path.flush(target, items, sealed);
-    metrics.flushDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+    INGEST_METRICS.of(metrics).flushDuration.observe((clock.monotonicMs() - startedMs) / 1000);
   }
 
   #stager({ target, name, exists }: Destination): Stager<GatheredBody> {

@@ -21,7 +21,17 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
       { name: "flight", answeredBy: "query", routes: FLIGHT_ROUTES },
     ];
   },
-  metrics: async () => (await import("./tail/metrics.ts")).TAIL_METRICS,
+  metrics: async () => {
+    const [{ metricSets }, { QUERY_METRICS }, { QUERY_LOG_METRICS }, { CACHE_METRICS }, { TAIL_METRICS }] =
+      await Promise.all([
+        import("../core/metric-set.ts"),
+        import("./metrics.ts"),
+        import("./system-tables/metrics.ts"),
+        import("./fetch/cache/metrics.ts"),
+        import("./tail/metrics.ts"),
+      ]);
+    return metricSets(QUERY_METRICS, QUERY_LOG_METRICS, CACHE_METRICS, TAIL_METRICS);
+  },
   jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],
   duties: {
     compaction: async ({ config, ...ports }) => {
