@@ -42,6 +42,9 @@ const JOBS: Feature<{ fabric: FabricDeps }> = {
   title: "Jobs",
   options: async () => (await import("../src/fabric/options.ts")).FABRIC_OPTIONS,
   migrations: async () => (await import("../src/fabric/tables.ts")).FABRIC_MIGRATIONS,
+  commands: {
+    jobs: () => import("../src/fabric/commands/jobs.ts"),
+  },
   routes: async () => {
     const { FABRIC_ROUTES, WORKER_ROUTES } = await import("../src/fabric/routes/fabric-routes.ts");
     return [

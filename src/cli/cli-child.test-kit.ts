@@ -6,7 +6,8 @@ import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import { valuesOf } from "../config/option.ts";
 import { INGEST_OPTIONS } from "../ingest/options.ts";
-import { runCli, type ServeOptions } from "./main.ts";
+import type { ServeOptions } from "../client/context.ts";
+import { runCli } from "./main.ts";
 
 const { stdin, stdout, stderr, env } = process;
 

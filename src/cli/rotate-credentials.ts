@@ -1,6 +1,6 @@
-import type { CliContext } from "./context.ts";
-import { withCatalog, type CatalogFlags } from "./catalog.ts";
-import { CliError, EXIT } from "./failure.ts";
+import type { CliContext } from "../client/context.ts";
+import { withCatalog, type CatalogFlags } from "../client/catalog.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 
 /** Seals all credentials of a catalog, and variables of sandboxes, with the current key. @throws CliError without a key. */
 export async function rotateCredentials(

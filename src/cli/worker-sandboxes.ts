@@ -11,7 +11,7 @@ import { RemoteImagePort } from "../sandbox/node/images/remote-image-port.ts";
 import { Dialler } from "../sandbox/node/link/dialler.ts";
 import { NodeUnable, openSandboxNode } from "../sandbox/node/open-node.ts";
 import { RemoteControlPort } from "../sandbox/node/link/remote-control-port.ts";
-import { CliError, EXIT } from "./failure.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 
 export type DaemonSandboxesOptions = {
   config: SandboxConfig;

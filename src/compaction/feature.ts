@@ -12,6 +12,9 @@ export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }
   title: "Compaction",
   options: async () => (await import("./options.ts")).COMPACTION_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).COMPACTION_METRICS,
+  commands: {
+    "delete-rows": () => import("./commands/delete-rows.ts"),
+  },
   routes: async () => {
     const [{ DELETION_ROUTES }, { cleanupTableRoute }] = await Promise.all([
       import("./routes/deletion.ts"),

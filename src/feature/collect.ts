@@ -3,7 +3,7 @@ import type { Config } from "../config/options.ts";
 import type { MetricSet } from "../core/metric-set.ts";
 import type { Migration } from "../db/migration.ts";
 import type { JobKind } from "../fabric/kinds.ts";
-import type { FeatureCommandLoader } from "./command.ts";
+import type { CommandLoader } from "../client/command.ts";
 import type { FeatureParts } from "./feature.ts";
 
 /** What a list of features contributes together, in the order of the list. */
@@ -32,7 +32,7 @@ export async function optionsOf<F extends Pick<FeatureParts, "name" | "options">
 }
 
 /** Throws for a command that two features have. */
-export function commandsOf(features: Features): Readonly<Record<string, FeatureCommandLoader>> {
+export function commandsOf(features: Features): Readonly<Record<string, CommandLoader>> {
   return joined(features, "command", ({ commands }) => commands);
 }
 

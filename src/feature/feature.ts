@@ -16,7 +16,7 @@ import type { JobHandler } from "../fabric/handler.ts";
 import type { JobKind } from "../fabric/kinds.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { RouteDefinition } from "../server/route.ts";
-import type { FeatureCommandLoader } from "./command.ts";
+import type { CommandLoader } from "../client/command.ts";
 import type { LeaseLoopOptions } from "./lease-loop.ts";
 import type { SystemTable } from "./system-table.ts";
 
@@ -48,7 +48,7 @@ export type FeatureParts = {
   /** Run by processes with the role `worker`. */
   jobHandlers?: (deps: FeatureDeps) => Promise<readonly JobHandler[]>;
   /** By the first word of the command line. */
-  commands?: Readonly<Record<string, FeatureCommandLoader>>;
+  commands?: Readonly<Record<string, CommandLoader>>;
   /** Tables of the schema `system`, which every query can read. */
   systemTables?: () => Promise<readonly SystemTable[]>;
   /** What one node of a cluster does at a time, by the role of the processes that do it. */

@@ -15,6 +15,9 @@ export const INGEST: Feature<{ ingest: IngestDeps }> = {
     return { ...INGEST_OPTIONS, ...OTLP_OPTIONS };
   },
   metrics: async () => (await import("./metrics.ts")).INGEST_METRICS,
+  commands: {
+    ingest: () => import("./commands/ingest.ts"),
+  },
   routes: async () => {
     const { INGEST_ROUTES } = await import("./routes/ingest-routes.ts");
     return [{ name: "ingest", answeredBy: "ingest", routes: INGEST_ROUTES }];

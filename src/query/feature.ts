@@ -12,6 +12,10 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
     ]);
     return { ...QUERY_OPTIONS, ...FLIGHT_OPTIONS };
   },
+  commands: {
+    sql: () => import("./commands/sql.ts"),
+    tail: () => import("./commands/tail.ts"),
+  },
   routes: async () => {
     const { FLIGHT_ROUTES } = await import("./flight/routes.ts");
     const { EXPORT_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");

@@ -11,6 +11,11 @@ export const SANDBOX: Feature<{ sandboxes: SandboxDeps }> = {
   options: async () => (await import("./contract/options.ts")).SANDBOX_OPTIONS,
   metrics: async () => (await import("./contract/metrics.ts")).SANDBOX_METRICS,
   migrations: async () => (await import("./control/tables.ts")).SANDBOX_MIGRATIONS,
+  commands: {
+    sandbox: () => import("./commands/sandbox.ts"),
+    workspace: () => import("./commands/workspace.ts"),
+    image: () => import("./commands/image.ts"),
+  },
   routes: async () => {
     const { SANDBOX_ROUTES } = await import("./control/routes/sandbox-routes.ts");
     return [{ name: "sandboxes", answeredBy: "sandboxes", routes: SANDBOX_ROUTES }];

@@ -4,10 +4,10 @@ import { hostname } from "node:os";
 import type { Command } from "commander";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { JobHandler } from "../../fabric/handler.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { CliError, EXIT, type ExitCode } from "../failure.ts";
-import type { RegisterCommand } from "../command.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
+import type { RegisterCommand } from "../../client/command.ts";
 import type { Programs } from "../worker-exec.ts";
 import { registerAdmin } from "./worker-admin.ts";
 
