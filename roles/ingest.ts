@@ -30,7 +30,7 @@ export function createIngest(
     format: config.writeFormat,
     keyPrefix: config.pathPrefix,
     inferTypes: config.ingestInferTypes,
-    staging: {
+    batching: {
       maxRows: config.flushMaxRows,
       maxBytes: config.flushMaxBytes,
       maxAgeMs: config.flushMaxAgeMs,

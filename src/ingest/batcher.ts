@@ -1,7 +1,7 @@
 import type { Clock, TimerHandle } from "../core/clock.ts";
 
 /**
- * Staging: where the bodies of one table gather until a flush takes them.
+ * Batches: where the bodies of one table gather until a flush takes them.
  *
  * A flush starts as soon as waiting longer could gain nothing: when no flush of the table is under way, or the only one
  * has been sealed and waits for the disk. Otherwise arrivals gather and share the next, so that the pace is the disk's
@@ -10,25 +10,25 @@ import type { Clock, TimerHandle } from "../core/clock.ts";
  * Two at a time, because clients that wait for one flush send again all at once when it is done: with one at a time they
  * and the disk would take turns at being idle.
  */
-export type StagerLimits = { maxRows: number; maxBytes: number; maxAgeMs: number; disabled: boolean };
+export type BatchLimits = { maxRows: number; maxBytes: number; maxAgeMs: number; disabled: boolean };
 
 /** Flushes of a table that run at a time while no bound is reached. */
 const MAX_RUNNING = 2;
 
-/** What the stager needs to know of an item. */
-export type Staged = { rows: number; sizeBytes: number };
+/** What the batcher needs to know of an item. */
+export type BatchItem = { rows: number; sizeBytes: number };
 
-export type StagerPorts<T> = {
+export type BatcherPorts<T> = {
   clock: Clock;
-  limits: StagerLimits;
+  limits: BatchLimits;
   /** Runs one flush to its end, and says when it is sealed. Must not reject: items carry their own failure. */
   flush: (items: T[], sealed: () => void) => Promise<void>;
   /** Told when a flush has ended, none is under way and nothing waits. */
   onIdle?: () => void;
 };
 
-export class Stager<T extends Staged> {
-  readonly #ports: StagerPorts<T>;
+export class Batcher<T extends BatchItem> {
+  readonly #ports: BatcherPorts<T>;
   #items: T[] = [];
   #rows = 0;
   #sizeBytes = 0;
@@ -37,7 +37,7 @@ export class Stager<T extends Staged> {
   #scheduled = false;
   #ageTimer: TimerHandle | undefined;
 
-  constructor(ports: StagerPorts<T>) {
+  constructor(ports: BatcherPorts<T>) {
     this.#ports = ports;
   }
 

@@ -1,34 +1,34 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../core/clock.ts";
-import { Stager, type Staged, type StagerLimits } from "./stager.ts";
+import { Batcher, type BatchItem, type BatchLimits } from "./batcher.ts";
 
-const LIMITS: StagerLimits = { maxRows: 10, maxBytes: 1000, maxAgeMs: 50, disabled: false };
+const LIMITS: BatchLimits = { maxRows: 10, maxBytes: 1000, maxAgeMs: 50, disabled: false };
 
-function stage(limits: Partial<StagerLimits> = {}) {
+function batcherWith(limits: Partial<BatchLimits> = {}) {
   const clock = new ManualClock();
-  const flushes: { items: Staged[]; sealed: () => void; finish: () => void }[] = [];
-  const stager = new Stager<Staged>({
+  const flushes: { items: BatchItem[]; sealed: () => void; finish: () => void }[] = [];
+  const batcher = new Batcher<BatchItem>({
     clock,
     limits: { ...LIMITS, ...limits },
     flush: (items, sealed) => new Promise((resolve) => flushes.push({ items, sealed, finish: resolve })),
   });
-  const add = (rows: number, sizeBytes = 1) => stager.add({ rows, sizeBytes });
+  const add = (rows: number, sizeBytes = 1) => batcher.add({ rows, sizeBytes });
   const rowsOf = () => flushes.map(({ items }) => items.map(({ rows }) => rows));
   return { clock, flushes, add, rowsOf };
 }
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-describe("Stager", () => {
+describe("Batcher", () => {
   test("a lone item is flushed without waiting for the clock", async () => {
-    const { add, rowsOf } = stage();
+    const { add, rowsOf } = batcherWith();
     add(1);
     await settle();
     expect(rowsOf()).toEqual([[1]]);
   });
 
   test("items of one turn share a flush", async () => {
-    const { add, rowsOf } = stage();
+    const { add, rowsOf } = batcherWith();
     add(1);
     add(2);
     await settle();
@@ -36,7 +36,7 @@ describe("Stager", () => {
   });
 
   test("items that arrive during a flush share the next, which starts when it ends", async () => {
-    const { add, flushes, rowsOf } = stage();
+    const { add, flushes, rowsOf } = batcherWith();
     add(1);
     await settle();
     add(2);
@@ -49,7 +49,7 @@ describe("Stager", () => {
   });
 
   test("the next starts when the running one is sealed, and a third only when one of them ends", async () => {
-    const { add, flushes, rowsOf } = stage();
+    const { add, flushes, rowsOf } = batcherWith();
     add(1);
     await settle();
     add(2);
@@ -65,7 +65,7 @@ describe("Stager", () => {
   });
 
   test("age is an upper bound on the wait behind a running flush", async () => {
-    const { add, clock, rowsOf } = stage();
+    const { add, clock, rowsOf } = batcherWith();
     add(1);
     await settle();
     add(2);
@@ -76,7 +76,7 @@ describe("Stager", () => {
   });
 
   test("rows and bytes start a flush beside the running one", async () => {
-    const { add, rowsOf } = stage();
+    const { add, rowsOf } = batcherWith();
     add(1);
     await settle();
     add(4);
@@ -87,7 +87,7 @@ describe("Stager", () => {
   });
 
   test("an item that would overflow the gathered ones goes into the next flush, and is never split", async () => {
-    const { add, flushes, rowsOf } = stage();
+    const { add, flushes, rowsOf } = batcherWith();
     add(1);
     await settle();
     add(6);
@@ -102,7 +102,7 @@ describe("Stager", () => {
   });
 
   test("disabled: one flush per item", () => {
-    const { add, rowsOf } = stage({ disabled: true });
+    const { add, rowsOf } = batcherWith({ disabled: true });
     add(1);
     add(1);
     expect(rowsOf()).toEqual([[1], [1]]);
