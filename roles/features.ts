@@ -54,6 +54,7 @@ const JOBS: Feature<{ fabric: FabricDeps }> = {
   },
   metrics: async () => (await import("../src/fabric/metrics.ts")).JOB_METRICS,
   jobKinds: async () => (await import("../src/fabric/kinds.ts")).PLANNED_KINDS,
+  duties: { worker: async (deps) => (await import("../src/fabric/duties.ts")).jobDuties(deps) },
 };
 
 /** Every feature of the program: THE list. A new one is its folder and a line here. */

@@ -169,13 +169,16 @@ async function buildWorker(
 ): Promise<Service[]> {
   if (!plan.background.worker || storage === undefined || fabric === undefined) return [];
   const here = query !== undefined && "here" in query ? query.here.query : undefined;
-  const jobs = await (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
+  const { dutyServices, featureDeps, workerServices } = await import("./fabric.ts");
+  const jobs = await workerServices(parts, { ...storage, query: here }, fabric);
   if (sandboxes === undefined) return jobs;
   const [{ sandboxDuties }, { sandboxNode }] = await Promise.all([
-    import("./sandboxes.ts"),
+    import("../src/sandbox/control/duties.ts"),
     import("./sandbox-node.ts"),
   ]);
-  return [...jobs, ...sandboxDuties(parts, storage, fabric, sandboxes), sandboxNode(parts, { fabric, sandboxes })];
+  // Not a feature's own: they need the control plane of this process.
+  const duties = sandboxDuties(featureDeps(parts, storage, fabric), sandboxes.deps);
+  return [...jobs, ...dutyServices(parts, storage, duties), sandboxNode(parts, { fabric, sandboxes })];
 }
 
 /** Where jobs are, sandboxes are: nodes have them by jobs. */

@@ -40,12 +40,14 @@ export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }
         { createDeletion },
         { DeletionReports },
         { createOrphanSweep },
+        { mergeDuties },
       ] = await Promise.all([
         import("./options.ts"),
         import("./retention.ts"),
         import("./deletion.ts"),
         import("./deletion-reports.ts"),
         import("./orphans.ts"),
+        import("./merge-duty.ts"),
       ]);
       const reports = new DeletionReports(ports.records);
       const { physicalGcGraceSecs, physicalGcPollSecs, retentionPollSecs } = valuesOf(COMPACTION_OPTIONS, config);
@@ -59,6 +61,7 @@ export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }
           duty: createDeletion({ ...ports, reports }, { graceMs }),
         },
         { name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans },
+        ...mergeDuties({ config, ...ports }),
       ];
     },
   },

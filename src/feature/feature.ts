@@ -53,7 +53,7 @@ export type FeatureParts = {
   systemTables?: () => Promise<readonly SystemTable[]>;
   /** What one node of a cluster does at a time, by the role of the processes that do it. */
   duties?: {
-    compaction?: (deps: StorageDeps) => Promise<readonly FeatureDuty[]>;
+    compaction?: (deps: CompactionDeps) => Promise<readonly FeatureDuty[]>;
     worker?: (deps: FeatureDeps) => Promise<readonly FeatureDuty[]>;
   };
 };
@@ -71,6 +71,14 @@ export type StorageDeps = {
   records: RecordStore;
   signals: Signals;
   store: ObjectStore;
+};
+
+/** The same, with what the process does besides: clients are served first. */
+export type CompactionDeps = StorageDeps & {
+  /** Whether it has requests of clients in hand now. */
+  isBusy: () => boolean;
+  /** Whether clients may come at all. */
+  hasClients: boolean;
 };
 
 /** What the routes and jobs of any feature may work with. */

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createLeaseLoop } from "../src/feature/lease-loop.ts";
-import { silentLog } from "../src/core/log.ts";
-import { createMetrics } from "../src/core/metrics.ts";
-import { seededRandom } from "../src/core/random.ts";
-import { send, StagedWorld } from "../src/ingest/staged/staged-world.test-kit.ts";
-import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
+import { createLeaseLoop } from "../../feature/lease-loop.ts";
+import { silentLog } from "../../core/log.ts";
+import { createMetrics } from "../../core/metrics.ts";
+import { seededRandom } from "../../core/random.ts";
+import { send, StagedWorld } from "./staged-world.test-kit.ts";
+import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { COMMIT_POLL_MS, idleCommitPollMs } from "./commit-poll.ts";
 
 const STAGED = "engine/_staged/";
