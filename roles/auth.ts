@@ -1,3 +1,7 @@
+import { FABRIC_OPTIONS } from "../src/fabric/options.ts";
+import { CREDENTIALS_OPTIONS } from "../src/credentials/options.ts";
+import { AUTH_OPTIONS } from "../src/auth/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { ApiTokens } from "../src/auth/api-tokens.ts";
 import { AuditLog } from "../src/auth/audit.ts";
 import { createAuthenticator, type Authenticator, type TokenBackend } from "../src/auth/authenticator.ts";
@@ -40,7 +44,8 @@ export type Auth = {
 
 /** Who may call this process, as the configuration says. */
 export async function createAuth(parts: Parts, storage: Storage | undefined, listen: Address): Promise<Auth> {
-  const { config, clock, log } = parts;
+  const { clock, log } = parts;
+  const config = valuesOf(AUTH_OPTIONS, parts.config);
   checkTokens(config, listen, log);
   const configured = staticTokens(config.authTokens);
   const apiKeys = staticTokens(config.securityApiKeys, { judges: "its own" });
@@ -56,7 +61,12 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
   const cache = new TokenCache({ clock, ...(freshMs !== undefined && { freshMs }) });
   const onRevoked = () => cache.clear();
   const audit = new AuditLog(records, parts.newId);
-  const workers = new Workers({ ...parts, records, audit, offlineMs: config.fabricOfflineSecs * 1_000 });
+  const workers = new Workers({
+    ...parts,
+    records,
+    audit,
+    offlineMs: valuesOf(FABRIC_OPTIONS, config).fabricOfflineSecs * 1_000,
+  });
   const passwords = new Passwords();
   const users = new Users({ ...parts, records, passwords, audit, onRevoked });
   const sessions = new Sessions({
@@ -123,7 +133,7 @@ export async function createAuth(parts: Parts, storage: Storage | undefined, lis
 
 /** What it takes to check their tokens is loaded where somebody may send some. */
 async function issuersOf(parts: Parts, options: IssuersOptions): Promise<Issuers | undefined> {
-  const { authBackend } = parts.config;
+  const { authBackend } = valuesOf(AUTH_OPTIONS, parts.config);
   if (authBackend !== "idp" && authBackend !== "oidc") return undefined;
   return (await import("./issuers.ts")).createIssuers(parts, options);
 }
@@ -132,7 +142,7 @@ type OAuthParts = Pick<OAuthFlowsOptions, "records" | "audit" | "credentials" | 
   Pick<OAuthTokensOptions, "catalog">;
 
 function connectionsOf(parts: Parts, options: OAuthParts): ConnectionDeps {
-  const { config, random } = parts;
+  const config = valuesOf(CREDENTIALS_OPTIONS, parts.config);
   const { oauthRedirectBase: redirectBase, oauthUiReturnBase: oauthReturnBase = redirectBase } = config;
   const providers = new ProviderDirectory({
     ...parts,
@@ -143,7 +153,7 @@ function connectionsOf(parts: Parts, options: OAuthParts): ConnectionDeps {
   return {
     oauth: new OAuthFlows({ ...common, redirectBase }),
     oauthReturnBase,
-    random,
+    random: parts.random,
     devices: new DeviceFlows(common),
     tokens: new OAuthTokens(common),
     credentials: options.credentials,
@@ -153,7 +163,8 @@ function connectionsOf(parts: Parts, options: OAuthParts): ConnectionDeps {
 }
 
 /** Those that have options of their own. */
-function appsIn({ config }: Parts): OAuthApps {
+function appsIn(parts: Parts): OAuthApps {
+  const config = valuesOf(CREDENTIALS_OPTIONS, parts.config);
   return {
     google: { clientId: config.oauthGoogleClientId, clientSecret: config.oauthGoogleClientSecret },
     notion: { clientId: config.oauthNotionClientId, clientSecret: config.oauthNotionClientSecret },
@@ -162,7 +173,8 @@ function appsIn({ config }: Parts): OAuthApps {
   };
 }
 
-function warnOfShortKey({ config: { secretKey }, log }: Parts): void {
+function warnOfShortKey({ config, log }: Parts): void {
+  const { secretKey } = valuesOf(CREDENTIALS_OPTIONS, config);
   if (secretKey === undefined || isFullKey(secretKey)) return;
   log.warn("ENGINE_SECRET_KEY is not 32 bytes in base64 and is hashed: for development only (openssl rand -base64 32)");
 }

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import type { Confinement } from "../src/io/confinement/confinement.ts";
 import { configuredConfinement } from "../src/io/confinement/open-confinement.ts";
+import { valuesOf } from "../src/config/option.ts";
+import { QUERY_OPTIONS } from "../src/query/options.ts";
 import type { Parts } from "./parts.ts";
 
 const opened = new WeakMap<Parts, Confinement>();
@@ -10,7 +12,10 @@ export function confinementOf(parts: Parts): Confinement {
   const known = opened.get(parts);
   if (known !== undefined) return known;
   const { config, log } = parts;
-  const confinement = configuredConfinement(config.queryConfinement, { log, tempDir: join(config.home, "tmp") });
+  const confinement = configuredConfinement(valuesOf(QUERY_OPTIONS, config).queryConfinement, {
+    log,
+    tempDir: join(config.home, "tmp"),
+  });
   log[confinement.isOn ? "info" : "warn"]({ confinement: confinement.name }, "query confinement");
   opened.set(parts, confinement);
   return confinement;

@@ -1,3 +1,5 @@
+import { QUERY_OPTIONS } from "../src/query/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { statfs } from "node:fs/promises";
 import { objectStoreSettings } from "../src/config/object-store.ts";
 import { needsStorage, type Plan } from "./plan.ts";
@@ -5,7 +7,8 @@ import type { Parts } from "./parts.ts";
 
 /** Shows the room on the disks that this process writes to. */
 export function watchDisks(parts: Parts, plan: Plan): void {
-  const { config, metrics } = parts;
+  const { metrics } = parts;
+  const config = valuesOf(QUERY_OPTIONS, parts.config);
   if (!needsStorage(plan)) return;
   const isLocal = objectStoreSettings(parts).kind === "local";
   const folders = {

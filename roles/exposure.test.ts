@@ -1,3 +1,4 @@
+import { FEATURE_ROWS } from "./features.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { by, ADMIN, openAccess, type Access } from "../src/auth/access.test-kit.ts";
 import { Passwords } from "../src/auth/passwords.ts";
@@ -43,7 +44,7 @@ describe("what is warned of", () => {
     const peers = "http://peer:8080";
     const env = { ENGINE_ROLES: roles, ENGINE_QUERY_PEERS: peers, ENGINE_INGEST_PEERS: peers };
     const catalog = { ENGINE_CATALOG_URL: "postgres://db/engine" };
-    expect(answersOf(planOf(loadConfig({ env: { ...env, ...catalog } })))).toBe(answers);
+    expect(answersOf(planOf(loadConfig({ env: { ...env, ...catalog }, rows: FEATURE_ROWS })))).toBe(answers);
   });
 });
 

@@ -1,8 +1,9 @@
 import type { Passwords } from "../src/auth/passwords.ts";
 import type { NewUser, Users } from "../src/auth/users.ts";
-import { isLoopback } from "../src/config/auth-kinds.ts";
+import { isLoopback } from "../src/auth/option-kinds.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";
-import type { Config } from "../src/config/options.ts";
+import type { OptionValues } from "../src/config/option.ts";
+import type { AUTH_OPTIONS } from "../src/auth/options.ts";
 import { StartupError } from "../src/core/errors.ts";
 import type { Log } from "../src/core/log.ts";
 import type { Plan } from "./plan.ts";
@@ -73,7 +74,10 @@ export function refuseWeakUser(weakUser: string, listen: Address): void {
 /** A token of that many characters can be guessed by nobody, if it is random at all. */
 const MIN_TOKEN_CHARS = 16;
 
-type TokenOptions = Pick<Config, "authBackend" | "authTokens" | "securityApiKeys" | "internalBearer">;
+type TokenOptions = Pick<
+  OptionValues<typeof AUTH_OPTIONS>,
+  "authBackend" | "authTokens" | "securityApiKeys" | "internalBearer"
+>;
 
 /** Warns of tokens of the configuration that can be guessed; throws `StartupError` (exit code 2) where others could try. */
 export function checkTokens(config: TokenOptions, listen: Address, log: Log): void {

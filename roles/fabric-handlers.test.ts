@@ -1,3 +1,4 @@
+import { FEATURE_ROWS } from "./features.test-kit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import { Cleanup } from "../src/core/lifecycle.ts";
 import { createLog } from "../src/core/log.ts";
 import { standInJob, type StandInJob } from "../src/fabric/running-job.test-kit.ts";
 import type { QueryRequest, QueryService } from "../src/query/contract/query.ts";
-import { jobKindsOf, optionRowsOf } from "../src/feature/collect.ts";
+import { jobKindsOf } from "../src/feature/collect.ts";
 import { engineHandlers } from "./fabric-handlers.ts";
 import { FEATURES } from "./features.ts";
 import { createParts, type Parts } from "./parts.ts";
@@ -23,7 +24,7 @@ beforeEach(async () => {
   const env = { ENGINE_HOME: home, ENGINE_CATALOG_URL: `sqlite://${join(home, "catalog.db")}` };
   const log = createLog("info", { write: (line: string) => void lines.push(line) });
   cleanup = new Cleanup();
-  parts = createParts({ ...loadConfig({ env, rows: optionRowsOf(FEATURES) }), isLocal: false }, log, cleanup);
+  parts = createParts({ ...loadConfig({ env, rows: FEATURE_ROWS }), isLocal: false }, log, cleanup);
   storage = await openStorage(parts);
   await storage.catalog.createDatabase("a");
 });

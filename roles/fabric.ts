@@ -1,3 +1,5 @@
+import { FABRIC_OPTIONS } from "../src/fabric/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import { contributed } from "../src/feature/collect.ts";
 import type { FeatureDeps, FeatureDuty } from "../src/feature/feature.ts";
@@ -24,10 +26,6 @@ import { engineHandlers, type HandlerPorts } from "./fabric-handlers.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
-const SCHEDULES_POLL_MS = 1_000;
-/** What a dead node held is found soon, also when that node was the one that swept: shorter than the shortest lease. */
-const SWEEP_LEASE_MS = 6_000;
-const FORGOTTEN_AT_ONCE = 10_000;
 /** Of the time that a server has to drain: the rest is for giving jobs back, and for the requests in flight. */
 const DRAIN_SHARE = 0.7;
 
@@ -47,7 +45,7 @@ type Access = Pick<Auth, "workers"> & Pick<NonNullable<Auth["access"]>, "audit" 
 
 /** The fabric of this process, for its routes and for its dispatcher. */
 export function openFabric(parts: Parts, storage: Storage, access: Access, kinds: readonly JobKind[]): FabricParts {
-  const { config, clock, metrics } = parts;
+  const { clock, metrics } = parts;
   const { records } = storage;
   const { workers, audit, credentials } = access;
   if (workers === undefined) throw new Error("a process with a catalog knows the workers");
@@ -56,7 +54,7 @@ export function openFabric(parts: Parts, storage: Storage, access: Access, kinds
     ...parts,
     ...storage,
     kinds: new JobKinds(kinds),
-    leaseMs: config.fabricLeaseSecs * 1_000,
+    leaseMs: valuesOf(FABRIC_OPTIONS, parts.config).fabricLeaseSecs * 1_000,
     metrics: jobMetrics,
   });
   JOB_METRICS.of(metrics).jobClaimsWaiting.watch({}, () => fabric.claimsWaiting);
@@ -90,11 +88,21 @@ export function openFabric(parts: Parts, storage: Storage, access: Access, kinds
 export async function workerServices(parts: Parts, ports: HandlerPorts, fabric: FabricParts): Promise<Service[]> {
   const deps = featureDeps(parts, ports, fabric);
   const handlers = await contributed(parts.features, ({ jobHandlers }) => jobHandlers?.(deps));
-  const more = await contributed(parts.features, ({ duties }) => duties?.worker?.(deps));
+  const duties = await contributed(parts.features, ({ duties: of }) => of?.worker?.(deps));
   return [
-    ...duties(parts, ports, fabric, more),
+    ...dutyServices(parts, ports, duties),
     dispatcher(parts, fabric, [...engineHandlers(parts, ports), ...handlers]),
   ];
+}
+
+/** Duties under leases that this process holds. */
+export function dutyServices(
+  parts: Parts,
+  { catalog }: Pick<Storage, "catalog">,
+  duties: readonly FeatureDuty[],
+): Service[] {
+  const holder = parts.newId();
+  return duties.map((duty) => createLeaseLoop({ ...parts, holder, catalog, ...duty }));
 }
 
 /** What the routes, jobs and duties of any feature work with in this process. */
@@ -104,49 +112,9 @@ export function featureDeps(parts: Parts, storage: Storage, { deps: { fabric, au
   return { config, log, metrics, clock, random, newId, catalog, records, signals, store, fabric, audit };
 }
 
-function duties(
-  parts: Parts,
-  { catalog }: Storage,
-  { deps, metrics }: FabricParts,
-  more: readonly FeatureDuty[],
-): Service[] {
-  const { config } = parts;
-  const { fabric, schedules } = deps;
-  const holder = parts.newId();
-  let tenure: AbortSignal | undefined;
-  const loop = (duty: FeatureDuty) => createLeaseLoop({ ...parts, holder, catalog, ...duty });
-  return [
-    loop({
-      name: "job sweep",
-      pollMs: config.fabricSweepSecs * 1_000,
-      ttlMs: SWEEP_LEASE_MS,
-      duty: async ({ signal }) => {
-        // Once for each lease: it lasts for many turns.
-        if (signal !== tenure) signal.addEventListener("abort", () => metrics.hideQueue(), { once: true });
-        tenure = signal;
-        await fabric.sweep();
-        metrics.showQueue(await fabric.countUnfinished(), await fabric.oldestWaiting());
-      },
-    }),
-    loop({
-      name: "job retention",
-      pollMs: config.artifactGcPollSecs * 1_000,
-      duty: async ({ signal }) => {
-        const keepMs = (config.fabricRetentionSecs + config.artifactGcGraceSecs) * 1_000;
-        while ((await fabric.forgetFinished(keepMs, FORGOTTEN_AT_ONCE)) === FORGOTTEN_AT_ONCE) signal.throwIfAborted();
-      },
-    }),
-    loop({
-      name: "schedules",
-      pollMs: SCHEDULES_POLL_MS,
-      duty: async () => void (await schedules.fireDue()),
-    }),
-    ...more.map(loop),
-  ];
-}
-
 function dispatcher(parts: Parts, { deps, draining }: FabricParts, handlers: readonly JobHandler[]): Service {
-  const { config, log, clock, metrics } = parts;
+  const { log, clock, metrics } = parts;
+  const config = valuesOf(FABRIC_OPTIONS, parts.config);
   const { fabric, logs } = deps;
   const port = new LocalPort({
     ...parts,

@@ -33,13 +33,18 @@ const CATALOG: FeatureParts = {
 const AUTH: FeatureParts = {
   name: "auth",
   title: "Authentication",
+  options: async () => (await import("../src/auth/options.ts")).AUTH_OPTIONS,
   migrations: async () => (await import("../src/auth/tables.ts")).AUTH_MIGRATIONS,
 };
 
 const JOBS: Feature<{ fabric: FabricDeps }> = {
   name: "jobs",
   title: "Jobs",
+  options: async () => (await import("../src/fabric/options.ts")).FABRIC_OPTIONS,
   migrations: async () => (await import("../src/fabric/tables.ts")).FABRIC_MIGRATIONS,
+  commands: {
+    jobs: () => import("../src/fabric/commands/jobs.ts"),
+  },
   routes: async () => {
     const { FABRIC_ROUTES, WORKER_ROUTES } = await import("../src/fabric/routes/fabric-routes.ts");
     return [
@@ -49,6 +54,7 @@ const JOBS: Feature<{ fabric: FabricDeps }> = {
   },
   metrics: async () => (await import("../src/fabric/metrics.ts")).JOB_METRICS,
   jobKinds: async () => (await import("../src/fabric/kinds.ts")).PLANNED_KINDS,
+  duties: { worker: async (deps) => (await import("../src/fabric/duties.ts")).jobDuties(deps) },
 };
 
 /** Every feature of the program: THE list. A new one is its folder and a line here. */

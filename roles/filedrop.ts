@@ -1,3 +1,4 @@
+import { INGEST_OPTIONS } from "../src/ingest/options.ts";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { rolesOf } from "../src/config/kinds.ts";
@@ -26,7 +27,8 @@ export async function fileDropServices(
   storage: Storage,
   { seal, budget }: { seal: SealPool["seal"]; budget: ByteBudget },
 ): Promise<Service[]> {
-  const { config, clock, newId } = parts;
+  const { clock, newId } = parts;
+  const config = valuesOf(INGEST_OPTIONS, parts.config);
   const options = valuesOf(FILEDROP_OPTIONS, config);
   const roles = rolesOf(config.roles);
   if (!options.filedropEnabled || !(roles.has("all_in_one") || roles.has("ingest"))) return [];

@@ -1,3 +1,4 @@
+import { FEATURE_ROWS } from "./features.test-kit.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openAccess, type Access } from "../src/auth/access.test-kit.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -25,7 +26,7 @@ async function started(env: Record<string, string>, { host = "127.0.0.1", isLoca
     asked.push(why);
     return typed ?? "";
   };
-  const loaded = loadConfig({ env: { ENGINE_HOME: "/nowhere", ...env } });
+  const loaded = loadConfig({ env: { ENGINE_HOME: "/nowhere", ...env }, rows: FEATURE_ROWS });
   const parts = createParts(
     { ...loaded, isLocal, ...(typed !== undefined && { askPassword }) },
     createLog("silent"),

@@ -1,3 +1,5 @@
+import { AUTH_OPTIONS } from "../src/auth/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import type { Origin } from "../src/auth/audit.ts";
 import { checkNewPassword } from "../src/auth/passwords.ts";
 import type { NewUser, Users } from "../src/auth/users.ts";
@@ -35,7 +37,8 @@ export function usersOfConfiguration(parts: Parts): NewUser[] {
   return [...(configured === undefined ? [] : [configured]), ...(parts.isLocal ? [first] : [])];
 }
 
-function configuredUser({ config, isLocal }: Parts): NewUser | undefined {
+function configuredUser({ isLocal, ...parts }: Parts): NewUser | undefined {
+  const config = valuesOf(AUTH_OPTIONS, parts.config);
   const { adminUser, adminPassword, localUser: name, localPassword: password } = config;
   if (adminUser !== undefined && adminPassword !== undefined) {
     return { name: adminUser, password: adminPassword, role: "admin" };
@@ -50,7 +53,7 @@ async function localUser(
   { isOn, listen }: FirstUserOptions,
 ): Promise<NewUser | undefined> {
   if (!isKnownPassword(configured)) return configured;
-  const lettingInByPassword = !isOn || config.authBackend === "session";
+  const lettingInByPassword = !isOn || valuesOf(AUTH_OPTIONS, config).authBackend === "session";
   if (!lettingInByPassword) {
     const why = "tokens let callers in, and everybody knows the password in ENGINE_LOCAL_PASSWORD";
     log.info({ user: configured.name }, `the first user was not made: ${why}`);

@@ -1,3 +1,5 @@
+import { CREDENTIALS_OPTIONS } from "../src/credentials/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { createApp, type App, type BrowserAccess } from "../src/server/app.ts";
@@ -6,7 +8,7 @@ import { requestIdOf } from "../src/server/request-id.ts";
 import type { Route } from "../src/server/route.ts";
 import { securityHeaders } from "../src/server/security-headers.ts";
 import type { Authenticator } from "../src/auth/authenticator.ts";
-import { isLoopback } from "../src/config/auth-kinds.ts";
+import { isLoopback } from "../src/auth/option-kinds.ts";
 import { formatAddress, type Address } from "../src/config/kinds.ts";
 import { addressSet } from "../src/config/transport-kinds.ts";
 import type { Clock } from "../src/core/clock.ts";
@@ -115,11 +117,11 @@ function checkDriver(driver: HttpDriver, listen: Address): void {
 
 /** By which names this server goes, and which pages may call it. */
 function browserAccess({ config, origins }: Parts, listen: Address): BrowserAccess {
-  const redirectBase = config.oauthRedirectBase;
+  const redirectBase = valuesOf(CREDENTIALS_OPTIONS, config).oauthRedirectBase;
   return {
     origins: config.corsAllowedOrigins,
     // The default is an origin of this machine, which something else may serve.
-    ownOrigins: origins.oauthRedirectBase === "default" ? [] : [new URL(redirectBase).origin],
+    ownOrigins: origins["oauthRedirectBase"] === "default" ? [] : [new URL(redirectBase).origin],
     hosts: [hostname(), listen.host, ...config.httpAllowedHosts],
   };
 }

@@ -1,3 +1,5 @@
+import { INGEST_OPTIONS } from "../src/ingest/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import type { ByteBudget } from "../src/ingest/byte-budget.ts";
 import { Committer } from "../src/ingest/committer.ts";
 import type { IngestService } from "../src/ingest/ingest.ts";
@@ -14,7 +16,8 @@ export function createIngest(
   storage: Storage,
   sealPool: SealPool,
 ): { service: IngestService; isBusy: () => boolean; budget: ByteBudget } {
-  const { config, log, metrics, clock, random, newId } = parts;
+  const { log, metrics, clock, random, newId } = parts;
+  const config = valuesOf(INGEST_OPTIONS, parts.config);
   const common = {
     ...storage,
     metrics,
@@ -27,7 +30,7 @@ export function createIngest(
     format: config.writeFormat,
     keyPrefix: config.pathPrefix,
     inferTypes: config.ingestInferTypes,
-    staging: {
+    batching: {
       maxRows: config.flushMaxRows,
       maxBytes: config.flushMaxBytes,
       maxAgeMs: config.flushMaxAgeMs,

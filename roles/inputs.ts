@@ -1,3 +1,4 @@
+import { INGEST_OPTIONS } from "../src/ingest/options.ts";
 import { valuesOf } from "../src/config/option.ts";
 import { rolesOf } from "../src/config/kinds.ts";
 import type { Service } from "../src/core/lifecycle.ts";
@@ -28,7 +29,7 @@ export async function inputServices(
       records: storage.records,
       ingest,
       seal: sealPool.seal,
-      inferTypes: config.ingestInferTypes,
+      inferTypes: valuesOf(INGEST_OPTIONS, config).ingestInferTypes,
       metrics: KAFKA_METRICS.of(metrics),
       log,
       clock,

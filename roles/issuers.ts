@@ -1,3 +1,5 @@
+import { AUTH_OPTIONS } from "../src/auth/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import type { AuthConfig } from "../src/access/auth-config.ts";
 import type { AuditLog } from "../src/auth/audit.ts";
 import type { TokenBackend } from "../src/auth/authenticator.ts";
@@ -14,7 +16,8 @@ export type IssuersOptions = { records: RecordStore; audit: AuditLog; cache: Tok
 
 /** Those outside of this program whose tokens are good here, by the backend of the configuration. */
 export function createIssuers(parts: Parts, { records, audit, cache }: IssuersOptions): Issuers {
-  const { config, clock, log } = parts;
+  const { clock, log } = parts;
+  const config = valuesOf(AUTH_OPTIONS, parts.config);
   if (config.authBackend === "idp" && config.idpUrl !== undefined) {
     const { idpUrl: url, idpAnonKey, idpProviders, adminEmails, allowedEmailDomains, idpDefaultRole } = config;
     const idp = idpTokens({

@@ -1,3 +1,7 @@
+import { FEATURES } from "./features.ts";
+import { registerMetrics } from "../src/feature/collect.ts";
+import { QUERY_METRICS } from "../src/query/metrics.ts";
+import { INGEST_METRICS } from "../src/ingest/metrics.ts";
 import { expect, test } from "vitest";
 import { createMetrics } from "../src/core/metrics.ts";
 import { openMetricsOf } from "../src/core/open-metrics.ts";
@@ -12,7 +16,7 @@ test("says everything that the whole exposition says where there are no names, i
   JOB_METRICS.of(metrics).jobsUnfinished.set({ kind: "query.export", status: "queued" }, 3);
   metrics.edgePeerUsable.set({ upstream: "query", peer: "http://a:1" }, 0);
   metrics.diskFree.watch({ folder: "home" }, () => Promise.resolve(0.5));
-  metrics.queryHeldSnapshot.watch({}, () => Promise.resolve(Number.NaN));
+  QUERY_METRICS.of(metrics).queryHeldSnapshot.watch({}, () => Promise.resolve(Number.NaN));
   // What the process measures differs from one moment to the next.
   const steady = (text: string) => samplesIn(text).filter((line) => !/^engine_(?:process|nodejs)_/.test(line));
   const whole = await metrics.registry.metrics();
@@ -32,8 +36,8 @@ test("says everything that the whole exposition says where there are no names, i
 
 test("counts what has a caller's name under one, and says no gauge of it", async () => {
   const metrics = createMetrics();
-  metrics.ingestRows.inc({ database: "secret-a" }, 3);
-  metrics.ingestRows.inc({ database: "secret-b" }, 4);
+  INGEST_METRICS.of(metrics).ingestRows.inc({ database: "secret-a" }, 3);
+  INGEST_METRICS.of(metrics).ingestRows.inc({ database: "secret-b" }, 4);
   JOB_METRICS.of(metrics).jobRunDuration.observe({ kind: "x.secret" }, 1);
   JOB_METRICS.of(metrics).jobRunDuration.observe({ kind: "x.secret.too" }, 2);
   JOB_METRICS.of(metrics).jobRunDuration.observe({ kind: "query.export" }, 4);
@@ -52,6 +56,7 @@ test("counts what has a caller's name under one, and says no gauge of it", async
 
 test("every label is known for words of ours, or for names", async () => {
   const metrics = createMetrics();
+  await registerMetrics(FEATURES, metrics);
   const hidden = new Set<string>();
   for (const { name } of metrics.registry.getMetricsAsArray()) {
     const labels: unknown = Reflect.get(metrics.registry.getSingleMetric(name) ?? {}, "labelNames");
@@ -67,5 +72,5 @@ test("every label is known for words of ours, or for names", async () => {
     });
     if ((await openMetricsOf(registry)).includes(`${label}="word"`)) hidden.delete(label);
   }
-  expect([...hidden]).toEqual(["database"]);
+  expect([...hidden]).toEqual(["database", "topic", "partition", "prefix"]);
 });

@@ -1,3 +1,5 @@
+import { QUERY_OPTIONS } from "../src/query/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
@@ -25,7 +27,8 @@ export async function createQuery(
 ): Promise<{ service: QueryService; confinement: string }> {
   const systemTables = await contributed(parts.features, (feature) => feature.systemTables?.());
   checkDeclared(systemTables);
-  const { config, log, metrics, clock, newId, cleanup } = parts;
+  const { log, metrics, clock, newId, cleanup } = parts;
+  const config = valuesOf(QUERY_OPTIONS, parts.config);
   const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(parts);
   const confinement = confinementOf(parts);
   const common = { log, clock, tempDir: join(config.home, "tmp") };
@@ -74,7 +77,7 @@ export function createTails(parts: Parts, storage: Storage, query: QueryService)
  * the cache's) are on another file system than the processes' own folders.
  */
 function foldersToRead({ config, log }: Parts, { store }: Storage): string[] {
-  const folder = rootOf(store) ?? config.queryCacheDir;
+  const folder = rootOf(store) ?? valuesOf(QUERY_OPTIONS, config).queryCacheDir;
   const tempDir = join(config.home, "tmp");
   for (const each of [folder, tempDir]) mkdirSync(each, { recursive: true, mode: 0o700 });
   if (canLend(folder, tempDir)) return [];
@@ -83,9 +86,10 @@ function foldersToRead({ config, log }: Parts, { store }: Storage): string[] {
 }
 
 /** What queries may take of this machine, and a line in the log that says so. */
-function capacityForQueries({ config, origins, log }: Parts): QueryCapacity {
+function capacityForQueries({ origins, log, ...parts }: Parts): QueryCapacity {
+  const config = valuesOf(QUERY_OPTIONS, parts.config);
   const availableBytes = availableMemoryBytes();
-  const isDefault = origins.queryMemoryBytes.startsWith("default");
+  const isDefault = origins["queryMemoryBytes"]?.startsWith("default") === true;
   const asked = { workers: config.queryWorkers, memoryBytes: config.queryMemoryBytes };
   const capacity = queryCapacity({ ...asked, isDefault, availableBytes });
   log.info({ ...capacity, availableBytes }, "memory of queries");

@@ -11,8 +11,8 @@ test("the generated documents are what the features say (npm run docs writes the
   expect(Object.fromEntries(Object.keys(documents).map((name) => [name, written(name)]))).toEqual(documents);
 });
 
-test("names of options are unique and follow one pattern, in all features", () => {
-  const rows = Object.values({ ...OPTIONS, ...optionRowsOf(FEATURES) });
+test("names of options are unique and follow one pattern, in all features", async () => {
+  const rows = Object.values({ ...OPTIONS, ...(await optionRowsOf(FEATURES)) });
   const variables = rows.flatMap(({ env }) => env ?? []);
   const keys = rows.flatMap(({ toml }) => toml ?? []);
   expect([new Set(variables).size, new Set(keys).size]).toEqual([variables.length, keys.length]);

@@ -1,3 +1,4 @@
+import { QUERY_OPTIONS } from "../src/query/options.ts";
 import { dirname } from "node:path";
 import { RowMatcher } from "../src/query/row-matcher.ts";
 import { jobKindsOf, registerMetrics } from "../src/feature/collect.ts";
@@ -16,7 +17,7 @@ import { createAuth, type Auth } from "./auth.ts";
 import type { BackgroundPorts } from "./background.ts";
 import { watchDisks } from "./disks.ts";
 import type { FabricParts } from "./fabric.ts";
-import { sandboxConfig, type SandboxConfig } from "../src/sandbox/contract/options.ts";
+import { sandboxConfig } from "../src/sandbox/contract/options.ts";
 import type { SandboxParts } from "./sandboxes.ts";
 import { answersOf } from "./exposure.ts";
 import { httpService, type DrainState } from "./http.ts";
@@ -38,7 +39,7 @@ export async function runRoles(options: RunOptions): Promise<number> {
   const log = createLog(options.config.logLevel);
   for (const warning of options.warnings) log.warn(warning);
   const plan = planOf(options);
-  keepPathsPrivate(privatePathsOf(sandboxConfig(options.config)));
+  keepPathsPrivate(privatePathsOf(options.config));
   for (const note of plan.notes) log.warn(note);
   const cleanup = new Cleanup();
   try {
@@ -168,13 +169,16 @@ async function buildWorker(
 ): Promise<Service[]> {
   if (!plan.background.worker || storage === undefined || fabric === undefined) return [];
   const here = query !== undefined && "here" in query ? query.here.query : undefined;
-  const jobs = await (await import("./fabric.ts")).workerServices(parts, { ...storage, query: here }, fabric);
+  const { dutyServices, featureDeps, workerServices } = await import("./fabric.ts");
+  const jobs = await workerServices(parts, { ...storage, query: here }, fabric);
   if (sandboxes === undefined) return jobs;
   const [{ sandboxDuties }, { sandboxNode }] = await Promise.all([
-    import("./sandboxes.ts"),
+    import("../src/sandbox/control/duties.ts"),
     import("./sandbox-node.ts"),
   ]);
-  return [...jobs, ...sandboxDuties(parts, storage, fabric, sandboxes), sandboxNode(parts, { fabric, sandboxes })];
+  // Not a feature's own: they need the control plane of this process.
+  const duties = sandboxDuties(featureDeps(parts, storage, fabric), sandboxes.deps);
+  return [...jobs, ...dutyServices(parts, storage, duties), sandboxNode(parts, { fabric, sandboxes })];
 }
 
 /** Where jobs are, sandboxes are: nodes have them by jobs. */
@@ -319,7 +323,7 @@ async function buildAnswers(
   }
   if (plan.query === "here") {
     const { createQuery, createTails } = await import("./query.ts");
-    const schemaCacheTtlMs = parts.config.schemaCacheTtlSecs * 1000;
+    const schemaCacheTtlMs = valuesOf(QUERY_OPTIONS, parts.config).schemaCacheTtlSecs * 1000;
     const { service, confinement } = await createQuery(parts, storage);
     const { clock, log, metrics, newId } = parts;
     const tails = createTails(parts, storage, service);
@@ -331,15 +335,10 @@ async function buildAnswers(
 }
 
 /** Where this process keeps its files, or finds them. */
-function privatePathsOf({
-  home,
-  localData,
-  catalogUrl,
-  queryCacheDir,
-  sandboxHome,
-  tlsCert,
-  tlsKey,
-}: SandboxConfig): string[] {
+function privatePathsOf(config: Config): string[] {
+  const { home, localData, catalogUrl, tlsCert, tlsKey } = config;
+  const { queryCacheDir } = valuesOf(QUERY_OPTIONS, config);
+  const { sandboxHome } = sandboxConfig(config);
   const catalog = catalogUrl.kind === "sqlite" ? [catalogUrl.path, dirname(catalogUrl.path)] : [];
   return [home, localData, ...catalog, queryCacheDir, sandboxHome, tlsCert, tlsKey].filter(
     (path) => path !== undefined,

@@ -1,11 +1,7 @@
 import type { Address } from "../src/config/kinds.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
-import { createLeaseLoop, type LeaseLoopOptions } from "../src/feature/lease-loop.ts";
-import type { Service } from "../src/core/lifecycle.ts";
-import { messageOf } from "../src/core/errors.ts";
 import { mayBeNode } from "../src/sandbox/control/routes/nodes.ts";
 import { SandboxEvents } from "../src/sandbox/control/events/log.ts";
-import { createEventRetention } from "../src/sandbox/control/events/retention.ts";
 import { LayerStore } from "../src/sandbox/control/images/layer-store.ts";
 import { MachineImages } from "../src/sandbox/control/images/machine-images.ts";
 import { advertisedUrl, Gateways } from "../src/sandbox/control/link/gateways.ts";
@@ -21,12 +17,6 @@ import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
 const DAY_MS = 86_400_000;
-const LOOK_EVERY_MS = 1_000;
-/** A lost node is noticed soon, also when the process that looks is lost with it. */
-const LOOK_LEASE_MS = 6_000;
-const TIDY_EVERY_MS = 60_000;
-/** For metrics. */
-const COUNT_EVERY_MS = 10_000;
 
 /** Sandboxes as one process has them: the control plane, whether nodes are in this process or elsewhere. */
 export type SandboxParts = {
@@ -130,65 +120,4 @@ export function openSandboxes(
     }),
   };
   return { deps, gateways, setRuntime: (own) => void (runtime = own), close: () => events.close() };
-}
-
-/** What one process of many does for all sandboxes. */
-export function sandboxDuties(
-  parts: Parts,
-  { catalog, records }: Storage,
-  { deps: { fabric } }: Pick<FabricParts, "deps">,
-  { deps: { sandboxes, images } }: SandboxParts,
-): Service[] {
-  const { log, clock } = parts;
-  const config = sandboxConfig(parts.config);
-  const holder = parts.newId();
-  const loop = (options: Pick<LeaseLoopOptions, "name" | "pollMs" | "duty" | "ttlMs">) =>
-    createLeaseLoop({ ...parts, holder, catalog, ...options });
-  let tenure: AbortSignal | undefined;
-  let countedAtMs = Number.NEGATIVE_INFINITY;
-  // Freed room is given away at once, not with the next look.
-  sandboxes.signals.onRoom(() => {
-    if (tenure?.aborted !== false) return;
-    sandboxes.place().catch((error: unknown) => {
-      log.warn({ reason: messageOf(error) }, "sandboxes that wait could not be placed; it will be tried again");
-    });
-  });
-  const cut = createEventRetention(records, {
-    mostEvents: config.sandboxEventsKept,
-    quotaBytes: config.sandboxEventsBytes,
-    maxAgeMs: (config.sandboxEventsRetentionSecs + config.artifactGcGraceSecs) * 1_000,
-  });
-  return [
-    loop({
-      name: "sandboxes",
-      pollMs: LOOK_EVERY_MS,
-      ttlMs: LOOK_LEASE_MS,
-      duty: async ({ signal }) => {
-        // Once for each lease: it lasts for many turns.
-        if (signal !== tenure) signal.addEventListener("abort", () => sandboxes.hide(), { once: true });
-        tenure = signal;
-        if (clock.monotonicMs() - countedAtMs >= COUNT_EVERY_MS) {
-          countedAtMs = clock.monotonicMs();
-          await sandboxes.show();
-        }
-        if (!(await sandboxes.hasAny())) return;
-        // More often than other jobs are: sandboxes of a lost node are not left waiting.
-        await fabric.sweep();
-        await sandboxes.settle();
-        await sandboxes.settleAwaiting();
-        await sandboxes.place();
-      },
-    }),
-    loop({ name: "image builds", pollMs: LOOK_EVERY_MS, duty: () => images.look() }),
-    loop({
-      name: "sandbox retention",
-      pollMs: TIDY_EVERY_MS,
-      duty: async ({ signal }) => {
-        await cut({ signal });
-        await sandboxes.expireVolumes();
-        await sandboxes.forgetNodes();
-      },
-    }),
-    loop({ name: "image sweep", pollMs: config.artifactGcPollSecs * 1_000, duty: () => images.tidy() }),
-  ];
 }

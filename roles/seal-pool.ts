@@ -1,12 +1,15 @@
+import { INGEST_METRICS } from "../src/ingest/metrics.ts";
+import { INGEST_OPTIONS } from "../src/ingest/options.ts";
+import { valuesOf } from "../src/config/option.ts";
 import { DEFAULT_SHAPE } from "../src/format/types.ts";
 import { createSealPool, type SealPool } from "../src/ingest/seal-pool.ts";
 import type { Parts } from "./parts.ts";
 
 /** Threads that seal, for as long as the process runs; ready when it resolves. */
 export async function openSealPool({ config, log, metrics, cleanup }: Parts): Promise<SealPool> {
-  const sealPool = createSealPool({ threads: config.sealThreads, log });
+  const sealPool = createSealPool({ threads: valuesOf(INGEST_OPTIONS, config).sealThreads, log });
   cleanup.defer(() => sealPool.close());
-  metrics.sealQueue.watch({}, () => sealPool.queueDepth());
+  INGEST_METRICS.of(metrics).sealQueue.watch({}, () => sealPool.queueDepth());
   await warmUp(sealPool);
   return sealPool;
 }

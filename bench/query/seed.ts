@@ -119,7 +119,7 @@ async function withIngest(
       sealThreads: 1,
       format,
       keyPrefix: "engine",
-      staging: { maxRows: 1, maxBytes: 1, maxAgeMs: 0, disabled: true },
+      batching: { maxRows: 1, maxBytes: 1, maxAgeMs: 0, disabled: true },
       maxInflightBytes: Number.MAX_SAFE_INTEGER,
       rate: { perSec: 0, burst: 1 },
     });

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { TokenBackend } from "./authenticator.ts";
-import type { StaticToken } from "../config/kinds.ts";
+import type { StaticToken } from "./option-kinds.ts";
 import type { Caller } from "./caller.ts";
 
 /** What the subjects of tokens of the configuration begin with; no user is called so. */

@@ -3,10 +3,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { FEATURES } from "../../roles/features.ts";
 import { MIGRATIONS } from "../catalog/migrations.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import { runCli, type CliDeps } from "./main.ts";
+
+/** What the program consists of. */
+export const features = () => Promise.resolve(FEATURES);
 
 /** What the tests of the command line run it with: as a child process, or in this one with streams of their own. */
 export type Outcome = { code: number | null; stdout: string; stderr: string };
@@ -60,6 +64,7 @@ async function run(argv: readonly string[], options: RunOptions, terminal: objec
   const [stdout, stderr] = [collector(terminal), collector(terminal)];
   const deps: CliDeps = {
     serve: options.serve ?? (() => Promise.resolve(0)),
+    features,
     migrations: () => Promise.resolve(MIGRATIONS),
     version: "1.2.3",
     // The home of whoever runs the tests stays out of it.

@@ -1,5 +1,5 @@
 import type { TableRecord } from "../catalog/catalog.ts";
-import { CliError, EXIT } from "./failure.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 import { nameText } from "./table-output.ts";
 
 /** The value of `--cluster-by` that lifts it; a column of that name is written `"none"`. */

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
-import type { CliInput } from "./context.ts";
-import { runHere } from "./cli.test-kit.ts";
+import type { CliInput } from "../client/context.ts";
+import { features, runHere } from "./cli.test-kit.ts";
 import { runCli } from "./main.ts";
 
 /** The commands that delete, against a server that only writes down what it is asked. */
@@ -66,6 +66,7 @@ async function typed(answer: string, ...argv: string[]) {
   });
   const migrations = () => Promise.resolve([]);
   const deps = {
+    features,
     migrations,
     serve: () => Promise.resolve(0),
     version: "0",

@@ -3,13 +3,13 @@ import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
 import type { FeatureParts } from "../feature/feature.ts";
 import { commandTree, flatten, type CommandNode } from "./command-tree.ts";
-import { CliContext } from "./context.ts";
-import { examplesOf } from "./examples.ts";
+import { CliContext } from "../client/context.ts";
+import { examplesOf } from "../client/examples.ts";
 import { buildProgram } from "./program.ts";
 
 const INTRODUCTION = `# Command line
 
-<!-- Printed from the commands by \`npm run docs\`; edit \`src/cli/commands/\` instead. -->
+<!-- Printed from the commands by \`npm run docs\`; edit \`src/cli/commands/\` and the \`commands/\` of the features instead. -->
 
 \`engine\` runs the server, talks to one over HTTP, and administers a catalog directly. Options come from flags, the environment and a TOML file: see [configuration](configuration.md).
 
@@ -21,20 +21,20 @@ const INTRODUCTION = `# Command line
 
 /** The reference of all commands, as Markdown. */
 export async function renderCliDoc(features: readonly FeatureParts[] = []): Promise<string> {
-  const program = await buildProgram(referenceContext(features));
+  const program = await buildProgram(referenceContext(), features);
   const [root, ...nodes] = flatten(commandTree(program));
   const overview = root === undefined ? "" : renderOptions(root);
   return [INTRODUCTION, overview, ...nodes.filter((node) => node.children.length === 0).map(renderCommand)].join("\n");
 }
 
 /** The tree does not depend on the world; nothing of this is used. */
-function referenceContext(features: readonly FeatureParts[]): CliContext {
+function referenceContext(): CliContext {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const unused = { clock: systemClock, random: systemRandom, env: {}, stdin, stdout, stderr, version: "" };
   return new CliContext({
     ...unused,
     serve: () => Promise.resolve(0),
-    features: () => Promise.resolve(features),
+    rows: () => Promise.resolve({}),
     migrations: () => Promise.resolve([]),
   });
 }

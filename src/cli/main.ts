@@ -1,8 +1,13 @@
-import { CliContext, type CliDeps } from "./context.ts";
-import { describeError, exitCodeOf } from "./failure.ts";
-import { styleFor } from "./text.ts";
+import { CliContext, type ContextDeps } from "../client/context.ts";
+import type { FeatureParts } from "../feature/feature.ts";
+import { describeError, exitCodeOf } from "../client/failure.ts";
+import { styleFor } from "../client/text.ts";
 
-export type { CliDeps, ServeOptions } from "./context.ts";
+/** What the command line needs of the world around it. */
+export type CliDeps = Omit<ContextDeps, "rows"> & {
+  /** What the program consists of: their options and commands join those of the command line; none unless given. */
+  features?: () => Promise<readonly FeatureParts[]>;
+};
 
 /**
  * Runs one command line (without `node` and the script) and resolves to its exit code: 0 done, 1 failed, 2 wrong usage
@@ -15,10 +20,14 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
     deps.stdout.write(`${deps.version}\n`);
     return 0;
   }
-  const context = new CliContext(deps);
+  const features = async () => (await deps.features?.()) ?? [];
+  const context = new CliContext({
+    ...deps,
+    rows: async () => (await import("../feature/collect.ts")).optionRowsOf(await features()),
+  });
   try {
     const { runProgram } = await import("./program.ts");
-    await runProgram(argv, context);
+    await runProgram(argv, context, await features());
     return context.exitCode;
   } catch (error) {
     const { message, detail } = describeError(error);

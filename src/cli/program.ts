@@ -1,37 +1,27 @@
 import { Command, CommanderError } from "commander";
-import type { CommandLoader } from "./command.ts";
-import type { CliContext } from "./context.ts";
+import type { CommandLoader } from "../client/command.ts";
+import type { CliContext } from "../client/context.ts";
 import { summaryOf } from "./command-tree.ts";
-import { CliError, EXIT } from "./failure.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 import { commandsOf } from "../feature/collect.ts";
+import type { FeatureParts } from "../feature/feature.ts";
 
-/** Every command and where it lives, in the order of the help. A command line loads only the one that it names. */
+type Features = readonly FeatureParts[];
+
+/** Commands of no feature, or of more than one. A command line loads only the one that it names. */
 const COMMANDS: Readonly<Record<string, CommandLoader>> = {
   serve: () => import("./commands/serve.ts"),
   server: () => import("./commands/server.ts"),
-  ingest: () => import("./commands/ingest.ts"),
-  sql: () => import("./commands/sql.ts"),
-  tail: () => import("./commands/tail.ts"),
   connect: () => import("./commands/connect.ts"),
-  login: () => import("./commands/login.ts"),
-  logout: () => import("./commands/logout.ts"),
   status: () => import("./commands/status.ts"),
   config: () => import("./commands/config.ts"),
-  user: () => import("./commands/user.ts"),
-  token: () => import("./commands/token.ts"),
   credentials: () => import("./commands/credentials.ts"),
-  "transfer-ownership": () => import("./commands/transfer-ownership.ts"),
   worker: () => import("./commands/worker.ts"),
-  jobs: () => import("./commands/jobs.ts"),
-  sandbox: () => import("./commands/sandbox.ts"),
-  workspace: () => import("./commands/workspace.ts"),
-  image: () => import("./commands/image.ts"),
   "create-database": () => import("./commands/create-database.ts"),
   "create-table": () => import("./commands/create-table.ts"),
   "alter-table": () => import("./commands/alter-table.ts"),
   "drop-table": () => import("./commands/drop-table.ts"),
   "drop-database": () => import("./commands/drop-database.ts"),
-  "delete-rows": () => import("./commands/delete-rows.ts"),
   "list-tables": () => import("./commands/list-tables.ts"),
   completions: () => import("./commands/completions.ts"),
   version: () => import("./commands/version.ts"),
@@ -41,9 +31,9 @@ const COMMANDS: Readonly<Record<string, CommandLoader>> = {
  * Parses the command line and runs what it names; the exit code is left in the context.
  * @throws CliError (exit code 2) for wrong usage, or whatever the command throws.
  */
-export async function runProgram(argv: readonly string[], context: CliContext): Promise<void> {
+export async function runProgram(argv: readonly string[], context: CliContext, features: Features): Promise<void> {
   const [named] = argv;
-  const program = await buildProgram(context, named);
+  const program = await buildProgram(context, features, named);
   const usageErrors: string[] = [];
   configureOutput(program, context, usageErrors);
   try {
@@ -56,8 +46,8 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
 }
 
 /** The tree of commands: the one that is named, or all. */
-export async function buildProgram(context: CliContext, named?: string): Promise<Command> {
-  const commands = await allCommands(context);
+export async function buildProgram(context: CliContext, features: Features, named?: string): Promise<Command> {
+  const commands = allCommands(features);
   const only = named !== undefined && Object.hasOwn(commands, named) ? [named] : Object.keys(commands);
   const program = new Command("engine");
   program
@@ -69,19 +59,17 @@ export async function buildProgram(context: CliContext, named?: string): Promise
     .exitOverride();
   for (const name of only) {
     const load = commands[name];
-    if (load !== undefined) (await load()).register(program, context, () => buildProgram(context));
+    if (load !== undefined) (await load()).register(program, context, () => buildProgram(context, features));
   }
   return program;
 }
 
 /** The command line's own, then those of the features. Throws for a name that two of them have. */
-async function allCommands(context: CliContext): Promise<Readonly<Record<string, CommandLoader>>> {
-  const commands: Record<string, CommandLoader> = { ...COMMANDS };
-  for (const [name, load] of Object.entries(commandsOf(await context.features()))) {
-    if (Object.hasOwn(COMMANDS, name)) throw new Error(`a feature has the command ${name}, which the program has`);
-    commands[name] = async () => (await import("./feature-commands.ts")).asCommand(await load());
-  }
-  return commands;
+function allCommands(features: Features): Readonly<Record<string, CommandLoader>> {
+  const own = commandsOf(features);
+  const twice = Object.keys(own).find((name) => Object.hasOwn(COMMANDS, name));
+  if (twice !== undefined) throw new Error(`a feature has the command ${twice}, which the program has`);
+  return { ...COMMANDS, ...own };
 }
 
 /** Commander prints a usage error at once and in several lines; here it is kept, to become one line. */

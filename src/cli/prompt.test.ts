@@ -2,9 +2,9 @@ import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../core/clock.ts";
 import { systemRandom } from "../core/random.ts";
-import { CliContext, type CliInput } from "./context.ts";
+import { CliContext, type CliInput } from "../client/context.ts";
 import { runCli } from "./main.ts";
-import { askPassword, askText, confirm } from "./prompt.ts";
+import { askPassword, askText, confirm } from "../client/prompt.ts";
 
 /** A terminal at which somebody types each text once it is asked for something. */
 function terminal(...typed: (string | Buffer)[]) {
@@ -22,6 +22,7 @@ function terminal(...typed: (string | Buffer)[]) {
   const deps = {
     migrations,
     serve: () => Promise.resolve(0),
+    rows: () => Promise.resolve({}),
     version: "",
     env: {},
     clock: systemClock,

@@ -1,4 +1,4 @@
-import { CliError, EXIT } from "./failure.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 
 const MAX_RETENTION_DAYS = 36_500;
 

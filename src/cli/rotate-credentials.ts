@@ -1,6 +1,6 @@
-import type { CliContext } from "./context.ts";
-import { withCatalog, type CatalogFlags } from "./catalog.ts";
-import { CliError, EXIT } from "./failure.ts";
+import type { CliContext } from "../client/context.ts";
+import { withCatalog, type CatalogFlags } from "../client/catalog.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 
 /** Seals all credentials of a catalog, and variables of sandboxes, with the current key. @throws CliError without a key. */
 export async function rotateCredentials(
@@ -8,7 +8,11 @@ export async function rotateCredentials(
   flags: CatalogFlags,
 ): Promise<{ rotated: number; sandboxes: number; failed: string[] }> {
   const { config } = await context.loadConfigQuietly({ catalogUrl: flags.catalogUrl });
-  const { secretKey, secretKeysFormer } = config;
+  const [{ valuesOf }, { CREDENTIALS_OPTIONS }] = await Promise.all([
+    import("../config/option.ts"),
+    import("../credentials/options.ts"),
+  ]);
+  const { secretKey, secretKeysFormer } = valuesOf(CREDENTIALS_OPTIONS, config);
   if (secretKey === undefined) {
     throw new CliError("ENGINE_SECRET_KEY is not set: it is the key to seal with", EXIT.usage);
   }

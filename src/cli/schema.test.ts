@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { EXIT, exitCodeOf } from "./failure.ts";
+import { EXIT, exitCodeOf } from "../client/failure.ts";
 import { parseColumns, withTimeColumn } from "./schema.ts";
 import { formatColumnType } from "../format/types.ts";
 

@@ -8,7 +8,7 @@ import {
   type ColumnSpec,
   type ScalarTypeName,
 } from "../format/types.ts";
-import { CliError, EXIT } from "./failure.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 
 const TYPES = ["bool", "int", "long", "real", "string", "timestamp", "dynamic", "vector(N)"];
 

@@ -1,6 +1,6 @@
 import type { TableRecord } from "../catalog/catalog.ts";
 import { formatColumnType } from "../format/types.ts";
-import { visible } from "./text.ts";
+import { visible } from "../client/text.ts";
 
 /** A table as the commands print it in JSON. */
 export function tableJson(table: TableRecord) {

@@ -9,7 +9,7 @@ import type { NodeDescription, Registration, RemotePort } from "../fabric/remote
 import { Backoff } from "../core/backoff.ts";
 import { isPassing, NodeRefused } from "../fabric/runner-failure.ts";
 import { JobRunner } from "../fabric/runner.ts";
-import { CliError, EXIT, type ExitCode } from "./failure.ts";
+import { CliError, EXIT, type ExitCode } from "../client/failure.ts";
 import type { DaemonSandboxes } from "./worker-sandboxes.ts";
 
 export type DaemonOptions = {

@@ -1,3 +1,5 @@
+import { FABRIC_OPTIONS } from "../fabric/options.ts";
+import { valuesOf } from "../config/option.ts";
 import type { Clock } from "../core/clock.ts";
 import { uuidV7Source } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
@@ -9,7 +11,7 @@ import { RemoteImagePort } from "../sandbox/node/images/remote-image-port.ts";
 import { Dialler } from "../sandbox/node/link/dialler.ts";
 import { NodeUnable, openSandboxNode } from "../sandbox/node/open-node.ts";
 import { RemoteControlPort } from "../sandbox/node/link/remote-control-port.ts";
-import { CliError, EXIT } from "./failure.ts";
+import { CliError, EXIT } from "../client/failure.ts";
 
 export type DaemonSandboxesOptions = {
   config: SandboxConfig;
@@ -54,7 +56,7 @@ export async function daemonSandboxes(options: DaemonSandboxesOptions, workerId:
     fallbackUrl: server.url,
     handler: opened.calls,
     onDesiredState: (sandboxId) => control.told(sandboxId),
-    checkUrl: (url) => checkServerUrl(url, config.workerInsecure),
+    checkUrl: (url) => checkServerUrl(url, valuesOf(FABRIC_OPTIONS, config).workerInsecure),
     clock,
     random,
     log,

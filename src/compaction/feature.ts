@@ -1,7 +1,6 @@
 import { valuesOf } from "../config/option.ts";
 import type { Feature } from "../feature/feature.ts";
 import type { CleanupDeps } from "./routes/cleanup.ts";
-import { COMPACTION_OPTIONS } from "./options.ts";
 import type { DeletionDeps } from "./routes/deletion.ts";
 
 const ORPHAN_SWEEP_MS = 86_400_000;
@@ -11,8 +10,11 @@ const ORPHAN_LEASE_MS = 300_000;
 export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }> = {
   name: "compaction",
   title: "Compaction",
-  options: COMPACTION_OPTIONS,
+  options: async () => (await import("./options.ts")).COMPACTION_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).COMPACTION_METRICS,
+  commands: {
+    "delete-rows": () => import("./commands/delete-rows.ts"),
+  },
   routes: async () => {
     const [{ DELETION_ROUTES }, { cleanupTableRoute }] = await Promise.all([
       import("./routes/deletion.ts"),
@@ -32,11 +34,20 @@ export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }
   },
   duties: {
     compaction: async ({ config, ...ports }) => {
-      const [{ createRetention }, { createDeletion }, { DeletionReports }, { createOrphanSweep }] = await Promise.all([
+      const [
+        { COMPACTION_OPTIONS },
+        { createRetention },
+        { createDeletion },
+        { DeletionReports },
+        { createOrphanSweep },
+        { mergeDuties },
+      ] = await Promise.all([
+        import("./options.ts"),
         import("./retention.ts"),
         import("./deletion.ts"),
         import("./deletion-reports.ts"),
         import("./orphans.ts"),
+        import("./merge-duty.ts"),
       ]);
       const reports = new DeletionReports(ports.records);
       const { physicalGcGraceSecs, physicalGcPollSecs, retentionPollSecs } = valuesOf(COMPACTION_OPTIONS, config);
@@ -50,6 +61,7 @@ export const COMPACTION: Feature<{ deletion: DeletionDeps; ingest: CleanupDeps }
           duty: createDeletion({ ...ports, reports }, { graceMs }),
         },
         { name: "orphan sweep", pollMs: ORPHAN_SWEEP_MS, ttlMs: ORPHAN_LEASE_MS, duty: orphans },
+        ...mergeDuties({ config, ...ports }),
       ];
     },
   },

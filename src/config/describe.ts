@@ -1,7 +1,7 @@
 import { HIDDEN } from "./kinds.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Option } from "./option.ts";
-import { withRows, type OptionName } from "./options.ts";
+import { withRows } from "./options.ts";
 
 /** One option as it is shown to people: never with a secret in it. */
 export type DescribedOption = {
@@ -20,11 +20,10 @@ export function describeConfig({
   origins,
   rows,
 }: Pick<LoadedConfig, "config" | "origins" | "rows">): DescribedOption[] {
-  return Object.entries(withRows(rows)).map(([key, option]) => {
-    // The rows of features are in the configuration too, under names that its type does not have.
-    const name = key as OptionName;
-    const origin = origins[name];
-    const value = shownValue(option, config[name], origin);
+  const values: Readonly<Record<string, unknown>> = config;
+  return Object.entries(withRows(rows)).map(([name, option]) => {
+    const origin = origins[name] ?? "default";
+    const value = shownValue(option, values[name], origin);
     return { name, env: option.env ?? null, toml: option.toml ?? null, value, origin };
   });
 }

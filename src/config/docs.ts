@@ -1,5 +1,5 @@
 import type { Option, OptionRows } from "./option.ts";
-import { withRows } from "./options.ts";
+import { OPTIONS, withRows } from "./options.ts";
 
 const INTRODUCTION = `# Configuration
 
@@ -25,43 +25,39 @@ max_inflight_bytes = "512MiB"
 Side: S server, C command line and local engine, SC both.
 `;
 
-const SECTIONS: readonly (readonly [prefix: string, title: string])[] = [
+/** Of the options that belong to no feature, by their table in the TOML file. */
+const SECTIONS: readonly (readonly [table: string, title: string])[] = [
   ["", "The file itself"],
   ["storage", "Storage"],
   ["objstore", "Object store (S3)"],
   ["catalog", "Catalog"],
   ["server", "Server"],
-  ["auth", "Authentication"],
-  ["security", "API keys"],
-  ["credentials", "Credentials"],
-  ["oauth", "Connecting accounts (OAuth)"],
-  ["ingest", "Ingest"],
-  ["query", "Queries"],
-  ["compaction", "Compaction"],
-  ["retention", "Retention and deletion"],
-  ["fabric", "Jobs and the nodes that run them"],
-  ["sandbox", "Sandboxes and the nodes that run them"],
+  ["retention", "Results that expire"],
   ["client", "Client commands"],
   ["log", "Logging"],
 ];
 
-/** The options of a feature, the name of their table in the TOML file, and the heading where that is a new table. */
-type OwnOptions = { name: string; title: string; options: OptionRows };
-
-/** The reference of all options, as Markdown. Throws for an option that belongs to no section. */
-export function renderConfigurationDoc(features: readonly OwnOptions[] = []): string {
-  const rows = Object.fromEntries(features.flatMap((feature) => Object.entries(feature.options)));
-  const options = Object.values(withRows(rows));
-  const known = new Set(SECTIONS.map(([prefix]) => prefix));
-  const added = features.filter(({ name }) => !known.has(name)).map(({ name, title }) => [name, title] as const);
-  const all = [...SECTIONS, ...added];
-  const homeless = options.filter((option) => !all.some(([prefix]) => prefix === tableOf(option)));
+/** The reference of all options, as Markdown: those of no feature, then a section for each feature. */
+export function renderConfigurationDoc(features: readonly { title: string; options: OptionRows }[] = []): string {
+  // Throws for what two of them have.
+  withRows(Object.fromEntries(features.flatMap(({ options }) => Object.entries(options))));
+  const own: readonly Option<unknown>[] = Object.values(OPTIONS);
+  const homeless = own.filter((option) => !SECTIONS.some(([table]) => table === tableOf(option)));
   if (homeless.length > 0) throw new Error(`no section has ${homeless.map(({ toml }) => toml).join()}`);
-  const sections = all.map(([prefix, title]) => {
-    const rows = options.filter((option) => tableOf(option) === prefix).map(renderRow);
-    return `## ${title}\n\n${HEADER}${rows.join("\n")}\n`;
-  });
+  const sections = [
+    ...SECTIONS.map(([table, title]) =>
+      section(
+        title,
+        own.filter((option) => tableOf(option) === table),
+      ),
+    ),
+    ...features.map(({ title, options }) => section(title, Object.values(options))),
+  ];
   return `${INTRODUCTION}\n${sections.join("\n")}`;
+}
+
+function section(title: string, options: readonly Option<unknown>[]): string {
+  return `## ${title}\n\n${HEADER}${options.map(renderRow).join("\n")}\n`;
 }
 
 /** Its table in the TOML file; empty for an option that no file sets. */

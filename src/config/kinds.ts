@@ -276,39 +276,6 @@ function checkOrigins(items: readonly string[]): readonly string[] | undefined {
 export const CALLER_ROLES = ["read", "write", "admin"] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];
 
-/** A token of the configuration, and what its bearer may do; `name` where the configuration gives one. */
-export type StaticToken = { readonly token: string; readonly role: CallerRole; readonly name?: string };
-
-/** `TOKEN:ROLE` or `TOKEN:ROLE:NAME`, separated by commas. A token may hold colons, and no commas. */
-export const staticTokens: Kind<readonly StaticToken[]> = {
-  accepts: `TOKEN:ROLE or TOKEN:ROLE:NAME, separated by commas, with tokens of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
-  label: "list of `token:role`, or `token:role:name`",
-  parse: (text) => tokensIn(text.split(",")),
-  parseNative: (value) => tokensIn(textsIn(value) ?? [""]),
-  format: (value) =>
-    value.map(({ role, name }) => `${HIDDEN}:${role}${name === undefined ? "" : `:${name}`}`).join(","),
-  hide: () => HIDDEN,
-};
-
-function tokensIn(items: readonly string[]): readonly StaticToken[] | undefined {
-  const tokens = items.map((item) => {
-    const text = item.trim();
-    // What ends with a role has no name: a role is none.
-    return tokenIn(TOKEN_ROLE.exec(text)) ?? tokenIn(TOKEN_ROLE_NAME.exec(text));
-  });
-  return tokens.every((token) => token !== undefined) ? tokens : undefined;
-}
-
-const TOKEN_ROLE = /^([\x21-\x7e]+):([a-z]+)$/i;
-const TOKEN_ROLE_NAME = /^([\x21-\x7e]+):([a-z]+):([A-Za-z0-9][\w.@-]{0,62})$/i;
-
-function tokenIn(parts: RegExpExecArray | null): StaticToken | undefined {
-  const [, token, given, name] = parts ?? [];
-  const role = CALLER_ROLES.find((one) => one === given?.toLowerCase());
-  if (token === undefined || role === undefined) return undefined;
-  return { token, role, ...(name !== undefined && { name }) };
-}
-
 /** What a node may be. `all_in_one` is the sum of the others. */
 const ROLE_NAMES = ["all_in_one", "edge", "query", "ingest", "committer", "worker", "compaction"] as const;
 
@@ -360,6 +327,33 @@ function urlsIn(items: readonly string[], context: ReadContext): readonly string
 /** The items of an array of text. */
 export function textsIn(value: unknown): string[] | undefined {
   return Array.isArray(value) && value.every((item) => typeof item === "string") ? value : undefined;
+}
+
+const MAX_ITEMS = 1_000;
+
+type ListOf = {
+  /** An item as it is kept; undefined for what is not accepted. */
+  item: (text: string) => string | undefined;
+  accepts: string;
+  label: string;
+  hide?: (text: string) => string;
+};
+
+/** Items separated by commas, or an array of TOML; each is kept once. */
+export function listOf({ item, accepts, label, hide }: ListOf): Kind<readonly string[]> {
+  const check = (texts: readonly string[]) => {
+    const items = texts.map((text) => item(text.trim()));
+    if (items.length === 0 || items.length > MAX_ITEMS) return undefined;
+    return items.every((one) => one !== undefined) ? [...new Set(items)] : undefined;
+  };
+  return {
+    accepts,
+    label,
+    parse: (text) => check(text.split(",")),
+    parseNative: (value) => check(textsIn(value) ?? []),
+    format: (value) => value.join(","),
+    ...(hide !== undefined && { hide }),
+  };
 }
 
 /** The catalog: a file on this machine, or a database server. */

@@ -5,14 +5,14 @@ import { StartupError, messageOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { HIDDEN, type ReadContext } from "./kinds.ts";
 import type { DefaultContext, Option, OptionRows } from "./option.ts";
-import { OPTIONS, optionOf, withRows, type Config, type OptionName } from "./options.ts";
+import { OPTIONS, optionOf, withRows, type Config, type Origins } from "./options.ts";
 import { relationProblem, uselessSettings } from "./relations.ts";
 import { parseConfigFile } from "./toml.ts";
 
 export type ConfigSources = {
   env: Readonly<Record<string, string | undefined>>;
   /** Values of flags by the option that they set. */
-  flags?: Readonly<Partial<Record<OptionName, string>>>;
+  flags?: Readonly<Record<string, string>>;
   /** The options of features; their values are in the configuration beside the others: see `valuesOf`. */
   rows?: OptionRows;
   readFile?: (path: string) => string;
@@ -24,8 +24,7 @@ export type ConfigSources = {
 
 export type LoadedConfig = {
   config: Config;
-  /** Where each value came from: `default`, a variable, a flag, or a key and its file. */
-  origins: Readonly<Record<OptionName, string>>;
+  origins: Origins;
   /** Sentences about settings that have no effect. */
   warnings: readonly string[];
   /** The options of features that are in it. */
@@ -60,8 +59,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
         : readSetting(option, setting, { baseDir: setting.baseDir, userHome });
     origins[name] = setting?.origin ?? defaultOrigin(option, origins);
   }
-  const loaded = { config: values as Config, origins: origins as Record<OptionName, string> };
-  const problem = relationProblem(loaded);
+  const loaded = { config: values as Config, origins: origins as Origins };
+  const problem = relationProblem(loaded, table);
   if (problem !== undefined) throw new StartupError(problem, 2);
   return { ...loaded, rows, warnings: [...warnings, ...uselessSettings(loaded)] };
 }
@@ -72,7 +71,7 @@ function directSetting(
   { name, option }: { name: string; option: Option<unknown> },
   baseDir: string,
 ): Setting | undefined {
-  const flag = sources.flags?.[name as OptionName];
+  const flag = sources.flags?.[name];
   if (flag !== undefined) return { raw: flag, origin: option.flag ?? name, baseDir };
   if (option.env === undefined) return undefined;
   const text = sources.env[option.env];
@@ -116,12 +115,7 @@ function defaultContext(values: Readonly<Record<string, unknown>>, userHome: str
     get serverPort() {
       return values["serverPort"] as number | undefined;
     },
-    get ingestRateRps() {
-      return values["ingestRateRps"] as number;
-    },
-    get dataSourceWorkers() {
-      return values["dataSourceWorkers"] as number;
-    },
+    values,
   };
 }
 

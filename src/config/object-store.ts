@@ -1,7 +1,7 @@
 import { StartupError } from "../core/errors.ts";
-import { optionOf, type Config, type OptionName } from "./options.ts";
+import { optionOf, type Config, type OptionName, type Origins } from "./options.ts";
 
-type Loaded = { config: Config; origins: Readonly<Record<OptionName, string>> };
+type Loaded = { config: Config; origins: Origins };
 
 /** Where objects are kept, from `ENGINE_OBJSTORE_*`, `ENGINE_LOCAL_MODE` and `ENGINE_LOCAL_DATA`. */
 export type ObjectStoreSettings =

@@ -1,16 +1,20 @@
 import { expect, test } from "vitest";
+import { FEATURE_ROWS } from "../../roles/features.test-kit.ts";
 import { StartupError } from "../core/errors.ts";
 import { loadConfig, type ConfigSources, type LoadedConfig } from "./load.ts";
 import type { Sample } from "./load-samples.test-kit.ts";
 import type { OptionRows } from "./option.ts";
-import { OPTIONS } from "./options.ts";
+import type { Config } from "./options.ts";
 
 const WORLD = { workingDir: "/somewhere", userHome: "/home/u", cores: 4 };
 
-/** The configuration of a world without a disk. */
-export function load(sources: Partial<ConfigSources> = {}) {
-  return loadConfig({ env: {}, ...WORLD, ...sources });
+/** The configuration of a world without a disk, with the options of all features. */
+export function load(sources: Partial<ConfigSources> = {}): Loaded {
+  return loadConfig({ env: {}, ...WORLD, rows: FEATURE_ROWS, ...sources });
 }
+
+/** Features have options that the type of the configuration does not name. */
+type Loaded = Omit<LoadedConfig, "config"> & { config: Config & Readonly<Record<string, unknown>> };
 
 /** The same, with that text as its file. */
 export function loadToml(text: string, sources: Partial<ConfigSources> = {}) {
@@ -36,10 +40,6 @@ const refusals = <R extends { bad: string[] }>(rows: readonly R[]) =>
 
 /** Tests that options can be set in every place, and take no other texts than they should. Every option has a sample. */
 export function checkSamples<Rows extends OptionRows>(rows: Rows, samples: Readonly<Record<keyof Rows, Sample>>): void {
-  const own = rows === (OPTIONS as OptionRows) ? {} : rows;
-  const loadIt = (sources: Partial<ConfigSources> = {}) => untyped(load({ rows: own, ...sources }));
-  const loadItToml = (text: string, sources: Partial<ConfigSources> = {}) =>
-    untyped(loadToml(text, { rows: own, ...sources }));
   const ALL = Object.entries(rows).map(([name, row]) => Object.assign({ name }, row, samples[name]));
   const IN_ENV = ALL.flatMap((row) => (row.env === undefined ? [] : [{ ...row, env: row.env }]));
   const IN_FILE = ALL.flatMap((row) => (row.toml === undefined ? [] : [{ ...row, toml: row.toml }]));
@@ -50,42 +50,42 @@ export function checkSamples<Rows extends OptionRows>(rows: Rows, samples: Reado
   });
 
   test.for(IN_ENV)("$env sets $name", ({ name, env, one: [text, value] }) => {
-    const { config, origins } = loadIt({ env: { [env]: ` ${text} ` }, readFile: () => "" });
+    const { config, origins } = load({ env: { [env]: ` ${text} ` }, readFile: () => "" });
     expect(config[name]).toEqual(value);
     expect(origins[name]).toBe(env);
   });
 
   test.for(IN_ENV)("$env counts as unset when it is empty", ({ name, env }) => {
-    const { config, origins, warnings } = loadIt({ env: { [env]: "  " } });
-    expect(config[name]).toEqual(loadIt().config[name]);
+    const { config, origins, warnings } = load({ env: { [env]: "  " } });
+    expect(config[name]).toEqual(load().config[name]);
     expect(origins[name]).toBe("default");
     expect(warnings).toEqual([]);
   });
 
   test.for(IN_FILE)("$toml sets $name, in its own form and as text", ({ name, toml, one, two }) => {
     const [text, value, native = JSON.stringify(text)] = one;
-    const { config, origins, warnings } = loadItToml(assignment(toml, native));
+    const { config, origins, warnings } = loadToml(assignment(toml, native));
     expect(config[name]).toEqual(value);
     expect(origins[name]).toBe(`${toml} in ${FILE}`);
     expect(warnings).toEqual([]);
-    expect(loadItToml(assignment(toml, JSON.stringify(two[0]))).config[name]).toEqual(two[1]);
+    expect(loadToml(assignment(toml, JSON.stringify(two[0]))).config[name]).toEqual(two[1]);
   });
 
   test.for(IN_BOTH)("$env wins over $toml", ({ name, env, toml, one, two }) => {
     const inFile = assignment(toml, JSON.stringify(one[0]));
-    const { config, origins } = loadItToml(inFile, { env: { [env]: two[0] } });
+    const { config, origins } = loadToml(inFile, { env: { [env]: two[0] } });
     expect(config[name]).toEqual(two[1]);
     expect(origins[name]).toBe(env);
   });
 
   test.for(IN_BOTH)("a flag wins over $env and $toml", ({ name, env, toml, one, two }) => {
     const inFile = assignment(toml, JSON.stringify(two[0]));
-    const { config } = loadItToml(inFile, { env: { [env]: two[0] }, flags: { [name]: one[0] } });
+    const { config } = loadToml(inFile, { env: { [env]: two[0] }, flags: { [name]: one[0] } });
     expect(config[name]).toEqual(one[1]);
   });
 
   test.for(refusals(IN_ENV))("$env does not take $text", ({ env, kind, text }) => {
-    const error = failure(() => loadIt({ env: { [env]: text } }));
+    const error = failure(() => load({ env: { [env]: text } }));
     expect(error.exitCode).toBe(2);
     expect(error.message.startsWith(`${env} is "`)).toBe(true);
     expect(error.message).toContain(`expected ${kind.accepts}`);
@@ -93,7 +93,7 @@ export function checkSamples<Rows extends OptionRows>(rows: Rows, samples: Reado
   });
 
   test.for(refusals(ALL))("a flag for $name does not take $text", ({ name, kind, flag, text }) => {
-    const error = failure(() => loadIt({ flags: { [name]: text } }));
+    const error = failure(() => load({ flags: { [name]: text } }));
     expect(error.exitCode).toBe(2);
     expect(error.message.startsWith(`${flag ?? name} is "`)).toBe(true);
     expect(error.message).toContain(`expected ${kind.accepts}`);
@@ -105,7 +105,7 @@ export function checkSamples<Rows extends OptionRows>(rows: Rows, samples: Reado
   );
 
   test.for(FILE_REFUSALS)("$toml does not take $value", ({ toml, kind, value }) => {
-    const error = failure(() => loadItToml(assignment(toml, value)));
+    const error = failure(() => loadToml(assignment(toml, value)));
     expect(error.exitCode).toBe(2);
     expect(error.message).toContain(`${toml} in ${FILE} is `);
     expect(error.message).toContain(`expected ${kind.accepts}`);
@@ -118,19 +118,10 @@ export function checkDefaults<Rows extends OptionRows>(
   defaults: Readonly<Record<keyof Rows, unknown>>,
 ): void {
   test("the defaults are those of the specification", () => {
-    const { config, origins, warnings } = untyped(load({ rows }));
+    const { config, origins, warnings } = load();
     const names = Object.keys(rows);
     expect(Object.fromEntries(names.map((name) => [name, config[name]]))).toEqual(defaults);
     expect(names.filter((name) => origins[name] !== "default")).toEqual([]);
     expect(warnings).toEqual([]);
   });
-}
-
-/** Features have options that the type of the configuration does not name. */
-function untyped({ config, origins, warnings }: LoadedConfig) {
-  return {
-    config: config as Readonly<Record<string, unknown>>,
-    origins: origins as Readonly<Record<string, string>>,
-    warnings,
-  };
 }

@@ -15,6 +15,8 @@ export interface Option<T> {
   readonly defaultShown: string;
   /** The option that the default is derived from, so that its origin can be told. */
   readonly derivedFrom?: string;
+  /** What does not hold between the value and other options, as a sentence; undefined when all is well. Not asked while it is unset. */
+  relation?(value: T, others: Related, name: string): string | undefined;
   /** Who reads it: the server, the client (command line), or both. */
   readonly side: "S" | "C" | "SC";
   /** Holds something that must not be printed; `kind.hide` knows which part. */
@@ -30,8 +32,18 @@ export interface DefaultContext {
   readonly home: string;
   readonly localDb: string;
   readonly serverPort: number | undefined;
-  readonly ingestRateRps: number;
-  readonly dataSourceWorkers: number;
+  /** Of the rows above, by their names. */
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** The whole configuration, for what an option has to do with others. */
+export interface Related {
+  /** By the names of the options. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** What set the option. */
+  readonly originOf: (name: string) => string;
+  /** The variable, its value and what set it, for a message. */
+  readonly shown: (name: string) => string;
 }
 
 type Row<T> = Omit<Option<T>, "defaultOf" | "defaultShown" | "derivedFrom">;
@@ -51,6 +63,12 @@ export function optional<T>(row: Row<T> & { whenUnset: string }): Option<T | und
   return { ...row, kind: row.kind, defaultOf: () => undefined, defaultShown: row.whenUnset };
 }
 
+/** A number that must not pass that of another option. */
+export function notAbove(other: string): (value: number, others: Related, name: string) => string | undefined {
+  return (value, { values, shown }, name) =>
+    value > (values[other] as number) ? `${shown(name)} must not pass ${shown(other)}` : undefined;
+}
+
 /** The options of one feature, by the names of their values. */
 export type OptionRows = Readonly<Record<string, Option<unknown>>>;
 
@@ -60,11 +78,11 @@ export type OptionValues<Rows> = {
 };
 
 /**
- * What the configuration says about a feature's own options.
+ * The configuration with what it says about a feature's own options.
  * Throws for a configuration that was loaded without the feature.
  */
-export function valuesOf<Rows extends OptionRows>(rows: Rows, config: object): OptionValues<Rows> {
+export function valuesOf<Rows extends OptionRows, C extends object>(rows: Rows, config: C): C & OptionValues<Rows> {
   const missing = Object.keys(rows).find((name) => !Object.hasOwn(config, name));
   if (missing !== undefined) throw new Error(`the configuration was loaded without the option ${missing}`);
-  return config as OptionValues<Rows>;
+  return config as C & OptionValues<Rows>;
 }

@@ -1,39 +1,25 @@
 import { unknownRoles } from "./kinds.ts";
 import { OBJECT_STORE_OPTIONS, objectStoreOptionSet } from "./object-store.ts";
-import { optionOf, type Config, type OptionName } from "./options.ts";
+import type { OptionRows } from "./option.ts";
+import type { Config, OptionName, Origins } from "./options.ts";
 
-/** Apps that have options of their own. */
-const DATA_SOURCE_APPS = [
-  { name: "google", id: "oauthGoogleClientId" },
-  { name: "notion", id: "oauthNotionClientId" },
-  { name: "atlassian", id: "oauthAtlassianClientId" },
-  { name: "slack", id: "oauthSlackClientId" },
-] as const;
-
-type Loaded = { config: Config; origins: Readonly<Record<OptionName, string>> };
+type Loaded = { config: Config; origins: Origins };
 
 /** The first relation between options that does not hold, as a sentence; undefined when all hold. */
-export function relationProblem({ config, origins }: Loaded): string | undefined {
-  const named = (name: OptionName) => {
-    const { env, kind } = optionOf(name);
-    return `${env ?? name} (${kind.format(config[name])}, ${origins[name]})`;
+export function relationProblem({ config, origins }: Loaded, table: OptionRows): string | undefined {
+  const values: Readonly<Record<string, unknown>> = config;
+  const originOf = (name: string) => origins[name] ?? "default";
+  const shown = (name: string) => {
+    const { env, kind } = table[name] ?? {};
+    return `${env ?? name} (${kind?.format(values[name])}, ${originOf(name)})`;
   };
-  if (config.flushMaxBytes > config.ingestMaxInflightBytes) {
-    // A flush waits for bytes that admission would never let in.
-    return `${named("flushMaxBytes")} must not pass ${named("ingestMaxInflightBytes")}`;
-  }
-  if (config.drainNoticeSecs !== undefined && config.drainNoticeSecs > config.drainTimeoutSecs) {
-    return `${named("drainNoticeSecs")} must not pass ${named("drainTimeoutSecs")}`;
-  }
-  if (config.authBackend === "idp" && config.idpUrl === undefined) {
-    return `${named("authBackend")} needs ${optionOf("idpUrl").env}`;
-  }
-  for (const { name, id } of DATA_SOURCE_APPS) {
-    if (config[id] === undefined || !Object.hasOwn(config.oauthProviders, name)) continue;
-    return `${origins[id]} and ${name} in ${origins.oauthProviders} both say which app it is: set one of them`;
+  for (const [name, option] of Object.entries(table)) {
+    const value = values[name];
+    const problem = value === undefined ? undefined : option.relation?.(value, { values, originOf, shown }, name);
+    if (problem !== undefined) return problem;
   }
   if (config.localDb === config.localData) {
-    return `${named("localDb")} is a file and ${named("localData")} a folder: they cannot be the same path`;
+    return `${shown("localDb")} is a file and ${shown("localData")} a folder: they cannot be the same path`;
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { listOf } from "./auth-kinds.ts";
+import { listOf } from "./kinds.ts";
 
 /** The kinds of options about who reaches a server, and by which name. */
 

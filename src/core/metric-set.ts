@@ -11,9 +11,21 @@ export function metricSet<M extends object>(make: (registers: Registry[]) => M):
   const made = new WeakMap<Registry, M>();
   return {
     of({ registry }) {
-      const known = made.get(registry) ?? make([registry]);
-      made.set(registry, known);
-      return known;
+      const known = made.get(registry);
+      if (known !== undefined) return known;
+      const own = make([registry]);
+      made.set(registry, own);
+      return own;
+    },
+  };
+}
+
+/** Several sets of one feature, registered together. */
+export function metricSets(...sets: readonly MetricSet[]): MetricSet {
+  return {
+    of(metrics) {
+      for (const set of sets) set.of(metrics);
+      return metrics;
     },
   };
 }

@@ -1,32 +1,27 @@
+import { Registry } from "prom-client";
 import type { MetricSet } from "./metric-set.ts";
 import { createMetrics } from "./metrics.ts";
 
-/** Headings of the reference, with the beginnings of the names below each. */
+/** Of the metrics that belong to no feature: headings, with the beginnings of the names below each. */
 const GROUPS: readonly { title: string; prefixes: readonly string[] }[] = [
   { title: "Every node", prefixes: ["build", "http", "grpc", "tls", "disk"] },
-  { title: "Ingest", prefixes: ["ingest", "seal", "extents"] },
-  { title: "Staged ingest", prefixes: ["staged"] },
-  { title: "Catalog", prefixes: ["catalog", "ledger"] },
+  { title: "Catalog", prefixes: ["catalog"] },
   { title: "Object store (S3)", prefixes: ["objstore"] },
-  { title: "Queries", prefixes: ["query", "queries"] },
   { title: "Background duties", prefixes: ["duty"] },
-  { title: "Compaction, retention, deletion", prefixes: ["compaction", "retention", "deletion", "deleted", "orphans"] },
-  { title: "Jobs", prefixes: ["jobs", "job"] },
-  { title: "Sandboxes", prefixes: ["sandbox", "sandboxes"] },
   { title: "Edge", prefixes: ["edge"] },
 ];
 
 const INTRODUCTION = `# Metrics
 
-<!-- Printed from the definitions by \`npm run docs\`; edit \`src/core/metrics.ts\`, the files that it imports and the metrics of the features instead. -->
+<!-- Printed from the definitions by \`npm run docs\`; edit \`src/core/metrics.ts\` and the metrics of the features instead. -->
 
 Every server answers \`GET /metrics\` in the Prometheus text format. Counters start at 0 with the process. A server knows
 all of these names; what its roles do not do stays at 0 or has no sample. The buckets of all histograms are the same, from
 1 ms to 5 minutes. Which of them to watch, and what to do then: [operations](operations.md#monitoring).
 
 Where authentication is on, names that callers chose are shown only to a token of the role \`read\` that is not limited to
-databases. Everybody else gets all metrics, with \`_other\` for such a name: databases, and kinds of jobs that begin with
-\`x.\`. Counters and histograms of such names are added up there, and gauges of them are left out.
+databases. Everybody else gets all metrics, with \`_other\` for such a name: databases, topics and their partitions,
+prefixes of dropped files, and kinds of jobs that begin with \`x.\`. Counters and histograms of such names are added up there, and gauges of them are left out.
 
 Besides these there are those of the process and of Node (\`engine_process_…\`, \`engine_nodejs_…\`), as the library
 prom-client names them: \`engine_process_resident_memory_bytes\`, \`engine_process_cpu_seconds_total\`,
@@ -35,30 +30,42 @@ prom-client names them: \`engine_process_resident_memory_bytes\`, \`engine_proce
 
 type Described = { name: string; type: string; help: string; labels: readonly string[] };
 
-/** The metrics of a feature, how their names begin, and the heading where no group has that beginning. */
-type OwnMetrics = { feature: { name: string; title: string }; metrics: MetricSet };
+type OwnMetrics = { feature: { title: string }; metrics: MetricSet };
 
-/** The text of \`docs/metrics.md\`. Throws for a metric that belongs to no group. */
+/**
+ * The text of `docs/metrics.md`: what belongs to no feature, then a section for each feature.
+ * Throws for a metric that belongs to no group.
+ */
 export function renderMetricsDoc(features: readonly OwnMetrics[] = []): string {
-  const { registry } = createMetrics();
-  for (const own of features) own.metrics.of({ registry });
-  const groups = [...GROUPS, ...groupsOf(features)];
-  const metrics = registry
-    .getMetricsAsArray()
-    .map(describe)
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const homeless = metrics.filter(({ name }) => !groups.some(({ prefixes }) => belongs(name, prefixes)));
+  const common = describeAll(createMetrics().registry);
+  const homeless = common.filter(({ name }) => !GROUPS.some(({ prefixes }) => belongs(name, prefixes)));
   if (homeless.length > 0) throw new Error(`no group of the reference has ${homeless.map(({ name }) => name).join()}`);
-  const sections = groups.map(({ title, prefixes }) => {
-    const rows = metrics.filter(({ name }) => belongs(name, prefixes)).map(rowOf);
-    return [`## ${title}\n`, "| metric | type | labels | what it tells |", "|---|---|---|---|", ...rows, ""].join("\n");
-  });
+  const sections = [
+    ...GROUPS.map(({ title, prefixes }) =>
+      section(
+        title,
+        common.filter(({ name }) => belongs(name, prefixes)),
+      ),
+    ),
+    ...features.map(({ feature, metrics }) => {
+      const registry = new Registry();
+      metrics.of({ registry });
+      return section(feature.title, describeAll(registry));
+    }),
+  ];
   return [INTRODUCTION, ...sections].join("\n");
 }
 
-function groupsOf(features: readonly OwnMetrics[]): typeof GROUPS {
-  const added = features.filter(({ feature }) => !GROUPS.some(({ prefixes }) => prefixes.includes(feature.name)));
-  return added.map(({ feature: { name, title } }) => ({ title, prefixes: [name] }));
+function section(title: string, metrics: readonly Described[]): string {
+  const head = [`## ${title}\n`, "| metric | type | labels | what it tells |", "|---|---|---|---|"];
+  return [...head, ...metrics.map(rowOf), ""].join("\n");
+}
+
+function describeAll(registry: Registry): Described[] {
+  return registry
+    .getMetricsAsArray()
+    .map(describe)
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function belongs(name: string, prefixes: readonly string[]): boolean {

@@ -1,14 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
-import { catalogMetrics } from "./catalog-metrics.ts";
 import { LATENCY_SECONDS } from "./metric-buckets.ts";
-import {
-  backgroundMetrics,
-  BoundedLabel,
-  nodeMetrics,
-  objectStoreEffortMetrics,
-  writePathMetrics,
-} from "./node-metrics.ts";
-import { queryMetrics } from "./query-metrics.ts";
 import { WatchedGauge } from "./watched-gauge.ts";
 
 /**
@@ -17,17 +8,12 @@ import { WatchedGauge } from "./watched-gauge.ts";
  */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Databases that have a label of their own. */
-const MOST_DATABASES = 200;
-
 export function createMetrics(options: { process: boolean } = { process: false }) {
   const registry = new Registry();
   if (options.process) collectDefaultMetrics({ register: registry, prefix: "engine_" });
   const registers = [registry];
   return {
     registry,
-    /** The label `database`. */
-    databaseLabel: new BoundedLabel(MOST_DATABASES),
     httpDuration: new Histogram({
       name: "engine_http_request_duration_seconds",
       help: "Time from the request's headers to the end of the response.",
@@ -42,99 +28,11 @@ export function createMetrics(options: { process: boolean } = { process: false }
       buckets: LATENCY_SECONDS,
       registers,
     }),
-    ingestRows: new Counter({
-      name: "engine_ingest_rows_total",
-      help: "Rows acknowledged, those of replayed requests left out. From the 200th database on it is `_other`.",
-      labelNames: ["database"],
-      registers,
-    }),
-    ingestBytes: new Counter({
-      name: "engine_ingest_bytes_total",
-      help: "Decoded NDJSON bytes of acknowledged requests, those of replayed ones left out.",
-      labelNames: ["database"],
-      registers,
-    }),
-    ingestRequests: new Counter({
-      name: "engine_ingest_requests_total",
-      help: "Ingest requests by outcome: `committed`, `staged`, `replayed`, or an error code.",
-      labelNames: ["outcome"],
-      registers,
-    }),
-    ingestRefused: new Counter({
-      name: "engine_ingest_refused_total",
-      help: "Ingest requests turned away with 429 by an admission limit: `rate`, `bytes` in flight, `database_bytes` in flight.",
-      labelNames: ["reason"],
-      registers,
-    }),
-    ingestQueuedBytes: new Gauge({
-      name: "engine_ingest_queued_bytes",
-      help: "Bytes of bodies accepted and not yet acknowledged.",
-      registers,
-    }),
-    ingestQueuedRequests: new Gauge({
-      name: "engine_ingest_queued_requests",
-      help: "Requests accepted and not yet acknowledged.",
-      registers,
-    }),
-    sealDuration: new Histogram({
-      name: "engine_ingest_seal_duration_seconds",
-      help: "Time to scan and seal one flush into an extent, waiting for a thread included.",
-      buckets: LATENCY_SECONDS,
-      registers,
-    }),
-    commitDuration: new Histogram({
-      name: "engine_catalog_commit_duration_seconds",
-      help: "Time of one catalog commit.",
-      buckets: LATENCY_SECONDS,
-      registers,
-    }),
-    commitConflicts: new Counter({
-      name: "engine_catalog_commit_conflicts_total",
-      help: "Flushes that a commit sent back, by reason (`schema`, `idempotency`, `position`).",
-      labelNames: ["reason"],
-      registers,
-    }),
-    extentsCommitted: new Counter({
-      name: "engine_extents_committed_total",
-      help: "Extents committed.",
-      registers,
-    }),
-    queryDuration: new Histogram({
-      name: "engine_query_duration_seconds",
-      help: "Time of one query by outcome: `ok` or an error code.",
-      labelNames: ["outcome"],
-      buckets: LATENCY_SECONDS,
-      registers,
-    }),
-    queryRefused: new Counter({
-      name: "engine_query_refused_total",
-      help: "Queries turned away with 429 by an admission limit: `concurrent`, `tenant`, `memory`, `large`.",
-      labelNames: ["reason"],
-      registers,
-    }),
-    queryBudgetKills: new Counter({
-      name: "engine_query_budget_kills_total",
-      help: "Queries ended by a budget, by budget.",
-      labelNames: ["budget"],
-      registers,
-    }),
-    sealQueue: new WatchedGauge({
-      name: "engine_seal_queue_depth",
-      help: "Flushes that wait for a sealing thread.",
-      registers,
-    }),
-    ...stagedMetrics(registers),
-    ...queryCacheMetrics(registers),
     ...dutyMetrics(registers),
     ...objectStoreMetrics(registers),
     ...edgeMetrics(registers),
     ...nodeMetrics(registers),
-    ...writePathMetrics(registers),
     ...catalogMetrics(registers),
-    ...queryMetrics(registers),
-    ...backgroundMetrics(registers),
-    ...objectStoreEffortMetrics(registers),
-    queriesRunning: new Gauge({ name: "engine_queries_running", help: "Queries running now.", registers }),
   };
 }
 
@@ -211,10 +109,27 @@ function objectStoreMetrics(registers: Registry[]) {
       buckets: LATENCY_SECONDS,
       registers,
     }),
+    objstoreInFlight: new Gauge({
+      name: "engine_objstore_requests_in_flight",
+      help: "Requests to the object store under way; at 64 others wait.",
+      registers,
+    }),
+    objstoreRetries: new Counter({
+      name: "engine_objstore_retries_total",
+      help: "Requests to the object store that repeat one that failed.",
+      labelNames: ["kind"],
+      registers,
+    }),
+    objstoreGivenUp: new Counter({
+      name: "engine_objstore_given_up_total",
+      help: "Operations on the object store that failed for good, all their attempts used; what is absent is not counted.",
+      labelNames: ["kind"],
+      registers,
+    }),
   };
 }
 
-/** What one node of a cluster does at a time, by a lease. */
+/** What one node of a cluster does at a time, by a lease. Gauges are of the node's last run: who has the lease, knows. */
 function dutyMetrics(registers: Registry[]) {
   return {
     dutyHeld: new Gauge({
@@ -229,73 +144,114 @@ function dutyMetrics(registers: Registry[]) {
       labelNames: ["duty", "outcome"],
       registers,
     }),
-  };
-}
-
-/** Staged ingest: what waits for its commit, as the node that commits sees it. */
-function stagedMetrics(registers: Registry[]) {
-  return {
-    stagedObjects: new Gauge({
-      name: "engine_staged_objects",
-      help: "Staged objects that are not committed yet.",
+    dutyFence: new Gauge({
+      name: "engine_duty_fence",
+      help: "The fence of the lease that this node holds, or held last: the highest of all nodes is the valid one.",
+      labelNames: ["duty"],
       registers,
     }),
-    stagedBytes: new Gauge({ name: "engine_staged_bytes", help: "Bytes of those objects.", registers }),
-    stagedOldestAge: new WatchedGauge({
-      name: "engine_staged_oldest_age_seconds",
-      help: "Age of the oldest staged object that is not committed yet; 0 without any.",
+    dutySucceededAt: new Gauge({
+      name: "engine_duty_last_success_timestamp_seconds",
+      help: "When this node has last finished a run of the duty without an error.",
+      labelNames: ["duty"],
       registers,
     }),
-    stagedFreshness: new Histogram({
-      name: "engine_staged_freshness_seconds",
-      help: "Time from the acknowledgement of a staged request until its rows were visible.",
+    dutyDuration: new Histogram({
+      name: "engine_duty_run_duration_seconds",
+      help: "Time of one run of a background duty.",
+      labelNames: ["duty"],
       buckets: LATENCY_SECONDS,
       registers,
     }),
-    stagedPostponed: new Counter({
-      name: "engine_staged_postponed_total",
-      help: "Times that a staged object could not be committed and was left for later.",
+  };
+}
+
+/** What every node has, whatever its roles. */
+function nodeMetrics(registers: Registry[]) {
+  return {
+    buildInfo: new Gauge({
+      name: "engine_build_info",
+      help: "Always 1; the labels say which version runs, and as what.",
+      labelNames: ["version", "roles"],
       registers,
     }),
-    stagedDamaged: new Counter({
-      name: "engine_staged_damaged_total",
-      help: "Staged objects that were found damaged and set aside.",
+    httpInFlight: new Gauge({
+      name: "engine_http_requests_in_flight",
+      help: "Requests that are being answered, those about the process itself left out.",
       registers,
     }),
-    stagedDamagedObjects: new Gauge({
-      name: "engine_staged_damaged_objects",
-      help: "Damaged staged objects that are still there.",
+    tlsCertificateExpiry: new WatchedGauge({
+      name: "engine_tls_certificate_expiry_timestamp_seconds",
+      help: "When the certificate expires that this server shows, in seconds since 1970; only with `ENGINE_TLS_CERT`.",
+      registers,
+    }),
+    diskFree: new WatchedGauge({
+      name: "engine_disk_free_bytes",
+      help: "Bytes that this process may still write to the disk of a folder: `home` (spilled data, SQLite), `data`, `cache`.",
+      labelNames: ["folder"],
+      registers,
+    }),
+    diskSize: new WatchedGauge({
+      name: "engine_disk_size_bytes",
+      help: "Size of the disk of a folder, as above.",
+      labelNames: ["folder"],
       registers,
     }),
   };
 }
 
-/** The local cache of extents. */
-function queryCacheMetrics(registers: Registry[]) {
+/** What a node asks of its catalog. `pool` is `read` or `write`, or `all` where both share one connection. */
+function catalogMetrics(registers: Registry[]) {
+  const labelNames = ["pool"] as const;
   return {
-    queryCacheHits: new Counter({
-      name: "engine_query_cache_hits_total",
-      help: "Extents that queries found in the local cache, or that another query was fetching.",
+    catalogWait: new Histogram({
+      name: "engine_catalog_wait_duration_seconds",
+      help: "Time that a call waited for a connection to a PostgreSQL catalog, opening one included.",
+      labelNames,
+      buckets: LATENCY_SECONDS,
       registers,
     }),
-    queryCacheMisses: new Counter({
-      name: "engine_query_cache_misses_total",
-      help: "Extents that were fetched from the object store for a query, whole or in part.",
+    catalogCall: new Histogram({
+      name: "engine_catalog_call_duration_seconds",
+      help: "Time that a call held its connection to a PostgreSQL catalog.",
+      labelNames,
+      buckets: LATENCY_SECONDS,
       registers,
     }),
-    queryCacheFetchedBytes: new Counter({
-      name: "engine_query_cache_fetched_bytes_total",
-      help: "Bytes that queries requested from the object store.",
+    catalogConnections: new WatchedGauge({
+      name: "engine_catalog_connections",
+      help: "Connections to a PostgreSQL catalog by state: `busy` (with a call, or being opened), `idle`.",
+      labelNames: ["pool", "state"],
       registers,
     }),
-    queryCacheEvictions: new Counter({
-      name: "engine_query_cache_evictions_total",
-      help: "Files evicted from the local cache of extents.",
+    catalogConnectionsLimit: new WatchedGauge({
+      name: "engine_catalog_connections_limit",
+      help: "Connections that this node opens at most: its part of `ENGINE_CATALOG_MAX_CONNS`.",
+      labelNames,
       registers,
     }),
-    queryCacheBytes: new Gauge({
-      name: "engine_query_cache_bytes",
-      help: "Bytes on disk of the local cache of extents.",
+    catalogWaiting: new WatchedGauge({
+      name: "engine_catalog_waiting",
+      help: "Calls that wait for a connection to a PostgreSQL catalog.",
+      labelNames,
+      registers,
+    }),
+    catalogFailures: new Counter({
+      name: "engine_catalog_failures_total",
+      help:
+        "Connections to a PostgreSQL catalog by what failed: `connect` (one try to open it), `lost` (it broke under a " +
+        "call), `timeout` (a call got none in time).",
+      labelNames: ["pool", "kind"],
+      registers,
+    }),
+    catalogRetries: new Counter({
+      name: "engine_catalog_retries_total",
+      help: "Writes to a PostgreSQL catalog that were sent again, after a conflict with others or a lost connection.",
+      registers,
+    }),
+    commitsGivenUp: new Counter({
+      name: "engine_catalog_commits_given_up_total",
+      help: "Commits given up because they met others again and again; nothing was stored, and the client got an error.",
       registers,
     }),
   };

@@ -1,5 +1,5 @@
 import type { MetricObjectWithValues, MetricValue, Registry } from "prom-client";
-import { OTHER_NAMES } from "./node-metrics.ts";
+import { OTHER_NAMES } from "./bounded-label.ts";
 
 /**
  * The exposition for those who show no token: all metrics, without names that callers chose. A label whose values are
@@ -10,6 +10,7 @@ import { OTHER_NAMES } from "./node-metrics.ts";
 const OWN_WORDS: ReadonlySet<string> = new Set([
   "after",
   "budget",
+  "code",
   "direction",
   "duty",
   "folder",
@@ -27,6 +28,7 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
   "stage",
   "state",
   "status",
+  "type",
   "upstream",
   "version",
 ]);

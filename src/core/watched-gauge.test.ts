@@ -1,6 +1,5 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { createMetrics } from "./metrics.ts";
 import { WatchedGauge } from "./watched-gauge.ts";
 
 const NAME = "engine_test_depth";
@@ -30,12 +29,4 @@ test("labels are told apart, and each is asked anew", async () => {
   gauge.watch({ pool: "write" }, () => (reads < 2 ? 7 : undefined));
   expect(await linesOf(registry)).toEqual([`${NAME}{pool="read"} 1`, `${NAME}{pool="write"} 7`]);
   expect(await linesOf(registry)).toEqual([`${NAME}{pool="read"} 2`]);
-});
-
-test("however many databases there are, only so many have a label of their own", () => {
-  const { databaseLabel } = createMetrics();
-  const labels = new Set(Array.from({ length: 1_000 }, (_, i) => databaseLabel.of(`db${i}`)));
-  expect(labels.size).toBe(201);
-  expect(databaseLabel.of("db7")).toBe("db7");
-  expect(databaseLabel.of("db999")).toBe("_other");
 });

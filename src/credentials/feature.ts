@@ -6,6 +6,7 @@ import type { JobCredentialDeps } from "./routes/job-credential.ts";
 export const CREDENTIALS: Feature<{ access: ConnectionDeps; fabric: JobCredentialDeps }> = {
   name: "credentials",
   title: "Credentials",
+  options: async () => (await import("./options.ts")).CREDENTIALS_OPTIONS,
   routes: async () => {
     const [{ CREDENTIAL_ROUTES }, { jobCredentialRoute }] = await Promise.all([
       import("./routes/credential-routes.ts"),

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import { LATENCY_SECONDS } from "../core/metric-buckets.ts";
 import { metricSet } from "../core/metric-set.ts";
-import { BoundedLabel } from "../core/node-metrics.ts";
+import { BoundedLabel } from "../core/bounded-label.ts";
 import { WatchedGauge } from "../core/watched-gauge.ts";
 
 /** Kinds of jobs that have a label of their own: users make up kinds, too. */

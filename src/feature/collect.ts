@@ -3,7 +3,7 @@ import type { Config } from "../config/options.ts";
 import type { MetricSet } from "../core/metric-set.ts";
 import type { Migration } from "../db/migration.ts";
 import type { JobKind } from "../fabric/kinds.ts";
-import type { FeatureCommandLoader } from "./command.ts";
+import type { CommandLoader } from "../client/command.ts";
 import type { FeatureParts } from "./feature.ts";
 
 /** What a list of features contributes together, in the order of the list. */
@@ -19,12 +19,20 @@ export async function contributed<F, T>(
 }
 
 /** Throws for an option that two features have. */
-export function optionRowsOf(features: Features): OptionRows {
-  return joined(features, "option", ({ options }) => options);
+export async function optionRowsOf(features: Features): Promise<OptionRows> {
+  const loaded = await optionsOf(features);
+  return joined(loaded, "option", ({ options }) => options);
+}
+
+/** The options of those features that have some. */
+export async function optionsOf<F extends Pick<FeatureParts, "name" | "options">>(
+  features: readonly F[],
+): Promise<(Omit<F, "options"> & { options: OptionRows })[]> {
+  return contributed(features, (feature) => feature.options?.().then((options) => [{ ...feature, options }]));
 }
 
 /** Throws for a command that two features have. */
-export function commandsOf(features: Features): Readonly<Record<string, FeatureCommandLoader>> {
+export function commandsOf(features: Features): Readonly<Record<string, CommandLoader>> {
   return joined(features, "command", ({ commands }) => commands);
 }
 
@@ -55,10 +63,10 @@ export async function metricSetsOf<F extends FeatureParts>(
   return contributed(features, (feature) => feature.metrics?.().then((metrics) => [{ feature, metrics }]));
 }
 
-function joined<T>(
-  features: Features,
+function joined<T, F extends { name: string }>(
+  features: readonly F[],
   what: string,
-  partOf: (feature: FeatureParts) => Readonly<Record<string, T>> | undefined,
+  partOf: (feature: F) => Readonly<Record<string, T>> | undefined,
 ): Readonly<Record<string, T>> {
   const owners = new Map<string, string>();
   const all: Record<string, T> = {};

@@ -16,7 +16,7 @@ import type { JobHandler } from "../fabric/handler.ts";
 import type { JobKind } from "../fabric/kinds.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { RouteDefinition } from "../server/route.ts";
-import type { FeatureCommandLoader } from "./command.ts";
+import type { CommandLoader } from "../client/command.ts";
 import type { LeaseLoopOptions } from "./lease-loop.ts";
 import type { SystemTable } from "./system-table.ts";
 
@@ -24,8 +24,7 @@ import type { SystemTable } from "./system-table.ts";
  * A feature is a folder that exports one of these, and `roles/features.ts` lists them all. The registries of the program
  * (options, metrics, tables, routes, job kinds, commands, duties, the generated documents) take theirs from that list.
  *
- * Everything here is optional. Options are plain rows, for every process reads its configuration; everything else is a
- * function that imports what it returns, so that a process loads only what it uses.
+ * Everything here is optional, and a function that imports what it returns, so that a process loads only what it uses.
  */
 export type Feature<Deps extends object = RouteDeps> = FeatureParts & {
   /** Answered by the process that has what they work with, and forwarded to it by an edge. */
@@ -34,12 +33,12 @@ export type Feature<Deps extends object = RouteDeps> = FeatureParts & {
 
 /** What a feature contributes besides its routes. */
 export type FeatureParts = {
-  /** Lower-case: its table in the TOML file, and how the names of its metrics begin (`engine_<name>_…`). */
+  /** Lower-case: how the names of its metrics begin (`engine_<name>_…`). */
   name: string;
   /** The heading of its options and metrics in the documents. */
   title: string;
   /** Values by `valuesOf` (`src/config/option.ts`). A default may depend on the options of `src/config/options.ts`. */
-  options?: OptionRows;
+  options?: () => Promise<OptionRows>;
   /** Registered when a server starts, so that every process knows all names. */
   metrics?: () => Promise<MetricSet>;
   /** Tables: see `Migration` for their numbers. */
@@ -49,12 +48,12 @@ export type FeatureParts = {
   /** Run by processes with the role `worker`. */
   jobHandlers?: (deps: FeatureDeps) => Promise<readonly JobHandler[]>;
   /** By the first word of the command line. */
-  commands?: Readonly<Record<string, FeatureCommandLoader>>;
+  commands?: Readonly<Record<string, CommandLoader>>;
   /** Tables of the schema `system`, which every query can read. */
   systemTables?: () => Promise<readonly SystemTable[]>;
   /** What one node of a cluster does at a time, by the role of the processes that do it. */
   duties?: {
-    compaction?: (deps: StorageDeps) => Promise<readonly FeatureDuty[]>;
+    compaction?: (deps: CompactionDeps) => Promise<readonly FeatureDuty[]>;
     worker?: (deps: FeatureDeps) => Promise<readonly FeatureDuty[]>;
   };
 };
@@ -72,6 +71,14 @@ export type StorageDeps = {
   records: RecordStore;
   signals: Signals;
   store: ObjectStore;
+};
+
+/** The same, with what the process does besides: clients are served first. */
+export type CompactionDeps = StorageDeps & {
+  /** Whether it has requests of clients in hand now. */
+  isBusy: () => boolean;
+  /** Whether clients may come at all. */
+  hasClients: boolean;
 };
 
 /** What the routes and jobs of any feature may work with. */

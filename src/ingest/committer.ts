@@ -1,7 +1,7 @@
 import type { Catalog, FlushCommit, FlushOutcome } from "../catalog/catalog.ts";
 import type { Clock, TimerHandle } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { countCommitted } from "./metrics.ts";
+import { INGEST_METRICS, countCommitted } from "./metrics.ts";
 
 /**
  * Group commit: flushes that finish together share one snapshot, and so one fsync of the catalog.
@@ -90,14 +90,16 @@ export class Committer {
         if (outcome === undefined) settle.reject(new Error("the catalog gave no outcome for a flush"));
         else settle.resolve(outcome);
         if (outcome?.kind !== "committed") return;
-        metrics.extentsCommitted.inc(flush.extents.length);
-        metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+        INGEST_METRICS.of(metrics).extentsCommitted.inc(flush.extents.length);
+        INGEST_METRICS.of(metrics).extentBytesCommitted.inc(
+          flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+        );
         countCommitted(metrics, flush);
       });
     } catch (error) {
       for (const { settle } of batch) settle.reject(error);
     } finally {
-      metrics.commitDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+      INGEST_METRICS.of(metrics).commitDuration.observe((clock.monotonicMs() - startedMs) / 1000);
     }
   }
 }

@@ -1,5 +1,4 @@
 import type { Feature } from "../feature/feature.ts";
-import { OTLP_OPTIONS } from "./inputs/otlp/options.ts";
 import type { IngestDeps } from "./routes/deps.ts";
 
 const LEDGER_SWEEP_MS = 60_000;
@@ -8,8 +7,17 @@ const LEDGER_SWEEP_MS = 60_000;
 export const INGEST: Feature<{ ingest: IngestDeps }> = {
   name: "ingest",
   title: "Ingest",
-  options: OTLP_OPTIONS,
+  options: async () => {
+    const [{ INGEST_OPTIONS }, { OTLP_OPTIONS }] = await Promise.all([
+      import("./options.ts"),
+      import("./inputs/otlp/options.ts"),
+    ]);
+    return { ...INGEST_OPTIONS, ...OTLP_OPTIONS };
+  },
   metrics: async () => (await import("./metrics.ts")).INGEST_METRICS,
+  commands: {
+    ingest: () => import("./commands/ingest.ts"),
+  },
   routes: async () => {
     const { INGEST_ROUTES } = await import("./routes/ingest-routes.ts");
     return [{ name: "ingest", answeredBy: "ingest", routes: INGEST_ROUTES }];

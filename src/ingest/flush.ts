@@ -14,7 +14,7 @@ import { specOf, type ColumnSpec, type ExtentFormat } from "../format/types.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import type { Committer } from "./committer.ts";
 import { ackOfNothing, readingOf, toldOf, type BodyReading, type IngestAck } from "./ingest.ts";
-import { countWidened } from "./metrics.ts";
+import { INGEST_METRICS, countWidened } from "./metrics.ts";
 import type { SealBody, SealedBody, Sealer } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
@@ -164,7 +164,7 @@ async function attemptFlush(
     if (table === undefined) {
       // Somebody else was faster, and the table may have other columns than these rows were read under.
       for (const { bytes } of sealed.extents) releaseShared(bytes);
-      ports.metrics.commitConflicts.inc({ reason: "schema" });
+      INGEST_METRICS.of(ports.metrics).commitConflicts.inc({ reason: "schema" });
       return [...survivors.map(({ body }) => body), ...later];
     }
     ports.onTable?.(table);
@@ -227,7 +227,7 @@ async function sealBodies(
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: ports.format,
   });
-  ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  INGEST_METRICS.of(ports.metrics).sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   return sealed;
 }
 
@@ -240,7 +240,7 @@ export function toSeal(body: FlushBody, table: TableRecord | undefined, configur
 async function uploadAll(ports: FlushPorts, table: TableRecord, { extents }: SealedFlush): Promise<NewExtent[]> {
   const startedMs = ports.clock.monotonicMs();
   const uploaded = await Promise.all(extents.map((extent) => uploadExtent(ports, table, extent)));
-  ports.metrics.uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  INGEST_METRICS.of(ports.metrics).uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   return uploaded;
 }
 
@@ -287,7 +287,7 @@ async function concludeCommit(
     }
     return [];
   }
-  ports.metrics.commitConflicts.inc({ reason: CONFLICTS[outcome.kind] });
+  INGEST_METRICS.of(ports.metrics).commitConflicts.inc({ reason: CONFLICTS[outcome.kind] });
   await discardExtents(ports, commit.extents);
   if (outcome.kind === "position_conflict") return rejectMoved(survivors, outcome.positions);
   const applied = new Map(outcome.kind === "key_conflict" ? outcome.entries.map((entry) => [entry.key, entry]) : []);

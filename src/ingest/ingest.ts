@@ -9,7 +9,7 @@ import type { ColumnSpec } from "../format/types.ts";
  * Ingest, as its inputs (HTTP now) see it.
  *
  *     receive   the input: limits, decoding, one buffer per request
- *     stage     per table: bodies gather while a flush of the table is under way (`stager.ts`)
+ *     batch     per table: bodies gather while a flush of the table is under way (`batcher.ts`)
  *     seal      a worker thread: bodies into one extent, an outcome for each body (`seal.ts`)
  *     upload    the object store: durable bytes
  *     commit    the catalog: flushes that finish together share one snapshot (`committer.ts`)

@@ -1,3 +1,4 @@
+import { INGEST_METRICS } from "./metrics.ts";
 import { checkMayUse } from "../auth/caller.ts";
 import type { TableRecord } from "../catalog/catalog.ts";
 import { releaseShared } from "../core/buffer-pool.ts";
@@ -11,14 +12,14 @@ import { heldUp, type FlushBody, type Target } from "./flush.ts";
 import { asReplayOf, readingOf, type IngestAck, type IngestRequest, type IngestService } from "./ingest.ts";
 import { KeysUnderWay } from "./keys-under-way.ts";
 import { RateLimit } from "./rate-limit.ts";
-import { Stager, type StagerLimits } from "./stager.ts";
+import { Batcher, type BatchLimits } from "./batcher.ts";
 import type { KeyState } from "./tables.ts";
 
 /** What both modes of ingest share: admission, keys under way, and bodies that gather for flushes. */
 export type ReceiverOptions = {
   clock: Clock;
   metrics: Metrics;
-  staging: StagerLimits;
+  batching: BatchLimits;
   /** Bytes of bodies that may be accepted and not yet answered. */
   maxInflightBytes: number;
   /** The bound itself, where other inputs share it: see `createIngestBudget`. */
@@ -56,8 +57,8 @@ export function createIngestBudget({
   return new ByteBudget({
     maxBytes,
     clock,
-    onRefused: (reason) => metrics.ingestRefused.inc({ reason }),
-    onChange: (usedBytes) => metrics.ingestQueuedBytes.set(usedBytes),
+    onRefused: (reason) => INGEST_METRICS.of(metrics).ingestRefused.inc({ reason }),
+    onChange: (usedBytes) => INGEST_METRICS.of(metrics).ingestQueuedBytes.set(usedBytes),
   });
 }
 
@@ -68,7 +69,7 @@ export class Receiver implements IngestService {
   readonly #rate: RateLimit;
   readonly #keys = new KeysUnderWay<IngestAck>();
   /** By `Destination.name`; as many as tables were written to. */
-  readonly #stagers = new Map<string, Stager<GatheredBody>>();
+  readonly #batchers = new Map<string, Batcher<GatheredBody>>();
   #draining = false;
   #accepted = 0;
   #onIdle: (() => void)[] = [];
@@ -76,7 +77,8 @@ export class Receiver implements IngestService {
   constructor(options: ReceiverOptions, path: WritePath) {
     this.#options = options;
     this.#path = path;
-    const { clock, metrics } = options;
+    const { clock } = options;
+    const metrics = INGEST_METRICS.of(options.metrics);
     metrics.ingestQueuedLimit.watch({}, () => options.maxInflightBytes);
     this.#budget = options.budget ?? createIngestBudget(options);
     this.#rate = new RateLimit({
@@ -89,7 +91,7 @@ export class Receiver implements IngestService {
 
   async ingest(request: IngestRequest): Promise<IngestAck> {
     if (this.#draining) throw new EngineError("unavailable", "the server is shutting down; retry elsewhere");
-    const { metrics } = this.#options;
+    const metrics = INGEST_METRICS.of(this.#options.metrics);
     this.#accepted++;
     metrics.ingestQueuedRequests.set(this.#accepted);
     try {
@@ -97,7 +99,9 @@ export class Receiver implements IngestService {
       metrics.ingestRequests.inc({ outcome: outcomeOf(ack) });
       return ack;
     } catch (error) {
-      metrics.ingestRequests.inc({ outcome: error instanceof EngineError ? error.code : "internal" });
+      metrics.ingestRequests.inc({
+        outcome: error instanceof EngineError ? error.code : "internal",
+      });
       throw error;
     } finally {
       this.#accepted--;
@@ -144,8 +148,8 @@ export class Receiver implements IngestService {
     try {
       bytes = await request.readBody((sizeBytes) => reservation.growTo(sizeBytes));
       reservation.settle(bytes.byteLength);
-      const ack = await this.#stage(to, bytes, request, key);
-      const { metrics } = this.#options;
+      const ack = await this.#batch(to, bytes, request, key);
+      const metrics = INGEST_METRICS.of(this.#options.metrics);
       const labels = { database: metrics.databaseLabel.of(database) };
       metrics.ingestRows.inc(labels, ack.rows);
       metrics.ingestBytes.inc(labels, bytes.byteLength);
@@ -157,9 +161,9 @@ export class Receiver implements IngestService {
     }
   }
 
-  #stage(to: Destination, bytes: Uint8Array, request: IngestRequest, key: FreeKey): Promise<IngestAck> {
+  #batch(to: Destination, bytes: Uint8Array, request: IngestRequest, key: FreeKey): Promise<IngestAck> {
     const answer = Promise.withResolvers<IngestAck>();
-    this.#stager(to).add({
+    this.#batcher(to).add({
       bytes,
       evolve: request.evolve,
       ...(request.inferTypes === undefined ? {} : { inferTypes: request.inferTypes }),
@@ -180,22 +184,22 @@ export class Receiver implements IngestService {
     const { clock, metrics } = this.#options;
     const startedMs = clock.monotonicMs();
     await this.#path.flush(target, items, sealed);
-    metrics.flushDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+    INGEST_METRICS.of(metrics).flushDuration.observe((clock.monotonicMs() - startedMs) / 1000);
   }
 
-  #stager({ target, name, exists }: Destination): Stager<GatheredBody> {
-    const known = this.#stagers.get(name);
+  #batcher({ target, name, exists }: Destination): Batcher<GatheredBody> {
+    const known = this.#batchers.get(name);
     if (known !== undefined) return known;
-    const { clock, staging } = this.#options;
-    const stager: Stager<GatheredBody> = new Stager<GatheredBody>({
+    const { clock, batching } = this.#options;
+    const batcher: Batcher<GatheredBody> = new Batcher<GatheredBody>({
       clock,
-      limits: staging,
+      limits: batching,
       flush: (items, sealed) => this.#flush(target, items, sealed),
       // Refused requests for tables that never come to be must not add up.
-      onIdle: () => void (!exists && this.#stagers.get(name) === stager && this.#stagers.delete(name)),
+      onIdle: () => void (!exists && this.#batchers.get(name) === batcher && this.#batchers.delete(name)),
     });
-    this.#stagers.set(name, stager);
-    return stager;
+    this.#batchers.set(name, batcher);
+    return batcher;
   }
 }
 

@@ -54,7 +54,7 @@ function service(overrides: { catalog?: Catalog; seal?: Sealer; maxInflightBytes
     log: silentLog,
     format: "tlm",
     keyPrefix: "engine",
-    staging: { maxRows: 8_000, maxBytes: 16 * 1024 * 1024, maxAgeMs: 50, disabled: false },
+    batching: { maxRows: 8_000, maxBytes: 16 * 1024 * 1024, maxAgeMs: 50, disabled: false },
     maxInflightBytes: overrides.maxInflightBytes ?? 256 * 1024 * 1024,
     rate: { perSec: 0, burst: 1 },
   });

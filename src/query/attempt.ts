@@ -1,3 +1,4 @@
+import { QUERY_METRICS } from "./metrics.ts";
 import { rm } from "node:fs/promises";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { RecordStore } from "../db/records.ts";
@@ -153,7 +154,7 @@ export class Attempt {
     const plan = await planQuery(catalog, request, needs, { clock, prune, reading });
     this.#plan = plan;
     const figures = figuresOf(plan);
-    const { queryExtents } = metrics;
+    const { queryExtents } = QUERY_METRICS.of(metrics);
     queryExtents.inc({ result: "read" }, figures.extentsRead);
     queryExtents.inc({ result: "pruned" }, figures.extentsTotal - figures.extentsRead);
     trace.add(figures);
@@ -250,7 +251,7 @@ export class Attempt {
 
   async #release(): Promise<void> {
     this.#supervision.end();
-    if (this.#child.isLost) this.#deps.metrics.queryProcessesLost.inc();
+    if (this.#child.isLost) QUERY_METRICS.of(this.#deps.metrics).queryProcessesLost.inc();
     if (this.#supervision.isLong()) this.#deps.largeTexts.add(this.#query.request);
     this.#fetched?.release();
     await this.#lent?.release();

@@ -1,12 +1,21 @@
 import type { Feature } from "../feature/feature.ts";
-import { FLIGHT_OPTIONS } from "./flight/options.ts";
 import type { ExportDeps, QueryDeps } from "./routes/deps.ts";
 
 /** Queries, and the exports of their results. */
 export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
   name: "query",
   title: "Queries",
-  options: FLIGHT_OPTIONS,
+  options: async () => {
+    const [{ QUERY_OPTIONS }, { FLIGHT_OPTIONS }] = await Promise.all([
+      import("./options.ts"),
+      import("./flight/options.ts"),
+    ]);
+    return { ...QUERY_OPTIONS, ...FLIGHT_OPTIONS };
+  },
+  commands: {
+    sql: () => import("./commands/sql.ts"),
+    tail: () => import("./commands/tail.ts"),
+  },
   routes: async () => {
     const { FLIGHT_ROUTES } = await import("./flight/routes.ts");
     const { EXPORT_ROUTES, QUERY_ROUTES } = await import("./routes/query-routes.ts");
@@ -16,7 +25,17 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
       { name: "flight", answeredBy: "query", routes: FLIGHT_ROUTES },
     ];
   },
-  metrics: async () => (await import("./tail/metrics.ts")).TAIL_METRICS,
+  metrics: async () => {
+    const [{ metricSets }, { QUERY_METRICS }, { QUERY_LOG_METRICS }, { CACHE_METRICS }, { TAIL_METRICS }] =
+      await Promise.all([
+        import("../core/metric-set.ts"),
+        import("./metrics.ts"),
+        import("./system-tables/metrics.ts"),
+        import("./fetch/cache/metrics.ts"),
+        import("./tail/metrics.ts"),
+      ]);
+    return metricSets(QUERY_METRICS, QUERY_LOG_METRICS, CACHE_METRICS, TAIL_METRICS);
+  },
   jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],
   duties: {
     compaction: async ({ config, ...ports }) => {

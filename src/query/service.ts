@@ -1,3 +1,4 @@
+import { QUERY_METRICS } from "./metrics.ts";
 import { mayUseDatabase } from "../auth/caller.ts";
 import { SnapshotHolds } from "../catalog/snapshot-holds.ts";
 import type { TimerHandle } from "../core/clock.ts";
@@ -92,7 +93,8 @@ class Queries {
     }
   }
 
-  #watch({ metrics, pool, totalMemoryBytes }: QueryServiceOptions): void {
+  #watch({ pool, totalMemoryBytes, ...options }: QueryServiceOptions): void {
+    const metrics = QUERY_METRICS.of(options.metrics);
     const admission = this.#admission;
     metrics.queriesWaiting.watch({ for: "memory" }, () => admission.state.waiting);
     metrics.queriesWaiting.watch({ for: "process" }, () => pool.state().waiting);
@@ -129,7 +131,8 @@ class Queries {
   }
 
   async run(request: QueryRequest): Promise<QueryResult> {
-    const { catalog, clock, metrics } = this.#options;
+    const { catalog, clock } = this.#options;
+    const metrics = QUERY_METRICS.of(this.#options.metrics);
     const budget = loweredBudget(this.#options, request.budget);
     // To a caller who is limited to others a database does not exist, whether it does or not.
     if (!mayUseDatabase(request.caller, request.database)) {
@@ -174,7 +177,7 @@ class Queries {
     request.signal.addEventListener("abort", onGone, { once: true });
     if (request.signal.aborted) onGone();
     const reading = this.#holds?.open((reason) => {
-      metrics.queryHoldLapses.inc();
+      QUERY_METRICS.of(metrics).queryHoldLapses.inc();
       stop.abort(reason);
     });
     try {
@@ -194,7 +197,8 @@ class Queries {
    */
   async #attemptUntilDone(query: QueryContext): Promise<QueryResult> {
     const { request, permit, stop, trace } = query;
-    const { log, metrics } = this.#options;
+    const { log } = this.#options;
+    const metrics = QUERY_METRICS.of(this.#options.metrics);
     await permit.reserve(stop);
     for (let failures = 0; ;) {
       const outcome = await this.#attempt(query);
@@ -206,7 +210,7 @@ class Queries {
         case "retryable":
           if (++failures > MAX_RETRIES) throw outcome.reason;
           log.warn({ requestId: request.requestId, err: outcome.reason }, "a query is run again");
-          metrics.queryRestarts.inc({ reason: "unlucky" });
+          metrics.queryRestarts.inc({ reason: "retryable" });
           trace.enter("queue");
           break;
         case "outgrown":
@@ -240,8 +244,8 @@ function createAdmission(options: QueryServiceOptions): Admission {
     maxLarge: Math.max(1, pool.maxProcesses - 1),
     onLarge: (count) => pool.expectLarge(count),
     onRefused: (reason) => {
-      metrics.queryRefused.inc({ reason });
-      metrics.queryDuration.observe({ outcome: "too_many_requests" }, 0);
+      QUERY_METRICS.of(metrics).queryRefused.inc({ reason });
+      QUERY_METRICS.of(metrics).queryDuration.observe({ outcome: "too_many_requests" }, 0);
     },
   });
 }

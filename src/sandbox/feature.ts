@@ -1,5 +1,4 @@
 import type { Feature } from "../feature/feature.ts";
-import { SANDBOX_OPTIONS, sandboxConfig } from "./contract/options.ts";
 import type { SandboxDeps } from "./control/routes/deps.ts";
 
 /** A node that builds an image and is silent for so long has lost it. */
@@ -9,19 +8,24 @@ const IMAGE_LEASE_MS = 60_000;
 export const SANDBOX: Feature<{ sandboxes: SandboxDeps }> = {
   name: "sandbox",
   title: "Sandboxes",
-  options: SANDBOX_OPTIONS,
+  options: async () => (await import("./contract/options.ts")).SANDBOX_OPTIONS,
   metrics: async () => (await import("./contract/metrics.ts")).SANDBOX_METRICS,
   migrations: async () => (await import("./control/tables.ts")).SANDBOX_MIGRATIONS,
+  commands: {
+    sandbox: () => import("./commands/sandbox.ts"),
+    workspace: () => import("./commands/workspace.ts"),
+    image: () => import("./commands/image.ts"),
+  },
   routes: async () => {
     const { SANDBOX_ROUTES } = await import("./control/routes/sandbox-routes.ts");
     return [{ name: "sandboxes", answeredBy: "sandboxes", routes: SANDBOX_ROUTES }];
   },
   jobKinds: async (config) => {
-    const { sandboxLeaseSecs } = sandboxConfig(config);
-    const [{ sandboxJobKind }, { imageBuildJobKind }] = await Promise.all([
+    const [{ sandboxConfig }, { sandboxJobKind }, { imageBuildJobKind }] = await Promise.all([
+      import("./contract/options.ts"),
       import("./contract/sandbox-job.ts"),
       import("./contract/images/build-job.ts"),
     ]);
-    return [sandboxJobKind(sandboxLeaseSecs * 1_000), imageBuildJobKind(IMAGE_LEASE_MS)];
+    return [sandboxJobKind(sandboxConfig(config).sandboxLeaseSecs * 1_000), imageBuildJobKind(IMAGE_LEASE_MS)];
   },
 };

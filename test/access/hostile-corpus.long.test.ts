@@ -1,9 +1,9 @@
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeCorpus, type HostileStatement } from "../query/hostile/corpus/corpus.test-kit.ts";
 import { runCorpus, startHostileWorld, type HostileWorld } from "./hostile-corpus.test-kit.ts";
 
 /** The long form is `node scripts/hostile-corpus.ts`. */
-const SEED = 1;
 const COUNT = 2_400;
 
 let world: HostileWorld;
@@ -12,7 +12,7 @@ let theirRows: string;
 
 beforeAll(async () => {
   world = await startHostileWorld();
-  statements = makeCorpus({ seed: SEED, count: COUNT, target: world.target });
+  statements = makeCorpus({ seed: drawnSeed(), count: COUNT, target: world.target });
   theirRows = await world.theirRows();
 });
 afterAll(() => world.stop());

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { KEYS, PtyCommand } from "../../src/cli/sql/pty.test-kit.ts";
+import { KEYS, PtyCommand } from "../../src/cli/pty.test-kit.ts";
 import { ingest, query } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 

@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { startLiveWorld, type LiveServer, type LiveWorld } from "../sandbox-routes/live.test-kit.ts";
 import { runHere, startServer, type Outcome, type RunOptions } from "../../src/cli/cli.test-kit.ts";
-import { commandExitCode } from "../../src/cli/sandbox-exit.ts";
+import { commandExitCode } from "../../src/sandbox/commands/sandbox-exit.ts";
 import { CutWire, SeenOutput } from "../../src/cli/sandbox.test-kit.ts";
 
 let world: LiveWorld;

@@ -1,3 +1,4 @@
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -7,7 +8,6 @@ import { startFaultyStore, type StoreFaults } from "./store-faults.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
-const SEED = 5;
 const NONE: StoreFaults = { errorShare: 0, latencyMs: 0 };
 const CLIENTS = 6;
 const REQUESTS = 5;
@@ -22,7 +22,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps")).each(["sync", "staged"])
       cluster = await startTemporaryCluster({
         env: { ENGINE_INGEST_MODE: mode, ENGINE_COMPACTION_POLL_SECS: "1", ENGINE_COMPACTION_MIN_EXTENTS: "8" },
         counts: { edge: 1, query: 1, ingest: 1, committer: 1, compaction: 1, worker: 0 },
-        proxy: (endpoint) => startFaultyStore(endpoint, faults, SEED),
+        proxy: (endpoint) => startFaultyStore(endpoint, faults, drawnSeed()),
       });
     });
     afterAll(() => cluster.giveUp());

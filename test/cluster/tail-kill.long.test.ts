@@ -1,3 +1,4 @@
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, test } from "vitest";
 import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
@@ -21,8 +22,7 @@ afterEach(async () => {
 });
 
 test("tails that come again have every row once, in one order, over kills and merges", async () => {
-  const seed = Number(process.env["TAIL_SEED"] ?? Date.now() % 1_000_000);
-  process.stdout.write(`TAIL_SEED=${seed}\n`);
+  const seed = drawnSeed();
   const random = randomOf(seed);
   const { home, remove } = await temporaryHome();
   closers.push(remove);

@@ -1,3 +1,4 @@
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
@@ -26,8 +27,7 @@ describe.skipIf(!canRun)("tails of several nodes", () => {
   afterAll(() => cluster.giveUp());
 
   test("have every row once, in one order, whichever node they ask", async () => {
-    const seed = Number(process.env["TAIL_SEED"] ?? Date.now() % 1_000_000);
-    process.stdout.write(`TAIL_SEED=${seed}\n`);
+    const seed = drawnSeed();
     const random = randomOf(seed);
     const anyOf = (names: readonly string[], from: () => number) => () =>
       cluster.urls.get(names[Math.floor(from() * names.length)] ?? "") ?? "";

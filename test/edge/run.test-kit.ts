@@ -1,8 +1,7 @@
 import { loadConfig } from "../../src/config/load.ts";
 import { Cleanup } from "../../src/core/lifecycle.ts";
 import { createLog } from "../../src/core/log.ts";
-import { optionRowsOf } from "../../src/feature/collect.ts";
-import { FEATURES } from "../../roles/features.ts";
+import { FEATURE_ROWS } from "../../roles/features.test-kit.ts";
 import { createParts } from "../../roles/parts.ts";
 import { planOf } from "../../roles/plan.ts";
 import { buildServices } from "../../roles/run.ts";
@@ -19,7 +18,7 @@ export type RunningServices = {
  * for a cluster and then put on a catalog of this machine, which serves one process as well.
  */
 export async function startServices(env: Record<string, string>): Promise<RunningServices> {
-  const rows = optionRowsOf(FEATURES);
+  const rows = FEATURE_ROWS;
   const settings = { ENGINE_GRPC_ADDR: "off", ...env };
   const loaded = loadConfig({ env: settings, rows });
   const clustered = loadConfig({ env: { ENGINE_CATALOG_URL: "postgres://db/engine", ...settings }, rows });

@@ -1,3 +1,4 @@
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
@@ -9,7 +10,7 @@ const programs = postgresPrograms();
 const versitygw = await findVersitygw();
 
 /** Under another load each time; a finding names its seed. */
-const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const seed = drawnSeed();
 const EXPECTED = { problems: [], rows: 980 * 3, bad: 20 };
 
 describe.skipIf(programs === undefined)(

@@ -1,3 +1,4 @@
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
@@ -17,7 +18,7 @@ describe.skipIf(programs === undefined)("PostgreSQL", () => {
     `${KILLS} × kill -9 under load: nothing acknowledged is lost, nothing doubled`,
     { timeout: 300_000 },
     async () => {
-      const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+      const seed = drawnSeed();
       const report = await killRounds({ kills: KILLS, seed, catalogUrl: await server.createDatabase() });
       expect(report, `seed ${seed}`).toMatchObject({ kills: KILLS, problems: [] });
       expect(report.requests).toBeGreaterThan(KILLS);

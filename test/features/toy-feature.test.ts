@@ -154,7 +154,7 @@ describe("a feature that is one folder and one line", () => {
   test("cannot take a name that another feature has", async () => {
     const twice = [TOY, { ...TOY, name: "other" }];
     const { config } = loadConfig({ env: {} });
-    expect(() => optionRowsOf(twice)).toThrow("the features toy and other both have the option toyColour");
+    await expect(optionRowsOf(twice)).rejects.toThrow("the features toy and other both have the option toyColour");
     expect(() => commandsOf(twice)).toThrow("the features toy and other both have the command toys");
     await expect(jobKindsOf(twice, config)).rejects.toThrow("two features have the kind of job toy.paint");
     expect(() => checkDeclared([TOYS, TOYS])).toThrow("two system tables are called system.toys");

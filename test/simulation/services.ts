@@ -26,7 +26,7 @@ const MIB = 1024 * 1024;
 
 const COMMON = { seal, sealThreads: 2, format: "tlm", keyPrefix: PREFIX } as const;
 const ADMISSION = {
-  staging: { maxRows: 12, maxBytes: 16 * MIB, maxAgeMs: 50, disabled: false },
+  batching: { maxRows: 12, maxBytes: 16 * MIB, maxAgeMs: 50, disabled: false },
   maxInflightBytes: 256 * MIB,
   rate: { perSec: 0, burst: 1 },
 };

@@ -16,6 +16,7 @@ const RANKS = [
   ["catalog"],
   ["auth"],
   ["server"],
+  ["client"],
   ["fabric"],
   ["feature"],
   ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox"],
@@ -36,10 +37,10 @@ const INNER_RANKS: InnerRanks = {
     ["scan", "exports"],
     ["fetch"],
     ["tail"],
-    ["routes"],
+    ["routes", "commands"],
     ["flight"],
   ],
-  sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"]],
+  sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 
 /** Above all of `src/`: what is wired, and the tools and tests around it, which may use each other. */

@@ -1,7 +1,7 @@
 import { createPublicKey } from "node:crypto";
 import type { JWK } from "jose";
 import { z } from "zod";
-import { isSafeKeyUrl } from "../../config/auth-kinds.ts";
+import { isSafeKeyUrl } from "../option-kinds.ts";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";

@@ -1,7 +1,7 @@
 import { Argument } from "commander";
 import { renderCompletions, SHELLS, type Shell } from "../completion-scripts.ts";
-import { withExamples } from "../examples.ts";
-import type { RegisterCommand } from "../command.ts";
+import { withExamples } from "../../client/examples.ts";
+import type { RegisterCommand } from "../../client/command.ts";
 
 export const register: RegisterCommand = (program, context, wholeProgram) => {
   const command = program

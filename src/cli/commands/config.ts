@@ -1,7 +1,7 @@
 import { describeConfig, type DescribedOption } from "../../config/describe.ts";
-import { withExamples } from "../examples.ts";
-import type { RegisterCommand } from "../command.ts";
-import { renderTable, textCell } from "../table.ts";
+import { withExamples } from "../../client/examples.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { renderTable, textCell } from "../../client/table.ts";
 
 export const register: RegisterCommand = (program, context) => {
   const command = program

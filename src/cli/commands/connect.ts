@@ -1,12 +1,12 @@
 import { baseUrl } from "../../config/kinds.ts";
 import { messageOf } from "../../core/errors.ts";
-import type { Target } from "../client.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { CliError, EXIT } from "../failure.ts";
+import type { Target } from "../../client/client.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT } from "../../client/failure.ts";
 import { readHealth } from "../health.ts";
-import type { RegisterCommand } from "../command.ts";
-import { saveClient } from "../saved-client.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { saveClient } from "../../client/saved-client.ts";
 
 type Options = { token?: string; json?: true };
 

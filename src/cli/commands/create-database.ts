@@ -1,9 +1,9 @@
 import { checkName } from "../../core/names.ts";
-import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../catalog.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../command.ts";
+import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../../client/catalog.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { EXIT } from "../../client/failure.ts";
+import type { RegisterCommand } from "../../client/command.ts";
 
 type Options = CatalogFlags & { json?: true };
 

@@ -2,12 +2,12 @@ import type { Catalog, CreateTable, TableRecord } from "../../catalog/catalog.ts
 import { isClusteredBy } from "../../catalog/cluster-columns.ts";
 import { checkName, foldName } from "../../core/names.ts";
 import { sameColumnType } from "../../format/types.ts";
-import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../catalog.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { CliError, EXIT } from "../failure.ts";
+import { CATALOG_FLAG, withCatalog, type CatalogFlags } from "../../client/catalog.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT } from "../../client/failure.ts";
 import { clusterByText, parseClusterBy } from "../cluster-by.ts";
-import type { RegisterCommand } from "../command.ts";
+import type { RegisterCommand } from "../../client/command.ts";
 import { parseRetentionDays } from "../retention.ts";
 import { parseColumns, withTimeColumn } from "../schema.ts";
 import { columnsText, tableJson } from "../table-output.ts";

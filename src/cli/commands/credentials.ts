@@ -1,14 +1,14 @@
 import type { Command } from "commander";
-import { callApi, fieldCell, fieldText, listIn, withApiFlags, type ApiFlags, type Json } from "../api.ts";
-import { CATALOG_FLAG, type CatalogFlags } from "../catalog.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { CliError, EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../command.ts";
-import { confirm, readInput } from "../prompt.ts";
+import { callApi, fieldCell, fieldText, listIn, withApiFlags, type ApiFlags, type Json } from "../../client/api.ts";
+import { CATALOG_FLAG, type CatalogFlags } from "../../client/catalog.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT } from "../../client/failure.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { confirm, readInput } from "../../client/prompt.ts";
 import { rotateCredentials } from "../rotate-credentials.ts";
-import { renderTable } from "../table.ts";
-import { visible } from "../text.ts";
+import { renderTable } from "../../client/table.ts";
+import { visible } from "../../client/text.ts";
 
 const CREDENTIALS = "/v1/credentials";
 const EXAMPLE_ID = "01977f3e-7c3a-7d2e-9d6f-0d5b0f4b6a11";

@@ -1,10 +1,10 @@
 import { checkName } from "../../core/names.ts";
-import { callApi, countText, withApiFlags, type ApiFlags } from "../api.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../command.ts";
-import { confirmName } from "../prompt.ts";
+import { callApi, countText, withApiFlags, type ApiFlags } from "../../client/api.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { EXIT } from "../../client/failure.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { confirmName } from "../../client/prompt.ts";
 
 type Flags = ApiFlags & { yes?: true };
 

@@ -1,12 +1,12 @@
 import type { Catalog, TableRecord } from "../../catalog/catalog.ts";
 import { checkName } from "../../core/names.ts";
-import { CATALOG_FLAG, requireDatabase, withCatalog, type CatalogFlags } from "../catalog.ts";
+import { CATALOG_FLAG, requireDatabase, withCatalog, type CatalogFlags } from "../../client/catalog.ts";
 import { clusterByText } from "../cluster-by.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { EXIT } from "../failure.ts";
-import type { RegisterCommand } from "../command.ts";
-import { renderTable, textCell, type Cell } from "../table.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { EXIT } from "../../client/failure.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { renderTable, textCell, type Cell } from "../../client/table.ts";
 import { tableJson } from "../table-output.ts";
 
 type Options = CatalogFlags & { db: string; json?: true };

@@ -1,7 +1,7 @@
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import type { RegisterCommand } from "../command.ts";
-import { askPassword } from "../prompt.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { askPassword } from "../../client/prompt.ts";
 
 export const register: RegisterCommand = (program, context) => {
   const command = program

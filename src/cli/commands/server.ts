@@ -1,5 +1,5 @@
-import { withExamples } from "../examples.ts";
-import type { RegisterCommand } from "../command.ts";
+import { withExamples } from "../../client/examples.ts";
+import type { RegisterCommand } from "../../client/command.ts";
 
 export const register: RegisterCommand = (program, context) => {
   const command = program

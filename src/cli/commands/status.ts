@@ -1,9 +1,9 @@
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { EXIT } from "../failure.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { EXIT } from "../../client/failure.ts";
 import { readHealth } from "../health.ts";
-import type { RegisterCommand } from "../command.ts";
-import { resolveTarget } from "../target.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { resolveTarget } from "../../client/target.ts";
 
 type Options = { server?: string; json?: true };
 

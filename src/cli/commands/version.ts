@@ -1,5 +1,5 @@
-import type { RegisterCommand } from "../command.ts";
-import { withExamples } from "../examples.ts";
+import type { RegisterCommand } from "../../client/command.ts";
+import { withExamples } from "../../client/examples.ts";
 
 export const register: RegisterCommand = (program, context) => {
   const command = program.command("version").description("Print the version.").option("--json", "print JSON");

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { callApi, fieldCell, fieldText, listIn, withApiFlags, type ApiFlags, type Json } from "../api.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { CliError, EXIT } from "../failure.ts";
-import { renderTable } from "../table.ts";
-import { visible } from "../text.ts";
+import { callApi, fieldCell, fieldText, listIn, withApiFlags, type ApiFlags, type Json } from "../../client/api.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT } from "../../client/failure.ts";
+import { renderTable } from "../../client/table.ts";
+import { visible } from "../../client/text.ts";
 
 const WORKERS = "/v1/workers";
 

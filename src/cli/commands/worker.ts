@@ -1,11 +1,13 @@
+import { FABRIC_OPTIONS } from "../../fabric/options.ts";
+import { valuesOf } from "../../config/option.ts";
 import { hostname } from "node:os";
 import type { Command } from "commander";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { JobHandler } from "../../fabric/handler.ts";
-import type { CliContext } from "../context.ts";
-import { withExamples } from "../examples.ts";
-import { CliError, EXIT, type ExitCode } from "../failure.ts";
-import type { RegisterCommand } from "../command.ts";
+import type { CliContext } from "../../client/context.ts";
+import { withExamples } from "../../client/examples.ts";
+import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
+import type { RegisterCommand } from "../../client/command.ts";
 import type { Programs } from "../worker-exec.ts";
 import { registerAdmin } from "./worker-admin.ts";
 
@@ -101,14 +103,14 @@ async function run(context: CliContext, flags: RunFlags): Promise<ExitCode> {
   }
 }
 
-async function serverOf({ config }: LoadedConfig): Promise<{ url: string; token: string }> {
-  const { serverUrl: url, workerToken: token } = config;
+async function serverOf(loaded: LoadedConfig): Promise<{ url: string; token: string }> {
+  const { serverUrl: url, workerToken: token, workerInsecure } = valuesOf(FABRIC_OPTIONS, loaded.config);
   if (url === undefined) throw usage("which server? set ENGINE_SERVER_URL, or give --server URL");
   if (token === undefined) {
     throw usage("a node needs its token: set ENGINE_WORKER_TOKEN to what `engine worker create --name NAME` printed");
   }
   const { checkServerUrl } = await import("../../fabric/remote-port-http.ts");
-  checkServerUrl(url, config.workerInsecure);
+  checkServerUrl(url, workerInsecure);
   return { url, token };
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { fetchJson } from "../../auth/jwt/fetch-json.ts";
-import { isSafeKeyUrl } from "../../config/auth-kinds.ts";
+import { isSafeKeyUrl } from "../../auth/option-kinds.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { appOptionsOf, wholeApp, type OAuthApps } from "./grant.ts";

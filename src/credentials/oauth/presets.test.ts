@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { PRESET_PROVIDERS } from "../../config/oauth-kinds.ts";
+import { PRESET_PROVIDERS } from "./option-kinds.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { ProviderDirectory } from "./directory.ts";
 import { appsOf, providersOf } from "./presets.ts";

@@ -1,4 +1,4 @@
-import type { PresetProvider, ProviderSetting, ProviderSettings } from "../../config/oauth-kinds.ts";
+import type { PresetProvider, ProviderSetting, ProviderSettings } from "./option-kinds.ts";
 import type { ProviderEntry } from "./directory.ts";
 import type { OAuthApps } from "./grant.ts";
 import { PROVIDERS, type Provider, type TokenAnswer } from "./providers.ts";

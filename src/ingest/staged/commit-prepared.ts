@@ -2,7 +2,7 @@ import type { Catalog, FlushOutcome, Lease } from "../../catalog/catalog.ts";
 import { InvariantViolation } from "../../catalog/invariants.ts";
 import { ExtentPendingDeletion, LeaseLost } from "../../catalog/refusals.ts";
 import { EngineError } from "../../core/errors.ts";
-import { countCommitted } from "../metrics.ts";
+import { INGEST_METRICS, countCommitted } from "../metrics.ts";
 import { discardExtents } from "../upload.ts";
 import type { Draft } from "./draft.ts";
 import type { ListedObject } from "./listing.ts";
@@ -119,7 +119,7 @@ class CommitRun {
         this.#lease,
       );
     } finally {
-      metrics.commitDuration.observe((clock.monotonicMs() - startedMs) / 1000);
+      INGEST_METRICS.of(metrics).commitDuration.observe((clock.monotonicMs() - startedMs) / 1000);
     }
   }
 
@@ -143,14 +143,18 @@ class CommitRun {
     const { clock, metrics } = this.#ports;
     const { acknowledgedAtMs, requests } = draft.object;
     const seconds = Math.max(0, (clock.nowMs() - acknowledgedAtMs) / 1000);
-    for (const _ of requests) metrics.stagedFreshness.observe(seconds);
-    metrics.extentsCommitted.inc(flush.extents.length);
-    metrics.extentBytesCommitted.inc(flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+    for (const _ of requests) INGEST_METRICS.of(metrics).stagedFreshness.observe(seconds);
+    INGEST_METRICS.of(metrics).extentsCommitted.inc(flush.extents.length);
+    INGEST_METRICS.of(metrics).extentBytesCommitted.inc(
+      flush.extents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    );
     countCommitted(metrics, flush);
   }
 
   #sendBack(draft: Draft, outcome: Exclude<FlushOutcome, { kind: "committed" | "replayed" }>): void {
-    this.#ports.metrics.commitConflicts.inc({ reason: outcome.kind === "schema_conflict" ? "schema" : "idempotency" });
+    INGEST_METRICS.of(this.#ports.metrics).commitConflicts.inc({
+      reason: outcome.kind === "schema_conflict" ? "schema" : "idempotency",
+    });
     const keys = outcome.kind === "key_conflict" ? outcome.entries.map(({ key }) => key) : [];
     this.sentBack.push({ ...draft, taken: new Set([...draft.taken, ...keys]) });
   }

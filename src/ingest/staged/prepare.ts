@@ -1,3 +1,4 @@
+import { INGEST_METRICS } from "../metrics.ts";
 import type { FlushCommit, NewExtent, NewLedgerEntry, TableRecord } from "../../catalog/catalog.ts";
 import { releaseShared } from "../../core/buffer-pool.ts";
 import { Semaphore } from "../../core/concurrency.ts";
@@ -120,7 +121,7 @@ async function sealDraft(ports: PreparePorts, columns: readonly ColumnSpec[], dr
   if (bodies.length === 0) return { draft, extents, newColumns: [], isCast: false };
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealAcknowledged(ports, columns, bodies);
-  ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  INGEST_METRICS.of(ports.metrics).sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   if (sealed.widenable.length > 0 && draft.hasAskedToWiden !== true) {
     for (const { bytes } of sealed.extents) releaseShared(bytes);
     throw new WidenFirst(sealed.widenable);

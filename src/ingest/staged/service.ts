@@ -18,7 +18,7 @@ export type StagedIngestOptions = ReceiverOptions &
 
 /**
  * Ingest in staged mode: acknowledged means durable, and certain to become visible (`staged.ts`). Requests from inputs
- * that can be read again are committed before they are acknowledged: their source is their staging.
+ * that can be read again are committed before they are acknowledged: their source is what keeps them.
  */
 export function createStagedIngestService(options: StagedIngestOptions): IngestService {
   const { catalog, clock, log } = options;

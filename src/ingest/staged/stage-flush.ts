@@ -1,3 +1,4 @@
+import { INGEST_METRICS } from "../metrics.ts";
 import type { TableRecord } from "../../catalog/catalog.ts";
 import { releaseShared } from "../../core/buffer-pool.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -161,7 +162,7 @@ async function sealBodies(
     bodies: bodies.map((body) => toSeal(body, table, ports.inferTypes)),
     format: "tlm",
   });
-  ports.metrics.sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  INGEST_METRICS.of(ports.metrics).sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
   return sealed;
 }
 
@@ -218,9 +219,9 @@ async function write(ports: StagePorts, { table, survivors, extents }: Plan): Pr
   const startedMs = ports.clock.monotonicMs();
   if (survivors.some(({ body }) => isHeldUp(body, ports.clock.nowMs()))) throw heldUp();
   await put(ports, id, bytes, requests);
-  ports.metrics.uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
-  ports.metrics.stagedWrittenObjects.inc();
-  ports.metrics.stagedWrittenBytes.inc(bytes.byteLength);
+  INGEST_METRICS.of(ports.metrics).uploadDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
+  INGEST_METRICS.of(ports.metrics).stagedWrittenObjects.inc();
+  INGEST_METRICS.of(ports.metrics).stagedWrittenBytes.inc(bytes.byteLength);
   const allRows = survivors.reduce((sum, { rows }) => sum + rows, 0);
   for (const { body, rows, outcome } of survivors) {
     const sizeBytes = Math.round((bytes.byteLength * rows) / allRows);

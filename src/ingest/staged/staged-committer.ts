@@ -7,7 +7,7 @@ import { foldName } from "../../core/names.ts";
 import { CATCH_ALL_COLUMN } from "../../format/types.ts";
 import { ObjectNotFound, type ObjectInfo } from "../../io/objectstore/objectstore.ts";
 import { conflictPauseMs } from "../flush.ts";
-import { countWidened } from "../metrics.ts";
+import { INGEST_METRICS, countWidened } from "../metrics.ts";
 import { shapeFor } from "../tables.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import { commitPrepared } from "./commit-prepared.ts";
@@ -44,7 +44,7 @@ class StagedCommitter implements StagedCommitService {
   constructor(options: StagedCommitterOptions) {
     this.#options = options;
     this.#postponed = new Postponed(options.clock);
-    options.metrics.stagedOldestAge.watch({}, () => this.#oldestAgeMs() / 1000);
+    INGEST_METRICS.of(options.metrics).stagedOldestAge.watch({}, () => this.#oldestAgeMs() / 1000);
   }
 
   async commitRound(lease: Lease | undefined, signal: AbortSignal): Promise<{ isIdle: boolean }> {
@@ -64,7 +64,7 @@ class StagedCommitter implements StagedCommitService {
   }
 
   #tell({ objects, foreign, totals }: Pending): void {
-    const { metrics } = this.#options;
+    const metrics = INGEST_METRICS.of(this.#options.metrics);
     metrics.stagedObjects.set(totals.objects);
     metrics.stagedBytes.set(totals.sizeBytes);
     const times = [...objects, ...foreign.map(({ key, modifiedAtMs }) => ({ key, stagedAtMs: modifiedAtMs }))];
@@ -73,7 +73,7 @@ class StagedCommitter implements StagedCommitService {
 
   /** These are committed or set aside. */
   #tellGone(objects: readonly { key: string; sizeBytes: number }[]): void {
-    const { metrics } = this.#options;
+    const metrics = INGEST_METRICS.of(this.#options.metrics);
     for (const { key, sizeBytes } of objects) {
       if (!this.#waiting.delete(key)) continue;
       metrics.stagedObjects.dec();
@@ -284,7 +284,7 @@ class StagedCommitter implements StagedCommitService {
   #passOver({ key }: { key: string }, error: unknown): void {
     const { log, metrics } = this.#options;
     this.#postponed.add(key);
-    metrics.stagedPostponed.inc();
+    INGEST_METRICS.of(metrics).stagedPostponed.inc();
     log.error({ err: error, key }, "a staged object could not be committed; it stays, and is tried again");
   }
 
@@ -294,7 +294,8 @@ class StagedCommitter implements StagedCommitService {
   }
 
   async #setAside(object: { key: string; sizeBytes: number }, bytes: Uint8Array, reason: string): Promise<void> {
-    const { store, keyPrefix, clock, log, metrics } = this.#options;
+    const { store, keyPrefix, clock, log } = this.#options;
+    const metrics = INGEST_METRICS.of(this.#options.metrics);
     const { key } = object;
     try {
       await setAside(store, keyPrefix, { key, bytes, reason, atMs: clock.nowMs() });
@@ -314,7 +315,7 @@ class StagedCommitter implements StagedCommitService {
     const { clock, store, keyPrefix, metrics } = this.#options;
     if (clock.monotonicMs() < this.#nextCountMs) return;
     this.#nextCountMs = clock.monotonicMs() + COUNT_DAMAGED_MS;
-    metrics.stagedDamagedObjects.set(await countDamaged(store, keyPrefix));
+    INGEST_METRICS.of(metrics).stagedDamagedObjects.set(await countDamaged(store, keyPrefix));
   }
 }
 

@@ -141,7 +141,7 @@ export class StagedWorld {
 }
 
 const ADMISSION = {
-  staging: { maxRows: 8_000, maxBytes: 16 * 1024 * 1024, maxAgeMs: 50, disabled: false },
+  batching: { maxRows: 8_000, maxBytes: 16 * 1024 * 1024, maxAgeMs: 50, disabled: false },
   maxInflightBytes: 256 * 1024 * 1024,
   rate: { perSec: 0, burst: 1 },
 };

@@ -1,3 +1,4 @@
+import { INGEST_METRICS } from "../metrics.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { ObjectStore } from "../../io/objectstore/objectstore.ts";
@@ -50,7 +51,7 @@ export async function sweepKeys(ports: SweepPorts): Promise<void> {
   try {
     await sweep(ports);
   } catch (error) {
-    ports.metrics.ledgerSweepFailures.inc();
+    INGEST_METRICS.of(ports.metrics).ledgerSweepFailures.inc();
     throw error;
   }
 }
@@ -60,8 +61,8 @@ async function sweep({ catalog, store, keyPrefix, metrics }: SweepPorts): Promis
   const nowMs = await catalog.nowMs();
   const oldestMs = (await oldestStagedAtMs(store, keyPrefix)) ?? nowMs;
   const neededFromMs = Math.min(nowMs, oldestMs) - UNSEEN_MS;
-  metrics.ledgerSwept.inc(await catalog.sweepLedger(neededFromMs));
+  INGEST_METRICS.of(metrics).ledgerSwept.inc(await catalog.sweepLedger(neededFromMs));
   // Of an object that is listed and was committed, the commit came after it was staged: its id stays as well.
   await catalog.sweepStaged(neededFromMs - REMEMBER_MS);
-  metrics.ledgerSweptAt.set(nowMs / 1000);
+  INGEST_METRICS.of(metrics).ledgerSweptAt.set(nowMs / 1000);
 }

@@ -1,5 +1,6 @@
+import { drawnSeed } from "../../core/drawn-seed.test-kit.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { seededRandom, systemRandom } from "../../core/random.ts";
+import { seededRandom } from "../../core/random.ts";
 import { formatColumnType } from "../../format/types.ts";
 import { send, StagedWorld } from "./staged-world.test-kit.ts";
 
@@ -33,7 +34,7 @@ const FIELDS: readonly Field[] = [
 ];
 
 test("every value is in its column or in props, and a field of numbers ends with one type in every order", async () => {
-  const seed = Number(process.env["ENGINE_TEST_SEED"] ?? Math.floor(systemRandom.next() * 2 ** 31));
+  const seed = drawnSeed();
   const random = seededRandom(seed);
   const draw: Draw = (bound) => Math.floor(random.next() * bound);
   for (let round = 0; round < 25; round++) {

@@ -1,3 +1,4 @@
+import { QUERY_LOG_METRICS } from "./metrics.ts";
 import { ownerFilterWithin, ownerOf, type Asker } from "../../auth/owner.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
@@ -215,7 +216,7 @@ class Trace implements QueryTrace {
     if (this.#stage !== undefined) {
       const stageMs = nowMs - this.#stageMs;
       stagesMs[this.#stage] = (stagesMs[this.#stage] ?? 0) + stageMs;
-      this.#options.metrics.queryStageDuration.observe({ stage: this.#stage }, stageMs / 1000);
+      QUERY_LOG_METRICS.of(this.#options.metrics).queryStageDuration.observe({ stage: this.#stage }, stageMs / 1000);
     }
     this.#stage = undefined;
     this.#stageMs = nowMs;

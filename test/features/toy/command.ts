@@ -1,15 +1,17 @@
-import type { RegisterFeatureCommand, ServerFlags } from "../../../src/feature/command.ts";
+import { callApi, fieldText, listIn, withApiFlags, type ApiFlags } from "../../../src/client/api.ts";
+import type { RegisterCommand } from "../../../src/client/command.ts";
+import { withExamples } from "../../../src/client/examples.ts";
 
-export const register: RegisterFeatureCommand = (program, tools) => {
-  const command = tools.withServerFlags(program.command("toys").description("List the toys."));
-  tools.withExamples(command, ["engine toys", "engine toys --json"]).action(
-    tools.action(async (flags: ServerFlags) => {
-      const { toys } = await tools.call(flags, { method: "GET", path: "/v1/toys" });
-      if (flags.json) await tools.writeJson(toys);
-      else for (const { name, colour } of toys as Toy[]) await tools.writeLine(`${name} ${colour ?? "unpainted"}`);
+export const register: RegisterCommand = (program, context) => {
+  const command = withApiFlags(program.command("toys").description("List the toys."));
+  withExamples(command, ["engine toys", "engine toys --json"]).action(
+    context.action(async (flags: ApiFlags) => {
+      const toys = listIn(await callApi(context, flags, "GET", "/v1/toys"), "toys");
+      if (flags.json) await context.writeJson(toys);
+      else
+        for (const { name, colour } of toys)
+          await context.writeLine(`${fieldText(name)} ${colour === null ? "unpainted" : fieldText(colour)}`);
       return 0;
     }),
   );
 };
-
-type Toy = { name: string; colour: string | null };

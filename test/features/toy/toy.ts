@@ -8,7 +8,7 @@ import { TOY_OPTIONS } from "./options.ts";
 export const TOY: Feature = {
   name: "toy",
   title: "Toys",
-  options: TOY_OPTIONS,
+  options: async () => TOY_OPTIONS,
   metrics: async () => (await import("./metrics.ts")).TOY_METRICS,
   migrations: async () => (await import("./tables.ts")).TOY_MIGRATIONS,
   routes: async () => {

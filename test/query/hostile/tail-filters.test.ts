@@ -1,3 +1,4 @@
+import { drawnSeed } from "../../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EngineError } from "../../../src/core/errors.ts";
 import type { QueryHarness } from "../../../src/query/query.test-kit.ts";
@@ -68,7 +69,7 @@ test.each([
 });
 
 test("statements of the corpus are refused as conditions", { timeout: 120_000 }, async () => {
-  const seed = Number(process.env["TAIL_SEED"] ?? Date.now() % 1_000_000);
+  const seed = drawnSeed();
   const root = "/srv/engine/data";
   const target = {
     root,

@@ -43,7 +43,7 @@ beforeEach(async () => {
     log: silentLog,
     format: "tlm",
     keyPrefix: "engine",
-    staging: { maxRows: 8_000, maxBytes: 1 << 24, maxAgeMs: 50, disabled: false },
+    batching: { maxRows: 8_000, maxBytes: 1 << 24, maxAgeMs: 50, disabled: false },
     maxInflightBytes: 1 << 28,
     rate: { perSec: 0, burst: 1 },
   });

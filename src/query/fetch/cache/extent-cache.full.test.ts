@@ -1,3 +1,4 @@
+import { CACHE_METRICS } from "./metrics.ts";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +31,7 @@ describe.skipIf(lacks("mounts", "mount"))("a cache on a disk that is too small",
       expect(Buffer.compare(readFileSync(lease.path), bytes)).toBe(0);
       lease.release();
     }
-    expect((await kit.metrics.queryCacheEvictions.get()).values[0]?.value).toBeGreaterThan(0);
+    expect((await CACHE_METRICS.of(kit.metrics).queryCacheEvictions.get()).values[0]?.value).toBeGreaterThan(0);
   });
 
   test("fails the query that finds no room, leaves what others use, and goes on when there is room", async () => {

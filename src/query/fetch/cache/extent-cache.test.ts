@@ -1,3 +1,4 @@
+import { CACHE_METRICS } from "./metrics.ts";
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,7 +19,7 @@ afterEach(() => kit.close());
 
 const files = (): string[] => readdirSync(kit.cacheDir).sort();
 const counter = async (name: "queryCacheHits" | "queryCacheMisses" | "queryCacheEvictions"): Promise<number> =>
-  (await kit.metrics[name].get()).values[0]?.value ?? 0;
+  (await CACHE_METRICS.of(kit.metrics)[name].get()).values[0]?.value ?? 0;
 
 /** Fetches and gives back at once; resolves to the bytes. */
 async function readThrough(cache: ExtentCache, ...args: Parameters<ExtentCache["acquire"]>): Promise<Buffer> {
@@ -169,7 +170,7 @@ describe("the bound", () => {
     await fetchAll(cache, "e");
     await eventually(() => cached().join() === "a,d,e");
     expect(await counter("queryCacheEvictions")).toBe(2);
-    expect((await kit.metrics.queryCacheBytes.get()).values[0]?.value).toBe(300 * KIB);
+    expect((await CACHE_METRICS.of(kit.metrics).queryCacheBytes.get()).values[0]?.value).toBe(300 * KIB);
   });
 
   test("gives way to files that are in use, which go as soon as they are not", async () => {

@@ -1,3 +1,4 @@
+import { CACHE_METRICS } from "./metrics.ts";
 import { rm } from "node:fs/promises";
 import type { ExtentSummary } from "../../../catalog/catalog.ts";
 import type { Clock } from "../../../core/clock.ts";
@@ -74,7 +75,7 @@ export class ExtentCache {
     this.#options = options;
     this.#folder = new CacheFolder(options.folder, options.clock);
     this.#jobs = new SharedJobs((entry) => this.#release(entry));
-    options.metrics.queryCacheLimit.watch({}, () => options.capacityBytes);
+    CACHE_METRICS.of(options.metrics).queryCacheLimit.watch({}, () => options.capacityBytes);
   }
 
   /** Takes over what is in the folder; to be awaited before anything else. Repeated after a failure. */
@@ -156,7 +157,7 @@ export class ExtentCache {
     const known = await this.#verified(extent, want.columns);
     if (known !== undefined) return known;
     onFetch();
-    this.#options.metrics.queryCacheMisses.inc();
+    CACHE_METRICS.of(this.#options.metrics).queryCacheMisses.inc();
     const source = this.#sourceFor(want, signal);
     for (let attempt = 1; ; attempt++) {
       try {
@@ -180,7 +181,7 @@ export class ExtentCache {
       } catch (error) {
         throw new NotCharged(want, error);
       }
-      metrics.queryCacheFetchedBytes.inc(sizeBytes);
+      CACHE_METRICS.of(metrics).queryCacheFetchedBytes.inc(sizeBytes);
     };
     return { store, requests: this.#requests, signal, charge };
   }
@@ -267,7 +268,7 @@ export class ExtentCache {
 
   #lease(entry: CacheEntry, hit: boolean): Lease {
     this.#index.lease(entry);
-    if (hit) this.#options.metrics.queryCacheHits.inc();
+    if (hit) CACHE_METRICS.of(this.#options.metrics).queryCacheHits.inc();
     this.#folder.touch(entry).catch((error: unknown) => {
       this.#options.log.warn({ path: entry.path, err: error }, "the use of a cached file cannot be written down");
     });
@@ -284,7 +285,7 @@ export class ExtentCache {
   /** Takes a file out of the index; it stays on disk while somebody has it open. */
   #drop(entry: CacheEntry): void {
     this.#index.remove(entry);
-    this.#options.metrics.queryCacheBytes.set(this.#index.totalBytes);
+    CACHE_METRICS.of(this.#options.metrics).queryCacheBytes.set(this.#index.totalBytes);
   }
 
   /** Deletes a file that another one takes the place of, once nobody has it open. */
@@ -307,7 +308,7 @@ export class ExtentCache {
   }
 
   #evictTo(totalBytes: number): void {
-    const { metrics } = this.#options;
+    const metrics = CACHE_METRICS.of(this.#options.metrics);
     while (this.#index.totalBytes > totalBytes) {
       const oldest = this.#index.oldest();
       if (oldest === undefined) break;

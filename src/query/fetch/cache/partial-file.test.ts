@@ -1,3 +1,4 @@
+import { CACHE_METRICS } from "./metrics.ts";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -214,7 +215,7 @@ describe("some columns of a Parquet extent", () => {
 
   test("count for the bound with the bytes that are here", async () => {
     const lease = await kit.cache.acquire(extent, kit.want({ columns: ["label"] }));
-    const { value } = (await kit.metrics.queryCacheBytes.get()).values[0] ?? { value: 0 };
+    const { value } = (await CACHE_METRICS.of(kit.metrics).queryCacheBytes.get()).values[0] ?? { value: 0 };
     expect(Math.abs(value - onDisk(lease.path))).toBeLessThan(256 * 1024);
     lease.release();
     await kit.reopen({ capacityBytes: 1024 });
