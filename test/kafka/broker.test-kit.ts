@@ -1,6 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,11 +8,14 @@ import type { Kafka } from "kafkajs";
 import { lacking } from "../../src/core/capabilities.test-kit.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
+import type { TlsFiles } from "../../src/io/http/tls.ts";
 import { loadKafkaJs } from "../../src/ingest/inputs/kafka/kafkajs.ts";
 
 /** A real broker of Kafka (KRaft, one node) on a folder and ports of its own. */
 export type Broker = {
   address: string;
+  /** Where it takes SASL over TLS, if it does. */
+  secureAddress: string;
   /** A client for tests: producers and admin calls. */
   kafka: Kafka;
   /** Ends it as a crash would. */
@@ -21,9 +24,14 @@ export type Broker = {
   start(): Promise<void>;
   /** Ends it and removes what it stored. */
   stop(): Promise<void>;
+  /** Sets what a user authenticates with by SCRAM. */
+  setScramPassword(bits: 256 | 512, user: string, password: string): void;
   /** Sends lines with the Java client, each as a message, in batches of that codec; `abort` undoes the transaction. */
   produceByJava(topic: string, codec: JavaCodec, lines: readonly string[], end?: "commit" | "abort"): Promise<void>;
 };
+
+/** Has the broker listen for SASL over TLS, too. The user is for `plain`; those of SCRAM come later. */
+export type Secured = { certificate: TlsFiles; user: string; password: string };
 
 export const JAVA_CODECS = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
 export type JavaCodec = (typeof JAVA_CODECS)[number];
@@ -49,11 +57,15 @@ export function findKafka(): string | undefined {
 }
 
 /** Starts a broker; rejects with its log when it does not answer in time. */
-export async function startBroker(lib: string): Promise<Broker> {
+export async function startBroker(lib: string, secured?: Secured): Promise<Broker> {
   const folder = mkdtempSync(join(tmpdir(), "engine-kafka-"));
-  const [port, controllerPort] = [await freePort(), await freePort()];
-  const address = `127.0.0.1:${port}`;
-  writeFileSync(join(folder, "server.properties"), propertiesOf(folder, port, controllerPort));
+  const address = `127.0.0.1:${await freePort()}`;
+  const secureAddress = `127.0.0.1:${await freePort()}`;
+  const plain = propertiesOf(folder, address, `127.0.0.1:${await freePort()}`);
+  const security = secured === undefined ? {} : securityOf(plain, folder, secureAddress, secured);
+  const settings: Properties = { ...plain, ...security };
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+  writeFileSync(join(folder, "server.properties"), lines.join(""));
   const java = (...words: string[]) => spawnSync("java", [...JAVA, "-cp", `${lib}/*`, ...words], { encoding: "utf8" });
   const id = java("kafka.tools.StorageTool", "random-uuid").stdout.trim();
   const properties = join(folder, "server.properties");
@@ -76,6 +88,7 @@ export async function startBroker(lib: string): Promise<Broker> {
   await start();
   return {
     address,
+    secureAddress,
     kafka,
     kill,
     start,
@@ -83,20 +96,28 @@ export async function startBroker(lib: string): Promise<Broker> {
       await kill();
       rmSync(folder, { recursive: true, maxRetries: 5 });
     },
+    setScramPassword(bits, user, password) {
+      const config = ["--alter", "--add-config", `SCRAM-SHA-${bits}=[password=${password}]`];
+      const words = ["--bootstrap-server", address, ...config, "--entity-type", "users", "--entity-name", user];
+      const { status, stderr } = java("kafka.admin.ConfigCommand", ...words);
+      if (status !== 0) throw new Error(`the password could not be set:\n${stderr}`);
+    },
     produceByJava: (topic, codec, lines, end) => produce(lib, [address, topic, codec, end ?? "none"], lines),
   };
 }
 
 const JAVA = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"];
 
-function propertiesOf(folder: string, port: number, controllerPort: number): string {
-  return Object.entries({
+type Properties = Readonly<Record<string, string | number | boolean>>;
+
+function propertiesOf(folder: string, address: string, controllerAddress: string): Properties {
+  return {
     "process.roles": "broker,controller",
     "node.id": 1,
-    listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
-    "advertised.listeners": `PLAINTEXT://127.0.0.1:${port}`,
+    listeners: `PLAINTEXT://${address},CONTROLLER://${controllerAddress}`,
+    "advertised.listeners": `PLAINTEXT://${address}`,
     "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": `127.0.0.1:${controllerPort}`,
+    "controller.quorum.bootstrap.servers": controllerAddress,
     "log.dirs": join(folder, "logs"),
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.replication.factor": 1,
@@ -111,9 +132,32 @@ function propertiesOf(folder: string, port: number, controllerPort: number): str
     "broker.heartbeat.interval.ms": 500,
     "message.max.bytes": 100 * 1024 * 1024,
     "auto.create.topics.enable": false,
-  })
-    .map(([name, value]) => `${name}=${value}\n`)
-    .join("");
+  };
+}
+
+/** What is to be added for a listener with SASL over TLS; the broker and its controller go on without. */
+function securityOf(
+  plain: Properties,
+  folder: string,
+  address: string,
+  { certificate, user, password }: Secured,
+): Properties {
+  const store = join(folder, "certificate.pem");
+  writeFileSync(store, [certificate.keyPath, certificate.certPath].map((path) => readFileSync(path, "utf8")).join(""));
+  const modules = "org.apache.kafka.common.security";
+  const listener = "listener.name.sasl_ssl";
+  return {
+    listeners: `${plain["listeners"]},SASL_SSL://${address}`,
+    "advertised.listeners": `${plain["advertised.listeners"]},SASL_SSL://${address}`,
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": store,
+    [`${listener}.plain.sasl.jaas.config`]: `${modules}.plain.PlainLoginModule required user_${user}="${password}";`,
+    [`${listener}.scram-sha-256.sasl.jaas.config`]: `${modules}.scram.ScramLoginModule required;`,
+    [`${listener}.scram-sha-512.sasl.jaas.config`]: `${modules}.scram.ScramLoginModule required;`,
+  };
 }
 
 function clientOf(address: string): Kafka {

@@ -1,7 +1,7 @@
 import type { Kafka, LogEntry, SASLOptions } from "kafkajs";
 import type { OptionValues } from "../../../config/option.ts";
 import { formatAddress } from "../../../config/kinds.ts";
-import { StartupError } from "../../../core/errors.ts";
+import { messageOf, StartupError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/log.ts";
 import { loadKafkaJs } from "./kafkajs.ts";
 import { KAFKA_OPTIONS, type TopicMapping } from "./options.ts";
@@ -65,6 +65,18 @@ function saslOf({ kafkaSaslMechanism: mechanism, kafkaSaslUsername, kafkaSaslPas
   if (mechanism === undefined) return {};
   const sasl = { mechanism, username: kafkaSaslUsername ?? "", password: kafkaSaslPassword ?? "" };
   return { sasl: sasl as SASLOptions };
+}
+
+/** What Node.js calls a certificate that no authority it knows has signed. */
+const UNTRUSTED = /^(SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_)/;
+
+/** Why the brokers cannot be read, and what to do where that is known. */
+export function problemOf(error: unknown): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (!UNTRUSTED.test(String((cause as NodeJS.ErrnoException).code))) continue;
+    return `${messageOf(error)}; name a file with the certificate of your own authority in NODE_EXTRA_CA_CERTS`;
+  }
+  return messageOf(error);
 }
 
 /** kafkajs tells of every attempt; what comes of it is logged by whoever made it. */

@@ -3,7 +3,7 @@ import { Backoff } from "../../../core/backoff.ts";
 import { pause } from "../../../core/clock.ts";
 import type { Service } from "../../../core/lifecycle.ts";
 import type { RecordStore } from "../../../db/records.ts";
-import { openKafka, topicsOf, type KafkaConfig } from "./client.ts";
+import { openKafka, problemOf, topicsOf, type KafkaConfig } from "./client.ts";
 import { LANE_STATES, type LanePorts, type LaneReport } from "./lane.ts";
 import { Session } from "./session.ts";
 import { States } from "./states.ts";
@@ -45,13 +45,17 @@ class KafkaInput implements Service {
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
   #session: Session | undefined;
+  /** What the lanes said last: a session that cannot begin has none. */
+  #reports: readonly LaneReport[] = [];
+  /** Why the brokers cannot be read. */
+  #outage: string | undefined;
   #loggedAtMs = -Infinity;
   #missing = "";
 
   constructor(ports: KafkaPorts) {
     this.#ports = ports;
     this.#topics = topicsOf(ports.config);
-    this.#states = new States(ports.records, hostname());
+    this.#states = new States(ports.records, hostname(), this.#topics);
   }
 
   run(): Promise<void> {
@@ -83,6 +87,7 @@ class KafkaInput implements Service {
       const startedMs = clock.monotonicMs();
       try {
         await this.#runSession();
+        this.#outage = undefined;
         backoff.reset();
       } catch (error) {
         this.#failed(error);
@@ -106,9 +111,14 @@ class KafkaInput implements Service {
   #failed(error: unknown): void {
     const { clock, log, metrics } = this.#ports;
     metrics.sessionFailures.inc();
+    const reason = problemOf(error);
+    const last = this.#session?.reports ?? this.#reports;
+    this.#session = undefined;
+    this.#reports = last.map((report) => Object.assign(report, { state: "backing_off" as const, reason }));
+    this.#outage = reason;
     if (clock.monotonicMs() < this.#loggedAtMs + LOG_EVERY_MS) return;
     this.#loggedAtMs = clock.monotonicMs();
-    log.error({ err: error }, "Kafka cannot be read now; trying again");
+    log.error({ err: error, reason }, "Kafka cannot be read now; trying again");
   }
 
   #tellMissing(topics: readonly string[]): void {
@@ -119,10 +129,14 @@ class KafkaInput implements Service {
 
   /** Metrics, and what `system.kafka` shows. */
   async #tell(): Promise<void> {
-    const reports = this.#session?.reports ?? [];
-    setGauges(this.#ports.metrics, reports);
+    const reports = this.#session?.reports;
+    if (reports !== undefined) {
+      this.#reports = reports;
+      this.#outage = undefined;
+    }
+    setGauges(this.#ports.metrics, this.#reports);
     try {
-      await this.#states.write(reports);
+      await this.#states.write(this.#reports, this.#outage);
     } catch (error) {
       this.#ports.log.debug({ err: error }, "could not write the states of partitions");
     }

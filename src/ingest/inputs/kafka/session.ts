@@ -44,6 +44,7 @@ export class Session {
   readonly #stored = new Map<string, { topic: string; partition: number; next: number }>();
   readonly #bounds = new Map<string, { untilMs: number; asked: Promise<Bounds> }>();
   readonly #ended = Promise.withResolvers<void>();
+  #hasJoined = false;
   #isOver = false;
 
   constructor(options: SessionOptions) {
@@ -67,7 +68,9 @@ export class Session {
     this.#consumer.on(CRASH, ({ payload }) => this.#ended.reject(payload.error));
   }
 
-  get reports(): LaneReport[] {
+  /** What the lanes say; undefined before the group has given out its partitions. */
+  get reports(): LaneReport[] | undefined {
+    if (!this.#hasJoined) return undefined;
     return [...this.#lanes.values()].map((lane) => lane.report);
   }
 
@@ -114,6 +117,7 @@ export class Session {
   // Runs at once when kafkajs has its partitions, before it fetches any.
   #assign({ payload }: ConsumerGroupJoinEvent): void {
     if (this.#isOver) return;
+    this.#hasJoined = true;
     this.#options.lanePorts.metrics.rebalances.inc();
     const before = new Map(this.#lanes);
     for (const lane of before.values()) lane.close();

@@ -12,7 +12,10 @@ const texts = (...names: string[]): ColumnSpec[] => names.map((name) => column(n
 const longs = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "long"));
 const times = (...names: string[]): ColumnSpec[] => names.map((name) => column(name, "timestamp"));
 
-/** `system.kafka`: a row for each partition that has a position or is being read. */
+/**
+ * `system.kafka`: a row for each partition that has a position or is being read; and one without a partition for each
+ * topic while a node cannot read from the brokers.
+ */
 export const KAFKA_TABLE: SystemTable = {
   name: "kafka",
   columns: [
@@ -54,7 +57,7 @@ async function* partitionRows({ records, caller, signal }: SystemTableContext): 
 }
 
 function rowOf(row: Record<string, unknown>): SystemRow {
-  const [, topic, partition] = /^kafka:(.*):(\d+)$/.exec(String(row["source"])) ?? [];
+  const [, topic, partition] = /^kafka:([^:]*)(?::(\d+))?$/.exec(String(row["source"])) ?? [];
   const state = readState(row["state"]);
   const position = typeof row["position"] === "string" ? parsePosition(row["position"])?.next : undefined;
   const lag = position === undefined || state.logEnd === undefined ? undefined : Math.max(0, state.logEnd - position);
