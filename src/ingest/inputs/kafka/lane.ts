@@ -179,7 +179,7 @@ export class Lane {
       const help = `\`engine ingest positions --reset ${this.#store.source}\` has it read from its beginning`;
       return await this.#stall(`${lack}; ${help}`);
     }
-    await this.#store.settle([], low);
+    await this.#store.settle({ messages: [], unreadable: [], to: low });
     if (next < low && !this.#store.isNew) await this.#store.skipTo(low);
     const { position } = this.#store;
     this.#readTo = position.pending[0]?.first ?? position.next;

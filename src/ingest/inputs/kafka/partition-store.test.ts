@@ -157,6 +157,32 @@ describe("a batch", () => {
     expect((await opened()).position).toEqual({ next: 6, pending: [] });
   });
 
+  test("has the same reasons in its dead letters whether a crash comes before them or not", async () => {
+    const columns = [
+      { name: "at", type: { kind: "timestamp" } },
+      { name: "v", type: { kind: "vector", dimensions: 2 } },
+    ] as const;
+    await catalog.createTable({ database: "default", name: "rows", columns });
+    const unreadable = { first: 5, last: 8, reason: "offsets 5 to 8 cannot be read: a record is cut off" };
+    const values = ['{"v":[1,2]}', "{", "", " ", '{"v":[1]}'];
+    const batch = (from: number) => ({
+      ...gathered(values.map((value, i) => [from + i, value])),
+      unreadable: [unreadable],
+      to: 9,
+    });
+    const whole = await opened();
+    await whole.store(batch(0));
+    const told = await stored("kafka_dead_letters", "reason");
+    await resetInputPosition(catalog.records, "kafka:t:0");
+    const failing = await opened((table) => (table === "kafka_dead_letters" ? "before" : undefined));
+    await expect(failing.store(batch(0))).rejects.toThrow("lost before");
+    await (await opened()).store(batch(0));
+    const all = await stored("kafka_dead_letters", "reason");
+    expect(told).toHaveLength(5);
+    expect(all.toSorted()).toEqual([...told, ...told].toSorted());
+    expect(all.filter((reason) => reason === unreadable.reason)).toHaveLength(2);
+  });
+
   test("that a table does not take, message by message, becomes dead letters", async () => {
     const columns = [
       { name: "at", type: { kind: "timestamp" } },

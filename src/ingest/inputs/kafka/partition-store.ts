@@ -34,6 +34,9 @@ const MAX_RANGES = 500;
 /** How often the position moves over messages without rows. */
 const MOVE_EVERY_MS = 10_000;
 
+/** Of a message that its table would take now: its columns have changed. */
+const REFUSED_BEFORE = "its table refused it when it was read first, and has been changed since";
+
 /** What is to be stored up to an offset. */
 type Batch = { messages: readonly KafkaMessage[]; letters: readonly DeadLetter[]; to: number };
 
@@ -92,7 +95,7 @@ export class PartitionStore {
 
   /** Stores what was gathered; rejects with `PositionMoved` when somebody else has. */
   async store(gathered: Gathered): Promise<void> {
-    await this.settle(gathered.messages, gathered.to);
+    await this.settle(gathered);
     const { next } = this.#position;
     const messages = gathered.messages.filter(({ offset }) => offset >= next);
     const unreadable = gathered.unreadable.filter(({ last }) => last >= next);
@@ -105,23 +108,32 @@ export class PartitionStore {
   }
 
   /** Stores the dead letters of a batch whose rows were stored before, as far as its messages were read again. */
-  async settle(messages: readonly KafkaMessage[], to: number): Promise<void> {
+  async settle({ messages, unreadable, to }: Pick<Gathered, "messages" | "unreadable" | "to">): Promise<void> {
     const { next, pending } = this.#position;
     if (pending.length === 0 || (pending[0]?.first ?? 0) >= to) return;
-    const old = new Map(
-      messages.filter(({ offset }) => offset < next && covers(pending, offset)).map((one) => [one.offset, one]),
+    const old = messages.filter(({ offset }) => offset < next && covers(pending, offset));
+    const found = new Map<number, DeadLetter>(
+      unreadable.map(({ first, reason }) => [first, { offset: first, reason }] as const),
     );
-    const problems = old.size === 0 ? new Map<number, string>() : await this.#writer.problems([...old.values()]);
+    for (const letter of await this.#lettersOf(old)) found.set(letter.offset, letter);
     const letters: DeadLetter[] = [];
     for (const { first, last } of pending) {
       for (let offset = first; offset <= Math.min(last, to - 1); offset++) {
-        const message = old.get(offset);
-        const reason = problems.get(offset) ?? "it was refused when it was read first";
-        if (message !== undefined) letters.push({ offset, message, reason });
-        else letters.push({ offset, reason: "it was refused, and has gone from the topic since" });
+        letters.push(found.get(offset) ?? { offset, reason: "it was refused, and has gone from the topic since" });
       }
     }
     await this.#storeLetters(letters, { next, pending: rangesFrom(pending, to) });
+  }
+
+  /** What is wrong with messages that were refused before this process, or an earlier call, lost their letters. */
+  async #lettersOf(messages: readonly KafkaMessage[]): Promise<DeadLetter[]> {
+    const unclear = messages.filter((message) => obviousProblem(message) === undefined);
+    const problems = unclear.length === 0 ? new Map<number, string>() : await this.#writer.problems(unclear);
+    return messages.map((message) => {
+      const { offset } = message;
+      const reason = obviousProblem(message) ?? problems.get(offset) ?? REFUSED_BEFORE;
+      return { offset, message, reason };
+    });
   }
 
   /** Goes on at `low`, with a dead letter for what was deleted from the topic before it was read. */
