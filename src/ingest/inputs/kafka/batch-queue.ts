@@ -1,6 +1,7 @@
 import { messageOf } from "../../../core/errors.ts";
 import type { OffsetRange } from "./position.ts";
-import { openRecords, type KafkaMessage, type RecordBatch, type RecordReader } from "./record-batch.ts";
+import { openBatch } from "./fetched-batches.ts";
+import type { BatchReader, KafkaMessage, RecordBatch } from "./record-batch.ts";
 
 /** Batches of one partition that were fetched and not taken yet, in order; they are decoded when they are taken. */
 
@@ -23,7 +24,7 @@ export type GatherLimits = { maxMessages: number; maxBytes: number };
 
 export class BatchQueue {
   readonly #batches: RecordBatch[] = [];
-  #reader: RecordReader | undefined;
+  #reader: BatchReader | undefined;
   #messages = 0;
   #sizeBytes = 0;
 
@@ -83,7 +84,7 @@ export class BatchQueue {
     let sizeBytes = 0;
     let openedBytes = 0;
     try {
-      const reader = (this.#reader ??= await openRecords(batch));
+      const reader = (this.#reader ??= await openBatch(batch));
       openedBytes = reader.sizeBytes;
       // The queue was cleared meanwhile.
       if (this.#batches[0] !== batch) return { valueBytes: 0, openedBytes };

@@ -1,4 +1,5 @@
-import type { RecordBatch } from "./record-batch.ts";
+import { entryBatch, openEntry } from "./message-set.ts";
+import { MAX_BATCH_BYTES, openRecords, type BatchReader, type RecordBatch } from "./record-batch.ts";
 
 /** Takes apart what a fetch brings of one partition: headers only, records stay as they are. */
 
@@ -21,25 +22,38 @@ export type FetchedBatch = {
   isAbortMarker: boolean;
 };
 
-/**
- * The batches that are there whole: a fetch may end within one. Throws an `Error` for bytes that are no batches, or
- * messages in the formats before Kafka 0.11.
- */
-export function splitBatches(bytes: Buffer): FetchedBatch[] {
+/** What a fetch brought; `problem` says why nothing can be told apart after the batches. */
+export type Fetched = { batches: FetchedBatch[]; problem: string | undefined };
+
+/** The batches that are there whole: a fetch may end within one. */
+export function splitBatches(bytes: Buffer): Fetched {
   const batches: FetchedBatch[] = [];
-  for (let at = 0; at + HEADER_BYTES <= bytes.length;) {
+  for (let at = 0; at + MAGIC_AT < bytes.length;) {
     const magic = bytes.readInt8(at + MAGIC_AT);
-    if (magic !== 2) {
-      throw new Error(`messages are in format ${magic}, from before Kafka 0.11: have the topic's brokers upgrade it`);
-    }
     const length = bytes.readInt32BE(at + LENGTH_END - 4);
-    if (length < HEADER_BYTES - LENGTH_END) throw new Error(`a record batch has a length of ${length} bytes`);
+    const problem = problemOf(magic, length);
+    if (problem !== undefined) return { batches, problem };
     const end = at + LENGTH_END + length;
     if (end > bytes.length) break;
-    batches.push(readBatch(bytes.subarray(at, end)));
+    const whole = bytes.subarray(at, end);
+    batches.push(magic === 2 ? readBatch(whole) : { ...NO_TRANSACTION, batch: entryBatch(whole) });
     at = end;
   }
-  return batches;
+  return { batches, problem: undefined };
+}
+
+const NO_TRANSACTION = { producerId: -1n, isTransactional: false, isAbortMarker: false };
+
+/** Whether a batch may begin so. Nothing says where the next one is behind one that does not. */
+function problemOf(magic: number, length: number): string | undefined {
+  if (magic < 0 || magic > 2) return `the broker sends messages in format ${magic}, which is unknown`;
+  const least = magic === 2 ? HEADER_BYTES - LENGTH_END : MAGIC_AT + 2 - LENGTH_END;
+  return length < least ? `the broker sends a record batch with a length of ${length} bytes` : undefined;
+}
+
+/** Decompresses a batch of any format. Throws an `Error` that says what is wrong with it. */
+export async function openBatch(batch: RecordBatch): Promise<BatchReader> {
+  return batch.format === 2 ? await openRecords(batch) : await openEntry(batch, MAX_BATCH_BYTES);
 }
 
 function readBatch(bytes: Buffer): FetchedBatch {
@@ -51,6 +65,7 @@ function readBatch(bytes: Buffer): FetchedBatch {
   const records = bytes.subarray(HEADER_BYTES);
   return {
     batch: {
+      format: 2,
       baseOffset,
       lastOffset,
       count: bytes.readInt32BE(57),

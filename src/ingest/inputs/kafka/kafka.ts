@@ -15,7 +15,7 @@ import { States } from "./states.ts";
  *     session.ts           one membership in the group; a lane for each partition that it is given
  *     lane.ts              one partition: place, gather, store; back off when something is away
  *     partition-store.ts   a batch into its table, what cannot be a row into `kafka_dead_letters`
- *     record-batch.ts      batches and messages as bytes; `decompress.ts` and codecs
+ *     record-batch.ts      batches and messages as bytes, of old formats in `message-set.ts`; `decompress.ts` and codecs
  *
  * Every message is stored exactly once: its row is committed with the partition's position, and only from where the
  * reader believes that to be (`catalog/input-positions.ts`). Offsets in Kafka are for tools only.

@@ -20,7 +20,7 @@ const DECODES_MESSAGES = "kafkajs/src/protocol/requests/fetch/v4/decodeMessages.
 const FILTERS_ABORTED = "kafkajs/src/consumer/filterAbortedMessages.js";
 
 /** What kafkajs takes for a message. */
-type PseudoMessage = { offset: string; isControlRecord: false; fetched: FetchedBatch };
+type PseudoMessage = { offset: string; isControlRecord: false; fetched: FetchedBatch | { problem: string } };
 
 /** Of its decoder, what is used here. */
 type Decoder = { readInt32(): number; canReadBytes(bytes: number): boolean; readBytes(bytes: number): Buffer };
@@ -37,9 +37,21 @@ export function loadKafkaJs(): typeof KafkaJs {
   return loaded;
 }
 
-/** The batches that `eachBatch` of kafkajs is given. */
-export function batchesOf(batch: Pick<KafkaJs.Batch, "messages">): RecordBatch[] {
-  return (batch.messages as unknown as PseudoMessage[]).map(({ fetched }) => fetched.batch);
+/** What `eachBatch` of kafkajs is given; `problem` says why nothing could be told apart after the batches. */
+export function fetchedOf(batch: Pick<KafkaJs.Batch, "messages">): {
+  batches: RecordBatch[];
+  problem: string | undefined;
+} {
+  const fetched = pseudoMessagesOf(batch).map((message) => message.fetched);
+  const last = fetched.at(-1);
+  return {
+    batches: fetched.flatMap((one) => ("batch" in one ? [one.batch] : [])),
+    problem: last !== undefined && "problem" in last ? last.problem : undefined,
+  };
+}
+
+function pseudoMessagesOf({ messages }: Pick<KafkaJs.Batch, "messages">): PseudoMessage[] {
+  return messages as unknown as PseudoMessage[];
 }
 
 /** Where the fetch of a batch began: not in the types of kafkajs. */
@@ -51,11 +63,15 @@ export function fetchedOffsetOf(batch: KafkaJs.Batch): number {
 async function decodeMessages(decoder: Decoder): Promise<PseudoMessage[]> {
   const sizeBytes = decoder.readInt32();
   if (sizeBytes <= 0 || !decoder.canReadBytes(sizeBytes)) return [];
-  return splitBatches(decoder.readBytes(sizeBytes)).map((fetched) => ({
-    offset: String(fetched.batch.lastOffset),
-    isControlRecord: false,
-    fetched,
-  }));
+  const { batches, problem } = splitBatches(decoder.readBytes(sizeBytes));
+  const messages = batches.map((fetched) => pseudoMessage(fetched.batch.lastOffset, fetched));
+  // After all others, and never before what was asked for, which kafkajs would leave out.
+  if (problem !== undefined) messages.push(pseudoMessage(Number.MAX_SAFE_INTEGER, { problem }));
+  return messages;
+}
+
+function pseudoMessage(offset: number, fetched: PseudoMessage["fetched"]): PseudoMessage {
+  return { offset: String(offset), isControlRecord: false, fetched };
 }
 
 function filterAborted(given: {
@@ -64,7 +80,7 @@ function filterAborted(given: {
 }): PseudoMessage[] {
   const { messages, abortedTransactions } = given;
   markAborted(
-    messages.map(({ fetched }) => fetched),
+    messages.flatMap(({ fetched }) => ("batch" in fetched ? [fetched] : [])),
     abortedTransactions ?? [],
   );
   return messages;

@@ -67,7 +67,7 @@ function batchOf(first: number, values: readonly string[]): RecordBatch[] {
     key: null,
     value: Buffer.from(value),
   }));
-  return splitBatches(batchBytes({ records })).map(({ batch }) => batch);
+  return splitBatches(batchBytes({ records })).batches.map(({ batch }) => batch);
 }
 
 const ends = async ({ lane }: Played): Promise<void> => {
@@ -127,6 +127,20 @@ describe("a lane", () => {
     expect(played.lane.accept(1, 9, batchOf(1, ["{}"]))).toBe(false);
     await played.lane.done;
     expect(played.steps).toEqual(["nowhere → 1"]);
+  });
+
+  test("stores what came before something that nobody can read, and stands still with the reason", async () => {
+    const played = play();
+    await eventually(() => played.calls.length === 2);
+    played.lane.accept(0, 9, batchOf(0, ["{}"]));
+    played.lane.refuse("format 3 is unknown");
+    await eventually(() => played.lane.report.state === "backing_off");
+    expect(played.lane.report).toMatchObject({ reason: "format 3 is unknown", rows: 1, next: 1 });
+    expect(played.calls).toEqual(["seek 0", "resume", "pause"]);
+    // It is asked for again, from the catalog's position: nothing was really stored here.
+    await eventually(() => played.lane.report.state === "running");
+    expect(played.calls.slice(3)).toEqual(["seek 0", "resume"]);
+    await ends(played);
   });
 
   test("reads again what could not be stored, after a pause, and says why", async () => {

@@ -86,6 +86,7 @@ export class Lane {
   /** Whether it is fetched for. A partition that was just given is not. */
   #isFetched = false;
   #isDraining = false;
+  #refusal: string | undefined;
   #wake: (() => void) | undefined;
 
   /** `after` ends with the lane that had the partition before, in this process. */
@@ -119,6 +120,13 @@ export class Lane {
     this.#balance();
     this.#wake?.();
     return true;
+  }
+
+  /** What comes next cannot be told apart: the partition is placed anew after a while. */
+  refuse(problem: string): void {
+    this.#refusal = problem;
+    this.#balance();
+    this.#wake?.();
   }
 
   /** Stops; a commit that is under way ends first. */
@@ -170,6 +178,7 @@ export class Lane {
     this.#become("placing");
     this.#queue.clear();
     this.#oldestMs = undefined;
+    this.#refusal = undefined;
     const { low, high } = await this.#partition.bounds();
     this.#logEnd = high;
     if (!(await this.#store.load(low))) return await this.#stall("its position in the catalog is none of a partition");
@@ -230,6 +239,7 @@ export class Lane {
     for (;;) {
       if (this.#stop.signal.aborted) return false;
       if (this.#state !== "running") throw new PlaceAgain();
+      if (this.#refusal !== undefined && this.#queue.isEmpty) throw new Error(this.#refusal);
       if (this.#isDraining) return !this.#queue.isEmpty;
       const leftMs = this.#oldestMs === undefined ? undefined : this.#oldestMs + limits.maxAgeMs - clock.monotonicMs();
       const isFull = this.#queue.messages >= limits.maxMessages || this.#queue.sizeBytes >= MAX_BODY_BYTES;
@@ -256,7 +266,7 @@ export class Lane {
 
   /** Fetches while it runs and does not hold too much. */
   #balance(): void {
-    const isWanted = this.#state === "running" && this.#queue.sizeBytes < QUEUE_BYTES;
+    const isWanted = this.#state === "running" && this.#refusal === undefined && this.#queue.sizeBytes < QUEUE_BYTES;
     if (isWanted === this.#isFetched || this.#stop.signal.aborted) return;
     this.#isFetched = isWanted;
     if (isWanted) this.#partition.resume();

@@ -32,7 +32,7 @@ const shown = (message: KafkaMessage) => ({
 
 async function readAll(bytes: Buffer): Promise<KafkaMessage[]> {
   const messages: KafkaMessage[] = [];
-  for (const { batch } of splitBatches(bytes)) {
+  for (const { batch } of splitBatches(bytes).batches) {
     const reader = await openRecords(batch);
     while (!reader.isDone) messages.push(reader.next());
   }
@@ -78,7 +78,7 @@ describe("record batches", () => {
       data(5, 3n, 0),
       marker(6, 1n, 1),
     ];
-    const fetched = splitBatches(Buffer.concat([...bytes, data(7, 2n), marker(8, 2n, 0), data(9, 2n)]));
+    const { batches: fetched } = splitBatches(Buffer.concat([...bytes, data(7, 2n), marker(8, 2n, 0), data(9, 2n)]));
     // Two began before what was fetched, as kafkajs 2.2.4 does not expect.
     markAborted(fetched, [
       { producerId: "2", firstOffset: "-3" },
@@ -98,13 +98,26 @@ describe("record batches", () => {
       expect(Array.isArray(found) || found instanceof Error).toBe(true);
       for (const message of messages) expect(valueOf(message)?.length ?? 0).toBeLessThan(10_000);
     }
-    expect(() => splitBatches(Buffer.alloc(61))).toThrow("format 0");
+  });
+
+  test("end where something comes that is none, which does not hurt those before it", () => {
+    const fine = batchBytes({ records: someRecords(seededRandom(3), 10) });
+    const [unknown, short] = [Buffer.from(fine), Buffer.from(fine)];
+    unknown[16] = 3;
+    short.writeInt32BE(20, 8);
+    for (const [bytes, problem] of [
+      [unknown, "the broker sends messages in format 3, which is unknown"],
+      [short, "the broker sends a record batch with a length of 20 bytes"],
+    ] as const) {
+      const found = splitBatches(Buffer.concat([fine, bytes, fine]));
+      expect([found.batches.length, found.problem]).toEqual([1, problem]);
+    }
   });
 });
 
 describe("a queue of batches", () => {
   const push = (queue: BatchQueue, bytes: Buffer) => {
-    for (const { batch } of splitBatches(bytes)) queue.push(batch);
+    for (const { batch } of splitBatches(bytes).batches) queue.push(batch);
   };
 
   test("gives messages in order, as many as are asked for, once", async () => {

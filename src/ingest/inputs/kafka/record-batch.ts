@@ -5,6 +5,8 @@ import { decompress } from "./decompress.ts";
  * records, compressed as a whole. Offsets are numbers here: none comes near 2^53.
  */
 export type RecordBatch = {
+  /** 2; or 0 and 1, which are older (`message-set.ts`). */
+  format: 0 | 1 | 2;
   baseOffset: number;
   lastOffset: number;
   /** How many records it has; compaction may leave none. */
@@ -47,26 +49,34 @@ export function keyOf({ bytes, keyStart, keyEnd }: KafkaMessage): Buffer | undef
 export const MAX_BATCH_BYTES = 128 * 1024 * 1024;
 
 /** Decompresses a batch. Throws an `Error` that says what is wrong with it. */
-export async function openRecords(batch: RecordBatch): Promise<RecordReader> {
+export async function openRecords(batch: RecordBatch): Promise<BatchReader> {
   return new RecordReader(batch, await decompress(batch.codec, batch.records, MAX_BATCH_BYTES));
 }
 
+/** Gives the messages of a batch in order. */
+export type BatchReader = {
+  /** Bytes that it holds. */
+  readonly sizeBytes: number;
+  readonly isDone: boolean;
+  /** The next message. Throws an `Error` for a damaged one; nothing can be read after it. */
+  next(): KafkaMessage;
+};
+
 /** Reads the records of a batch, some at a time. */
-export class RecordReader {
-  readonly batch: RecordBatch;
+class RecordReader implements BatchReader {
+  readonly #batch: RecordBatch;
   readonly #bytes: Buffer;
   #at = 0;
   #left: number;
   #offset: number;
 
   constructor(batch: RecordBatch, bytes: Buffer) {
-    this.batch = batch;
+    this.#batch = batch;
     this.#bytes = bytes;
     this.#left = batch.count;
     this.#offset = batch.baseOffset;
   }
 
-  /** Bytes that it holds. */
   get sizeBytes(): number {
     return this.#bytes.length;
   }
@@ -75,14 +85,8 @@ export class RecordReader {
     return this.#left <= 0;
   }
 
-  /** The offset from which on it has not been read. */
-  get nextOffset(): number {
-    return this.isDone ? this.batch.lastOffset + 1 : this.#offset;
-  }
-
-  /** The next record. Throws an `Error` for a damaged one; nothing can be read after it. */
   next(): KafkaMessage {
-    const { baseOffset, lastOffset, baseTimestampMs, appendTimestampMs } = this.batch;
+    const { baseOffset, lastOffset, baseTimestampMs, appendTimestampMs } = this.#batch;
     const length = this.#varint();
     const end = this.#at + length;
     if (length < 0 || end > this.#bytes.length) throw new Error("a record is cut off");

@@ -1,6 +1,6 @@
 import type { Admin, Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka } from "kafkajs";
 import { pause, type Clock } from "../../../core/clock.ts";
-import { batchesOf, fetchedOffsetOf } from "./kafkajs.ts";
+import { fetchedOf, fetchedOffsetOf } from "./kafkajs.ts";
 import { Lane, type LanePorts, type LaneReport, type Partition } from "./lane.ts";
 import type { TopicMapping } from "./options.ts";
 
@@ -152,8 +152,12 @@ export class Session {
   async #take(payload: EachBatchPayload): Promise<void> {
     const { batch } = payload;
     const lane = this.#lanes.get(`${batch.topic} ${batch.partition}`);
-    const isAccepted = lane?.accept(fetchedOffsetOf(batch), Number(batch.highWatermark), batchesOf(batch));
-    if (isAccepted === true) payload.resolveOffset(batch.lastOffset());
+    const { batches, problem } = fetchedOf(batch);
+    // The others go on; this one is asked for again after a while, and says why it stands still.
+    if (batches.length === 0 && problem !== undefined) return lane?.refuse(problem);
+    const isAccepted = lane?.accept(fetchedOffsetOf(batch), Number(batch.highWatermark), batches);
+    const last = batches.at(-1)?.lastOffset.toString() ?? batch.lastOffset();
+    if (isAccepted === true) payload.resolveOffset(last);
   }
 
   async #boundsOf(topic: string, partition: number): Promise<{ low: number; high: number }> {
