@@ -1,6 +1,7 @@
 import { messageOf } from "../../../core/errors.ts";
-import type { OffsetRange } from "./position.ts";
 import { openBatch } from "./fetched-batches.ts";
+import type { FetchMemory, Holder } from "./memory.ts";
+import type { OffsetRange } from "./position.ts";
 import type { BatchReader, KafkaMessage, RecordBatch } from "./record-batch.ts";
 
 /** Batches of one partition that were fetched and not taken yet, in order; they are decoded when they are taken. */
@@ -23,10 +24,22 @@ export type Gathered = {
 export type GatherLimits = { maxMessages: number; maxBytes: number };
 
 export class BatchQueue {
+  readonly #memory: FetchMemory;
+  readonly #holder: Holder;
   readonly #batches: RecordBatch[] = [];
   #reader: BatchReader | undefined;
   #messages = 0;
   #sizeBytes = 0;
+  /** Of the reader. */
+  #openedBytes = 0;
+  /** Of batches that were taken, and are not stored yet. */
+  #taken = { fetchedBytes: 0, openedBytes: 0 };
+
+  /** `holder` is told by `memory` when there is room again. */
+  constructor(memory: FetchMemory, holder: Holder) {
+    this.#memory = memory;
+    this.#holder = holder;
+  }
 
   /** About how many messages wait: those of the batch that is being read count whole. */
   get messages(): number {
@@ -46,6 +59,13 @@ export class BatchQueue {
     this.#batches.push(batch);
     this.#messages += batch.count;
     this.#sizeBytes += batch.sizeBytes;
+    this.#hold();
+  }
+
+  /** What was taken is stored, and holds no memory any more. */
+  release(): void {
+    this.#taken = { fetchedBytes: 0, openedBytes: 0 };
+    this.#hold();
   }
 
   clear(): void {
@@ -53,6 +73,8 @@ export class BatchQueue {
     this.#reader = undefined;
     this.#messages = 0;
     this.#sizeBytes = 0;
+    this.#openedBytes = 0;
+    this.release();
   }
 
   /** Takes what waits, in order, up to the limits; one message at least. Those before `from` are passed over. */
@@ -69,6 +91,10 @@ export class BatchQueue {
       }
       // A message keeps its whole batch, with the keys and headers that nobody counts.
       if (openedBytes >= MAX_OPENED_BYTES && gathered.messages.length > 0) return gathered;
+      if (batch.codec !== 0 && this.#reader === undefined) {
+        if (gathered.messages.length === 0) this.release();
+        else if (!this.#memory.canOpen) return gathered;
+      }
       const read = await this.#read(batch, gathered, { maxMessages, maxBytes: maxBytes - sizeBytes });
       sizeBytes += read.valueBytes;
       openedBytes += read.openedBytes;
@@ -84,7 +110,7 @@ export class BatchQueue {
     let sizeBytes = 0;
     let openedBytes = 0;
     try {
-      const reader = (this.#reader ??= await openBatch(batch));
+      const reader = this.#reader ?? (await this.#open(batch));
       openedBytes = reader.sizeBytes;
       // The queue was cleared meanwhile.
       if (this.#batches[0] !== batch) return { valueBytes: 0, openedBytes };
@@ -106,11 +132,34 @@ export class BatchQueue {
     return { valueBytes: sizeBytes, openedBytes };
   }
 
+  async #open(batch: RecordBatch): Promise<BatchReader> {
+    if (batch.codec === 0) return (this.#reader = await openBatch(batch));
+    return await this.#memory.open(
+      () => openBatch(batch),
+      (reader) => {
+        // The queue may have been cleared meanwhile.
+        if (this.#batches[0] !== batch) return;
+        this.#reader = reader;
+        this.#openedBytes = reader.sizeBytes;
+        this.#hold();
+      },
+    );
+  }
+
   #shift(batch: RecordBatch, gathered: Gathered): void {
     this.#batches.shift();
     this.#reader = undefined;
     this.#messages -= batch.count;
     this.#sizeBytes -= batch.sizeBytes;
+    this.#taken.fetchedBytes += batch.sizeBytes;
+    this.#taken.openedBytes += this.#openedBytes;
+    this.#openedBytes = 0;
     gathered.to = Math.max(gathered.to, batch.lastOffset + 1);
+  }
+
+  #hold(): void {
+    const { fetchedBytes, openedBytes } = this.#taken;
+    const fetched = this.#sizeBytes + fetchedBytes;
+    this.#memory.hold(this.#holder, { fetchedBytes: fetched, openedBytes: this.#openedBytes + openedBytes });
   }
 }

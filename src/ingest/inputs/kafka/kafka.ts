@@ -5,6 +5,7 @@ import type { Service } from "../../../core/lifecycle.ts";
 import type { RecordStore } from "../../../db/records.ts";
 import { openKafka, problemOf, topicsOf, type KafkaConfig } from "./client.ts";
 import { LANE_STATES, type LanePorts, type LaneReport } from "./lane.ts";
+import { FetchMemory } from "./memory.ts";
 import { Session } from "./session.ts";
 import { States } from "./states.ts";
 
@@ -14,13 +15,14 @@ import { States } from "./states.ts";
  *     kafkajs.ts           group, heartbeats, fetches: what kafkajs does, and what it is kept from doing
  *     session.ts           one membership in the group; a lane for each partition that it is given
  *     lane.ts              one partition: place, gather, store; back off when something is away
+ *     memory.ts            what all partitions may hold together
  *     partition-store.ts   a batch into its table, what cannot be a row into `kafka_dead_letters`
  *     record-batch.ts      batches and messages as bytes, of old formats in `message-set.ts`; `decompress.ts` and codecs
  *
  * Every message is stored exactly once: its row is committed with the partition's position, and only from where the
  * reader believes that to be (`catalog/input-positions.ts`). Offsets in Kafka are for tools only.
  */
-export type KafkaPorts = Omit<LanePorts, "limits" | "records"> & {
+export type KafkaPorts = Omit<LanePorts, "limits" | "memory" | "records"> & {
   config: KafkaConfig;
   records: Pick<RecordStore, "rows" | "transact">;
 };
@@ -42,6 +44,7 @@ class KafkaInput implements Service {
   readonly #ports: KafkaPorts;
   readonly #topics: ReturnType<typeof topicsOf>;
   readonly #states: States;
+  readonly #memory = new FetchMemory();
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
   #session: Session | undefined;
@@ -102,7 +105,7 @@ class KafkaInput implements Service {
   async #runSession(): Promise<void> {
     const { config, log, clock, ...rest } = this.#ports;
     const limits = { maxMessages: config.kafkaBatchSize, maxAgeMs: config.kafkaBatchTimeoutMs };
-    const lanePorts = { ...rest, log, clock, limits };
+    const lanePorts = { ...rest, log, clock, limits, memory: this.#memory };
     const kafka = openKafka(config, log);
     this.#session = new Session({ kafka, group: config.kafkaGroup, topics: this.#topics, lanePorts, clock });
     await this.#session.run(this.#stop.signal, (missing) => this.#tellMissing(missing));

@@ -10,6 +10,7 @@ import type { IngestRequest } from "../../ingest.ts";
 import { seal } from "../../seal-thread.ts";
 import { splitBatches } from "./fetched-batches.ts";
 import { Lane, type Partition } from "./lane.ts";
+import { FetchMemory } from "./memory.ts";
 import { KAFKA_METRICS } from "./metrics.ts";
 import { batchBytes } from "./record-batch.test-kit.ts";
 import type { RecordBatch } from "./record-batch.ts";
@@ -24,7 +25,11 @@ afterEach(() => catalog.close());
 
 type Played = { lane: Lane; calls: string[]; bodies: string[]; steps: string[]; bounds: { low: number; high: number } };
 
-function play(limits = { maxMessages: 1_000, maxAgeMs: 10 }, ingest?: () => Promise<void>): Played {
+function play(
+  limits = { maxMessages: 1_000, maxAgeMs: 10 },
+  ingest?: () => Promise<void>,
+  memory = new FetchMemory(),
+): Played {
   const played = {
     calls: [] as string[],
     bodies: [] as string[],
@@ -53,7 +58,7 @@ function play(limits = { maxMessages: 1_000, maxAgeMs: 10 }, ingest?: () => Prom
   const ports = { ingest: service, catalog, records: catalog.records, seal, clock: systemClock, inferTypes: false };
   const metrics = KAFKA_METRICS.of(createMetrics());
   const lane = new Lane(
-    { ...ports, metrics, log: silentLog, random: systemRandom, limits },
+    { ...ports, metrics, log: silentLog, random: systemRandom, limits, memory },
     partition,
     Promise.resolve(),
   );
@@ -117,6 +122,25 @@ describe("a lane", () => {
     await eventually(() => played.lane.report.rows === 4);
     expect(played.calls).toEqual(["seek 0", "resume", "pause", "resume"]);
     await ends(played);
+  });
+
+  test("is not fetched for while all together hold too much, and has its turn before those that had theirs", async () => {
+    const held = Promise.withResolvers<void>();
+    const memory = new FetchMemory({ fetchedBytes: 2 << 20, openedBytes: 1 << 20 });
+    const lanes = [0, 1, 2].map(() => play({ maxMessages: 1, maxAgeMs: 1 }, () => held.promise, memory));
+    const [first, second, third] = lanes as [Played, Played, Played];
+    await eventually(() => lanes.every(({ calls }) => calls.length === 2));
+    const large = `{"a":"${"x".repeat(1 << 20)}"}`;
+    first.lane.accept(0, 9, batchOf(0, [large]));
+    expect(third.calls).toEqual(["seek 0", "resume"]);
+    second.lane.accept(0, 9, batchOf(0, [large]));
+    for (const { calls } of lanes) expect(calls).toEqual(["seek 0", "resume", "pause"]);
+    expect(memory.held.fetchedBytes).toBeGreaterThan(2 << 20);
+    held.resolve();
+    await eventually(() => first.lane.report.rows + second.lane.report.rows === 2);
+    await eventually(() => lanes.every(({ calls }) => calls.at(-1) === "resume"));
+    expect(memory.held).toEqual({ fetchedBytes: 0, openedBytes: 0 });
+    await Promise.all(lanes.map(ends));
   });
 
   test("stores what it has gathered before it ends, in order, and takes no more", async () => {

@@ -4,6 +4,7 @@ import { pause } from "../../../core/clock.ts";
 import { EngineError, messageOf } from "../../../core/errors.ts";
 import type { Random } from "../../../core/random.ts";
 import { BatchQueue } from "./batch-queue.ts";
+import type { FetchMemory, Holder } from "./memory.ts";
 import type { TopicMapping } from "./options.ts";
 import { PartitionStore, type StoredCounts, type StorePorts } from "./partition-store.ts";
 import type { RecordBatch } from "./record-batch.ts";
@@ -19,7 +20,12 @@ import { MAX_BODY_BYTES } from "./table-writer.ts";
  * Whatever fails, what was gathered is dropped, and after a pause the partition is placed anew: the catalog knows what
  * took effect. A partition that somebody else has by now stops there, for its steps do not fit any more.
  */
-export type LanePorts = StorePorts & { random: Random; limits: { maxMessages: number; maxAgeMs: number } };
+export type LanePorts = StorePorts & {
+  random: Random;
+  limits: { maxMessages: number; maxAgeMs: number };
+  /** Shared by all partitions. */
+  memory: FetchMemory;
+};
 
 /** What the lane needs of the consumer. */
 export type Partition = {
@@ -70,7 +76,8 @@ export class Lane {
   readonly #ports: LanePorts;
   readonly #partition: Partition;
   readonly #store: PartitionStore;
-  readonly #queue = new BatchQueue();
+  readonly #queue: BatchQueue;
+  readonly #holder: Holder = { balance: () => this.#balance() };
   readonly #stop = new AbortController();
   readonly #backoff: Backoff;
   #state: LaneState = "placing";
@@ -94,6 +101,7 @@ export class Lane {
     this.#ports = ports;
     this.#partition = partition;
     this.#store = new PartitionStore(ports, partition, (next) => partition.onStored(next));
+    this.#queue = new BatchQueue(ports.memory, this.#holder);
     this.#backoff = new Backoff({ random: ports.random, ...BACKOFF });
     this.done = after.then(() => this.#run());
   }
@@ -152,6 +160,7 @@ export class Lane {
       }
     }
     this.#queue.clear();
+    this.#ports.memory.leave(this.#holder);
   }
 
   async #recover(error: unknown): Promise<void> {
@@ -229,6 +238,7 @@ export class Lane {
       this.#readTo = gathered.to;
       this.#balance();
       await this.#store.store(gathered);
+      this.#queue.release();
       this.#backoff.reset();
     }
   }
@@ -264,9 +274,10 @@ export class Lane {
     this.#wake?.();
   }
 
-  /** Fetches while it runs and does not hold too much. */
+  /** Fetches while it runs and holds not too much, nor all partitions together. */
   #balance(): void {
-    const isWanted = this.#state === "running" && this.#refusal === undefined && this.#queue.sizeBytes < QUEUE_BYTES;
+    const isRunning = this.#state === "running" && this.#refusal === undefined && !this.#stop.signal.aborted;
+    const isWanted = this.#ports.memory.mayFetch(this.#holder, isRunning && this.#queue.sizeBytes < QUEUE_BYTES);
     if (isWanted === this.#isFetched || this.#stop.signal.aborted) return;
     this.#isFetched = isWanted;
     if (isWanted) this.#partition.resume();

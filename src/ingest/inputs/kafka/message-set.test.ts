@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../../core/random.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { splitBatches } from "./fetched-batches.ts";
+import { FetchMemory } from "./memory.ts";
 import { batchBytes } from "./record-batch.test-kit.ts";
 import { keyOf, valueOf, type KafkaMessage } from "./record-batch.ts";
 
@@ -52,7 +53,7 @@ function compressed(version: Version, first: number, attributes = GZIP): Buffer 
 }
 
 async function readAll(bytes: Buffer) {
-  const queue = new BatchQueue();
+  const queue = new BatchQueue(new FetchMemory(), { balance: () => undefined });
   for (const { batch } of splitBatches(bytes).batches) queue.push(batch);
   return await queue.take(0, LIMITS);
 }
