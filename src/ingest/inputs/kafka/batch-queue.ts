@@ -1,6 +1,6 @@
 import { messageOf } from "../../../core/errors.ts";
 import { openBatch } from "./fetched-batches.ts";
-import type { FetchMemory, Holder } from "./memory.ts";
+import type { FetchMemory } from "./memory.ts";
 import type { OffsetRange } from "./position.ts";
 import type { BatchReader, KafkaMessage, RecordBatch } from "./record-batch.ts";
 
@@ -25,20 +25,18 @@ export type GatherLimits = { maxMessages: number; maxBytes: number };
 
 export class BatchQueue {
   readonly #memory: FetchMemory;
-  readonly #holder: Holder;
   readonly #batches: RecordBatch[] = [];
   #reader: BatchReader | undefined;
   #messages = 0;
   #sizeBytes = 0;
   /** Of the reader. */
   #openedBytes = 0;
-  /** Of batches that were taken, and are not stored yet. */
-  #taken = { fetchedBytes: 0, openedBytes: 0 };
+  /** Where batches lie that were taken, and are not stored yet. */
+  #takenFrom: ArrayBufferLike[] = [];
+  #takenOpenedBytes = 0;
 
-  /** `holder` is told by `memory` when there is room again. */
-  constructor(memory: FetchMemory, holder: Holder) {
+  constructor(memory: FetchMemory) {
     this.#memory = memory;
-    this.#holder = holder;
   }
 
   /** About how many messages wait: those of the batch that is being read count whole. */
@@ -59,17 +57,20 @@ export class BatchQueue {
     this.#batches.push(batch);
     this.#messages += batch.count;
     this.#sizeBytes += batch.sizeBytes;
-    this.#hold();
+    this.#memory.keep(batch.records.buffer);
   }
 
   /** What was taken is stored, and holds no memory any more. */
   release(): void {
-    this.#taken = { fetchedBytes: 0, openedBytes: 0 };
-    this.#hold();
+    const [buffers, openedBytes] = [this.#takenFrom, this.#takenOpenedBytes];
+    this.#takenFrom = [];
+    this.#takenOpenedBytes = 0;
+    this.#memory.drop(buffers, openedBytes);
   }
 
   clear(): void {
-    this.#batches.length = 0;
+    for (const { records } of this.#batches.splice(0)) this.#takenFrom.push(records.buffer);
+    this.#takenOpenedBytes += this.#openedBytes;
     this.#reader = undefined;
     this.#messages = 0;
     this.#sizeBytes = 0;
@@ -141,7 +142,7 @@ export class BatchQueue {
         if (this.#batches[0] !== batch) return;
         this.#reader = reader;
         this.#openedBytes = reader.sizeBytes;
-        this.#hold();
+        this.#memory.keepOpened(reader.sizeBytes);
       },
     );
   }
@@ -151,15 +152,9 @@ export class BatchQueue {
     this.#reader = undefined;
     this.#messages -= batch.count;
     this.#sizeBytes -= batch.sizeBytes;
-    this.#taken.fetchedBytes += batch.sizeBytes;
-    this.#taken.openedBytes += this.#openedBytes;
+    this.#takenFrom.push(batch.records.buffer);
+    this.#takenOpenedBytes += this.#openedBytes;
     this.#openedBytes = 0;
     gathered.to = Math.max(gathered.to, batch.lastOffset + 1);
-  }
-
-  #hold(): void {
-    const { fetchedBytes, openedBytes } = this.#taken;
-    const fetched = this.#sizeBytes + fetchedBytes;
-    this.#memory.hold(this.#holder, { fetchedBytes: fetched, openedBytes: this.#openedBytes + openedBytes });
   }
 }

@@ -63,16 +63,11 @@ export function fetchedOffsetOf(batch: KafkaJs.Batch): number {
 async function decodeMessages(decoder: Decoder): Promise<PseudoMessage[]> {
   const sizeBytes = decoder.readInt32();
   if (sizeBytes <= 0 || !decoder.canReadBytes(sizeBytes)) return [];
-  const { batches, problem } = splitBatches(ownBytes(decoder.readBytes(sizeBytes)));
+  const { batches, problem } = splitBatches(decoder.readBytes(sizeBytes));
   const messages = batches.map((fetched) => pseudoMessage(fetched.batch.lastOffset, fetched));
   // After all others, and never before what was asked for, which kafkajs would leave out.
   if (problem !== undefined) messages.push(pseudoMessage(Number.MAX_SAFE_INTEGER, { problem }));
   return messages;
-}
-
-/** A partition that waits must not keep all that was fetched with it. */
-function ownBytes(bytes: Buffer): Buffer {
-  return bytes.length < bytes.buffer.byteLength / 2 ? Buffer.from(bytes) : bytes;
 }
 
 function pseudoMessage(offset: number, fetched: PseudoMessage["fetched"]): PseudoMessage {

@@ -101,7 +101,8 @@ export class Lane {
     this.#ports = ports;
     this.#partition = partition;
     this.#store = new PartitionStore(ports, partition, (next) => partition.onStored(next));
-    this.#queue = new BatchQueue(ports.memory, this.#holder);
+    this.#queue = new BatchQueue(ports.memory);
+    ports.memory.join(this.#holder);
     this.#backoff = new Backoff({ random: ports.random, ...BACKOFF });
     this.done = after.then(() => this.#run());
   }

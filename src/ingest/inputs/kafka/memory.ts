@@ -21,16 +21,15 @@ export type Holder = {
   balance(): void;
 };
 
-export type Held = { fetchedBytes: number; openedBytes: number };
-
-const NOTHING: Held = { fetchedBytes: 0, openedBytes: 0 };
-
 export class FetchMemory {
   readonly #limits: MemoryLimits;
-  readonly #holders = new Map<Holder, Held>();
+  readonly #holders = new Set<Holder>();
   /** In the order in which they are let go. */
   readonly #waiting = new Set<Holder>();
-  #held: Held = NOTHING;
+  /** How many batches lie in each: what a fetch brought stays as long as any of them. */
+  readonly #fetched = new Map<ArrayBufferLike, number>();
+  #fetchedBytes = 0;
+  #openedBytes = 0;
   #opening = 0;
   #turns: Promise<void> = Promise.resolve();
   #wake: (() => void) | undefined;
@@ -39,8 +38,19 @@ export class FetchMemory {
     this.#limits = limits;
   }
 
-  get held(): Held {
-    return this.#held;
+  get held(): MemoryLimits {
+    return { fetchedBytes: this.#fetchedBytes, openedBytes: this.#openedBytes };
+  }
+
+  /** Has the partition told from now on. */
+  join(holder: Holder): void {
+    this.#holders.add(holder);
+  }
+
+  /** Forgets a partition, which holds nothing any more. */
+  leave(holder: Holder): void {
+    this.#waiting.delete(holder);
+    this.#holders.delete(holder);
   }
 
   /** Whether a partition that wants it may be fetched for now. One that may not is told when it may. */
@@ -50,25 +60,32 @@ export class FetchMemory {
     return wants && !this.#waiting.has(holder);
   }
 
-  /** Says what a partition holds now. */
-  hold(holder: Holder, now: Held): void {
-    const before = this.#holders.get(holder) ?? NOTHING;
+  /** Counts a batch that lies in this buffer. */
+  keep(buffer: ArrayBufferLike): void {
     const wasFull = this.#isFull;
-    this.#holders.set(holder, now);
-    this.#held = {
-      fetchedBytes: this.#held.fetchedBytes + now.fetchedBytes - before.fetchedBytes,
-      openedBytes: this.#held.openedBytes + now.openedBytes - before.openedBytes,
-    };
-    if (this.#mayOpen) this.#wake?.();
-    if (!this.#isFull) this.#letGo();
-    else if (!wasFull) for (const one of this.#holders.keys()) one.balance();
+    const count = this.#fetched.get(buffer) ?? 0;
+    if (count === 0) this.#fetchedBytes += buffer.byteLength;
+    this.#fetched.set(buffer, count + 1);
+    if (this.#isFull && !wasFull) for (const holder of this.#holders) holder.balance();
   }
 
-  /** Forgets a partition. */
-  leave(holder: Holder): void {
-    this.#waiting.delete(holder);
-    this.hold(holder, NOTHING);
-    this.#holders.delete(holder);
+  /** Counts what was decompressed. */
+  keepOpened(bytes: number): void {
+    this.#openedBytes += bytes;
+  }
+
+  /** Stops counting a batch in each of these buffers, and what was decompressed of them. */
+  drop(buffers: readonly ArrayBufferLike[], openedBytes: number): void {
+    for (const buffer of buffers) {
+      const count = (this.#fetched.get(buffer) ?? 0) - 1;
+      this.#fetched.set(buffer, count);
+      if (count > 0) continue;
+      this.#fetched.delete(buffer);
+      this.#fetchedBytes -= buffer.byteLength;
+    }
+    this.#openedBytes -= openedBytes;
+    if (this.#mayOpen) this.#wake?.();
+    if (!this.#isFull) this.#letGo();
   }
 
   /** Whether a batch can be decompressed at once. Who holds what was decompressed must not wait for others. */
@@ -78,7 +95,7 @@ export class FetchMemory {
 
   /**
    * Decompresses when there is room, one batch after the other. Who waits holds nothing that is decompressed, so what is
-   * held is stored or dropped meanwhile. `opened` says before the next one's turn what is held then.
+   * held is stored or dropped meanwhile. `opened` counts the result before the next one's turn.
    */
   async open<T>(decompress: () => Promise<T>, opened: (result: T) => void): Promise<T> {
     this.#opening++;
@@ -94,11 +111,11 @@ export class FetchMemory {
   }
 
   get #isFull(): boolean {
-    return this.#held.fetchedBytes >= this.#limits.fetchedBytes;
+    return this.#fetchedBytes >= this.#limits.fetchedBytes;
   }
 
   get #mayOpen(): boolean {
-    return this.#held.openedBytes < this.#limits.openedBytes;
+    return this.#openedBytes < this.#limits.openedBytes;
   }
 
   async #room(): Promise<void> {
@@ -110,7 +127,7 @@ export class FetchMemory {
 
   /** Lets some go that wait; all where little is held, so that none waits for partitions where nothing happens. */
   #letGo(): void {
-    const leftBytes = this.#limits.fetchedBytes - this.#held.fetchedBytes;
+    const leftBytes = this.#limits.fetchedBytes - this.#fetchedBytes;
     let turns = leftBytes > this.#limits.fetchedBytes / 2 ? Infinity : Math.ceil(leftBytes / TURN_BYTES);
     for (const holder of this.#waiting) {
       if (turns-- <= 0) return;

@@ -53,7 +53,7 @@ function compressed(version: Version, first: number, attributes = GZIP): Buffer 
 }
 
 async function readAll(bytes: Buffer) {
-  const queue = new BatchQueue(new FetchMemory(), { balance: () => undefined });
+  const queue = new BatchQueue(new FetchMemory());
   for (const { batch } of splitBatches(bytes).batches) queue.push(batch);
   return await queue.take(0, LIMITS);
 }

@@ -124,7 +124,7 @@ describe("a queue of batches", () => {
   test("gives messages in order, as many as are asked for, once", async () => {
     for (let seed = 1; seed <= 30; seed++) {
       const random = seededRandom(seed);
-      const queue = new BatchQueue(new FetchMemory(), { balance: () => undefined });
+      const queue = new BatchQueue(new FetchMemory());
       const sent: number[] = [];
       let nulls = 0;
       for (let from = 0; from < 1_000;) {
@@ -149,7 +149,7 @@ describe("a queue of batches", () => {
   });
 
   test("passes over what came before, control batches, aborted and empty ones", async () => {
-    const queue = new BatchQueue(new FetchMemory(), { balance: () => undefined });
+    const queue = new BatchQueue(new FetchMemory());
     const record = (offset: number): MadeRecord => ({ offset, timestampMs: 0, key: null, value: Buffer.from("v") });
     push(queue, batchBytes({ records: [0, 1, 2, 3].map(record) }));
     push(queue, batchBytes({ records: [record(4)], attributes: 48 }));
@@ -159,7 +159,7 @@ describe("a queue of batches", () => {
   });
 
   test("tells of a batch that cannot be read, and goes on after it", async () => {
-    const queue = new BatchQueue(new FetchMemory(), { balance: () => undefined });
+    const queue = new BatchQueue(new FetchMemory());
     const records = [7, 8].map((offset) => ({ offset, timestampMs: 0, key: null, value: Buffer.from("v") }));
     const damaged = batchBytes({ records, isGzip: true });
     damaged.fill(0, 61, 80);
