@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import { releaseShared } from "../../../core/buffer-pool.ts";
 import { seededRandom } from "../../../core/random.ts";
 import { letterLine } from "./dead-letters.ts";
+import { openBatch, splitBatches } from "./fetched-batches.ts";
 import { bodyOf, linesOf, obviousProblem } from "./message-body.ts";
+import { batchBytes } from "./record-batch.test-kit.ts";
 import type { KafkaMessage } from "./record-batch.ts";
 
 const NOW = 42n;
@@ -66,6 +68,49 @@ test("a body has a line for each, with the time of its message", () => {
   const large = bodyOf([messageOf(`{"a":"${"x".repeat(100_000)}"}`)], NOW);
   expect(large.bytes.buffer).toBeInstanceOf(SharedArrayBuffer);
   releaseShared(large.bytes);
+});
+
+test("messages of batches have the same lines together as alone, whatever lies between them", async () => {
+  const random = seededRandom(17);
+  const pick = (below: number) => Math.floor(random.next() * below);
+  const values = [
+    '{"a":1}',
+    '{"a":"\\n"}',
+    '{"a":1}\n{"b":2}',
+    '{\n"a":4}',
+    "{",
+    '{"é":"日本"}',
+    `{"a":"${"x".repeat(400)}"}`,
+  ];
+  for (let round = 0; round < 200; round++) {
+    const messages: KafkaMessage[] = [];
+    for (let first = 0; first < 30; first += 10) {
+      const records = Array.from({ length: 10 }, (_, i) => ({
+        offset: first + i,
+        timestampMs: 1_000 + pick(4),
+        // Their lengths look like line feeds, too.
+        key: random.next() < 0.3 ? null : Buffer.from("\n".repeat(random.next() < 0.9 ? 5 : 100)),
+        value: random.next() < 0.1 ? null : Buffer.from(values[pick(round % 2 === 0 ? 2 : values.length)] ?? ""),
+        headers: pick(2),
+      }));
+      for (const { batch } of splitBatches(batchBytes({ records })).batches) {
+        const reader = await openBatch(batch);
+        while (!reader.isDone) messages.push(reader.next());
+      }
+    }
+    const sent = messages.filter(({ valueEnd }) => valueEnd !== -1 && random.next() < 0.9);
+    const body = bodyOf(sent, NOW);
+    const found = body.bytes
+      .toString()
+      .split("\n")
+      .map((line) => line.trim());
+    const alone = sent.map((message) => linesOf(message).toString());
+    expect(found).toEqual([...alone.flatMap((text) => text.split("\n").map((line) => line.trim())), ""]);
+    const times = sent.flatMap(({ timestampMs }, i) =>
+      (alone[i] ?? "").split("\n").map(() => BigInt(timestampMs) * 1_000_000n),
+    );
+    expect([...body.arrivals]).toEqual(times);
+  }
 });
 
 test.each([

@@ -97,7 +97,8 @@ export class PartitionStore {
   async store(gathered: Gathered): Promise<void> {
     await this.settle(gathered);
     const { next } = this.#position;
-    const messages = gathered.messages.filter(({ offset }) => offset >= next);
+    const isAllNew = (gathered.messages[0]?.offset ?? next) >= next;
+    const messages = isAllNew ? gathered.messages : gathered.messages.filter(({ offset }) => offset >= next);
     const unreadable = gathered.unreadable.filter(({ last }) => last >= next);
     const letters = unreadable.map(({ first, reason }) => ({ offset: first, reason }));
     if (messages.length + letters.length > 0)
