@@ -49,7 +49,8 @@ function play(
     async ingest({ readBody, source }: IngestRequest) {
       await ingest?.();
       const bytes = Buffer.from(await readBody(() => undefined));
-      played.bodies.push(bytes.toString());
+      // What lay between messages is blank.
+      played.bodies.push(bytes.toString().replaceAll(/^ +/gm, ""));
       played.steps.push(`${source?.from ?? "nowhere"} → ${source?.to}`);
       const rows = bytes.toString().trim().split("\n").length;
       return { snapshotId: 1, extentCount: 1, rows, sizeBytes: 1, replayed: false };

@@ -115,6 +115,12 @@ class RecordReader implements BatchReader {
 
   /** A zigzag varint of up to 64 bits; exact up to 2^53. */
   #varint(): number {
+    const first = this.#bytes[this.#at];
+    // Most are small.
+    if (first !== undefined && first < 128) {
+      this.#at++;
+      return (first >>> 1) ^ -(first & 1);
+    }
     let value = 0;
     for (let factor = 1; factor <= 2 ** 63; factor *= 128) {
       const byte = this.#bytes[this.#at++];
