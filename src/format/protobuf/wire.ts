@@ -29,7 +29,7 @@ const VARINT_BYTES = 10;
 /** One per thread, moved from message to message by `enter`. */
 export class WireReader {
   bytes: Uint8Array = new Uint8Array(0);
-  #view: DataView = new DataView(new ArrayBuffer(0));
+  view: DataView = new DataView(new ArrayBuffer(0));
   /** Where the next field begins, and where the message ends. */
   at = 0;
   end = 0;
@@ -45,7 +45,7 @@ export class WireReader {
   /** Reads from `bytes` now. */
   open(bytes: Uint8Array): void {
     this.bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.enter(0, bytes.byteLength);
   }
 
@@ -75,13 +75,13 @@ export class WireReader {
         return true;
       case WIRE.fixed64:
         if (this.end - this.at < 8) throw new MalformedWire("a number is cut off", this.at);
-        this.low = this.#view.getInt32(this.at, true);
-        this.high = this.#view.getInt32(this.at + 4, true);
+        this.low = this.view.getInt32(this.at, true);
+        this.high = this.view.getInt32(this.at + 4, true);
         this.at += 8;
         return true;
       case WIRE.fixed32:
         if (this.end - this.at < 4) throw new MalformedWire("a number is cut off", this.at);
-        this.low = this.#view.getInt32(this.at, true);
+        this.low = this.view.getInt32(this.at, true);
         this.high = 0;
         this.at += 4;
         return true;
