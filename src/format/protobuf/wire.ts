@@ -30,6 +30,8 @@ const VARINT_BYTES = 10;
 export class WireReader {
   bytes: Uint8Array = new Uint8Array(0);
   view: DataView = new DataView(new ArrayBuffer(0));
+  /** Longer groups are refused. */
+  maxGroupBytes = Infinity;
   /** Where the next field begins, and where the message ends. */
   at = 0;
   end = 0;
@@ -148,6 +150,7 @@ export class WireReader {
     const open = [tag];
     while (open.length > 0) {
       if (this.at >= this.end) throw new MalformedWire("a group does not end", at);
+      if (this.at - at > this.maxGroupBytes) throw new MalformedWire("a group is too long", at);
       this.#longTag();
       const inner = this.tag;
       const type = inner & 7;
