@@ -17,6 +17,9 @@ import type { Plan } from "./plan.ts";
 /** Where `engine serve` listens unless it is told to listen elsewhere. */
 const LOCAL_ADDRESS: Address = { host: "127.0.0.1", port: 9090 };
 
+/** Each may be sent a ticket before anybody looks at it, and waits for a client to take a message of its answer. */
+const CALLS_PER_CONNECTION = 32;
+
 /** Who calls where nobody is asked who they are. */
 const ANYBODY: Caller = {
   subject: "anonymous",
@@ -55,6 +58,7 @@ export function flightService(plan: Plan, parts: Parts, ports: FlightPorts): Ser
     variable: "ENGINE_GRPC_ADDR",
     mayBeTaken: parts.isLocal && isDefault,
     maxReceiveBytes: MAX_TICKET_BYTES,
+    maxCallsPerConnection: CALLS_PER_CONNECTION,
     onListening: (address) => {
       if (!grpcAuth && isReachable(address)) warnOfOpenFlight(parts, address, authenticator.isOn);
     },

@@ -21,19 +21,22 @@ export type GrpcListenOptions = {
   mayBeTaken: boolean;
   /** Most bytes of a request's message. */
   maxReceiveBytes: number;
+  /** Most calls of one connection at a time. */
+  maxCallsPerConnection: number;
   /** Is told where it listens. */
   onListening?: (address: Address) => void;
 };
 
 /** A gRPC server as a service; it has the certificate of the HTTP server, where that has one. */
 export function grpcService(options: GrpcListenOptions): Service {
-  const { parts, title, services, maxReceiveBytes } = options;
+  const { parts, title, services, maxReceiveBytes, maxCallsPerConnection } = options;
   const { config, clock, log } = parts;
   const tls = tlsPairOf(parts);
-  const maxConnections = connectionLimit();
+  const maxConnections = connectionLimit("grpc");
   const server = createGrpcServer({
     services,
     maxReceiveBytes,
+    maxCallsPerConnection,
     clock,
     reportFailure: (error) => log.error({ err: error, protocol: title }, "a connection could not be accepted"),
     ...(tls === undefined ? {} : { tls }),

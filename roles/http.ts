@@ -136,7 +136,7 @@ function quietly(clock: Clock, delayMs: number): Promise<void> {
 
 function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPair | undefined): HttpServer {
   const headers = securityHeaders(tls === undefined ? "http" : "https");
-  const maxConnections = connectionLimit();
+  const maxConnections = connectionLimit("http");
   let refusedLoggedMs = Number.NEGATIVE_INFINITY;
   return createHttpServer({
     driver: config.httpDriver,

@@ -10,6 +10,9 @@ import { grpcService } from "./grpc.ts";
 import type { Parts } from "./parts.ts";
 import type { Plan } from "./plan.ts";
 
+/** As most servers of gRPC have it: what exporters send at a time is bounded by themselves. */
+const CALLS_PER_CONNECTION = 100;
+
 type OtlpPorts = OtlpDeps & { authenticator: Authenticator; isDraining: () => boolean };
 
 /** OTLP logs over gRPC on a port of their own: of servers with the role `ingest`, where an address is set. */
@@ -27,5 +30,6 @@ export function otlpService(plan: Plan, parts: Parts, ports: OtlpPorts): Service
     variable: "ENGINE_OTLP_ADDR",
     mayBeTaken: false,
     maxReceiveBytes: LIMITS.ingestBodyBytes,
+    maxCallsPerConnection: CALLS_PER_CONNECTION,
   });
 }

@@ -83,11 +83,14 @@ function scan(scanner: BodyScanner, bytes: Uint8Array): number {
   return rows;
 }
 
+/** Seal threads write into shared memory that has been written before, unless that is too small. */
+const extent = new SharedArrayBuffer(16 * MIB);
+
 function seal(scanner: BodyScanner, bytes: Uint8Array): number {
   const set = new ColumnSet(OTLP_LOGS_SHAPE);
   const { rows } = scanner.scan({ bytes, evolve: true, arrivedAtNs: 0n }, set);
   for (const column of storedColumns(set)) column.stats(set.rows);
-  encodeTlm(set);
+  encodeTlm(set, extent);
   set.release();
   return rows;
 }

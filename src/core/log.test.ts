@@ -75,6 +75,13 @@ test("a process that ends writes what waits", async () => {
   expect(Math.abs(Date.parse(lines[0]?.time ?? "") - Date.now())).toBeLessThan(60_000);
 });
 
+test.skipIf(process.stderr.isTTY)("any number of logs listen for the end of the process once", () => {
+  createLog("silent");
+  const listeners = process.listenerCount("exit");
+  for (let i = 0; i < 20; i++) createLog("silent");
+  expect(process.listenerCount("exit")).toBe(listeners);
+});
+
 describe("on a terminal", () => {
   function shown(env: Record<string, string>) {
     const lines: string[] = [];

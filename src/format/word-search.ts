@@ -15,3 +15,28 @@ export function specialBytes(word: number): number {
 export function firstHit(hits: number): number {
   return (31 - Math.clz32(hits & -hits)) >> 3;
 }
+
+/**
+ * Copies `length` bytes, four at a time; the last four may overlap those before. False when one of them is no ASCII
+ * character: what the target has there then is of no use.
+ */
+export function copyAscii(source: DataView, start: number, length: number, target: DataView, to: number): boolean {
+  let all = 0;
+  if (length < 4) {
+    for (let i = 0; i < length; i++) {
+      const byte = source.getUint8(start + i);
+      target.setUint8(to + i, byte);
+      all |= byte;
+    }
+    return all < 0x80;
+  }
+  const last = length - 4;
+  for (let i = 0; i < last; i += 4) {
+    const word = source.getInt32(start + i, true);
+    target.setInt32(to + i, word, true);
+    all |= word;
+  }
+  const word = source.getInt32(start + last, true);
+  target.setInt32(to + last, word, true);
+  return ((all | word) & 0x80808080) === 0;
+}

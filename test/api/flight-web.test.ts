@@ -249,3 +249,21 @@ describe("by hand", () => {
     expect((await fetch(engine.url + PATH, { headers: AUTHORIZATION })).status).toBe(405);
   });
 });
+
+test("a call has one request id: that of its answer, its trailers and its lines in the log", async () => {
+  const headers = { ...AUTHORIZATION, "Content-Type": "application/grpc-web+proto" };
+  const answer = await fetch(`${engine.url}${PATH}`, {
+    method: "POST",
+    headers,
+    body: Uint8Array.from(frameOf(Buffer.from("no ticket"))),
+  });
+  const id = String(answer.headers.get("x-request-id"));
+  expect(id.length).toBeGreaterThan(10);
+  expect(await answer.text()).toContain(`x-request-id: ${id}\r\n`);
+  const answered = () =>
+    engine
+      .log()
+      .split("\n")
+      .filter((line) => line.includes('"answered"') && line.includes(id));
+  await eventually(() => answered().length === 2);
+});

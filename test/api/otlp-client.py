@@ -7,6 +7,8 @@ import json
 import math
 import struct
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -187,4 +189,26 @@ def write(count):
     sys.stdout.buffer.write(request_of(int(count)).SerializeToString())
 
 
-{"session": session, "batch": batch, "failure": failure, "rows": rows, "write": write}[sys.argv[1]](*sys.argv[2:])
+def until_closed(endpoint):
+    """Sends a record after the other, each again until it is acknowledged, until standard input ends; prints how many."""
+    closed = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.buffer.read(), closed.set()), daemon=True).start()
+    count = 0
+    with grpc.insecure_channel(endpoint, options=(("grpc.max_reconnect_backoff_ms", 200),)) as channel:
+        stub = logs_service_pb2_grpc.LogsServiceStub(channel)
+        while not closed.is_set():
+            request = logs_service_pb2.ExportLogsServiceRequest()
+            scope = request.resource_logs.add().scope_logs.add()
+            scope.scope.name = "until-closed"
+            scope.log_records.add().body.string_value = f"exported {count}"
+            try:
+                stub.Export(request, timeout=20)
+                count += 1
+            except grpc.RpcError as error:
+                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+                    raise
+                time.sleep(0.01)
+    print(count)
+
+
+{"session": session, "until-closed": until_closed, "batch": batch, "failure": failure, "rows": rows, "write": write}[sys.argv[1]](*sys.argv[2:])

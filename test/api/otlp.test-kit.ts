@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
+import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
@@ -13,15 +14,17 @@ if (installed.status !== 0) {
   );
 }
 
+type Input = Uint8Array | AsyncIterable<Uint8Array>;
+
 /** Runs `otlp-client.py`; resolves to what it printed. */
-export async function python(args: readonly string[], input: Uint8Array = Buffer.alloc(0)): Promise<Buffer> {
+export async function python(args: readonly string[], input: Input = Buffer.alloc(0)): Promise<Buffer> {
   const child = spawn(installed.stdout.trim(), [path("otlp-client.py"), ...args], {
     stdio: ["pipe", "pipe", "pipe"],
   });
   const [out, err]: [Buffer[], Buffer[]] = [[], []];
   child.stdout.on("data", (piece: Buffer) => out.push(piece));
   child.stderr.on("data", (piece: Buffer) => err.push(piece));
-  child.stdin.end(input);
+  Readable.from(input instanceof Uint8Array ? [input] : input).pipe(child.stdin);
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", resolve);

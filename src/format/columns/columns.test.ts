@@ -196,6 +196,25 @@ describe("statistics", () => {
 
   const text = fc.string({ unit: "binary", maxLength: 12 }).filter((value) => value.isWellFormed());
 
+  it("of text are the least and the greatest by their bytes, however much they have in common", () => {
+    const shared = fc.constantFrom("", "GET ", "GET /api/items/", "same prefix of more than eight");
+    const text = fc.tuple(
+      shared,
+      fc.string({ unit: fc.constantFrom("a", "b", "\u0000", "é", "\u{1f989}"), maxLength: 6 }),
+    );
+    fc.assert(
+      fc.property(fc.array(text, { minLength: 1, maxLength: 20 }), (pairs) => {
+        const values = pairs.map(([prefix, rest]) => Buffer.from(prefix + rest));
+        const column = createColumn(spec("c", "string"));
+        if (column.storage !== "text") throw new Error("no text column");
+        for (const value of values) column.appendBytes(value, 0, value.length);
+        const sorted = values.toSorted((a, b) => Buffer.compare(a, b)).map(String);
+        expect(column.stats(values.length)).toMatchObject({ min: sorted[0], max: sorted.at(-1) });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it("cut text to valid bounds of few bytes", () => {
     fc.assert(
       fc.property(
@@ -370,5 +389,39 @@ describe("text written in place", () => {
       }
     }
     expect(Buffer.from(column.bytes()).toString("utf8")).toBe(values.join(""));
+  });
+
+  it("is taken where it is UTF-8, for every length and place", () => {
+    const column = createColumn(spec("c", "string"));
+    if (column.storage !== "text") throw new Error("no text column");
+    const values: string[] = [];
+    for (const length of [...Array(70).keys(), 255, 256, 257, 5_000]) {
+      for (const [place, taken] of [
+        ["", true],
+        ["\u0000\n", true],
+        ["\u{1f989}", true],
+        [Buffer.from([0xff]), false],
+        [Buffer.from([0xc3]), false],
+      ] as const) {
+        const at = (length * 7) % (length + 1);
+        const value = Buffer.concat([Buffer.alloc(at, "a"), Buffer.from(place), Buffer.alloc(length - at, "b")]);
+        const source = Buffer.concat([Buffer.alloc(length % 3, 0xff), value, Buffer.from([0xff])]);
+        const view = new DataView(source.buffer, source.byteOffset, source.byteLength);
+        const start = length % 3;
+        expect(column.appendUtf8(view, start, start + value.length), `${length} ${String(place)}`).toBe(taken);
+        if (taken) values.push(value.toString());
+        expect(column.rows).toBe(values.length);
+      }
+    }
+    expect(Buffer.from(column.bytes()).toString("utf8")).toBe(values.join(""));
+  });
+
+  it("is the hexadecimal digits of bytes", () => {
+    const column = createColumn(spec("c", "string"));
+    if (column.storage !== "text") throw new Error("no text column");
+    const source = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    for (let start = 0; start < 256; start += 5) column.appendHex(source, start, 256);
+    const texts = Array.from({ length: 52 }, (_, i) => source.subarray(i * 5).toString("hex"));
+    expect(Buffer.from(column.bytes()).toString("utf8")).toBe(texts.join(""));
   });
 });

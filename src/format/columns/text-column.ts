@@ -1,6 +1,7 @@
+import { isUtf8 } from "node:buffer";
 import { LIMITS } from "../../core/limits.ts";
 import { Column, INITIAL_ROWS, VALIDITY_BYTES, type Bounds } from "./column.ts";
-import { firstHit, specialBytes } from "../word-search.ts";
+import { copyAscii, firstHit, specialBytes } from "../word-search.ts";
 import { grown } from "./growth.ts";
 import { hashBytes } from "./hash.ts";
 import { lowerBound, upperBound } from "./text-bounds.ts";
@@ -9,7 +10,13 @@ const INITIAL_BYTES = 256;
 const QUOTE = 0x22;
 /** Up to this a loop beats making a view for a bulk copy. */
 const SHORT_BYTES = 48;
+/** The same with four bytes at a time. */
+const COPIED_BYTES = 256;
 const MEASURED_CHARS = 4_096;
+/** By byte: its two hexadecimal digits. */
+const HEX_PAIRS = Uint16Array.from({ length: 256 }, (_, byte) => {
+  return Buffer.from(byte.toString(16).padStart(2, "0")).readUInt16BE();
+});
 
 const encoder = new TextEncoder();
 
@@ -41,6 +48,32 @@ export class TextColumn extends Column {
     } else {
       const target = this.#bytes;
       for (let from = start, to = this.#length; from < end; from++, to++) target[to] = source[from] ?? 0;
+    }
+    this.#endValue(length);
+  }
+
+  /** Appends `source[start, end)` where that is UTF-8; else it appends nothing and says false. */
+  appendUtf8(source: DataView, start: number, end: number): boolean {
+    const length = end - start;
+    if (this.rows + 1 >= this.#offsets.length) this.reserveRows(this.rows + 1);
+    this.#reserveBytes(length);
+    if (length > COPIED_BYTES || !copyAscii(source, start, length, this.#view, this.#length)) {
+      const bytes = new Uint8Array(source.buffer, source.byteOffset + start, length);
+      if (!isUtf8(bytes)) return false;
+      this.#bytes.set(bytes, this.#length);
+    }
+    this.#endValue(length);
+    return true;
+  }
+
+  /** Appends `source[start, end)` in hexadecimal digits. */
+  appendHex(source: Uint8Array, start: number, end: number): void {
+    const length = 2 * (end - start);
+    if (this.rows + 1 >= this.#offsets.length) this.reserveRows(this.rows + 1);
+    this.#reserveBytes(length);
+    const target = this.#view;
+    for (let at = start, to = this.#length; at < end; at++, to += 2) {
+      target.setUint16(to, HEX_PAIRS[source[at] as number] as number);
     }
     this.#endValue(length);
   }
@@ -157,12 +190,17 @@ export class TextColumn extends Column {
     for (let row = 0; row < this.rows; row++) {
       if (this.nullCount > 0 && !this.isValid(row)) continue;
       const prefix = this.#prefix(row);
-      // Most values are ruled out by their first bytes.
-      if (least < 0 || (prefix <= leastPrefix && this.#compare(row, least) < 0)) {
+      if (least < 0) {
+        least = greatest = row;
+        leastPrefix = greatestPrefix = prefix;
+        continue;
+      }
+      // Most values are ruled out by their first bytes, and what is not above the least one is not above the greatest.
+      const order = prefix > leastPrefix ? 1 : this.#compare(row, least);
+      if (order < 0) {
         least = row;
         leastPrefix = prefix;
-      }
-      if (greatest < 0 || (prefix >= greatestPrefix && this.#compare(row, greatest) > 0)) {
+      } else if (order > 0 && prefix >= greatestPrefix && this.#compare(row, greatest) > 0) {
         greatest = row;
         greatestPrefix = prefix;
       }
@@ -223,12 +261,15 @@ export class TextColumn extends Column {
   /** Orders two values by their bytes, which is the order of their code points. */
   #compare(a: number, b: number): number {
     const bytes = this.#bytes;
+    const view = this.#view;
     const startA = this.#offsets[a] ?? 0;
     const startB = this.#offsets[b] ?? 0;
     const lengthA = (this.#offsets[a + 1] ?? 0) - startA;
     const lengthB = (this.#offsets[b + 1] ?? 0) - startB;
     const shared = Math.min(lengthA, lengthB);
-    for (let i = 0; i < shared; i++) {
+    let i = 0;
+    while (i + 4 <= shared && view.getInt32(startA + i) === view.getInt32(startB + i)) i += 4;
+    for (; i < shared; i++) {
       const difference = (bytes[startA + i] ?? 0) - (bytes[startB + i] ?? 0);
       if (difference !== 0) return difference;
     }

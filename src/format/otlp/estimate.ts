@@ -4,6 +4,9 @@ import { MalformedWire, tagOf, WIRE, WireReader } from "../protobuf/wire.ts";
 const COUNTED_BYTES = 64 * 1024;
 
 const wire = new WireReader();
+// A group is read to its end to be skipped, unlike everything else.
+wire.maxGroupBytes = COUNTED_BYTES;
+let records = 0;
 
 /** Fields that hold messages on the way to a record: `resource_logs`, `scope_logs`, `log_records`. */
 const WAY = [tagOf(1, WIRE.length), tagOf(2, WIRE.length), tagOf(2, WIRE.length)];
@@ -11,9 +14,9 @@ const WAY = [tagOf(1, WIRE.length), tagOf(2, WIRE.length), tagOf(2, WIRE.length)
 /** About how many records the request has; at least one. */
 export function estimateRecords(bytes: Uint8Array): number {
   wire.open(bytes);
-  let records = 0;
+  records = 0;
   try {
-    records = count(0);
+    count(0);
   } catch (error) {
     // What cannot be read is for the scanner to refuse.
     if (!(error instanceof MalformedWire)) throw error;
@@ -23,8 +26,7 @@ export function estimateRecords(bytes: Uint8Array): number {
 }
 
 /** Counts records in the message that the reader is in, until enough was seen; the reader stays there. */
-function count(level: number): number {
-  let records = 0;
+function count(level: number): void {
   while (wire.at < COUNTED_BYTES && wire.next()) {
     if (wire.tag !== WAY[level]) continue;
     if (level === WAY.length - 1) {
@@ -33,11 +35,10 @@ function count(level: number): number {
     }
     const { end, stop } = wire;
     wire.enter(wire.start, stop);
-    records += count(level + 1);
-    if (wire.at >= COUNTED_BYTES) return records;
+    count(level + 1);
+    if (wire.at >= COUNTED_BYTES) return;
     wire.enter(stop, end);
   }
-  return records;
 }
 
 const RECORD_KEY = Buffer.from('"timeUnixNano"');

@@ -89,6 +89,17 @@ describe("protobuf", () => {
     }
   });
 
+  test("a group as large as a body does not hold up who estimates its records", () => {
+    const group = Buffer.concat([tag(9, 3), repeated(8_000_000, int(9, 1)), tag(9, 4)]);
+    const records = len(1, len(2, repeated(100, len(2))));
+    const startedMs = performance.now();
+    for (let i = 0; i < 50; i++) expect(estimateRecords(Buffer.concat([records, group]))).toBeGreaterThanOrEqual(100);
+    expect(estimateRecords(len(1, group))).toBe(1);
+    // Reading one of them to its end takes a tenth of a second and more.
+    expect(performance.now() - startedMs).toBeLessThan(4_000);
+    expect(rowsOf(Buffer.concat([records, group]))).toBe(100);
+  });
+
   test("bombs are over soon", { timeout: 60_000 }, () => {
     const distinct = Array.from({ length: 50_000 }, (_, i) => len(6, member(`k${i}`)));
     const bombs: [string, Buffer, number][] = [

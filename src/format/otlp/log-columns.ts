@@ -7,7 +7,7 @@ import { sameColumnType } from "../types.ts";
 import type { ReadLog } from "./read-log.ts";
 import { DEFAULT_LABEL, OTLP_LOGS_SHAPE, SHARED_COLUMNS, type OtlpColumn } from "./shape.ts";
 import { unquoted, type SharedValues } from "./shared-values.ts";
-import { isText, repairedText, TEXT } from "./value-json.ts";
+import { repairedText, TEXT } from "./value-json.ts";
 
 /**
  * Most bytes of text that the rows of an extent may have from their resources and scopes: a request names those once, and
@@ -143,21 +143,15 @@ export class LogColumns {
       this.#ready(this.#severityText);
       this.#severityText.appendBytes(bytes, severityStart, severityEnd);
     }
-    this.#writeHex(this.#traceId, bytes, record.traceStart, record.traceEnd);
-    this.#writeHex(this.#spanId, bytes, record.spanStart, record.spanEnd);
-  }
-
-  #writeHex(column: TextColumn, bytes: Uint8Array, start: number, end: number): void {
-    if (start === end) return;
-    this.#ready(column);
-    const { target, from } = column.room(2 * (end - start));
-    let to = from;
-    for (let at = start; at < end; at++) {
-      const byte = bytes[at] as number;
-      target[to++] = HEX[byte >> 4] as number;
-      target[to++] = HEX[byte & 0x0f] as number;
+    const { traceStart, traceEnd, spanStart, spanEnd } = record;
+    if (traceEnd > traceStart) {
+      this.#ready(this.#traceId);
+      this.#traceId.appendHex(bytes, traceStart, traceEnd);
     }
-    column.endText(to);
+    if (spanEnd > spanStart) {
+      this.#ready(this.#spanId);
+      this.#spanId.appendHex(bytes, spanStart, spanEnd);
+    }
   }
 
   #writeNumbers({ record }: ReadLog): void {
@@ -179,7 +173,7 @@ export class LogColumns {
     const { values, attributesEnd } = log;
     if (attributesEnd > 0) {
       this.#ready(this.#attributes);
-      this.#attributes.appendBytes(values.out.bytes, 0, attributesEnd);
+      this.#attributes.appendUtf8(values.out.view, 0, attributesEnd);
     }
     if (this.#ownProps !== undefined) {
       this.#ready(this.#props);
@@ -190,9 +184,7 @@ export class LogColumns {
     if (log.bodyKind !== TEXT) {
       const json = unquoted(values.out.bytes.subarray(attributesEnd, values.out.length));
       this.#body.appendBytes(json, 0, json.length);
-    } else if (isText(log.bytes, log.bodyStart, log.bodyEnd)) {
-      this.#body.appendBytes(log.bytes, log.bodyStart, log.bodyEnd);
-    } else {
+    } else if (!this.#body.appendUtf8(log.view, log.bodyStart, log.bodyEnd)) {
       this.#body.appendText(repairedText(log.bytes, log.bodyStart, log.bodyEnd));
     }
   }
@@ -205,7 +197,6 @@ export class LogColumns {
 }
 
 const DEFAULT_LABEL_BYTES = Buffer.from(DEFAULT_LABEL);
-const HEX = Buffer.from("0123456789abcdef");
 
 /** The column of that name, which `hasLogColumns` has seen to be of that type. */
 function columnOf(set: ColumnSet, name: OtlpColumn): AnyColumn {

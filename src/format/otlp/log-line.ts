@@ -31,7 +31,9 @@ export class LogLine {
     for (const { texts } of shared) {
       for (const [name, text] of texts) {
         const isJson = name === "resource" || name === "scope";
-        this.#member(name, () => (isJson ? out.json(text, 0, text.length) : out.quoted(text, 0, text.length)));
+        this.#member(name, () =>
+          isJson ? out.json(text, 0, text.length) : out.quotedText(Buffer.from(text).toString()),
+        );
       }
     }
     if (props !== undefined) this.#member("props", () => out.json(props, 0, props.length));
@@ -39,15 +41,15 @@ export class LogLine {
     return Buffer.from(out.bytes.buffer, 0, out.length).toString("utf8");
   }
 
-  #texts({ record, bytes }: ReadLog): void {
+  #texts({ record, bytes, view }: ReadLog): void {
     const out = this.#out;
     const { eventStart, eventEnd, severityStart, severityEnd } = record;
     this.#member("label", () => {
-      if (eventEnd > eventStart) out.quoted(bytes, eventStart, eventEnd);
+      if (eventEnd > eventStart) out.quoted(view, eventStart, eventEnd);
       else out.quotedAscii(DEFAULT_LABEL);
     });
     if (severityEnd > severityStart) {
-      this.#member("severity_text", () => out.quoted(bytes, severityStart, severityEnd));
+      this.#member("severity_text", () => out.quoted(view, severityStart, severityEnd));
     }
     this.#hex("trace_id", bytes, record.traceStart, record.traceEnd);
     this.#hex("span_id", bytes, record.spanStart, record.spanEnd);
@@ -63,17 +65,16 @@ export class LogLine {
     if (record.droppedAttributes !== 0) this.#number("dropped_attributes", record.droppedAttributes);
   }
 
-  #body({ bytes, values, attributesEnd, bodyKind, bodyStart, bodyEnd }: ReadLog): void {
+  #body({ bytes, view, values, attributesEnd, bodyKind, bodyStart, bodyEnd }: ReadLog): void {
     const out = this.#out;
     if (bodyKind !== TEXT) {
       out.json(values.out.bytes, attributesEnd, values.out.length);
       return;
     }
     const { length } = out;
-    if (out.quoted(bytes, bodyStart, bodyEnd)) return;
+    if (out.quoted(view, bodyStart, bodyEnd)) return;
     out.length = length;
-    const repaired = Buffer.from(repairedText(bytes, bodyStart, bodyEnd));
-    out.quoted(repaired, 0, repaired.length);
+    out.quotedText(repairedText(bytes, bodyStart, bodyEnd));
   }
 
   #hex(name: string, bytes: Uint8Array, start: number, end: number): void {

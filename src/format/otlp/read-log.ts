@@ -8,6 +8,7 @@ export class ReadLog {
   readonly values: ValueJson;
   /** The source that the ranges of the record are of. */
   bytes: Uint8Array = new Uint8Array(0);
+  view: DataView = new DataView(new ArrayBuffer(0));
   /** `values.out` has the attributes first, up to here, and then a body that is no text. Nothing when there are none. */
   attributesEnd = 0;
   /** The tag of the body's value; 0 without one. A text is at `bodyStart` and `bodyEnd`. */
@@ -27,6 +28,7 @@ export class ReadLog {
     values.clear();
     record.read(this.#wire, values, start, end);
     this.bytes = this.#wire.bytes;
+    this.view = this.#wire.view;
     if (values.pending > 0) values.writeMembers(0, 1);
     this.attributesEnd = values.out.length;
     this.#readBody();

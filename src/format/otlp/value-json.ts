@@ -115,14 +115,13 @@ export class ValueJson {
   writeText(start: number, end: number): void {
     const { out } = this;
     const { length } = out;
-    if (out.quoted(this.#wire.bytes, start, end)) return;
+    if (out.quoted(this.#wire.view, start, end)) return;
     if (!this.repairs) {
       this.refusal ??= "utf8";
       return;
     }
     out.length = length;
-    const repaired = Buffer.from(repairedText(this.#wire.bytes, start, end));
-    out.quoted(repaired, 0, repaired.length);
+    out.quotedText(repairedText(this.#wire.bytes, start, end));
   }
 
   /** Writes the `AnyValue` at `[start, end)`, which stands `level` containers deep. */
@@ -193,7 +192,7 @@ export class ValueJson {
     const { out } = this;
     switch (kind) {
       case INTEGER:
-        out.ascii(integerText(low, high));
+        this.#writeInteger(low, high);
         break;
       case BOOL:
         out.ascii((low | high) === 0 ? "false" : "true");
@@ -211,12 +210,18 @@ export class ValueJson {
     this.out.quotedAscii(Buffer.from(buffer, byteOffset + start, end - start).toString("base64"));
   }
 
+  #writeInteger(low: number, high: number): void {
+    const value = high * 0x1_0000_0000 + (low >>> 0);
+    if (Number.isSafeInteger(value)) this.out.number(value);
+    else this.out.ascii(String((BigInt(high) << 32n) | BigInt(low >>> 0)));
+  }
+
   #writeReal(low: number, high: number): void {
     WORDS[0] = low;
     WORDS[1] = high;
     const value = DOUBLE[0] as number;
     if (!Number.isFinite(value)) this.out.quotedAscii(String(value));
-    else this.out.ascii(Object.is(value, -0) ? "-0" : String(value));
+    else this.out.number(value);
   }
 
   #writeList(start: number, end: number, level: number): void {
@@ -253,7 +258,8 @@ export class ValueJson {
       larger.set(this.#members);
       this.#members = larger;
     }
-    this.#members.fill(0, member, member + MEMBER_NUMBERS);
+    const members = this.#members;
+    members[member] = members[member + 1] = members[member + 2] = members[member + 3] = 0;
     return member;
   }
 
@@ -360,11 +366,3 @@ const COLON = 0x3a;
 
 const WORDS = new Int32Array(2);
 const DOUBLE = new Float64Array(WORDS.buffer);
-
-/** The digits of a signed integer of 64 bits. */
-function integerText(low: number, high: number): string {
-  if (high === low >> 31) return String(low);
-  const value = high * 0x1_0000_0000 + (low >>> 0);
-  if (Number.isSafeInteger(value)) return String(value);
-  return String((BigInt(high) << 32n) | BigInt(low >>> 0));
-}

@@ -29,7 +29,9 @@ const VARINT_BYTES = 10;
 /** One per thread, moved from message to message by `enter`. */
 export class WireReader {
   bytes: Uint8Array = new Uint8Array(0);
-  #view: DataView = new DataView(new ArrayBuffer(0));
+  view: DataView = new DataView(new ArrayBuffer(0));
+  /** Longer groups are refused. */
+  maxGroupBytes = Infinity;
   /** Where the next field begins, and where the message ends. */
   at = 0;
   end = 0;
@@ -45,7 +47,7 @@ export class WireReader {
   /** Reads from `bytes` now. */
   open(bytes: Uint8Array): void {
     this.bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.enter(0, bytes.byteLength);
   }
 
@@ -75,13 +77,13 @@ export class WireReader {
         return true;
       case WIRE.fixed64:
         if (this.end - this.at < 8) throw new MalformedWire("a number is cut off", this.at);
-        this.low = this.#view.getInt32(this.at, true);
-        this.high = this.#view.getInt32(this.at + 4, true);
+        this.low = this.view.getInt32(this.at, true);
+        this.high = this.view.getInt32(this.at + 4, true);
         this.at += 8;
         return true;
       case WIRE.fixed32:
         if (this.end - this.at < 4) throw new MalformedWire("a number is cut off", this.at);
-        this.low = this.#view.getInt32(this.at, true);
+        this.low = this.view.getInt32(this.at, true);
         this.high = 0;
         this.at += 4;
         return true;
@@ -148,6 +150,7 @@ export class WireReader {
     const open = [tag];
     while (open.length > 0) {
       if (this.at >= this.end) throw new MalformedWire("a group does not end", at);
+      if (this.at - at > this.maxGroupBytes) throw new MalformedWire("a group is too long", at);
       this.#longTag();
       const inner = this.tag;
       const type = inner & 7;

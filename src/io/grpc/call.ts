@@ -1,6 +1,6 @@
 import { Metadata, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import type { Clock, TimerHandle } from "../../core/clock.ts";
-import { CallEndedError, STALL_TIMEOUT_MS, type GrpcCall } from "./grpc.ts";
+import { CallEndedError, STALL_TIMEOUT_MS, UNSENT_TIMEOUT_MS, type GrpcCall } from "./grpc.ts";
 import { sentMetadata } from "./status.ts";
 
 /** A call of @grpc/grpc-js; its messages are bytes. */
@@ -22,15 +22,18 @@ export class WatchedCall implements GrpcCall {
   readonly remoteAddress: string;
   readonly #call: DriverCall;
   readonly #clock: Clock;
+  readonly #hangUp: (peer: string) => void;
   readonly #ended = new AbortController();
   #deadline: TimerHandle | undefined;
   #isDone = false;
 
-  constructor(call: DriverCall, clock: Clock) {
+  /** `hangUp` closes the connection of a peer. */
+  constructor(call: DriverCall, { clock, hangUp }: { clock: Clock; hangUp: (peer: string) => void }) {
     this.path = call.getPath();
     this.remoteAddress = addressOf(call.getPeer());
     this.#call = call;
     this.#clock = clock;
+    this.#hangUp = hangUp;
     // It is emitted at the end of every call, too.
     call.on("cancelled", () => this.#end("cancelled"));
     if (call.cancelled) this.#end("cancelled");
@@ -55,7 +58,12 @@ export class WatchedCall implements GrpcCall {
   send(message: Uint8Array): Promise<void> {
     const call = this.#call as ServerWritableStream<Buffer, Buffer>;
     return new Promise((resolve, reject) => {
-      const onEnd = (): void => settle(this.signal.reason);
+      let unsent: TimerHandle | undefined;
+      const peer = this.#call.getPeer();
+      const onEnd = (): void => {
+        unsent = this.#clock.after(UNSENT_TIMEOUT_MS, () => this.#hangUpOn(peer), { background: true });
+        settle(this.signal.reason);
+      };
       const stall = this.#clock.after(STALL_TIMEOUT_MS, () => this.#end("stalled"));
       const settle = (failure: unknown): void => {
         stall.cancel();
@@ -64,9 +72,20 @@ export class WatchedCall implements GrpcCall {
         else reject(failure);
       };
       this.signal.addEventListener("abort", onEnd, { once: true });
-      if (this.signal.aborted) onEnd();
-      else call.write(bufferOf(message), settle);
+      if (this.signal.aborted) {
+        settle(this.signal.reason);
+        return;
+      }
+      call.write(bufferOf(message), (failure: unknown) => {
+        unsent?.cancel();
+        settle(failure);
+      });
     });
+  }
+
+  /** Unless the client has ended the call itself: it has no connection then, as far as the driver tells. */
+  #hangUpOn(peer: string): void {
+    if (this.#call.getPeer() === peer) this.#hangUp(peer);
   }
 
   /** The answer is complete, or has failed: nothing ends the call any more. */

@@ -12,6 +12,10 @@ import type { TlsPair } from "../http/tls.ts";
  *   the client takes nothing of the answer.
  * - Messages of a stream are taken from the iterator no faster than the client takes them, and `return()` is called when
  *   the call ends early. A client that takes nothing for `STALL_TIMEOUT_MS` has its call ended.
+ * - A message that a client does not take `UNSENT_TIMEOUT_MS` after its call is over costs it the connection, and so does a
+ *   request that is not whole in time (`receiveTimeoutMs`): both would be held for as long as it likes.
+ * - Messages may be packed with gzip or deflate. The driver knows no others and cannot be taught one: a message packed with
+ *   zstd is `UNIMPLEMENTED`, with the codings there are in `grpc-accept-encoding`, as the protocol asks.
  * - A message above `maxReceiveBytes` (decoded bytes count) is refused with `RESOURCE_EXHAUSTED`.
  * - What a method rejects with, or its messages fail with, becomes the status of the call (`failureOf` in `status.ts`).
  * - A connection that does not answer pings for a minute and a half is closed.
@@ -81,5 +85,10 @@ export class CallEndedError extends Error {
 /** How long a client may take nothing of an answer. */
 export const STALL_TIMEOUT_MS = 600_000;
 
-/** Calls of one connection at a time. */
-export const MAX_CALLS_PER_CONNECTION = 100;
+/** How long a message of a call that is over may wait for the client to take it. */
+export const UNSENT_TIMEOUT_MS = 30_000;
+
+/** How long a client may take to send a message: half a minute, and the time it takes at 100 kB/s. */
+export function receiveTimeoutMs(maxReceiveBytes: number): number {
+  return 30_000 + maxReceiveBytes / 100;
+}

@@ -1,11 +1,12 @@
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
-import { gzipSync } from "node:zlib";
+import { gzipSync, zstdCompressSync } from "node:zlib";
 import { readFileSync } from "node:fs";
 import { status as STATUS } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
+import { systemClock, type Clock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
-import { eventually } from "../../core/waiting.test-kit.ts";
+import { delay, eventually } from "../../core/waiting.test-kit.ts";
 import { readTlsPair } from "../http/tls.ts";
 import { certificateFolder, makeCertificate } from "../http/tls.test-kit.ts";
 import type { GrpcCall, GrpcReply, GrpcServer } from "./grpc.ts";
@@ -36,6 +37,7 @@ async function serve(
       },
     ],
     maxReceiveBytes: 4096,
+    maxCallsPerConnection: 100,
     ...options,
   });
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
@@ -259,6 +261,77 @@ describe("pace and limits", () => {
     expect([taken, bytes]).toEqual([1_000, 1_000 * (5 + 256 * 1024)]);
   });
 
+  /** Time that passes so many times as fast. */
+  const fast = (times: number): Clock => ({
+    ...systemClock,
+    after: (delayMs, task, options) => systemClock.after(delayMs / times, task, options),
+  });
+
+  /** A connection and a call on it that is given these bytes, and of whose answer nothing is taken. */
+  function begin(address: string, bytes: readonly number[], isWhole = true) {
+    const session = connectHttp2(`http://${address}`).on("error", () => {});
+    closers.push(() => session.destroy());
+    const headers = { ":method": "POST", ":path": COUNT, "content-type": "application/grpc", te: "trailers" };
+    const call = session.request(headers).on("error", () => {});
+    if (isWhole) call.end(Buffer.from(bytes));
+    else call.write(Buffer.from(bytes));
+    return { session, call };
+  }
+
+  test("a client that takes nothing of an answer loses its connection, not only the call", async () => {
+    const many: Handler = () => Promise.resolve({ messages: pieces(1_000, 256 * 1024) });
+    const { address, client } = await serve({ many }, { clock: fast(500) });
+    const { session } = begin(address, [0, 0, 0, 0, 0]);
+    await eventually(() => session.closed);
+    expect((await client.unary(ECHO, Buffer.from("still there"))).toString()).toBe("still there");
+  });
+
+  test("a client that ends a call, of which something was not taken, keeps its connection", async () => {
+    const many: Handler = () => Promise.resolve({ messages: pieces(1_000, 256 * 1024) });
+    const { address } = await serve({ many }, { clock: fast(300) });
+    const { session, call } = begin(address, [0, 0, 0, 0, 0]);
+    await new Promise((resolve) => call.once("response", resolve));
+    call.close();
+    await delay(500);
+    expect(session.closed).toBe(false);
+  });
+
+  test.each([
+    ["all of a message", [0, 0, 0]],
+    ["the end of a message", [0, 0, 0, 0, 0]],
+  ])("a client that does not send %s in time loses its connection", async (_, bytes) => {
+    const { address } = await serve({}, { clock: fast(50) });
+    const { session } = begin(address, bytes, false);
+    const startedMs = performance.now();
+    await eventually(() => session.closed);
+    expect(performance.now() - startedMs).toBeGreaterThan(300);
+  });
+
+  test("further calls on a connection than allowed wait for others to end", async () => {
+    const goOn = Promise.withResolvers<void>();
+    let running = 0;
+    const one: Handler = async (_, message) => {
+      running++;
+      await goOn.promise;
+      return { messages: message };
+    };
+    const { client } = await serve({ one }, { maxCallsPerConnection: 2 });
+    // The client hears of the limit with the first answer of the server.
+    const first = client.unary(ECHO, Buffer.from("0"));
+    await eventually(() => running === 1);
+    const others = ["1", "2", "3"].map((text) => client.unary(ECHO, Buffer.from(text)));
+    await eventually(() => running === 2);
+    await delay(200);
+    expect(running).toBe(2);
+    goOn.resolve();
+    expect((await Promise.all([first, ...others])).map(String)).toEqual(["0", "1", "2", "3"]);
+  });
+
+  test("a message in a coding that the server does not have is UNIMPLEMENTED", async () => {
+    const { address } = await serve({});
+    expect(await sendPacked(address, zstdCompressSync(Buffer.from("x")), "zstd")).toBe(String(STATUS.UNIMPLEMENTED));
+  });
+
   test("a request above the limit, and one that becomes so when it is unpacked, is RESOURCE_EXHAUSTED", async () => {
     const { client, address } = await serve({});
     expect((await client.unary(ECHO, Buffer.alloc(4096))).byteLength).toBe(4096);
@@ -300,7 +373,7 @@ describe("pace and limits", () => {
 describe("stopping", () => {
   test("an address that is taken is a system error", async () => {
     const { address } = await serve({});
-    const other = createGrpcServer({ services: [], maxReceiveBytes: 1 });
+    const other = createGrpcServer({ services: [], maxReceiveBytes: 1, maxCallsPerConnection: 1 });
     const port = Number(address.split(":")[1]);
     await expect(other.listen({ host: "127.0.0.1", port })).rejects.toMatchObject({ code: "EADDRINUSE" });
     await other.close();
@@ -359,8 +432,8 @@ describe("with a certificate", () => {
   });
 });
 
-/** Sends a message that says it is packed with gzip; gives the status. */
-function sendPacked(address: string, packed: Uint8Array): Promise<unknown> {
+/** Sends a message that says it is packed that way; gives the status. */
+function sendPacked(address: string, packed: Uint8Array, coding = "gzip"): Promise<unknown> {
   const session = connectHttp2(`http://${address}`);
   session.on("error", () => {});
   const prefix = Buffer.alloc(5);
@@ -371,7 +444,7 @@ function sendPacked(address: string, packed: Uint8Array): Promise<unknown> {
       ":method": "POST",
       ":path": ECHO,
       "content-type": "application/grpc",
-      "grpc-encoding": "gzip",
+      "grpc-encoding": coding,
       te: "trailers",
     });
     request.on("response", (headers) => headers["grpc-status"] !== undefined && resolve(headers["grpc-status"]));

@@ -19,13 +19,15 @@ import {
 import { systemClock, type Clock } from "../../core/clock.ts";
 import { MIN_TLS_VERSION, TLS_CIPHERS, type TlsPair } from "../http/tls.ts";
 import { addressOf, bufferOf, headerOf, metadataOf, WatchedCall } from "./call.ts";
-import { MAX_CALLS_PER_CONNECTION, type GrpcMethod, type GrpcServer, type GrpcService } from "./grpc.ts";
+import { receiveTimeoutMs, type GrpcMethod, type GrpcServer, type GrpcService } from "./grpc.ts";
 import { failureOf, sentMessage } from "./status.ts";
 
 export type GrpcServerOptions = {
   services: readonly GrpcService[];
   /** Most bytes of a request's message. */
   maxReceiveBytes: number;
+  /** Most calls of one connection at a time; others wait at the client. */
+  maxCallsPerConnection: number;
   /** Connections beyond so many are closed when they are opened; as many as the system allows unless given. */
   maxConnections?: number;
   /** The server speaks TLS with it, and nothing else. */
@@ -45,6 +47,9 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   return new GrpcJsServer(options);
 }
 
+/** What ends calls. */
+type Ends = { clock: Clock; hangUp: (peer: string) => void };
+
 /** Connections are accepted here and handed to the driver, so that both servers of a process speak TLS alike. */
 class GrpcJsServer implements GrpcServer {
   readonly #server: Server;
@@ -54,16 +59,17 @@ class GrpcJsServer implements GrpcServer {
 
   constructor(options: GrpcServerOptions) {
     this.#clock = options.clock ?? systemClock;
+    const ends: Ends = { clock: this.#clock, hangUp: (peer) => this.#hangUp(peer) };
     this.#server = new Server({
       "grpc.max_receive_message_length": options.maxReceiveBytes,
-      "grpc.max_concurrent_streams": MAX_CALLS_PER_CONNECTION,
+      "grpc.max_concurrent_streams": options.maxCallsPerConnection,
       "grpc.enable_channelz": 0,
       "grpc.keepalive_time_ms": PING_EVERY_MS,
       "grpc.keepalive_timeout_ms": PING_TIMEOUT_MS,
-      interceptors: [admission(options.services)],
+      interceptors: [admission(options.services), promptMessage(receiveTimeoutMs(options.maxReceiveBytes), ends)],
     });
     for (const service of options.services) {
-      this.#server.addService(definitionOf(service), implementationOf(service, this.#clock));
+      this.#server.addService(definitionOf(service), implementationOf(service, ends));
     }
     const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#listener = this.#listenerOf(options.tls, injector);
@@ -71,6 +77,11 @@ class GrpcJsServer implements GrpcServer {
       if (this.#listener.listening) options.reportFailure?.(error);
     });
     if (options.maxConnections !== undefined) this.#listener.maxConnections = options.maxConnections;
+  }
+
+  /** `peer` is the address and port that the driver has of a call. */
+  #hangUp(peer: string): void {
+    for (const socket of this.#sockets) if (`${socket.remoteAddress}:${socket.remotePort}` === peer) socket.destroy();
   }
 
   #listenerOf(tls: TlsPair | undefined, injector: ConnectionInjector): Listener {
@@ -151,6 +162,21 @@ function admission(services: readonly GrpcService[]): ServerInterceptor {
   };
 }
 
+/** Hangs up on a client that has begun a call and does not send its message, and end it, in time. */
+function promptMessage(timeoutMs: number, { clock, hangUp }: Ends): ServerInterceptor {
+  return (_, call) => {
+    const peer = call.getPeer();
+    // A call that has ended has no peer any more.
+    const isOpen = (): boolean => call.getPeer() === peer;
+    const late = clock.after(timeoutMs, () => isOpen() && hangUp(peer), { background: true });
+    const listener = new ServerListenerBuilder().withOnReceiveHalfClose((next) => {
+      late.cancel();
+      next();
+    });
+    return new ServerInterceptingCall(call, new ResponderBuilder().withStart((next) => next(listener.build())).build());
+  };
+}
+
 /** Messages are bytes. */
 function same(bytes: Buffer): Buffer {
   return bytes;
@@ -172,12 +198,12 @@ function definitionOf({ name, methods }: GrpcService): ServiceDefinition {
   return Object.fromEntries(entries);
 }
 
-function implementationOf({ methods }: GrpcService, clock: Clock): UntypedServiceImplementation {
+function implementationOf({ methods }: GrpcService, ends: Ends): UntypedServiceImplementation {
   const entries = Object.entries(methods).map(([name, method]) => {
     const answer = method.streams
-      ? (call: ServerWritableStream<Buffer, Buffer>) => void answerStream(call, method, clock)
+      ? (call: ServerWritableStream<Buffer, Buffer>) => void answerStream(call, method, ends)
       : (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) =>
-          void answerOne(call, reply, method, clock);
+          void answerOne(call, reply, method, ends);
     return [name, answer] as const;
   });
   return Object.fromEntries(entries);
@@ -187,9 +213,9 @@ async function answerOne(
   driverCall: ServerUnaryCall<Buffer, Buffer>,
   reply: sendUnaryData<Buffer>,
   { handle }: GrpcMethod,
-  clock: Clock,
+  ends: Ends,
 ): Promise<void> {
-  const call = new WatchedCall(driverCall, clock);
+  const call = new WatchedCall(driverCall, ends);
   try {
     const { metadata, messages } = await handle(call, driverCall.request);
     if (!(messages instanceof Uint8Array)) throw new Error(`${call.path} answers with one message`);
@@ -205,9 +231,9 @@ async function answerOne(
 async function answerStream(
   driverCall: ServerWritableStream<Buffer, Buffer>,
   { handle }: GrpcMethod,
-  clock: Clock,
+  ends: Ends,
 ): Promise<void> {
-  const call = new WatchedCall(driverCall, clock);
+  const call = new WatchedCall(driverCall, ends);
   try {
     const { metadata, messages } = await handle(call, driverCall.request);
     driverCall.sendMetadata(metadataOf(metadata));

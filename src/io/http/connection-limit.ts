@@ -2,13 +2,19 @@ import { readFileSync } from "node:fs";
 import { systemCodeOf } from "../../core/errors.ts";
 
 /**
- * How many connections a server may have open: half of the files that its process may open (`ulimit -n`). The other half
- * is for what the requests on them need: extents, the catalog, query processes, peers. Without such a bound clients that
- * do nothing but connect would make requests fail that were accepted. Undefined where the system does not say.
+ * The share of the files that a process may open (`ulimit -n`) which connections of a server may take: half of them
+ * together, with two servers of gRPC. Their clients make many calls on one connection.
  */
-export function connectionLimit(): number | undefined {
+const SHARES = { http: 6 / 16, grpc: 1 / 16 } as const;
+
+/**
+ * How many connections a server may have open. The other half of the files is for what the requests on them need:
+ * extents, the catalog, query processes, peers. Without such a bound clients that do nothing but connect would make
+ * requests fail that were accepted. Undefined where the system does not say.
+ */
+export function connectionLimit(server: keyof typeof SHARES): number | undefined {
   const files = openFileLimit();
-  return files === undefined ? undefined : Math.max(1, Math.floor(files / 2));
+  return files === undefined ? undefined : Math.max(1, Math.floor(files * SHARES[server]));
 }
 
 function openFileLimit(): number | undefined {

@@ -26,8 +26,8 @@ export type FlightDeps = {
 
 export const FLIGHT_SERVICE = "arrow.flight.protocol.FlightService";
 
-/** Most bytes of a ticket: the limit of gRPC itself, which clients have too. */
-export const MAX_TICKET_BYTES = 4 * 1024 * 1024;
+/** Most bytes of a ticket. Where nobody is asked for a token, anybody may send one with each call. */
+export const MAX_TICKET_BYTES = 1024 * 1024;
 
 export function flightOperations(deps: FlightDeps): GrpcOperations {
   const doGet = (context: GrpcContext, message: Uint8Array): Promise<GrpcReply> => runTicket(deps, context, message);

@@ -56,10 +56,11 @@ function base64Length(sizeBytes: number): number {
   return Math.ceil(sizeBytes / 3) * 4;
 }
 
-function webCall({ request, clientAddress }: Call, { method }: WebOptions, deadline: Deadline): GrpcCall {
+function webCall({ request, requestId, clientAddress }: Call, { method }: WebOptions, deadline: Deadline): GrpcCall {
   return {
     path: `/${method}`,
-    header: (name) => request.header(name),
+    // The request has an id by now, and its call the same one.
+    header: (name) => (name === "x-request-id" ? requestId : request.header(name)),
     headerNames: () => request.headerNames(),
     remoteAddress: clientAddress,
     signal: AbortSignal.any([request.signal, deadline.signal]),
