@@ -33,6 +33,8 @@ const STARTERS: Starters = {
  * the environment of the files. Returns what stops them all.
  */
 export async function serveSharedServers(): Promise<() => Promise<void>> {
+  // Each project of the run sets up, and so does a run that a test starts.
+  if (process.env[SHARED_SERVERS] !== undefined) return () => Promise.resolve();
   const folder = await mkdtemp(join(tmpdir(), "engine-shared-"));
   const socketPath = join(folder, "socket");
   const started = new Map<string, Promise<Started<unknown>>>();
