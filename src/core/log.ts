@@ -24,10 +24,15 @@ export function readable(write: (text: string) => void, env: Readonly<Record<str
   return { write: (line: string) => write(logText(line, { colours })) };
 }
 
+/** Of all logs of this process: what waits is written in order, and one listener writes the rest when it ends. */
+let gathered: GatheredOutput | undefined;
+
 function standardError(): DestinationStream {
   if (process.stderr.isTTY) return readable((text) => void process.stderr.write(text), process.env);
+  if (gathered !== undefined) return gathered;
   const output = new GatheredOutput(pino.destination({ dest: 2, sync: true }), systemClock);
   process.once("exit", () => output.flush());
+  gathered = output;
   return output;
 }
 
