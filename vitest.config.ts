@@ -3,15 +3,41 @@ import { configDefaults, defineConfig } from "vitest/config";
 
 /** Tests that take long are named so: `npm test` leaves them to `npm run test:long`. */
 const LONG = "**/*.long.test.ts";
+const SHORT = "!(*.long).test.ts";
 const selection = process.env["TEST_SELECTION"] ?? "all";
+
+/**
+ * Modules that leave nothing behind in their process: no servers, no patched globals. The files of their tests share
+ * processes, so that a module is loaded once per process instead of once per file, which is most of what they take.
+ */
+const PURE = [
+  `src/{config,db,fabric,format,server}/**/${SHORT}`,
+  `src/{auth,credentials}/**/${SHORT}`,
+  `src/io/rows/**/${SHORT}`,
+  `src/query/{budgets,errors,flight,parse,resolve,tail}/**/${SHORT}`,
+  `src/sandbox/{contract,control}/**/${SHORT}`,
+];
+const exclude = [...configDefaults.exclude, ...(selection === "short" ? [LONG] : [])];
 
 export default defineConfig({
   test: {
-    include:
-      selection === "long"
-        ? [LONG]
-        : ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, ...(selection === "short" ? [LONG] : [])],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "isolated",
+          include:
+            selection === "long"
+              ? [LONG]
+              : ["src/**/*.test.ts", "roles/**/*.test.ts", "test/**/*.test.ts", "bench/**/*.test.ts"],
+          exclude: [...exclude, ...PURE],
+        },
+      },
+      {
+        extends: true,
+        test: { name: "pure", include: selection === "long" ? [] : PURE, exclude, isolate: false },
+      },
+    ],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
     pool: "forks",

@@ -22,8 +22,8 @@ type Selection = "short" | "long" | "all";
 
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ["format", "oxfmt", "--check", "."],
-  ["lint", "oxlint", "--type-aware", "--deny-warnings"],
-  ["types", "tsc", "--noEmit"],
+  // The linter has the compiler's findings too: asked for them, it reads all types once instead of twice.
+  ["lint, types", "oxlint", "--type-aware", "--type-check", "--deny-warnings"],
   ["dead code", "knip", "--no-progress"],
 ];
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../core/clock.ts";
-import { uuidV7Source, type IdSource } from "../core/ids.ts";
+import { startOfIds, uuidV7Source, type IdSource } from "../core/ids.ts";
 import { seededRandom } from "../core/random.ts";
 import {
   DAY_MS,
@@ -40,12 +40,20 @@ type Simulation = {
 function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: number): Simulation {
   const clock = new ManualClock(START_MS);
   const random = seededRandom(20_260_105);
-  const newId = uuidV7Source(clock, random);
+  let made = 0;
+  // A day has millions: their time and their order are all that counts.
+  const newId = () => `${startOfIds(clock.nowMs())}-7${String(++made).padStart(9, "0")}`;
   const days = new Map<number, Candidate[]>();
+  /** When a day is worth the next look: at once after a change, else when it has been quiet for long enough. */
+  const looksAtMs = new Map<number, number>();
   let [written, mostLive, rowsIn, due] = [0, 0, 0, 0];
   const put = (extent: Candidate): void => {
     const day = dayOf(extent.minAtNs);
-    days.set(day, [...(days.get(day) ?? []), extent]);
+    const own = days.get(day);
+    if (own === undefined) days.set(day, [extent]);
+    else own.push(extent);
+    // There may be something to merge.
+    looksAtMs.set(day, 0);
   };
   for (const stepMs = 10_000; clock.nowMs() < START_MS + DAY_MS + 3 * HOUR_MS;) {
     clock.advance(stepMs);
@@ -61,10 +69,14 @@ function simulate({ flushesPerSec, flushBytes, lateShare }: Load, minExtents: nu
     }
     for (const extent of fresh) put(extent);
     for (const day of days.keys()) {
-      for (;;) {
+      while (clock.nowMs() >= (looksAtMs.get(day) ?? 0)) {
         const open = days.get(day) ?? [];
         const inputs = pickMerge(open, { minExtents, nowMs: clock.nowMs(), maxInputBytes: 1_024 * MIB });
-        if (inputs === undefined) break;
+        if (inputs === undefined) {
+          const later = open.length === 0 ? Infinity : settlesAtMs(open);
+          looksAtMs.set(day, later > clock.nowMs() ? later : Infinity);
+          break;
+        }
         const outputs = merged(inputs, newId);
         written += sizeOf(outputs);
         const gone = new Set(inputs);

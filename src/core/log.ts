@@ -24,7 +24,7 @@ export function readable(write: (text: string) => void, env: Readonly<Record<str
   return { write: (line: string) => write(logText(line, { colours })) };
 }
 
-/** One for all logs of the process: each has a listener for its end, and lines that wait for others. */
+/** Of all logs of this process: what waits is written in order, and one listener writes the rest when it ends. */
 let gathered: GatheredOutput | undefined;
 
 function standardError(): DestinationStream {

@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import { lacks } from "../core/gates.test-kit.ts";
-import { postgresPrograms } from "../catalog/postgres/postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "../catalog/postgres/postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "../catalog/postgres/postgres.test-kit.ts";
 import { refusedLeavesNothing } from "./refused.test-kit.ts";
 
-const programs = postgresPrograms();
-
 describe.skipIf(lacks("PostgreSQL"))("with PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop(), 120_000);
 

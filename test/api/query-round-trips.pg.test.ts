@@ -2,26 +2,23 @@ import { delay } from "../../src/core/waiting.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { startServices } from "../edge/run.test-kit.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
-import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { CuttingProxy } from "../../src/catalog/postgres/proxy.test-kit.ts";
 import { ingest, rowsOf } from "../support/client.ts";
 import { temporaryHome } from "../support/engine.ts";
 
 /** How often a query waits for the catalog, which in a cluster is some way off: every time costs each query that much. */
 
-const programs = postgresPrograms();
-
 const ROUNDS = 5;
 
 describe.skipIf(lacks("PostgreSQL"))("a server on PostgreSQL", () => {
-  let postgres: TestServer;
+  let postgres: TestDatabases;
   let proxy: CuttingProxy;
   let url: string;
   const closers: (() => Promise<void>)[] = [];
 
   beforeAll(async () => {
-    postgres = await startTestServer(programs ?? "", NO_FSYNC);
+    postgres = await sharedTestServer();
     closers.push(() => postgres.stop());
     proxy = await CuttingProxy.start(postgres.port);
     closers.push(() => proxy.stop());

@@ -51,7 +51,7 @@ export type Role = keyof typeof COUNTS;
 const REGION = "us-east-1";
 const BUCKET = "engine";
 const KEYS = { accessKeyId: "cluster", secretAccessKey: "cluster-secret" };
-const ENTRY = fileURLToPath(new URL("../../roles/main.ts", import.meta.url));
+const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
 /** Starts everything and waits until all of it serves; rejects, with nothing left running, when a part does not. */
 export async function startLocalCluster(options: LocalClusterOptions): Promise<LocalCluster> {

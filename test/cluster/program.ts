@@ -2,6 +2,7 @@ import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 
 /** A server as a process of its own, that can be stopped, killed, and started again in its place. */
@@ -50,7 +51,7 @@ export class Program {
     const log = openSync(logFile, "a");
     const [file, ...args] = command;
     // In a group of its own: a terminal's Ctrl-C is for whoever started it, who knows the order in which to end things.
-    this.#child = spawn(file, args, { env, stdio: ["ignore", log, log], detached: true });
+    this.#child = endsWithThisProcess(spawn(file, args, { env, stdio: ["ignore", log, log], detached: true }));
     closeSync(log);
     if (this.#child.pid !== undefined) this.#pids.push(this.#child.pid);
     await this.ready();

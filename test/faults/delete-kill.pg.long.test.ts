@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
-import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { killDeletions } from "./delete-kill.ts";
 
-const programs = postgresPrograms();
-
 describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   }, 120_000);
   afterAll(() => server.stop(), 120_000);
 

@@ -1,16 +1,16 @@
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
-import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { killRounds } from "./kill-rounds.ts";
 
 const KILLS = 4;
 const programs = postgresPrograms();
 
 describe.skipIf(programs === undefined)("PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   }, 120_000);
   afterAll(() => server.stop(), 120_000);
 

@@ -10,6 +10,7 @@ import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
 import type { TlsFiles } from "../../src/io/http/tls.ts";
 import { loadKafkaJs } from "../../src/ingest/inputs/kafka/kafkajs.ts";
+import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
 
 /** A real broker of Kafka (KRaft, one node) on a folder and ports of its own. */
 export type Broker = {
@@ -80,9 +81,8 @@ export async function startBroker(lib: string, secured?: Secured): Promise<Broke
     await gone;
   };
   const start = async (): Promise<void> => {
-    child = spawn("java", ["-Xmx384m", ...JAVA, "-cp", `${lib}/*`, "kafka.Kafka", properties], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const argv = ["-Xmx384m", ...JAVA, "-cp", `${lib}/*`, "kafka.Kafka", properties];
+    child = endsWithThisProcess(spawn("java", argv, { stdio: ["ignore", "pipe", "pipe"] }));
     await answers(child, kafka);
   };
   await start();

@@ -7,6 +7,7 @@ import { listMounts, sweepMounts } from "../../src/sandbox/runtime/mounts.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { fieldOf, SandboxClient, untilPutAway } from "./sandboxes.test-kit.ts";
 import { TIMEOUT_MS } from "./server.test-kit.ts";
+import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
@@ -23,18 +24,17 @@ type DaemonOptions = {
 
 /** A node of that server; resolves when it takes sandboxes. */
 async function startDaemon({ home, url, token, env = {} }: DaemonOptions): Promise<Daemon> {
-  const child = spawn(process.execPath, [ENTRY, "worker", "run", "--accept", "sandbox"], {
-    env: {
-      ...cleanEnv(),
-      ENGINE_HOME: home,
-      ENGINE_SERVER_URL: url,
-      ENGINE_WORKER_TOKEN: token,
-      ENGINE_WORKER_INSECURE: "1",
-      ENGINE_SANDBOX_WARM_POOL: "0",
-      ...env,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const all = {
+    ...cleanEnv(),
+    ENGINE_HOME: home,
+    ENGINE_SERVER_URL: url,
+    ENGINE_WORKER_TOKEN: token,
+    ENGINE_WORKER_INSECURE: "1",
+    ENGINE_SANDBOX_WARM_POOL: "0",
+    ...env,
+  };
+  const argv = [ENTRY, "worker", "run", "--accept", "sandbox"];
+  const child = endsWithThisProcess(spawn(process.execPath, argv, { env: all, stdio: ["ignore", "pipe", "pipe"] }));
   let log = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (log += text));

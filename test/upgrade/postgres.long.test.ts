@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
-import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { EARLIER } from "./earlier.ts";
 import { checkOpened, unpack } from "./opened.test-kit.ts";
 
@@ -13,9 +13,9 @@ const programs = postgresPrograms();
 const onPostgres = EARLIER.filter(({ schema }) => schema.postgres !== undefined);
 
 describe.skipIf(lacks("PostgreSQL"))("on PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
-import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
-import {
-  NO_FSYNC,
-  openTestCatalog,
-  startTestServer,
-  type TestServer,
-} from "../../catalog/postgres/postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "../../catalog/postgres/postgres.test-kit.ts";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import { silentLog } from "../../core/log.ts";
@@ -15,16 +9,14 @@ import { AuditLog } from "../audit.ts";
 import { IdpUsers } from "./idp-users.ts";
 import type { Vouched } from "./idp-rules.ts";
 
-const programs = postgresPrograms();
-
 const FROM = { address: "10.0.0.1", requestId: "r-1" };
 const AT_MS = 1_700_000_000_000;
 const ann: Vouched = { subject: "id of ann", name: "ann@x.example", role: "read", atMs: AT_MS };
 
 describe.skipIf(lacks("PostgreSQL"))("users of an identity provider, on two nodes with one catalog", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

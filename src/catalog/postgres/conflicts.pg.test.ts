@@ -5,14 +5,11 @@ import { LIMITS } from "../../core/limits.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed, failureOf } from "../contract-fixtures.test-kit.ts";
 import { KEYS_FREE_FOR_MS } from "../flush-checks.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
-
-const programs = postgresPrograms();
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 describe.skipIf(lacks("PostgreSQL"))("a commit that waits for another one", () => {
   it("comes too late by the time at which its turn comes, not by that at which it was sent", async () => {
-    const server = await startTestServer(programs ?? "", NO_FSYNC);
+    const server = await sharedTestServer();
     const url = await server.createDatabase();
     const catalog = await openTestCatalog(url);
     const { table } = await catalog.createTable({ database: "d", name: "t", columns: [column("at", "timestamp")] });
@@ -33,9 +30,9 @@ describe.skipIf(lacks("PostgreSQL"))("a commit that waits for another one", () =
 });
 
 describe.skipIf(lacks("PostgreSQL"))("a commit that the server rolls back", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

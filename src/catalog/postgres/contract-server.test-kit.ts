@@ -2,21 +2,18 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import type { OpenedCatalog } from "../contract.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 /**
  * Runs contracts on catalogs of PostgreSQL: one server for all of them, and a fresh database for each `open`. Skipped, with
  * a line that names `what`, where PostgreSQL is not installed.
  */
 export function onPostgres(what: string, contracts: (open: () => Promise<OpenedCatalog>) => void): void {
-  const programs = postgresPrograms();
-
   describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
-    let server: TestServer;
+    let server: TestDatabases;
     let born: string;
     beforeAll(async () => {
-      server = await startTestServer(programs ?? "", NO_FSYNC);
+      server = await sharedTestServer();
       born = await server.createDatabase();
       await (await openTestCatalog(born)).close();
     });

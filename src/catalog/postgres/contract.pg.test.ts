@@ -2,17 +2,14 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
 import { catalogContract } from "../contract.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
-
-const programs = postgresPrograms();
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   /** A catalog as it is made, to be copied: that is faster than to make it each time. */
   let born: string;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
     born = await server.createDatabase();
     const clock = new ManualClock();
     await (await openTestCatalog(born, { nowMs: () => clock.nowMs() })).close();

@@ -2,15 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
-
-const programs = postgresPrograms();
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 describe.skipIf(lacks("PostgreSQL"))("several nodes on one catalog", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

@@ -2,15 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { EARLIER_RECORDS, OWNED_AFTER } from "../earlier-owners.test-kit.ts";
 import { migrationsBefore } from "../migrations.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
-
-const programs = postgresPrograms();
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 describe.skipIf(lacks("PostgreSQL"))("owners in PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

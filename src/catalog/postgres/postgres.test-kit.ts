@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, openSync, closeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,19 +14,27 @@ import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openPostgresCatalog } from "./postgres.ts";
 import { PostgresFolder } from "./postgres-folder.test-kit.ts";
 import { parsePostgresUrl } from "../../db/postgres/url.ts";
+import { askForSharedServer } from "../../core/shared-servers.test-kit.ts";
+import { endsWithThisProcess } from "../../core/child-processes.test-kit.ts";
 import { freePort } from "../../core/waiting.test-kit.ts";
 
-/** A PostgreSQL server of a test file, on a folder and a port of its own. */
-export type TestServer = {
+/** Databases of a test file, on a PostgreSQL server that others may use too. */
+export type TestDatabases = {
   port: number;
-  /** Of the server's first process. */
-  readonly pid: number;
   /** The address of a database of that name, which need not exist. */
   url(database: string): string;
   /** Makes a database, empty or a copy of one that nobody is connected to, and gives its address. */
   createDatabase(template?: string): Promise<string>;
   /** Runs one statement in a database as the superuser. */
   query(url: string, text: string): Promise<Row[]>;
+  /** Removes what was made. */
+  stop(): Promise<void>;
+};
+
+/** A PostgreSQL server of a test file, on a folder and a port of its own. */
+export type TestServer = TestDatabases & {
+  /** Of the server's first process. */
+  readonly pid: number;
   /** Kills the server as a crash would, and starts it again on the same folder and port. */
   kill(): Promise<void>;
   /** Stops the server as an operator does: sessions are ended. */
@@ -35,7 +44,6 @@ export type TestServer = {
   startStandby(): Promise<TestServer>;
   /** Makes a primary of a standby, which takes writes when it returns. */
   promote(): void;
-  stop(): Promise<void>;
 };
 
 export type ServerSettings = Readonly<Record<string, string>>;
@@ -45,6 +53,10 @@ export const NO_FSYNC: ServerSettings = { fsync: "off", full_page_writes: "off" 
 
 const START_WITHIN_MS = 30_000;
 const POLL_MS = 20;
+/** The first version that can copy a database in another way than by its files, which takes twice the time. */
+const FIRST_WITH_STRATEGIES = 150_000;
+/** Databases that are dropped together. */
+const AT_ONCE = 25;
 const SUPERUSER = "tester";
 
 /** Starts a server, which owns its folder and the files. Throws with its log when it does not come up. */
@@ -56,6 +68,15 @@ export async function startTestServer(
 ): Promise<TestServer> {
   const server = new Server({ programs, settings, superuser }, files, await freePort());
   return await started(server, () => server.initialize());
+}
+
+/**
+ * Databases on the one server of the test run, for files that leave it as it is. Those that kill it, or set it up in
+ * another way, start their own.
+ */
+export async function sharedTestServer(): Promise<TestDatabases> {
+  const { port } = await askForSharedServer("postgres");
+  return new Databases(port, SUPERUSER, `shared_${randomBytes(6).toString("hex")}_`);
 }
 
 async function started(server: Server, prepare: () => void): Promise<TestServer> {
@@ -71,17 +92,72 @@ async function started(server: Server, prepare: () => void): Promise<TestServer>
 
 type ServerOptions = { programs: string; settings: ServerSettings; superuser: string };
 
-class Server implements TestServer {
+class Databases implements TestDatabases {
   readonly port: number;
+  readonly #superuser: string;
+  /** What the names of its databases begin with, to tell them from those of other files. */
+  readonly #prefix: string;
+  readonly #names: string[] = [];
+  #made = 0;
+  #strategy: string | undefined;
+
+  constructor(port: number, superuser: string, prefix: string) {
+    this.port = port;
+    this.#superuser = superuser;
+    this.#prefix = prefix;
+  }
+
+  url(database: string): string {
+    return `postgres://${this.#superuser}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  async createDatabase(template = this.url("template0")): Promise<string> {
+    const name = `${this.#prefix}${++this.#made}`;
+    this.#names.push(name);
+    this.#strategy ??= await this.#fastestStrategy();
+    const words = ["CREATE DATABASE", name, "TEMPLATE", nameIn(template), this.#strategy];
+    await this.query(this.url("postgres"), words.join(" "));
+    return this.url(name);
+  }
+
+  async #fastestStrategy(): Promise<string> {
+    const [row] = await this.query(this.url("postgres"), "SHOW server_version_num");
+    return Number(row?.["server_version_num"]) < FIRST_WITH_STRATEGIES ? "" : "STRATEGY file_copy";
+  }
+
+  async query(url: string, text: string): Promise<Row[]> {
+    const session = { clock: systemClock, connectTimeoutMs: START_WITHIN_MS, lockTimeoutMs: START_WITHIN_MS };
+    const connection = await Connection.open(parsePostgresUrl(url), session);
+    try {
+      return await connection.query(text);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  async stop(): Promise<void> {
+    // Many at once, which wait for one checkpoint together; a session that a test has left open ends with its database.
+    for (let names = this.#names.splice(0, AT_ONCE); names.length > 0; names = this.#names.splice(0, AT_ONCE)) {
+      await Promise.all(
+        names.map((name) => this.query(this.url("postgres"), `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
+      );
+    }
+  }
+}
+
+function nameIn(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+class Server extends Databases implements TestServer {
   readonly #options: ServerOptions;
   readonly #folder: PostgresFolder;
   #child: ChildProcess | undefined;
-  #databases = 0;
 
   constructor(options: ServerOptions, files: readonly string[], port: number) {
+    super(port, options.superuser, "test_");
     this.#options = options;
     this.#folder = new PostgresFolder(options.programs, mkdtempSync(join(tmpdir(), "engine-pg-")), files);
-    this.port = port;
   }
 
   get pid(): number {
@@ -109,7 +185,7 @@ class Server implements TestServer {
   async start(): Promise<void> {
     const [command, ...args] = this.#folder.server(this.port, { max_connections: "200", ...this.#options.settings });
     const log = openSync(this.#log, "a");
-    const child = spawn(command, args, { cwd: this.#folder.path, stdio: ["ignore", log, log] });
+    const child = endsWithThisProcess(spawn(command, args, { cwd: this.#folder.path, stdio: ["ignore", log, log] }));
     closeSync(log);
     this.#child = child;
     const deadlineMs = systemClock.monotonicMs() + START_WITHIN_MS;
@@ -121,27 +197,6 @@ class Server implements TestServer {
     }
   }
 
-  url(database: string): string {
-    return `postgres://${this.#options.superuser}@127.0.0.1:${this.port}/${database}`;
-  }
-
-  async createDatabase(template = this.url("template0")): Promise<string> {
-    const name = `test_${++this.#databases}`;
-    const from = new URL(template).pathname.slice(1);
-    await this.query(this.url("postgres"), `CREATE DATABASE ${name} TEMPLATE ${from}`);
-    return this.url(name);
-  }
-
-  async query(url: string, text: string): Promise<Row[]> {
-    const session = { clock: systemClock, connectTimeoutMs: START_WITHIN_MS, lockTimeoutMs: START_WITHIN_MS };
-    const connection = await Connection.open(parsePostgresUrl(url), session);
-    try {
-      return await connection.query(text);
-    } finally {
-      await connection.close();
-    }
-  }
-
   async kill(): Promise<void> {
     await this.#end("SIGQUIT");
   }
@@ -150,7 +205,7 @@ class Server implements TestServer {
     await this.#end("SIGINT");
   }
 
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     await this.#end("SIGINT");
     rmSync(this.#folder.path, { recursive: true, force: true });
   }

@@ -3,15 +3,12 @@ import { lacks } from "../../core/gates.test-kit.ts";
 import { EARLIER_SANDBOXES, expectOwners } from "../sandbox-owners.test-kit.ts";
 import { EARLIER_LOGS, expectCounts } from "../sandbox-quotas.test-kit.ts";
 import { migrationsBefore } from "../migrations.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./postgres.test-kit.ts";
-
-const programs = postgresPrograms();
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 describe.skipIf(lacks("PostgreSQL"))("a catalog of an earlier version", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { failureOf, aFlush, aLedgerEntry, anExtent, column } from "../contract-fixtures.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
-import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
-
-const programs = postgresPrograms();
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "./postgres.test-kit.ts";
 
 const STATS = `'[[11],[null],[null],[null]]'`;
 
@@ -34,10 +31,10 @@ const DAMAGE: readonly (readonly [sql: string, invariant: string])[] = [
 ];
 
 describe.skipIf(lacks("PostgreSQL"))("verification on PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   let sound: string;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
     sound = await server.createDatabase();
     const catalog = await openTestCatalog(sound);
     const columns = [column("at", "timestamp"), column("body")];

@@ -5,13 +5,7 @@ import type { Caller } from "../../auth/caller.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
 import { keyringOf } from "../../auth/sealing/keyring.ts";
-import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
-import {
-  NO_FSYNC,
-  openTestCatalog,
-  startTestServer,
-  type TestServer,
-} from "../../catalog/postgres/postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "../../catalog/postgres/postgres.test-kit.ts";
 import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
@@ -21,20 +15,18 @@ import { Credentials } from "../credentials.ts";
 import { DeviceFlows } from "./device-flows.ts";
 import { APP, at, decideOnDevice, directoryOf, startProvider, type TestProvider } from "./provider.test-kit.ts";
 
-const programs = postgresPrograms();
-
 const ANN = { ...ADMIN, subject: "ann", role: "write" } as const;
 const NODES = 3;
 const POLLS = 5;
 
 describe.skipIf(lacks("PostgreSQL"))("a device flow that several nodes are asked about", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   let provider: TestProvider;
   const catalogs: CatalogDatabase[] = [];
   const nodes: DeviceFlows[] = [];
   let credentials: Credentials;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
     provider = await startProvider(["https://engine.test/callback"]);
     const catalogUrl = await server.createDatabase();
     const keyring = keyringOf(randomBytes(32).toString("base64"), []);

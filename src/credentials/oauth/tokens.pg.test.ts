@@ -7,13 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { ADMIN, by } from "../../auth/access.test-kit.ts";
 import { AuditLog } from "../../auth/audit.ts";
-import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
-import {
-  NO_FSYNC,
-  openTestCatalog,
-  startTestServer,
-  type TestServer,
-} from "../../catalog/postgres/postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "../../catalog/postgres/postgres.test-kit.ts";
 import type { CatalogDatabase } from "../../catalog/catalog-database.ts";
 import { systemClock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
@@ -24,21 +18,19 @@ import { keyringOf } from "../../auth/sealing/keyring.ts";
 import { OAuthFlows } from "./flows.ts";
 import { APP, at, directoryOf, startProvider, TestBrowser, type TestProvider } from "./provider.test-kit.ts";
 
-const programs = postgresPrograms();
-
 const BASE = "http://engine.test";
 const CALLBACK = `${BASE}/v1/oauth/google/callback`;
 const PROCESSES = 2;
 const USES = 25;
 
 describe.skipIf(lacks("PostgreSQL"))("tokens that several processes use", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   let provider: TestProvider;
   let catalog: CatalogDatabase;
   let catalogUrl: string;
   const key = randomBytes(32).toString("base64");
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
     provider = await startProvider([CALLBACK]);
     catalogUrl = await server.createDatabase();
     catalog = await openTestCatalog(catalogUrl);

@@ -9,7 +9,7 @@ import { bodyOf, CASE_KINDS, randomCase, specs } from "./generate-cases.test-kit
 import { minimise } from "./minimise.test-kit.ts";
 import type { NdjsonBody } from "./scanner.ts";
 
-const DOCUMENTS = 5_000;
+const DOCUMENTS = 2_000;
 
 const shown = (bodies: readonly NdjsonBody[]) =>
   bodies.map(({ bytes, evolve }) => ({ evolve, text: Buffer.from(bytes).toString("latin1") }));

@@ -1,25 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.test-kit.ts";
-import { postgresPrograms } from "../../catalog/postgres/postgres-folder.test-kit.ts";
-import {
-  NO_FSYNC,
-  openTestCatalog,
-  startTestServer,
-  type TestServer,
-} from "../../catalog/postgres/postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "../../catalog/postgres/postgres.test-kit.ts";
 import { ExtentPages } from "./extents.ts";
 
 const SECOND_NS = 1_000_000_000n;
 /** 2024-01-01T00:00:00Z */
 const START_NS = 19_723n * 86_400n * SECOND_NS;
 
-const programs = postgresPrograms();
-
 describe.skipIf(lacks("PostgreSQL"))("extents in PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
   });
   afterAll(() => server.stop());
 

@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import { lacks } from "../../../src/core/gates.test-kit.ts";
-import { postgresPrograms } from "../../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import {
-  NO_FSYNC,
   openTestCatalog,
-  startTestServer,
-  type TestServer,
+  sharedTestServer,
+  type TestDatabases,
 } from "../../../src/catalog/postgres/postgres.test-kit.ts";
 import type { CatalogDatabase } from "../../../src/catalog/catalog-database.ts";
 import type { Clock } from "../../../src/core/clock.ts";
@@ -13,18 +11,16 @@ import { POSTGRES_MOVES } from "./moves.ts";
 import { testJobSeeds } from "./seeds.test-kit.ts";
 import type { JobDatabase } from "./world.ts";
 
-const programs = postgresPrograms();
-
 /**
  * The same model on PostgreSQL: here statements do meet, in one database with many connections. What they come to depends
  * on the real order of things, so that a seed that fails may pass when it is run again.
  */
 describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   let catalog: CatalogDatabase;
   let clock: Clock | undefined;
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
     const url = await server.createDatabase();
     catalog = await openTestCatalog(url, { nowMs: () => clock?.nowMs() ?? 0 });
     for (const statement of POSTGRES_MOVES) await server.query(url, statement);

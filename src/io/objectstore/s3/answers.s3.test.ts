@@ -13,14 +13,12 @@ import {
 } from "./meddling-proxy.test-kit.ts";
 import { openS3Store } from "./s3.ts";
 import { storeOptions } from "./s3.test-kit.ts";
-import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
-
-const program = await findVersitygw();
+import { sharedVersitygw, type Versitygw } from "./versitygw.test-kit.ts";
 
 describe.skipIf(lacks("S3 server"))("s3 store, and stores that answer otherwise", () => {
   let server: Versitygw;
   let proxy: MeddlingProxy;
-  beforeAll(async () => (server = await startVersitygw(program ?? "")));
+  beforeAll(async () => (server = await sharedVersitygw()));
   afterAll(() => server.stop());
   afterEach(() => proxy.close());
 

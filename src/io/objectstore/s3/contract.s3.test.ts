@@ -2,13 +2,11 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { lacks } from "../../../core/gates.test-kit.ts";
 import { describeObjectStore } from "../contract.test-kit.ts";
 import { openInNewBucket } from "./s3.test-kit.ts";
-import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
-
-const program = await findVersitygw();
+import { sharedVersitygw, type Versitygw } from "./versitygw.test-kit.ts";
 
 describe.skipIf(lacks("S3 server"))("versitygw", () => {
   let server: Versitygw;
-  beforeAll(async () => (server = await startVersitygw(program ?? "")));
+  beforeAll(async () => (server = await sharedVersitygw()));
   afterAll(() => server.stop());
 
   describeObjectStore("s3", async () => {

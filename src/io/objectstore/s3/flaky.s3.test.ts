@@ -14,16 +14,15 @@ import {
 } from "./meddling-proxy.test-kit.ts";
 import { type S3StoreOptions, openS3Store } from "./s3.ts";
 import { storeOptions } from "./s3.test-kit.ts";
-import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
+import { sharedVersitygw, type Versitygw } from "./versitygw.test-kit.ts";
 
-const program = await findVersitygw();
 const SLOW_DOWN: Meddling = { kind: "answer", status: 503, body: errorXml("SlowDown") };
 const QUICK = { backoffMs: 2, backoffMaxMs: 10 };
 
 describe.skipIf(lacks("S3 server"))("s3 store behind a bad network", () => {
   let server: Versitygw;
   let proxy: MeddlingProxy;
-  beforeAll(async () => (server = await startVersitygw(program ?? "")));
+  beforeAll(async () => (server = await sharedVersitygw()));
   afterAll(() => server.stop());
   afterEach(() => proxy.close());
 

@@ -15,9 +15,8 @@ import {
 } from "./meddling-proxy.test-kit.ts";
 import { openS3Store } from "./s3.ts";
 import { storeOptions } from "./s3.test-kit.ts";
-import { type Versitygw, findVersitygw, startVersitygw } from "./versitygw.test-kit.ts";
+import { sharedVersitygw, type Versitygw } from "./versitygw.test-kit.ts";
 
-const program = await findVersitygw();
 const MIB = 2 ** 20;
 const bytes = new Uint8Array(40 * MIB);
 seededRandom(3).fill(bytes.subarray(0, 100_000));
@@ -26,7 +25,7 @@ bytes.copyWithin(30 * MIB, 0, 100_000);
 describe.skipIf(lacks("S3 server"))("objects in parts", () => {
   let server: Versitygw;
   let proxy: MeddlingProxy;
-  beforeAll(async () => (server = await startVersitygw(program ?? "")));
+  beforeAll(async () => (server = await sharedVersitygw()));
   afterAll(() => server.stop());
   afterEach(() => proxy.close());
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
@@ -7,6 +8,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { endsWithThisProcess } from "../../../core/child-processes.test-kit.ts";
+import { askForSharedServer, type SharedServers } from "../../../core/shared-servers.test-kit.ts";
 import { freePort } from "../../../core/waiting.test-kit.ts";
 
 /** A real S3 server (versitygw over a temporary folder) on a free port of the loopback interface. */
@@ -17,9 +20,11 @@ export type Versitygw = {
   credentials: { accessKeyId: string; secretAccessKey: string };
   /** Makes an empty bucket with a name of its own, and tells it. */
   makeBucket(): Promise<string>;
+  /** Where the server keeps everything. */
+  folder: string;
   /** Folder of a bucket: objects are its files, by their keys. */
   folderOf(bucket: string): string;
-  /** Ends the server and removes what it stored. */
+  /** Removes the buckets that were made, and ends the server unless it is shared. */
   stop(): Promise<void>;
 };
 
@@ -48,6 +53,11 @@ const START_TIMEOUT_MS = 20_000;
 const PORT_ATTEMPTS = 5;
 const CREDENTIALS = { accessKeyId: "testaccess", secretAccessKey: "testsecret123" };
 
+/** Buckets on the one server of the test run, which files share that neither stop it nor need other words for it. */
+export async function sharedVersitygw(): Promise<Versitygw> {
+  return bucketsOf(await askForSharedServer("versitygw"), () => Promise.resolve());
+}
+
 /** Starts the server; rejects with its log when it does not answer in time. */
 export async function startVersitygw(program: string, options: VersitygwOptions = {}): Promise<Versitygw> {
   const folder = await mkdtemp(join(tmpdir(), "engine-s3-"));
@@ -69,32 +79,41 @@ async function startIn(folder: string, program: string, options: VersitygwOption
   const { flags = [], scheme = "http", region = "us-east-1" } = options;
   const port = await freePort();
   const args = ["--port", `127.0.0.1:${port}`, "--quiet", "--region", region];
-  const server = spawn(program, [...args, "--iam-dir", join(folder, "iam"), ...flags, "posix", join(folder, "data")], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ROOT_ACCESS_KEY: CREDENTIALS.accessKeyId, ROOT_SECRET_KEY: CREDENTIALS.secretAccessKey },
-  });
+  const words = [...args, "--iam-dir", join(folder, "iam"), ...flags, "posix", join(folder, "data")];
+  const env = { ROOT_ACCESS_KEY: CREDENTIALS.accessKeyId, ROOT_SECRET_KEY: CREDENTIALS.secretAccessKey };
+  const server = endsWithThisProcess(spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], env }));
   const log = collect(server);
   await ready(port, server, log);
-  const endpoint = `${scheme}://127.0.0.1:${port}`;
-  let buckets = 0;
+  return bucketsOf({ endpoint: `${scheme}://127.0.0.1:${port}`, region, folder }, async () => {
+    const closed = once(server, "close");
+    // It takes its time to end in order, and keeps nothing that matters here.
+    server.kill("SIGKILL");
+    await closed;
+    await rm(folder, { recursive: true, maxRetries: 3 });
+  });
+}
+
+/** Buckets of a server that stores in that folder; `stop` is what is done when they are gone. */
+function bucketsOf({ endpoint, region, folder }: SharedServers["versitygw"], stop: () => Promise<void>): Versitygw {
+  const made: string[] = [];
+  const folderOf = (bucket: string) => join(folder, "data", bucket);
   return {
     endpoint,
     region,
+    folder,
     credentials: CREDENTIALS,
-    folderOf: (bucket) => join(folder, "data", bucket),
+    folderOf,
     async makeBucket() {
-      const bucket = `bucket-${++buckets}`;
+      const bucket = `bucket-${randomBytes(6).toString("hex")}`;
+      made.push(bucket);
       const client = new S3Client({ endpoint, region, credentials: CREDENTIALS, forcePathStyle: true });
       await client.send(new CreateBucketCommand({ Bucket: bucket }));
       client.destroy();
       return bucket;
     },
     async stop() {
-      const closed = once(server, "close");
-      // It takes its time to end in order, and keeps nothing that matters here.
-      server.kill("SIGKILL");
-      await closed;
-      await rm(folder, { recursive: true, maxRetries: 3 });
+      for (const bucket of made) await rm(folderOf(bucket), { recursive: true, force: true, maxRetries: 3 });
+      await stop();
     },
   };
 }

@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../../core/gates.test-kit.ts";
-import { postgresPrograms } from "../../../catalog/postgres/postgres-folder.test-kit.ts";
-import {
-  NO_FSYNC,
-  openTestCatalog,
-  startTestServer,
-  type TestServer,
-} from "../../../catalog/postgres/postgres.test-kit.ts";
+import { openTestCatalog, sharedTestServer, type TestDatabases } from "../../../catalog/postgres/postgres.test-kit.ts";
 import { systemClock } from "../../../core/clock.ts";
 import { silentLog } from "../../../core/log.ts";
 import { seededRandom } from "../../../core/random.ts";
@@ -16,7 +10,6 @@ import { addSandboxRow, appendEvents, line } from "./log.test-kit.ts";
 import { createEventRetention } from "./retention.ts";
 
 const ID = "0198a000-0000-7000-8000-000000000001";
-const programs = postgresPrograms();
 
 type Process = Awaited<ReturnType<typeof startProcess>>;
 
@@ -42,10 +35,10 @@ async function startProcess(url: string) {
 }
 
 describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
-  let server: TestServer;
+  let server: TestDatabases;
   let processes: [Process, Process];
   beforeAll(async () => {
-    server = await startTestServer(programs ?? "", NO_FSYNC);
+    server = await sharedTestServer();
     const url = await server.createDatabase();
     processes = [await startProcess(url), await startProcess(url)];
     await addSandboxRow(processes[0].records, ID);
