@@ -9,19 +9,20 @@ import { LIMITS } from "../core/limits.ts";
 import { foldName, isColumnName } from "../core/names.ts";
 import { DEFAULT_SHAPE, specOf, TIME_COLUMN, TIME_STAND_INS, type ColumnSpec } from "../format/types.ts";
 import type { FlushPorts, Target } from "./flush.ts";
-import type { SealBody, SealedBody, SealedExtent } from "./seal.ts";
+import type { SealBody, SealedExtent } from "./seal.ts";
 import type { SealedFlush } from "./seal-cuts.ts";
 import { sealAgreed, widenableBy } from "./seal-widening.ts";
 import { createTable, findTable, infersTypes, shapeFor } from "./tables.ts";
 import { discardExtents, uploadExtent } from "./upload.ts";
 
 /**
- * A load of any size as one commit, in bounded memory: pieces are sealed one after the other and their extents uploaded
- * as they come; all become visible together, or none does and what was uploaded is deleted. What a crash leaves behind
- * the orphan sweep finds.
+ * A load of any size as one commit, in bounded memory: pieces are sealed and their extents uploaded as they come; all
+ * become visible together, or none does and what was uploaded is deleted. What a crash leaves behind the orphan sweep
+ * finds.
  *
  * Every piece is sealed under the columns of the table and those that the pieces before it brought, so the first value
- * of a new column decides its type, as with requests that follow each other. A table that does not exist is created when
+ * of a new column decides its type, as with requests that follow each other. A piece that is added while those before
+ * it are sealed begins under the columns that are known by then, and is sealed once more when they bring others. A table that does not exist is created when
  * all rows were read.
  */
 export type LargeLoadPorts = Pick<
@@ -59,6 +60,9 @@ export type LoadOutcome =
   /** The input is elsewhere: somebody else has committed it, or its position was reset. Nothing is stored. */
   | { kind: "moved" };
 
+/** A piece, and how many columns the load had added when it was sealed. */
+type SealedPiece = { sealed: SealedFlush; newColumns: number };
+
 const CONCURRENT_UPLOADS = 2;
 /** Their descriptions are held until the commit, which takes them all in one transaction. */
 const MAX_EXTENTS = 10_000;
@@ -70,6 +74,8 @@ export class LargeLoad {
   readonly #newColumns: ColumnSpec[] = [];
   readonly #uploads: Promise<NewExtent>[] = [];
   readonly #uploading = new Semaphore(CONCURRENT_UPLOADS);
+  /** All pieces so far are counted, or one of them has failed. */
+  #counted: Promise<unknown> = Promise.resolve();
   #rows = 0;
   #misfits = 0;
 
@@ -115,13 +121,42 @@ export class LargeLoad {
   }
 
   /**
-   * Seals a piece of NDJSON, of whole lines and at least one row. Throws `bad_request_body` with the line in it, and
-   * `TypesChanged` when the pieces before it were sealed under types that do not hold any more.
+   * Seals a piece of NDJSON, of whole lines and at least one row, and uploads it; its buffer is given back. Pieces may be
+   * added while others are under way, and count in the order in which they were added: the first that fails fails those
+   * behind it. Rejects with `bad_request_body` with the line in it, and `TypesChanged` when the pieces before it were
+   * sealed under types that do not hold any more.
    */
   async add(bytes: Uint8Array): Promise<void> {
+    const before = this.#counted;
+    const sealing = this.#seal(bytes);
+    const uploads = this.#countAfter(before, bytes, sealing);
+    this.#counted = uploads;
+    await Promise.all(await uploads);
+  }
+
+  async #seal(bytes: Uint8Array): Promise<SealedPiece> {
     const { seal, sealThreads, format } = this.#ports;
+    const newColumns = this.#newColumns.length;
     const task = { columns: this.columns, bodies: [this.#bodyOf(bytes)], format };
-    const sealed = await sealAgreed(seal, sealThreads, task);
+    return { sealed: await sealAgreed(seal, sealThreads, task), newColumns };
+  }
+
+  /** Counts a piece when those before it are. Settles when no thread reads it any more. */
+  async #countAfter(
+    before: Promise<unknown>,
+    bytes: Uint8Array,
+    sealing: Promise<SealedPiece>,
+  ): Promise<readonly Promise<NewExtent>[]> {
+    const [earlier, own] = await Promise.allSettled([before, sealing]);
+    if (own.status === "rejected") throw earlier.status === "rejected" ? earlier.reason : own.reason;
+    const { sealed, newColumns } = own.value;
+    if (earlier.status === "fulfilled" && newColumns === this.#newColumns.length) return this.#count(bytes, sealed);
+    releaseExtents(sealed);
+    if (earlier.status === "rejected") throw earlier.reason;
+    return this.#count(bytes, (await this.#seal(bytes)).sealed);
+  }
+
+  async #count(bytes: Uint8Array, sealed: SealedFlush): Promise<readonly Promise<NewExtent>[]> {
     await this.#widen(sealed);
     const { extents, newColumns, outcomes } = sealed;
     const [outcome] = outcomes;
@@ -130,12 +165,14 @@ export class LargeLoad {
         ? new EngineError("internal", "the sealer gave no outcome")
         : fromErrorRecord(outcome.error);
     }
-    this.#count(outcome);
+    releaseShared(bytes);
+    const { rows, misfits = [] } = outcome;
+    this.#rows += rows;
+    for (const { count } of misfits) this.#misfits += count;
     this.#newColumns.push(...newColumns);
-    for (const extent of extents) this.#upload(extent);
+    const uploads = extents.map((extent) => this.#upload(extent));
     if (this.#uploads.length > MAX_EXTENTS) throw tooLarge();
-    // Bounds what waits to be written, and hears early of a store that takes nothing.
-    await Promise.all(this.#uploads.slice(0, -CONCURRENT_UPLOADS));
+    return uploads;
   }
 
   /** Fractions for columns that are `long` so far: see `seal-widening.ts`, which does it within one piece. */
@@ -147,7 +184,7 @@ export class LargeLoad {
     const wanted = this.#table === undefined ? [] : widenableBy(sealed, this.#table.columns);
     const isWidened = wanted.length > 0 && (await this.#widenTable(wanted));
     if (own.size === 0 && !isWidened) return;
-    for (const { bytes } of sealed.extents) releaseShared(bytes);
+    releaseExtents(sealed);
     throw new TypesChanged(
       this.#newColumns.map((column) =>
         own.has(foldName(column.name)) ? { ...column, type: { kind: "real" } } : column,
@@ -173,17 +210,13 @@ export class LargeLoad {
     return Math.max(0, LIMITS.newColumnsPerRequest - this.#newColumns.length);
   }
 
-  #count({ rows, misfits = [] }: SealedBody): void {
-    this.#rows += rows;
-    for (const { count } of misfits) this.#misfits += count;
-  }
-
-  #upload(extent: SealedExtent): void {
+  #upload(extent: SealedExtent): Promise<NewExtent> {
     const { database, table: name } = this.#options.target;
     const table = this.#table ?? { database, name };
     const upload = this.#uploading.run(() => uploadExtent(this.#ports, table, extent));
     upload.catch(() => undefined);
     this.#uploads.push(upload);
+    return upload;
   }
 
   /**
@@ -246,6 +279,11 @@ export class LargeLoad {
     const extents = settled.flatMap((upload) => (upload.status === "fulfilled" ? [upload.value] : []));
     if (extents.length > 0) await discardExtents(this.#ports, extents);
   }
+}
+
+/** Nobody takes what was sealed. */
+function releaseExtents({ extents }: SealedFlush): void {
+  for (const { bytes } of extents) releaseShared(bytes);
 }
 
 /** See `Catalog`. */

@@ -47,6 +47,12 @@ test("the last line needs no newline", () => {
   expect(batchesOf([])).toEqual([]);
 });
 
+test("lines are counted, whatever their lengths", () => {
+  const lengths = [0, 0, 3, 300, 0, 63, 64, 65, ...Array.from({ length: 2_000 }, () => 0), 9_000, 5, 0];
+  const text = lengths.map((length) => `${"x".repeat(length)}\n`).join("");
+  expect(batchesOf([Buffer.from(text)], 2 ** 20, 2 ** 20)).toMatchObject([{ firstLine: 1, lines: lengths.length }]);
+});
+
 test("a line longer than a batch goes alone, up to the limit of a line", () => {
   const long = "x".repeat(LINE);
   const found = batchesOf([Buffer.from(`a\n${long}\nb\n`)]);

@@ -1,5 +1,4 @@
 import type { Catalog, FlushCommit, FlushOutcome, Lease } from "../../../catalog/catalog.ts";
-import { releaseShared } from "../../../core/buffer-pool.ts";
 import { nowNs, sleep, type Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { LIMITS } from "../../../core/limits.ts";
@@ -38,6 +37,9 @@ export type FileToLoad = {
 export type LoadedFile =
   | (Extract<LoadOutcome, { kind: "committed" }> & { position: string })
   | Extract<LoadOutcome, { kind: "moved" }>;
+
+/** Of one file: so the threads have work while the extents of the piece before are written. */
+const PIECES_UNDER_WAY = 2;
 
 /** Of a flush; and each column that an attempt brings may have to be widened once. */
 const MOST_ATTEMPTS = LIMITS.commitAttempts + LIMITS.newColumnsPerRequest;
@@ -114,7 +116,7 @@ export class FileLoader {
     return outcome;
   }
 
-  /** Seals one piece while the next one is read. */
+  /** Seals and uploads some pieces while the next one is read. */
   async #read(load: LargeLoad, { info, file }: Pick<FileToLoad, "info" | "file">): Promise<void> {
     const stop = new AbortController();
     const signal = AbortSignal.any([this.#signal, stop.signal]);
@@ -123,22 +125,36 @@ export class FileLoader {
     const batches = readFile({ ...this.#ports, info, format, columns: load.columns, onColumns, signal });
     const sizeBytes = Math.min(Math.max(info.sizeBytes, 1), PIECE_BYTES);
     const pieces = new RoomyPieces(batches, () => this.#ports.room.take(foldName(file.database), sizeBytes, signal));
+    const adding: Promise<void>[] = [];
+    const add = async ({ batch, room }: Piece): Promise<void> => {
+      await addTo(load, batch, originOf({ info, format }));
+      room.release();
+    };
     try {
       for (let reading = pieces.next(); ;) {
         const piece = await reading;
-        if (piece === undefined) return;
+        if (piece === undefined) break;
         reading = pieces.next();
-        await addTo(load, piece.batch, originOf({ info, format }));
-        piece.room.release();
+        if (adding.length === PIECES_UNDER_WAY) await adding.shift();
+        const added = add(piece);
+        added.catch(() => undefined);
+        adding.push(added);
       }
+      await Promise.all(adding);
+    } catch (error) {
+      const added = await Promise.allSettled(adding);
+      // What is wrong earlier in the file is told first.
+      throw added.find((outcome) => outcome.status === "rejected")?.reason ?? error;
     } finally {
       stop.abort();
+      await Promise.allSettled(adding);
       await pieces.end();
     }
   }
 }
 
 type Room = Awaited<ReturnType<PieceRoom["take"]>>;
+type Piece = { batch: Batch; room: Pick<Room, "release"> };
 
 /** Batches, each read once there is room for it. */
 class RoomyPieces {
@@ -153,13 +169,13 @@ class RoomyPieces {
   }
 
   /** Undefined at the end. A failure is kept until somebody waits for it. */
-  next(): Promise<{ batch: Batch; room: Pick<Room, "release"> } | undefined> {
+  next(): Promise<Piece | undefined> {
     const reading = this.#read();
     this.#reading = reading.catch(() => undefined);
     return reading;
   }
 
-  async #read(): Promise<{ batch: Batch; room: Pick<Room, "release"> } | undefined> {
+  async #read(): Promise<Piece | undefined> {
     const room = await this.#takeRoom();
     this.#held.add(room);
     const next = await this.#batches.next();
@@ -184,8 +200,6 @@ class RoomyPieces {
 async function addTo(load: LargeLoad, batch: Batch, { unit }: Origin): Promise<void> {
   try {
     await load.add(batch.body);
-    // No thread reads it any more.
-    releaseShared(batch.body);
   } catch (error) {
     const line = error instanceof EngineError ? error.details.line : undefined;
     if (!(error instanceof EngineError) || line === undefined) throw error;
