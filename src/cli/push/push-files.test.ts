@@ -3,21 +3,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { asNobody } from "../../core/as-nobody.test-kit.ts";
 import { runChild, runHere, runOnTerminal } from "../cli.test-kit.ts";
 import { FakeEngine, refuse } from "./push.test-kit.ts";
 
 const PUSH = ["ingest", "push", "--table", "events"];
-
-/** Root may read everything, so it goes without its rights meanwhile. */
-async function asNobody<T>(act: () => Promise<T>): Promise<T> {
-  if (process.getuid?.() !== 0) return await act();
-  process.seteuid?.(65_534);
-  try {
-    return await act();
-  } finally {
-    process.seteuid?.(0);
-  }
-}
 
 /** A folder with these files, which is gone when the test is done. */
 function folderOf(files: Record<string, string | Buffer>): string {

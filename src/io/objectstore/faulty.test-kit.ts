@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import { sleep } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
 import { checkObjectKey } from "./objectstore.ts";
-import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
+import type { DeleteOptions, GetOptions, ListOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
 
 /**
  * The faulty twin of an object store, for tests: it does everything that the contract allows a store to do and that a
@@ -137,7 +137,7 @@ export class FaultyStore implements ObjectStore {
   }
 
   /** Faults strike when the listing starts. */
-  async *list(prefix: string, options?: { startAfter?: string }): AsyncGenerator<ObjectInfo> {
+  async *list(prefix: string, options?: ListOptions): AsyncGenerator<ObjectInfo> {
     const started = await this.#call("list", prefix, () => Promise.resolve(this.#inner.list(prefix, options)));
     const life = this.#life.signal;
     for await (const info of started) {
@@ -146,9 +146,9 @@ export class FaultyStore implements ObjectStore {
     }
   }
 
-  delete(keys: readonly string[]): Promise<void> {
+  delete(keys: readonly string[], options?: DeleteOptions): Promise<void> {
     const torn = () => this.#inner.delete(keys.slice(0, Math.floor(this.#random.next() * keys.length)));
-    return this.#call("delete", keys.join("\n"), () => this.#inner.delete(keys), torn);
+    return this.#call("delete", keys.join("\n"), () => this.#inner.delete(keys, options), torn);
   }
 
   localPath(key: string): string {

@@ -90,6 +90,30 @@ describe("filesystem store", () => {
     }
   });
 
+  it("writes and deletes nothing behind a link beside files of others, and makes no folder there", async () => {
+    const store = await open(root);
+    const beside = { isBesideOthers: true };
+    await store.put("drop/t/a", Buffer.from("a"));
+    await store.put("drop/t/b", Buffer.from("b"), beside);
+    expect(Buffer.from(await store.get("drop/t/b")).toString()).toBe("b");
+    await store.delete(["drop/t/b", "drop/t/none", "drop/none/c"], beside);
+    expect(await readdir(join(root, "drop/t"))).toEqual(["a"]);
+    // A folder, and one on the way to it.
+    for (const swapped of ["drop/t", "drop"]) {
+      const elsewhere = join(folder, `elsewhere-${swapped.replace("/", "-")}`);
+      await rename(join(root, swapped), elsewhere);
+      await symlink(elsewhere, join(root, swapped));
+      await expect(store.put("drop/t/b", Buffer.from("b"), beside)).rejects.toThrow("has changed since it was listed");
+      await store.delete(["drop/t/a"], beside);
+      await rm(join(root, swapped));
+      await rename(elsewhere, join(root, swapped));
+      expect(await readdir(join(root, "drop/t"))).toEqual(["a"]);
+    }
+    await expect(store.put("drop/u/b", Buffer.from("b"), beside)).rejects.toThrow("has changed since it was listed");
+    expect(await readdir(join(root, "drop"))).toEqual(["t"]);
+    expect(await readdir(join(root, ".tmp"))).toEqual([]);
+  });
+
   it("takes a file of its own file system without a copy, and leaves no temporary name behind", async () => {
     const store = await open(root);
     const path = join(folder, "file");

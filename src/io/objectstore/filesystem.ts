@@ -1,7 +1,7 @@
 import { constants, type BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { access, lstat, open, readdir, realpath, rename, unlink } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { Semaphore } from "../../core/concurrency.ts";
 import { EngineError, StartupError, messageOf, systemCodeOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
@@ -9,7 +9,7 @@ import type { Random } from "../../core/random.ts";
 import { DurableWriter, IO_CALL_BYTES } from "./durable-write.ts";
 import { DurableFolders, exists, makeFolderChain } from "./folders.ts";
 import { ObjectChanged, ObjectNotFound, checkObjectKey, rangeOf } from "./objectstore.ts";
-import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
+import type { DeleteOptions, GetOptions, ListOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
 import { identityOf, infoOf, isAbsence, walkObjects } from "./walk.ts";
 
 /**
@@ -109,7 +109,8 @@ class FilesystemStore implements ObjectStore {
       try {
         await write(temporary);
         options?.signal?.throwIfAborted();
-        await this.#publish(temporary, target);
+        if (options?.isBesideOthers === true) await this.#publishBesideOthers(temporary, key);
+        else await this.#publish(temporary, target);
         return temporary;
       } catch (error) {
         await this.#discard(temporary);
@@ -142,14 +143,20 @@ class FilesystemStore implements ObjectStore {
     return info;
   }
 
-  async *list(prefix: string, options?: { startAfter?: string }): AsyncGenerator<ObjectInfo> {
+  async *list(prefix: string, options?: ListOptions): AsyncGenerator<ObjectInfo> {
     const folderKey = prefix.slice(0, Math.max(0, prefix.lastIndexOf("/")));
     if (folderKey !== "") checkObjectKey(folderKey);
     await this.#assertPresent();
-    yield* walkObjects(this.#root, folderKey, { prefix, startAfter: Buffer.from(options?.startAfter ?? "") });
+    const { startAfter = "", onUnreadable } = options ?? {};
+    const unreadable = onUnreadable && { onUnreadable };
+    yield* walkObjects(this.#root, folderKey, { prefix, startAfter: Buffer.from(startAfter), ...unreadable });
   }
 
-  async delete(keys: readonly string[]): Promise<void> {
+  async delete(keys: readonly string[], options?: DeleteOptions): Promise<void> {
+    if (options?.isBesideOthers === true) {
+      for (const key of keys) await this.#deleteBesideOthers(key);
+      return this.#assertPresent();
+    }
     const byFolder = Map.groupBy(
       keys.map((key) => this.localPath(key)),
       (path) => dirname(path),
@@ -180,6 +187,44 @@ class FilesystemStore implements ObjectStore {
     }
   }
 
+  async #publishBesideOthers(temporary: string, key: string): Promise<void> {
+    const done = await this.#inOthersFolder(key, (path) => rename(temporary, path));
+    if (!done) throw new ObjectChanged(key);
+  }
+
+  async #deleteBesideOthers(key: string): Promise<void> {
+    await this.#inOthersFolder(key, (path) => unlinkAll([path]));
+  }
+
+  /**
+   * Changes the entry of a key in a folder that others may replace at any time, and makes that durable. False when the
+   * folder is not there without a link on the way. The folder is held open, and its entry named through that, so that a
+   * link that is put in its place later is not followed; systems without `/proc` have the check alone.
+   */
+  async #inOthersFolder(key: string, change: (path: string) => Promise<void>): Promise<boolean> {
+    checkObjectKey(key);
+    const path = join(await this.#foundRealRoot(), key);
+    try {
+      const folder = await open(dirname(path), OPEN_FOREIGN | constants.O_DIRECTORY);
+      try {
+        const held = process.platform === "linux" ? `/proc/self/fd/${folder.fd}` : dirname(path);
+        if ((await realpath(held)) !== dirname(path)) return false;
+        await change(join(held, basename(path)));
+        await folder.sync();
+        return true;
+      } finally {
+        await folder.close();
+      }
+    } catch (error) {
+      if (isAbsence(error) || systemCodeOf(error) === "ELOOP") return false;
+      throw error;
+    }
+  }
+
+  async #foundRealRoot(): Promise<string> {
+    return (this.#realRoot ??= await realpath(this.#root));
+  }
+
   async #rename(temporary: string, target: string): Promise<void> {
     let renamed = false;
     try {
@@ -208,8 +253,7 @@ class FilesystemStore implements ObjectStore {
   /** Throws unless the open file is the listed one, and is where its key says without a link on the way. */
   async #assertSame(key: string, identity: string, opened: BigIntStats): Promise<void> {
     if (identityOf(opened) !== identity) throw new ObjectChanged(key);
-    this.#realRoot ??= await realpath(this.#root);
-    const expected = join(this.#realRoot, key);
+    const expected = join(await this.#foundRealRoot(), key);
     try {
       const real = await realpath(expected);
       const { dev, ino } = await lstat(real, { bigint: true });

@@ -27,14 +27,33 @@ export interface ObjectStore {
   /** Size and identity of an object; undefined when there is none. */
   head(key: string): Promise<ObjectInfo | undefined>;
   /** Objects whose keys start with `prefix`, in the order of their keys (bytewise), strictly after `startAfter`. */
-  list(prefix: string, options?: { startAfter?: string }): AsyncIterable<ObjectInfo>;
+  list(prefix: string, options?: ListOptions): AsyncIterable<ObjectInfo>;
   /** Deletes objects durably; missing ones are ignored. All are tried before a failure is thrown. */
-  delete(keys: readonly string[]): Promise<void>;
+  delete(keys: readonly string[], options?: DeleteOptions): Promise<void>;
   /** Where the object can be opened as a local file, for drivers that have such a place. */
   localPath?(key: string): string;
 }
 
-export type PutOptions = { signal?: AbortSignal };
+export type PutOptions = {
+  signal?: AbortSignal;
+  /**
+   * For objects beside those that others write: the folder must be where its key says, without a symbolic link on the
+   * way. Throws `ObjectChanged` otherwise, and where there is no such folder.
+   */
+  isBesideOthers?: boolean;
+};
+
+/** `isBesideOthers`: as with `put`; what is behind a link is not there. */
+export type DeleteOptions = Pick<PutOptions, "isBesideOthers">;
+
+export type ListOptions = {
+  startAfter?: string;
+  /**
+   * Is told of a folder that this process may not read, by its key with a slash at its end, before a key comes that
+   * sorts behind it. What is in it is left out. Without this, such a folder fails the listing.
+   */
+  onUnreadable?: (folder: string, error: Error) => void;
+};
 
 export type GetOptions = {
   offset?: number;

@@ -2,7 +2,7 @@ import type { BigIntStats, Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCodeOf } from "../../core/errors.ts";
-import type { ObjectInfo } from "./objectstore.ts";
+import type { ListOptions, ObjectInfo } from "./objectstore.ts";
 
 type Entry = { key: string; isFolder: boolean; sortKey: Buffer };
 
@@ -10,19 +10,29 @@ type Entry = { key: string; isFolder: boolean; sortKey: Buffer };
  * The files below a folder as objects, in bytewise order of their keys. Memory is bounded by the largest single folder.
  * Entries that start with a dot are not objects; entries that vanish meanwhile are passed over.
  */
-export async function* walkObjects(
-  root: string,
-  folderKey: string,
-  range: { prefix: string; startAfter: Buffer },
-): AsyncGenerator<ObjectInfo> {
-  for (const entry of await readEntries(root, folderKey)) {
-    if (entry.isFolder) {
-      if (mayHoldKeys(entry, range)) yield* walkObjects(root, entry.key, range);
-    } else if (entry.key.startsWith(range.prefix) && entry.sortKey.compare(range.startAfter) > 0) {
-      const info = await infoOf(root, entry.key);
-      if (info !== undefined) yield info;
+export async function* walkObjects(root: string, folderKey: string, options: WalkOptions): AsyncGenerator<ObjectInfo> {
+  try {
+    for (const entry of await readEntries(root, folderKey)) {
+      if (entry.isFolder) {
+        if (mayHoldKeys(entry, options)) yield* walkObjects(root, entry.key, options);
+      } else if (entry.key.startsWith(options.prefix) && entry.sortKey.compare(options.startAfter) > 0) {
+        const info = await infoOf(root, entry.key);
+        if (info !== undefined) yield info;
+      }
     }
+  } catch (error) {
+    // Without the right to search a folder its names can be read, and nothing about them.
+    if (options.onUnreadable === undefined || !isForbidden(error)) throw error;
+    options.onUnreadable(`${folderKey}/`, error);
   }
+}
+
+type Range = { prefix: string; startAfter: Buffer };
+type WalkOptions = Range & Pick<ListOptions, "onUnreadable">;
+
+function isForbidden(error: unknown): error is Error {
+  const code = systemCodeOf(error);
+  return code === "EACCES" || code === "EPERM";
 }
 
 /** The object of that key; undefined when there is none. */
@@ -72,7 +82,7 @@ async function readFolder(path: string): Promise<Dirent[]> {
   }
 }
 
-function mayHoldKeys(folder: Entry, range: { prefix: string; startAfter: Buffer }): boolean {
+function mayHoldKeys(folder: Entry, range: Range): boolean {
   const start = `${folder.key}/`;
   if (!start.startsWith(range.prefix) && !range.prefix.startsWith(start)) return false;
   const startsInside = range.startAfter.subarray(0, folder.sortKey.length).equals(folder.sortKey);

@@ -69,6 +69,7 @@ class FileDrop {
   readonly #metrics;
   /** Of the look before. */
   #sights = new Sights();
+  #unreadable: ReadonlyMap<string, Error> = new Map();
   #sweptAtMs = -Infinity;
   #loggedAtMs = -Infinity;
 
@@ -108,15 +109,34 @@ class FileDrop {
     const records = new DropRecords(recordStore, dutyTurn.lease);
     const loader = new FileLoader(this.#ports, this.#options, dutyTurn);
     const turn: Turn = { ...dutyTurn, records, loader, sights: new Sights() };
-    const surveyed = survey(store.list(`${prefix}/`), records.of(prefix));
+    const unreadable = new Map<string, Error>();
+    const listing = store.list(`${prefix}/`, { onUnreadable: (folder, error) => unreadable.set(folder, error) });
+    const isHidden = (key: string): boolean => [...unreadable.keys()].some((folder) => key.startsWith(folder));
+    const surveyed = survey(listing, records.of(prefix), isHidden);
     await eachOf(surveyed, { most: CONCURRENT_FILES, signal: turn.signal }, (one) => this.#consider(one, turn));
     this.#sights = turn.sights;
     this.#count(turn.sights);
+    await this.#tellOfUnreadable(unreadable, records);
     if (clock.monotonicMs() - this.#sweptAtMs >= SWEEP_MS) {
       await records.sweep(prefix);
       this.#sweptAtMs = clock.monotonicMs();
     }
     return { isIdle: turn.sights.identities.size === 0 };
+  }
+
+  /** A folder is told of once; the survey finds its record gone when it can be read again. */
+  async #tellOfUnreadable(folders: ReadonlyMap<string, Error>, records: DropRecords): Promise<void> {
+    const { prefix } = this.#options;
+    for (const [key, error] of folders) {
+      if (key === `${prefix}/`) throw error;
+      if (this.#unreadable.has(key)) continue;
+      const file = dropFileOf(`${key}any.json`, prefix);
+      const { database, table } = file.kind === "file" ? file : { database: undefined, table: undefined };
+      const info = { key, sizeBytes: 0, modifiedAtMs: 0, identity: "" };
+      await this.#outcomes.unreadable({ info, database, table }, error, records);
+    }
+    this.#unreadable = folders;
+    this.#metrics.unreadableFolders.set({ prefix }, folders.size);
   }
 
   #count({ identities, oldestMs }: Sights): void {

@@ -1,6 +1,7 @@
 import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Clock } from "../../../core/clock.ts";
+import { systemCodeOf } from "../../../core/errors.ts";
 import type { ObjectInfo, ObjectStore } from "../../../io/objectstore/objectstore.ts";
 import {
   isCommitted,
@@ -46,7 +47,8 @@ export class FileOutcomes {
     if (!this.#deleteAfterIngest || !isCommitted(position, info)) return;
     const { store } = this.#ports;
     if ((await store.head(info.key))?.identity !== info.identity) return;
-    if (!(await this.#isDone(info.key, "could not delete an ingested file", () => store.delete([info.key])))) return;
+    const remove = (): Promise<void> => store.delete([info.key], { isBesideOthers: true });
+    if (!(await this.#isDone(info.key, "could not delete an ingested file", remove))) return;
     await records.forget({ key: info.key, position }, "deleted");
     this.#metrics.files.inc({ outcome: "deleted" });
   }
@@ -74,6 +76,14 @@ export class FileOutcomes {
     await records.refused(found, state, refusal);
     if (state === "failed") this.#metrics.files.inc({ outcome: "failed" });
     this.#ports.log.warn({ key: found.info.key, ...refusal }, "a dropped file cannot be loaded yet");
+  }
+
+  /** What is in the folder cannot be known: its files are neither new nor gone. */
+  async unreadable(found: FoundFile, error: Error, records: DropRecords): Promise<void> {
+    const { key } = found.info;
+    const reason = `the folder cannot be read (${systemCodeOf(error)}): let the engine's user read and search it`;
+    await records.refused(found, "failed", { reason });
+    this.#ports.log.warn({ key, reason }, "a folder of dropped files cannot be read; the others are");
   }
 
   /** There is no such file any more. */

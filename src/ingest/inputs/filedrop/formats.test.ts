@@ -54,6 +54,15 @@ describe("a Parquet file", () => {
     expect(await world.values("props")).toEqual(["null"]);
   });
 
+  test("whose columns have names of megabytes together is rejected", async () => {
+    const items = Array.from({ length: 300 }, (_, i) => `${i} AS "${String(i).padEnd(8_000, "x")}"`).join(", ");
+    const outcomes = await reasonsOf({ "wide.parquet": await parquetOf(`SELECT ${items}`) });
+    expect(outcomes).toEqual({
+      "wide.parquet":
+        "rejected: the names of the columns of drop/shop/orders/wide.parquet have more than 2097152 bytes",
+    });
+  });
+
   test("of more columns than a load may add has the others in props", async () => {
     const items = Array.from({ length: 40 }, (_, i) => `${i} AS c${String(i).padStart(2, "0")}`).join(", ");
     await world.drop("shop/orders/a.parquet", await parquetOf(`SELECT ${items}`));

@@ -24,6 +24,12 @@ export const FILEDROP_METRICS = metricSet((registers) => ({
     labelNames: ["prefix"],
     registers,
   }),
+  unreadableFolders: new Gauge({
+    name: "engine_filedrop_unreadable_folders",
+    help: "Folders that the last look could not read and left out, by prefix; of this node.",
+    labelNames: ["prefix"],
+    registers,
+  }),
   oldestWaiting: new Gauge({
     name: "engine_filedrop_oldest_waiting_age_seconds",
     help: "Age of the oldest of these files, 0 without any, by prefix; of this node.",

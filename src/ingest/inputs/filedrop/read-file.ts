@@ -46,6 +46,8 @@ const SMALL_CSV_BYTES = 256 * 1024;
 const PARQUET_MEMORY_MIB = 512;
 const READER_DATA_BYTES = 1_536 * 1024 * 1024;
 const MOST_SILENCE_MS = 120_000;
+/** Of the line with the columns of a Parquet file, which is held and parsed whole. */
+const MOST_DESCRIPTION_BYTES = 2 * 1024 * 1024;
 
 /** Fails with `UnreadableRows` for what is wrong with the file, `ObjectChanged` when it is another one by now. */
 export async function* readFile(options: ReadOptions): AsyncGenerator<Batch> {
@@ -94,7 +96,7 @@ const READERS: Readonly<Record<DropFormat, (options: ReadOptions) => AsyncGenera
 async function* parquetBatches(file: string, options: ReadOptions): AsyncGenerator<Batch> {
   const task = { file, memoryMib: PARQUET_MEMORY_MIB, isDescribed: true, isWatched: true };
   const reader = parquetReader(task, originOf(options).shown, limitsOf(options));
-  const rows = withoutColumns(reader.output(), options.onColumns);
+  const rows = withoutColumns(reader.output(), options);
   yield* cut(rows, pieceBatcher(options));
 }
 
@@ -143,18 +145,19 @@ async function* cut<Piece>(input: AsyncIterable<Piece>, cutter: Cutter<Piece>): 
 const NEWLINE = 0x0a;
 
 /** The rows behind the line that describes the columns. */
-async function* withoutColumns(
-  output: AsyncIterable<Uint8Array>,
-  onColumns: (columns: readonly ColumnSpec[]) => void,
-): AsyncGenerator<Uint8Array> {
+async function* withoutColumns(output: AsyncIterable<Uint8Array>, options: ReadOptions): AsyncGenerator<Uint8Array> {
   let held: Buffer | undefined = Buffer.alloc(0);
   for await (const piece of output) {
     if (held === undefined) yield piece;
     else {
       held = Buffer.concat([held, piece]);
       const end = held.indexOf(NEWLINE);
+      if ((end < 0 ? held.length : end) > MOST_DESCRIPTION_BYTES) {
+        const { shown } = originOf(options);
+        throw new UnreadableRows(`the names of the columns of ${shown} have more than ${MOST_DESCRIPTION_BYTES} bytes`);
+      }
       if (end < 0) continue;
-      onColumns(JSON.parse(held.toString("utf8", 0, end)) as ColumnSpec[]);
+      options.onColumns(JSON.parse(held.toString("utf8", 0, end)) as ColumnSpec[]);
       if (end + 1 < held.length) yield held.subarray(end + 1);
       held = undefined;
     }

@@ -25,13 +25,13 @@ export async function writeReport(
     size_bytes: sizeBytes,
     rejected_at: new Date(rejectedAtMs).toISOString(),
   };
-  await store.put(report, Buffer.from(`${JSON.stringify(said, undefined, 2)}\n`));
+  await store.put(report, Buffer.from(`${JSON.stringify(said, undefined, 2)}\n`), { isBesideOthers: true });
 }
 
 /** Deletes the report about a file, if there is one. */
 export async function deleteReport(store: Pick<ObjectStore, "delete">, key: string): Promise<void> {
   const report = reportKey(key);
-  if (report !== undefined) await store.delete([report]);
+  if (report !== undefined) await store.delete([report], { isBesideOthers: true });
 }
 
 function reportKey(key: string): string | undefined {

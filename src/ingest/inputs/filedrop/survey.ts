@@ -6,24 +6,28 @@ export type Surveyed = { info: ObjectInfo; record: DropRecord | undefined } | { 
 
 /**
  * Puts what the store lists and what is known side by side, by key. Both come in the order of the bytes of their keys,
- * so neither is ever in memory as a whole.
+ * so neither is ever in memory as a whole. Nothing is said of known files whose key `isHidden` when the listing has come
+ * past it.
  */
 export async function* survey(
   listing: AsyncIterable<ObjectInfo>,
   records: AsyncIterable<DropRecord>,
+  isHidden: (key: string) => boolean = () => false,
 ): AsyncGenerator<Surveyed> {
   const known = records[Symbol.asyncIterator]();
   let record = await nextOf(known);
   for await (const info of listing) {
     for (; record !== undefined && isBefore(record.key, info.key); record = await nextOf(known)) {
-      yield { info: undefined, record };
+      if (!isHidden(record.key)) yield { info: undefined, record };
     }
     if (record?.key === info.key) {
       yield { info, record };
       record = await nextOf(known);
     } else yield { info, record: undefined };
   }
-  for (; record !== undefined; record = await nextOf(known)) yield { info: undefined, record };
+  for (; record !== undefined; record = await nextOf(known)) {
+    if (!isHidden(record.key)) yield { info: undefined, record };
+  }
 }
 
 async function nextOf(records: AsyncIterator<DropRecord>): Promise<DropRecord | undefined> {

@@ -16,7 +16,7 @@ import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Random } from "../../../core/random.ts";
 import { InvalidObjectKey, ObjectChanged, ObjectNotFound, checkObjectKey, rangeOf } from "../objectstore.ts";
-import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from "../objectstore.ts";
+import type { GetOptions, ListOptions, ObjectInfo, ObjectStore, PutOptions } from "../objectstore.ts";
 import { BulkDelete } from "./bulk-delete.ts";
 import { type S3Connection, makeS3Client } from "./client.ts";
 import { factsOf } from "./facts.ts";
@@ -144,7 +144,7 @@ class BucketStore implements S3Store {
     }
   }
 
-  async *list(prefix: string, options?: { startAfter?: string }): AsyncGenerator<ObjectInfo> {
+  async *list(prefix: string, options?: Pick<ListOptions, "startAfter">): AsyncGenerator<ObjectInfo> {
     const startAfter = options?.startAfter ?? "";
     let previous = Buffer.from(startAfter);
     let token: string | undefined;
