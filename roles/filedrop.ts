@@ -10,6 +10,7 @@ import { FILEDROP_OPTIONS } from "../src/ingest/inputs/filedrop/options.ts";
 import { dropPrefixes } from "../src/ingest/inputs/filedrop/prefixes.ts";
 import { PieceRoom } from "../src/ingest/piece-room.ts";
 import type { SealPool } from "../src/ingest/seal-pool.ts";
+import { confinementOf } from "./confinement.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
 
@@ -46,6 +47,7 @@ export async function fileDropServices(
     maxExtents: config.commitMaxExtents,
     room: new PieceRoom({ budget, clock }),
     tempFolder,
+    confinement: confinementOf(parts),
   };
   return prefixes.map((prefix) => {
     const duty = createFileDrop(ports, {

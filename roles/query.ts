@@ -5,8 +5,7 @@ import { AuditLog } from "../src/auth/audit.ts";
 import { listStaged } from "../src/ingest/staged/listing.ts";
 import { queryCapacity, type QueryCapacity } from "../src/query/budgets/capacity.ts";
 import { createChildPool } from "../src/query/scan/child-pool.ts";
-import type { Confinement } from "../src/query/scan/confinement/confinement.ts";
-import { configuredConfinement } from "../src/query/scan/confinement/open-confinement.ts";
+import { confinementOf } from "./confinement.ts";
 import { rootOf } from "../src/query/fetch/fetch.ts";
 import { canLend } from "../src/query/scan/lend-files.ts";
 import { availableMemoryBytes } from "../src/query/budgets/memory-limit.ts";
@@ -68,13 +67,6 @@ export function createTails(parts: Parts, storage: Storage, query: QueryService)
   const tails = new Tails({ ...parts, ...storage, query });
   parts.cleanup.defer(async () => tails.close());
   return tails;
-}
-
-/** How the operating system keeps query processes in, and a line in the log that says so. */
-function confinementOf({ config, log }: Parts): Confinement {
-  const confinement = configuredConfinement(config.queryConfinement, { log, tempDir: join(config.home, "tmp") });
-  log[confinement.isOn ? "info" : "warn"]({ confinement: confinement.name }, "query confinement");
-  return confinement;
 }
 
 /**

@@ -26,13 +26,13 @@ const ENTRIES = [
   "src/io/rows/csv-child.ts",
   "src/io/rows/parquet-child.ts",
   "src/ingest/seal-thread.ts",
-  "src/query/scan/confinement/probe-child.ts",
+  "src/io/confinement/probe-child.ts",
   "src/query/scan/query-child.ts",
 ];
 
 /** Programs of another language, which are found beside the bundle as they are beside their sources. */
 const PROGRAMS = [
-  "query/scan/confinement/confine.pl",
+  "io/confinement/confine.pl",
   "sandbox/node/files/helper.pl",
   "sandbox/runtime/images/overlay-marks.pl",
   "sandbox/runtime/mounts.pl",

@@ -491,8 +491,8 @@ export const OPTIONS = {
     default: "auto",
     side: "S",
     doc:
-      "Whether the operating system closes all files, the network and other processes to query processes (Landlock and " +
-      "seccomp, on Linux, with perl): `auto` where it can, `required` or the server does not start, `off`.",
+      "Whether the operating system closes all files, the network and other processes to processes that run queries or " +
+      "read dropped files (Landlock and seccomp, on Linux, with perl): `auto` where it can, `required` or the server does not start, `off`.",
   }),
   queryWorkers: option({
     env: "ENGINE_QUERY_WORKERS",

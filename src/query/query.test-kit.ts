@@ -16,8 +16,8 @@ import { tlmFixture, type FixtureRow } from "../io/duckdb/tlm.test-kit.ts";
 import { ObjectNotFound, rangeOf, type ObjectStore } from "../io/objectstore/objectstore.ts";
 import { fixtureStats } from "./stats.test-kit.ts";
 import { createChildPool, type ChildPool, type ChildPoolOptions } from "./scan/child-pool.ts";
-import type { Confinement } from "./scan/confinement/confinement.ts";
-import { openConfinement } from "./scan/confinement/open-confinement.ts";
+import type { Confinement } from "../io/confinement/confinement.ts";
+import { openConfinement } from "../io/confinement/open-confinement.ts";
 import type { QueryRequest } from "./contract/query.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 

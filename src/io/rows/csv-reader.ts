@@ -15,7 +15,7 @@ const MOST_BATCH_BYTES = 4 * LIMITS.ingestBodyBytes;
 export async function* readCsv(
   chunks: AsyncIterable<Uint8Array>,
   task: CsvTask,
-  limits: Pick<ReaderOptions, "dataBytes" | "signal" | "silence">,
+  limits: Pick<ReaderOptions, "dataBytes" | "confinement" | "signal" | "silence">,
 ): AsyncGenerator<Batch> {
   const reader = new ReaderProcess({
     ...limits,

@@ -1,7 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ParquetTask } from "./parquet-task.ts";
@@ -42,7 +42,7 @@ function rowsOf(file: string, shown: string): AsyncGenerator<Uint8Array> {
 export function parquetReader(
   task: ParquetTask,
   shown: string,
-  limits: Pick<ReaderOptions, "dataBytes" | "signal" | "silence"> = {},
+  limits: Pick<ReaderOptions, "dataBytes" | "confinement" | "signal" | "silence"> = {},
 ): ReaderProcess {
   return new ReaderProcess({
     ...limits,
@@ -51,6 +51,7 @@ export function parquetReader(
     task: JSON.stringify(task),
     problem: `${shown} cannot be read as Parquet`,
     hiddenPath: task.file,
+    readable: [dirname(task.file)],
     hasInput: task.isWatched,
   });
 }

@@ -1,13 +1,16 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Clock } from "../../core/clock.ts";
-import { isolateEnv, isolateFile } from "../../core/isolate.ts";
+import { isolateFile } from "../../core/isolate.ts";
 import { visible } from "../../core/visible.ts";
+import type { Confinement } from "../confinement/confinement.ts";
+import { processEnv } from "../confinement/environment.ts";
 import { UnreadableRows } from "./unreadable-rows.ts";
 
 /**
  * A process that reads the file of a stranger: what crashes, hangs or fills the memory of a reader takes that process
- * alone. It has none of our secrets and is killed when nobody reads it any more.
+ * alone. It has none of our secrets and is killed when nobody reads it any more. A server confines it besides, to the
+ * folders that it is to read.
  */
 export type ReaderOptions = {
   /** The source file of what it runs, its name as an isolate (`src/core/isolate.ts`), and what it is told. */
@@ -18,6 +21,10 @@ export type ReaderOptions = {
   problem: string;
   /** Data that it may have on Linux (RLIMIT_DATA), code not counted; no limit unless given. */
   dataBytes?: number;
+  /** What the system keeps it in with. */
+  confinement?: Confinement;
+  /** The only folders of which it may open files, where it is confined. */
+  readable?: readonly string[];
   /** Kills it, and has the reader fail with the signal's reason. */
   signal?: AbortSignal;
   /** Whether it is given standard input: the caller writes, or only holds it open to say that it lives. */
@@ -40,14 +47,15 @@ export class ReaderProcess {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
-    const { source, isolate, task, dataBytes, hasInput = false } = options;
-    const node = [process.execPath, isolateFile(source), "--isolate", isolate, task];
+    const { source, isolate, task, dataBytes, confinement, readable = [], hasInput = false } = options;
+    const own = [process.execPath, isolateFile(source), "--isolate", isolate, task];
+    const node = confinement === undefined ? own : confinement.wrap(own, { readable, writable: [] });
     const [file = "", ...args] =
       dataBytes === undefined || process.platform === "win32" ? node : [...underLimit(dataBytes), ...node];
     this.child = spawn(file, args, {
       stdio: [hasInput ? "pipe" : "ignore", "pipe", "pipe"],
       // Many arenas would keep memory that nobody uses, and count against the limit.
-      env: { ...isolateEnv(), NODE_OPTIONS: "", MALLOC_ARENA_MAX: "4" },
+      env: { ...processEnv(), MALLOC_ARENA_MAX: "4" },
     });
     this.child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       if (this.#said.length < KEPT_CHARS) this.#said += text;

@@ -10,7 +10,7 @@ import { systemClock } from "../../core/clock.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import { createChildPool } from "./child-pool.ts";
-import { noConfinement } from "./confinement/confinement.ts";
+import { noConfinement } from "../../io/confinement/confinement.ts";
 import { createQueryHarness, type QueryHarness } from "../query.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
 

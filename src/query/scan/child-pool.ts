@@ -5,7 +5,7 @@ import type { Clock, TimerHandle } from "../../core/clock.ts";
 import { EngineError, messageOf, systemCodeOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { WaitingLine } from "../../core/waiting-line.ts";
-import type { Confinement } from "./confinement/confinement.ts";
+import type { Confinement } from "../../io/confinement/confinement.ts";
 import type { DeclaredTable } from "../system-tables/system-tables.ts";
 import { QueryProcess, type ProcessOptions } from "./query-process.ts";
 

@@ -15,7 +15,7 @@ import { textOf, type JsonObject } from "../parse/tree.ts";
 
 /**
  * The layers of the gate (`session.ts`), each with the others out of the way: text goes to it that they would have
- * stopped. The fourth, the system's, has its tests in `confinement/`.
+ * stopped. The fourth, the system's, has its tests in `confined-processes.test.ts`.
  */
 let folder: string;
 let duckdb: DuckDb;

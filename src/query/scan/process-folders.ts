@@ -7,7 +7,7 @@ import { join } from "node:path";
  *            puts them there and takes them away; the process only reads.
  *     out/   what it writes: results and spilled data.
  *
- * DuckDB opens nothing outside of the two, and where the system can confine a process (`confinement/`), neither does
+ * DuckDB opens nothing outside of the two, and where the system can confine a process (`io/confinement/`), neither does
  * anything else in it.
  */
 export const inputFolder = (folder: string): string => join(folder, "in");

@@ -4,7 +4,7 @@ import { systemClock } from "../../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../../core/errors.ts";
 import { keepFilesPrivate } from "../../core/isolate.ts";
 import { loadDuckDb } from "../../io/duckdb/duckdb.ts";
-import { tryFence } from "./confinement/fence.ts";
+import { tryFence } from "../../io/confinement/fence.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 import { inputFolder, outputFolder, spillFolder } from "./process-folders.ts";
 import { declareSystemTables, type DeclaredTable } from "../system-tables/system-tables.ts";

@@ -36,7 +36,7 @@ import { viewQuery } from "./numbered-rows.ts";
  *    from that tree. It is prepared as exactly one SELECT.
  * 2. Names resolve in our code: `bound-names.ts` gives every relation a name of ours.
  * 3. DuckDB opens the files of this query and no others, and nothing of a query is left after it: `query-space.ts`.
- * 4. The system confines the process to its folders: `confinement/`.
+ * 4. The system confines the process to its folders: `io/confinement/`.
  *
  * A query runs inside one transaction that is rolled back: `now()` is the same moment when bounds are computed and when
  * the query runs. Errors are placed in the user's text by following the printed tree back to the one that was parsed.

@@ -11,6 +11,8 @@ import { systemRandom } from "../../../core/random.ts";
 import type { RecordStore } from "../../../db/records.ts";
 import type { Duty } from "../../../feature/lease-loop.ts";
 import { decodeTlm } from "../../../format/tlm-decode.ts";
+import type { Confinement } from "../../../io/confinement/confinement.ts";
+import { openConfinement } from "../../../io/confinement/open-confinement.ts";
 import type { ObjectStore } from "../../../io/objectstore/objectstore.ts";
 import { ByteBudget } from "../../byte-budget.ts";
 import { PieceRoom } from "../../piece-room.ts";
@@ -30,6 +32,13 @@ export type NodeDeps = {
   store?: ObjectStore;
   inferTypes?: boolean;
 };
+
+let opened: Confinement | undefined;
+
+/** That of this machine, tried once. */
+export function confinementHere(): Confinement {
+  return (opened ??= openConfinement({ log: silentLog, tempDir: tmpdir() }));
+}
 
 /** A real catalog and a real store, and any number of nodes that look after the files dropped there. */
 export class DropWorld {
@@ -88,6 +97,7 @@ export class DropWorld {
       maxExtents: 128,
       room: new PieceRoom({ budget: new ByteBudget({ maxBytes: 2 ** 28, clock: systemClock }), clock: systemClock }),
       tempFolder: join(this.#folder, "tmp"),
+      confinement: confinementHere(),
     };
     const duty = createFileDrop(ports, {
       prefix: PREFIX,

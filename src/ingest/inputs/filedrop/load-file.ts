@@ -5,6 +5,7 @@ import { LIMITS } from "../../../core/limits.ts";
 import { foldName } from "../../../core/names.ts";
 import type { Random } from "../../../core/random.ts";
 import type { ColumnSpec } from "../../../format/types.ts";
+import type { Confinement } from "../../../io/confinement/confinement.ts";
 import { ObjectChanged, type ObjectInfo } from "../../../io/objectstore/objectstore.ts";
 import { lineIn, type Batch, type Origin } from "../../../io/rows/batcher.ts";
 import { Committer, type CommitterPorts } from "../../committer.ts";
@@ -22,6 +23,7 @@ export type FileLoadPorts = Omit<LargeLoadPorts, "commit"> &
     random: Random;
     room: PieceRoom;
     tempFolder: string;
+    confinement: Confinement;
   };
 
 export type FileLoadOptions = { autoCreate: boolean; evolve: boolean };

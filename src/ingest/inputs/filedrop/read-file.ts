@@ -8,6 +8,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { LIMITS } from "../../../core/limits.ts";
 import { visible } from "../../../core/visible.ts";
 import type { ColumnSpec } from "../../../format/types.ts";
+import type { Confinement } from "../../../io/confinement/confinement.ts";
 import { readPieces } from "../../../io/objectstore/read-pieces.ts";
 import type { ObjectInfo, ObjectStore } from "../../../io/objectstore/objectstore.ts";
 import { Batcher, hasRows, type Batch, type Cutter, type Origin } from "../../../io/rows/batcher.ts";
@@ -32,6 +33,8 @@ export type ReadOptions = {
   onColumns: (columns: readonly ColumnSpec[]) => void;
   /** Files are copied here that must be read from their end. */
   tempFolder: string;
+  /** Of the processes that read CSV and Parquet. */
+  confinement: Confinement;
   clock: Clock;
   signal: AbortSignal;
 };
@@ -107,8 +110,8 @@ function pieceBatcher(options: ReadOptions): Batcher {
   );
 }
 
-function limitsOf({ clock, signal }: ReadOptions) {
-  return { dataBytes: READER_DATA_BYTES, signal, silence: { clock, mostMs: MOST_SILENCE_MS } };
+function limitsOf({ confinement, clock, signal }: ReadOptions) {
+  return { dataBytes: READER_DATA_BYTES, confinement, signal, silence: { clock, mostMs: MOST_SILENCE_MS } };
 }
 
 /** The text of the file without its coding, when it can be one. */

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { architectureHere } from "../../../io/seccomp/filter.test-kit.ts";
-import { syscallNumbers } from "../../../io/seccomp/numbers.ts";
-import { silentLog } from "../../../core/log.ts";
+import { architectureHere } from "../seccomp/filter.test-kit.ts";
+import { syscallNumbers } from "../seccomp/numbers.ts";
+import { silentLog } from "../../core/log.ts";
 import { processEnv } from "./environment.ts";
 import { openConfinement } from "./open-confinement.ts";
 

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf, StartupError } from "../../../core/errors.ts";
-import { isolateFile } from "../../../core/isolate.ts";
-import type { Log } from "../../../core/log.ts";
+import { messageOf, StartupError } from "../../core/errors.ts";
+import { isolateFile } from "../../core/isolate.ts";
+import type { Log } from "../../core/log.ts";
 import { noConfinement, type Confinement, type Driver } from "./confinement.ts";
 import { processEnv } from "./environment.ts";
 import { CANARY_VARIABLE } from "./fence.ts";

@@ -1,7 +1,7 @@
 /**
- * The operating system's part in keeping a query to its own files: whatever a statement makes DuckDB do, its process
- * can open only what Node and DuckDB need to run, its `in` to read and its `out` to write, has no network, starts no
- * program and reaches no other process.
+ * The operating system's part in keeping a process that runs or reads what strangers wrote to its own files: whatever a
+ * query or a Parquet file makes DuckDB do, the process can open only what Node and DuckDB need to run, the folders that
+ * it is given, has no network, starts no program and reaches no other process.
  *
  * It counts as on after a process under it has tried (`probe-child.ts`), and each query process tries again before it
  * takes queries (`fence.ts`).

@@ -1,4 +1,4 @@
-import { isolateEnv } from "../../../core/isolate.ts";
+import { isolateEnv } from "../../core/isolate.ts";
 
 /** The environment in which a query process starts, confined or not: nothing in it makes it open files of its own. */
 export function processEnv(): Record<string, string | undefined> {

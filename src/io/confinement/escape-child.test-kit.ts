@@ -5,7 +5,7 @@ import { renameSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { totalmem } from "node:os";
 import { Worker } from "node:worker_threads";
-import { messageOf, systemCodeOf } from "../../../core/errors.ts";
+import { messageOf, systemCodeOf } from "../../core/errors.ts";
 
 /**
  * For tests: a confined process that does what it is told, and says how each attempt went: `done`, or the code of the

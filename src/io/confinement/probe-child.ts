@@ -1,6 +1,6 @@
-import "../../../core/warnings.ts";
+import "../../core/warnings.ts";
 import { join } from "node:path";
-import { loadDuckDb, runSql } from "../../../io/duckdb/duckdb.ts";
+import { loadDuckDb, runSql } from "../duckdb/duckdb.ts";
 import { CANARY_VARIABLE, tryFence } from "./fence.ts";
 
 /** Started under a confinement before any query process is: ends well when that keeps it in and DuckDB works. */

@@ -1,4 +1,4 @@
-import { ALLOWED, EAFNOSUPPORT, EPERM, NEW_NAMESPACES, RULES, type SeccompPolicy } from "../../../io/seccomp/rules.ts";
+import { ALLOWED, EAFNOSUPPORT, EPERM, NEW_NAMESPACES, RULES, type SeccompPolicy } from "../seccomp/rules.ts";
 
 /**
  * What query processes may ask of the kernel: what programs in sandboxes may, without all that Node and DuckDB do not

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
-import { isolateFile } from "../../../core/isolate.ts";
+import { isolateFile } from "../../core/isolate.ts";
 
 /**
  * What Node and DuckDB open to run, as seen by tracing them, with glibc and musl. None of it is anybody's secret: not

@@ -19,8 +19,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { silentLog } from "../../../core/log.ts";
-import { createQueryHarness } from "../../query.test-kit.ts";
+import { silentLog } from "../../core/log.ts";
 import { noConfinement, type Confinement } from "./confinement.ts";
 import { processEnv } from "./environment.ts";
 import { findLandlock } from "./landlock.ts";
@@ -170,20 +169,6 @@ describe.runIf(confinement.isOn)("a confined process", () => {
     expect(outcomesOf(DUTIES, tryAll(confinement, DUTIES))).toEqual(DUTIES.map((duty) => `${duty.join(" ")}: done`));
   });
 
-  test("is every process of a pool, which goes first when memory runs out", async () => {
-    const harness = createQueryHarness({ pool: { children: 2 } });
-    await Promise.all([harness.text("SELECT 1"), harness.text("SELECT 1")]);
-    const pids = harness.pool.pids();
-    expect(pids).toHaveLength(2);
-    for (const pid of pids) {
-      const status = readFileSync(`/proc/${pid}/status`, "utf8");
-      expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
-      expect(status).toMatch(/^Seccomp:\s+2$/m);
-      expect(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8")).toBe("1000\n");
-    }
-    await harness.close();
-  });
-
   test.runIf(process.getuid?.() === 0 && isOpenToAll(CHILD))("is one without any root, too", () => {
     for (const path of [base, join(base, "child-a"), inside, outside, join(inside, "extent"), join(inside, "object")]) {
       chownSync(path, NOBODY, NOBODY);
@@ -211,12 +196,6 @@ describe("what does not hold", () => {
     const found = openConfinement({ log: silentLog, tempDir: base }, leaky);
     expect(found).toMatchObject({ isOn: false, name: "none (the test of leaky failed)" });
     expect(readdirSync(base).filter((name) => name.includes("-probe-"))).toEqual([]);
-  });
-
-  test("is seen by each query process, which then takes no queries", async () => {
-    const harness = createQueryHarness({ pool: { confinement: { ...leaky, isOn: true } } });
-    await expect(harness.text("SELECT 1")).rejects.toMatchObject({ code: "unavailable" });
-    await harness.close();
   });
 
   test("keeps a server from starting that requires it", () => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { systemCodeOf } from "../../../core/errors.ts";
+import { systemCodeOf } from "../../core/errors.ts";
 
 /** Names a file that a confined process must not be able to read. */
 export const CANARY_VARIABLE = "ENGINE_QUERY_CHILD_CANARY";
