@@ -28,13 +28,13 @@ test.runIf(confinementHere().isOn)("the processes that read CSV and Parquet are 
     "shop/orders/a.parquet",
     await parquetOf("SELECT i AS id, repeat('y', 1000) AS pad FROM range(20000) t(i)"),
   );
-  let isOver = false;
+  const over = new AbortController();
   const looking = world
     .node()
     .look()
-    .finally(() => (isOver = true));
+    .finally(() => over.abort());
   const seen: Record<string, string[]> = { "csv-child": [], "parquet-child": [] };
-  while (!isOver) {
+  while (!over.signal.aborted) {
     for (const [program, statuses] of Object.entries(seen)) statuses.push(...statusesOf(program));
     await delay(5);
   }
