@@ -30,6 +30,8 @@ const BYTES_PER_SCAN = 2 * 1024 * 1024;
 const SCANS_AT_ONCE = 2;
 /** What filters that share a scan may take together before each is tried alone. */
 const SHARED_WALL_MS = 5_000;
+/** What a filter may take alone: no more than two scans run at a time, so one that hangs must not hold them up. */
+const ALONE_WALL_MS = 30_000;
 /** A filter that takes so long alone does not share scans any more. */
 const SLOW_MS = 2_000;
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
@@ -42,8 +44,8 @@ const SCANNER: Caller = { subject: "tail", kind: "internal", role: "read", datab
 
 /**
  * Reads slices of tables for tails: one query per slice, in a query process as any, with the filters of all tails that
- * are equally far. A filter that fails on a value or passes a budget must not take the others with it: then each is tried
- * alone, and only the one whose fault it is fails.
+ * are equally far. A filter that fails on a value, passes a budget or kills its process must not take the others with it:
+ * then each is tried alone, and only the one whose fault it is fails.
  */
 export class TailScanner {
   readonly #options: TailScannerOptions;
@@ -67,7 +69,7 @@ export class TailScanner {
       try {
         return await this.#scan(table, slice, filters, { signal, wallMs: SHARED_WALL_MS });
       } catch (error) {
-        if (!isOfFilter(error)) throw error;
+        if (!isOfFilter(error) && !isDeath(error)) throw error;
       }
     }
     const reads = new Map<string, FilterRead>();
@@ -79,12 +81,25 @@ export class TailScanner {
     const { clock } = this.#options;
     const startedMs = clock.monotonicMs();
     try {
-      const read = (await this.#scan(table, slice, [filter], { signal })).get(filter);
+      const read = (await this.#scanTwice(table, slice, filter, signal)).get(filter);
       if (read === undefined) throw new Error("a scan has nothing for its only filter");
       return "failure" in read ? read : { ...read, isSlow: clock.monotonicMs() - startedMs > SLOW_MS };
     } catch (error) {
-      if (isOfFilter(error)) return { failure: error };
+      if (isOfFilter(error) || isDeath(error)) return { failure: error };
       throw error;
+    }
+  }
+
+  /** A process may die for a reason of its own; one that dies twice in a row of one filter alone dies of that. */
+  async #scanTwice(
+    ...[table, slice, filter, signal]: [TailedTable, Slice, string, AbortSignal]
+  ): Promise<Map<string, FilterRead>> {
+    const limits = { signal, wallMs: ALONE_WALL_MS };
+    try {
+      return await this.#scan(table, slice, [filter], limits);
+    } catch (error) {
+      if (!isDeath(error)) throw error;
+      return await this.#scan(table, slice, [filter], limits);
     }
   }
 
@@ -92,7 +107,7 @@ export class TailScanner {
     { database, table, tableId }: TailedTable,
     slice: Slice,
     filters: readonly string[],
-    { signal, wallMs }: { signal: AbortSignal; wallMs?: number },
+    { signal, wallMs }: { signal: AbortSignal; wallMs: number },
   ): Promise<Map<string, FilterRead>> {
     const { query, newId, onScan } = this.#options;
     const [text = "true", ...more] = filters;
@@ -117,6 +132,11 @@ function isOfFilter(error: unknown): error is EngineError {
   return error instanceof EngineError && OF_FILTER.has(error.code);
 }
 
+/** The query process ended, or was ended, before it answered. */
+function isDeath(error: unknown): error is EngineError {
+  return error instanceof EngineError && error.code === "query_failed";
+}
+
 /** Each filter's rows, as far as they are not too many together. */
 async function collect(
   body: AsyncIterable<Uint8Array>,
@@ -129,7 +149,8 @@ async function collect(
     const { place, matched, text } = splitLine(line);
     const at = slice.after(place);
     for (const filter of matched) rows[filter]?.push({ position: at, text });
-    sizeBytes += text.length;
+    // Of a text in memory a character has two bytes where one of them needs them.
+    sizeBytes += Buffer.byteLength(text);
     if (isCut || sizeBytes > BYTES_PER_SCAN) position = at;
     if (sizeBytes > BYTES_PER_SCAN) break;
   }

@@ -26,6 +26,10 @@ class World {
   newest = 10;
   tableId = 1;
   oldestKept = 0;
+  /** Of each row. */
+  pad = "";
+  /** Budgets of scans, as they were asked for. */
+  readonly wallMs: (number | undefined)[] = [];
   /** Filters of each scan, in order. */
   readonly scans: string[][] = [];
   /** Fails or delays a scan. */
@@ -83,18 +87,19 @@ class World {
   readonly databases = async () => [];
   readonly tables = async () => [];
 
-  async #run({ text, tailing }: QueryRequest): Promise<QueryResult> {
+  async #run({ text, tailing, budget }: QueryRequest): Promise<QueryResult> {
     const { extents = [], from = 0, selection } = tailing ?? {};
     const filters = [text, ...(selection?.more ?? [])];
     if (extents.length === 0) return { rows: 0, columns: [], body: bytesOf("") };
     this.scans.push(filters);
+    this.wallMs.push(budget?.wallMs);
     await this.onScan(filters);
     const all = extents.flatMap(({ rows }, i) => Array.from({ length: rows }, (_, row) => placeOf(i, row)));
     const marks = filters.length === 1 ? "" : filters.map((_, i) => ` ${i}`).join("");
     const lines = all
       .filter((place) => place >= from)
       .slice(0, selection?.limit)
-      .map((place) => `{"${TAG_COLUMN}":"${place}${marks}","p":${place}}\n`);
+      .map((place) => `{"${TAG_COLUMN}":"${place}${marks}","p":${place},"pad":"${this.pad}"}\n`);
     return { rows: lines.length, columns: [], body: bytesOf(lines.join("")) };
   }
 }
@@ -179,6 +184,40 @@ describe("filters of one table", () => {
     world.commit(1);
     await eventually(() => good.length + other.length === 4);
     expect(world.scans.at(-1)).toEqual(["good", "other"]);
+  });
+
+  test("that kill their processes end alone, and a process that dies once is nobody's fault", async () => {
+    let deaths = 1;
+    world.onScan = (filters) => {
+      const dies = filters.includes("deadly") || (filters[0] === "unlucky" && filters.length === 1 && deaths-- > 0);
+      if (dies) throw new EngineError("query_failed", "the query process ended with SIGSEGV");
+    };
+    const [good, deadly, unlucky] = await Promise.all([open("good"), open("deadly"), open("unlucky")]);
+    world.commit(1);
+    await eventually(() => [good, deadly, unlucky].every((items) => items.length === 1));
+    expect(idsOf([...good, ...deadly, ...unlucky])).toEqual(["11.1", "query_failed", "11.1"]);
+    expect(deadly[0]).toMatchObject({ reconnect: false });
+    expect(world.scans).toEqual([
+      ["good", "deadly", "unlucky"],
+      ["good"],
+      ["deadly"],
+      ["deadly"],
+      ["unlucky"],
+      ["unlucky"],
+    ]);
+    world.commit(1);
+    await eventually(() => good.length + unlucky.length === 4);
+  });
+
+  test("may take five seconds together, and thirty alone", async () => {
+    world.onScan = (filters) => {
+      if (filters.length > 1 || filters[0] === "endless") throw new EngineError("budget_exceeded", "took too long");
+    };
+    const [good, endless] = await Promise.all([open("good"), open("endless")]);
+    world.commit(1);
+    await eventually(() => good.length === 1 && endless.length === 1);
+    expect(world.wallMs).toEqual([5_000, 30_000, 30_000]);
+    expect(endless).toMatchObject([{ kind: "end", code: "budget_exceeded", reconnect: false }]);
   });
 
   test("that are slow get scans of their own, which hold up nobody", async () => {
@@ -289,10 +328,48 @@ test("a node that stops ends its tails, and begins none", async () => {
   await expect(world.tails.open(request())).rejects.toMatchObject({ code: "unavailable" });
 });
 
-test("at most 64 at a time, those that are about to begin among them", async () => {
-  const opened = await Promise.allSettled(Array.from({ length: 70 }, () => world.tails.open(request())));
-  expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(64);
-  const [first] = opened;
-  if (first?.status === "fulfilled") await first.value.tail.return();
-  await world.tails.open(request());
+describe("at a time there are at most", () => {
+  const openAll = (requests: readonly TailRequest[]) =>
+    Promise.allSettled(requests.map((one) => world.tails.open(one)));
+  const of = (subject: string): Partial<TailRequest> => ({ caller: { ...ANONYMOUS, kind: "static", subject } });
+  const many = (count: number, more: (i: number) => Partial<TailRequest>) =>
+    Array.from({ length: count }, (_, i) => request("true", more(i)));
+
+  test("64 of a node, those that are about to begin among them", async () => {
+    const opened = await openAll(many(70, (i) => (i < 10 ? of("somebody") : {})));
+    expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(64);
+    const [first] = opened;
+    if (first?.status === "fulfilled") await first.value.tail.return();
+    await world.tails.open(request("true", of("another")));
+    await expect(world.tails.open(request("true", of("another")))).rejects.toMatchObject({ code: "too_many_requests" });
+  });
+
+  test("16 of a caller, who takes no place from others", async () => {
+    const opened = await openAll(many(20, () => of("greedy")));
+    expect(opened.filter(({ status }) => status === "fulfilled")).toHaveLength(16);
+    expect(opened.at(-1)).toMatchObject({
+      reason: { code: "too_many_requests", details: { headers: { "Retry-After": "5" } } },
+    });
+    await world.tails.open(request("true", of("modest")));
+    // A request that is refused gives its place back.
+    const [first] = opened;
+    if (first?.status === "fulfilled") await first.value.tail.return();
+    await expect(world.tails.open(request("true", { ...of("greedy"), table: "none" }))).rejects.toMatchObject({
+      code: "table_not_found",
+    });
+    await world.tails.open(request("true", of("greedy")));
+  });
+});
+
+test("a reader holds two megabytes and a row at most, and is read for on from there", async () => {
+  const pad = "é".repeat(100_000);
+  world.pad = pad;
+  const { tail } = await world.tails.open(request());
+  world.commit(100);
+  await eventually(() => !tail.isReady);
+  // Eleven rows of 200 kB are more than 2 MiB.
+  expect(tail.position).toEqual({ snapshot: 11, row: 11 });
+  const items = follow(tail);
+  await eventually(() => items.length === 100);
+  expect(idsOf(items)).toEqual(Array.from({ length: 100 }, (_, i) => `11.${i + 1}`));
 });

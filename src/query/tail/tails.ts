@@ -53,8 +53,11 @@ export type TailRequest = {
   position: TailPosition | undefined;
 };
 
-/** Tails of one node. */
+/** Tails of one node, and of one caller among them. */
 const MOST_TAILS = 64;
+const MOST_PER_CALLER = 16;
+/** What it may take to look at a filter, without a row. */
+const TRY_WALL_MS = 10_000;
 const POLL_MS = 1_000;
 /** A tail that shows no rows tells its reader where it is after so many polls, so that coming again is not too late. */
 const POLLS_PER_POSITION = 5;
@@ -70,7 +73,8 @@ export class Tails {
   readonly #lanes = new Map<string, TailLane>();
   readonly #open = new Map<Tail, Open>();
   readonly #stopListening: () => void;
-  #opening = 0;
+  /** Callers of tails that are open or about to be, one for each. */
+  readonly #callers: (string | undefined)[] = [];
   #polls = 0;
   #isPolling = false;
   #timer: TimerHandle | undefined;
@@ -97,17 +101,23 @@ export class Tails {
    */
   async open(request: TailRequest): Promise<{ tail: Tail; position: TailPosition }> {
     if (this.#isClosed) throw new EngineError("unavailable", LEAVING.message, { headers: { "Retry-After": "1" } });
-    if (this.#open.size + this.#opening >= MOST_TAILS) {
-      const message = `this server has ${MOST_TAILS} live tails already`;
-      throw new EngineError("too_many_requests", message, { headers: { "Retry-After": "5" } });
-    }
-    this.#opening++;
+    const leave = this.#enter(callerOf(request));
     try {
       const { table, position } = await this.#checked(request);
-      return { tail: this.#begin(request, table, position), position };
-    } finally {
-      this.#opening--;
+      return { tail: this.#begin(request, { table, position, leave }), position };
+    } catch (error) {
+      leave();
+      throw error;
     }
+  }
+
+  #enter(caller: string | undefined): () => void {
+    if (this.#callers.length >= MOST_TAILS) throw tooMany(`this server has ${MOST_TAILS} live tails already`);
+    if (caller !== undefined && this.#callers.filter((one) => one === caller).length >= MOST_PER_CALLER) {
+      throw tooMany(`this server has ${MOST_PER_CALLER} live tails of yours already`);
+    }
+    this.#callers.push(caller);
+    return () => void this.#callers.splice(this.#callers.indexOf(caller), 1);
   }
 
   /** Ends all tails: their readers are to come again, elsewhere. */
@@ -144,11 +154,14 @@ export class Tails {
     const selection = { table, rows: "tailed", more: [], limit: 1 } as const;
     const tailing = { selection, tableId, extents: [], from: 0 };
     const asked = { caller, address, requestId, signal, database, text: filter };
-    const { body } = await this.#options.query.run({ ...asked, tailing });
+    const { body } = await this.#options.query.run({ ...asked, tailing, budget: { wallMs: TRY_WALL_MS } });
     await body[Symbol.asyncIterator]().return?.();
   }
 
-  #begin(request: TailRequest, table: TailedTable, position: TailPosition): Tail {
+  #begin(
+    request: TailRequest,
+    { table, position, leave }: { table: TailedTable; position: TailPosition; leave: () => void },
+  ): Tail {
     const lane = this.#laneOf(String(table.tableId), table);
     const tail: Tail = new Tail({
       filter: request.filter,
@@ -156,7 +169,7 @@ export class Tails {
       onDrained: () => this.#open.get(tail)?.lane.drained(tail),
       onEnd: (last) => this.#forget(tail, last),
     });
-    this.#open.set(tail, { request, lane });
+    this.#open.set(tail, { request, lane, leave });
     lane.add(tail);
     if (this.#isClosed) tail.end(LEAVING);
     this.#timer ??= this.#options.clock.every(POLL_MS, () => void this.#poll());
@@ -196,6 +209,7 @@ export class Tails {
     if (open === undefined) return;
     if (last !== undefined) this.#tellOfEnd(last, open.request);
     this.#open.delete(tail);
+    open.leave();
     this.#leave(tail, open.lane);
     if (this.#open.size > 0) return;
     this.#timer?.cancel();
@@ -251,6 +265,15 @@ export class Tails {
 }
 
 /** What an open tail is about. */
-type Open = { request: TailRequest; lane: TailLane };
+type Open = { request: TailRequest; lane: TailLane; leave: () => void };
+
+/** Who is to have no more than a share; undefined where authentication is off, and nobody can be told from others. */
+function callerOf({ caller: { kind, subject } }: TailRequest): string | undefined {
+  return kind === "anonymous" ? undefined : subject;
+}
+
+function tooMany(message: string): EngineError {
+  return new EngineError("too_many_requests", message, { headers: { "Retry-After": "5" } });
+}
 
 const REFUSALS = new Set<ErrorCode>(["unauthorized", "forbidden"]);
