@@ -11,6 +11,7 @@ import type { HttpResponse } from "../../io/http/http.ts";
 import { defineRoute, type Call, type RouteResponse } from "../../server/route.ts";
 import type { QueryDeps } from "./deps.ts";
 import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
+import { SQL_ERRORS } from "./sql-errors.ts";
 import { databaseHeader } from "../../server/schemas.ts";
 
 const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaType);
@@ -38,23 +39,7 @@ const common = {
     answer("parquet", "A Parquet file."),
     answer("json", "A JSON array, one object per row."),
   ],
-  errors: [
-    "parse_error",
-    "invalid_query",
-    "execution_error",
-    "invalid_header",
-    "invalid_parameter",
-    "database_not_found",
-    "table_not_found",
-    "snapshot_expired",
-    "not_acceptable",
-    "budget_exceeded",
-    "too_many_requests",
-    "cancelled",
-    "query_failed",
-    "unavailable",
-    "insufficient_storage",
-  ],
+  errors: [...SQL_ERRORS, "not_acceptable", "cancelled", "insufficient_storage"],
 } as const;
 
 export const queryRoute = defineRoute({

@@ -13,6 +13,7 @@ import {
 import { afterSnapshot, formatPosition, parsePosition } from "../tail/position.ts";
 import type { TailItem } from "../tail/tail.ts";
 import type { QueryDeps } from "./deps.ts";
+import { SQL_ERRORS } from "./sql-errors.ts";
 
 /** Rows of a table as they come. */
 
@@ -58,20 +59,7 @@ export const tailRoute = defineRoute({
     "last-event-id": lastEventId.optional().describe("The last `id` that came; counts before `from`."),
   }),
   responses: [eventStreamResponse("Rows, until one side leaves.")],
-  errors: [
-    "parse_error",
-    "invalid_query",
-    "execution_error",
-    "invalid_header",
-    "invalid_parameter",
-    "database_not_found",
-    "table_not_found",
-    "snapshot_expired",
-    "budget_exceeded",
-    "too_many_requests",
-    "query_failed",
-    "unavailable",
-  ],
+  errors: SQL_ERRORS,
   handler:
     ({ tails, clock }: QueryDeps) =>
     async ({ caller, authenticateAgain, clientAddress, requestId, request, query, headers }) => {
