@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { eventually, freePort } from "../../src/core/waiting.test-kit.ts";
-import { ingest, ndjson } from "../support/client.ts";
+import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { cleanEnv, startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 
 /** `engine tail` as a process of its own, against a server as one. */
@@ -15,7 +15,14 @@ let engine: Engine;
 let port: number;
 const commands: Command[] = [];
 
-const start = () => startEngine({ home: home.home, port });
+/** It merges what comes, an extent for each request. */
+const ENV = {
+  ENGINE_COMPACTION_POLL_SECS: "1",
+  ENGINE_COMPACTION_MIN_EXTENTS: "2",
+  ENGINE_COMPACTION_IDLE_SLEEP_MS: "0",
+  ENGINE_STAGING_DISABLED: "true",
+};
+const start = () => startEngine({ home: home.home, port, env: ENV });
 
 beforeAll(async () => {
   home = await temporaryHome();
@@ -64,6 +71,13 @@ async function put(table: string, rows: readonly object[]): Promise<number> {
   return Number(json.snapshot_id);
 }
 
+/** Extents of the table that no merge has taken. */
+async function unmerged(table: string): Promise<number> {
+  const sql = `SELECT count(*) AS n FROM system.extents WHERE format = 'tlm' AND table_name = '${table}'`;
+  const [row] = await rowsOf(engine.url, sql);
+  return Number(row?.["n"]);
+}
+
 describe("engine tail", () => {
   it("prints rows as they come, as text or as the server's own JSON", async () => {
     const at = "2026-01-02T03:04:05.000000006Z";
@@ -87,18 +101,26 @@ describe("engine tail", () => {
     expect([text.stderr, json.stderr]).toEqual(["", ""]);
   }, 120_000);
 
-  it("goes on where it was when the server is killed and comes again", async () => {
+  it("goes on where it was when the server is killed and comes again, whatever was merged meanwhile", async () => {
     const first = await put("killed", [{ n: 0 }]);
     const command = new Command(["killed", "--json", "--from", String(first - 1)]);
     await command.until(1);
+    let rows = 1;
     for (let round = 0; round < 2; round++) {
       await engine.stop("SIGKILL");
+      // It reads nothing of what is merged before it goes on.
+      command.child.kill("SIGSTOP");
       engine = await start();
-      await put("killed", [{ n: round * 2 + 1 }, { n: round * 2 + 2 }]);
+      for (let request = 0; request < 3; request++) await put("killed", [{ n: rows++ }, { n: rows++ }]);
+      await eventually(async () => (await unmerged("killed")) <= 1, 60_000);
+      command.child.kill("SIGCONT");
+      await command.until(rows);
     }
-    await command.until(5);
+    // A row that came twice would come before one that is later.
+    await put("killed", [{ n: rows++ }]);
+    await command.until(rows);
     const numbers = command.lines.map((line) => (JSON.parse(line) as { n: string }).n);
-    expect(numbers).toEqual(["0", "1", "2", "3", "4"]);
+    expect(numbers).toEqual(Array.from({ length: rows }, (_, n) => String(n)));
     expect(command.stderr).toMatch(/^warning: the connection to .* broke .*; trying again\n/);
   }, 180_000);
 

@@ -3,7 +3,7 @@ import { runOne } from "../../io/duckdb/duckdb.ts";
 import { bindNames, type Names } from "../resolve/bound-names.ts";
 import { checkQuery, type CheckedQuery } from "../resolve/check.ts";
 import { instantsOf } from "./instant-columns.ts";
-import { instantNames } from "./instant-names.ts";
+import { hasNamesakes, instantNames } from "./instant-names.ts";
 import { withValues, type QueryParameters } from "../parse/parameters.ts";
 import { printTree, type PrintedTree } from "../parse/print-tree.ts";
 import type { TableShape } from "../contract/tables.ts";
@@ -51,6 +51,8 @@ export async function* textsToRun(
   let before = "";
   // By names alone; where one is something else in places, by the scopes of columns; and what is certain, which are casts.
   const guesses = [() => ({ timestampColumns: names }), () => instantsOf(filled.node, tables, names)];
+  // By names alone it would bind, and say something else.
+  if (hasNamesakes(filled.node, names)) guesses.shift();
   for (const instants of [...(names.size === 0 ? [] : guesses), () => NONE]) {
     const rewrites = instants();
     if (rewriteQuery(bound, rewrites) === undefined) continue;

@@ -25,6 +25,22 @@ export function instantNames(node: JsonObject, tables: readonly TableShape[]): R
   return found.names;
 }
 
+/**
+ * Whether a name of an instant is also that of a plain cast to another type (`at::DATE AS at`). DuckDB takes a date for
+ * an instant, so a rewritten query would bind, and answer with an instant where there is a wall clock.
+ */
+export function hasNamesakes(value: Json, names: ReadonlySet<string>): boolean {
+  if (Array.isArray(value)) return (value as readonly Json[]).some((item) => hasNamesakes(item, names));
+  if (!isObject(value)) return false;
+  const isNamesake = (item: JsonObject | undefined, name: string): boolean =>
+    item?.["class"] === "CAST" && names.has(foldName(name)) && !isInstant(item, { timestampColumns: names });
+  if (objectsOf(value["select_list"]).some((item) => isNamesake(item, textOf(item["alias"])))) return true;
+  const items = itemsOf(value["subquery"] ?? value["query"]);
+  const renamed = [...textsOf(value["column_name_alias"]), ...textsOf(value["aliases"])];
+  if (renamed.some((name, i) => isNamesake(items[i], name))) return true;
+  return Object.values(value).some((child) => hasNamesakes(child, names));
+}
+
 /** `shapes` are the columns of tables and CTEs by folded name; a CTE takes the place of a table. */
 type Found = { names: Set<string>; shapes: Map<string, readonly string[]> };
 
