@@ -12,12 +12,12 @@ export type SharedServers = {
 };
 
 /** The environment variable with the path of the socket on which the run's process is asked. */
-export const SHARED_SERVERS = "TEST_SHARED_SERVERS";
+export const SHARED_SOCKET = "TEST_SHARED_SOCKET";
 
 /** Where the run's server is, which is started if it is not there yet. Throws what keeps it from starting. */
 export async function askForSharedServer<T extends keyof SharedServers>(name: T): Promise<SharedServers[T]> {
-  const socketPath = process.env[SHARED_SERVERS];
-  if (socketPath === undefined) throw new Error(`there is no ${SHARED_SERVERS}: this is not a test run`);
+  const socketPath = process.env[SHARED_SOCKET];
+  if (socketPath === undefined) throw new Error(`there is no ${SHARED_SOCKET}: this is not a test run`);
   const asked = request({ socketPath, path: `/${name}` }).end();
   const [response] = (await once(asked, "response")) as [NodeJS.ReadableStream & { statusCode?: number }];
   const answer = await json(response);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SHARED_SERVERS, type SharedServers } from "../../src/core/shared-servers.test-kit.ts";
+import { SHARED_SOCKET, type SharedServers } from "../../src/core/shared-servers.test-kit.ts";
 
 type Started<T> = { where: T; stop: () => Promise<void> };
 type Starters = { readonly [T in keyof SharedServers]: () => Promise<Started<SharedServers[T]>> };
@@ -34,7 +34,7 @@ const STARTERS: Starters = {
  */
 export async function serveSharedServers(): Promise<() => Promise<void>> {
   // Each project of the run sets up, and so does a run that a test starts.
-  if (process.env[SHARED_SERVERS] !== undefined) return () => Promise.resolve();
+  if (process.env[SHARED_SOCKET] !== undefined) return () => Promise.resolve();
   const folder = await mkdtemp(join(tmpdir(), "engine-shared-"));
   const socketPath = join(folder, "socket");
   const started = new Map<string, Promise<Started<unknown>>>();
@@ -50,9 +50,9 @@ export async function serveSharedServers(): Promise<() => Promise<void>> {
   };
   const server = createServer(({ url = "" }, response) => void answer(url.slice(1), response)).listen(socketPath);
   await once(server, "listening");
-  process.env[SHARED_SERVERS] = socketPath;
+  process.env[SHARED_SOCKET] = socketPath;
   return async () => {
-    delete process.env[SHARED_SERVERS];
+    delete process.env[SHARED_SOCKET];
     server.close();
     for (const starting of await Promise.allSettled(started.values())) {
       if (starting.status === "fulfilled") await starting.value.stop();

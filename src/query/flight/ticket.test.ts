@@ -74,6 +74,8 @@ describe("a ticket", () => {
       [0x0e],
       [0x09, 1, 2],
       [0x0d, 1],
+      // Field 1 as a number, beside one that is right.
+      [...messageOf('{"query":"SELECT 1"}'), 0x08, 0x80, 7],
     ];
     for (const bytes of malformed) expect(refusal(Buffer.from(bytes)).message).toMatch(/protobuf message Ticket/);
   });

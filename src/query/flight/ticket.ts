@@ -43,7 +43,10 @@ function parsed(text: string): unknown {
 
 const TICKET = tagOf(1, WIRE.length);
 
-/** The field 1 of the message; its last occurrence counts, as everywhere in protobuf. Unknown fields are skipped. */
+/**
+ * The field 1 of the message; its last occurrence counts, as everywhere in protobuf. Unknown fields are skipped; one of
+ * that number but of another type, which libraries do not agree about, is refused.
+ */
 function ticketBytes(message: Uint8Array): Uint8Array {
   const wire = new WireReader();
   wire.open(message);
@@ -51,6 +54,7 @@ function ticketBytes(message: Uint8Array): Uint8Array {
   try {
     while (wire.next()) {
       if ((wire.tag & 7) === WIRE.startGroup) throw malformed();
+      if (wire.tag >>> 3 === TICKET >>> 3 && wire.tag !== TICKET) throw malformed();
       if (wire.tag === TICKET) ticket = message.subarray(wire.start, wire.stop) as Uint8Array<ArrayBuffer>;
     }
   } catch (error) {
