@@ -22,8 +22,8 @@ import { discardExtents, uploadExtent } from "./upload.ts";
  *
  * Every piece is sealed under the columns of the table and those that the pieces before it brought, so the first value
  * of a new column decides its type, as with requests that follow each other. A piece that is added while those before
- * it are sealed begins under the columns that are known by then, and is sealed once more when they bring others. A table that does not exist is created when
- * all rows were read.
+ * it are sealed begins under the columns that are known by then, and is sealed once more when they bring others. A table
+ * that does not exist is created when all rows were read.
  */
 export type LargeLoadPorts = Pick<
   FlushPorts,
