@@ -1,6 +1,6 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -51,5 +51,10 @@ export function startChild(task: string, path: string, argument = "", options: {
 /** A folder for one test. */
 export function makeFolder(): { folder: string; remove: () => void } {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-catalog-")));
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  const remove = (): void => {
+    // A test may have forbidden it.
+    chmodSync(folder, 0o700);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { folder, remove };
 }
