@@ -42,7 +42,8 @@ export async function findVersitygw(): Promise<string | undefined> {
   const installer = spawn("bash", [INSTALLER], { stdio: ["ignore", "pipe", "pipe"] });
   const output = collect(installer);
   const [code] = (await once(installer, "close")) as [number | null];
-  if (code === 0) return output().trim();
+  // Before the path stands what Go says of a first build.
+  if (code === 0) return output().trim().split("\n").at(-1);
   const inCi = (process.env.CI ?? "") !== "" && process.env.CI !== "false";
   if (code !== NO_GO || inCi) throw new Error(`versitygw could not be built:\n${output()}`);
   process.stderr.write("not run: tests against a real S3 server (there is no Go to build versitygw with)\n");
