@@ -1,5 +1,5 @@
 import { LIMITS } from "../../core/limits.ts";
-import type { Field, Message } from "./messages.ts";
+import type { Field, Message, Scalar } from "./messages.ts";
 import { tagOf, WIRE, type WireReader } from "../protobuf/wire.ts";
 import { WireOut } from "../protobuf/wire-out.ts";
 
@@ -111,6 +111,21 @@ function messageField(message: Message, tag: number): Field | undefined {
 }
 
 /** Whether a scalar is one of those that a message has one of: what came before it is not merged with what comes after. */
-function isChosen(message: Message, tag: number): boolean {
-  return message.isChoice && message.byNumber.has(Math.floor(tag / 8));
+function isChosen({ isChoice, byNumber }: Message, tag: number): boolean {
+  const field = isChoice ? byNumber.get(Math.floor(tag / 8)) : undefined;
+  // One of its number but of another wire type is a field that nobody knows.
+  return field !== undefined && typeof field.type === "string" && tag === tagOf(field.number, WIRE_OF[field.type]);
 }
+
+const WIRE_OF: Readonly<Record<Scalar, number>> = {
+  string: WIRE.length,
+  bytes: WIRE.length,
+  hex: WIRE.length,
+  bool: WIRE.varint,
+  int64: WIRE.varint,
+  uint32: WIRE.varint,
+  enum: WIRE.varint,
+  double: WIRE.fixed64,
+  fixed64: WIRE.fixed64,
+  fixed32: WIRE.fixed32,
+};
