@@ -2,7 +2,7 @@ import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
-import { openInNewBucket } from "../../src/io/objectstore/s3/s3.test-kit.ts";
+import { openInNewBucket, storeEnvironment } from "../../src/io/objectstore/s3/s3.test-kit.ts";
 import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { killDroppers } from "./filedrop-kill.ts";
 
@@ -37,13 +37,7 @@ describe.skipIf(programs === undefined)(
         const { store, options } = await openInNewBucket(s3);
         const env = {
           ENGINE_CATALOG_URL: await postgres.createDatabase(),
-          ENGINE_OBJSTORE_ENDPOINT: s3.endpoint,
-          ENGINE_OBJSTORE_REGION: s3.region,
-          ENGINE_OBJSTORE_BUCKET: options.bucket,
-          ENGINE_OBJSTORE_ACCESS_KEY_ID: s3.credentials.accessKeyId,
-          ENGINE_OBJSTORE_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
-          ENGINE_OBJSTORE_PATH_STYLE: "1",
-          ENGINE_OBJSTORE_ALLOW_HTTP: "1",
+          ...storeEnvironment(s3, options.bucket),
         };
         const put = (key: string, content: string) => store.put(key, Buffer.from(content));
         const report = await killDroppers({ seed, files: 1_000, kills: 8, env, put });

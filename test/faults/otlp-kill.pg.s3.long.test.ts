@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
-import { openInNewBucket } from "../../src/io/objectstore/s3/s3.test-kit.ts";
+import { storeEnvironment } from "../../src/io/objectstore/s3/s3.test-kit.ts";
 import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { killUnderOtlp } from "./otlp-kill.ts";
 
@@ -23,18 +23,10 @@ describe.skipIf(programs === undefined || versitygw === undefined)("PostgreSQL a
     ["staged", 120_000],
   ])(`${KILLS} × kill -9 under logs by OTLP, mode %s`, { timeout: 600_000 }, async (mode, visibleWithinMs) => {
     const seed = drawnSeed();
-    const { store, options } = await openInNewBucket(s3);
-    store.close();
     const env = {
       ENGINE_INGEST_MODE: mode,
       ENGINE_CATALOG_URL: await postgres.createDatabase(),
-      ENGINE_OBJSTORE_ENDPOINT: s3.endpoint,
-      ENGINE_OBJSTORE_REGION: s3.region,
-      ENGINE_OBJSTORE_BUCKET: options.bucket,
-      ENGINE_OBJSTORE_ACCESS_KEY_ID: s3.credentials.accessKeyId,
-      ENGINE_OBJSTORE_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
-      ENGINE_OBJSTORE_PATH_STYLE: "1",
-      ENGINE_OBJSTORE_ALLOW_HTTP: "1",
+      ...storeEnvironment(s3, await s3.makeBucket()),
     };
     const report = await killUnderOtlp({ seed, kills: KILLS, env, visibleWithinMs });
     expect(report, `seed ${seed}`).toMatchObject({ problems: [] });

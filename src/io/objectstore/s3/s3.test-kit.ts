@@ -26,3 +26,16 @@ export async function openInNewBucket(server: Versitygw, changed: Partial<S3Stor
   const options = storeOptions(server, { ...changed, bucket: await server.makeBucket() });
   return { store: openS3Store(options), options };
 }
+
+/** What tells an engine to keep its objects in a bucket of a test server. */
+export function storeEnvironment(server: Versitygw, bucket: string): Record<string, string> {
+  return {
+    ENGINE_OBJSTORE_ENDPOINT: server.endpoint,
+    ENGINE_OBJSTORE_REGION: server.region,
+    ENGINE_OBJSTORE_BUCKET: bucket,
+    ENGINE_OBJSTORE_ACCESS_KEY_ID: server.credentials.accessKeyId,
+    ENGINE_OBJSTORE_SECRET_ACCESS_KEY: server.credentials.secretAccessKey,
+    ENGINE_OBJSTORE_PATH_STYLE: "1",
+    ENGINE_OBJSTORE_ALLOW_HTTP: "1",
+  };
+}
