@@ -286,6 +286,24 @@ describeInCage("a machine", () => {
     expect([stderr, exitCode]).toEqual(["", 3]);
   });
 
+  it("takes the terminal of a command that a hang-up did not end", async () => {
+    const deaf = "trap '' HUP; echo ready; cat; echo gone > /tmp/gone; exit 5";
+    const exec = await machine.exec(execRequest(deaf, { tty: { columns: 80, rows: 24 } }));
+    const ready = Promise.withResolvers<void>();
+    const output = (async () => {
+      let last: unknown;
+      for await (const piece of exec.output()) {
+        if (piece.type === "stdout") ready.resolve();
+        last = piece;
+      }
+      return last;
+    })();
+    await ready.promise;
+    await exec.kill("SIGHUP");
+    expect(await output).toMatchObject({ type: "exit", exitCode: 5 });
+    expect(await run(machine, "cat /tmp/gone")).toMatchObject({ stdout: "gone\n" });
+  });
+
   it("lets the agent do nothing that needs a right, and root what package managers need", async () => {
     const status = "id -u; grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2";
     const none = "0000000000000000";

@@ -166,12 +166,13 @@ export class Lane {
 
   async #recover(error: unknown): Promise<void> {
     this.#queue.clear();
-    if (error instanceof PlaceAgain || this.#stop.signal.aborted) return;
     const { metrics, clock, log } = this.#ports;
     const { topic } = this.#partition.mapping;
+    // Also of a lane that is closed: it was somebody else's turn, and this one had something to store.
+    if (error instanceof PositionMoved) metrics.fenced.inc({ topic });
+    if (error instanceof PlaceAgain || this.#stop.signal.aborted) return;
     this.#become("backing_off", messageOf(error));
     if (error instanceof PositionMoved) {
-      metrics.fenced.inc({ topic });
       log.info(
         { source: this.#store.source, position: error.position },
         "a partition's position was moved by somebody else",

@@ -22,6 +22,7 @@ use constant {
     PIECE_BYTES => 64 * 1024,
     # A terminal hands on what was written to it a little later, so that silence is its end.
     TERMINAL_SILENCE_MS => 50,
+    HANG_UP_MS          => 1_000,
 };
 
 my (%by_id, %by_pid);
@@ -136,7 +137,7 @@ sub _failed {
 sub reaped {
     my ($pid, $status) = @_;
     my $self = delete $by_pid{$pid} or return;
-    $self->{kill_at} = undef;
+    @$self{qw(kill_at hang_up_at)} = ();
     if ($self->{state} ne "failed") {
         $self->{exit_code} = $status >> 8 if !($status & 127);
         $self->{signal} = "SIG" . ($signals[ $status & 127 ] // ($status & 127)) if $status & 127;
@@ -180,9 +181,11 @@ sub due {
     my ($now) = @_;
     my $next;
     for my $self (values %by_pid) {
-        my $at = $self->{kill_at} // next;
-        if ($at <= $now) { $self->_time_out; next }
-        $next = $at if !defined $next || $at < $next;
+        $self->_time_out       if defined $self->{kill_at}    && $self->{kill_at} <= $now;
+        $self->_close_terminal if defined $self->{hang_up_at} && $self->{hang_up_at} <= $now;
+        for my $at (grep { defined } @$self{qw(kill_at hang_up_at)}) {
+            $next = $at if !defined $next || $at < $next;
+        }
     }
     for my $self (@ended) {
         my $at = $self->{silent_at} // next;
@@ -214,11 +217,24 @@ sub _time_out {
     return;
 }
 
-# To its process group; with a terminal also to the group that has it.
+# A shell may miss the signal just as it begins to wait for input; it does not miss that its terminal is gone.
+sub _close_terminal {
+    my ($self) = @_;
+    my $terminal = delete $self->{terminal};
+    $self->{hang_up_at} = undef;
+    $self->_end_input;
+    $self->{streams}{stdout}->end;
+    CORE::close($terminal);
+    return;
+}
+
+# To its process group; with a terminal also to the group that has it. After SIGHUP a terminal is closed, if the command
+# has not ended by then.
 sub kill {
     my ($self, $name) = @_;
     return if !$by_pid{ $self->{pid} // 0 };
     my $number = $number_of{ $name =~ s/^SIG//r } or return;
+    $self->{hang_up_at} = Kernel::now_ms() + HANG_UP_MS if $self->{terminal} && $name eq "SIGHUP";
     return OwnKernel::kill($self->{pid}, $number, $self->{terminal}) if OwnKernel::is_used();
     my @groups = ($self->{pid});
     if ($self->{terminal}) {
