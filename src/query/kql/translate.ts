@@ -21,11 +21,19 @@ const TYPES = new Map<string, KqlType>([
   ["vector", "dynamic"],
 ]);
 
+function placeOf(text: string, start: number): { line: number; column: number } {
+  const before = text.slice(0, start).split("\n");
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
+}
+
 export function translate({ text, tables, tableNames }: KqlRequest): KqlTranslation {
   const { Kusto, Bridge } = kusto();
-  const code = Kusto.Language.KustoCode.Parse(text);
+  const code = /let /.test(text)
+    ? Kusto.Language.KustoCode.ParseAndAnalyze(text, Kusto.Language.GlobalState.Default)
+    : Kusto.Language.KustoCode.Parse(text);
   const [first] = Bridge.toArray(code.GetDiagnostics()) as Diagnostic[];
-  if (first !== undefined) throw new KqlRefused({ code: "parse_error", message: first.Message, line: 1, column: 1 });
+  if (first !== undefined)
+    throw new KqlRefused({ code: "parse_error", message: first.Message, ...placeOf(text, first.Start) });
   const print = /^\s*print\s+(\w+)\s*=\s*(\d+)\s*$/.exec(text);
   if (print !== null) {
     const [, name = "", value = ""] = print;
