@@ -1,7 +1,15 @@
 import type { ColumnType } from "../../../format/types.ts";
 import { nearest } from "../../../core/nearest.ts";
 import { KqlRefused, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
-import { arrayOf, classOf, library, type LanguageSymbol, type SyntaxNode } from "./library.ts";
+import {
+  arrayOf,
+  classOf,
+  elementsOf,
+  library,
+  type LanguageSymbol,
+  type SyntaxExpression,
+  type SyntaxNode,
+} from "./library.ts";
 
 /** A text whose names and types are known. */
 export type BoundText = { text: string; root: SyntaxNode };
@@ -49,8 +57,20 @@ export function bind(request: KqlRequest): BoundText {
     throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, 0);
   }
   refuseFirst(request, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
-  refuseFirst(request, arrayOf<Diagnostic>(code.GetDiagnostics()), "invalid_query");
+  const found = arrayOf<Diagnostic>(code.GetDiagnostics()).filter((one) => !isMistaken(one, root));
+  refuseFirst(request, found, "invalid_query");
   return { text, root };
+}
+
+/** The library wants whole seconds of `make_timespan()`; the reference has fractions. */
+function isMistaken({ Code, Start }: Diagnostic, root: SyntaxNode): boolean {
+  if (Code !== "KS134") return false;
+  let node: Kusto.Language.Syntax.SyntaxElement | null = root.GetTokenAt(Start);
+  while (node !== null && classOf(node) !== "FunctionCallExpression") node = node.Parent;
+  if (node === null) return false;
+  const { Name, ArgumentList } = node as Kusto.Language.Syntax.FunctionCallExpression;
+  const seconds = elementsOf<SyntaxExpression>(ArgumentList?.Expressions).at(-1);
+  return Name?.SimpleName === "make_timespan" && seconds?.TextStart === Start;
 }
 
 function symbolOf(type: KqlType): Kusto.Language.Symbols.ScalarSymbol {

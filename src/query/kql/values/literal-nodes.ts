@@ -25,6 +25,7 @@ export function literalExpr(node: SyntaxExpression, translator: Translating): Ex
       return literal("timespan", ticks);
     }
     case "datetime": {
+      if (insideOf(text) === "") return literal("datetime", translator.request.nowNs);
       const ns = datetimeOf(text);
       if (ns === undefined) throw translator.refuse(`${text} is not a datetime`, node);
       if (ns === "out") throw translator.refuse(`${text} is beyond what a datetime reaches: 1677 to 2262`, node);
