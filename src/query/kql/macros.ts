@@ -1,5 +1,7 @@
+import { ARRAY_MACROS } from "./macros/arrays.ts";
 import { DYNAMIC_MACROS } from "./macros/dynamic.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
+import { SERIES_MACROS } from "./macros/series.ts";
 import { STATISTICS_MACROS } from "./macros/statistics.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
 import { TIME_MACROS } from "./macros/time.ts";
@@ -9,8 +11,10 @@ import { TIME_MACROS } from "./macros/time.ts";
  * no other query may call them.
  */
 const BODIES: Readonly<Record<string, string>> = {
+  ...ARRAY_MACROS,
   ...DYNAMIC_MACROS,
   ...NUMBER_MACROS,
+  ...SERIES_MACROS,
   ...STATISTICS_MACROS,
   ...TEXT_MACROS,
   ...TIME_MACROS,
