@@ -1,3 +1,4 @@
+import { AGGREGATE_MACROS } from "./macros/aggregates.ts";
 import { DYNAMIC_MACROS } from "./macros/dynamic.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
@@ -8,6 +9,7 @@ import { TIME_MACROS } from "./macros/time.ts";
  * no other query may call them.
  */
 const BODIES: Readonly<Record<string, string>> = {
+  ...AGGREGATE_MACROS,
   ...DYNAMIC_MACROS,
   ...NUMBER_MACROS,
   ...TEXT_MACROS,

@@ -1,5 +1,5 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
-import { Column, columnsIn, Scalar, Subquery, type Expr, type Sql } from "./expression.ts";
+import { Column, columnsIn, Outer, Scalar, Subquery, type Expr, type Sql } from "./expression.ts";
 
 /**
  * What a KQL text becomes before it is SQL: a tree of SELECTs whose columns are identities. A plan is rendered from the
@@ -48,6 +48,7 @@ export class Renderer {
         if (typeof part === "string") return part;
         if (part instanceof Scalar) return `(SELECT ${this.nameOf(part.column)} FROM ${this.#nameShared(part)})`;
         if (part instanceof Subquery) return part.plan.render(new Set([part.column]), this);
+        if (part instanceof Outer) return this.nameOf(part.column);
         return within?.(part) ?? this.nameOf(part);
       })
       .join("");
