@@ -1,4 +1,4 @@
-import { expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
 import type { Call } from "../scope.ts";
 import { dyn, str } from "../values/coerce.ts";
@@ -77,7 +77,7 @@ function listOf(value: Expr, condition: Expr | undefined, size: bigint, call: Ca
 function order(call: Call): { raw: Sql } {
   const keys = call.scope.rel?.order ?? [];
   if (keys.length === 0) return raw([]);
-  return raw(keys.flatMap((key, i): Sql => [i === 0 ? " ORDER BY " : ", ", ...keyText(key)]));
+  return raw(sql` ORDER BY ${commaList(keys.map(keyText))}`);
 }
 
 function keyText({ by, isDescending, nullsFirst }: OrderKey): Sql {

@@ -1,5 +1,5 @@
 import { classOf, elementsOf, type SyntaxExpression } from "../bind/library.ts";
-import { columnExpr, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
 import { str } from "../values/coerce.ts";
 import { aggregate, arg, where, type AggregateRule, type AggregateTable, type Packed } from "./table.ts";
@@ -45,8 +45,7 @@ function anyValue(value: Expr, condition?: Expr): Expr {
 
 /** A struct with these fields, called `c0`, `c1` and so on. */
 function packed(values: readonly Expr[]): Sql {
-  const fields = values.flatMap((value, i): Sql => [`${i === 0 ? "" : ", "}c${i} := `, ...sql`${value}`]);
-  return sql`struct_pack(${raw(fields)})`;
+  return sql`struct_pack(${commaList(values.map((value, i) => sql`c${i} := ${value}`))})`;
 }
 
 /** The arguments' values; `*` is all columns that are neither arguments nor keys of the groups. */

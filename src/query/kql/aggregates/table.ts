@@ -1,6 +1,6 @@
 import type { SyntaxExpression } from "../bind/library.ts";
 import type { KqlType } from "../contract.ts";
-import { expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { expr, raw, separated, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
 import { as } from "../values/coerce.ts";
 
@@ -45,8 +45,12 @@ export function where(...conditions: readonly (Expr | Sql | undefined)[]): { raw
     return "sql" in one ? [truth(one)] : [one];
   });
   if (all.length === 0) return raw([]);
-  const joined = all.map((one, i) => (i === 0 ? sql`${one}` : sql` AND ${one}`)).flat();
-  return raw(sql` FILTER (WHERE ${raw(joined)})`);
+  return raw(
+    sql` FILTER (WHERE ${separated(
+      " AND ",
+      all.map((one) => sql`${one}`),
+    )})`,
+  );
 }
 
 function truth(condition: Expr): Sql {

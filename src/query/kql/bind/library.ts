@@ -1,3 +1,4 @@
+// oxlint-disable-next-line triple-slash-reference -- the package has its types beside its files, as globals
 /// <reference path="../../../../node_modules/@kusto/language-service-next/Kusto.Language.Bridge.d.ts" />
 import { loadLibrary } from "../library.ts";
 
@@ -40,10 +41,7 @@ export function the<T>(part: T | null | undefined): T {
   return part;
 }
 
-/** Of the library's enumeration of white space and comments: one space where any is needed. */
-const MINIMAL_TRIVIA = 2;
-
 /** The text of a node or token as it is written, without what surrounds it. */
 export function textOf(node: Kusto.Language.Syntax.SyntaxElement | null | undefined): string {
-  return node?.ToString(MINIMAL_TRIVIA)?.trim() ?? "";
+  return node?.ToString(library().Syntax.IncludeTrivia.Minimal)?.trim() ?? "";
 }

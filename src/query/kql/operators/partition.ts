@@ -1,6 +1,5 @@
 import { classOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
-import { Column, columnExpr, expr, Outer, raw, sql } from "../plan/expression.ts";
-import type { Plan } from "../plan/plan.ts";
+import { Column, expr, Outer, sql, type Plan } from "../plan/expression.ts";
 import { ForEachPlan } from "../plan/plans.ts";
 import { computed, distinct, filtered, Rel } from "../plan/rel.ts";
 import type { OperatorContext, Translating, Variables } from "../scope.ts";
@@ -53,8 +52,7 @@ function partitionKeys(
   const few = strategy === "" || strategy === "legacy" ? atMost(values, MAX_PARTITIONS) : values;
   // Under a name that no column of the sub-query has: it reads the same source.
   const outer = new Column("partition", own.type, own.nullable);
-  const { plan } = few.over(renamed(few, own, outer));
-  return { plan, key: outer };
+  return { plan: renamed(few, own, outer), key: outer };
 }
 
 function renamed(rel: Rel, from: Column, to: Column): Plan {
@@ -71,7 +69,7 @@ function atMost(rel: Rel, count: number): Rel {
   const number = expr("long", ["count(*) OVER ()"], { nullable: false, isFixed: true });
   const { rel: counted, columns } = computed(rel, [{ name: "partitions", value: number }]);
   const tooMany = `partition without hint.strategy=native takes at most ${count} values of its column`;
-  const isFine = sql`CASE WHEN ${the(columns[0])} > ${count} THEN error('${raw([tooMany])}') ELSE true END`;
+  const isFine = sql`CASE WHEN ${the(columns[0])} > ${count} THEN error('${tooMany}') ELSE true END`;
   return filtered(counted, expr("bool", isFine, { nullable: false }));
 }
 

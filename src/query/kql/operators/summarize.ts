@@ -2,7 +2,7 @@ import { elementsOf, classOf, the, type SyntaxExpression } from "../bind/library
 import { AGGREGATES } from "../aggregates/aggregates.ts";
 import { unpacked, type Packed } from "../aggregates/table.ts";
 import { columnExpr, expr, type Expr } from "../plan/expression.ts";
-import { distinct, computed, grouped, type Rel, type Named } from "../plan/rel.ts";
+import { computed, distinct, grouped, type Named, type Rel } from "../plan/rel.ts";
 import type { Call, OperatorContext } from "../scope.ts";
 import { str } from "../values/coerce.ts";
 import { boundColumns, showing, unnamed, valuesOf } from "./columns.ts";
