@@ -253,8 +253,47 @@ export const topAndSort: KqlCases = {
         { region: "n", aggregated_region: 16, person: "rest", aggregated_person: 6 },
         { region: "s", aggregated_region: 9, person: "dan", aggregated_person: 7 },
         { region: "s", aggregated_region: 9, person: "rest", aggregated_person: 2 },
+        // What falls out above a level with others is among them.
+        { region: "", aggregated_region: null, person: "rest", aggregated_person: 3 },
       ],
       unordered: true,
+    },
+    {
+      query: `datatable(a: string, b: string, c: string, v: long)['x', 'p', '1', 10, 'x', 'p', '2', 4, 'x', 'q', '1', 3, 'y', 'p', '1', 2]
+        | top-nested 1 of a with others = 'oa' by sum(v), top-nested 1 of b by sum(v), top-nested 1 of c with others = 'oc' by sum(v)`,
+      rows: [
+        { a: "x", aggregated_a: 17, b: "p", aggregated_b: 14, c: "1", aggregated_c: 10 },
+        { a: "x", aggregated_a: 17, b: "p", aggregated_b: 14, c: "oc", aggregated_c: 4 },
+        { a: "x", aggregated_a: 17, b: "", aggregated_b: null, c: "oc", aggregated_c: 3 },
+        { a: "oa", aggregated_a: 2, b: "", aggregated_b: null, c: "oc", aggregated_c: 2 },
+      ],
+      unordered: true,
+    },
+    {
+      query: `${SALES} | top-nested 3 of region with others = 'rest' by count() | count`,
+      rows: [{ Count: 3 }],
+    },
+    {
+      query: "datatable(x: long, v: long)[1, 5, 2, 9, long(null), 7] | top-nested 2 of x with others = -1 by max(v)",
+      rows: [
+        { x: 2, aggregated_x: 9 },
+        { x: null, aggregated_x: 7 },
+        { x: -1, aggregated_x: 5 },
+      ],
+      types: { x: "long", aggregated_x: "long" },
+      unordered: true,
+    },
+    {
+      query: `${SALES} | top-nested 1 of toupper(region) by count()`,
+      refused: { code: "invalid_query", message: "name" },
+    },
+    {
+      query: `${SALES} | top-nested 1 of region by make_list(amount)`,
+      refused: { code: "invalid_query", message: "top-nested" },
+    },
+    {
+      query: `${SALES} | top-nested 1 of region with others = 1 by count()`,
+      refused: { code: "invalid_query", message: "others" },
     },
     {
       query: `datatable(id: string, timestamp: datetime, other: string)[

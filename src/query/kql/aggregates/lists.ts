@@ -1,5 +1,5 @@
-import { commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
-import type { OrderKey } from "../plan/plan.ts";
+import { expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { orderSql } from "../plan/plan.ts";
 import type { Call } from "../scope.ts";
 import { dyn, str } from "../values/coerce.ts";
 import { aggregate, arg, where, type AggregateRule, type AggregateTable } from "./table.ts";
@@ -77,11 +77,7 @@ function listOf(value: Expr, condition: Expr | undefined, size: bigint, call: Ca
 function order(call: Call): { raw: Sql } {
   const keys = call.scope.rel?.order ?? [];
   if (keys.length === 0) return raw([]);
-  return raw(sql` ORDER BY ${commaList(keys.map(keyText))}`);
-}
-
-function keyText({ by, isDescending, nullsFirst }: OrderKey): Sql {
-  return sql`${by} ${isDescending ? "DESC" : "ASC"} NULLS ${nullsFirst ? "FIRST" : "LAST"}`;
+  return raw([" ORDER BY ", ...orderSql(keys)]);
 }
 
 /** Of arrays it has the elements. */

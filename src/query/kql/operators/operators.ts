@@ -1,3 +1,4 @@
+import { TOP_NESTED } from "./top-nested.ts";
 import { PARTITIONS } from "./partition.ts";
 import { PROJECTIONS } from "./projections.ts";
 import { ROWS, ROW_SOURCES } from "./rows.ts";
@@ -12,6 +13,7 @@ export const OPERATORS: OperatorTable = {
   ...ROWS,
   ...SAMPLES,
   ...SUMMARIES,
+  ...TOP_NESTED,
 };
 
 /** All that may stand at the beginning of a pipe, by the class of its node. */

@@ -3,6 +3,7 @@ import {
   columnsIn,
   Outer,
   Scalar,
+  separated,
   Subquery,
   type Column,
   type Expr,
@@ -108,12 +109,12 @@ export function fromOf(plan: Plan, needed: ReadonlySet<Column>, renderer: Render
 
 export type OrderKey = { by: Expr; isDescending: boolean; nullsFirst: boolean };
 
-export function orderText(keys: readonly OrderKey[], textOf: (own: Sql) => string): string {
-  return keys
-    .map(({ by, isDescending, nullsFirst }) => {
-      return `${textOf(by.sql)} ${isDescending ? "DESC" : "ASC"} NULLS ${nullsFirst ? "FIRST" : "LAST"}`;
-    })
-    .join(", ");
+/** What stands after ORDER BY. */
+export function orderSql(keys: readonly OrderKey[]): Sql {
+  const items = keys.map(({ by, isDescending, nullsFirst }): Sql => {
+    return [...by.sql, isDescending ? " DESC" : " ASC", nullsFirst ? " NULLS FIRST" : " NULLS LAST"];
+  });
+  return separated(", ", items).raw;
 }
 
 /** The columns that expressions mention. */

@@ -1,7 +1,7 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import { SQL_TYPES } from "../types/types.ts";
 import { columnsIn, type Column, type Expr, type Plan, type Rendering, type Sql } from "./expression.ts";
-import { fromOf, mentioned, orderText, type OrderKey } from "./plan.ts";
+import { fromOf, mentioned, orderSql, type OrderKey } from "./plan.ts";
 
 /** A stored table; its columns have their own names there. */
 export class TablePlan implements Plan {
@@ -84,7 +84,7 @@ export class SelectPlan implements Plan {
     }
     // `GROUP BY ()` makes one row, also where no aggregate is wanted.
     if (groupBy !== undefined) clauses.push(`GROUP BY ${groupBy.map(valueOf).join(", ") || "()"}`);
-    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${orderText(order, textOf)}`);
+    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${textOf(orderSql(order))}`);
     if (limit !== undefined) clauses.push(`LIMIT ${textOf(limit)}`);
     return clauses.join(" ");
   }
