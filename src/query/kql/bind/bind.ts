@@ -1,0 +1,114 @@
+import type { ColumnType } from "../../../format/types.ts";
+import { nearest } from "../../../core/nearest.ts";
+import { KqlRefused, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
+import { arrayOf, classOf, library, type LanguageSymbol, type SyntaxNode } from "./library.ts";
+
+/** A text whose names and types are known. */
+export type BoundText = { text: string; root: SyntaxNode };
+
+type Diagnostic = { Severity: string; Code: string; Message: string; Start: number; Length: number };
+
+/** The names of tables that a text may mean, before anything is known of them: every name that stands alone. */
+export function namesOf(text: string): KqlNames {
+  const code = library().KustoCode.Parse(text);
+  const tables = new Set<string>();
+  let needsAllTables = false;
+  const visit = (node: SyntaxNode | null): void => {
+    if (node === null) return;
+    const kind = classOf(node);
+    if (kind === "NameReference") tables.add((node as Kusto.Language.Syntax.NameReference).SimpleName ?? "");
+    if (kind === "WildcardedName" || kind === "BracketedWildcardedName") needsAllTables = true;
+    if (kind === "SearchOperator" || kind === "FindOperator") needsAllTables = true;
+    for (let i = 0; i < node.ChildCount; i++) visit(node.GetChild(i) as SyntaxNode | null);
+  };
+  visit(code?.Syntax ?? null);
+  tables.delete("");
+  return { tables: [...tables], needsAllTables };
+}
+
+/** Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it. */
+export function bind(request: KqlRequest): BoundText {
+  const { text } = request;
+  const { KustoCode, GlobalState, Symbols } = library();
+  if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
+  const tables = request.tables.map(({ name, columns }) => {
+    return new Symbols.TableSymbol.$ctor4(
+      name,
+      columns.map(
+        (column) => new Symbols.ColumnSymbol(column.name, symbolOf(kqlTypeOf(column.type)), null, null, null, null),
+      ),
+    );
+  });
+  const database = new Symbols.DatabaseSymbol.ctor("engine", tables);
+  const globals = GlobalState.Default?.WithDatabase(database) ?? null;
+  const code = KustoCode.ParseAndAnalyze(text, globals);
+  const root = code?.Syntax ?? null;
+  if (code === null || root === null)
+    throw refusal(text, { code: "parse_error", message: "the query is not understood" });
+  if (code.Kind === "Command") {
+    throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, 0);
+  }
+  refuseFirst(request, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
+  refuseFirst(request, arrayOf<Diagnostic>(code.GetDiagnostics()), "invalid_query");
+  return { text, root };
+}
+
+function symbolOf(type: KqlType): Kusto.Language.Symbols.ScalarSymbol {
+  const symbol = library().Symbols.ScalarTypes.GetSymbol(type);
+  if (symbol === null) throw new Error(`KQL has no type ${type}`);
+  return symbol;
+}
+
+export function kqlTypeOf({ kind }: ColumnType): KqlType {
+  if (kind === "timestamp") return "datetime";
+  return kind === "vector" ? "dynamic" : kind;
+}
+
+/** Recovery from an error makes further ones: only the first in the text is meant. */
+function refuseFirst(request: KqlRequest, found: readonly Diagnostic[], code: "parse_error" | "invalid_query"): void {
+  const errors = found.filter(({ Severity }) => Severity === "Error");
+  const [first] = errors.toSorted((a, b) => a.Start - b.Start);
+  if (first === undefined) return;
+  const message = messageOf(first);
+  const name = request.text.slice(first.Start, first.Start + first.Length);
+  const suggestion = suggestionFor(request, first, name);
+  throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, first.Start);
+}
+
+/** The library's sentence, without its full stop. */
+function messageOf({ Message: message }: Diagnostic): string {
+  const sentence = message.replace(/\.$/, "");
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}
+
+function suggestionFor({ tables, tableNames }: KqlRequest, _: Diagnostic, name: string): string | undefined {
+  if (!/^[\w-]+$/.test(name)) return undefined;
+  const { Functions, Aggregates } = library();
+  const names = [
+    ...tableNames,
+    ...tables.flatMap(({ columns }) => columns.map((column) => column.name)),
+    ...[...arrayOf<LanguageSymbol>(Functions.All), ...arrayOf<LanguageSymbol>(Aggregates.All)].flatMap(
+      ({ Name: own }) => own ?? [],
+    ),
+    ...OPERATOR_NAMES,
+  ];
+  return names.includes(name) ? undefined : nearest(name, names);
+}
+
+const OPERATOR_NAMES =
+  "where filter project project-away project-keep project-rename project-reorder extend summarize count take limit top top-nested top-hitters sort order distinct join lookup union mv-expand mv-apply parse parse-where parse-kv make-series range print render sample sample-distinct serialize partition as invoke getschema search find evaluate".split(
+    " ",
+  );
+
+/** Places a refusal in the text: lines and columns begin with 1; columns count code points. */
+export function refusal(
+  text: string,
+  failure: Pick<KqlRefused["failure"], "code" | "message" | "suggestion">,
+  start?: number,
+): KqlRefused {
+  if (start === undefined) return new KqlRefused(failure);
+  const before = text.slice(0, start);
+  const line = before.split("\n").length;
+  const column = [...before.slice(before.lastIndexOf("\n") + 1)].length + 1;
+  return new KqlRefused({ ...failure, line, column });
+}

@@ -1,0 +1,51 @@
+import { expr, sql, type Expr } from "../plan/expression.ts";
+import { str } from "../values/coerce.ts";
+import type { BinaryRule } from "./operators.ts";
+
+/** Tests of strings, with their negations: `has`, `contains`, `startswith`, …; a `Cs` minds upper and lower case. */
+export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> = {
+  EqualTilde: (left, right) => test(sql`lower(${str(left)}) = lower(${str(right)})`),
+  BangTilde: (left, right) => test(sql`lower(${str(left)}) <> lower(${str(right)})`),
+  ...both("Contains", "Cs", (text, part) => sql`contains(${text}, ${part})`),
+  ...both("StartsWith", "Cs", (text, part) => sql`starts_with(${text}, ${part})`),
+  ...both("EndsWith", "Cs", (text, part) => sql`ends_with(${text}, ${part})`),
+  ...both("Has", "Cs", hasSql),
+  ...both("HasPrefix", "Cs", (text, part) => sql`kql_hasprefix(${text}, ${part})`),
+  ...both("HasSuffix", "Cs", (text, part) => sql`kql_hassuffix(${text}, ${part})`),
+  MatchRegex: (left, right) => test(sql`regexp_matches(${str(left)}, ${str(right)})`),
+};
+
+function hasSql(text: Expr, part: Expr): ReturnType<typeof sql> {
+  return sql`kql_has(${text}, ${part})`;
+}
+
+/** `has`, without regard to case. */
+export function hasTerm(value: Expr, term: Expr): Expr {
+  return test(hasSql(folded(value), folded(term)));
+}
+
+function folded(value: Expr): Expr {
+  return expr("string", sql`lower(${str(value)})`, { nullable: false });
+}
+
+type Test = (text: Expr, part: Expr) => ReturnType<typeof sql>;
+
+function test(own: ReturnType<typeof sql>): Expr {
+  return expr("bool", own, { nullable: false });
+}
+
+/** The four forms: as it is and negated, with and without regard to case. */
+function both(name: string, suffix: "Cs", own: Test): Record<string, BinaryRule> {
+  const plain: BinaryRule = (left, right) => test(own(folded(left), folded(right)));
+  const cased: BinaryRule = (left, right) => test(own(str(left), str(right)));
+  const not =
+    (rule: BinaryRule): BinaryRule =>
+    (left, right, call) =>
+      test(sql`NOT ${rule(left, right, call)}`);
+  return {
+    [name]: plain,
+    [`${name}${suffix}`]: cased,
+    [`Not${name}`]: not(plain),
+    [`Not${name}${suffix}`]: not(cased),
+  };
+}

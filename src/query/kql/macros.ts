@@ -1,0 +1,34 @@
+import { DYNAMIC_MACROS } from "./macros/dynamic.ts";
+import { NUMBER_MACROS } from "./macros/numbers.ts";
+import { TEXT_MACROS } from "./macros/text.ts";
+import { TIME_MACROS } from "./macros/time.ts";
+
+/**
+ * Helper macros of translated queries: what `CREATE TEMP MACRO` takes after its name. Their names begin with `kql_`, and
+ * no other query may call them.
+ */
+const BODIES: Readonly<Record<string, string>> = {
+  ...DYNAMIC_MACROS,
+  ...NUMBER_MACROS,
+  ...TEXT_MACROS,
+  ...TIME_MACROS,
+};
+
+export const MACROS: ReadonlyMap<string, string> = new Map(
+  Object.entries(BODIES).map(([name, body]) => [name, `CREATE TEMP MACRO ${name}${body}`]),
+);
+
+/** The macros that a text calls, and those that they call: each after those that it needs. */
+export function macrosOf(text: string): string[] {
+  const found = new Set<string>();
+  const visit = (own: string): void => {
+    for (const [name] of own.matchAll(/\bkql_\w+/g)) {
+      const body = BODIES[name];
+      if (body === undefined || found.has(name)) continue;
+      visit(body);
+      found.add(name);
+    }
+  };
+  visit(text);
+  return [...found];
+}

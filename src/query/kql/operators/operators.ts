@@ -1,0 +1,16 @@
+import { PROJECTIONS } from "./projections.ts";
+import { ROWS, ROW_SOURCES } from "./rows.ts";
+import { SUMMARIES } from "./summarize.ts";
+import type { OperatorTable, SourceTable } from "./table.ts";
+
+/** All operators of the language, by the class of their node. */
+export const OPERATORS: OperatorTable = {
+  ...PROJECTIONS,
+  ...ROWS,
+  ...SUMMARIES,
+};
+
+/** All that may stand at the beginning of a pipe, by the class of its node. */
+export const SOURCES: SourceTable = {
+  ...ROW_SOURCES,
+};

@@ -1,0 +1,99 @@
+import { elementsOf, classOf, the, type SyntaxExpression } from "../bind/library.ts";
+import { AGGREGATES } from "../aggregates/aggregates.ts";
+import { columnExpr, expr, type Expr } from "../plan/expression.ts";
+import { distinct, computed, grouped, Rel, type Named } from "../plan/rel.ts";
+import type { Call, OperatorContext } from "../scope.ts";
+import { as, str } from "../values/coerce.ts";
+import { boundColumns, unnamed, valuesOf, widthOf } from "./columns.ts";
+import { isStar } from "./projections.ts";
+import { operator, type OperatorTable } from "./table.ts";
+
+/** Operators that make one row of many. */
+export const SUMMARIES: OperatorTable = {
+  SummarizeOperator: operator<Kusto.Language.Syntax.SummarizeOperator>((node, input, context) => {
+    const keys = elementsOf<SyntaxExpression>(node.ByClause?.Expressions);
+    return summarized(input, node, { keys, aggregates: elementsOf<SyntaxExpression>(node.Aggregates) }, context);
+  }),
+  CountOperator: operator<Kusto.Language.Syntax.CountOperator>((node, input) => {
+    const [shape] = boundColumns(node);
+    const value = expr("long", ["count(*)"], { nullable: false });
+    const made = grouped(input, [], [{ name: the(shape).name, value }]);
+    return made.rel;
+  }),
+  DistinctOperator: operator<Kusto.Language.Syntax.DistinctOperator>((node, input, { translator, scope }) => {
+    const nodes = elementsOf<SyntaxExpression>(node.Expressions);
+    const values = nodes.flatMap((one) =>
+      isStar(one) ? input.columns.map(({ column }) => columnExpr(column)) : [translator.scalar(one, scope)],
+    );
+    const items = boundColumns(node).map(({ name }, i) => ({ name, value: key(the(values[i])) }));
+    const { rel, columns } = computed(input, items);
+    return distinct(
+      rel,
+      items.map(({ name }, i): Named => ({ name, column: the(columns[i]) })),
+    );
+  }),
+};
+
+/** A string that is NULL is the empty one, also as a key. */
+export function key(value: Expr): Expr {
+  return value.type === "string" ? str(value) : value;
+}
+
+export type Summary = { keys: readonly SyntaxExpression[]; aggregates: readonly SyntaxExpression[] };
+
+/** `summarize`: keys first, then aggregates, under the binder's names. */
+export function summarized(
+  input: Rel,
+  node: SyntaxExpression,
+  { keys, aggregates }: Summary,
+  context: OperatorContext,
+): Rel {
+  const { translator, scope } = context;
+  const shape = boundColumns(node);
+  const keyItems = valuesOf(keys, scope, translator).map((value, i) => ({
+    name: the(shape[i]).name,
+    value: key(value),
+  }));
+  const values = aggregates.flatMap((one) => aggregatesOf(one, context));
+  const items = values.map((value, i) => {
+    const { name, type } = the(shape[keys.length + i]);
+    return { name, value: as(value, type) };
+  });
+  if (items.length === 0) {
+    const { rel, columns } = computed(input, keyItems);
+    return distinct(
+      rel,
+      keyItems.map(({ name }, i): Named => ({ name, column: the(columns[i]) })),
+    );
+  }
+  const made = grouped(input, keyItems, items);
+  const columns = [...made.keys, ...made.aggregates];
+  return made.rel.showing(shape.map(({ name }, i): Named => ({ name, column: the(columns[i]) })));
+}
+
+/** The columns of one expression over aggregates. */
+export function aggregatesOf(node: SyntaxExpression, { translator, scope }: OperatorContext): readonly Expr[] {
+  const inner = unnamed(node);
+  const call =
+    classOf(inner) === "CompoundNamedExpression"
+      ? the((inner as Kusto.Language.Syntax.CompoundNamedExpression).Expression)
+      : inner;
+  if (classOf(call) === "FunctionCallExpression") {
+    const own = call as Kusto.Language.Syntax.FunctionCallExpression;
+    const name = own.Name?.SimpleName ?? "";
+    const rule = AGGREGATES[name];
+    if (rule !== undefined && "tuple" in rule) {
+      const made: Call = {
+        name,
+        node: own,
+        type: "dynamic",
+        scope,
+        translator,
+        argumentNodes: elementsOf<SyntaxExpression>(own.ArgumentList?.Expressions),
+        refuse: (message) => translator.refuse(message, own),
+      };
+      return rule.tuple(made).slice(0, widthOf(call));
+    }
+  }
+  return [translator.scalar(call, { ...scope, aggregates: true })];
+}

@@ -1,0 +1,133 @@
+import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
+import { Column, columnsIn, Scalar, Subquery, type Expr, type Sql } from "./expression.ts";
+
+/**
+ * What a KQL text becomes before it is SQL: a tree of SELECTs whose columns are identities. A plan is rendered from the
+ * outside in, for exactly the columns that somebody reads, so that a table is asked for no others.
+ */
+export interface Plan {
+  /** A SELECT that gives these columns, under the names that the renderer has for them. */
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string;
+  /** The same as something to select from, whose columns may have other names inside; `undefined`: only as a sub-query. */
+  source?(
+    renderer: Renderer,
+    needed: ReadonlySet<Column>,
+  ): { from: string; nameOf: (column: Column) => string | undefined };
+}
+
+/** How many expressions one query may be made of: functions that call each other multiply. */
+const MAX_PARTS = 100_000;
+
+export class TooLarge extends Error {}
+
+/** What several places of a query read, evaluated once. */
+type Shared = { name: string; columns: Set<Column>; uses: Set<Plan | Scalar> };
+
+/** Names columns and shared sub-queries of one query. */
+export class Renderer {
+  readonly #names = new Map<Column, string>();
+  readonly #shared = new Map<Plan | Scalar, Shared>();
+  /** What is being rendered. */
+  #current: Shared | undefined;
+  #parts = 0;
+
+  nameOf(column: Column): string {
+    const known = this.#names.get(column);
+    if (known !== undefined) return known;
+    const name = quoteIdentifier(`${column.hint.slice(0, 100)}~${this.#names.size + 1}`);
+    this.#names.set(column, name);
+    return name;
+  }
+
+  /** SQL as text, with names of columns as `within` has them. */
+  text(own: Sql, within?: (column: Column) => string | undefined): string {
+    this.#parts += own.length;
+    if (this.#parts > MAX_PARTS) throw new TooLarge("the query is too large");
+    return own
+      .map((part) => {
+        if (typeof part === "string") return part;
+        if (part instanceof Scalar) return `(SELECT ${this.nameOf(part.column)} FROM ${this.#nameShared(part)})`;
+        if (part instanceof Subquery) return part.plan.render(new Set([part.column]), this);
+        return within?.(part) ?? this.nameOf(part);
+      })
+      .join("");
+  }
+
+  /** The name of a common table expression that holds these columns of the plan. */
+  share(plan: Plan, needed: ReadonlySet<Column>): string {
+    const name = this.#nameShared(plan);
+    for (const column of needed) this.#shared.get(plan)?.columns.add(column);
+    return name;
+  }
+
+  #nameShared(shared: Plan | Scalar): string {
+    const columns = shared instanceof Scalar ? [shared.column] : [];
+    const name = quoteIdentifier(`let~${this.#shared.size + 1}`);
+    const entry = this.#shared.get(shared) ?? { name, columns: new Set(columns), uses: new Set() };
+    this.#shared.set(shared, entry);
+    this.#current?.uses.add(shared);
+    return entry.name;
+  }
+
+  /** The statement with all that it shares in front of it. Call it last. */
+  statement(body: string): string {
+    const texts = new Map<Plan | Scalar, string>();
+    // A plan may be asked for more columns by one that is rendered after it, and share in its turn.
+    for (let before = -1; before !== this.#asked();) {
+      before = this.#asked();
+      for (const [shared, entry] of this.#shared) {
+        this.#current = entry;
+        texts.set(shared, (shared instanceof Scalar ? shared.plan : shared).render(entry.columns, this));
+      }
+    }
+    const ctes = this.#sorted().map((shared) => {
+      return `${this.#shared.get(shared)?.name ?? ""} AS MATERIALIZED (${texts.get(shared) ?? ""})`;
+    });
+    return ctes.length === 0 ? body : `WITH ${ctes.join(", ")} ${body}`;
+  }
+
+  #asked(): number {
+    return [...this.#shared.values()].reduce((sum, { columns }) => sum + 1 + columns.size, 0);
+  }
+
+  /** Each after those that it reads. */
+  #sorted(): (Plan | Scalar)[] {
+    const sorted = new Set<Plan | Scalar>();
+    const visit = (shared: Plan | Scalar): void => {
+      if (sorted.has(shared)) return;
+      for (const used of this.#shared.get(shared)?.uses ?? []) visit(used);
+      sorted.add(shared);
+    };
+    for (const shared of this.#shared.keys()) visit(shared);
+    return [...sorted];
+  }
+}
+
+/** What `FROM` takes: the plan itself where it can be one, else as a sub-query. */
+export function fromOf(
+  plan: Plan,
+  needed: ReadonlySet<Column>,
+  renderer: Renderer,
+): { from: string; nameOf: (column: Column) => string | undefined } {
+  return plan.source?.(renderer, needed) ?? { from: `(${plan.render(needed, renderer)})`, nameOf: () => undefined };
+}
+
+export type OrderKey = { by: Expr; isDescending: boolean; nullsFirst: boolean };
+
+export function orderText(keys: readonly OrderKey[], textOf: (own: Sql) => string): string {
+  return keys
+    .map(({ by, isDescending, nullsFirst }) => {
+      return `${textOf(by.sql)} ${isDescending ? "DESC" : "ASC"} NULLS ${nullsFirst ? "FIRST" : "LAST"}`;
+    })
+    .join(", ");
+}
+
+/** The columns that expressions mention. */
+export function mentioned(expressions: Iterable<Expr>): Set<Column> {
+  const found = new Set<Column>();
+  for (const { sql: own, filter } of expressions) {
+    for (const column of columnsIn(own)) found.add(column);
+    if (filter !== undefined) for (const column of columnsIn(filter)) found.add(column);
+  }
+  return found;
+}

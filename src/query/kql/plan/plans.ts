@@ -1,0 +1,229 @@
+import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
+import { SQL_TYPES } from "../types/types.ts";
+import { Column, columnsIn, type Expr, type Sql } from "./expression.ts";
+import { fromOf, mentioned, orderText, type OrderKey, type Plan, type Renderer } from "./plan.ts";
+
+/** A stored table; its columns have their own names there. */
+export class TablePlan implements Plan {
+  readonly #name: string;
+  readonly #own: ReadonlyMap<Column, string>;
+
+  constructor(name: string, own: ReadonlyMap<Column, string>) {
+    this.#name = name;
+    this.#own = own;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    const items = [...needed].map((column) => `${this.#nameOf(column) ?? "NULL"} AS ${renderer.nameOf(column)}`);
+    return `SELECT ${items.join(", ") || "1"} FROM ${quoteIdentifier(this.#name)}`;
+  }
+
+  source() {
+    return { from: quoteIdentifier(this.#name), nameOf: (column: Column) => this.#nameOf(column) };
+  }
+
+  #nameOf(column: Column): string | undefined {
+    const own = this.#own.get(column);
+    return own === undefined ? undefined : quoteIdentifier(own);
+  }
+}
+
+export type SelectParts = {
+  from: Plan;
+  /** What it computes; all other columns pass through. */
+  computed: ReadonlyMap<Column, Expr>;
+  where: readonly Expr[];
+  /** Grouped by these, which are computed or pass through; all other columns are then aggregates. */
+  groupBy?: readonly Column[];
+  isDistinct?: boolean;
+  order?: readonly OrderKey[];
+  limit?: Sql;
+};
+
+/** A SELECT over one source. */
+export class SelectPlan implements Plan {
+  readonly parts: SelectParts;
+
+  constructor(parts: SelectParts) {
+    this.parts = parts;
+  }
+
+  /** Whether conditions and columns may still be added to it. */
+  get isOpen(): boolean {
+    const { groupBy, isDistinct, limit, computed } = this.parts;
+    return (
+      groupBy === undefined &&
+      isDistinct !== true &&
+      limit === undefined &&
+      ![...computed.values()].some(({ isFixed }) => isFixed === true)
+    );
+  }
+
+  /** Whether one of these reads what the SELECT itself computes. */
+  isReadBy(expressions: readonly Expr[]): boolean {
+    return [...mentioned(expressions)].some((column) => this.parts.computed.has(column));
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    return this.renderAs(
+      [...needed].map((column) => ({ column, name: renderer.nameOf(column) })),
+      renderer,
+    );
+  }
+
+  /** With these names for its columns. */
+  renderAs(outputs: readonly { column: Column; name: string }[], renderer: Renderer): string {
+    const { computed, where, groupBy, isDistinct, order, limit } = this.parts;
+    const { from, nameOf } = fromOf(this.parts.from, this.#read(outputs.map(({ column }) => column)), renderer);
+    const textOf = (own: Sql): string => renderer.text(own, nameOf);
+    const valueOf = (column: Column): string => textOf(computed.get(column)?.sql ?? [column]);
+    const items = outputs.map(({ column, name }) => `${valueOf(column)} AS ${name}`);
+    const clauses = [`SELECT ${isDistinct === true ? "DISTINCT " : ""}${items.join(", ") || "1"} FROM ${from}`];
+    if (where.length > 0) {
+      clauses.push(`WHERE ${where.map((one) => bracketed(textOf(one.filter ?? one.sql))).join(" AND ")}`);
+    }
+    if (groupBy !== undefined && groupBy.length > 0) clauses.push(`GROUP BY ${groupBy.map(valueOf).join(", ")}`);
+    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${orderText(order, textOf)}`);
+    if (limit !== undefined) clauses.push(`LIMIT ${textOf(limit)}`);
+    return clauses.join(" ");
+  }
+
+  /** The columns of its source that it reads when these are wanted of it. */
+  #read(wanted: Iterable<Column>): Set<Column> {
+    const { computed, where, groupBy = [], order = [] } = this.parts;
+    const read = mentioned([...where, ...order.map(({ by }) => by)]);
+    for (const column of [...wanted, ...groupBy]) {
+      const value = computed.get(column);
+      for (const one of value === undefined ? [column] : columnsIn(value.sql)) read.add(one);
+    }
+    return read;
+  }
+}
+
+function bracketed(text: string): string {
+  return `(${text})`;
+}
+
+/** Rows of one plan beside rows of another. */
+export class JoinPlan implements Plan {
+  readonly #parts: { kind: JoinKind; left: Plan; leftColumns: ReadonlySet<Column>; right: Plan; on: readonly Expr[] };
+
+  /** `leftColumns`: all columns that may be read of the left side; the others are the right side's. */
+  constructor(parts: {
+    kind: JoinKind;
+    left: Plan;
+    leftColumns: ReadonlySet<Column>;
+    right: Plan;
+    on: readonly Expr[];
+  }) {
+    this.#parts = parts;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    const { kind, left, leftColumns, right, on } = this.#parts;
+    const read = new Set([...needed, ...mentioned(on)]);
+    const leftRead = new Set([...read].filter((column) => leftColumns.has(column)));
+    const rightRead = new Set([...read].filter((column) => !leftColumns.has(column)));
+    const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
+    const condition = on.map(({ sql: own, filter }) => bracketed(renderer.text(filter ?? own))).join(" AND ") || "true";
+    const sides = [left.render(leftRead, renderer), right.render(rightRead, renderer)];
+    return `SELECT ${items} FROM (${sides[0]}) AS l ${kind} JOIN (${sides[1]}) AS r ON ${condition}`;
+  }
+}
+
+export type JoinKind = "INNER" | "LEFT" | "RIGHT" | "FULL" | "SEMI" | "ANTI";
+
+export type Branch = { plan: Plan; values: ReadonlyMap<Column, Expr> };
+
+/** The rows of several plans: each gives a value for every column. */
+export class UnionPlan implements Plan {
+  readonly #branches: readonly Branch[];
+
+  constructor(branches: readonly Branch[]) {
+    this.#branches = branches;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    const selects = this.#branches.map(({ plan, values }) => {
+      return new SelectPlan({ from: plan, computed: values, where: [] }).render(needed, renderer);
+    });
+    return selects.map(bracketed).join(" UNION ALL ");
+  }
+}
+
+/** Rows that are written in the query. */
+export class ValuesPlan implements Plan {
+  readonly #columns: readonly Column[];
+  readonly #rows: readonly (readonly Expr[])[];
+
+  constructor(columns: readonly Column[], rows: readonly (readonly Expr[])[]) {
+    this.#columns = columns;
+    this.#rows = rows;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    const columns = this.#columns.map((column, i) => ({ column, i })).filter(({ column }) => needed.has(column));
+    const items = columns.map(({ column }) => renderer.nameOf(column));
+    if (this.#rows.length === 0) {
+      const empty = columns.map(
+        ({ column }) => `CAST(NULL AS ${SQL_TYPES[column.type]}) AS ${renderer.nameOf(column)}`,
+      );
+      return `SELECT ${empty.join(", ") || "1"} WHERE false`;
+    }
+    if (columns.length === 0) return `SELECT 1 FROM range(${this.#rows.length})`;
+    const rows = this.#rows.map((row) => {
+      return `(${columns.map(({ i }) => renderer.text(row[i]?.sql ?? ["NULL"])).join(", ")})`;
+    });
+    return `SELECT ${items.join(", ")} FROM (VALUES ${rows.join(", ")}) AS v(${items.join(", ")})`;
+  }
+}
+
+/** For each row of the source, the rows of a table expression over its columns. */
+export class LateralPlan implements Plan {
+  readonly #parts: { from: Plan; rows: (textOf: (own: Sql) => string, nameOf: (column: Column) => string) => string };
+  readonly #own: readonly Column[];
+  readonly #reads: readonly Expr[];
+
+  /** `own`: the columns that `rows` gives; `reads`: what it reads of the source; `rows`: what stands after the comma of `FROM`. */
+  constructor(
+    from: Plan,
+    own: readonly Column[],
+    reads: readonly Expr[],
+    rows: (textOf: (own: Sql) => string, nameOf: (column: Column) => string) => string,
+  ) {
+    this.#parts = { from, rows };
+    this.#own = own;
+    this.#reads = reads;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    const passed = [...needed].filter((column) => !this.#own.includes(column));
+    const source = this.#parts.from.render(new Set([...passed, ...mentioned(this.#reads)]), renderer);
+    const rows = this.#parts.rows(
+      (own) => renderer.text(own),
+      (column) => renderer.nameOf(column),
+    );
+    const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
+    return `SELECT ${items} FROM (${source}) AS s, ${rows}`;
+  }
+}
+
+/** Evaluated once, however often it is read. */
+export class SharedPlan implements Plan {
+  readonly #plan: Plan;
+
+  constructor(plan: Plan) {
+    this.#plan = plan;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+    const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
+    return `SELECT ${items} FROM ${renderer.share(this.#plan, needed)}`;
+  }
+}
+
+/** One row without columns. */
+export const ONE_ROW: Plan = {
+  render: () => "SELECT 1",
+  source: () => ({ from: "(SELECT 1)", nameOf: () => undefined }),
+};

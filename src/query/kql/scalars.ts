@@ -1,0 +1,124 @@
+import { elementsOf, classOf, textOf, the, type SyntaxExpression } from "./bind/library.ts";
+import { elementOf, memberOf } from "./functions/access.ts";
+import { BINARY } from "./functions/operators.ts";
+import { hasListOf, isIn, isInRange } from "./functions/lists.ts";
+import { expr, sql, type Expr } from "./plan/expression.ts";
+import type { Scope, Translating } from "./scope.ts";
+import { isTabular } from "./bind/tabular.ts";
+import { typeOfSymbol } from "./types/types.ts";
+import { literal } from "./values/coerce.ts";
+import { dynamicLiteral, literalExpr } from "./values/literal-nodes.ts";
+
+type ScalarRule = (node: SyntaxExpression, scope: Scope, translator: Translating) => Expr;
+
+/** A rule for nodes of one class. */
+function rule<T extends SyntaxExpression>(own: (node: T, scope: Scope, translator: Translating) => Expr): ScalarRule {
+  return (node, scope, translator) => own(node as T, scope, translator);
+}
+
+/** Scalar expressions by the class of their node; names and calls are for the translator itself. */
+export const SCALARS: Readonly<Record<string, ScalarRule | undefined>> = {
+  LiteralExpression: (node, _, translator) => literalExpr(node, translator),
+  CompoundStringLiteralExpression: (node) => literal("string", String(node.LiteralValue)),
+  DynamicExpression: rule<Kusto.Language.Syntax.DynamicExpression>((node, _, translator) => {
+    return dynamicLiteral(node, translator);
+  }),
+  ParenthesizedExpression: rule<Kusto.Language.Syntax.ParenthesizedExpression>((node, scope, translator) => {
+    return translator.scalar(the(node.Expression), scope);
+  }),
+  SimpleNamedExpression: rule<Kusto.Language.Syntax.SimpleNamedExpression>((node, scope, translator) => {
+    return translator.scalar(the(node.Expression), scope);
+  }),
+  BinaryExpression: rule<Kusto.Language.Syntax.BinaryExpression>(binary),
+  PrefixUnaryExpression: rule<Kusto.Language.Syntax.PrefixUnaryExpression>(unary),
+  InExpression: rule<Kusto.Language.Syntax.InExpression>(inList),
+  HasAnyExpression: rule<Kusto.Language.Syntax.HasAnyExpression>(hasList),
+  HasAllExpression: rule<Kusto.Language.Syntax.HasAllExpression>(hasList),
+  BetweenExpression: rule<Kusto.Language.Syntax.BetweenExpression>(between),
+  PathExpression: rule<Kusto.Language.Syntax.PathExpression>(path),
+  ElementExpression: rule<Kusto.Language.Syntax.ElementExpression>(element),
+  ToScalarExpression: rule<Kusto.Language.Syntax.ToScalarExpression>((node, scope, translator) => {
+    const rel = translator.rows(the(node.Expression), scope.variables);
+    return translator.toScalar(rel, typeOfSymbol(node.ResultType) ?? "dynamic");
+  }),
+};
+
+function binary(node: Kusto.Language.Syntax.BinaryExpression, scope: Scope, translator: Translating): Expr {
+  const operator = node.ReferencedSymbol?.Name ?? "";
+  const own = BINARY[operator];
+  if (own === undefined) throw translator.refuse(`operator ${textOf(node.Operator)} is not supported`, node);
+  const [left, right] = [translator.scalar(the(node.Left), scope), translator.scalar(the(node.Right), scope)];
+  const type = typeOfSymbol(node.ResultType) ?? "dynamic";
+  return own(left, right, { type, refuse: (message) => translator.refuse(message, node) });
+}
+
+function unary(node: Kusto.Language.Syntax.PrefixUnaryExpression, scope: Scope, translator: Translating): Expr {
+  const value = translator.scalar(the(node.Expression), scope);
+  if (textOf(node.Operator) === "+") return value;
+  const { constant, type } = value;
+  if (typeof constant === "bigint" || typeof constant === "number") {
+    if (type === "int" || type === "long" || type === "timespan") return literal(type, -BigInt(constant));
+    if (type === "real") return literal(type, -Number(constant));
+  }
+  if (type === "dynamic") throw translator.refuse("a dynamic value has no negative: convert it first", node);
+  return expr(type, sql`-${value}`, { nullable: value.nullable });
+}
+
+function inList(node: Kusto.Language.Syntax.InExpression, scope: Scope, translator: Translating): Expr {
+  const left = translator.scalar(the(node.Left), scope);
+  const operator = node.ReferencedSymbol?.Name ?? "";
+  const items = elementsOf<SyntaxExpression>(node.Right?.Expressions);
+  const [only] = items;
+  if (only !== undefined && items.length === 1 && isTabular(only)) {
+    return isIn(operator, left, { rows: translator.rows(only, scope.variables) });
+  }
+  return isIn(operator, left, { values: items.map((item) => translator.scalar(item, scope)) });
+}
+
+function hasList(
+  node: Kusto.Language.Syntax.HasAnyExpression | Kusto.Language.Syntax.HasAllExpression,
+  scope: Scope,
+  translator: Translating,
+): Expr {
+  const left = translator.scalar(the(node.Left), scope);
+  const operator = classOf(node) === "HasAnyExpression" ? "HasAny" : "HasAll";
+  const items = elementsOf<SyntaxExpression>(node.Right?.Expressions);
+  const [only] = items;
+  if (only !== undefined && items.length === 1 && isTabular(only)) {
+    return hasListOf(operator, left, { rows: translator.rows(only, scope.variables) });
+  }
+  return hasListOf(operator, left, { values: items.map((item) => translator.scalar(item, scope)) });
+}
+
+function between(node: Kusto.Language.Syntax.BetweenExpression, scope: Scope, translator: Translating): Expr {
+  const operator = node.ReferencedSymbol?.Name ?? "";
+  const { First, Second } = the(node.Right);
+  const [value, low, high] = [node.Left, First, Second].map((part) => translator.scalar(the(part), scope));
+  const within = isInRange(the(value), the(low), the(high));
+  return operator === "NotBetween" ? expr("bool", sql`NOT ${within}`, { nullable: within.nullable }) : within;
+}
+
+function path(node: Kusto.Language.Syntax.PathExpression, scope: Scope, translator: Translating): Expr {
+  const selector = the(node.Selector);
+  const side = node.Expression !== null && classOf(node.Expression) === "NameReference" ? textOf(node.Expression) : "";
+  const sides = scope.sides;
+  if (sides !== undefined && (side === "$left" || side === "$right")) {
+    const rel = side === "$left" ? sides.left : sides.right;
+    return translator.scalar(selector, { variables: scope.variables, rel });
+  }
+  const value = translator.scalar(the(node.Expression), scope);
+  if (classOf(selector) === "NameReference") {
+    return memberOf(value, (selector as Kusto.Language.Syntax.NameReference).SimpleName ?? "");
+  }
+  if (classOf(selector) === "BracketedExpression") {
+    const inner = the((selector as Kusto.Language.Syntax.BracketedExpression).Expression);
+    return elementOf(value, translator.scalar(inner, scope));
+  }
+  throw translator.refuse("a name is expected after the dot", selector);
+}
+
+function element(node: Kusto.Language.Syntax.ElementExpression, scope: Scope, translator: Translating): Expr {
+  const value = translator.scalar(the(node.Expression), scope);
+  const { Expression } = the(node.Selector) as Kusto.Language.Syntax.BracketedExpression;
+  return elementOf(value, translator.scalar(the(Expression), scope));
+}

@@ -1,0 +1,117 @@
+import { quoteIdentifier } from "../../io/duckdb/duckdb.ts";
+import { bind } from "./bind/bind.ts";
+import { classOf, elementsOf, textOf, the, type SyntaxExpression, type SyntaxNode } from "./bind/library.ts";
+import { KqlRefused, type KqlRequest, type KqlTranslation, type KqlType } from "./contract.ts";
+import { macrosOf } from "./macros.ts";
+import { KeysNeeded } from "./operators/keys.ts";
+import { columnExpr, expr, sql, type Expr } from "./plan/expression.ts";
+import { Renderer, TooLarge } from "./plan/plan.ts";
+import { SelectPlan } from "./plan/plans.ts";
+import { computed, type Rel } from "./plan/rel.ts";
+import { Translator } from "./translator.ts";
+import { str } from "./values/coerce.ts";
+
+export { namesOf } from "./bind/bind.ts";
+
+/** Translates a text over tables that are known; throws `KqlRefused`. */
+export function translate(request: KqlRequest): KqlTranslation {
+  try {
+    return translated(request);
+  } catch (error) {
+    if (error instanceof KeysNeeded) {
+      const { sql: text } = rendered(error.rel);
+      return { kind: "keys", sql: text, macros: macrosOf(text) };
+    }
+    if (error instanceof RangeError) {
+      throw new KqlRefused({ code: "invalid_query", message: "the query is nested too deeply" });
+    }
+    if (error instanceof TooLarge) throw new KqlRefused({ code: "invalid_query", message: error.message });
+    throw error;
+  }
+}
+
+function translated(request: KqlRequest): KqlTranslation {
+  const bound = bind(request);
+  const translator = new Translator(request, bound);
+  const statements = elementsOf<SyntaxNode>((bound.root as Kusto.Language.Syntax.QueryBlock).Statements);
+  const tabular = statements.filter((one) => classOf(one) === "ExpressionStatement");
+  const [first, second] = tabular;
+  if (second !== undefined)
+    throw translator.refuse("a query has one tabular statement, and a second one starts here", second);
+  if (first === undefined) throw translator.refuse("the query has no tabular statement");
+  const before = statements.filter((one) => one !== first).filter((one) => !isHarmless(one, translator));
+  const variables = translator.letAll(before, new Map());
+  const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
+  const { rel, render } = withoutRender(node, (inner) => translator.rows(inner, variables));
+  const { sql: text, columns } = rendered(rel);
+  return { kind: "query", sql: text, columns, macros: macrosOf(text), ...(render !== undefined && { render }) };
+}
+
+/** Options of `set` that change no rows. */
+const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
+  "norequesttimeout",
+  "notruncation",
+  "query_language",
+  "servertimeout",
+  "truncationmaxrecords",
+  "truncationmaxsize",
+]);
+
+function isHarmless(statement: SyntaxNode, translator: Translator): boolean {
+  const kind = classOf(statement);
+  if (kind === "LetStatement") return false;
+  if (kind === "SetOptionStatement") {
+    const name = textOf((statement as Kusto.Language.Syntax.SetOptionStatement).Name);
+    if (WITHOUT_EFFECT.has(name.toLowerCase())) return true;
+    throw translator.refuse(`set ${name} is not supported`, statement);
+  }
+  const words = kind
+    .replace(/Statement$/, "")
+    .replace(/(?<=[a-z])(?=[A-Z])/g, " ")
+    .toLowerCase();
+  throw translator.refuse(`a ${words} statement is not supported`, statement);
+}
+
+type Render = NonNullable<Extract<KqlTranslation, { kind: "query" }>["render"]>;
+
+/** `render` changes no rows: it travels beside them. */
+function withoutRender(node: SyntaxExpression, rows: (node: SyntaxExpression) => Rel): { rel: Rel; render?: Render } {
+  if (classOf(node) !== "PipeExpression") return { rel: rows(node) };
+  const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
+  if (classOf(the(Operator)) !== "RenderOperator") return { rel: rows(node) };
+  const operator = the(Operator) as Kusto.Language.Syntax.RenderOperator;
+  const properties: Record<string, unknown> = {};
+  const listed = [...elementsOf<Kusto.Language.Syntax.NamedParameter>(operator.WithClause?.Properties)];
+  for (const { Name, Expression: value } of listed) properties[Name?.SimpleName ?? ""] = valueOf(value);
+  return { rel: rows(the(Expression)), render: { kind: textOf(operator.ChartType), properties } };
+}
+
+function valueOf(node: SyntaxExpression | null): unknown {
+  if (node === null) return null;
+  if (typeof node.LiteralValue === "string") return node.LiteralValue;
+  const text = textOf(node);
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text === "true" || text === "false" ? text === "true" : text;
+}
+
+/** The statement that gives the rows as they are shown: timespans as text, strings without NULL, in their order. */
+function rendered(rel: Rel): { sql: string; columns: { name: string; type: KqlType }[] } {
+  const items = rel.columns.map(({ name, column }) => ({ name, value: shown(columnExpr(column)) }));
+  const { rel: made, columns } = computed(rel, items);
+  const renderer = new Renderer();
+  const outputs = columns.map((column, i) => ({ column, name: quoteIdentifier(rel.columns[i]?.name ?? "") }));
+  const reads = rel.order.map(({ by }) => by);
+  const plan =
+    made.plan instanceof SelectPlan && made.plan.isOpen && !made.plan.isReadBy(reads)
+      ? new SelectPlan({ ...made.plan.parts, order: rel.order })
+      : new SelectPlan({ from: made.plan, computed: new Map(), where: [], order: rel.order });
+  const body = plan.renderAs(outputs, renderer);
+  return {
+    sql: renderer.statement(body),
+    columns: rel.columns.map(({ name, column }) => ({ name, type: column.type })),
+  };
+}
+
+function shown(value: Expr): Expr {
+  if (value.type === "timespan") return expr("string", sql`kql_timespan_text(${value})`);
+  return value.type === "string" ? str(value) : value;
+}

@@ -1,0 +1,324 @@
+import { AGGREGATES } from "./aggregates/aggregates.ts";
+import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
+import {
+  arrayOf,
+  classOf,
+  elementsOf,
+  library,
+  textOf,
+  the,
+  type LanguageSymbol,
+  type SyntaxExpression,
+  type SyntaxNode,
+} from "./bind/library.ts";
+import { isTabular } from "./bind/tabular.ts";
+import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
+import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
+import { OPERATORS, SOURCES } from "./operators/operators.ts";
+import { Column, columnExpr, expr, isSameInAllRows, Scalar, type Expr } from "./plan/expression.ts";
+import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
+import { computed, limited, Rel, type Named } from "./plan/rel.ts";
+import { SCALARS } from "./scalars.ts";
+import type { Call, Scope, Translating, Value, Variables } from "./scope.ts";
+import { typeOfSymbol } from "./types/types.ts";
+import { as, literal } from "./values/coerce.ts";
+
+/** Turns a bound text into plans and expressions. One for each text. */
+export class Translator implements Translating {
+  readonly request: KqlRequest;
+  readonly #text: BoundText;
+  /** Keys that plugins have asked for so far. */
+  #keyRounds = 0;
+
+  constructor(request: KqlRequest, text: BoundText) {
+    this.request = request;
+    this.#text = text;
+  }
+
+  /** An error at a node, or of the whole text. */
+  refuse(message: string, node?: SyntaxNode | null): KqlRefused {
+    // A node of a function's body that was bound for a call counts from the body's beginning.
+    const isOwn = node !== undefined && node !== null && node.Root === this.#text.root;
+    return refusal(this.#text.text, { code: "invalid_query", message }, isOwn ? node.TextStart : undefined);
+  }
+
+  /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
+  nextKeys(): readonly string[] | undefined {
+    return this.request.keys[this.#keyRounds++];
+  }
+
+  /** The rows of a tabular expression. */
+  rows(node: SyntaxExpression, variables: Variables): Rel {
+    const kind = classOf(node);
+    if (kind === "PipeExpression") {
+      const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
+      return this.apply(the(Operator), this.rows(the(Expression), variables), variables);
+    }
+    if (kind === "ParenthesizedExpression") {
+      return this.rows(the((node as Kusto.Language.Syntax.ParenthesizedExpression).Expression), variables);
+    }
+    if (kind === "NameReference") return this.#namedRows(node as Kusto.Language.Syntax.NameReference, variables);
+    if (kind === "FunctionCallExpression") {
+      return this.#calledRows(node as Kusto.Language.Syntax.FunctionCallExpression, variables);
+    }
+    if (kind === "MaterializeExpression") {
+      const inner = the((node as Kusto.Language.Syntax.MaterializeExpression).Expression);
+      return this.shared(this.rows(inner, variables))();
+    }
+    const source = SOURCES[kind];
+    if (source !== undefined) return source(node, this, variables);
+    throw this.refuse(`${describe(kind)} is not supported`, node);
+  }
+
+  /** The rows that an operator makes of others. */
+  apply(node: Kusto.Language.Syntax.QueryOperator, input: Rel, variables: Variables): Rel {
+    const kind = classOf(node);
+    const rule = OPERATORS[kind];
+    if (rule === undefined || "refused" in rule) {
+      const reason = rule === undefined ? "" : `: ${rule.refused}`;
+      throw this.refuse(`operator ${operatorName(node)} is not supported${reason}`, node);
+    }
+    return rule.apply(node, input, { translator: this, variables, scope: { variables, rel: input } });
+  }
+
+  /** Rows that are evaluated once, whoever reads them: each call gives columns of its own. */
+  shared(rel: Rel): () => Rel {
+    const plan = new SharedPlan(rel.plan);
+    return () => {
+      const columns = rel.columns.map(({ name, column }) => ({
+        name,
+        column: new Column(column.hint, column.type, column.nullable),
+        from: column,
+      }));
+      const values = new Map(columns.map(({ column, from }) => [column, columnExpr(from)]));
+      return new Rel(new SelectPlan({ from: plan, computed: values, where: [] }), columns);
+    };
+  }
+
+  #namedRows(node: Kusto.Language.Syntax.NameReference, variables: Variables): Rel {
+    const name = node.SimpleName ?? "";
+    const value = variables.get(name);
+    if (value?.kind === "rows") return value.make();
+    if (value?.kind === "function") return this.#rowsOfCall(value, [], node, variables);
+    const table = this.request.tables.find((one) => one.name === name);
+    if (table === undefined) throw this.refuse(`${name} is not a table`, node);
+    return this.table(table);
+  }
+
+  /** The rows of a stored table. */
+  table(table: KqlRequest["tables"][number]): Rel {
+    const own = new Map<Column, string>();
+    const columns = table.columns.map(({ name, type }): Named => {
+      const column = new Column(name, kqlTypeOf(type));
+      own.set(column, name);
+      return { name, column };
+    });
+    const stored = new Rel(new TablePlan(table.name, own), columns);
+    const vectors = new Set(table.columns.filter(({ type }) => type.kind === "vector").map(({ name }) => name));
+    if (vectors.size === 0) return stored;
+    const items = columns.map(({ name, column }) => ({
+      name,
+      value: vectors.has(name) ? expr("dynamic", ["to_json(", column, ")"]) : columnExpr(column),
+    }));
+    const { rel, columns: made } = computed(stored, items);
+    return rel.showing(columns.map(({ name, column }, i) => ({ name, column: made[i] ?? column })));
+  }
+
+  #calledRows(node: Kusto.Language.Syntax.FunctionCallExpression, variables: Variables): Rel {
+    const name = node.Name?.SimpleName ?? "";
+    const value = variables.get(name);
+    if (value?.kind === "function") {
+      return this.#rowsOfCall(value, elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions), node, variables);
+    }
+    const called = node.ReferencedSymbol;
+    if (name === "table") return this.#tableCall(node);
+    throw this.refuse(`${called?.Name ?? name}() is not supported as a source of rows`, node);
+  }
+
+  /** `table("name")`. */
+  #tableCall(node: Kusto.Language.Syntax.FunctionCallExpression): Rel {
+    const [first] = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
+    const name = first === undefined ? undefined : this.constant(first, { variables: new Map() });
+    const table = this.request.tables.find((one) => one.name === name);
+    if (table === undefined) throw this.refuse(`${String(name)} is not a table`, node);
+    return this.table(table);
+  }
+
+  /** The rows that a function of the text's gives. */
+  #rowsOfCall(
+    called: Extract<Value, { kind: "function" }>,
+    args: readonly SyntaxExpression[],
+    node: SyntaxExpression,
+    variables: Variables,
+  ): Rel {
+    const { inner, body } = this.#enter(called, args, node, variables);
+    return this.rows(the(body.Expression), inner);
+  }
+
+  /** The names in the body of a function for one call of it, and the body as it was bound for that call. */
+  #enter(
+    { declaration, scope }: Extract<Value, { kind: "function" }>,
+    args: readonly SyntaxExpression[],
+    node: SyntaxExpression,
+    variables: Variables,
+    rel?: Rel,
+  ): { inner: Variables; body: Kusto.Language.Syntax.FunctionBody } {
+    const bound = node.GetCalledFunctionBody() as Kusto.Language.Syntax.FunctionBody | null;
+    const body = bound ?? the(declaration.Body);
+    const parameters = elementsOf<Kusto.Language.Syntax.FunctionParameter>(declaration.Parameters?.Parameters);
+    const named = new Map<string, SyntaxExpression>();
+    const positional: SyntaxExpression[] = [];
+    for (const arg of args) {
+      const own = arg as Kusto.Language.Syntax.SimpleNamedExpression;
+      const name = classOf(arg) === "SimpleNamedExpression" ? own.Name?.SimpleName : undefined;
+      if (name !== undefined && name !== null) named.set(name, the(own.Expression));
+      else positional.push(arg);
+    }
+    const inner = new Map(scope);
+    for (const parameter of parameters) {
+      const { Name, Type } = the(parameter.NameAndType);
+      const name = Name?.SimpleName ?? "";
+      const given = named.get(name) ?? positional.shift() ?? parameter.DefaultValue?.Value;
+      if (given === undefined || given === null) throw this.refuse(`${name} has no value`, node);
+      inner.set(name, this.#argument(given, Type, rel === undefined ? { variables } : { variables, rel }));
+    }
+    return { inner: this.letAll(elementsOf(body.Statements), inner), body };
+  }
+
+  #argument(given: SyntaxExpression, type: Kusto.Language.Syntax.TypeExpression | null, scope: Scope): Value {
+    if (type !== null && classOf(type) === "SchemaTypeExpression") {
+      return { kind: "rows", make: () => this.rows(given, scope.variables) };
+    }
+    const value = this.scalar(given, scope);
+    const declared = type === null ? undefined : (typeOfSymbol(type.ResultType) ?? undefined);
+    return { kind: "scalar", value: declared === undefined ? value : as(value, declared) };
+  }
+
+  /** The names after these statements. */
+  letAll(statements: readonly SyntaxNode[], variables: Variables): Variables {
+    let names = variables;
+    for (const statement of statements) {
+      if (classOf(statement) !== "LetStatement") throw this.refuse("only let statements may stand here", statement);
+      names = this.#let(statement as Kusto.Language.Syntax.LetStatement, names);
+    }
+    return names;
+  }
+
+  #let({ Name, Expression }: Kusto.Language.Syntax.LetStatement, variables: Variables): Variables {
+    const name = Name?.SimpleName ?? "";
+    const node = the(Expression);
+    return new Map(variables).set(name, this.#valueOf(node, variables));
+  }
+
+  #valueOf(node: SyntaxExpression, variables: Variables): Value {
+    const kind = classOf(node);
+    if (kind === "FunctionDeclaration") {
+      return { kind: "function", declaration: node as Kusto.Language.Syntax.FunctionDeclaration, scope: variables };
+    }
+    if (kind === "MaterializeExpression") {
+      const inner = the((node as Kusto.Language.Syntax.MaterializeExpression).Expression);
+      return { kind: "rows", make: this.shared(this.rows(inner, variables)) };
+    }
+    if (isTabular(node)) return { kind: "rows", make: () => this.rows(node, variables) };
+    return { kind: "scalar", value: this.once(this.scalar(node, { variables })) };
+  }
+
+  /** A value that is evaluated once, also where it is random. */
+  once(value: Expr): Expr {
+    if (value.constant !== undefined || (value.isFixed !== true && isSameInAllRows(value))) return value;
+    const column = new Column("value", value.type, value.nullable);
+    const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
+    return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });
+  }
+
+  /** The one value of these rows, evaluated once; null where there is none. */
+  toScalar(rel: Rel, type: KqlType): Expr {
+    const [first] = rel.columns;
+    if (first === undefined) return literal(type, null);
+    const { plan } = limited(rel, ["1"]);
+    return expr(first.column.type, [new Scalar(plan, first.column)]);
+  }
+
+  /** A value that is known while translating; throws where the expression is no such. */
+  constant(node: SyntaxExpression, scope: Scope): NonNullable<Expr["constant"]> | null {
+    const { constant } = this.scalar(node, scope);
+    if (constant === undefined) throw this.refuse("a constant is expected here", node);
+    return constant;
+  }
+
+  /** A scalar expression in its scope. */
+  scalar(node: SyntaxExpression, scope: Scope): Expr {
+    const kind = classOf(node);
+    if (kind === "NameReference") return this.#name(node as Kusto.Language.Syntax.NameReference, scope);
+    if (kind === "FunctionCallExpression")
+      return this.#call(node as Kusto.Language.Syntax.FunctionCallExpression, scope);
+    const rule = SCALARS[kind];
+    if (rule === undefined) throw this.refuse(`${describe(kind)} is not supported here`, node);
+    return rule(node, scope, this);
+  }
+
+  #name(node: Kusto.Language.Syntax.NameReference, scope: Scope): Expr {
+    const name = node.SimpleName ?? "";
+    const symbol = node.ReferencedSymbol;
+    const isColumn = symbol !== null && classOf(symbol) === "ColumnSymbol";
+    const column = scope.rel?.column(name);
+    if (isColumn && column !== undefined) return columnExpr(column);
+    const value = scope.variables.get(name);
+    if (value?.kind === "scalar") return value.value;
+    if (column !== undefined) return columnExpr(column);
+    throw this.refuse(`${name} is not known here`, node);
+  }
+
+  /** A call of a function of the language, of an aggregate, or of the text's own. */
+  #call(node: Kusto.Language.Syntax.FunctionCallExpression, scope: Scope): Expr {
+    const name = node.Name?.SimpleName ?? "";
+    const argumentNodes = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
+    const own = scope.variables.get(name);
+    if (own?.kind === "function") {
+      const { inner, body } = this.#enter(own, argumentNodes, node, scope.variables, scope.rel);
+      return this.scalar(the(body.Expression), { variables: inner });
+    }
+    const type = typeOfSymbol(node.ResultType) ?? "dynamic";
+    const refuse = (message: string): KqlRefused => this.refuse(message, node);
+    const call: Call = { name, node, type, scope, translator: this, argumentNodes, refuse };
+    if (scope.aggregates === true && isAggregate(node.ReferencedSymbol)) {
+      const rule = AGGREGATES[name];
+      if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("aggregate", name, rule), node);
+      const inner: Scope = { ...scope, aggregates: false };
+      if ("tuple" in rule) throw this.refuse(`${name}() makes several columns, and stands alone`, node);
+      return rule.translate({ ...call, scope: inner });
+    }
+    const rule = SCALAR_FUNCTIONS[name];
+    if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
+    if ("special" in rule) return rule.special(call);
+    return rule.translate(
+      argumentNodes.map((argument) => this.scalar(argument, scope)),
+      call,
+    );
+  }
+}
+
+function unsupported(kind: string, name: string, rule: { refused: string } | undefined): string {
+  return `${kind} ${name}() is not supported${rule === undefined ? "" : `: ${rule.refused}`}`;
+}
+
+let aggregateNames: ReadonlySet<string> | undefined;
+
+function isAggregate(symbol: LanguageSymbol | null): boolean {
+  const { Aggregates } = library();
+  aggregateNames ??= new Set(arrayOf<LanguageSymbol>(Aggregates.All).flatMap(({ Name }) => Name ?? []));
+  if (symbol === null || !aggregateNames.has(symbol.Name ?? "")) return false;
+  return arrayOf<LanguageSymbol>(Aggregates.All).includes(symbol);
+}
+
+/** `GraphMatchOperator` as words. */
+function describe(kind: string): string {
+  return kind
+    .replace(/(Expression|Operator|Statement|Clause)$/, "")
+    .replace(/(?<=[a-z])(?=[A-Z])/g, " ")
+    .toLowerCase();
+}
+
+function operatorName(node: Kusto.Language.Syntax.QueryOperator): string {
+  return textOf(node.GetFirstToken());
+}

@@ -1,0 +1,153 @@
+import { quoteText } from "../../../io/duckdb/duckdb.ts";
+import type { KqlType } from "../contract.ts";
+import { expr, sql, type Constant, type Expr, type Sql } from "../plan/expression.ts";
+import { SQL_TYPES } from "../types/types.ts";
+
+/** A value that is known, as SQL of its type. */
+export function literal(type: KqlType, constant: Constant): Expr {
+  if (constant === null) return expr(type, [`CAST(NULL AS ${SQL_TYPES[type]})`], { constant });
+  return expr(type, [textOf(type, constant)], { nullable: false, constant });
+}
+
+function textOf(type: KqlType, value: Exclude<Constant, null>): string {
+  switch (type) {
+    case "string":
+      return quoteText(String(value));
+    case "datetime":
+      return `make_timestamp_ns(${value})`;
+    case "bool":
+      return value === true ? "true" : "false";
+    case "real":
+      return realText(Number(value));
+    case "int":
+      return `CAST(${value} AS INTEGER)`;
+    case "long":
+    case "timespan":
+      return bigintText(BigInt(value));
+    case "decimal":
+      return `CAST(${quoteText(String(value))} AS ${SQL_TYPES.decimal})`;
+    case "guid":
+      return `CAST(${quoteText(String(value))} AS UUID)`;
+    case "dynamic":
+      return `CAST(${quoteText(String(value))} AS JSON)`;
+  }
+}
+
+/** The smallest 64-bit number has no literal of its own in SQL. */
+function bigintText(value: bigint): string {
+  return `CAST(${value < 0n ? `'${value}'` : value} AS BIGINT)`;
+}
+
+function realText(value: number): string {
+  if (Number.isFinite(value)) return `CAST(${Object.is(value, -0) ? "'-0.0'" : `'${value}'`} AS DOUBLE)`;
+  return `CAST('${value}' AS DOUBLE)`;
+}
+
+/** The value as a string that is never NULL. */
+export function str(value: Expr): Expr {
+  if (value.type !== "string") return toText(value);
+  return value.nullable ? expr("string", sql`coalesce(${value}, '')`, { nullable: false }) : value;
+}
+
+/** What `tostring()` makes of a value; a null becomes the empty string. */
+export function toText(value: Expr): Expr {
+  const text = textSql(value);
+  const own = value.nullable ? sql`coalesce(${text}, '')` : text;
+  return expr("string", own, { nullable: false });
+}
+
+function textSql(value: Expr): Sql {
+  switch (value.type) {
+    case "string":
+      return value.sql;
+    case "bool":
+      return sql`CASE ${value} WHEN true THEN 'True' WHEN false THEN 'False' END`;
+    case "timespan":
+      return sql`kql_timespan_text(${value})`;
+    case "datetime":
+      return sql`kql_datetime_text(${value})`;
+    case "real":
+      return sql`kql_real_text(${value})`;
+    case "dynamic":
+      return sql`kql_dynamic_text(${value})`;
+    case "int":
+    case "long":
+    case "decimal":
+    case "guid":
+      return sql`CAST(${value} AS VARCHAR)`;
+  }
+}
+
+/** A number of one of the types; a dynamic that holds none is null. */
+export function num(value: Expr, type: "int" | "long" | "real" | "decimal"): Expr {
+  if (value.type === type) return value;
+  const { constant } = value;
+  if (type === "real" && typeof constant === "bigint") return literal("real", Number(constant));
+  if (value.type === "dynamic") return fromDynamic(value, type);
+  if (value.type === "bool")
+    return expr(
+      type,
+      sql`CAST(CAST(${value} AS INTEGER) AS ${SQL_TYPES[type]})`,
+      value.nullable ? {} : { nullable: false },
+    );
+  return expr(type, sql`CAST(${value} AS ${SQL_TYPES[type]})`, { nullable: value.nullable });
+}
+
+/** What a dynamic value holds, as a value of the type; null where it is of another kind. */
+export function fromDynamic(value: Expr, type: KqlType): Expr {
+  switch (type) {
+    case "dynamic":
+      return value;
+    case "string":
+      return expr("string", sql`kql_dynamic_text(${value})`);
+    case "bool":
+      return expr("bool", sql`kql_dynamic_bool(${value})`);
+    case "int":
+      return expr("int", sql`TRY_CAST(kql_dynamic_long(${value}) AS INTEGER)`);
+    case "long":
+      return expr("long", sql`kql_dynamic_long(${value})`);
+    case "real":
+      return expr("real", sql`kql_dynamic_real(${value})`);
+    case "decimal":
+      return expr("decimal", sql`TRY_CAST(kql_dynamic_text(${value}) AS ${SQL_TYPES.decimal})`);
+    case "datetime":
+      return expr("datetime", sql`kql_datetime_of(kql_dynamic_text(${value}))`);
+    case "timespan":
+      return expr("timespan", sql`kql_timespan_of(kql_dynamic_text(${value}))`);
+    case "guid":
+      return expr("guid", sql`TRY_CAST(kql_dynamic_text(${value}) AS UUID)`);
+  }
+}
+
+/** Any value as dynamic. */
+export function dyn(value: Expr): Expr {
+  switch (value.type) {
+    case "dynamic":
+      return value;
+    case "string":
+      return expr("dynamic", sql`to_json(${str(value)})`, { nullable: false });
+    case "datetime":
+    case "timespan":
+    case "guid":
+      return expr("dynamic", sql`to_json(${value.nullable ? nullableText(value) : toText(value).sql})`);
+    case "real":
+      return expr("dynamic", sql`kql_real_json(${value})`);
+    default:
+      return expr("dynamic", sql`to_json(${value})`, { nullable: value.nullable });
+  }
+}
+
+function nullableText(value: Expr): Sql {
+  return textSql(value);
+}
+
+/** The value as one of another type that values of both may be compared or joined in. */
+export function as(value: Expr, type: KqlType): Expr {
+  if (value.type === type) return value;
+  if (value.constant === null) return literal(type, null);
+  if (type === "dynamic") return dyn(value);
+  if (value.type === "dynamic") return fromDynamic(value, type);
+  if (type === "string") return toText(value);
+  if (type === "int" || type === "long" || type === "real" || type === "decimal") return num(value, type);
+  return expr(type, sql`CAST(${value} AS ${SQL_TYPES[type]})`, { nullable: value.nullable });
+}
