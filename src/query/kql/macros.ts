@@ -1,5 +1,6 @@
 import { DYNAMIC_MACROS } from "./macros/dynamic.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
+import { TABLE_MACROS } from "./macros/tables.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
 import { TIME_MACROS } from "./macros/time.ts";
 
@@ -10,6 +11,7 @@ import { TIME_MACROS } from "./macros/time.ts";
 const BODIES: Readonly<Record<string, string>> = {
   ...DYNAMIC_MACROS,
   ...NUMBER_MACROS,
+  ...TABLE_MACROS,
   ...TEXT_MACROS,
   ...TIME_MACROS,
 };

@@ -60,6 +60,13 @@ export interface Translating {
   once(value: Expr): Expr;
   /** The one value of these rows, evaluated once; null where there is none. */
   toScalar(rel: Rel, type: KqlType): Expr;
+  /**
+   * Sees that this text stands behind a node: where it does not, the query is translated again with it, so that the
+   * binder knows of it. Throws where the node is of a function's body.
+   */
+  insert(node: SyntaxExpression, text: string, usesKeys?: boolean): void;
+  /** Whether the node was put there. */
+  isInserted(node: SyntaxNode): boolean;
   /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
   nextKeys(): readonly string[] | undefined;
 }

@@ -107,7 +107,7 @@ export const expansions: KqlCases = {
     { query: "print b = dynamic([1, 2]) | mv-expand kind=array b", rows: [{ b: 1 }, { b: 2 }] },
     {
       query: "print b = dynamic([1]) | mv-expand kind=other b",
-      refused: { code: "parse_error", message: "bag, array" },
+      refused: { code: "invalid_query", message: "bag, array" },
     },
   ],
   "mv-expand to typeof": [

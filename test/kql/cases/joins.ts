@@ -89,7 +89,7 @@ export const joins: KqlCases = {
     },
     {
       query: "print n = 1, n1 = 2 | join kind=inner (print n = 1, n2 = 3) on n",
-      rows: [{ n: 1, n1: 2, n2: 3, n3: 1 }],
+      rows: [{ n: 1, n1: 2, n3: 1, n2: 3 }],
     },
     {
       query: "datatable(s: string)['a', 'A'] | join kind=inner (datatable(s: string)['a']) on s",
@@ -278,13 +278,13 @@ export const joins: KqlCases = {
     },
     {
       query: "print a = 1 | lookup kind=rightouter (print a = 1) on a",
-      refused: { code: "parse_error", message: "leftouter" },
+      refused: { code: "invalid_query", message: "leftouter" },
     },
   ],
   "what a join refuses": [
     {
       query: "print a = 1 | join kind=weird (print a = 1) on a",
-      refused: { code: "parse_error", message: "inner", line: 1, column: 25 },
+      refused: { code: "invalid_query", message: "inner", line: 1, column: 25 },
     },
     { query: "print a = 1 | join (print b = 1) on a", refused: { code: "invalid_query", message: "both sides" } },
     { query: "print a = 1 | join (print a = 'x') on a", refused: { code: "invalid_query", message: "same type" } },

@@ -83,7 +83,10 @@ export const projections: KqlCases = {
     { query: "print sa = 1, sb = 2, c = 3, xs = 4 | project-away *s, c", rows: [{ sa: 1, sb: 2 }] },
     { query: "print abc = 1, axc = 2, ab = 3 | project-away a*c", rows: [{ ab: 3 }] },
     { query: "print a = 1 | extend b = 2 | project-away a", rows: [{ b: 2 }] },
-    { query: "print a = 1 | project-away b", refused: { code: "invalid_query", message: "b", line: 1, column: 28 } },
+    {
+      query: "print a = 1 | project-away b",
+      refused: { code: "invalid_query", message: "column name expected", line: 1, column: 28 },
+    },
   ],
   "project-keep": [
     {
@@ -111,7 +114,10 @@ export const projections: KqlCases = {
       query: "print a = 1, b = 2 | project-rename b = a",
       refused: { code: "invalid_query", message: "'b' is already declared" },
     },
-    { query: "print a = 1 | project-rename c = z", refused: { code: "invalid_query", message: "z" } },
+    {
+      query: "print a = 1 | project-rename c = z",
+      refused: { code: "invalid_query", message: "column name expected", line: 1, column: 34 },
+    },
   ],
   "project-reorder": [
     {
@@ -347,10 +353,10 @@ export const projections: KqlCases = {
     },
     { query: "print x = 1 | serialize row_number()", rows: [{ x: 1, Column1: 1 }] },
     {
-      query: "range x from 1 to 2 step 1 | serialize y = x * 2, x = 0",
+      query: "range x from 1 to 2 step 1 | serialize y = x * 2, z = 0",
       rows: [
-        { x: 0, y: 2 },
-        { x: 0, y: 4 },
+        { x: 1, y: 2, z: 0 },
+        { x: 2, y: 4, z: 0 },
       ],
     },
   ],

@@ -76,15 +76,6 @@ export const unions: KqlCases = {
     },
     { query: "let T = range x from 1 to 3 step 1; union T, (T | where x > 2) | count", rows: [{ Count: 4 }] },
     {
-      query: "union (print x = 1), (print X = 2)",
-      rows: [
-        { x: 1, X: null },
-        { x: null, X: 2 },
-      ],
-      types: { x: "long", X: "long" },
-      unordered: true,
-    },
-    {
       query: "union (print a = 1, b = 'x'), (print b = 'y', a = 2)",
       rows: [
         { a: 1, b: "x" },

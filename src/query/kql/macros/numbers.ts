@@ -9,11 +9,5 @@ export const NUMBER_MACROS: Readonly<Record<string, string>> = {
   kql_divide: `(a, b) AS CASE WHEN b = 0 AND NOT isnan(a) THEN
     CASE WHEN a = 0 THEN CAST('nan' AS DOUBLE) WHEN a > 0 THEN CAST('inf' AS DOUBLE) ELSE CAST('-inf' AS DOUBLE) END ELSE a / b END`,
   kql_modulo: "(a, b) AS (a % nullif(b, 0) + abs(b)) % abs(nullif(b, 0))",
-  kql_range_long: "(low, high, step) AS generate_series(low, high, step)",
-  kql_range_timespan: "(low, high, step) AS generate_series(low, high, step)",
-  kql_range_real: `(low, high, step) AS list_transform(generate_series(0, CAST(floor((high - low) / step) AS BIGINT)),
-    lambda i: low + i * step)`,
-  kql_range_datetime: `(low, high, step) AS list_transform(generate_series(epoch_ns(low), epoch_ns(high), step * 100),
-    lambda ns: make_timestamp_ns(ns))`,
   kql_bin_real: "(value, step) AS floor(value / nullif(step, 0)) * step",
 };

@@ -1,16 +1,27 @@
+import { APPLICATIONS } from "./apply.ts";
+import { EXPANSIONS } from "./expand.ts";
+import { JOINS } from "./join.ts";
 import { PROJECTIONS } from "./projections.ts";
+import { RANGES } from "./range.ts";
 import { ROWS, ROW_SOURCES } from "./rows.ts";
 import { SUMMARIES } from "./summarize.ts";
+import { UNIONS, UNION_SOURCES } from "./union.ts";
 import type { OperatorTable, SourceTable } from "./table.ts";
 
 /** All operators of the language, by the class of their node. */
 export const OPERATORS: OperatorTable = {
+  ...APPLICATIONS,
+  ...EXPANSIONS,
+  ...JOINS,
   ...PROJECTIONS,
   ...ROWS,
   ...SUMMARIES,
+  ...UNIONS,
 };
 
 /** All that may stand at the beginning of a pipe, by the class of its node. */
 export const SOURCES: SourceTable = {
+  ...RANGES,
   ...ROW_SOURCES,
+  ...UNION_SOURCES,
 };

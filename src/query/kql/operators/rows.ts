@@ -74,27 +74,7 @@ export const ROW_SOURCES: SourceTable = {
       columns,
     );
   }),
-  RangeOperator: source<Kusto.Language.Syntax.RangeOperator>(rangeOf),
 };
-
-function rangeOf(
-  node: Kusto.Language.Syntax.RangeOperator,
-  translator: Translating,
-  variables: Scope["variables"],
-): Rel {
-  const [shape] = boundColumns(node);
-  const { name, type } = the(shape);
-  const [from, to, step] = [node.From, node.To, node.Step].map((one) => translator.scalar(the(one), { variables }));
-  const own = type === "datetime" ? "datetime" : type;
-  const rows = sql`unnest(kql_range_${[own === "int" ? "long" : own]}(${as(the(from), own)}, ${as(the(to), own)}, ${as(
-    the(step),
-    own === "datetime" ? "timespan" : own,
-  )}))`;
-  const column = new Column(name, type, false);
-  const value = expr(type, type === "int" ? sql`CAST(${rows} AS INTEGER)` : rows, { nullable: false, isFixed: true });
-  const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
-  return new Rel(plan, [{ name, column }]);
-}
 
 /** The values of `name = value` after an operator, by lower-case name. */
 export function parametersOf(list: { Count: number } | null): ReadonlyMap<string, SyntaxExpression> {

@@ -8,6 +8,8 @@ import { Column, columnsIn, Scalar, Subquery, type Expr, type Sql } from "./expr
 export interface Plan {
   /** A SELECT that gives these columns, under the names that the renderer has for them. */
   render(needed: ReadonlySet<Column>, renderer: Renderer): string;
+  /** The plan with the condition inside it, where it must not stand behind it. */
+  filtered?(condition: Expr): Plan | undefined;
   /** The same as something to select from, whose columns may have other names inside; `undefined`: only as a sub-query. */
   source?(
     renderer: Renderer,
