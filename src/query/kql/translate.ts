@@ -9,7 +9,7 @@ import { columnExpr, expr, sql, type Expr } from "./plan/expression.ts";
 import { Renderer, TooLarge } from "./plan/plan.ts";
 import { SelectPlan } from "./plan/plans.ts";
 import { computed, type Rel } from "./plan/rel.ts";
-import { Translator } from "./translator.ts";
+import { reasonAgainst, Translator } from "./translator.ts";
 import { str } from "./values/coerce.ts";
 
 export { namesOf } from "./bind/bind.ts";
@@ -48,7 +48,7 @@ function translated(request: KqlRequest): KqlTranslation {
 }
 
 function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): KqlTranslation {
-  const bound = bind(request, insertions);
+  const bound = bind(request, reasonAgainst, insertions);
   const translator = new Translator(request, bound);
   const statements = elementsOf<SyntaxNode>((bound.root as Kusto.Language.Syntax.QueryBlock).Statements);
   const tabular = statements.filter((one) => classOf(one) === "ExpressionStatement");

@@ -27,8 +27,15 @@ export function namesOf(text: string): KqlNames {
   return { tables: [...tables], needsAllTables };
 }
 
-/** Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it. */
-export function bind(request: KqlRequest, insertions: readonly Insertion[] = []): BoundText {
+/**
+ * Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it.
+ * `reasonAgainst` says why a node is refused whatever it means: that comes before what the binder says of it.
+ */
+export function bind(
+  request: KqlRequest,
+  reasonAgainst: (node: SyntaxNode) => string | undefined,
+  insertions: readonly Insertion[],
+): BoundText {
   const { text } = request;
   const { KustoCode, GlobalState, Symbols } = library();
   if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
@@ -51,8 +58,18 @@ export function bind(request: KqlRequest, insertions: readonly Insertion[] = [])
   }
   const bound = { text, insertions, root };
   refuseFirst(request, bound, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
+  refuseNodes(text, root, reasonAgainst);
   refuseFirst(request, bound, arrayOf<Diagnostic>(code.GetDiagnostics()), "invalid_query");
   return bound;
+}
+
+function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {
+  const message = reasonAgainst(node);
+  if (message !== undefined) throw refusal(text, { code: "invalid_query", message }, node.TextStart);
+  for (let i = 0; i < node.ChildCount; i++) {
+    const child = node.GetChild(i);
+    if (child !== null && !child.IsToken) refuseNodes(text, child as SyntaxNode, reasonAgainst);
+  }
 }
 
 function symbolOf(type: KqlType): Kusto.Language.Symbols.ScalarSymbol {
@@ -117,6 +134,6 @@ export function refusal(
   if (start === undefined) return new KqlRefused(failure);
   const before = text.slice(0, start);
   const line = before.split("\n").length;
-  const column = [...before.slice(before.lastIndexOf("\n") + 1)].length + 1;
+  const column = Array.from(before.slice(before.lastIndexOf("\n") + 1)).length + 1;
   return new KqlRefused({ ...failure, line, column });
 }

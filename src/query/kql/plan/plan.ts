@@ -1,4 +1,5 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
+<<<<<<< HEAD
 import { Column, columnsIn, Scalar, Subquery, type Expr, type Sql } from "./expression.ts";
 
 /**
@@ -16,6 +17,19 @@ export interface Plan {
     needed: ReadonlySet<Column>,
   ): { from: string; nameOf: (column: Column) => string | undefined };
 }
+=======
+import {
+  columnsIn,
+  Scalar,
+  Subquery,
+  type Column,
+  type Expr,
+  type Plan,
+  type Rendering,
+  type Source,
+  type Sql,
+} from "./expression.ts";
+>>>>>>> kql
 
 /** How many expressions one query may be made of: functions that call each other multiply. */
 const MAX_PARTS = 100_000;
@@ -26,7 +40,7 @@ export class TooLarge extends Error {}
 type Shared = { name: string; columns: Set<Column>; uses: Set<Plan | Scalar> };
 
 /** Names columns and shared sub-queries of one query. */
-export class Renderer {
+export class Renderer implements Rendering {
   readonly #names = new Map<Column, string>();
   readonly #shared = new Map<Plan | Scalar, Shared>();
   /** What is being rendered. */
@@ -106,12 +120,8 @@ export class Renderer {
 }
 
 /** What `FROM` takes: the plan itself where it can be one, else as a sub-query. */
-export function fromOf(
-  plan: Plan,
-  needed: ReadonlySet<Column>,
-  renderer: Renderer,
-): { from: string; nameOf: (column: Column) => string | undefined } {
-  return plan.source?.(renderer, needed) ?? { from: `(${plan.render(needed, renderer)})`, nameOf: () => undefined };
+export function fromOf(plan: Plan, needed: ReadonlySet<Column>, renderer: Rendering): Source {
+  return plan.source?.() ?? { from: `(${plan.render(needed, renderer)})`, nameOf: () => undefined };
 }
 
 export type OrderKey = { by: Expr; isDescending: boolean; nullsFirst: boolean };
