@@ -8,6 +8,8 @@ export type Value =
   | { kind: "scalar"; value: Expr }
   /** Made anew for each mention: columns are identities. */
   | { kind: "rows"; make: () => Rel }
+  /** Given to a function for each row: a query inside of it cannot know it. */
+  | { kind: "ofRow" }
   | { kind: "function"; declaration: Kusto.Language.Syntax.FunctionDeclaration; scope: Variables };
 
 export type Variables = ReadonlyMap<string, Value>;
@@ -19,6 +21,8 @@ export type Scope = {
   rel?: Rel;
   /** The two sides of a join, as `$left` and `$right`. */
   sides?: { left: Rel; right: Rel };
+  /** Whether all operators of strings mind upper and lower case: in a `search` that says so. */
+  isCased?: boolean;
   /** Whether aggregates may stand here: in `summarize`. */
   aggregates?: boolean;
 };

@@ -297,6 +297,9 @@ export class Translator implements Translating {
     if (isColumn && column !== undefined) return columnExpr(column);
     const value = scope.variables.get(name);
     if (value?.kind === "scalar") return value.value;
+    if (value?.kind === "ofRow") {
+      throw this.refuse(`${name} differs from row to row: toscalar() and in () are evaluated once`, node);
+    }
     if (column !== undefined) return columnExpr(column);
     throw this.refuse(`${name} is not known here`, node);
   }

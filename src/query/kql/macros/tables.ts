@@ -19,6 +19,25 @@ export const TABLE_MACROS: Readonly<Record<string, string>> = {
     THEN CAST((CAST(high AS HUGEINT) - low) // step + 1 AS BIGINT) ELSE 0 END`,
   kql_real_steps: `(low, high, step) AS CASE WHEN (step > 0 AND high >= low) OR (step < 0 AND high <= low)
     THEN CAST(floor((high - low) / step) + 1 AS BIGINT) ELSE 0 END`,
-  // Of parse-kv: the pairs of a text, and the value of the first with that key.
-  kql_kv_value: "(pairs, k) AS list_filter(pairs, lambda p: p.k = k)[1].v",
+  // What parse makes of a part of a text; null where it is no value of the type.
+  kql_parsed_long: "(t) AS CASE WHEN regexp_full_match(t, '\\s*[-+]?\\d+\\s*') THEN TRY_CAST(t AS BIGINT) END",
+  kql_parsed_real: "(t) AS TRY_CAST(trim(t) AS DOUBLE)",
+  kql_parsed_bool:
+    "(t) AS CASE WHEN lower(trim(t)) IN ('true', '1') THEN true WHEN lower(trim(t)) IN ('false', '0') THEN false END",
+  // Of parse-kv: a text in quotes without them, and without the characters that escape others in it.
+  kql_unquoted: `(t, quoted, escaped) AS CASE WHEN regexp_full_match(t, quoted)
+    THEN regexp_replace(substr(t, 2, length(t) - 2), escaped, '\\1', 'gs') ELSE t END`,
+  // The pieces between delimiters as keys and values; what is no pair is left out, or belongs to the pair before it.
+  kql_kv_pairs: `(pieces, pair, quoted, escaped) AS list_transform(list_filter(pieces, lambda p: regexp_matches(p, pair)),
+    lambda p: {'k': kql_unquoted(regexp_extract(p, pair, 1), quoted, escaped), 'v': kql_unquoted(regexp_extract(p, pair, 2), quoted, escaped)})`,
+  kql_kv_merged: `(pieces, pair, delimiter) AS list_transform(
+    list_filter(range(1, len(pieces) + 1), lambda i: regexp_matches(pieces[i], pair)),
+    lambda i: array_to_string(pieces[i:coalesce(list_min(list_filter(range(1, len(pieces) + 1),
+      lambda j: j > i AND regexp_matches(pieces[j], pair))), len(pieces) + 1) - 1], delimiter))`,
+  kql_kv_matches: `(t, pair) AS list_transform(range(1, len(regexp_extract_all(t, pair, 1)) + 1),
+    lambda i: {'k': trim(regexp_extract_all(t, pair, 1)[i]), 'v': trim(regexp_extract_all(t, pair, 2)[i])})`,
+  kql_kv_value: "(pairs, name) AS list_filter(pairs, lambda p: p.k = name)[1].v",
+  // Where nothing says what ends a key: the word after it is its value.
+  kql_kv_words: "(words, quoted, escaped) AS list_transform(words, lambda w: kql_unquoted(w, quoted, escaped))",
+  kql_kv_next: "(words, name) AS words[nullif(list_position(words, name), 0) + 1]",
 };

@@ -1,6 +1,6 @@
 import { classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
-import { Column, columnExpr, expr, sql, type Expr } from "../plan/expression.ts";
-import { mentioned, type Plan, type Renderer } from "../plan/plan.ts";
+import { Column, columnExpr, expr, sql, type Expr, type Plan, type Rendering } from "../plan/expression.ts";
+import { mentioned } from "../plan/plan.ts";
 import { JoinPlan, SelectPlan, type JoinKind } from "../plan/plans.ts";
 import { Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext, Translating } from "../scope.ts";
@@ -165,7 +165,7 @@ class InnerUniquePlan implements Plan {
     this.#join = new JoinPlan({ kind: "INNER", ...sides, left: new OneEachPlan(sides.left, keys), on });
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     return this.#join.render(needed, renderer);
   }
 
@@ -188,7 +188,7 @@ class OneEachPlan implements Plan {
     this.#keys = keys;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const source = this.#from.render(new Set([...needed, ...mentioned(this.#keys)]), renderer);
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
     const keys = this.#keys.map(({ sql: own }) => renderer.text(own)).join(", ");

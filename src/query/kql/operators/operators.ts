@@ -1,9 +1,12 @@
 import { APPLICATIONS } from "./apply.ts";
 import { EXPANSIONS } from "./expand.ts";
 import { JOINS } from "./join.ts";
+import { KEY_PARSERS } from "./parse-kv.ts";
+import { PARSERS } from "./parse.ts";
 import { PROJECTIONS } from "./projections.ts";
 import { RANGES } from "./range.ts";
 import { ROWS, ROW_SOURCES } from "./rows.ts";
+import { SEARCHES, SEARCH_SOURCES } from "./search.ts";
 import { SUMMARIES } from "./summarize.ts";
 import { UNIONS, UNION_SOURCES } from "./union.ts";
 import type { OperatorTable, SourceTable } from "./table.ts";
@@ -13,8 +16,11 @@ export const OPERATORS: OperatorTable = {
   ...APPLICATIONS,
   ...EXPANSIONS,
   ...JOINS,
+  ...KEY_PARSERS,
+  ...PARSERS,
   ...PROJECTIONS,
   ...ROWS,
+  ...SEARCHES,
   ...SUMMARIES,
   ...UNIONS,
 };
@@ -23,5 +29,6 @@ export const OPERATORS: OperatorTable = {
 export const SOURCES: SourceTable = {
   ...RANGES,
   ...ROW_SOURCES,
+  ...SEARCH_SOURCES,
   ...UNION_SOURCES,
 };

@@ -1,23 +1,4 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
-<<<<<<< HEAD
-import { Column, columnsIn, Scalar, Subquery, type Expr, type Sql } from "./expression.ts";
-
-/**
- * What a KQL text becomes before it is SQL: a tree of SELECTs whose columns are identities. A plan is rendered from the
- * outside in, for exactly the columns that somebody reads, so that a table is asked for no others.
- */
-export interface Plan {
-  /** A SELECT that gives these columns, under the names that the renderer has for them. */
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string;
-  /** The plan with the condition inside it, where it must not stand behind it. */
-  filtered?(condition: Expr): Plan | undefined;
-  /** The same as something to select from, whose columns may have other names inside; `undefined`: only as a sub-query. */
-  source?(
-    renderer: Renderer,
-    needed: ReadonlySet<Column>,
-  ): { from: string; nameOf: (column: Column) => string | undefined };
-}
-=======
 import {
   columnsIn,
   Scalar,
@@ -29,7 +10,6 @@ import {
   type Source,
   type Sql,
 } from "./expression.ts";
->>>>>>> kql
 
 /** How many expressions one query may be made of: functions that call each other multiply. */
 const MAX_PARTS = 100_000;

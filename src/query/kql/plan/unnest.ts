@@ -1,5 +1,5 @@
-import type { Column, Expr, Sql } from "./expression.ts";
-import { mentioned, type Plan, type Renderer } from "./plan.ts";
+import type { Column, Expr, Plan, Rendering, Sql } from "./expression.ts";
+import { mentioned } from "./plan.ts";
 
 /** A row for each element of a list: none where the list is empty or NULL. */
 export class UnnestPlan implements Plan {
@@ -13,7 +13,7 @@ export class UnnestPlan implements Plan {
     this.#element = element;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const passed = [...needed].filter((column) => column !== this.#element);
     const source = this.#from.render(new Set([...passed, ...mentioned([this.#list])]), renderer);
     const elements = `unnest(${renderer.text(this.#list.sql)}) AS ${renderer.nameOf(this.#element)}`;
@@ -31,7 +31,7 @@ export class CountingPlan implements Plan {
     this.#number = number;
   }
 
-  render(_: ReadonlySet<Column>, renderer: Renderer): string {
+  render(_: ReadonlySet<Column>, renderer: Rendering): string {
     const name = renderer.nameOf(this.#number);
     const count = renderer.text(this.#count);
     if (/^\d+$/.test(count)) return `SELECT ${name} FROM range(${count}) AS r(${name})`;
@@ -54,7 +54,7 @@ export class ApplyPlan implements Plan {
     this.#innerColumns = innerColumns;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const own = new Set([...needed].filter((column) => this.#innerColumns.has(column)));
     const inner = this.#inner.render(own, renderer);
     const passed = [...needed].filter((column) => !own.has(column));
@@ -75,7 +75,7 @@ export class OuterRowPlan implements Plan {
     this.#copies = copies;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const items = [...needed].map((copy) => {
       const column = this.#copies.get(copy);
       if (column === undefined) throw new Error("a sub-query reads a column that its outer row does not have");
