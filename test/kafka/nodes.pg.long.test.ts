@@ -80,7 +80,10 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     await producer.disconnect();
   };
   /** A metric of the node, over all partitions. */
-  const metricOf = async (node: Engine, name: "lag_messages" | "fenced_total" | "rebalances_total"): Promise<number> => {
+  const metricOf = async (
+    node: Engine,
+    name: "lag_messages" | "fenced_total" | "rebalances_total",
+  ): Promise<number> => {
     const metrics = await (await fetch(`${node.url}/metrics`)).text();
     const found = metrics.matchAll(new RegExp(`^engine_kafka_${name}(?:\\{.*\\})? (\\d+)$`, "gm"));
     return [...found].reduce((sum, [, value]) => sum + Number(value), 0);
