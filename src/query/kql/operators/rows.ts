@@ -1,7 +1,7 @@
 import { arrayOf, classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { Column, expr, sql, type Expr } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
-import { ONE_ROW, SelectPlan, ValuesPlan } from "../plan/plans.ts";
+import { ONE_ROW, ValuesPlan } from "../plan/plans.ts";
 import { filtered, limited, Rel, type Named } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
