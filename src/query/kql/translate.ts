@@ -8,7 +8,7 @@ import { columnExpr, expr, sql, type Expr } from "./plan/expression.ts";
 import { Renderer, TooLarge } from "./plan/plan.ts";
 import { SelectPlan } from "./plan/plans.ts";
 import { computed, type Rel } from "./plan/rel.ts";
-import { Translator } from "./translator.ts";
+import { reasonAgainst, Translator } from "./translator.ts";
 import { str } from "./values/coerce.ts";
 
 export { namesOf } from "./bind/bind.ts";
@@ -31,7 +31,7 @@ export function translate(request: KqlRequest): KqlTranslation {
 }
 
 function translated(request: KqlRequest): KqlTranslation {
-  const bound = bind(request);
+  const bound = bind(request, reasonAgainst);
   const translator = new Translator(request, bound);
   const statements = elementsOf<SyntaxNode>((bound.root as Kusto.Language.Syntax.QueryBlock).Statements);
   const tabular = statements.filter((one) => classOf(one) === "ExpressionStatement");

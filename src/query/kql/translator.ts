@@ -15,7 +15,7 @@ import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
-import { Column, columnExpr, expr, isSameInAllRows, Scalar, type Expr } from "./plan/expression.ts";
+import { Column, columnExpr, columnsIn, expr, Scalar, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
@@ -72,12 +72,8 @@ export class Translator implements Translating {
 
   /** The rows that an operator makes of others. */
   apply(node: Kusto.Language.Syntax.QueryOperator, input: Rel, variables: Variables): Rel {
-    const kind = classOf(node);
-    const rule = OPERATORS[kind];
-    if (rule === undefined || "refused" in rule) {
-      const reason = rule === undefined ? "" : `: ${rule.refused}`;
-      throw this.refuse(`operator ${operatorName(node)} is not supported${reason}`, node);
-    }
+    const rule = OPERATORS[classOf(node)];
+    if (rule === undefined || "refused" in rule) throw this.refuse(reasonAgainst(node) ?? "", node);
     return rule.apply(node, input, { translator: this, variables, scope: { variables, rel: input } });
   }
 
@@ -225,7 +221,8 @@ export class Translator implements Translating {
 
   /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
-    if (value.constant !== undefined || (value.isFixed !== true && isSameInAllRows(value))) return value;
+    // Of a row's columns, in the body of a function that is called for it, there is no one value.
+    if (value.constant !== undefined || value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });
@@ -319,6 +316,12 @@ function describe(kind: string): string {
     .toLowerCase();
 }
 
-function operatorName(node: Kusto.Language.Syntax.QueryOperator): string {
-  return textOf(node.GetFirstToken());
+/** Why an operator is refused wherever it stands; undefined for those that are not, and for other nodes. */
+export function reasonAgainst(node: SyntaxNode): string | undefined {
+  const kind = classOf(node);
+  if (!kind.endsWith("Operator") || SOURCES[kind] !== undefined) return undefined;
+  const rule = OPERATORS[kind];
+  if (rule !== undefined && !("refused" in rule)) return undefined;
+  const reason = rule === undefined ? "" : `: ${rule.refused}`;
+  return `operator ${textOf(node.GetFirstToken())} is not supported${reason}`;
 }

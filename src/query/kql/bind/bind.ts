@@ -26,8 +26,11 @@ export function namesOf(text: string): KqlNames {
   return { tables: [...tables], needsAllTables };
 }
 
-/** Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it. */
-export function bind(request: KqlRequest): BoundText {
+/**
+ * Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it.
+ * `reasonAgainst` says why a node is refused whatever it means: that comes before what the binder says of it.
+ */
+export function bind(request: KqlRequest, reasonAgainst: (node: SyntaxNode) => string | undefined): BoundText {
   const { text } = request;
   const { KustoCode, GlobalState, Symbols } = library();
   if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
@@ -49,8 +52,18 @@ export function bind(request: KqlRequest): BoundText {
     throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, 0);
   }
   refuseFirst(request, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
+  refuseNodes(text, root, reasonAgainst);
   refuseFirst(request, arrayOf<Diagnostic>(code.GetDiagnostics()), "invalid_query");
   return { text, root };
+}
+
+function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {
+  const message = reasonAgainst(node);
+  if (message !== undefined) throw refusal(text, { code: "invalid_query", message }, node.TextStart);
+  for (let i = 0; i < node.ChildCount; i++) {
+    const child = node.GetChild(i);
+    if (child !== null && !child.IsToken) refuseNodes(text, child as SyntaxNode, reasonAgainst);
+  }
 }
 
 function symbolOf(type: KqlType): Kusto.Language.Symbols.ScalarSymbol {
@@ -109,6 +122,6 @@ export function refusal(
   if (start === undefined) return new KqlRefused(failure);
   const before = text.slice(0, start);
   const line = before.split("\n").length;
-  const column = [...before.slice(before.lastIndexOf("\n") + 1)].length + 1;
+  const column = Array.from(before.slice(before.lastIndexOf("\n") + 1)).length + 1;
   return new KqlRefused({ ...failure, line, column });
 }

@@ -1,7 +1,7 @@
 import { expr, sql, type Expr } from "../plan/expression.ts";
 import { str } from "../values/coerce.ts";
 import { matchesRegex } from "./patterns.ts";
-import type { BinaryRule } from "./operators.ts";
+import type { BinaryRule } from "./table.ts";
 
 /** Tests of strings, with their negations: `has`, `contains`, `startswith`, …; a `Cs` minds upper and lower case. */
 export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> = {
@@ -35,14 +35,14 @@ function test(own: ReturnType<typeof sql>): Expr {
   return expr("bool", own, { nullable: false });
 }
 
+function not(rule: BinaryRule): BinaryRule {
+  return (left, right, call) => test(sql`NOT ${rule(left, right, call)}`);
+}
+
 /** The four forms: as it is and negated, with and without regard to case. */
 function both(name: string, suffix: "Cs", own: Test): Record<string, BinaryRule> {
   const plain: BinaryRule = (left, right) => test(own(folded(left), folded(right)));
   const cased: BinaryRule = (left, right) => test(own(str(left), str(right)));
-  const not =
-    (rule: BinaryRule): BinaryRule =>
-    (left, right, call) =>
-      test(sql`NOT ${rule(left, right, call)}`);
   return {
     [name]: plain,
     [`${name}${suffix}`]: cased,

@@ -25,6 +25,8 @@ export const ROWS: OperatorTable = {
     return limited(ordered, rowCount(the(node.Expression), scope, translator));
   }),
   AsOperator: operator((_, input) => input),
+  // How it is shown travels beside the rows: see `translate.ts`.
+  RenderOperator: operator((_, input) => input),
 };
 
 /** How many rows; less than none is none. */

@@ -132,7 +132,10 @@ export function dyn(value: Expr): Expr {
       return expr("dynamic", sql`to_json(${value.nullable ? nullableText(value) : toText(value).sql})`);
     case "real":
       return expr("dynamic", sql`kql_real_json(${value})`);
-    default:
+    case "bool":
+    case "int":
+    case "long":
+    case "decimal":
       return expr("dynamic", sql`to_json(${value})`, { nullable: value.nullable });
   }
 }

@@ -7,7 +7,7 @@ import { literal } from "./coerce.ts";
 
 /** The value of a literal of the text. */
 export function literalExpr(node: SyntaxExpression, translator: Translating): Expr {
-  const type = typeOfSymbol(node.ResultType);
+  const type = typeOfSymbol(node.ResultType) ?? "dynamic";
   const text = textOf(node);
   switch (type) {
     case "string":
@@ -35,8 +35,8 @@ export function literalExpr(node: SyntaxExpression, translator: Translating): Ex
       const inner = insideOf(text);
       return literal(type, inner === "null" ? null : inner);
     }
-    default:
-      return literal(type ?? "dynamic", null);
+    case "dynamic":
+      return literal("dynamic", null);
   }
 }
 
