@@ -88,9 +88,11 @@ function refuseFirst(request: KqlRequest, found: readonly Diagnostic[], code: "p
   throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, first.Start);
 }
 
-/** The library's sentence, without its full stop. */
+const LONGEST = 300;
+
+/** The library's sentence, without its full stop. It may quote a name of any length. */
 function messageOf({ Message: message }: Diagnostic): string {
-  const sentence = message.replace(/\.$/, "");
+  const sentence = message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message.replace(/\.$/, "");
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 

@@ -12,7 +12,7 @@ export function literal(type: KqlType, constant: Constant): Expr {
 function textOf(type: KqlType, value: Exclude<Constant, null>): string {
   switch (type) {
     case "string":
-      return quoteText(String(value));
+      return stringText(String(value));
     case "datetime":
       return `make_timestamp_ns(${value})`;
     case "bool":
@@ -31,6 +31,12 @@ function textOf(type: KqlType, value: Exclude<Constant, null>): string {
     case "dynamic":
       return `CAST(${quoteText(String(value))} AS JSON)`;
   }
+}
+
+/** SQL ends at the character NUL. */
+function stringText(value: string): string {
+  const parts = value.split("\0").map(quoteText);
+  return parts.length === 1 ? quoteText(value) : `(${parts.join(" || chr(0) || ")})`;
 }
 
 /** The smallest 64-bit number has no literal of its own in SQL. */
