@@ -25,16 +25,8 @@ export const PARSERS: FunctionTable = {
   punycode_to_string: no(PUNYCODE),
   punycode_domain_from_string: no(PUNYCODE),
   punycode_domain_to_string: no(PUNYCODE),
-  zip: fn(zip),
 };
 
 function dynamic(own: (text: Expr) => Sql): FunctionRule {
   return fn((args) => expr("dynamic", own(str(arg(args, 0)))));
-}
-
-/** Arrays of the members in the same place; a shorter array gives nulls. */
-function zip(args: readonly Expr[]): Expr {
-  const lists = args.map((value) => sql`kql_members(${dyn(value)})`);
-  const row = args.map((_, i) => `zipped[${i + 1}]`).join(", ");
-  return expr("dynamic", sql`to_json(list_transform(list_zip(${commaList(lists)}), lambda zipped: [${row}]))`);
 }

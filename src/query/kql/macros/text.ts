@@ -46,16 +46,16 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
     THEN array_to_string(list_transform(codes,
       lambda valid: chr(CAST(CASE WHEN kql_is_codepoint(valid) THEN valid ELSE 32 END AS INTEGER))), '') END`,
   kql_members: "(list) AS CASE WHEN json_type(list) = 'ARRAY' THEN CAST(json_extract(list, '$[*]') AS JSON[]) END",
-  kql_lower_list: "(list) AS list_transform(kql_texts(list), lambda upper_member: lower(upper_member))",
+  kql_lower_list: "(list) AS list_transform(kql_member_texts(list), lambda upper_member: lower(upper_member))",
   kql_has_any:
     "(t, terms) AS coalesce(list_bool_or(list_transform(terms, lambda any_term: kql_has(t, any_term))), false)",
   kql_has_all:
     "(t, terms) AS coalesce(list_bool_and(list_transform(terms, lambda all_term: kql_has(t, all_term))), true)",
-  kql_in_array: `(t, list, folded) AS list_contains(CASE WHEN folded THEN kql_lower_list(list) ELSE kql_texts(list) END,
+  kql_in_array: `(t, list, folded) AS list_contains(CASE WHEN folded THEN kql_lower_list(list) ELSE kql_member_texts(list) END,
     CASE WHEN folded THEN lower(t) ELSE t END)`,
   kql_texts_or_empty:
     "(list) AS list_transform(kql_members(list), lambda shown: coalesce(kql_dynamic_text(shown), ''))",
-  kql_texts: "(list) AS list_transform(kql_members(list), lambda text_member: kql_dynamic_text(text_member))",
+  kql_member_texts: "(list) AS list_transform(kql_members(list), lambda text_member: kql_dynamic_text(text_member))",
   kql_longs: "(list) AS list_transform(kql_members(list), lambda long_member: kql_dynamic_long(long_member))",
   kql_string_of: "(value) AS CASE WHEN json_type(value) = 'VARCHAR' THEN json_extract_string(value, '$') END",
   // Pieces of the text, and whether they are replaced already: the lookups take their turns, and none reads another's.
