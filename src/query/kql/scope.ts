@@ -60,6 +60,8 @@ export interface Translating {
   once(value: Expr): Expr;
   /** The one value of these rows, evaluated once; null where there is none. */
   toScalar(rel: Rel, type: KqlType): Expr;
+  /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
+  inPlace<T>(translate: () => T): T;
   /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
   nextKeys(): readonly string[] | undefined;
 }

@@ -1,4 +1,5 @@
 import { AGGREGATES } from "./aggregates/aggregates.ts";
+import { unpacked, type AggregateRule } from "./aggregates/table.ts";
 import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
 import {
   arrayOf,
@@ -15,7 +16,7 @@ import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
-import { Column, columnExpr, columnsIn, expr, Scalar, type Expr } from "./plan/expression.ts";
+import { Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
@@ -29,6 +30,7 @@ export class Translator implements Translating {
   readonly #text: BoundText;
   /** Keys that plugins have asked for so far. */
   #keyRounds = 0;
+  #isInPlace = false;
 
   constructor(request: KqlRequest, text: BoundText) {
     this.request = request;
@@ -40,6 +42,17 @@ export class Translator implements Translating {
     // A node of a function's body that was bound for a call counts from the body's beginning.
     const isOwn = node !== undefined && node !== null && node.Root === this.#text.root;
     return refusal(this.#text.text, { code: "invalid_query", message }, isOwn ? node.TextStart : undefined);
+  }
+
+  /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
+  inPlace<T>(translate: () => T): T {
+    const before = this.#isInPlace;
+    this.#isInPlace = true;
+    try {
+      return translate();
+    } finally {
+      this.#isInPlace = before;
+    }
   }
 
   /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
@@ -79,7 +92,7 @@ export class Translator implements Translating {
 
   /** Rows that are evaluated once, whoever reads them: each call gives columns of its own. */
   shared(rel: Rel): () => Rel {
-    const plan = new SharedPlan(rel.plan);
+    const plan = this.#isInPlace ? rel.plan : new SharedPlan(rel.plan);
     return () => {
       const columns = rel.columns.map(({ name, column }) => ({
         name,
@@ -221,8 +234,9 @@ export class Translator implements Translating {
 
   /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
+    if (this.#isInPlace || value.constant !== undefined) return value;
     // Of a row's columns, in the body of a function that is called for it, there is no one value.
-    if (value.constant !== undefined || value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
+    if (value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });
@@ -233,6 +247,7 @@ export class Translator implements Translating {
     const [first] = rel.columns;
     if (first === undefined) return literal(type, null);
     const { plan } = limited(rel, ["1"]);
+    if (this.#isInPlace) return expr(first.column.type, ["(", new Subquery(plan, first.column), ")"]);
     return expr(first.column.type, [new Scalar(plan, first.column)]);
   }
 
@@ -282,8 +297,7 @@ export class Translator implements Translating {
       const rule = AGGREGATES[name];
       if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("aggregate", name, rule), node);
       const inner: Scope = { ...scope, aggregates: false };
-      if ("tuple" in rule) throw this.refuse(`${name}() makes several columns, and stands alone`, node);
-      return rule.translate({ ...call, scope: inner });
+      return oneOf(rule, { ...call, scope: inner });
     }
     const rule = SCALAR_FUNCTIONS[name];
     if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
@@ -293,6 +307,16 @@ export class Translator implements Translating {
       call,
     );
   }
+}
+
+/** The value of an aggregate that stands in an expression: it has one column. */
+function oneOf(rule: Exclude<AggregateRule, { refused: string }>, call: Call): Expr {
+  if ("translate" in rule) return rule.translate(call);
+  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : unpacked(rule.packed(call));
+  if (value === undefined || more.length > 0) {
+    throw call.refuse(`${call.name}() makes several columns, and stands alone`);
+  }
+  return value;
 }
 
 function unsupported(kind: string, name: string, rule: { refused: string } | undefined): string {

@@ -57,8 +57,10 @@ function digest(own: (value: Expr) => Sql): FunctionRule {
 /** XXH64 of the bytes: of a text in UTF-8, of a moment or a span its ticks. */
 function hash(args: readonly Expr[]): Expr {
   const value = arg(args, 0);
-  const own = expr("long", hashOf(value), { nullable: value.nullable && value.type !== "string" });
-  return args[1] === undefined ? own : expr("long", sql`kql_modulo(${own}, ${num(args[1], "long")})`);
+  const isNullable = value.nullable && value.type !== "string";
+  const own = isNullable ? sql`CASE WHEN ${value} IS NOT NULL THEN ${hashOf(value)} END` : hashOf(value);
+  if (args[1] === undefined) return expr("long", own, { nullable: isNullable });
+  return expr("long", sql`kql_modulo(${own}, ${num(args[1], "long")})`);
 }
 
 function hashOf(value: Expr): Sql {

@@ -60,7 +60,13 @@ function text(own: (value: Expr) => Sql): FunctionRule {
 }
 
 function strcatArray(args: readonly Expr[]): Expr {
-  return expr("string", sql`array_to_string(kql_texts_or_empty(${dyn(arg(args, 0))}), ${str(arg(args, 1))})`);
+  const [list, delimiter] = [sql`kql_texts_or_empty(${dyn(arg(args, 0))})`, str(arg(args, 1))];
+  // DuckDB's own function wants a constant.
+  const isConstant = delimiter.constant !== undefined;
+  return expr(
+    "string",
+    isConstant ? sql`array_to_string(${list}, ${delimiter})` : sql`kql_joined(${list}, ${delimiter})`,
+  );
 }
 
 function substring(args: readonly Expr[]): Expr {

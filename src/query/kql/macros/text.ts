@@ -15,8 +15,13 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
     true), 0) - 1`,
   kql_real_text: `(value) AS CASE WHEN isnan(value) THEN 'NaN' WHEN value = CAST('inf' AS DOUBLE) THEN 'Infinity'
     WHEN value = CAST('-inf' AS DOUBLE) THEN '-Infinity' ELSE CAST(value AS VARCHAR) END`,
-  kql_from: "(t, first) AS CASE WHEN first < 0 THEN greatest(length(t) + first, 0) ELSE first END",
-  kql_substring: "(t, first, n) AS CASE WHEN n <= 0 THEN '' ELSE substring(t, kql_from(t, first) + 1, n) END",
+  kql_decimal_text: `(value) AS list_transform([CAST(value AS VARCHAR)],
+    lambda digits: CASE WHEN contains(digits, '.') THEN rtrim(rtrim(digits, '0'), '.') ELSE digits END)[1]`,
+  kql_joined: `(list, between) AS CASE len(list) WHEN 0 THEN ''
+    ELSE list_reduce(list, lambda left_part, right_part: left_part || between || right_part) END`,
+  kql_from: "(t, first) AS CASE WHEN first < 0 THEN greatest(length(t) + first, 0) ELSE least(first, 4294967294) END",
+  kql_substring:
+    "(t, first, n) AS CASE WHEN n <= 0 THEN '' ELSE substring(t, kql_from(t, first) + 1, least(n, 4294967295)) END",
   kql_split_at: "(parts, i) AS CASE WHEN i < 0 THEN parts[:0] ELSE parts[i + 1 : i + 1] END",
   kql_repeat: `(t, n, delimiter) AS CASE WHEN n < 1 THEN ''
     ELSE repeat(t || delimiter, least(n, 1024) - 1) || t END`,

@@ -59,8 +59,17 @@ export class Subquery {
   }
 }
 
+/** A column of the rows around a sub-query, which reads it there: it is none of its own source's. */
+export class Outer {
+  readonly column: Column;
+
+  constructor(column: Column) {
+    this.column = column;
+  }
+}
+
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery;
+export type Part = string | Column | Scalar | Subquery | Outer;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */
@@ -165,4 +174,9 @@ export function columnExpr(column: Column): Expr {
 /** The columns that SQL mentions; what a scalar sub-query reads is its own. */
 export function columnsIn(own: Sql): Column[] {
   return own.filter((part) => part instanceof Column);
+}
+
+/** Whether the value is the same in every row: no column, no window, nothing random. */
+export function isSameInAllRows(value: Expr): boolean {
+  return value.isFixed !== true && !value.sql.some((part) => part instanceof Column);
 }
