@@ -57,7 +57,7 @@ function withBits(
 /** The arguments after the first as a list, or the array that the second one is. */
 function listOf(args: readonly Expr[]): Sql {
   const second = arg(args, 1);
-  return second.type === "dynamic" ? sql`kql_member_texts(${second})` : sql`[${texts(args.slice(1))}]`;
+  return second.type === "dynamic" ? sql`kql_texts(${second})` : sql`[${texts(args.slice(1))}]`;
 }
 
 function formatted(args: readonly Expr[], macro: string): Expr {

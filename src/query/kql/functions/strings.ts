@@ -23,7 +23,7 @@ export const STRINGS: FunctionTable = {
   strcmp: fn((args) => expr("long", sql`kql_strcmp(${str(arg(args, 0))}, ${str(arg(args, 1))})`, { nullable: false })),
   strrep: fn((args) => {
     const delimiter = args[2] === undefined ? literal("string", "") : str(args[2]);
-    return expr("string", sql`kql_repeat(${str(arg(args, 0))}, ${num(arg(args, 1), "long")}, ${delimiter})`);
+    return expr("string", sql`kql_strrep(${str(arg(args, 0))}, ${num(arg(args, 1), "long")}, ${delimiter})`);
   }),
   substring: fn(substring),
   split: fn(split),
