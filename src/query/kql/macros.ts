@@ -7,6 +7,7 @@ import { ENCODING_MACROS } from "./macros/encodings.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
 import { PARSER_MACROS } from "./macros/parsers.ts";
 import { PATTERN_MACROS } from "./macros/patterns.ts";
+import { PUNYCODE_MACROS } from "./macros/punycode.ts";
 import { SERIES_MACROS } from "./macros/series.ts";
 import { STATISTICS_MACROS } from "./macros/statistics.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
@@ -26,6 +27,7 @@ const BODIES = inOneTable([
   NUMBER_MACROS,
   PARSER_MACROS,
   PATTERN_MACROS,
+  PUNYCODE_MACROS,
   SERIES_MACROS,
   STATISTICS_MACROS,
   TEXT_MACROS,

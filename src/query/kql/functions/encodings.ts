@@ -23,6 +23,10 @@ export const ENCODINGS: FunctionTable = {
   url_encode_component: fn((args) => {
     return expr("string", sql`kql_url_encode(${str(arg(args, 0))}, '%20')`, { nullable: false });
   }),
+  punycode_from_string: fn((args) => expr("string", sql`kql_punycode_from_string(${str(arg(args, 0))})`)),
+  punycode_to_string: fn((args) => expr("string", sql`kql_punycode_to_string(${str(arg(args, 0))})`)),
+  punycode_domain_from_string: fn((args) => expr("string", sql`kql_domain_from_punycode(${str(arg(args, 0))})`)),
+  punycode_domain_to_string: fn((args) => expr("string", sql`kql_domain_to_punycode(${str(arg(args, 0))})`)),
   url_decode: fn((args) => expr("string", sql`kql_url_decode(${str(arg(args, 0))})`)),
   hash_md5: digest((value) => sql`md5(${value})`),
   hash_sha1: digest((value) => sql`sha1(${value})`),
