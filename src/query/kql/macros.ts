@@ -10,6 +10,7 @@ import { PATTERN_MACROS } from "./macros/patterns.ts";
 import { PUNYCODE_MACROS } from "./macros/punycode.ts";
 import { SERIES_MACROS } from "./macros/series.ts";
 import { STATISTICS_MACROS } from "./macros/statistics.ts";
+import { TABLE_MACROS } from "./macros/tables.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
 import { TIME_MACROS } from "./macros/time.ts";
 
@@ -30,6 +31,7 @@ const BODIES = inOneTable([
   PUNYCODE_MACROS,
   SERIES_MACROS,
   STATISTICS_MACROS,
+  TABLE_MACROS,
   TEXT_MACROS,
   TIME_MACROS,
 ]);
