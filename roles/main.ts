@@ -18,6 +18,7 @@ export async function seal(task: SealTask): Promise<SealResult> {
 const isolate = isolateName();
 if (isolate === "catalog") await import("../src/catalog/sqlite/catalog-thread.ts");
 else if (isolate === "query") await import("../src/query/scan/query-child.ts");
+else if (isolate === "kql") await import("../src/query/translator/translator-child.ts");
 else if (isolate === "query-probe") await import("../src/io/confinement/probe-child.ts");
 else if (isolate === "merge") await import("../src/compaction/merge-child.ts");
 else if (isolate === "csv") await import("../src/io/rows/csv-child.ts");

@@ -16,6 +16,7 @@ import type { QueryService } from "../src/query/contract/query.ts";
 import { contributed } from "../src/feature/collect.ts";
 import { checkDeclared } from "../src/query/system-tables/system-tables.ts";
 import { createQueryService } from "../src/query/service.ts";
+import { createTranslator } from "../src/query/translator/translator.ts";
 import { Tails } from "../src/query/tail/tails.ts";
 import type { Parts } from "./parts.ts";
 import type { Storage } from "./storage.ts";
@@ -32,6 +33,9 @@ export async function createQuery(
   const { memoryBytes, totalMemoryBytes, processes } = capacityForQueries(parts);
   const confinement = confinementOf(parts);
   const common = { log, clock, tempDir: join(config.home, "tmp") };
+  const { queryRetryAfterSecs: retryAfterSecs } = config;
+  const snapshotDir = join(config.home, "cache", "kql");
+  const translator = createTranslator({ ...common, metrics, confinement, snapshotDir, memoryBytes, retryAfterSecs });
   const service = createQueryService({
     ...storage,
     ...common,
@@ -47,14 +51,15 @@ export async function createQuery(
       confinement,
       systemTables,
       readableFolders: foldersToRead(parts, storage),
-      retryAfterSecs: config.queryRetryAfterSecs,
+      retryAfterSecs,
     }),
+    translator,
     wallMs: config.queryWallMs,
     memoryBytes,
     totalMemoryBytes,
     maxConcurrent: config.queryMaxConcurrent,
     maxConcurrentPerTenant: config.queryMaxConcurrentPerTenant,
-    retryAfterSecs: config.queryRetryAfterSecs,
+    retryAfterSecs,
     objectStoreBytes: config.queryObjectStoreBytes,
     cacheDir: config.queryCacheDir,
     cacheBytes: config.queryCacheBytes,
@@ -62,6 +67,7 @@ export async function createQuery(
     node: newId(),
   });
   cleanup.defer(() => service.close());
+  if (config.kqlWarm) translator.warm();
   return { service, confinement: confinement.name };
 }
 

@@ -28,6 +28,7 @@ const ENTRIES = [
   "src/ingest/seal-thread.ts",
   "src/io/confinement/probe-child.ts",
   "src/query/scan/query-child.ts",
+  "src/query/translator/translator-child.ts",
 ];
 
 /** Programs of another language, which are found beside the bundle as they are beside their sources. */

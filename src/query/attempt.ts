@@ -14,6 +14,7 @@ import type { LargeTexts } from "./budgets/large-texts.ts";
 import { ReadBudget } from "./budgets/read-budget.ts";
 import { supervise, type Supervision } from "./budgets/supervision.ts";
 import type { Watchdog } from "./budgets/watchdog.ts";
+import { TableChanged, type KqlQuery } from "./translator/kql-query.ts";
 import type { QueryRequest, QueryResult } from "./contract/query.ts";
 import type { ResolvedTable } from "./contract/tables.ts";
 import type { ExtentFetcher, Fetched } from "./fetch/fetch.ts";
@@ -21,7 +22,7 @@ import { expiryOf, explainPruning, planQuery, type QueryPlan } from "./prune/pla
 import type { Needs } from "./resolve/needs.ts";
 import { lendFiles, type LentFiles } from "./scan/lend-files.ts";
 import { inputFolder, outputFolder } from "./scan/process-folders.ts";
-import type { Done } from "./scan/protocol.ts";
+import type { Done, TranslatedText } from "./scan/protocol.ts";
 import type { QueryProcess } from "./scan/query-process.ts";
 import { bodyOf, checkedData, saveResult } from "./stream/result-body.ts";
 import type { QueryFigures, QueryLog, QueryTrace } from "./system-tables/query-log.ts";
@@ -75,6 +76,8 @@ export type QueryContext = {
   /** Aborted when the time of the query is up, when its client leaves, and when its snapshots are lost. */
   stop: AbortSignal;
   reading: SnapshotPin | undefined;
+  /** The translation of a query in KQL. */
+  kql: KqlQuery | undefined;
 };
 
 /** A query that has so much to read is large from the start. */
@@ -95,11 +98,15 @@ export class Attempt {
   #fetched: Fetched | undefined;
   #lent: LentFiles | undefined;
   #systemFiles: readonly SystemTableFile[] = [];
+  #kql: KqlQuery | undefined;
+  readonly #readBudget: ReadBudget;
 
   constructor(deps: AttemptDeps & AttemptTools, query: QueryContext, child: QueryProcess) {
     this.#deps = deps;
     this.#query = query;
     this.#child = child;
+    this.#kql = query.kql;
+    this.#readBudget = new ReadBudget(query.budget.objectStoreBytes);
     this.#supervision = supervise({ ...query, ...deps, child });
   }
 
@@ -119,27 +126,51 @@ export class Attempt {
     const { request, permit } = this.#query;
     const wasLarge = this.#deps.largeTexts.has(request);
     if (wasLarge && !permit.grow()) return OUTGROWN;
-    const needs = await this.#parse();
-    const plan = await this.#planTables(needs);
-    if (bytesToRead(plan) > LARGE_READ_BYTES && !permit.grow()) {
-      await this.#drop();
-      return OUTGROWN;
-    }
-    const tables = await this.#fetch(needs, plan);
-    const done = await this.#scan(plan, tables);
+    const done = (await this.#readKeys()) ? await this.#runText() : undefined;
+    if (done === undefined) return OUTGROWN;
     this.#supervision.end();
     if (wasLarge && !this.#supervision.isLong()) this.#deps.largeTexts.delete(request);
     return { kind: "answered", result: await this.#resultOf(done) };
   }
 
+  /**
+   * Reads the keys that a translation needs before it can say its columns, all at one snapshot. False when that makes it
+   * a large query, which must wait.
+   */
+  async #readKeys(): Promise<boolean> {
+    const { stop, budget } = this.#query;
+    while (this.#kql?.translation.kind === "keys") {
+      const done = await this.#runText();
+      if (done === undefined) return false;
+      const keys = await keysOf(await bodyOf(checkedData(done.data, outputFolder(this.#child.folder)), stop));
+      await this.#releaseFiles();
+      this.#query.trace.enter("translate");
+      this.#kql = await this.#kql.withKeys(keys, { signal: stop, memoryBytes: budget.memoryBytes });
+    }
+    return true;
+  }
+
+  /** Runs what the process is to run now; undefined when that is too much for a small query. */
+  async #runText(): Promise<Done | undefined> {
+    const needs = await this.#parse();
+    const plan = await this.#planTables(needs);
+    if (bytesToRead(plan) > LARGE_READ_BYTES && !this.#query.permit.grow()) {
+      await this.#drop();
+      return undefined;
+    }
+    const tables = await this.#fetch(needs, plan);
+    return await this.#scan(plan, tables);
+  }
+
   async #parse(): Promise<Needs> {
     const { request, trace, budget } = this.#query;
-    const { text, database, parameters, matching, tailing } = request;
+    const { database, parameters, matching, tailing } = request;
     const selection = matching ?? tailing?.selection;
     const { memoryBytes } = budget;
     trace.enter("parse");
     const bound = parameters === undefined ? {} : { parameters };
-    const needs = await this.#child.ask({ kind: "parse", text, database, ...bound, memoryBytes, selection });
+    const written = this.#kql === undefined ? { text: request.text } : sqlOf(this.#kql, request);
+    const needs = await this.#child.ask({ kind: "parse", ...written, database, ...bound, memoryBytes, selection });
     if (needs.kind !== "needs") throw unexpected(needs.kind);
     this.#isOpen = true;
     this.#needs = needs;
@@ -151,8 +182,9 @@ export class Attempt {
     const { request, trace, reading } = this.#query;
     trace.enter("plan");
     const { catalog, clock, prune = true, metrics } = this.#deps;
-    const plan = await planQuery(catalog, request, needs, { clock, prune, reading });
+    const plan = await planQuery(catalog, request, this.#atFirstHead(needs), { clock, prune, reading });
     this.#plan = plan;
+    this.#kql?.check(plan.tables);
     const figures = figuresOf(plan);
     const { queryExtents } = QUERY_METRICS.of(metrics);
     queryExtents.inc({ result: "read" }, figures.extentsRead);
@@ -161,15 +193,21 @@ export class Attempt {
     return plan;
   }
 
+  /** What was read before was read at that snapshot. */
+  #atFirstHead(needs: Needs): Needs {
+    if (this.#plan === undefined) return needs;
+    const travel = { version: BigInt(this.#plan.head.id) };
+    return { ...needs, tables: needs.tables.map((table) => ({ ...table, travel })) };
+  }
+
   /** Brings what the query reads into the input folder of its process: extents, and the rows of system tables. */
   async #fetch(needs: Needs, plan: QueryPlan): Promise<readonly ResolvedTable[]> {
-    const { request, trace, budget, stop } = this.#query;
+    const { request, trace, stop } = this.#query;
     const { fetcher, catalog, records, queryLog, systemTables = [] } = this.#deps;
     const { caller, database } = request;
     trace.enter("fetch");
-    const readBudget = new ReadBudget(budget.objectStoreBytes);
-    this.#fetched = await fetcher.fetch(plan.tables, { signal: stop, budget: readBudget });
-    trace.add({ bytesRead: readBudget.usedBytes, cacheHits: this.#fetched.cacheHits });
+    this.#fetched = await fetcher.fetch(plan.tables, { signal: stop, budget: this.#readBudget });
+    trace.add({ bytesRead: this.#readBudget.usedBytes, cacheHits: this.#fetched.cacheHits });
     // Only the bytes of a staged write say which database it is for: who may not see all databases sees none.
     const listStaged = caller.databases === undefined ? this.#deps.listStaged : none;
     const folder = inputFolder(this.#child.folder);
@@ -185,7 +223,7 @@ export class Attempt {
 
   async #scan(plan: QueryPlan, tables: readonly ResolvedTable[]): Promise<Done> {
     const { request, trace } = this.#query;
-    const { format = "ndjson" } = request;
+    const format = this.#kql?.translation.kind === "keys" ? "ndjson" : (request.format ?? "ndjson");
     trace.enter("scan");
     this.#isOpen = false;
     const done = await this.#child.ask({
@@ -206,9 +244,10 @@ export class Attempt {
     const own = checkedData(data, outputFolder(this.#child.folder));
     reading?.check();
     trace.add({ rows, ...usage });
-    if (saveTo === undefined) return { rows, columns, body: await bodyOf(own, signal) };
+    const answer = { rows, columns, ...renderOf(this.#kql) };
+    if (saveTo === undefined) return { ...answer, body: await bodyOf(own, signal) };
     await saveResult(own, saveTo);
-    return { rows, columns, body: none() };
+    return { ...answer, body: none() };
   }
 
   /** Has the process forget a query that will not run, so that it stays good for the next one. */
@@ -220,9 +259,10 @@ export class Attempt {
   }
 
   async #outcomeOf(error: unknown): Promise<Outcome> {
-    const reason = this.#supervision.reasonOf(error);
+    const cause = this.#supervision.reasonOf(error);
+    const reason = this.#kql === undefined ? cause : this.#kql.failureOf(cause);
     const wasLost = this.#needs === undefined && this.#child.isLost;
-    const isRetryable = wasLost || this.#fetched?.dropMissing() === true;
+    const isRetryable = wasLost || error instanceof TableChanged || this.#fetched?.dropMissing() === true;
     if (this.#query.stop.aborted) return { kind: "failed", reason };
     if (this.#supervision.isOutgrown(error)) return OUTGROWN;
     if (isRetryable) return { kind: "retryable", reason };
@@ -253,6 +293,10 @@ export class Attempt {
     this.#supervision.end();
     if (this.#child.isLost) QUERY_METRICS.of(this.#deps.metrics).queryProcessesLost.inc();
     if (this.#supervision.isLong()) this.#deps.largeTexts.add(this.#query.request);
+    await this.#releaseFiles();
+  }
+
+  async #releaseFiles(): Promise<void> {
     this.#fetched?.release();
     await this.#lent?.release();
     await Promise.all(this.#systemFiles.map(({ path }) => rm(path, { force: true })));
@@ -260,6 +304,29 @@ export class Attempt {
 }
 
 async function* none(): AsyncGenerator<never> {}
+
+/** What the query process is to run for a KQL query. */
+function sqlOf(
+  { translation }: KqlQuery,
+  { explain = false }: QueryRequest,
+): { text: string; translated: TranslatedText } {
+  const { sql, macros } = translation;
+  if (translation.kind === "keys") return { text: sql, translated: { macros } };
+  return { text: explain ? `EXPLAIN ${sql}` : sql, translated: { macros, columns: translation.columns } };
+}
+
+function renderOf(kql: KqlQuery | undefined): Pick<QueryResult, "render"> {
+  const translation = kql?.translation;
+  return translation?.kind === "query" && translation.render !== undefined ? { render: translation.render } : {};
+}
+
+/** The values of the one column of NDJSON. */
+async function keysOf(body: AsyncIterable<Uint8Array>): Promise<string[]> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  const lines = Buffer.concat(chunks).toString("utf8").split("\n");
+  return lines.filter((line) => line !== "").map((line) => String(Object.values(JSON.parse(line) as object)[0]));
+}
 
 /** `information_schema` tells of tables alone. */
 function refuseSystemTables({ system }: Needs): void {

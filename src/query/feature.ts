@@ -14,6 +14,7 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
   },
   commands: {
     sql: () => import("./commands/sql.ts"),
+    kql: () => import("./commands/kql.ts"),
     tail: () => import("./commands/tail.ts"),
   },
   routes: async () => {
@@ -26,15 +27,16 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
     ];
   },
   metrics: async () => {
-    const [{ metricSets }, { QUERY_METRICS }, { QUERY_LOG_METRICS }, { CACHE_METRICS }, { TAIL_METRICS }] =
+    const { metricSets } = await import("../core/metric-set.ts");
+    const [{ QUERY_METRICS }, { QUERY_LOG_METRICS }, { CACHE_METRICS }, { TAIL_METRICS }, { TRANSLATOR_METRICS }] =
       await Promise.all([
-        import("../core/metric-set.ts"),
         import("./metrics.ts"),
         import("./system-tables/metrics.ts"),
         import("./fetch/cache/metrics.ts"),
         import("./tail/metrics.ts"),
+        import("./translator/metrics.ts"),
       ]);
-    return metricSets(QUERY_METRICS, QUERY_LOG_METRICS, CACHE_METRICS, TAIL_METRICS);
+    return metricSets(QUERY_METRICS, QUERY_LOG_METRICS, CACHE_METRICS, TAIL_METRICS, TRANSLATOR_METRICS);
   },
   jobKinds: async () => [(await import("./exports/export.ts")).QUERY_EXPORT],
   duties: {

@@ -14,6 +14,7 @@ checkSamples(QUERY_OPTIONS, {
   querySlowMs: integer(0, 250, 0, 86_400_000),
   queryConfinement: { one: ["off", "off"], two: ["Required", "required"], bad: ["landlock"], badToml: ["true"] },
   queryWorkers: integer(1, 8, 1, 64),
+  kqlWarm: { one: ["true", true, "true"], two: ["off", false], bad: ["maybe", "2"], badToml: ["1", "[]"] },
   schemaCacheTtlSecs: integer(0, 60, 0, 86_400),
 });
 
@@ -29,5 +30,6 @@ checkDefaults(QUERY_OPTIONS, {
   querySlowMs: 1_000,
   queryConfinement: "auto",
   queryWorkers: 2,
+  kqlWarm: false,
   schemaCacheTtlSecs: 5,
 });

@@ -112,6 +112,16 @@ export const QUERY_OPTIONS = {
       "Query processes that are kept warm. A few more are started, as far as memory goes, while long queries occupy " +
       "those; one process is always left to short queries.",
   }),
+  kqlWarm: option({
+    env: "ENGINE_KQL_WARM",
+    toml: "query.kql_warm",
+    kind: kinds.bool,
+    default: false,
+    side: "S",
+    doc:
+      "Whether the process that translates KQL starts with the server. Otherwise the first query in KQL starts it, and " +
+      "waits for it.",
+  }),
   schemaCacheTtlSecs: option({
     env: "ENGINE_SCHEMA_CACHE_TTL_SECS",
     toml: "catalog.schema_cache_ttl_secs",

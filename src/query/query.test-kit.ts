@@ -19,6 +19,7 @@ import { createChildPool, type ChildPool, type ChildPoolOptions } from "./scan/c
 import type { Confinement } from "../io/confinement/confinement.ts";
 import { openConfinement } from "../io/confinement/open-confinement.ts";
 import type { QueryRequest } from "./contract/query.ts";
+import { createTranslator } from "./translator/translator.ts";
 import { createQueryService, type ClosableQueryService, type QueryServiceOptions } from "./service.ts";
 
 /** A query service for tests: real query processes and real files, under a catalog that is a list in memory. */
@@ -51,7 +52,9 @@ export type QueryHarness = {
   /** All bytes of the answer. */
   text(
     sql: string,
-    options?: Partial<Pick<QueryRequest, "database" | "signal" | "caller" | "parameters" | "format">>,
+    options?: Partial<
+      Pick<QueryRequest, "language" | "explain" | "database" | "signal" | "caller" | "parameters" | "format">
+    >,
   ): Promise<string>;
   /** The answer's rows, numbers as JavaScript reads them. */
   rows(sql: string, database?: string): Promise<Record<string, unknown>[]>;
@@ -90,11 +93,22 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     confinement,
     ...options.pool,
   });
+  const translator = createTranslator({
+    log,
+    clock: systemClock,
+    metrics: createMetrics(),
+    confinement,
+    tempDir,
+    snapshotDir: join(folder, "kql"),
+    memoryBytes,
+    retryAfterSecs: 1,
+  });
   const service = createQueryService({
     catalog: fake as unknown as Catalog,
     records: { rows: () => Promise.resolve([]) },
     store,
     pool,
+    translator,
     clock: systemClock,
     log,
     metrics: createMetrics(),

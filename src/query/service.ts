@@ -16,12 +16,16 @@ import { databaseNotFound } from "./resolve/not-found.ts";
 import type { ChildPool } from "./scan/child-pool.ts";
 import { watchedBody } from "./stream/watched-body.ts";
 import { QueryLog } from "./system-tables/query-log.ts";
+import { KqlQuery } from "./translator/kql-query.ts";
+import type { Translator } from "./translator/translator.ts";
 
 /** Runs queries in the processes of the pool, over tables of the catalog and extents of the store. */
 export type QueryServiceOptions = AttemptDeps & {
   store: ObjectStore;
   /** Closed together with the service. */
   pool: ChildPool;
+  /** Closed together with the service. */
+  translator: Translator;
   tempDir: string;
   /** Is told of queries that fail. */
   audit?: QueryAudit;
@@ -124,7 +128,7 @@ class Queries {
     this.#isClosed = true;
     this.#sweepTimer?.cancel();
     try {
-      await this.#options.pool.close();
+      await Promise.all([this.#options.pool.close(), this.#options.translator.close()]);
     } finally {
       await this.#holds?.close();
     }
@@ -146,11 +150,11 @@ class Queries {
     let outcome = "ok";
     metrics.queriesRunning.set(this.#admission.state.inFlight);
     try {
-      const { rows, columns, body } = await this.#runBounded({ request, budget, permit, trace });
+      const { body, ...answer } = await this.#runBounded({ request, budget, permit, trace });
       trace.end();
-      metrics.queryRows.inc(rows);
+      metrics.queryRows.inc(answer.rows);
       if (request.saveTo !== undefined) trace.streamed();
-      return { rows, columns, body: watchedBody(body, () => trace.streamed()) };
+      return { ...answer, body: watchedBody(body, () => trace.streamed()) };
     } catch (error) {
       trace.end(error);
       this.#options.audit?.failed(request, error);
@@ -165,7 +169,7 @@ class Queries {
   }
 
   /** Within the wall-clock budget, and only as long as the client is there. */
-  async #runBounded(query: Omit<QueryContext, "stop" | "reading">): Promise<QueryResult> {
+  async #runBounded(query: Omit<QueryContext, "stop" | "reading" | "kql">): Promise<QueryResult> {
     const { catalog, clock, metrics } = this.#options;
     const { request, budget, trace } = query;
     const stop = new AbortController();
@@ -195,13 +199,15 @@ class Queries {
    * Attempts to answer the query until one attempt says how it ends. A query that outgrows its permit waits for a larger
    * one and starts over; one that failed for what was not its own fault is tried once more.
    */
-  async #attemptUntilDone(query: QueryContext): Promise<QueryResult> {
+  async #attemptUntilDone(query: Omit<QueryContext, "kql">): Promise<QueryResult> {
     const { request, permit, stop, trace } = query;
     const { log } = this.#options;
     const metrics = QUERY_METRICS.of(this.#options.metrics);
+    // Before it takes what a query in SQL could have.
+    let kql = await this.#translate(query);
     await permit.reserve(stop);
     for (let failures = 0; ;) {
-      const outcome = await this.#attempt(query);
+      const outcome = await this.#attempt({ ...query, kql });
       switch (outcome.kind) {
         case "answered":
           return outcome.result;
@@ -212,6 +218,7 @@ class Queries {
           log.warn({ requestId: request.requestId, err: outcome.reason }, "a query is run again");
           metrics.queryRestarts.inc({ reason: "retryable" });
           trace.enter("queue");
+          kql = await this.#translate(query);
           break;
         case "outgrown":
           failures = 0;
@@ -221,6 +228,14 @@ class Queries {
           await permit.reserve(stop);
       }
     }
+  }
+
+  async #translate({ request, budget, stop, trace }: Omit<QueryContext, "kql">): Promise<KqlQuery | undefined> {
+    if (request.language !== "kql") return undefined;
+    trace.enter("translate");
+    const kql = await KqlQuery.translate(this.#options, request, { signal: stop, memoryBytes: budget.memoryBytes });
+    trace.enter("queue");
+    return kql;
   }
 
   /** In the first process that is free. */

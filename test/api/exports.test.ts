@@ -163,7 +163,7 @@ describe("refused", () => {
     expect(failed["error"]).toMatch(/^only queries can be run/);
     const budgets = { max_object_store_bytes: 0 };
     expect((await exported(QUERY, "reader", { budgets }))["error"]).toMatch(/its budget is 0 bytes$/);
-    expect(codeOf(await begin("SELECT 1", "reader", { language: "kql" }))).toBe("bad_request_body");
+    expect(codeOf(await begin("SELECT 1", "reader", { language: "gql" }))).toBe("bad_request_body");
     expect(codeOf(await begin("SELECT 1", "reader", { budgets: { max_memory_bytes: 1 } }))).toBe("bad_request_body");
   });
 });

@@ -114,7 +114,7 @@ describe.each([
     const codes = async (ticket: unknown, options?: Options) => (await failure(url(), ticket, options)).code;
     expect(await codes({ query: "SELEC 1" })).toBe(Code.InvalidArgument);
     expect(await codes({ query: "SELECT * FROM nothing" })).toBe(Code.NotFound);
-    expect(await codes({ query: "SELECT 1", language: "kql" })).toBe(Code.InvalidArgument);
+    expect(await codes({ query: "SELECT 1", language: "gql" })).toBe(Code.InvalidArgument);
     expect(await codes("[]")).toBe(Code.InvalidArgument);
     const budget = await failure(url(), { query: ENDLESS }, { headers: { "x-engine-max-wall-clock-ms": "300" } });
     expect(budget.code).toBe(Code.ResourceExhausted);

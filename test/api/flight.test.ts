@@ -108,7 +108,7 @@ describe.skipIf(!isThere)("pyarrow", () => {
       [{ query: "DELETE FROM events" }, "ArrowInvalid", /./],
       [{ query: "SELECT * FROM event" }, "ArrowKeyError", /did you mean "events"/],
       [{ query: "SELECT 1", database: "nowhere" }, "ArrowKeyError", /no database "nowhere"/],
-      [{ query: "SELECT 1", language: "kql" }, "ArrowInvalid", /no query language "kql"/],
+      [{ query: "SELECT 1", language: "gql" }, "ArrowInvalid", /no query language "gql"/],
       [{ query: "SELECT 1", more: 1 }, "ArrowInvalid", /no member "more"/],
       ["SELECT 1", "ArrowInvalid", /not JSON/],
     ];

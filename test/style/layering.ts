@@ -29,13 +29,13 @@ const RANKS = [
  */
 const INNER_RANKS: InnerRanks = {
   query: [
-    ["budgets", "parse", "stream", "system-tables"],
+    ["budgets", "parse", "stream", "system-tables", "kql"],
     ["contract"],
     ["errors"],
     ["resolve"],
     ["prune"],
     ["scan", "exports"],
-    ["fetch"],
+    ["fetch", "translator"],
     ["tail"],
     ["routes", "commands"],
     ["flight"],

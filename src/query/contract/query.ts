@@ -9,6 +9,7 @@ import type { DeletionSelection, TailSelection } from "../parse/row-condition.ts
  * Queries, as the routes see them. Each step has a folder; `attempt.ts` calls them in order, `service.ts` decides who
  * may run and whether there is another attempt.
  *
+ *     translate KQL only, in a process of its own: to SQL, over the columns that its tables have
  *     parse     in a warm child process: SQL through DuckDB's own parser, as a tree
  *     resolve   in the child: what the tree may do, and which tables it needs; here: those tables at one snapshot
  *     prune     here: extents by time, column statistics, limits and filters
@@ -21,6 +22,10 @@ export interface QueryService {
   run(request: QueryRequest): Promise<QueryResult>;
 }
 
+/** The languages of queries. */
+export const QUERY_LANGUAGES = ["sql", "kql"] as const;
+export type QueryLanguage = (typeof QUERY_LANGUAGES)[number];
+
 export type QueryRequest = {
   /** Who asks; has the role, and is checked for the database here, whatever the protocol. */
   caller: Pick<Caller, "owner" | "subject" | "kind" | "databases" | "role">;
@@ -28,6 +33,10 @@ export type QueryRequest = {
   address?: string;
   database: string;
   text: string;
+  /** Of the text; SQL when not given. KQL takes no parameters. */
+  language?: QueryLanguage;
+  /** KQL only: the answer is the SQL that the text becomes, and its plan, as `EXPLAIN` gives it. */
+  explain?: boolean;
   /** Values of `$name`, `$1` and `?` in the text. */
   parameters?: QueryParameters;
   /** Of the answer; NDJSON when not given. */
@@ -70,4 +79,9 @@ export type QueryResult = {
   columns: readonly string[];
   /** In the format asked for; empty when it is saved. */
   body: AsyncIterable<Uint8Array>;
+  /** How a KQL query asks for its rows to be drawn. */
+  render?: QueryRender;
 };
+
+/** What the operator `render` of a KQL query says. */
+export type QueryRender = { kind: string; properties: Record<string, unknown> };

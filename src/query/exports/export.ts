@@ -9,7 +9,7 @@ import { checkJobDatabase } from "../../fabric/job-database.ts";
 import type { JobKind } from "../../fabric/kinds.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
 import { BUDGET_MINIMUMS } from "../budgets/budget.ts";
-import type { QueryService } from "../contract/query.ts";
+import { QUERY_LANGUAGES, type QueryService } from "../contract/query.ts";
 
 /**
  * The job that runs a query and leaves its result in the object store, as Parquet (zstd). The query is the owner's, with
@@ -29,7 +29,7 @@ export const exportBudgets = z.strictObject({
 
 const exportPayload = z.strictObject({
   query: z.string().min(1),
-  language: z.literal("sql").default("sql"),
+  language: z.enum(QUERY_LANGUAGES).default("sql"),
   database: z.string().min(1).max(255),
   budgets: exportBudgets.default({}),
 });
@@ -118,7 +118,7 @@ async function exportTo(
 async function runQuery(
   query: QueryService,
   { id, owner, signal, attempt }: RunningJob,
-  { query: text, database, budgets }: z.output<typeof exportPayload>,
+  { query: text, language, database, budgets }: z.output<typeof exportPayload>,
   saveTo: string,
 ): Promise<{ rows: number; columns: readonly string[] }> {
   const budget = {
@@ -126,7 +126,7 @@ async function runQuery(
     memoryBytes: budgets.max_memory_bytes,
     objectStoreBytes: budgets.max_object_store_bytes,
   };
-  const request = { caller: owner, database, text, budget, requestId: id, signal };
+  const request = { caller: owner, database, text, language, budget, requestId: id, signal };
   try {
     return await query.run({ ...request, format: "parquet", saveTo });
   } catch (error) {

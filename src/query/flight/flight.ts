@@ -5,6 +5,7 @@ import type { GrpcContext, GrpcOperations } from "../../server/grpc/guarded-serv
 import { askedBudget, budgetHeaders } from "../budgets/budget-headers.ts";
 import type { AskedBudget } from "../budgets/budget.ts";
 import type { QueryService } from "../contract/query.ts";
+import { RENDER_HEADER, renderHeader } from "../stream/render.ts";
 import { FlightDataMessages } from "./flight-data.ts";
 import { readTicket } from "./ticket.ts";
 
@@ -39,19 +40,21 @@ async function runTicket(
   { call, caller, requestId }: GrpcContext,
   message: Uint8Array,
 ): Promise<GrpcReply> {
-  const { database, query: text } = readTicket(message);
-  const { rows, body } = await query.run({
+  const { database, query: text, language } = readTicket(message);
+  const { rows, body, render } = await query.run({
     caller,
     address: call.remoteAddress,
     database,
     text,
+    language,
     format: "arrow",
     budget: budgetOf(call),
     requestId,
     tablesOnly,
     signal: call.signal,
   });
-  return { metadata: { "x-engine-rows": String(rows) }, messages: new FlightDataMessages(body) };
+  const drawn = render === undefined ? {} : { [RENDER_HEADER.toLowerCase()]: renderHeader(render) };
+  return { metadata: { "x-engine-rows": String(rows), ...drawn }, messages: new FlightDataMessages(body) };
 }
 
 const BUDGET_METADATA = z.object(budgetHeaders);

@@ -22,9 +22,14 @@ function refusal(message: Uint8Array): EngineError {
 
 describe("a ticket", () => {
   test("has a query, and defaults for the rest", () => {
-    expect(readTicket(messageOf('{"query":"SELECT 1"}'))).toEqual({ database: "default", query: "SELECT 1" });
+    expect(readTicket(messageOf('{"query":"SELECT 1"}'))).toEqual({
+      database: "default",
+      query: "SELECT 1",
+      language: "sql",
+    });
     const whole = '{ "language": "sql", "database": "Ünïcode", "query": "SELECT \'ü\'" }';
-    expect(readTicket(messageOf(whole))).toEqual({ database: "Ünïcode", query: "SELECT 'ü'" });
+    expect(readTicket(messageOf(whole))).toEqual({ database: "Ünïcode", query: "SELECT 'ü'", language: "sql" });
+    expect(readTicket(messageOf('{"query":"T","language":"kql"}'))).toMatchObject({ query: "T", language: "kql" });
   });
 
   test.each([
@@ -40,7 +45,7 @@ describe("a ticket", () => {
     ['{"query":"SELECT 1","database":null}', /database must be a text/],
     ['{"query":"SELECT 1","database":{"name":"x"}}', /database must be a text/],
     ['{"query":"SELECT 1","language":null}', /language must be a text/],
-    ['{"query":"SELECT 1","language":"kql"}', /no query language "kql"/],
+    ['{"query":"SELECT 1","language":"gql"}', /no query language "gql"/],
     ['{"query":"SELECT 1","language":"SQL"}', /no query language "SQL"/],
     ['{"query":"SELECT 1","limit":5}', /no member "limit"/],
     ['{"query":"SELECT 1","Query":"SELECT 2"}', /no member "Query"/],
@@ -92,7 +97,7 @@ describe("fuzz", () => {
   const json = fc.oneof(
     fc.json(),
     fc
-      .record({ query: fc.string(), database: fc.string(), language: fc.constantFrom("sql", "kql") })
+      .record({ query: fc.string(), database: fc.string(), language: fc.constantFrom("sql", "kql", "KQL") })
       .map((it) => JSON.stringify(it)),
     fc
       .dictionary(fc.constantFrom("query", "database", "language", "other"), fc.jsonValue())
@@ -118,9 +123,10 @@ describe("fuzz", () => {
     }
     if (typeof value !== "object" || value === null || Array.isArray(value)) return "bad_request_body";
     const { query, database = "default", language = "sql", ...others } = value as Record<string, unknown>;
-    const isGood = typeof database === "string" && language === "sql" && Object.keys(others).length === 0;
+    const isKnown = language === "sql" || language === "kql";
+    const isGood = typeof database === "string" && isKnown && Object.keys(others).length === 0;
     if (!isGood || typeof query !== "string") return "bad_request_body";
-    return query.trim() === "" ? "parse_error" : { query, database };
+    return query.trim() === "" ? "parse_error" : { query, database, language };
   };
 
   test("any JSON is read as it stands, or refused", () => {

@@ -1,13 +1,14 @@
 import { isUtf8 } from "node:buffer";
 import { EngineError } from "../../core/errors.ts";
+import { QUERY_LANGUAGES, type QueryLanguage } from "../contract/query.ts";
 import { MalformedWire, tagOf, WIRE, WireReader } from "../../format/protobuf/wire.ts";
 
 /** What a ticket of Arrow Flight asks for. */
-export type FlightTicket = { database: string; query: string };
+export type FlightTicket = { database: string; query: string; language: QueryLanguage };
 
 /**
  * Reads the request message of `DoGet`: a protobuf `Ticket { bytes ticket = 1; }` around a JSON object
- * `{"database": "default", "query": "…", "language": "sql"}` of which only `query` must be there.
+ * `{"database": "default", "query": "…", "language": "sql"}` (or `"kql"`) of which only `query` must be there.
  *
  * @throws EngineError `bad_request_body`, or `parse_error` for a query without text.
  */
@@ -21,10 +22,11 @@ export function readTicket(message: Uint8Array): FlightTicket {
   }
   if (typeof database !== "string") throw refused("the ticket's database must be a text");
   if (typeof language !== "string") throw refused("the ticket's language must be a text");
-  if (language !== "sql") throw refused(`this server has no query language ${shown(language)}, only "sql"`);
+  const known = QUERY_LANGUAGES.find((one) => one === language);
+  if (known === undefined) throw refused(`there is no query language ${shown(language)}, only "sql" and "kql"`);
   if (typeof query !== "string") throw refused('the ticket must have a text "query"');
   if (query.trim() === "") throw new EngineError("parse_error", "the query text is empty");
-  return { database, query };
+  return { database, query, language: known };
 }
 
 function objectOf(bytes: Uint8Array): Record<string, unknown> {

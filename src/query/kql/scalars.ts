@@ -12,6 +12,7 @@ import { dynamicLiteral, literalExpr } from "./values/literal-nodes.ts";
 type ScalarRule = (node: SyntaxExpression, scope: Scope, translator: Translating) => Expr;
 
 /** A rule for nodes of one class. */
+// oxlint-disable-next-line no-unnecessary-type-parameters -- whoever calls it says the class of the node
 function rule<T extends SyntaxExpression>(own: (node: T, scope: Scope, translator: Translating) => Expr): ScalarRule {
   return (node, scope, translator) => own(node as T, scope, translator);
 }

@@ -8,7 +8,7 @@ import { columnExpr, expr, sql, type Expr } from "./plan/expression.ts";
 import { Renderer, TooLarge } from "./plan/plan.ts";
 import { SelectPlan } from "./plan/plans.ts";
 import { computed, type Rel } from "./plan/rel.ts";
-import { Translator } from "./translator.ts";
+import { reasonAgainst, Translator } from "./translator.ts";
 import { str } from "./values/coerce.ts";
 
 export { namesOf } from "./bind/bind.ts";
@@ -31,7 +31,7 @@ export function translate(request: KqlRequest): KqlTranslation {
 }
 
 function translated(request: KqlRequest): KqlTranslation {
-  const bound = bind(request);
+  const bound = bind(request, reasonAgainst);
   const translator = new Translator(request, bound);
   const statements = elementsOf<SyntaxNode>((bound.root as Kusto.Language.Syntax.QueryBlock).Statements);
   const tabular = statements.filter((one) => classOf(one) === "ExpressionStatement");
@@ -44,7 +44,16 @@ function translated(request: KqlRequest): KqlTranslation {
   const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
   const { rel, render } = withoutRender(node, (inner) => translator.rows(inner, variables));
   const { sql: text, columns } = rendered(rel);
+  if (text.includes("\0")) throw translator.refuse("a name may not hold the character NUL", nulIn(bound.root));
   return { kind: "query", sql: text, columns, macros: macrosOf(text), ...(render !== undefined && { render }) };
+}
+
+/** The first token that means a NUL: SQL would end there. */
+function nulIn(node: SyntaxNode): SyntaxNode | null {
+  for (let token = node.GetFirstToken(); token !== null; token = token.GetNextToken()) {
+    if (String(token.ValueText).includes("\0")) return token.Parent;
+  }
+  return null;
 }
 
 /** Options of `set` that change no rows. */

@@ -72,12 +72,8 @@ export class Translator implements Translating {
 
   /** The rows that an operator makes of others. */
   apply(node: Kusto.Language.Syntax.QueryOperator, input: Rel, variables: Variables): Rel {
-    const kind = classOf(node);
-    const rule = OPERATORS[kind];
-    if (rule === undefined || "refused" in rule) {
-      const reason = rule === undefined ? "" : `: ${rule.refused}`;
-      throw this.refuse(`operator ${operatorName(node)} is not supported${reason}`, node);
-    }
+    const rule = OPERATORS[classOf(node)];
+    if (rule === undefined || "refused" in rule) throw this.refuse(reasonAgainst(node) ?? "", node);
     return rule.apply(node, input, { translator: this, variables, scope: { variables, rel: input } });
   }
 
@@ -319,6 +315,12 @@ function describe(kind: string): string {
     .toLowerCase();
 }
 
-function operatorName(node: Kusto.Language.Syntax.QueryOperator): string {
-  return textOf(node.GetFirstToken());
+/** Why an operator is refused wherever it stands; undefined for those that are not, and for other nodes. */
+export function reasonAgainst(node: SyntaxNode): string | undefined {
+  const kind = classOf(node);
+  if (!kind.endsWith("Operator") || SOURCES[kind] !== undefined) return undefined;
+  const rule = OPERATORS[kind];
+  if (rule !== undefined && !("refused" in rule)) return undefined;
+  const reason = rule === undefined ? "" : `: ${rule.refused}`;
+  return `operator ${textOf(node.GetFirstToken())} is not supported${reason}`;
 }

@@ -97,11 +97,16 @@ type Found = {
   ctes: number;
   tables: TableUse[];
   listings: Listing[];
+  macros: ReadonlySet<string>;
 };
 
-/** Checks one statement (`statements[0].node`); throws `QueryRefused`. */
-export function checkQuery(node: JsonObject): CheckedQuery {
-  const found: Found = { bindings: new Map(), ctes: 0, tables: [], listings: [] };
+const NO_MACROS: ReadonlySet<string> = new Set();
+
+/**
+ * Checks one statement (`statements[0].node`); throws `QueryRefused`. A translated one may call those macros of ours.
+ */
+export function checkQuery(node: JsonObject, macros: ReadonlySet<string> = NO_MACROS): CheckedQuery {
+  const found: Found = { bindings: new Map(), ctes: 0, tables: [], listings: [], macros };
   walk(found, node, { ctes: new Map(), recurring: new Map(), depth: 0 });
   const { bindings, tables, listings } = found;
   return { bindings, tables, listings, names: findColumns(node, tables) };
@@ -147,14 +152,14 @@ function walkExpression(found: Found, node: JsonObject, scope: Scope): void {
   // Those with a value are constants by now: see `parameters.ts`.
   if (kind === "PARAMETER") throw new QueryRefused("a parameter has no value here", position);
   if (!EXPRESSIONS.has(kind)) throw new QueryRefused(`${kind} is not allowed in a query`, position);
-  if (kind === "FUNCTION" || kind === "WINDOW") checkFunction(node, ALLOWED_FUNCTIONS);
+  if (kind === "FUNCTION" || kind === "WINDOW") checkFunction(node, ALLOWED_FUNCTIONS, found.macros);
   walkChildren(found, node, scope);
 }
 
 /** By its name alone: what stands before it may be a column (`label.upper()`), and no schema has others of that name. */
-function checkFunction(node: JsonObject, allowed: ReadonlySet<string>): void {
+function checkFunction(node: JsonObject, allowed: ReadonlySet<string>, macros = NO_MACROS): void {
   const name = textOf(node["function_name"]).toLowerCase();
-  if (allowed.has(name)) return;
+  if (allowed.has(name) || macros.has(name)) return;
   const suggestion = nearest(name, allowed);
   const hint = suggestion === undefined ? "" : `; did you mean ${suggestion}?`;
   throw new QueryRefused(`there is no function ${name} that a query may call${hint}`, positionOf(node), suggestion);

@@ -10,6 +10,7 @@ import { exportBudgets, exportResult, QUERY_EXPORT } from "../exports/export.ts"
 import { RESULT_FORMATS } from "../stream/formats.ts";
 import { databaseNotFound } from "../resolve/not-found.ts";
 import { defineRoute, jsonResponse } from "../../server/route.ts";
+import { QUERY_LANGUAGES } from "../contract/query.ts";
 import type { ExportDeps } from "./deps.ts";
 import { timeOf, timeOrNull } from "../../server/schemas.ts";
 import { databaseHeader } from "../../server/schemas.ts";
@@ -52,7 +53,7 @@ export const createExportRoute = defineRoute({
   headers: z.object({ "x-database": databaseHeader }),
   json: z.strictObject({
     query: z.string().min(1).describe("The text of one query."),
-    language: z.literal("sql").optional(),
+    language: z.enum(QUERY_LANGUAGES).optional().describe("`sql` unless given."),
     database: z.string().min(1).max(255).optional().describe("Goes before `X-Database`."),
     budgets: exportBudgets.optional().describe("May only lower the server's."),
   }),

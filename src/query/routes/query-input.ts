@@ -1,10 +1,11 @@
 import { isUtf8 } from "node:buffer";
 import { EngineError, messageOf } from "../../core/errors.ts";
 import type { HttpRequest } from "../../io/http/http.ts";
+import type { QueryLanguage } from "../contract/query.ts";
 import { addParameters, type ParameterValue } from "../parse/parameters.ts";
 
 /** What a client sends to be run: a text, and values for its parameters. */
-export type QueryInput = { text: string; parameters: Map<string, ParameterValue> };
+export type QueryInput = { text: string; language: QueryLanguage; parameters: Map<string, ParameterValue> };
 
 const HEADER = "x-engine-param-";
 
@@ -12,24 +13,33 @@ const HEADER = "x-engine-param-";
 const MAX_VALUES = 10_000;
 
 /** The text, with the values that headers have: `X-Engine-Param-since: 2026-01-01`. */
-export function queryInput(request: HttpRequest, text: string): QueryInput {
-  const input: QueryInput = { text, parameters: new Map() };
+export function queryInput(request: HttpRequest, text: string, language: QueryLanguage): QueryInput {
+  const input: QueryInput = { text, language, parameters: new Map() };
   const headers = request.headerNames().filter((name) => name.startsWith(HEADER));
   addParameters(
     input.parameters,
     headers.map((name) => [name.slice(HEADER.length), request.header(name) ?? ""] as const),
   );
   if (text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
+  refuseParameters(input);
   return input;
 }
 
-/** A body that is the text. */
-export function textInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
-  if (!isUtf8(bytes)) throw new EngineError("parse_error", "the query text is not valid UTF-8");
-  return queryInput(request, decoded(bytes));
+function refuseParameters({ language, parameters }: QueryInput): void {
+  if (language !== "kql" || parameters.size === 0) return;
+  throw new EngineError("invalid_parameter", "a query in KQL takes no parameters: write the values into a `let`");
 }
 
-/** A body `{"query": "…", "params": {"since": "2026-01-01"}}`; `params` may be an array, of `$1`, `$2` and so on. */
+/** A body that is the text. */
+export function textInput(request: HttpRequest, bytes: Uint8Array, language: QueryLanguage): QueryInput {
+  if (!isUtf8(bytes)) throw new EngineError("parse_error", "the query text is not valid UTF-8");
+  return queryInput(request, decoded(bytes), language);
+}
+
+/**
+ * A body `{"query": "…", "params": {"since": "2026-01-01"}}`; `params` may be an array, of `$1`, `$2` and so on. For KQL
+ * `{"query": "…", "language": "kql"}`.
+ */
 export function jsonInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
   const text = textOf(bytes);
   // Counted before each of its integers is read anew, which takes far longer.
@@ -38,12 +48,13 @@ export function jsonInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
   }
   const body = parsed(text, exactInteger as (key: string, value: unknown) => unknown);
   if (!isObject(body)) throw refused("the body is a JSON object with `query`, and `params` where it has parameters");
-  const { query, params = {}, ...others } = body;
+  const { query, params = {}, language = "sql", ...others } = body;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined)
-    throw refused(`${unknown.slice(0, 100)}: there is no such field, only \`query\` and \`params\``);
+    throw refused(`${unknown.slice(0, 100)}: there is no such field, only \`query\`, \`language\` and \`params\``);
   if (typeof query !== "string") throw refused("query: is the text of one query");
-  const input = queryInput(request, query);
+  if (language !== "sql" && language !== "kql") throw refused("language: is `sql` or `kql`");
+  const input = queryInput(request, query, language);
   const isList = Array.isArray(params);
   if (!isList && !isObject(params)) throw refused("params: is an object of values by name, or an array of them");
   const named = isList ? params.map((value, i) => [String(i + 1), value] as const) : Object.entries(params);
@@ -51,6 +62,7 @@ export function jsonInput(request: HttpRequest, bytes: Uint8Array): QueryInput {
     input.parameters,
     named.map(([name, value]) => [name, valueOf(name, value)] as const),
   );
+  refuseParameters(input);
   return input;
 }
 

@@ -9,6 +9,8 @@ import { formatOf, RESULT_FORMATS, type ResultFormat } from "../stream/formats.t
 import { preferredType } from "../../server/negotiate.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import { defineRoute, type Call, type RouteResponse } from "../../server/route.ts";
+import { QUERY_LANGUAGES } from "../contract/query.ts";
+import { RENDER_HEADER, renderHeader } from "../stream/render.ts";
 import type { QueryDeps } from "./deps.ts";
 import { jsonInput, queryInput, textInput, type QueryInput } from "./query-input.ts";
 import { SQL_ERRORS } from "./sql-errors.ts";
@@ -17,7 +19,11 @@ import { databaseHeader } from "../../server/schemas.ts";
 const MEDIA_TYPES = Object.values(RESULT_FORMATS).map(({ mediaType }) => mediaType);
 
 function answer(format: ResultFormat, description: string): RouteResponse {
-  const headers = { "X-Engine-Rows": "Total rows returned." };
+  const headers = {
+    "X-Engine-Rows": "Total rows returned.",
+    "X-Engine-Render":
+      "How a KQL query with `render` wants its rows drawn: `{kind, properties}` as JSON, percent-encoded.",
+  };
   return { status: 200, description, type: RESULT_FORMATS[format].mediaType, headers };
 }
 
@@ -26,6 +32,15 @@ const parameter = z.union([scalar, z.array(scalar)]);
 
 const PARAMETERS =
   "Values for `$name`, `$1` and `?` in the text come in headers `X-Engine-Param-<name>`, each like a quoted literal.";
+
+const KQL =
+  "As `application/x-kql`, or with the language `kql`, it is one KQL query, which takes no parameters; `explain=true` " +
+  "answers with the SQL that it becomes and its plan.";
+
+const explain = z
+  .enum(["true", "false"])
+  .optional()
+  .describe("Of a KQL query the SQL that it becomes, and its plan. For SQL write `EXPLAIN` before the query.");
 
 const common = {
   path: "/v1/query",
@@ -50,15 +65,17 @@ export const queryRoute = defineRoute({
     "The body is the text of one SQL query (DuckDB's dialect; reads only). All tables are read at one snapshot: " +
     `every row that was acknowledged before the request is seen. ${PARAMETERS} As \`application/json\` the body is ` +
     '`{"query": "…", "params": {"name": value}}`; values are texts, numbers, booleans, null and arrays of such, and ' +
-    "`params` may be an array for `$1`, `$2`.",
+    `\`params\` may be an array for \`$1\`, \`$2\`. ${KQL}`,
+  query: z.object({ explain }),
   headers: z.object({ "x-database": databaseHeader, ...budgetHeaders }),
   body: {
-    types: ["application/sql", "text/plain", "application/json"],
+    types: ["application/sql", "application/x-kql", "text/plain", "application/json"],
     description: "The query's text, at most 16 MiB.",
     limitBytes: LIMITS.queryBodyBytes,
     example: "SELECT label, count(*) AS n FROM events GROUP BY label ORDER BY n DESC",
     jsonSchema: z.strictObject({
       query: z.string().describe("The text of one query."),
+      language: z.enum(QUERY_LANGUAGES).optional().describe("`sql` unless given."),
       params: z
         .union([z.record(z.string(), parameter), z.array(parameter)])
         .optional()
@@ -67,10 +84,11 @@ export const queryRoute = defineRoute({
   },
   errors: [...common.errors, "bad_request_body", "body_too_large", "unsupported_media_type"],
   handler: (deps: QueryDeps) => async (call) => {
-    const { request, headers, bodyType } = call;
+    const { request, headers, query, bodyType } = call;
     const bytes = await readDecodedBody(request, LIMITS.queryBodyBytes);
-    const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes);
-    return await run(deps, call, { ...input, database: headers["x-database"], budget: headers });
+    const language = bodyType === "application/x-kql" ? "kql" : "sql";
+    const input = bodyType === "application/json" ? jsonInput(request, bytes) : textInput(request, bytes, language);
+    return await run(deps, call, { ...input, ...query, database: headers["x-database"], budget: headers });
   },
 });
 
@@ -82,7 +100,9 @@ export const queryByAddressRoute = defineRoute({
     "For links, spreadsheets and tools that can only fetch. The same query by `POST`; the address is a part of the " +
     `request's head, which has a limit of its own. ${PARAMETERS} The answer is not to be cached.`,
   query: z.object({
-    q: z.string().describe("The text of one SQL query."),
+    q: z.string().describe("The text of one query."),
+    language: z.enum(QUERY_LANGUAGES).optional().describe("`sql` unless given."),
+    explain,
     database: z.string().optional().describe("Database; `X-Database` says it as well, and `default` is meant without."),
   }),
   headers: z.object({ "x-database": z.string().optional().describe("Database."), ...budgetHeaders }),
@@ -94,20 +114,30 @@ export const queryByAddressRoute = defineRoute({
     if (named !== undefined && foldName(named) !== foldName(database)) {
       throw new EngineError("invalid_parameter", "query parameter database and header X-Database are not the same");
     }
-    return await run(deps, call, { ...queryInput(request, query.q), database, budget: headers });
+    const input = queryInput(request, query.q, query.language ?? "sql");
+    return await run(deps, call, { ...input, explain: query.explain, database, budget: headers });
   },
 });
 
-type Asked = QueryInput & { database: string; budget: BudgetHeaders };
+type Asked = QueryInput & { database: string; budget: BudgetHeaders; explain?: "true" | "false" | undefined };
 
-async function run(deps: QueryDeps, call: Call, { text, parameters, database, budget }: Asked): Promise<HttpResponse> {
+async function run(
+  deps: QueryDeps,
+  call: Call,
+  { text, language, parameters, database, budget, explain }: Asked,
+): Promise<HttpResponse> {
   const { request, requestId, caller, clientAddress } = call;
+  if (explain === "true" && language !== "kql") {
+    throw new EngineError("invalid_parameter", "explain is for queries in KQL: write EXPLAIN before the SQL");
+  }
   const format = formatOf(preferredType(MEDIA_TYPES, request.header("accept")));
-  const { rows, body } = await deps.query.run({
+  const { rows, body, render } = await deps.query.run({
     caller,
     address: clientAddress,
     database,
     text,
+    language,
+    explain: explain === "true",
     ...(parameters.size === 0 ? {} : { parameters }),
     format,
     budget: askedBudget(budget),
@@ -119,6 +149,7 @@ async function run(deps: QueryDeps, call: Call, { text, parameters, database, bu
     "Content-Type": contentType,
     "X-Engine-Rows": String(rows),
     Vary: "Accept",
+    ...(render !== undefined && { [RENDER_HEADER]: renderHeader(render) }),
   };
   // Nobody keeps the answer to a POST.
   if (request.method !== "POST") headers["Cache-Control"] = "no-store";

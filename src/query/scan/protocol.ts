@@ -1,5 +1,6 @@
 import type { ErrorRecord } from "../../core/errors.ts";
 import type { ResolvedTable } from "../contract/tables.ts";
+import type { KqlType } from "../kql/contract.ts";
 import type { QueryParameters } from "../parse/parameters.ts";
 import type { RowSelection } from "../parse/row-condition.ts";
 import type { Needs } from "../resolve/needs.ts";
@@ -27,8 +28,17 @@ export type ParseRequest = {
   parameters?: QueryParameters;
   /** What DuckDB may take for this query before it spills. */
   memoryBytes: number;
+  /** The text is what the translator made of a KQL query. */
+  translated?: TranslatedText;
   /** The text is a condition on rows of one table: see `row-condition.ts`. */
   selection?: RowSelection | undefined;
+};
+
+export type TranslatedText = {
+  /** The helper macros that it calls. */
+  macros: readonly string[];
+  /** The columns that its rows have; absent where that is not said. */
+  columns?: readonly { name: string; type: KqlType }[];
 };
 
 export type RunRequest = {

@@ -2,11 +2,10 @@ import "../../core/warnings.ts";
 import { availableParallelism } from "node:os";
 import { systemClock } from "../../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../../core/errors.ts";
-import { keepFilesPrivate } from "../../core/isolate.ts";
 import { loadDuckDb } from "../../io/duckdb/duckdb.ts";
-import { tryFence } from "../../io/confinement/fence.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
-import { inputFolder, outputFolder, spillFolder } from "./process-folders.ts";
+import { enterFolder, liveWithServer } from "./confined-child.ts";
+import { spillFolder } from "./process-folders.ts";
 import { declareSystemTables, type DeclaredTable } from "../system-tables/system-tables.ts";
 import { QuerySession } from "./session.ts";
 import { UsageMeter } from "./usage.ts";
@@ -20,13 +19,10 @@ const MAX_THREADS = 8;
 type Running = { session: QuerySession; meter: UsageMeter };
 
 async function openSession(): Promise<Running> {
-  const folder = process.env["ENGINE_QUERY_CHILD_FOLDER"];
+  const folder = enterFolder();
   const memoryBytes = Number(process.env["ENGINE_QUERY_CHILD_MEMORY_BYTES"]);
   const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
-  if (folder === undefined || !(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
-  if (process.env["ENGINE_QUERY_CHILD_CONFINED"] === "true") {
-    tryFence({ inside: inputFolder(folder), outside: outputFolder(folder) });
-  }
+  if (!(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
   declareSystemTables(JSON.parse(process.env["ENGINE_QUERY_CHILD_SYSTEM_TABLES"] ?? "[]") as DeclaredTable[]);
   const threads = Math.min(availableParallelism(), MAX_THREADS);
   const duckdb = await loadDuckDb();
@@ -84,11 +80,7 @@ function send(message: ChildMessage): void {
   process.send?.(message);
 }
 
-keepFilesPrivate();
-// A terminal's Ctrl-C goes to the whole group; when this process ends is for the server to say.
-process.on("SIGINT", () => {});
-// The server is gone. An ordinary exit would wait for the thread that runs the query, however long that takes.
-process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+liveWithServer();
 const running = await openSession();
 let turn = Promise.resolve();
 process.on("message", (received) => {

@@ -1,17 +1,16 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, fromErrorRecord, systemCodeOf } from "../../core/errors.ts";
-import { isolateFile } from "../../core/isolate.ts";
 import type { Log } from "../../core/log.ts";
 import { budgetError } from "../budgets/budget.ts";
 import type { DeclaredTable } from "../system-tables/system-tables.ts";
 import type { Confinement } from "../../io/confinement/confinement.ts";
-import { processEnv } from "../../io/confinement/environment.ts";
-import { inputFolder, outputFolder } from "./process-folders.ts";
+import { startConfined } from "./confined-process.ts";
+import { outputFolder } from "./process-folders.ts";
 import type { ChildMessage, ServerMessage } from "./protocol.ts";
 import { checkedData } from "../stream/result-body.ts";
 import type { Spooled } from "../stream/spool.ts";
@@ -62,7 +61,6 @@ export class QueryProcess {
   constructor(options: ProcessOptions) {
     this.#options = options;
     this.folder = mkdtempSync(join(options.baseFolder, "child-"));
-    for (const folder of [inputFolder(this.folder), outputFolder(this.folder)]) mkdirSync(folder, { mode: 0o700 });
     this.#child = startChild(options, this.folder);
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR_CHARS);
@@ -292,43 +290,19 @@ function unreachable(cause: Error): EngineError {
 }
 
 function startChild(options: ProcessOptions, folder: string): ChildProcess {
-  const { confinement, readableFolders } = options;
-  const node = [process.execPath, isolateFile(new URL("./query-child.ts", import.meta.url)), "--isolate", "query"];
-  const readable = [inputFolder(folder), ...readableFolders];
-  const command = confinement.wrap(node, { readable, writable: [outputFolder(folder)] });
-  const env = {
-    ...processEnv(),
-    ENGINE_QUERY_CHILD_FOLDER: folder,
-    ENGINE_QUERY_CHILD_CONFINED: String(confinement.isOn),
-    ENGINE_QUERY_CHILD_MEMORY_BYTES: String(options.memoryBytes),
-    ENGINE_QUERY_CHILD_SPILL_BYTES: String(options.spillBytes),
-    ...(options.systemTables.length > 0 && {
-      ENGINE_QUERY_CHILD_SYSTEM_TABLES: JSON.stringify(
-        options.systemTables.map(({ name, columns }) => ({ name, columns })),
-      ),
-    }),
-    // Memory of many arenas is not given back between queries, and counts against the limit.
-    MALLOC_ARENA_MAX: "4",
-  };
-  const [file, ...args] = process.platform === "win32" ? command : [...underLimits(options), ...command];
-  if (file === undefined) throw new Error("no command");
-  return spawn(file, args, {
-    env,
-    stdio: ["ignore", "ignore", "pipe", "ipc"],
-    serialization: "advanced",
-    cwd: outputFolder(folder),
+  const { confinement, memoryBytes, spillBytes, readableFolders, systemTables } = options;
+  return startConfined({
+    program: { source: new URL("./query-child.ts", import.meta.url), isolate: "query" },
+    folder,
+    readable: readableFolders,
+    confinement,
+    limits: { dataBytes: memoryBytes + OVERHEAD_BYTES, fileBytes: spillBytes },
+    env: {
+      ENGINE_QUERY_CHILD_MEMORY_BYTES: String(memoryBytes),
+      ENGINE_QUERY_CHILD_SPILL_BYTES: String(spillBytes),
+      ...(systemTables.length > 0 && {
+        ENGINE_QUERY_CHILD_SYSTEM_TABLES: JSON.stringify(systemTables.map(({ name, columns }) => ({ name, columns }))),
+      }),
+    },
   });
-}
-
-/**
- * `sh` sets the limits and becomes the process. macOS has the limits but keeps only some; there `kill` must do. When
- * the machine runs out of memory a query is what should go first: only Linux has that file, and it is closed to a
- * process that is confined.
- */
-function underLimits({ memoryBytes, spillBytes }: ProcessOptions): string[] {
-  const dataKib = Math.ceil((memoryBytes + OVERHEAD_BYTES) / 1024);
-  const fileBlocks = Math.ceil(spillBytes / 512);
-  const limits = `ulimit -c 0; ulimit -d ${dataKib} 2>/dev/null; ulimit -f ${fileBlocks} 2>/dev/null`;
-  const volunteer = "{ echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null";
-  return ["/bin/sh", "-c", `${limits}; ${volunteer}; exec "$0" "$@"`];
 }

@@ -13,7 +13,7 @@ import { bindParameters, NO_PARAMETERS, type QueryParameters } from "../parse/pa
 import type { PrintedTree } from "../parse/print-tree.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
 import type { OutputColumn } from "../../io/duckdb/projection.ts";
-import type { Done, ParseRequest, RunRequest } from "./protocol.ts";
+import type { Done, ParseRequest, RunRequest, TranslatedText } from "./protocol.ts";
 import type { Needs } from "../resolve/needs.ts";
 import type { TableShape } from "../contract/tables.ts";
 import { QuerySpaces, type QuerySpace, type SpaceOptions } from "./query-space.ts";
@@ -26,6 +26,7 @@ import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
 import { columnsOf, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
 import { typeHint } from "../errors/type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
+import { checkColumns, macroNamed } from "./translated.ts";
 import { viewQuery } from "./numbered-rows.ts";
 
 /**
@@ -58,6 +59,7 @@ type OpenQuery = SqlContext & {
   pivot: OpenPivot | undefined;
   checked: CheckedQuery;
   needs: readonly Need[];
+  translated: TranslatedText | undefined;
   /** Begun before the tables are known, where there are none. */
   texts?: Texts;
 };
@@ -111,6 +113,7 @@ export class QuerySession {
       await this.#limitMemory(request.memoryBytes);
       const context = { duckdb, connection: space.connection, parser: this.#parser };
       refuseNul(quoted);
+      for (const name of request.translated?.macros ?? []) await duckdb.query(space.connection, macroNamed(name));
       const query = await openQuery(context, space, { parameters: NO_PARAMETERS, ...request, quoted });
       this.#query = query;
       const { checked } = query;
@@ -208,6 +211,7 @@ export class QuerySession {
       const { printed, isGuess } = next.value;
       try {
         const columns = await this.#describe(query, printed.sql);
+        checkColumns(this.#options.duckdb, columns, query.translated?.columns);
         const { explain } = query.statement;
         const { format } = request;
         if (explain === undefined) return { result: { columns, sql: printed.sql, format }, printed };
@@ -242,6 +246,7 @@ export class QuerySession {
     const { duckdb, folder } = this.#options;
     const rows = await runOne(duckdb, query.connection, sql, "EXPLAIN");
     rows.push(...pruning.map((text) => ["extents", text]));
+    if (query.translated !== undefined) rows.unshift(["sql", query.statement.text.trim()]);
     const nameOf = userNames(query);
     const shown = (text: string): string => nameOf(text).replaceAll(`${inputFolder(folder)}/`, "");
     const values = rows.map(([key, value]) => `(${quoteText(key ?? "")}, ${quoteText(shown(value ?? ""))})`);
@@ -337,7 +342,8 @@ async function openQuery(
     database,
     parameters,
     selection,
-  }: Pick<OpenQuery, "quoted" | "database" | "parameters"> & Pick<ParseRequest, "selection">,
+    translated,
+  }: Pick<OpenQuery, "quoted" | "database" | "parameters"> & Pick<ParseRequest, "selection" | "translated">,
 ): Promise<OpenQuery> {
   const statement = peel(quoted.text);
   if (statement.text.trim() === "") throw new EngineError("parse_error", "the query text is empty");
@@ -347,7 +353,7 @@ async function openQuery(
     return { written: await conditionQuery(context.parser, written, selection), pivot: undefined };
   });
   const node = bindParameters(parsed.written, parameters);
-  const checked = checkQuery(node);
+  const checked = checkQuery(node, new Set(translated?.macros));
   // Refuses what is no system table.
   systemTablesOf(checked.tables, quoted);
   const tables = checked.tables.filter((use) => !isSystemUse(use));
@@ -357,7 +363,7 @@ async function openQuery(
     if (position !== undefined) Object.assign(table, quoted.place(position));
     if (cte !== undefined) table.cte = cte;
   }
-  return { ...context, ...parsed, space, database, quoted, statement, node, parameters, checked, needs };
+  return { ...context, ...parsed, space, database, quoted, statement, node, parameters, checked, needs, translated };
 }
 
 /** The transaction has begun when the task is done: also when it fails, since nobody may close a connection in use. */

@@ -18,8 +18,9 @@ export type QueryRecord = {
   /** Who asked: see `auth/owner.ts`. */
   readonly owner: string;
   readonly startedAtMs: number;
-  /** The first `MAX_TEXT_BYTES` of the query. */
+  /** The first `MAX_TEXT_BYTES` of the query, as it was sent. */
   readonly text: string;
+  readonly language: string;
   /** `running`, `ok`, or the code of the error. */
   outcome: string;
   /** Milliseconds in each stage that is over. */
@@ -29,10 +30,10 @@ export type QueryRecord = {
 } & QueryFigures;
 
 /**
- * `queue` waits for admission and a process; `fetch` brings data to this machine; `scan` is DuckDB's run until all
+ * `queue` waits for admission and a process; `translate` is KQL's way to SQL, with the wait for the translator; `fetch` brings data to this machine; `scan` is DuckDB's run until all
  * rows are known; `stream` is as long as the client takes to read them.
  */
-export type QueryStage = "queue" | "parse" | "plan" | "fetch" | "scan" | "stream";
+export type QueryStage = "queue" | "translate" | "parse" | "plan" | "fetch" | "scan" | "stream";
 
 /** What is known of a query's work; each is absent as long as nobody said, or where it died before anybody could. */
 export type QueryFigures = {
@@ -78,6 +79,16 @@ const MAX_LOGGED_BYTES = 1024;
 /** Of all texts together. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
+/** What is told of a query when it begins. */
+type LoggedQuery = {
+  requestId: string;
+  database: string;
+  text: string;
+  language?: string;
+  caller: Asker;
+  tailing?: unknown;
+};
+
 type Held = { records: QueryRecord[]; bytes: number };
 
 export class QueryLog {
@@ -94,13 +105,14 @@ export class QueryLog {
    * Begins a record, in the stage `queue`; it is in the list once the query has a process, or failed without. One for live
    * tails is not: they are many, and nobody's own.
    */
-  start(query: { requestId: string; database: string; text: string; caller: Asker; tailing?: unknown }): QueryTrace {
+  start(query: LoggedQuery): QueryTrace {
     const record: QueryRecord = {
       requestId: query.requestId,
       database: query.database,
       owner: ownerOf(query.caller),
       startedAtMs: this.#options.clock.nowMs(),
       text: firstBytes(query.text, MAX_TEXT_BYTES),
+      language: query.language ?? "sql",
       outcome: "running",
       stagesMs: {},
     };

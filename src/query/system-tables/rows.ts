@@ -231,12 +231,13 @@ function extentRow(table: TableRecord, extent: ExtentRecord): SystemRow {
 function queryRow(record: QueryRecord): SystemRow {
   const { extentsTotal, extentsRead, stagesMs } = record;
   const pruned = extentsTotal === undefined || extentsRead === undefined ? undefined : extentsTotal - extentsRead;
-  const stages: readonly QueryStage[] = ["queue", "parse", "plan", "fetch", "scan", "stream"];
+  const stages: readonly QueryStage[] = ["queue", "translate", "parse", "plan", "fetch", "scan", "stream"];
   return {
     request_id: record.requestId,
     database: record.database,
     started_at: nsOfMs(record.startedAtMs),
     text: record.text,
+    language: record.language,
     outcome: record.outcome,
     rows: record.rows,
     result_bytes: record.resultBytes,

@@ -67,10 +67,11 @@ const OWN_TABLES = {
     ...texts("request_id", "database"),
     ...times("started_at"),
     // `running`, `ok`, or the code of the error.
-    ...texts("text", "outcome"),
+    ...texts("text", "language", "outcome"),
     ...longs("rows", "result_bytes", "extents_total", "extents_pruned", "extents_read", "rows_read", "bytes_read"),
     ...longs("cache_hits", "spill_bytes"),
-    ...reals("cpu_ms", "total_ms", "queue_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms", "stream_ms"),
+    ...reals("cpu_ms", "total_ms", "queue_ms", "translate_ms", "parse_ms", "plan_ms", "fetch_ms", "scan_ms"),
+    ...reals("stream_ms"),
   ],
   "system.staged": [
     // `pending` or `damaged`.

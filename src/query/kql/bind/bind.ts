@@ -34,8 +34,11 @@ export function namesOf(text: string): KqlNames {
   return { tables: [...tables], needsAllTables };
 }
 
-/** Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it. */
-export function bind(request: KqlRequest): BoundText {
+/**
+ * Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it.
+ * `reasonAgainst` says why a node is refused whatever it means: that comes before what the binder says of it.
+ */
+export function bind(request: KqlRequest, reasonAgainst: (node: SyntaxNode) => string | undefined): BoundText {
   const { text } = request;
   const { KustoCode, GlobalState, Symbols } = library();
   if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
@@ -57,9 +60,19 @@ export function bind(request: KqlRequest): BoundText {
     throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, 0);
   }
   refuseFirst(request, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
+  refuseNodes(text, root, reasonAgainst);
   const found = arrayOf<Diagnostic>(code.GetDiagnostics()).filter((one) => !isMistaken(one, root));
   refuseFirst(request, found, "invalid_query");
   return { text, root };
+}
+
+function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {
+  const message = reasonAgainst(node);
+  if (message !== undefined) throw refusal(text, { code: "invalid_query", message }, node.TextStart);
+  for (let i = 0; i < node.ChildCount; i++) {
+    const child = node.GetChild(i);
+    if (child !== null && !child.IsToken) refuseNodes(text, child as SyntaxNode, reasonAgainst);
+  }
 }
 
 /** The library wants whole seconds of `make_timespan()`; the reference has fractions. */
@@ -95,9 +108,11 @@ function refuseFirst(request: KqlRequest, found: readonly Diagnostic[], code: "p
   throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, first.Start);
 }
 
-/** The library's sentence, without its full stop. */
+const LONGEST = 300;
+
+/** The library's sentence, without its full stop. It may quote a name of any length. */
 function messageOf({ Message: message }: Diagnostic): string {
-  const sentence = message.replace(/\.$/, "");
+  const sentence = message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message.replace(/\.$/, "");
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 
@@ -129,6 +144,6 @@ export function refusal(
   if (start === undefined) return new KqlRefused(failure);
   const before = text.slice(0, start);
   const line = before.split("\n").length;
-  const column = [...before.slice(before.lastIndexOf("\n") + 1)].length + 1;
+  const column = Array.from(before.slice(before.lastIndexOf("\n") + 1)).length + 1;
   return new KqlRefused({ ...failure, line, column });
 }

@@ -1,10 +1,8 @@
+// oxlint-disable-next-line triple-slash-reference -- the package has its types beside its files, as globals
 /// <reference path="../../../../node_modules/@kusto/language-service-next/Kusto.Language.Bridge.d.ts" />
-import { createRequire } from "node:module";
+import { loadLibrary } from "../library.ts";
 
-/**
- * The language's own parser and binder (`@kusto/language-service-next`), which defines the globals `Bridge`, `System`
- * and `Kusto`. It is loaded by the translator process alone: 0.25 s, 140 MB, and a second for the first text.
- */
+/** The language's own parser and binder: see `../library.ts` for how it is loaded. */
 export type Library = typeof Kusto.Language;
 export type SyntaxNode = Kusto.Language.Syntax.SyntaxNode;
 export type SyntaxExpression = Kusto.Language.Syntax.Expression;
@@ -13,11 +11,7 @@ export type LanguageSymbol = Kusto.Language.Symbols.Symbol;
 const globals = globalThis as unknown as { Kusto?: { Language: Library }; Bridge?: { toArray<T>(list: unknown): T[] } };
 
 export function library(): Library {
-  if (globals.Kusto === undefined) {
-    const load = createRequire(import.meta.url);
-    load("@kusto/language-service-next/bridge.min.js");
-    load("@kusto/language-service-next/Kusto.Language.Bridge.min.js");
-  }
+  loadLibrary();
   if (globals.Kusto === undefined) throw new Error("the KQL parser did not load");
   return globals.Kusto.Language;
 }
@@ -47,10 +41,7 @@ export function the<T>(part: T | null | undefined): T {
   return part;
 }
 
-/** Of the library's enumeration of white space and comments: one space where any is needed. */
-const MINIMAL_TRIVIA = 2;
-
 /** The text of a node or token as it is written, without what surrounds it. */
 export function textOf(node: Kusto.Language.Syntax.SyntaxElement | null | undefined): string {
-  return node?.ToString(MINIMAL_TRIVIA)?.trim() ?? "";
+  return node?.ToString(library().Syntax.IncludeTrivia.Minimal)?.trim() ?? "";
 }

@@ -1,4 +1,6 @@
-import { commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { classOf } from "../bind/library.ts";
+import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import type { Call } from "../scope.ts";
 import { as, dyn, fromDynamic, literal, num } from "../values/coerce.ts";
 import { arg, fn, no, type FunctionTable } from "./table.ts";
 
@@ -32,7 +34,7 @@ export const ARRAYS: FunctionTable = {
   array_sum: fn((args) => expr("real", sql`kql_sum(${array(args, 0)})`)),
   array_sort_asc: { ...fn((args) => packed(sortedArrays("asc", args))), tuple: (args) => sortedArrays("asc", args) },
   array_sort_desc: { ...fn((args) => packed(sortedArrays("desc", args))), tuple: (args) => sortedArrays("desc", args) },
-  pack_array: fn((args) => json(sql`json_array(${args.map(dyn)})`, false)),
+  pack_array: { special: packArray },
   zip: fn((args) => json(sql`kql_zip(${lists(args)})`)),
   repeat: fn((args) => json(sql`kql_repeat(${dyn(arg(args, 0))}, ${number(args[1], 0n)})`)),
   range: fn((args) => series(arg(args, 0), arg(args, 1), args[2])),
@@ -75,7 +77,9 @@ function lists(values: readonly Expr[]): Sql {
 function item(args: readonly Expr[], i: number): Expr {
   const value = arg(args, i);
   const { constant } = value;
-  return typeof constant === "number" && Number.isInteger(constant) ? dyn(literal("long", BigInt(constant))) : dyn(value);
+  return typeof constant === "number" && Number.isInteger(constant)
+    ? dyn(literal("long", BigInt(constant)))
+    : dyn(value);
 }
 
 function length(value: Expr): Expr {
@@ -101,6 +105,15 @@ function packed(values: readonly Expr[]): Expr {
   return values.length === 1 ? arg(values, 0) : json(sql`to_json([${values}])`);
 }
 
+/** Of all columns where `*` stands for them. */
+function packArray({ argumentNodes, scope, translator }: Call): Expr {
+  const values = argumentNodes.flatMap((node) => {
+    if (classOf(node) !== "StarExpression") return [translator.scalar(node, scope)];
+    return (scope.rel?.columns ?? []).map(({ column }) => columnExpr(column));
+  });
+  return json(sql`json_array(${values.map(dyn)})`, false);
+}
+
 /** `range(start, stop, step)`: at most 2^20 values. */
 function series(start: Expr, stop: Expr, step: Expr | undefined): Expr {
   const types = [start, stop].map(({ type }) => type);
@@ -118,6 +131,8 @@ function series(start: Expr, stop: Expr, step: Expr | undefined): Expr {
   }
   const values = [start, stop, step ?? literal("long", 1n)];
   const isWhole = values.every(({ type }) => type === "long" || type === "int");
-  const numbers = values.map((one) => (one.type === "dynamic" ? fromDynamic(one, "real") : num(one, isWhole ? "long" : "real")));
+  const numbers = values.map((one) =>
+    one.type === "dynamic" ? fromDynamic(one, "real") : num(one, isWhole ? "long" : "real"),
+  );
   return json(sql`to_json(kql_series_${[isWhole ? "long" : "real"]}(${numbers}))`);
 }

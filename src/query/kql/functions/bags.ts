@@ -50,7 +50,8 @@ function object(members: readonly { name: Sql; value: Expr }[]): Expr {
 
 function packed(args: readonly Expr[]): Expr {
   const members = [];
-  for (let i = 0; i + 1 < args.length; i += 2) members.push({ name: sql`${str(arg(args, i))}`, value: arg(args, i + 1) });
+  for (let i = 0; i + 1 < args.length; i += 2)
+    members.push({ name: sql`${str(arg(args, i))}`, value: arg(args, i + 1) });
   return object(members);
 }
 
@@ -80,16 +81,17 @@ function stepsOf(key: string, call: Call): string[] {
 
 function hasKey(value: Expr, key: Expr): Expr {
   const { constant } = key;
-  if (typeof constant !== "string" || constant.startsWith("$")) return expr("bool", sql`kql_has_key(${value}, ${str(key)})`);
+  if (typeof constant !== "string" || constant.startsWith("$"))
+    return expr("bool", sql`kql_has_key(${value}, ${str(key)})`);
   return expr("bool", sql`list_contains(json_keys(${value}), ${key})`);
 }
 
-/** The bag with another value at the path; bags that are not there are made. */
+/** The bag with another value at the path; bags are made where there are none. */
 function setPath(value: Sql, steps: readonly string[], item: Sql, depth = 0): Sql {
   const [first = "", ...rest] = steps;
   if (rest.length === 0) return sql`kql_with(${raw(value)}, ${quoteText(first)}, ${raw(item)})`;
   const own = `kqlbag${depth}`;
-  const inner = sql`coalesce(kql_member(${own}, ${quoteText(first)}), CAST('{}' AS JSON))`;
+  const inner = sql`kql_bag_or_new(kql_member(${own}, ${quoteText(first)}))`;
   const made = setPath(inner, rest, item, depth + 1);
   return sql`list_transform([${raw(value)}], lambda ${own}: kql_with(${own}, ${quoteText(first)}, ${raw(made)}))[1]`;
 }

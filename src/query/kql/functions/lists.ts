@@ -1,4 +1,4 @@
-import { columnExpr, commaList, expr, sql, Subquery, type Expr } from "../plan/expression.ts";
+import { columnExpr, commaList, expr, raw, separated, sql, Subquery, type Expr } from "../plan/expression.ts";
 import { computed, type Rel } from "../plan/rel.ts";
 import { as, literal, str } from "../values/coerce.ts";
 import { alike, compared } from "./operators.ts";
@@ -60,11 +60,12 @@ function inValues(value: Expr, values: readonly Expr[], isFolded: boolean): Expr
 }
 
 function any(tests: readonly ReturnType<typeof sql>[], filter: ReturnType<typeof sql> | undefined): Expr {
-  const own = tests.flatMap((test, i) => [...(i === 0 ? [] : [" OR "]), "coalesce(", ...test, ", false)"]);
-  return expr("bool", tests.length === 0 ? ["false"] : own, {
-    nullable: false,
-    ...(filter !== undefined && { filter }),
-  });
+  if (tests.length === 0) return literal("bool", false);
+  const own = separated(
+    " OR ",
+    tests.map((one) => sql`coalesce(${raw(one)}, false)`),
+  ).raw;
+  return expr("bool", own, { nullable: false, ...(filter !== undefined && { filter }) });
 }
 
 /** `has_any` and `has_all`. */
@@ -84,9 +85,16 @@ export function hasListOf(operator: "HasAny" | "HasAll", value: Expr, list: List
     }
     return hasTerm(value, term).sql;
   });
+  if (tests.length === 0) return literal("bool", operator === "HasAll");
   const word = operator === "HasAny" ? " OR " : " AND ";
-  const own = tests.flatMap((one, i) => [...(i === 0 ? [] : [word]), "(", ...one, ")"]);
-  return expr("bool", own.length === 0 ? [operator === "HasAll" ? "true" : "false"] : own, { nullable: false });
+  return expr(
+    "bool",
+    separated(
+      word,
+      tests.map((one) => sql`${one}`),
+    ).raw,
+    { nullable: false },
+  );
 }
 
 /** `between (low .. high)`, both ends included; a timespan as `high` of a datetime counts from `low`. */

@@ -1,11 +1,8 @@
-import type { KqlRefused, KqlType } from "../contract.ts";
+import type { KqlType } from "../contract.ts";
 import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import { as, fromDynamic, literal, num, str } from "../values/coerce.ts";
 import { STRING_OPERATORS } from "./string-operators.ts";
-
-/** What a rule knows beside the two values: the type that the binder found, and how to refuse. */
-export type BinaryCall = { type: KqlType; refuse: (message: string) => KqlRefused };
-export type BinaryRule = (left: Expr, right: Expr, call: BinaryCall) => Expr;
+import type { BinaryCall, BinaryRule } from "./table.ts";
 
 /** Binary operators by the library's names. */
 export const BINARY: Readonly<Record<string, BinaryRule | undefined>> = {
@@ -31,9 +28,12 @@ function bool(value: Expr): Expr {
 
 function combined(word: "AND" | "OR", left: Expr, right: Expr): Expr {
   const [a, b] = [bool(left), bool(right)];
-  const filterOf = (value: Expr): Sql => ["(", ...(value.filter ?? value.sql), ")"];
   const filter: Sql = [...filterOf(a), ` ${word} `, ...filterOf(b)];
   return expr("bool", [...sql`${a}`, ` ${word} `, ...sql`${b}`], { nullable: a.nullable || b.nullable, filter });
+}
+
+function filterOf({ filter, sql: own }: Expr): Sql {
+  return ["(", ...(filter ?? own), ")"];
 }
 
 /** Both as values of one type: what is dynamic becomes what the other one is. */

@@ -9,7 +9,9 @@ const BOTH_WHOLE = "kql_whole(v.a) IS NOT NULL AND kql_whole(v.b) IS NOT NULL";
 
 /** Functions over arrays of numbers. */
 export const SERIES: FunctionTable = {
-  series_abs: each("CASE WHEN kql_whole(v) IS NOT NULL THEN to_json(kql_abs(kql_whole(v))) ELSE kql_real_json(abs(kql_number(v))) END"),
+  series_abs: each(
+    "CASE WHEN kql_whole(v) IS NOT NULL THEN to_json(kql_abs(kql_whole(v))) ELSE kql_real_json(abs(kql_number(v))) END",
+  ),
   series_sign: each("to_json(CAST(sign(kql_number(v)) AS BIGINT))"),
   series_ceiling: each("kql_real_json(ceil(kql_number(v)))"),
   series_floor: each("kql_real_json(floor(kql_number(v)))"),
@@ -39,7 +41,9 @@ export const SERIES: FunctionTable = {
   series_dot_product: fn((args) => real(dotProduct(arg(args, 0), arg(args, 1)))),
   series_cosine_similarity: fn((args) => {
     const [a, b] = [array(args, 0), array(args, 1)];
-    const sizes = [a, b].map((one, i) => (args[i + 2] === undefined ? magnitude(one) : sql`${num(arg(args, i + 2), "real")}`));
+    const sizes = [a, b].map((one, i) =>
+      args[i + 2] === undefined ? magnitude(one) : sql`${num(arg(args, i + 2), "real")}`,
+    );
     return real(sql`kql_cosine(${a}, ${b}, ${raw(sizes[0] ?? [])}, ${raw(sizes[1] ?? [])})`);
   }),
   series_pearson_correlation: fn((args) => real(sql`kql_pearson(${array(args, 0)}, ${array(args, 1)})`)),

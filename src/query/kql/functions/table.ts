@@ -1,3 +1,4 @@
+import type { KqlRefused, KqlType } from "../contract.ts";
 import type { Expr } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
 
@@ -33,3 +34,7 @@ export function arg(args: readonly Expr[], i: number): Expr {
   if (value === undefined) throw new Error(`a function has no argument ${i}`);
   return value;
 }
+
+/** What a rule of a binary operator knows beside the two values: the type that the binder found, and how to refuse. */
+export type BinaryCall = { type: KqlType; refuse: (message: string) => KqlRefused };
+export type BinaryRule = (left: Expr, right: Expr, call: BinaryCall) => Expr;

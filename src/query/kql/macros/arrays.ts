@@ -66,7 +66,8 @@ export const ARRAY_MACROS: Readonly<Record<string, string>> = {
   kql_once: `(list) AS list_transform([list_sort(list_transform(list, lambda v, i: {'v': CAST(v AS VARCHAR), 'i': i}))], lambda s:
     list_transform(list_sort(list_transform(
       list_filter(s, lambda e, i: i = 1 OR s[i - 1].v IS DISTINCT FROM e.v), lambda e: {'i': e.i, 'v': e.v})), lambda e: CAST(e.v AS JSON)))[1]`,
-  kql_holds: "(list, item) AS coalesce(list_contains(list_transform(list, lambda x: coalesce(x, 'null')), coalesce(item, 'null')), false)",
+  kql_holds:
+    "(list, item) AS coalesce(list_contains(list_transform(list, lambda x: coalesce(x, 'null')), coalesce(item, 'null')), false)",
   kql_union: "(lists) AS to_json(kql_once(flatten(kql_all(lists))))",
   kql_intersect: `(first, others) AS list_transform([{'l': kql_once(first), 'o': kql_all(others)}], lambda p: CASE WHEN p.o IS NOT NULL THEN to_json(list_filter(p.l,
     lambda v: NOT list_contains(list_transform(p.o, lambda o: kql_holds(o, v)), false))) END)[1]`,

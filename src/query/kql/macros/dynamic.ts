@@ -39,16 +39,19 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
     [{'k': json_keys(v), 'v': json_extract(v, '$.*')}], lambda p: list_transform(p.k, lambda k, i: {'k': k, 'v': p.v[i]}))[1] END)[1]`,
   kql_bag: `(entries) AS list_transform([entries], lambda l: CASE WHEN l IS NOT NULL THEN CAST('{' || coalesce(list_aggregate(list_transform(l,
     lambda e: CAST(to_json(e.k) AS VARCHAR) || ':' || coalesce(e.v, 'null')), 'string_agg', ','), '') || '}' AS JSON) END)[1]`,
-  kql_bag_keys: "(value) AS list_transform([value], lambda v: CASE WHEN json_type(v) = 'OBJECT' THEN to_json(json_keys(v)) END)[1]",
+  kql_bag_keys:
+    "(value) AS list_transform([value], lambda v: CASE WHEN json_type(v) = 'OBJECT' THEN to_json(json_keys(v)) END)[1]",
   // What comes first wins.
   kql_merge: `(lists) AS list_transform([flatten(lists)], lambda l: list_transform([{'e': l, 'k': list_transform(l, lambda e: e.k)}],
     lambda p: kql_bag(list_filter(p.e, lambda e, i: list_position(p.k, e.k) = i)))[1])[1]`,
   kql_without: `(value, names) AS list_transform([{'e': kql_entries(value), 'n': names}],
     lambda p: kql_bag(list_filter(p.e, lambda e: NOT list_contains(p.n, e.k))))[1]`,
   kql_with: `(value, name, item) AS list_transform([{'e': kql_entries(value), 'n': name, 'v': item}], lambda p: kql_bag(
-    CASE WHEN list_contains(list_transform(p.e, lambda e: e.k), p.n)
+    CASE WHEN p.e IS NULL THEN NULL WHEN list_contains(list_transform(p.e, lambda e: e.k), p.n)
       THEN list_transform(p.e, lambda e: {'k': e.k, 'v': CASE WHEN e.k = p.n THEN p.v ELSE e.v END})
       ELSE list_append(p.e, {'k': p.n, 'v': p.v}) END))[1]`,
+  kql_bag_or_new:
+    "(value) AS list_transform([value], lambda v: CASE WHEN json_type(v) = 'OBJECT' THEN v ELSE CAST('{}' AS JSON) END)[1]",
   kql_has_key: `(value, name) AS list_transform([{'v': value, 'n': name}], lambda p: CASE
     WHEN starts_with(p.n, '$') THEN json_exists(p.v, p.n) ELSE list_contains(json_keys(p.v), p.n) END)[1]`,
   kql_zip_bag: `(names, items) AS list_transform([{'k': kql_list(names), 'v': kql_list(items)}], lambda p: kql_bag(list_filter(

@@ -9,8 +9,10 @@ export const SERIES_MACROS: Readonly<Record<string, string>> = {
     list_transform(l, lambda x: x IS NULL), true) IS NULL THEN l END)[1]`,
   kql_pairs: `(a, b) AS list_transform([{'a': kql_list(a), 'b': kql_list(b)}], lambda p: list_transform(
     range(1, greatest(len(p.a), len(p.b)) + CASE WHEN p.a IS NULL OR p.b IS NULL THEN NULL ELSE 1 END), lambda i: {'a': p.a[i], 'b': p.b[i]}))[1]`,
-  kql_sum: "(value) AS list_transform([kql_all_numbers(value)], lambda l: CASE WHEN l IS NOT NULL THEN coalesce(list_sum(l), 0) END)[1]",
-  kql_product: "(value) AS list_transform([kql_all_numbers(value)], lambda l: CASE WHEN l IS NOT NULL THEN coalesce(list_product(l), 1) END)[1]",
+  kql_sum:
+    "(value) AS list_transform([kql_all_numbers(value)], lambda l: CASE WHEN l IS NOT NULL THEN coalesce(list_sum(l), 0) END)[1]",
+  kql_product:
+    "(value) AS list_transform([kql_all_numbers(value)], lambda l: CASE WHEN l IS NOT NULL THEN coalesce(list_product(l), 1) END)[1]",
   // Of what is a number in both, as far as the shorter one reaches; null where one is empty.
   kql_dot: `(a, b) AS list_transform([{'a': kql_numbers(a), 'b': kql_numbers(b)}], lambda p: CASE WHEN len(p.a) > 0 AND len(p.b) > 0
     THEN coalesce(list_sum(list_transform(range(1, least(len(p.a), len(p.b)) + 1), lambda i: p.a[i] * p.b[i])), 0) END)[1]`,
@@ -35,7 +37,8 @@ export const SERIES_MACROS: Readonly<Record<string, string>> = {
     WHEN p.z IS NULL THEN v WHEN v = p.z OR kql_number(v) = kql_number(p.z) THEN NULL ELSE coalesce(v, 'null') END))[1]`,
   kql_fill_const: `(gaps, item) AS list_transform([{'l': gaps, 'v': item}], lambda p: to_json(list_transform(p.l, lambda v: coalesce(v, p.v))))[1]`,
   // The places of what is there, and for each place how many of them are not after it.
-  kql_places: "(gaps) AS list_filter(list_transform(gaps, lambda v, i: CASE WHEN v IS NOT NULL THEN i END), lambda i: i IS NOT NULL)",
+  kql_places:
+    "(gaps) AS list_filter(list_transform(gaps, lambda v, i: CASE WHEN v IS NOT NULL THEN i END), lambda i: i IS NOT NULL)",
   kql_fill_forward: `(gaps, missing) AS list_transform([{'l': gaps, 'm': missing}], lambda p: to_json(list_transform(p.l, lambda v, i:
     coalesce(v, list_last(list_filter(p.l[: i], lambda x: x IS NOT NULL)), p.m))))[1]`,
   kql_fill_backward: `(gaps, missing) AS list_transform([{'l': gaps, 'm': missing}], lambda p: to_json(list_transform(p.l, lambda v, i:

@@ -1,6 +1,6 @@
 import { arrayOf, classOf, library, the, type SyntaxExpression } from "../bind/library.ts";
 import type { Expr } from "../plan/expression.ts";
-import { computed, Rel, type Named } from "../plan/rel.ts";
+import { computed, type Named, type Rel } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import type { KqlType } from "../contract.ts";
 import { typeOfSymbol } from "../types/types.ts";

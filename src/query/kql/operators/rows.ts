@@ -5,8 +5,9 @@ import { LateralPlan, ONE_ROW, ValuesPlan } from "../plan/plans.ts";
 import { filtered, limited, Rel, type Named } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
-import { boundColumns, showing, valuesOf } from "./columns.ts";
+import { boundColumns, showing } from "./columns.ts";
 import { operator, source, type OperatorTable, type SourceTable } from "./table.ts";
+import { tupleValues } from "./tuples.ts";
 
 /** Operators that choose and order rows. */
 export const ROWS: OperatorTable = {
@@ -25,6 +26,8 @@ export const ROWS: OperatorTable = {
     return limited(ordered, rowCount(the(node.Expression), scope, translator));
   }),
   AsOperator: operator((_, input) => input),
+  // How it is shown travels beside the rows: see `translate.ts`.
+  RenderOperator: operator((_, input) => input),
 };
 
 /** How many rows; less than none is none. */
@@ -53,7 +56,7 @@ export function orderKey(node: SyntaxExpression, scope: Scope, translator: Trans
 export const ROW_SOURCES: SourceTable = {
   PrintOperator: source<Kusto.Language.Syntax.PrintOperator>((node, translator, variables) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return showing(new Rel(ONE_ROW, []), valuesOf(nodes, { variables }, translator), boundColumns(node));
+    return showing(new Rel(ONE_ROW, []), tupleValues(nodes, { variables }, translator), boundColumns(node));
   }),
   DataTableExpression: source<Kusto.Language.Syntax.DataTableExpression>((node, translator, variables) => {
     const shape = boundColumns(node);

@@ -1,7 +1,7 @@
 import { elementsOf, classOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { AGGREGATES } from "../aggregates/aggregates.ts";
 import { columnExpr, expr, type Expr } from "../plan/expression.ts";
-import { distinct, computed, grouped, Rel, type Named } from "../plan/rel.ts";
+import { computed, distinct, grouped, type Named, type Rel } from "../plan/rel.ts";
 import type { Call, OperatorContext } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
 import { boundColumns, unnamed, valuesOf, widthOf } from "./columns.ts";

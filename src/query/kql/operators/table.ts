@@ -14,6 +14,7 @@ export type SourceRule = (node: SyntaxExpression, translator: Translating, varia
 export type SourceTable = Readonly<Record<string, SourceRule | undefined>>;
 
 /** An operator with nodes of one class. */
+// oxlint-disable-next-line no-unnecessary-type-parameters -- whoever calls it says the class of the node
 export function operator<T extends Kusto.Language.Syntax.QueryOperator>(
   apply: (node: T, input: Rel, context: OperatorContext) => Rel,
 ): OperatorRule {
@@ -21,6 +22,7 @@ export function operator<T extends Kusto.Language.Syntax.QueryOperator>(
 }
 
 /** A source with nodes of one class. */
+// oxlint-disable-next-line no-unnecessary-type-parameters -- whoever calls it says the class of the node
 export function source<T extends SyntaxExpression>(
   rows: (node: T, translator: Translating, variables: Variables) => Rel,
 ): SourceRule {

@@ -1,5 +1,4 @@
 import type { KqlType } from "../contract.ts";
-import type { Plan } from "./plan.ts";
 
 /** A column of a plan, by its identity: what it is called in SQL is for the renderer to say. */
 export class Column {
@@ -13,6 +12,29 @@ export class Column {
     this.type = type;
     this.nullable = nullable;
   }
+}
+
+/**
+ * What a KQL text becomes before it is SQL: a tree of SELECTs whose columns are identities. A plan is rendered from the
+ * outside in, for exactly the columns that somebody reads, so that a table is asked for no others.
+ */
+export interface Plan {
+  /** A SELECT that gives these columns, under the names that the renderer has for them. */
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string;
+  /** The same as something to select from; absent: only as a sub-query. */
+  source?(): Source;
+}
+
+/** What stands after FROM, and the names that columns have inside of it, where those are not the renderer's. */
+export type Source = { from: string; nameOf: (column: Column) => string | undefined };
+
+/** How columns and shared plans of one query are named. */
+export interface Rendering {
+  nameOf(column: Column): string;
+  /** SQL as text, with names of columns as `within` has them. */
+  text(own: Sql, within?: (column: Column) => string | undefined): string;
+  /** The name of a common table expression that holds these columns of the plan. */
+  share(plan: Plan, needed: ReadonlySet<Column>): string;
 }
 
 /** A query that gives one row with one column, evaluated once wherever it is mentioned. */
@@ -111,7 +133,12 @@ function isList(value: Sql | readonly Expr[]): value is readonly Expr[] {
 
 /** Separated by commas. */
 export function commaList(items: readonly Sql[]): Raw {
-  return raw(joined(items.flatMap((item, i) => (i === 0 ? item : [", ", ...item]))));
+  return separated(", ", items);
+}
+
+/** Pieces of SQL with an operator or a comma between them. */
+export function separated(separator: string, items: readonly Sql[]): Raw {
+  return raw(joined(items.flatMap((item, i) => (i === 0 ? item : [separator, ...item]))));
 }
 
 /** Neighbouring texts become one. */

@@ -1,19 +1,15 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
-import { Column, columnsIn, Scalar, Subquery, type Expr, type Sql } from "./expression.ts";
-
-/**
- * What a KQL text becomes before it is SQL: a tree of SELECTs whose columns are identities. A plan is rendered from the
- * outside in, for exactly the columns that somebody reads, so that a table is asked for no others.
- */
-export interface Plan {
-  /** A SELECT that gives these columns, under the names that the renderer has for them. */
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string;
-  /** The same as something to select from, whose columns may have other names inside; `undefined`: only as a sub-query. */
-  source?(
-    renderer: Renderer,
-    needed: ReadonlySet<Column>,
-  ): { from: string; nameOf: (column: Column) => string | undefined };
-}
+import {
+  columnsIn,
+  Scalar,
+  Subquery,
+  type Column,
+  type Expr,
+  type Plan,
+  type Rendering,
+  type Source,
+  type Sql,
+} from "./expression.ts";
 
 /** How many expressions one query may be made of: functions that call each other multiply. */
 const MAX_PARTS = 100_000;
@@ -24,7 +20,7 @@ export class TooLarge extends Error {}
 type Shared = { name: string; columns: Set<Column>; uses: Set<Plan | Scalar> };
 
 /** Names columns and shared sub-queries of one query. */
-export class Renderer {
+export class Renderer implements Rendering {
   readonly #names = new Map<Column, string>();
   readonly #shared = new Map<Plan | Scalar, Shared>();
   /** What is being rendered. */
@@ -104,12 +100,8 @@ export class Renderer {
 }
 
 /** What `FROM` takes: the plan itself where it can be one, else as a sub-query. */
-export function fromOf(
-  plan: Plan,
-  needed: ReadonlySet<Column>,
-  renderer: Renderer,
-): { from: string; nameOf: (column: Column) => string | undefined } {
-  return plan.source?.(renderer, needed) ?? { from: `(${plan.render(needed, renderer)})`, nameOf: () => undefined };
+export function fromOf(plan: Plan, needed: ReadonlySet<Column>, renderer: Rendering): Source {
+  return plan.source?.() ?? { from: `(${plan.render(needed, renderer)})`, nameOf: () => undefined };
 }
 
 export type OrderKey = { by: Expr; isDescending: boolean; nullsFirst: boolean };

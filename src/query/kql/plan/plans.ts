@@ -1,7 +1,7 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import { SQL_TYPES } from "../types/types.ts";
-import { Column, columnsIn, type Expr, type Sql } from "./expression.ts";
-import { fromOf, mentioned, orderText, type OrderKey, type Plan, type Renderer } from "./plan.ts";
+import { columnsIn, type Column, type Expr, type Plan, type Rendering, type Sql } from "./expression.ts";
+import { fromOf, mentioned, orderText, type OrderKey } from "./plan.ts";
 
 /** A stored table; its columns have their own names there. */
 export class TablePlan implements Plan {
@@ -13,7 +13,7 @@ export class TablePlan implements Plan {
     this.#own = own;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const items = [...needed].map((column) => `${this.#nameOf(column) ?? "NULL"} AS ${renderer.nameOf(column)}`);
     return `SELECT ${items.join(", ") || "1"} FROM ${quoteIdentifier(this.#name)}`;
   }
@@ -64,7 +64,7 @@ export class SelectPlan implements Plan {
     return [...mentioned(expressions)].some((column) => this.parts.computed.has(column));
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     return this.renderAs(
       [...needed].map((column) => ({ column, name: renderer.nameOf(column) })),
       renderer,
@@ -72,7 +72,7 @@ export class SelectPlan implements Plan {
   }
 
   /** With these names for its columns. */
-  renderAs(outputs: readonly { column: Column; name: string }[], renderer: Renderer): string {
+  renderAs(outputs: readonly { column: Column; name: string }[], renderer: Rendering): string {
     const { computed, where, groupBy, isDistinct, order, limit } = this.parts;
     const { from, nameOf } = fromOf(this.parts.from, this.#read(outputs.map(({ column }) => column)), renderer);
     const textOf = (own: Sql): string => renderer.text(own, nameOf);
@@ -119,7 +119,7 @@ export class JoinPlan implements Plan {
     this.#parts = parts;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const { kind, left, leftColumns, right, on } = this.#parts;
     const read = new Set([...needed, ...mentioned(on)]);
     const leftRead = new Set([...read].filter((column) => leftColumns.has(column)));
@@ -143,7 +143,7 @@ export class UnionPlan implements Plan {
     this.#branches = branches;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const selects = this.#branches.map(({ plan, values }) => {
       return new SelectPlan({ from: plan, computed: values, where: [] }).render(needed, renderer);
     });
@@ -161,7 +161,7 @@ export class ValuesPlan implements Plan {
     this.#rows = rows;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const columns = this.#columns.map((column, i) => ({ column, i })).filter(({ column }) => needed.has(column));
     const items = columns.map(({ column }) => renderer.nameOf(column));
     if (this.#rows.length === 0) {
@@ -196,7 +196,7 @@ export class LateralPlan implements Plan {
     this.#reads = reads;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const passed = [...needed].filter((column) => !this.#own.includes(column));
     const source = this.#parts.from.render(new Set([...passed, ...mentioned(this.#reads)]), renderer);
     const rows = this.#parts.rows(
@@ -216,7 +216,7 @@ export class SharedPlan implements Plan {
     this.#plan = plan;
   }
 
-  render(needed: ReadonlySet<Column>, renderer: Renderer): string {
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
     return `SELECT ${items} FROM ${renderer.share(this.#plan, needed)}`;
   }

@@ -1,5 +1,5 @@
-import { Column, columnExpr, type Expr, type Sql } from "./expression.ts";
-import { mentioned, type OrderKey, type Plan } from "./plan.ts";
+import { Column, columnExpr, type Expr, type Plan, type Sql } from "./expression.ts";
+import { mentioned, type OrderKey } from "./plan.ts";
 import { SelectPlan } from "./plans.ts";
 
 export type Named = { name: string; column: Column };

@@ -34,21 +34,54 @@ export function insideOf(text: string): string {
   return /^(["']).*\1$/s.test(inner) ? inner.slice(1, -1) : inner;
 }
 
-export function integerOf(text: string): bigint | null {
+/** One more than the greatest: of the least it is the amount. */
+const REACH = { int: 2n ** 31n, long: 2n ** 63n } as const;
+
+/** Undefined where the text is no whole number, `out` where it is beyond what the type reaches, with its minus sign. */
+export function integerOf(text: string, type: "int" | "long", isNegated: boolean): bigint | null | "out" | undefined {
   const inner = insideOf(text);
   if (inner === "null") return null;
-  return inner.startsWith("-") ? -BigInt(inner.slice(1)) : BigInt(inner);
+  const found = /^([+-]?)(\d+|0x[\da-f]+)$/i.exec(inner);
+  if (found === null) return undefined;
+  const value = found[1] === "-" ? -BigInt(found[2] ?? "") : BigInt(found[2] ?? "");
+  return value > REACH[type] - (isNegated ? 0n : 1n) || value < -REACH[type] ? "out" : value;
 }
 
-export function realOf(text: string): number | null {
+/** Undefined where the text is no number. */
+export function realOf(text: string): number | null | undefined {
   const inner = insideOf(text).toLowerCase();
   if (inner === "null") return null;
+  if (inner === "nan") return NaN;
   if (inner === "+inf" || inner === "inf") return Infinity;
-  return inner === "-inf" ? -Infinity : Number(inner);
+  if (inner === "-inf") return -Infinity;
+  const value = Number(inner);
+  return inner === "" || Number.isNaN(value) ? undefined : value;
 }
 
-/** Ticks of 100 ns; undefined where the text is no timespan. */
-export function timespanOf(text: string): bigint | null | undefined {
+/** `1.5`, `-1e5`: as it is written; undefined where the text is no number, or has more than 38 digits in all. */
+export function decimalOf(text: string): string | null | undefined {
+  const inner = insideOf(text);
+  if (inner === "null") return null;
+  const found = /^[+-]?(\d+)(?:\.\d+)?(?:e([+-]?\d{1,3}))?$/i.exec(inner);
+  // 17 of them stand behind the point.
+  return found === null || (found[1] ?? "").length + Number(found[2] ?? 0) > 21 ? undefined : inner;
+}
+
+/** With or without hyphens and braces; undefined where the text is no guid. */
+export function guidOf(text: string): string | null | undefined {
+  const inner = insideOf(text).toLowerCase();
+  if (inner === "null") return null;
+  const found = /^([{(]?)([\da-f]{8})(-?)([\da-f]{4})\3([\da-f]{4})\3([\da-f]{4})\3([\da-f]{12})[)}]?$/.exec(inner);
+  return found === null ? undefined : [2, 4, 5, 6, 7].map((i) => found[i]).join("-");
+}
+
+/** Ticks of 100 ns; undefined where the text is no timespan, `out` where they are more than 64 bits hold. */
+export function timespanOf(text: string): bigint | null | "out" | undefined {
+  const ticks = ticksOf(text);
+  return typeof ticks === "bigint" && BigInt.asIntN(64, ticks) !== ticks ? "out" : ticks;
+}
+
+function ticksOf(text: string): bigint | null | undefined {
   const inner = insideOf(text).trim().toLowerCase();
   if (inner === "null") return null;
   const simple = /^([+-]?)(\d+(?:\.\d+)?|\.\d+)\s*([a-z]+)$/.exec(inner);
@@ -148,8 +181,37 @@ function zoneNs(zone: string): bigint {
   return BigInt(zone.startsWith("-") ? -minutes : minutes) * 60_000_000_000n;
 }
 
-/** The value of a literal of the text, by the name of its type. */
-export function boolOf(text: string): boolean | null {
-  const inner = insideOf(text).toLowerCase();
-  return inner === "null" ? null : inner === "true" || inner === "1";
+/** A datetime as it is written in arrays and bags: with seven digits of the second. */
+export function datetimeText(ns: bigint): string {
+  const inSecond = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const seconds = new Date(Number((ns - inSecond) / 1_000_000n)).toISOString().slice(0, 19);
+  return `${seconds}.${String(inSecond / 100n).padStart(7, "0")}Z`;
 }
+
+/** A timespan as it is written: `[-][d.]hh:mm:ss[.fffffff]`. */
+export function timespanText(ticks: bigint): string {
+  const all = ticks < 0n ? -ticks : ticks;
+  const days = all / TICKS.day;
+  const clock = [
+    (all % TICKS.day) / TICKS.hour,
+    (all % TICKS.hour) / TICKS.minute,
+    (all % TICKS.minute) / TICKS.second,
+  ].map((one) => String(one).padStart(2, "0"));
+  const fraction = all % TICKS.second;
+  const tail = fraction === 0n ? "" : `.${String(fraction).padStart(7, "0")}`;
+  return `${ticks < 0n ? "-" : ""}${days === 0n ? "" : `${days}.`}${clock.join(":")}${tail}`;
+}
+
+/** Undefined where the text is none. */
+export function boolOf(text: string): boolean | null | undefined {
+  const inner = insideOf(text).toLowerCase();
+  if (inner === "null") return null;
+  return BOOLS.get(inner);
+}
+
+const BOOLS: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+]);

@@ -18,7 +18,7 @@ function isDatetime(value: Constant): boolean {
 function textOf(type: KqlType, value: Exclude<Constant, null>): string {
   switch (type) {
     case "string":
-      return quoteText(String(value));
+      return stringText(String(value));
     case "datetime":
       return `make_timestamp_ns(${value})`;
     case "bool":
@@ -37,6 +37,12 @@ function textOf(type: KqlType, value: Exclude<Constant, null>): string {
     case "dynamic":
       return `CAST(${quoteText(String(value))} AS JSON)`;
   }
+}
+
+/** SQL ends at the character NUL. */
+function stringText(value: string): string {
+  const parts = value.split("\0").map(quoteText);
+  return parts.length === 1 ? quoteText(value) : `(${parts.join(" || chr(0) || ")})`;
 }
 
 /** The smallest 64-bit number has no literal of its own in SQL. */
@@ -138,7 +144,10 @@ export function dyn(value: Expr): Expr {
       return expr("dynamic", sql`to_json(${value.nullable ? nullableText(value) : toText(value).sql})`);
     case "real":
       return expr("dynamic", sql`kql_real_json(${value})`);
-    default:
+    case "bool":
+    case "int":
+    case "long":
+    case "decimal":
       return expr("dynamic", sql`to_json(${value})`, { nullable: value.nullable });
   }
 }

@@ -1,44 +1,58 @@
 import { textOf, the, classOf, type SyntaxExpression } from "../bind/library.ts";
 import type { Expr } from "../plan/expression.ts";
 import type { Translating } from "../scope.ts";
-import { boolOf, datetimeOf, insideOf, integerOf, realOf, timespanOf } from "../types/literals.ts";
+import type { KqlType } from "../contract.ts";
+import {
+  boolOf,
+  datetimeOf,
+  datetimeText,
+  decimalOf,
+  guidOf,
+  integerOf,
+  realOf,
+  timespanOf,
+  timespanText,
+} from "../types/literals.ts";
 import { typeOfSymbol } from "../types/types.ts";
 import { literal } from "./coerce.ts";
 
 /** The value of a literal of the text. */
 export function literalExpr(node: SyntaxExpression, translator: Translating): Expr {
-  const type = typeOfSymbol(node.ResultType);
+  const type = typeOfSymbol(node.ResultType) ?? "dynamic";
   const text = textOf(node);
-  switch (type) {
-    case "string":
-      return literal("string", String(node.LiteralValue));
-    case "bool":
-      return literal("bool", boolOf(text));
-    case "int":
-    case "long":
-      return literal(type, integerOf(text));
-    case "real":
-      return literal("real", realOf(text));
-    case "timespan": {
-      const ticks = timespanOf(text);
-      if (ticks === undefined) throw translator.refuse(`${text} is not a timespan`, node);
-      return literal("timespan", ticks);
-    }
-    case "datetime": {
-      if (insideOf(text) === "") return literal("datetime", translator.request.nowNs);
-      const ns = datetimeOf(text);
-      if (ns === undefined) throw translator.refuse(`${text} is not a datetime`, node);
-      if (ns === "out") throw translator.refuse(`${text} is beyond what a datetime reaches: 1677 to 2262`, node);
-      return literal("datetime", ns);
-    }
-    case "decimal":
-    case "guid": {
-      const inner = insideOf(text);
-      return literal(type, inner === "null" ? null : inner);
-    }
-    default:
-      return literal(type ?? "dynamic", null);
+  if (type === "string") return literal("string", String(node.LiteralValue));
+  if (type === "dynamic") return literal("dynamic", null);
+  if (type === "datetime" && /^\w+\(\s*\)$/.test(text)) return literal("datetime", translator.request.nowNs);
+  const value = type === "int" || type === "long" ? integerOf(text, type, isNegated(node)) : VALUES[type](text);
+  if (value === undefined) throw translator.refuse(`${shortened(text)} is not a ${type}`, node);
+  if (value === "out") {
+    throw translator.refuse(`${shortened(text)} is beyond what a ${type} reaches${REACH[type] ?? ""}`, node);
   }
+  return literal(type, value);
+}
+
+const VALUES = {
+  bool: boolOf,
+  real: realOf,
+  decimal: decimalOf,
+  guid: guidOf,
+  timespan: timespanOf,
+  datetime: datetimeOf,
+} as const;
+
+const REACH: Partial<Record<KqlType, string>> = { datetime: ": 1677 to 2262" };
+
+/** Whether a minus stands before it, which is no part of a literal. */
+function isNegated(node: SyntaxExpression): boolean {
+  const { Parent } = node;
+  if (Parent === null || classOf(Parent) !== "PrefixUnaryExpression") return false;
+  return textOf((Parent as Kusto.Language.Syntax.PrefixUnaryExpression).Operator) === "-";
+}
+
+const LONGEST = 60;
+
+function shortened(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
 /** `dynamic(…)`: JSON whose strings may stand in single quotes, and that may hold datetimes and timespans. */
@@ -59,7 +73,8 @@ function jsonOf(node: SyntaxExpression, translator: Translating): string {
       if (value === null) return "null";
       const type = typeOfSymbol(node.ResultType);
       if (type === "string" || type === "guid") return JSON.stringify(value);
-      if (type === "datetime" || type === "timespan") return JSON.stringify(insideOf(textOf(node)));
+      if (type === "datetime") return JSON.stringify(datetimeText(BigInt(value)));
+      if (type === "timespan") return JSON.stringify(timespanText(BigInt(value)));
       return String(value);
     }
   }
