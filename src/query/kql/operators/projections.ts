@@ -4,24 +4,26 @@ import { as } from "../values/coerce.ts";
 import { boundColumns, nameOf, showing } from "./columns.ts";
 import { operator, type OperatorTable } from "./table.ts";
 import { namesOf, tupleValues } from "./tuples.ts";
+import { windowed } from "./windowed.ts";
 
 type Syntax = Kusto.Language.Syntax.QueryOperator;
 
 /** Operators that choose, name and compute columns. */
 export const PROJECTIONS: OperatorTable = {
-  ProjectOperator: operator<Kusto.Language.Syntax.ProjectOperator>((node, input, { translator, scope }) => {
+  ProjectOperator: operator<Kusto.Language.Syntax.ProjectOperator>((node, _, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return showing(input, tupleValues(nodes, scope, translator), boundColumns(node));
+    const own = windowed(nodes, scope, translator);
+    return showing(own.rel, tupleValues(nodes, own, translator), boundColumns(node));
   }),
-  ExtendOperator: operator<Kusto.Language.Syntax.ExtendOperator>((node, input, { translator, scope }) => {
+  ExtendOperator: operator<Kusto.Language.Syntax.ExtendOperator>((node, _, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return extended(input, node, nodes, tupleValues(nodes, scope, translator));
+    const own = windowed(nodes, scope, translator);
+    return extended(own.rel, node, nodes, tupleValues(nodes, own, translator));
   }),
   SerializeOperator: operator<Kusto.Language.Syntax.SerializeOperator>((node, input, { translator, scope }) => {
-    const rel = input.serialized();
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    if (nodes.length === 0) return rel;
-    return extended(rel, node, nodes, tupleValues(nodes, { ...scope, rel }, translator));
+    const own = windowed(nodes, { ...scope, rel: input.serialized() }, translator);
+    return nodes.length === 0 ? own.rel : extended(own.rel, node, nodes, tupleValues(nodes, own, translator));
   }),
   ProjectAwayOperator: operator<Kusto.Language.Syntax.ProjectAwayOperator>(kept),
   ProjectKeepOperator: operator<Kusto.Language.Syntax.ProjectKeepOperator>(kept),

@@ -8,11 +8,14 @@ import { as, str } from "../values/coerce.ts";
 import { boundColumns, showing } from "./columns.ts";
 import { operator, source, type OperatorTable, type SourceTable } from "./table.ts";
 import { tupleValues } from "./tuples.ts";
+import { windowed } from "./windowed.ts";
 
 /** Operators that choose and order rows. */
 export const ROWS: OperatorTable = {
-  FilterOperator: operator<Kusto.Language.Syntax.FilterOperator>((node, input, { translator, scope }) => {
-    return filtered(input, as(translator.scalar(the(node.Condition), scope), "bool"));
+  FilterOperator: operator<Kusto.Language.Syntax.FilterOperator>((node, _, { translator, scope }) => {
+    const condition = the(node.Condition);
+    const own = windowed([condition], scope, translator);
+    return filtered(own.rel, as(translator.scalar(condition, own), "bool"));
   }),
   TakeOperator: operator<Kusto.Language.Syntax.TakeOperator>((node, input, { translator, scope }) => {
     return limited(input, rowCount(the(node.Expression), scope, translator));
