@@ -17,9 +17,7 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
   kql_long_in: `(t) AS list_transform([t], lambda v: CASE WHEN v = 'true' THEN 1 WHEN v = 'false' THEN 0
     WHEN contains(v, '.') OR contains(v, 'e') THEN TRY_CAST(trunc(TRY_CAST(v AS DOUBLE)) AS BIGINT)
     ELSE TRY_CAST(v AS BIGINT) END)[1]`,
-  kql_dynamic_real: "(value) AS TRY_CAST(json_extract_string(value, '$') AS DOUBLE)",
-  kql_dynamic_bool: `(value) AS list_transform([json_extract_string(value, '$')],
-    lambda v: coalesce(TRY_CAST(v AS BOOLEAN), TRY_CAST(v AS DOUBLE) <> 0))[1]`,
+  kql_bool_in: `(t) AS list_transform([t], lambda v: coalesce(TRY_CAST(v AS BOOLEAN), TRY_CAST(v AS DOUBLE) <> 0))[1]`,
   // JSON has no such numbers: they are strings there, that every conversion reads.
   kql_real_json: "(value) AS CASE WHEN isfinite(value) THEN to_json(value) ELSE to_json(kql_real_text(value)) END",
   // DuckDB takes commas at the end of lists, and numbers that JSON does not have.

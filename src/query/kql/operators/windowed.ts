@@ -30,7 +30,9 @@ export function windowed<S extends Scope & { rel: Rel }>(
   let own = { ...scope, rel: numbered(scope.rel), windows: new Map(scope.windows) };
   for (const call of calls) {
     const rows = new Rows(own.rel);
-    const args = elementsOf<SyntaxExpression>(call.ArgumentList?.Expressions).map((node) => translator.scalar(node, own));
+    const args = elementsOf<SyntaxExpression>(call.ArgumentList?.Expressions).map((node) =>
+      translator.scalar(node, own),
+    );
     const type = typeOfSymbol(call.ResultType) ?? "dynamic";
     const value = as(the(WINDOWS[nameOf(call)])(rows, args, type), type);
     const column = rows.add(value);
@@ -184,7 +186,10 @@ function sessions(rows: Rows, [value, fromFirst, between, restart]: readonly Exp
   const isLong = rowValue(rows, expr("bool", sql`CAST(${last} AS HUGEINT) - ${first} >= ${longest}`));
   const times = rows.over(sql`list(CAST(${time} AS HUGEINT)) FILTER (WHERE ${isLong})`, group, UNTIL_NOW);
   const gone = rows.add(expr("dynamic", times, { isFixed: true }));
-  return expr("datetime", sql`make_timestamp_ns(CASE WHEN ${isLong} THEN kql_session(${gone}, ${longest}) ELSE ${first} END)`);
+  return expr(
+    "datetime",
+    sql`make_timestamp_ns(CASE WHEN ${isLong} THEN kql_session(${gone}, ${longest}) ELSE ${first} END)`,
+  );
 }
 
 function rowValue(rows: Rows, value: Expr): Expr {
