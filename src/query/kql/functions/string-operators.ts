@@ -1,6 +1,7 @@
 import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import { str } from "../values/coerce.ts";
 import type { BinaryRule } from "./table.ts";
+import { matchesRegex } from "./patterns.ts";
 
 /** Tests of strings, with their negations: `has`, `contains`, `startswith`, …; a `Cs` minds upper and lower case. */
 export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> = {
@@ -12,7 +13,7 @@ export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> 
   ...both("Has", "Cs", hasSql),
   ...both("HasPrefix", "Cs", (text, part) => sql`kql_hasprefix(${text}, ${part})`),
   ...both("HasSuffix", "Cs", (text, part) => sql`kql_hassuffix(${text}, ${part})`),
-  MatchRegex: (left, right) => test(sql`regexp_matches(${str(left)}, ${str(right)})`),
+  MatchRegex: (left, right, { refuse }) => matchesRegex(left, right, refuse),
 };
 
 function hasSql(text: Expr, part: Expr): Sql {
