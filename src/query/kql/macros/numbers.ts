@@ -15,5 +15,6 @@ export const NUMBER_MACROS: Readonly<Record<string, string>> = {
     lambda i: low + i * step)`,
   kql_range_datetime: `(low, high, step) AS list_transform(generate_series(epoch_ns(low), epoch_ns(high), step * 100),
     lambda ns: make_timestamp_ns(ns))`,
+  kql_steps: "(distance, step) AS (distance - (distance % step + step) % step) // step",
   kql_bin_real: "(value, step) AS floor(value / nullif(step, 0)) * step",
 };

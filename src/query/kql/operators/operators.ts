@@ -1,3 +1,4 @@
+import { SERIES } from "./make-series.ts";
 import { TOP_NESTED } from "./top-nested.ts";
 import { PARTITIONS } from "./partition.ts";
 import { PROJECTIONS } from "./projections.ts";
@@ -12,6 +13,7 @@ export const OPERATORS: OperatorTable = {
   ...PROJECTIONS,
   ...ROWS,
   ...SAMPLES,
+  ...SERIES,
   ...SUMMARIES,
   ...TOP_NESTED,
 };
