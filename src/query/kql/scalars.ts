@@ -58,10 +58,15 @@ function unary(node: Kusto.Language.Syntax.PrefixUnaryExpression, scope: Scope, 
   if (textOf(node.Operator) === "+") return value;
   const { constant, type } = value;
   if (typeof constant === "bigint" || typeof constant === "number") {
-    if (type === "int" || type === "long" || type === "timespan") return literal(type, -BigInt(constant));
+    if (type === "int" || type === "long" || type === "timespan")
+      return literal(type, BigInt.asIntN(64, -BigInt(constant)));
     if (type === "real") return literal(type, -Number(constant));
   }
   if (type === "dynamic") throw translator.refuse("a dynamic value has no negative: convert it first", node);
+  if (type === "int" || type === "long" || type === "timespan") {
+    const own = sql`kql_subtract(0, ${value})`;
+    return expr(type, type === "int" ? sql`CAST(${own} AS INTEGER)` : own, { nullable: value.nullable });
+  }
   return expr(type, sql`-${value}`, { nullable: value.nullable });
 }
 

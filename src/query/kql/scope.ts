@@ -33,7 +33,7 @@ export type Call = {
   translator: Translating;
   /** The arguments as they were written. */
   argumentNodes: readonly SyntaxExpression[];
-  refuse(message: string): KqlRefused;
+  refuse: (message: string) => KqlRefused;
 };
 
 /** An operator, as its rule sees it: the names in scope, and the rows that come in. */

@@ -44,7 +44,16 @@ function translated(request: KqlRequest): KqlTranslation {
   const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
   const { rel, render } = withoutRender(node, (inner) => translator.rows(inner, variables));
   const { sql: text, columns } = rendered(rel);
+  if (text.includes("\0")) throw translator.refuse("a name may not hold the character NUL", nulIn(bound.root));
   return { kind: "query", sql: text, columns, macros: macrosOf(text), ...(render !== undefined && { render }) };
+}
+
+/** The first token that means a NUL: SQL would end there. */
+function nulIn(node: SyntaxNode): SyntaxNode | null {
+  for (let token = node.GetFirstToken(); token !== null; token = token.GetNextToken()) {
+    if (String(token.ValueText).includes("\0")) return token.Parent;
+  }
+  return null;
 }
 
 /** Options of `set` that change no rows. */

@@ -1,7 +1,15 @@
 import type { ColumnType } from "../../../format/types.ts";
 import { nearest } from "../../../core/nearest.ts";
 import { KqlRefused, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
-import { arrayOf, classOf, library, type LanguageSymbol, type SyntaxNode } from "./library.ts";
+import {
+  arrayOf,
+  classOf,
+  elementsOf,
+  library,
+  type LanguageSymbol,
+  type SyntaxExpression,
+  type SyntaxNode,
+} from "./library.ts";
 
 /** A text whose names and types are known. */
 export type BoundText = { text: string; root: SyntaxNode };
@@ -53,8 +61,20 @@ export function bind(request: KqlRequest, reasonAgainst: (node: SyntaxNode) => s
   }
   refuseFirst(request, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
   refuseNodes(text, root, reasonAgainst);
-  refuseFirst(request, arrayOf<Diagnostic>(code.GetDiagnostics()), "invalid_query");
+  const found = arrayOf<Diagnostic>(code.GetDiagnostics()).filter((one) => !isMistaken(one, root));
+  refuseFirst(request, found, "invalid_query");
   return { text, root };
+}
+
+/** The library wants whole seconds of `make_timespan()`; the reference has fractions. */
+function isMistaken({ Code, Start }: Diagnostic, root: SyntaxNode): boolean {
+  if (Code !== "KS134") return false;
+  let node: Kusto.Language.Syntax.SyntaxElement | null = root.GetTokenAt(Start);
+  while (node !== null && classOf(node) !== "FunctionCallExpression") node = node.Parent;
+  if (node === null) return false;
+  const { Name, ArgumentList } = node as Kusto.Language.Syntax.FunctionCallExpression;
+  const seconds = elementsOf<SyntaxExpression>(ArgumentList?.Expressions).at(-1);
+  return Name?.SimpleName === "make_timespan" && seconds?.TextStart === Start;
 }
 
 function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {
@@ -88,9 +108,11 @@ function refuseFirst(request: KqlRequest, found: readonly Diagnostic[], code: "p
   throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, first.Start);
 }
 
-/** The library's sentence, without its full stop. */
+const LONGEST = 300;
+
+/** The library's sentence, without its full stop. It may quote a name of any length. */
 function messageOf({ Message: message }: Diagnostic): string {
-  const sentence = message.replace(/\.$/, "");
+  const sentence = message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message.replace(/\.$/, "");
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 

@@ -1,10 +1,9 @@
-import { quoteText } from "../../../io/duckdb/duckdb.ts";
 import { expr, sql, type Expr } from "../plan/expression.ts";
-import { num, str } from "../values/coerce.ts";
+import { literal, num, str } from "../values/coerce.ts";
 
 /** `value.name`: a member of a bag; null where there is none, and of anything else. */
 export function memberOf(value: Expr, name: string): Expr {
-  return expr("dynamic", sql`kql_member(${value}, ${quoteText(name)})`);
+  return expr("dynamic", sql`kql_member(${value}, ${literal("string", name)})`);
 }
 
 /** `value[key]`: a member of a bag by its name, or an element of an array by its place, from its end where negative. */

@@ -5,6 +5,8 @@ export const AGGREGATE_MACROS: Readonly<Record<string, string>> = {
     [struct_pack(items := items, least := list_sum(list_transform(items, lambda item: item.r)) * share)],
     lambda all_of: list_reduce(all_of.items, lambda a, b: CASE WHEN a.r * whole >= all_of.least THEN a
       ELSE struct_pack(v := b.v, r := a.r + b.r) END).v)[1]`,
+  // Rounded down, also below zero.
+  kql_steps: "(distance, step) AS (distance - (distance % step + step) % step) // step",
   kql_elements: `(value) AS CASE WHEN json_type(value) = 'ARRAY'
     THEN list_transform(CAST(value AS JSON[]), lambda one: kql_not_null(one)) ELSE [kql_not_null(value)] END`,
   // Of members with the same name the first one stays.

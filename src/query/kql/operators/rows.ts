@@ -1,7 +1,7 @@
 import { arrayOf, classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { Column, expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
-import { ONE_ROW, SelectPlan, ValuesPlan } from "../plan/plans.ts";
+import { LateralPlan, ONE_ROW, ValuesPlan } from "../plan/plans.ts";
 import { filtered, limited, Rel, type Named } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
@@ -105,13 +105,15 @@ function rangeOf(
   const { name, type } = the(shape);
   const [from, to, step] = [node.From, node.To, node.Step].map((one) => translator.scalar(the(one), { variables }));
   const own = type === "datetime" ? "datetime" : type;
-  const rows = sql`unnest(kql_range_${[own === "int" ? "long" : own]}(${as(the(from), own)}, ${as(the(to), own)}, ${as(
+  const list = sql`kql_range_${[own === "int" ? "long" : own]}(${as(the(from), own)}, ${as(the(to), own)}, ${as(
     the(step),
     own === "datetime" ? "timespan" : own,
-  )}))`;
+  )})`;
   const column = new Column(name, type, false);
-  const value = expr(type, type === "int" ? sql`CAST(${rows} AS INTEGER)` : rows, { nullable: false, isFixed: true });
-  const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
+  const values = expr(type, type === "int" ? sql`CAST(${list} AS INTEGER[])` : list);
+  const plan = new LateralPlan(ONE_ROW, [column], [values], (textOf, nameOf) => {
+    return `unnest(${textOf(values.sql)}) AS r(${nameOf(column)})`;
+  });
   return new Rel(plan, [{ name, column }]);
 }
 

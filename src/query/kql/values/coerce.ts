@@ -1,18 +1,24 @@
 import { quoteText } from "../../../io/duckdb/duckdb.ts";
 import type { KqlType } from "../contract.ts";
 import { expr, sql, type Constant, type Expr, type Sql } from "../plan/expression.ts";
+import { MAX_NS, MIN_NS } from "../types/literals.ts";
 import { SQL_TYPES } from "../types/types.ts";
 
-/** A value that is known, as SQL of its type. */
+/** A value that is known, as SQL of its type. What is beyond the range of a datetime is null. */
 export function literal(type: KqlType, constant: Constant): Expr {
-  if (constant === null) return expr(type, [`CAST(NULL AS ${SQL_TYPES[type]})`], { constant });
+  if (constant === null || (type === "datetime" && !isDatetime(constant)))
+    return expr(type, [`CAST(NULL AS ${SQL_TYPES[type]})`], { constant: null });
   return expr(type, [textOf(type, constant)], { nullable: false, constant });
+}
+
+function isDatetime(value: Constant): boolean {
+  return typeof value === "bigint" && value >= MIN_NS && value <= MAX_NS;
 }
 
 function textOf(type: KqlType, value: Exclude<Constant, null>): string {
   switch (type) {
     case "string":
-      return quoteText(String(value));
+      return stringText(String(value));
     case "datetime":
       return `make_timestamp_ns(${value})`;
     case "bool":
@@ -31,6 +37,12 @@ function textOf(type: KqlType, value: Exclude<Constant, null>): string {
     case "dynamic":
       return `CAST(${quoteText(String(value))} AS JSON)`;
   }
+}
+
+/** SQL ends at the character NUL. */
+function stringText(value: string): string {
+  const parts = value.split("\0").map(quoteText);
+  return parts.length === 1 ? quoteText(value) : `(${parts.join(" || chr(0) || ")})`;
 }
 
 /** The smallest 64-bit number has no literal of its own in SQL. */

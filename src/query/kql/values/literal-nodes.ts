@@ -1,7 +1,8 @@
 import { textOf, the, classOf, type SyntaxExpression } from "../bind/library.ts";
 import type { Expr } from "../plan/expression.ts";
 import type { Translating } from "../scope.ts";
-import { boolOf, datetimeOf, insideOf, integerOf, realOf, timespanOf } from "../types/literals.ts";
+import type { KqlType } from "../contract.ts";
+import { boolOf, datetimeOf, decimalOf, guidOf, insideOf, integerOf, realOf, timespanOf } from "../types/literals.ts";
 import { typeOfSymbol } from "../types/types.ts";
 import { literal } from "./coerce.ts";
 
@@ -9,35 +10,39 @@ import { literal } from "./coerce.ts";
 export function literalExpr(node: SyntaxExpression, translator: Translating): Expr {
   const type = typeOfSymbol(node.ResultType) ?? "dynamic";
   const text = textOf(node);
-  switch (type) {
-    case "string":
-      return literal("string", String(node.LiteralValue));
-    case "bool":
-      return literal("bool", boolOf(text));
-    case "int":
-    case "long":
-      return literal(type, integerOf(text));
-    case "real":
-      return literal("real", realOf(text));
-    case "timespan": {
-      const ticks = timespanOf(text);
-      if (ticks === undefined) throw translator.refuse(`${text} is not a timespan`, node);
-      return literal("timespan", ticks);
-    }
-    case "datetime": {
-      const ns = datetimeOf(text);
-      if (ns === undefined) throw translator.refuse(`${text} is not a datetime`, node);
-      if (ns === "out") throw translator.refuse(`${text} is beyond what a datetime reaches: 1677 to 2262`, node);
-      return literal("datetime", ns);
-    }
-    case "decimal":
-    case "guid": {
-      const inner = insideOf(text);
-      return literal(type, inner === "null" ? null : inner);
-    }
-    case "dynamic":
-      return literal("dynamic", null);
+  if (type === "string") return literal("string", String(node.LiteralValue));
+  if (type === "dynamic") return literal("dynamic", null);
+  if (type === "datetime" && insideOf(text) === "") return literal("datetime", translator.request.nowNs);
+  const value = type === "int" || type === "long" ? integerOf(text, type, isNegated(node)) : VALUES[type](text);
+  if (value === undefined) throw translator.refuse(`${shortened(text)} is not a ${type}`, node);
+  if (value === "out") {
+    throw translator.refuse(`${shortened(text)} is beyond what a ${type} reaches${REACH[type] ?? ""}`, node);
   }
+  return literal(type, value);
+}
+
+const VALUES = {
+  bool: boolOf,
+  real: realOf,
+  decimal: decimalOf,
+  guid: guidOf,
+  timespan: timespanOf,
+  datetime: datetimeOf,
+} as const;
+
+const REACH: Partial<Record<KqlType, string>> = { datetime: ": 1677 to 2262" };
+
+/** Whether a minus stands before it, which is no part of a literal. */
+function isNegated(node: SyntaxExpression): boolean {
+  const { Parent } = node;
+  if (Parent === null || classOf(Parent) !== "PrefixUnaryExpression") return false;
+  return textOf((Parent as Kusto.Language.Syntax.PrefixUnaryExpression).Operator) === "-";
+}
+
+const LONGEST = 60;
+
+function shortened(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
 /** `dynamic(…)`: JSON whose strings may stand in single quotes, and that may hold datetimes and timespans. */
