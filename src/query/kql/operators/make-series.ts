@@ -237,8 +237,8 @@ function scaleOf(distance: Expr, type: KqlType): Scale {
   return {
     position: (value) => (isTime ? sql`epoch_ns(${value})` : value.sql),
     zero: isTime ? sql`epoch_ns(kql_bin_datetime(make_timestamp_ns(0), ${distance}))` : ["0"],
-    steps: (own) => sql`kql_steps(${raw(own)}, ${raw(step)})`,
-    stepsBelow: (own) => sql`kql_steps(${own} - 1, ${raw(step)})`,
+    steps: (own) => sql`kql_whole_steps(${raw(own)}, ${raw(step)})`,
+    stepsBelow: (own) => sql`kql_whole_steps(${own} - 1, ${raw(step)})`,
     valueAt: (origin, index) => {
       const at = sql`CAST(${origin} + ${index} * ${step} AS BIGINT)`;
       return expr(type, isTime ? sql`make_timestamp_ns(${raw(at)})` : at, { nullable: false });
