@@ -9,6 +9,7 @@ import { PARSER_MACROS } from "./macros/parsers.ts";
 import { PATTERN_MACROS } from "./macros/patterns.ts";
 import { SERIES_MACROS } from "./macros/series.ts";
 import { STATISTICS_MACROS } from "./macros/statistics.ts";
+import { TABLE_MACROS } from "./macros/tables.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
 import { TIME_MACROS } from "./macros/time.ts";
 
@@ -28,6 +29,7 @@ const BODIES: Readonly<Record<string, string>> = {
   ...PATTERN_MACROS,
   ...SERIES_MACROS,
   ...STATISTICS_MACROS,
+  ...TABLE_MACROS,
   ...TEXT_MACROS,
   ...TIME_MACROS,
 };

@@ -1,6 +1,7 @@
 import { AGGREGATES } from "./aggregates/aggregates.ts";
 import { unpacked, type AggregateRule } from "./aggregates/table.ts";
 import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
+import { InsertionNeeded, placeWithout } from "./bind/insertions.ts";
 import {
   arrayOf,
   classOf,
@@ -16,6 +17,7 @@ import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
+import { parametersOf } from "./operators/rows.ts";
 import { Column, columnExpr, expr, isSameInAllRows, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
@@ -29,19 +31,38 @@ export class Translator implements Translating {
   readonly request: KqlRequest;
   readonly #text: BoundText;
   /** Keys that plugins have asked for so far. */
-  #keyRounds = 0;
+  #keyRounds: number;
   #isInPlace = false;
+  /** By the node of rows: the names that `as` has given in its pipe. */
+  readonly #named = new WeakMap<SyntaxNode, Variables>();
 
   constructor(request: KqlRequest, text: BoundText) {
     this.request = request;
     this.#text = text;
+    this.#keyRounds = text.insertions.filter(({ usesKeys }) => usesKeys).length;
   }
 
   /** An error at a node, or of the whole text. */
   refuse(message: string, node?: SyntaxNode | null): KqlRefused {
     // A node of a function's body that was bound for a call counts from the body's beginning.
     const isOwn = node !== undefined && node !== null && node.Root === this.#text.root;
-    return refusal(this.#text.text, { code: "invalid_query", message }, isOwn ? node.TextStart : undefined);
+    const start = isOwn ? placeWithout(this.#text.insertions, node.TextStart) : undefined;
+    return refusal(this.#text.text, { code: "invalid_query", message }, start);
+  }
+
+  insert(node: SyntaxExpression, text: string, usesKeys = false): void {
+    if (node.Root !== this.#text.root) {
+      throw this.refuse("a function's body cannot have columns that its arguments decide: name them", node);
+    }
+    const { insertions } = this.#text;
+    const at = placeWithout(insertions, node.End);
+    if (insertions.some((one) => one.at === at && one.text === text)) return;
+    throw new InsertionNeeded({ at, text, usesKeys });
+  }
+
+  isInserted(node: SyntaxNode): boolean {
+    const at = placeWithout(this.#text.insertions, node.TextStart);
+    return node.Root === this.#text.root && this.#text.insertions.some((one) => one.at === at);
   }
 
   /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
@@ -64,8 +85,7 @@ export class Translator implements Translating {
   rows(node: SyntaxExpression, variables: Variables): Rel {
     const kind = classOf(node);
     if (kind === "PipeExpression") {
-      const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
-      return this.apply(the(Operator), this.rows(the(Expression), variables), variables);
+      return this.#piped(node as Kusto.Language.Syntax.PipeExpression, variables);
     }
     if (kind === "ParenthesizedExpression") {
       return this.rows(the((node as Kusto.Language.Syntax.ParenthesizedExpression).Expression), variables);
@@ -81,6 +101,22 @@ export class Translator implements Translating {
     const source = SOURCES[kind];
     if (source !== undefined) return source(node, this, variables);
     throw this.refuse(`${describe(kind)} is not supported`, node);
+  }
+
+  /** Operators see the names that `as` has given in front of them. */
+  #piped(node: Kusto.Language.Syntax.PipeExpression, variables: Variables): Rel {
+    const [before, operator] = [the(node.Expression), the(node.Operator)];
+    const input = this.rows(before, variables);
+    const inner = this.#named.get(before) ?? variables;
+    if (classOf(operator) !== "AsOperator") {
+      if (inner !== variables) this.#named.set(node, inner);
+      return this.apply(operator, input, inner);
+    }
+    const { Name, Parameters } = operator as Kusto.Language.Syntax.AsOperator;
+    const isOnce = textOf(parametersOf(Parameters).get("hint.materialized")) === "true";
+    const make = isOnce ? this.shared(input) : () => this.rows(before, variables);
+    this.#named.set(node, new Map(inner).set(Name?.SimpleName ?? "", { kind: "rows", make }));
+    return isOnce ? make() : input;
   }
 
   /** The rows that an operator makes of others. */
@@ -276,6 +312,9 @@ export class Translator implements Translating {
     if (isColumn && column !== undefined) return columnExpr(column);
     const value = scope.variables.get(name);
     if (value?.kind === "scalar") return value.value;
+    if (value?.kind === "ofRow") {
+      throw this.refuse(`${name} differs from row to row: toscalar() and in () are evaluated once`, node);
+    }
     if (column !== undefined) return columnExpr(column);
     throw this.refuse(`${name} is not known here`, node);
   }

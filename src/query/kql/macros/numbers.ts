@@ -29,13 +29,6 @@ export const NUMBER_MACROS: Readonly<Record<string, string>> = {
   kql_bin_decimal: `(value, step) AS list_transform([{'v': value, 'step': step}], lambda p: CASE WHEN p.step > 0
     THEN p.v - CASE WHEN p.v % p.step < 0 THEN p.v % p.step + p.step ELSE p.v % p.step END END)[1]`,
 
-  kql_range_long: "(low, high, step) AS generate_series(low, high, step)",
-  kql_range_timespan: "(low, high, step) AS generate_series(low, high, step)",
-  kql_range_real: `(low, high, step) AS list_transform(generate_series(0, CAST(floor((high - low) / step) AS BIGINT)),
-    lambda i: low + i * step)`,
-  kql_range_datetime: `(low, high, step) AS list_transform(generate_series(epoch_ns(low), epoch_ns(high), step * 100),
-    lambda ns: make_timestamp_ns(ns))`,
-
   // DuckDB refuses what is not a number, or infinite.
   kql_or_nan: "(value, x) AS coalesce(TRY(value), CASE WHEN x IS NOT NULL THEN CAST('nan' AS DOUBLE) END)",
   kql_log: "(value, x) AS coalesce(TRY(value), CASE WHEN x = 0 THEN CAST('-inf' AS DOUBLE) END)",

@@ -14,7 +14,7 @@ export const ROWS: OperatorTable = {
     return filtered(input, as(translator.scalar(the(node.Condition), scope), "bool"));
   }),
   TakeOperator: operator<Kusto.Language.Syntax.TakeOperator>((node, input, { translator, scope }) => {
-    return limited(input, rowCount(the(node.Expression), scope, translator));
+    return limited(input, [rowLimit(the(node.Expression), scope, translator)]);
   }),
   SortOperator: operator<Kusto.Language.Syntax.SortOperator>((node, input, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
@@ -22,7 +22,7 @@ export const ROWS: OperatorTable = {
   }),
   TopOperator: operator<Kusto.Language.Syntax.TopOperator>((node, input, { translator, scope }) => {
     const ordered = input.ordered(orderKeys(the(node.ByExpression), scope, translator));
-    return limited(ordered, rowCount(the(node.Expression), scope, translator));
+    return limited(ordered, [rowLimit(the(node.Expression), scope, translator)]);
   }),
   AsOperator: operator((_, input) => input),
   // How it is shown travels beside the rows: see `translate.ts`.
@@ -41,6 +41,13 @@ export function rowCount(node: SyntaxExpression, scope: Scope, translator: Trans
     throw translator.refuse("a number of rows is expected here", node);
   }
   return sql`greatest(0, ${value})`;
+}
+
+/** The same for a limit of the query itself, which is known before it runs: no sub-query. */
+export function rowLimit(node: SyntaxExpression, scope: Scope, translator: Translating): string {
+  const [count, ...others] = rowCount(node, scope, translator);
+  if (typeof count === "string" && others.length === 0) return count;
+  throw translator.refuse("a number of rows that does not depend on rows is expected here", node);
 }
 
 /** `x`, `x asc`, `x desc nulls first`: descending by default; nulls come first ascending, last descending. */
@@ -93,29 +100,7 @@ export const ROW_SOURCES: SourceTable = {
       columns,
     );
   }),
-  RangeOperator: source<Kusto.Language.Syntax.RangeOperator>(rangeOf),
 };
-
-function rangeOf(
-  node: Kusto.Language.Syntax.RangeOperator,
-  translator: Translating,
-  variables: Scope["variables"],
-): Rel {
-  const [shape] = boundColumns(node);
-  const { name, type } = the(shape);
-  const [from, to, step] = [node.From, node.To, node.Step].map((one) => translator.scalar(the(one), { variables }));
-  const own = type === "datetime" ? "datetime" : type;
-  const list = sql`kql_range_${[own === "int" ? "long" : own]}(${as(the(from), own)}, ${as(the(to), own)}, ${as(
-    the(step),
-    own === "datetime" ? "timespan" : own,
-  )})`;
-  const column = new Column(name, type, false);
-  const values = expr(type, type === "int" ? sql`CAST(${list} AS INTEGER[])` : list);
-  const plan = new LateralPlan(ONE_ROW, [column], [values], (textOf, nameOf) => {
-    return `unnest(${textOf(values.sql)}) AS r(${nameOf(column)})`;
-  });
-  return new Rel(plan, [{ name, column }]);
-}
 
 /** The values of `name = value` after an operator, by lower-case name. */
 export function parametersOf(list: { Count: number } | null): ReadonlyMap<string, SyntaxExpression> {

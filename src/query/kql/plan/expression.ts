@@ -21,6 +21,8 @@ export class Column {
 export interface Plan {
   /** A SELECT that gives these columns, under the names that the renderer has for them. */
   render(needed: ReadonlySet<Column>, renderer: Rendering): string;
+  /** The plan with the condition inside it, where it must not stand behind it. */
+  filtered?(condition: Expr): Plan | undefined;
   /** The same as something to select from; absent: only as a sub-query. */
   source?(): Source;
 }

@@ -78,7 +78,9 @@ export class SelectPlan implements Plan {
     const textOf = (own: Sql): string => renderer.text(own, nameOf);
     const valueOf = (column: Column): string => textOf(computed.get(column)?.sql ?? [column]);
     const items = outputs.map(({ column, name }) => `${valueOf(column)} AS ${name}`);
-    const clauses = [`SELECT ${isDistinct === true ? "DISTINCT " : ""}${items.join(", ") || "1"} FROM ${from}`];
+    // Without keys and outputs there would be a row for each row, and not one for all.
+    const none = groupBy?.length === 0 ? "count(*)" : "1";
+    const clauses = [`SELECT ${isDistinct === true ? "DISTINCT " : ""}${items.join(", ") || none} FROM ${from}`];
     if (where.length > 0) {
       clauses.push(`WHERE ${where.map((one) => bracketed(textOf(one.filter ?? one.sql))).join(" AND ")}`);
     }
