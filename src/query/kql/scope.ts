@@ -73,6 +73,8 @@ export interface Translating {
   insert(node: SyntaxExpression, text: string, usesKeys?: boolean): void;
   /** Whether the node was put there. */
   isInserted(node: SyntaxNode): boolean;
-  /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
-  nextKeys(): readonly string[] | undefined;
+  /** The keys of a plugin whose columns depend on rows; undefined in the round that asks for them. */
+  keysFor(call: SyntaxExpression): readonly string[] | undefined;
+  /** The rows of a function of the text's whose first parameter is these. */
+  invoke(node: Kusto.Language.Syntax.FunctionCallExpression, input: () => Rel, variables: Variables): Rel;
 }

@@ -55,7 +55,9 @@ function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): 
   const [first, second] = tabular;
   if (second !== undefined)
     throw translator.refuse("a query has one tabular statement, and a second one starts here", second);
-  if (first === undefined) throw translator.refuse("the query has no tabular statement");
+  if (first === undefined) {
+    throw new KqlRefused({ code: "parse_error", message: "the query has no tabular statement" });
+  }
   const before = statements.filter((one) => one !== first).filter((one) => !isHarmless(one, translator));
   const variables = translator.letAll(before, new Map());
   const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
@@ -91,11 +93,7 @@ function isHarmless(statement: SyntaxNode, translator: Translator): boolean {
     if (WITHOUT_EFFECT.has(name.toLowerCase())) return true;
     throw translator.refuse(`set ${name} is not supported`, statement);
   }
-  const words = kind
-    .replace(/Statement$/, "")
-    .replace(/(?<=[a-z])(?=[A-Z])/g, " ")
-    .toLowerCase();
-  throw translator.refuse(`a ${words} statement is not supported`, statement);
+  throw translator.refuse(`${textOf(statement.GetFirstToken())} is not supported`, statement);
 }
 
 type Render = NonNullable<Extract<KqlTranslation, { kind: "query" }>["render"]>;

@@ -16,6 +16,7 @@ import {
 import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
+import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
 import { Column, columnExpr, expr, isSameInAllRows, Scalar, Subquery, type Expr } from "./plan/expression.ts";
@@ -30,8 +31,6 @@ import { as, literal } from "./values/coerce.ts";
 export class Translator implements Translating {
   readonly request: KqlRequest;
   readonly #text: BoundText;
-  /** Keys that plugins have asked for so far. */
-  #keyRounds: number;
   #isInPlace = false;
   /** By the node of rows: the names that `as` has given in its pipe. */
   readonly #named = new WeakMap<SyntaxNode, Variables>();
@@ -39,7 +38,6 @@ export class Translator implements Translating {
   constructor(request: KqlRequest, text: BoundText) {
     this.request = request;
     this.#text = text;
-    this.#keyRounds = text.insertions.filter(({ usesKeys }) => usesKeys).length;
   }
 
   /** An error at a node, or of the whole text. */
@@ -76,9 +74,12 @@ export class Translator implements Translating {
     }
   }
 
-  /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
-  nextKeys(): readonly string[] | undefined {
-    return this.request.keys[this.#keyRounds++];
+  /** The keys of a plugin whose columns depend on rows; undefined in the round that asks for them. */
+  keysFor(call: SyntaxExpression): readonly string[] | undefined {
+    const told = this.#text.insertions.filter(({ usesKeys }) => usesKeys);
+    const at = placeWithout(this.#text.insertions, call.End);
+    const own = told.findIndex((one) => one.at === at);
+    return this.request.keys[own === -1 ? told.length : own];
   }
 
   /** The rows of a tabular expression. */
@@ -100,7 +101,7 @@ export class Translator implements Translating {
     }
     const source = SOURCES[kind];
     if (source !== undefined) return source(node, this, variables);
-    throw this.refuse(`${describe(kind)} is not supported`, node);
+    throw this.refuse(`${textOf(node.GetFirstToken())}${kind === "PathExpression" ? "()" : ""} is not supported`, node);
   }
 
   /** Operators see the names that `as` has given in front of them. */
@@ -196,7 +197,16 @@ export class Translator implements Translating {
     node: SyntaxExpression,
     variables: Variables,
   ): Rel {
-    const { inner, body } = this.#enter(called, args, node, variables);
+    const { inner, body } = this.#enter(called, args, node, { variables });
+    return this.rows(the(body.Expression), inner);
+  }
+
+  invoke(node: Kusto.Language.Syntax.FunctionCallExpression, input: () => Rel, variables: Variables): Rel {
+    const name = node.Name?.SimpleName ?? "";
+    const value = variables.get(name);
+    if (value?.kind !== "function") throw this.refuse(`${name} is not a function of this query`, node);
+    const args = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
+    const { inner, body } = this.#enter(value, args, node, { variables }, input);
     return this.rows(the(body.Expression), inner);
   }
 
@@ -205,8 +215,8 @@ export class Translator implements Translating {
     { declaration, scope }: Extract<Value, { kind: "function" }>,
     args: readonly SyntaxExpression[],
     node: SyntaxExpression,
-    variables: Variables,
-    rel?: Rel,
+    outer: Scope,
+    input?: () => Rel,
   ): { inner: Variables; body: Kusto.Language.Syntax.FunctionBody } {
     const bound = node.GetCalledFunctionBody() as Kusto.Language.Syntax.FunctionBody | null;
     const body = bound ?? the(declaration.Body);
@@ -220,12 +230,24 @@ export class Translator implements Translating {
       else positional.push(arg);
     }
     const inner = new Map(scope);
+    if (input !== undefined) {
+      const first = parameters.shift()?.NameAndType;
+      if (
+        first === null ||
+        first === undefined ||
+        first.Type === null ||
+        classOf(first.Type) !== "SchemaTypeExpression"
+      ) {
+        throw this.refuse("invoke needs a function whose first parameter is a table", node);
+      }
+      inner.set(first.Name?.SimpleName ?? "", { kind: "rows", make: input });
+    }
     for (const parameter of parameters) {
       const { Name, Type } = the(parameter.NameAndType);
       const name = Name?.SimpleName ?? "";
       const given = named.get(name) ?? positional.shift() ?? parameter.DefaultValue?.Value;
       if (given === undefined || given === null) throw this.refuse(`${name} has no value`, node);
-      inner.set(name, this.#argument(given, Type, rel === undefined ? { variables } : { variables, rel }));
+      inner.set(name, this.#argument(given, Type, outer));
     }
     return { inner: this.letAll(elementsOf(body.Statements), inner), body };
   }
@@ -325,7 +347,7 @@ export class Translator implements Translating {
     const argumentNodes = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
     const own = scope.variables.get(name);
     if (own?.kind === "function") {
-      const { inner, body } = this.#enter(own, argumentNodes, node, scope.variables, scope.rel);
+      const { inner, body } = this.#enter(own, argumentNodes, node, scope);
       return this.scalar(the(body.Expression), { variables: inner });
     }
     const type = typeOfSymbol(node.ResultType) ?? "dynamic";
@@ -381,9 +403,40 @@ function describe(kind: string): string {
 /** Why an operator is refused wherever it stands; undefined for those that are not, and for other nodes. */
 export function reasonAgainst(node: SyntaxNode): string | undefined {
   const kind = classOf(node);
+  if (kind in STATEMENTS) return `${STATEMENTS[kind] ?? ""} is not supported`;
+  if (kind === "EvaluateOperator") return reasonAgainstPlugin(node);
+  if (kind === "FunctionCallExpression")
+    return reasonAgainstSource(node as Kusto.Language.Syntax.FunctionCallExpression);
   if (!kind.endsWith("Operator") || SOURCES[kind] !== undefined) return undefined;
   const rule = OPERATORS[kind];
   if (rule !== undefined && !("refused" in rule)) return undefined;
   const reason = rule === undefined ? "" : `: ${rule.refused}`;
   return `operator ${textOf(node.GetFirstToken())} is not supported${reason}`;
+}
+
+/** Statements of programs that put users' queries together. */
+const STATEMENTS: Readonly<Record<string, string | undefined>> = {
+  AliasStatement: "alias",
+  PatternStatement: "declare pattern",
+  QueryParametersStatement: "declare query_parameters",
+  RestrictStatement: "restrict access",
+};
+
+/** What names tables elsewhere. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  "app",
+  "cluster",
+  "database",
+  "external_table",
+  "resource",
+  "workspace",
+]);
+
+function reasonAgainstSource({
+  Name,
+  ReferencedSymbol,
+}: Kusto.Language.Syntax.FunctionCallExpression): string | undefined {
+  const name = Name?.SimpleName ?? "";
+  const isOwn = ReferencedSymbol !== null && classOf(ReferencedSymbol) === "VariableSymbol";
+  return ELSEWHERE.has(name) && !isOwn ? `${name}() is not supported: a query reads one database` : undefined;
 }

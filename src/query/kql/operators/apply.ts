@@ -1,5 +1,5 @@
 import { classOf, elementsOf, the, type SyntaxExpression } from "../bind/library.ts";
-import { Column, columnExpr } from "../plan/expression.ts";
+import { Column } from "../plan/expression.ts";
 import { ApplyPlan, OuterRowPlan } from "../plan/unnest.ts";
 import { Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext } from "../scope.ts";

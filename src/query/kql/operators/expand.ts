@@ -108,7 +108,7 @@ export function expanded(
 }
 
 /** An element as the type that `to typeof()` says: null where it is of another. */
-function elementAs(element: Expr, type: KqlType): Expr {
+export function elementAs(element: Expr, type: KqlType): Expr {
   switch (type) {
     case "dynamic":
       return expr(type, sql`kql_not_null(${element})`);

@@ -1,7 +1,7 @@
 import { arrayOf, classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { Column, expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
-import { LateralPlan, ONE_ROW, ValuesPlan } from "../plan/plans.ts";
+import { ONE_ROW, ValuesPlan } from "../plan/plans.ts";
 import { filtered, limited, Rel, type Named } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
@@ -24,6 +24,7 @@ export const ROWS: OperatorTable = {
     const ordered = input.ordered(orderKeys(the(node.ByExpression), scope, translator));
     return limited(ordered, [rowLimit(the(node.Expression), scope, translator)]);
   }),
+  // The translator keeps the name: see `#piped`.
   AsOperator: operator((_, input) => input),
   // How it is shown travels beside the rows: see `translate.ts`.
   RenderOperator: operator((_, input) => input),

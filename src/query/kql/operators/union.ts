@@ -7,6 +7,7 @@ import type { Translating, Variables } from "../scope.ts";
 import { typeOfSymbol } from "../types/types.ts";
 import { literal } from "../values/coerce.ts";
 import { boundColumns, nameIn } from "./columns.ts";
+import { bracketedName } from "./plugin.ts";
 import { parametersOf } from "./rows.ts";
 import { operator, source, type OperatorTable, type SourceTable } from "./table.ts";
 
@@ -154,8 +155,5 @@ function keepCommon(
     legs.every(({ rel }) => rel.columns.some((one) => one.name === name && one.column.type === type));
   const kept = shape.filter(({ name, type }) => name === origin || isCommon(name, type));
   if (kept.length === shape.length) return;
-  translator.insert(
-    node,
-    ` | project-keep ${kept.map(({ name }) => `['${name.replace(/[\\']/g, "\\$&")}']`).join(", ")}`,
-  );
+  translator.insert(node, ` | project-keep ${kept.map(({ name }) => bracketedName(name)).join(", ")}`);
 }
