@@ -1,6 +1,7 @@
 import { ADDRESS_MACROS } from "./macros/addresses.ts";
 import { CONVERSION_MACROS } from "./macros/conversions.ts";
 import { ARRAY_MACROS } from "./macros/arrays.ts";
+import { AGGREGATE_MACROS } from "./macros/aggregates.ts";
 import { DYNAMIC_MACROS } from "./macros/dynamic.ts";
 import { ENCODING_MACROS } from "./macros/encodings.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
@@ -20,6 +21,7 @@ const BODIES: Readonly<Record<string, string>> = {
   ...ADDRESS_MACROS,
   ...CONVERSION_MACROS,
   ...ARRAY_MACROS,
+  ...AGGREGATE_MACROS,
   ...DYNAMIC_MACROS,
   ...ENCODING_MACROS,
   ...NUMBER_MACROS,

@@ -64,6 +64,8 @@ export interface Translating {
   once(value: Expr): Expr;
   /** The one value of these rows, evaluated once; null where there is none. */
   toScalar(rel: Rel, type: KqlType): Expr;
+  /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
+  inPlace<T>(translate: () => T): T;
   /**
    * Sees that this text stands behind a node: where it does not, the query is translated again with it, so that the
    * binder knows of it. Throws where the node is of a function's body.

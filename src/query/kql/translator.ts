@@ -1,4 +1,5 @@
 import { AGGREGATES } from "./aggregates/aggregates.ts";
+import { unpacked, type AggregateRule } from "./aggregates/table.ts";
 import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
 import { InsertionNeeded, placeWithout } from "./bind/insertions.ts";
 import {
@@ -18,7 +19,7 @@ import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
-import { Column, columnExpr, expr, isSameInAllRows, Scalar, type Expr } from "./plan/expression.ts";
+import { Column, columnExpr, expr, isSameInAllRows, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
@@ -30,6 +31,7 @@ import { as, literal } from "./values/coerce.ts";
 export class Translator implements Translating {
   readonly request: KqlRequest;
   readonly #text: BoundText;
+  #isInPlace = false;
   /** By the node of rows: the names that `as` has given in its pipe. */
   readonly #named = new WeakMap<SyntaxNode, Variables>();
 
@@ -59,6 +61,17 @@ export class Translator implements Translating {
   isInserted(node: SyntaxNode): boolean {
     const at = placeWithout(this.#text.insertions, node.TextStart);
     return node.Root === this.#text.root && this.#text.insertions.some((one) => one.at === at);
+  }
+
+  /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
+  inPlace<T>(translate: () => T): T {
+    const before = this.#isInPlace;
+    this.#isInPlace = true;
+    try {
+      return translate();
+    } finally {
+      this.#isInPlace = before;
+    }
   }
 
   keysFor(call: SyntaxExpression): readonly string[] | undefined {
@@ -115,7 +128,7 @@ export class Translator implements Translating {
 
   /** Rows that are evaluated once, whoever reads them: each call gives columns of its own. */
   shared(rel: Rel): () => Rel {
-    const plan = new SharedPlan(rel.plan);
+    const plan = this.#isInPlace ? rel.plan : new SharedPlan(rel.plan);
     return () => {
       const columns = rel.columns.map(({ name, column }) => ({
         name,
@@ -278,7 +291,8 @@ export class Translator implements Translating {
 
   /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
-    if (value.constant !== undefined || (value.isFixed !== true && isSameInAllRows(value))) return value;
+    if (this.#isInPlace || value.constant !== undefined) return value;
+    if (value.isFixed !== true && isSameInAllRows(value)) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });
@@ -289,6 +303,7 @@ export class Translator implements Translating {
     const [first] = rel.columns;
     if (first === undefined) return literal(type, null);
     const { plan } = limited(rel, ["1"]);
+    if (this.#isInPlace) return expr(first.column.type, ["(", new Subquery(plan, first.column), ")"]);
     return expr(first.column.type, [new Scalar(plan, first.column)]);
   }
 
@@ -341,8 +356,7 @@ export class Translator implements Translating {
       const rule = AGGREGATES[name];
       if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("aggregate", name, rule), node);
       const inner: Scope = { ...scope, aggregates: false };
-      if ("tuple" in rule) throw this.refuse(`${name}() makes several columns, and stands alone`, node);
-      return rule.translate({ ...call, scope: inner });
+      return oneOf(rule, { ...call, scope: inner });
     }
     const rule = SCALAR_FUNCTIONS[name];
     if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
@@ -352,6 +366,16 @@ export class Translator implements Translating {
       call,
     );
   }
+}
+
+/** The value of an aggregate that stands in an expression: it has one column. */
+function oneOf(rule: Exclude<AggregateRule, { refused: string }>, call: Call): Expr {
+  if ("translate" in rule) return rule.translate(call);
+  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : unpacked(rule.packed(call));
+  if (value === undefined || more.length > 0) {
+    throw call.refuse(`${call.name}() makes several columns, and stands alone`);
+  }
+  return value;
 }
 
 function unsupported(kind: string, name: string, rule: { refused: string } | undefined): string {

@@ -1,7 +1,6 @@
 import type { ColumnType } from "../../../format/types.ts";
 import { nearest } from "../../../core/nearest.ts";
 import { KqlRefused, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
-import { placeWithout, withInsertions, type Insertion } from "./insertions.ts";
 import {
   arrayOf,
   classOf,
@@ -11,6 +10,7 @@ import {
   type SyntaxExpression,
   type SyntaxNode,
 } from "./library.ts";
+import { placeWithout, withInsertions, type Insertion } from "./insertions.ts";
 
 /** A text whose names and types are known. */
 export type BoundText = { text: string; insertions: readonly Insertion[]; root: SyntaxNode };

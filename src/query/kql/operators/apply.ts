@@ -5,7 +5,7 @@ import { Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext } from "../scope.ts";
 import { boundColumns, nameIn } from "./columns.ts";
 import { ascending, expanded, itemsOf } from "./expand.ts";
-import { parametersOf, rowCount } from "./rows.ts";
+import { parametersOf, rowLimit } from "./rows.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
 /** A sub-query over the elements of dynamic values of each row. */
@@ -14,7 +14,7 @@ export const APPLICATIONS: OperatorTable = {
     if (node.ContextIdClause !== null) throw context.translator.refuse("mv-apply with id is not supported", node);
     const outer = rowOf(input);
     const elements = elementsOfRow(node, outer.rel, context);
-    const made = subQuery(the(node.Subquery?.Expression), elements, context);
+    const made = context.translator.inPlace(() => subQuery(the(node.Subquery?.Expression), elements, context));
     const innerColumns = new Set(made.columns.map(({ column }) => column));
     const plan = new ApplyPlan(input.plan, outer.source, made.plan, innerColumns);
     const columns = boundColumns(node).map(({ name }): Named => {
@@ -50,7 +50,7 @@ function elementsOfRow(
     { scope, translator },
   );
   const clause = node.RowLimitClause;
-  const limit = clause === null ? undefined : rowCount(the(clause.RowLimit), scope, translator)[0];
+  const limit = clause === null ? undefined : rowLimit(the(clause.RowLimit), scope, translator);
   const made = expanded(row, items, { asPairs: false, limit });
   const index = parametersOf(node.Parameters).get("with_itemindex");
   const values = [...made.values, ...(index === undefined ? [] : [{ name: nameIn(index), column: made.index }])];

@@ -6,7 +6,7 @@ import { computed, Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext, Scope, Translating } from "../scope.ts";
 import { SQL_TYPES, typeOfSymbol } from "../types/types.ts";
 import { boundColumns, nameOf, unnamed } from "./columns.ts";
-import { parametersOf, rowCount } from "./rows.ts";
+import { parametersOf, rowLimit } from "./rows.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
 /** A row for each element of dynamic values. */
@@ -36,7 +36,7 @@ function limitOf(
   { scope, translator }: OperatorContext,
 ): string | undefined {
   const clause = node.RowLimitClause;
-  if (clause !== null) return rowCount(the(clause.RowLimit), scope, translator)[0];
+  if (clause !== null) return rowLimit(the(clause.RowLimit), scope, translator);
   return textOf(node.MvExpandKeyword) === "mvexpand" ? "128" : undefined;
 }
 

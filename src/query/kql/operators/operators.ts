@@ -1,3 +1,5 @@
+import { TOP_NESTED } from "./top-nested.ts";
+import { PARTITIONS } from "./partition.ts";
 import { APPLICATIONS } from "./apply.ts";
 import { EVALUATIONS, EVALUATION_SOURCES } from "./evaluate.ts";
 import { EXPANSIONS } from "./expand.ts";
@@ -10,6 +12,7 @@ import { RANGES } from "./range.ts";
 import { REFUSED } from "./refused.ts";
 import { ROWS, ROW_SOURCES } from "./rows.ts";
 import { SCHEMAS } from "./schema.ts";
+import { SAMPLES } from "./samples.ts";
 import { SEARCHES, SEARCH_SOURCES } from "./search.ts";
 import { SUMMARIES } from "./summarize.ts";
 import { UNIONS, UNION_SOURCES } from "./union.ts";
@@ -24,12 +27,15 @@ export const OPERATORS: OperatorTable = {
   ...JOINS,
   ...KEY_PARSERS,
   ...PARSERS,
+  ...PARTITIONS,
   ...PROJECTIONS,
   ...REFUSED,
   ...ROWS,
   ...SCHEMAS,
+  ...SAMPLES,
   ...SEARCHES,
   ...SUMMARIES,
+  ...TOP_NESTED,
   ...UNIONS,
 };
 

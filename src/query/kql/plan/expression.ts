@@ -61,8 +61,17 @@ export class Subquery {
   }
 }
 
+/** A column of the rows around a sub-query, which reads it there: it is none of its own source's. */
+export class Outer {
+  readonly column: Column;
+
+  constructor(column: Column) {
+    this.column = column;
+  }
+}
+
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery;
+export type Part = string | Column | Scalar | Subquery | Outer;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */

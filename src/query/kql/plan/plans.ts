@@ -1,7 +1,7 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import { SQL_TYPES } from "../types/types.ts";
 import { columnsIn, type Column, type Expr, type Plan, type Rendering, type Sql } from "./expression.ts";
-import { fromOf, mentioned, orderText, type OrderKey } from "./plan.ts";
+import { fromOf, mentioned, orderSql, type OrderKey } from "./plan.ts";
 
 /** A stored table; its columns have their own names there. */
 export class TablePlan implements Plan {
@@ -84,8 +84,9 @@ export class SelectPlan implements Plan {
     if (where.length > 0) {
       clauses.push(`WHERE ${where.map((one) => bracketed(textOf(one.filter ?? one.sql))).join(" AND ")}`);
     }
-    if (groupBy !== undefined && groupBy.length > 0) clauses.push(`GROUP BY ${groupBy.map(valueOf).join(", ")}`);
-    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${orderText(order, textOf)}`);
+    // `GROUP BY ()` makes one row, also where no aggregate is wanted.
+    if (groupBy !== undefined) clauses.push(`GROUP BY ${groupBy.map(valueOf).join(", ") || "()"}`);
+    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${textOf(orderSql(order))}`);
     if (limit !== undefined) clauses.push(`LIMIT ${textOf(limit)}`);
     return clauses.join(" ");
   }
@@ -177,6 +178,22 @@ export class ValuesPlan implements Plan {
       return `(${columns.map(({ i }) => renderer.text(row[i]?.sql ?? ["NULL"])).join(", ")})`;
     });
     return `SELECT ${items.join(", ")} FROM (VALUES ${rows.join(", ")}) AS v(${items.join(", ")})`;
+  }
+}
+
+/** The rows of one plan, evaluated anew for each value of a key, which it reads as an `Outer` column. */
+export class ForEachPlan implements Plan {
+  readonly #parts: { keys: Plan; key: Column; rows: Plan };
+
+  constructor(parts: { keys: Plan; key: Column; rows: Plan }) {
+    this.#parts = parts;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
+    const { keys, key, rows } = this.#parts;
+    const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
+    const [each, own] = [keys.render(new Set([key]), renderer), rows.render(needed, renderer)];
+    return `SELECT ${items} FROM (${each}) AS p, LATERAL (${own}) AS r`;
   }
 }
 
