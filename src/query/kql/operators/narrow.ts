@@ -21,7 +21,7 @@ export function narrowed({ node, input }: PluginCall): Rel {
   });
   const cell = new Column("cell", "dynamic");
   const opened = numbered.rel.over(
-    new UnnestPlan(numbered.rel.plan, expr("dynamic", sql`[${commaList(cells)}]`), cell),
+    new UnnestPlan(numbered.rel.plan, new Map([[cell, expr("dynamic", sql`[${commaList(cells)}]`)]])),
   );
   const made = computed(opened, [
     { name: "Column", value: expr("string", sql`struct_extract(${cell}, 'c')`, { nullable: false }) },
