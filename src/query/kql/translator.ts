@@ -27,6 +27,8 @@ import { as, literal } from "./values/coerce.ts";
 export class Translator implements Translating {
   readonly request: KqlRequest;
   readonly #text: BoundText;
+  /** The calls of the text's own functions that are being translated, outermost first. */
+  readonly #calls: SyntaxNode[] = [];
   /** Keys that plugins have asked for so far. */
   #keyRounds = 0;
 
@@ -37,9 +39,23 @@ export class Translator implements Translating {
 
   /** An error at a node, or of the whole text. */
   refuse(message: string, node?: SyntaxNode | null): KqlRefused {
-    // A node of a function's body that was bound for a call counts from the body's beginning.
-    const isOwn = node !== undefined && node !== null && node.Root === this.#text.root;
-    return refusal(this.#text.text, { code: "invalid_query", message }, isOwn ? node.TextStart : undefined);
+    // A node of a function's body that was bound for a call counts from the body's beginning: the call's place is meant.
+    const own = [node, ...this.#calls.toReversed()].find((one) => one?.Root === this.#text.root);
+    return refusal(
+      this.#text.text,
+      { code: "invalid_query", message },
+      node === undefined ? undefined : own?.TextStart,
+    );
+  }
+
+  /** Does something inside of a function that is called there. */
+  #inside<T>(call: SyntaxNode, act: () => T): T {
+    this.#calls.push(call);
+    try {
+      return act();
+    } finally {
+      this.#calls.pop();
+    }
   }
 
   /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
@@ -147,8 +163,10 @@ export class Translator implements Translating {
     node: SyntaxExpression,
     variables: Variables,
   ): Rel {
-    const { inner, body } = this.#enter(called, args, node, variables);
-    return this.rows(the(body.Expression), inner);
+    return this.#inside(node, () => {
+      const { inner, body } = this.#enter(called, args, node, variables);
+      return this.rows(the(body.Expression), inner);
+    });
   }
 
   /** The names in the body of a function for one call of it, and the body as it was bound for that call. */
@@ -271,8 +289,10 @@ export class Translator implements Translating {
     const argumentNodes = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
     const own = scope.variables.get(name);
     if (own?.kind === "function") {
-      const { inner, body } = this.#enter(own, argumentNodes, node, scope.variables, scope.rel);
-      return this.scalar(the(body.Expression), { variables: inner });
+      return this.#inside(node, () => {
+        const { inner, body } = this.#enter(own, argumentNodes, node, scope.variables, scope.rel);
+        return this.scalar(the(body.Expression), { variables: inner });
+      });
     }
     const type = typeOfSymbol(node.ResultType) ?? "dynamic";
     const refuse = (message: string): KqlRefused => this.refuse(message, node);
