@@ -157,7 +157,7 @@ async function compareQueries(
   for (const { side, place } of sides) {
     if (side === "duckdb") continue;
     const server = await startBenchServer({ home, env: side === "postgres" ? { ENGINE_CATALOG_URL: place } : {} });
-    const client = new QueryClient(server.url, "bench");
+    const client = new QueryClient(server.url, { database: "bench" });
     try {
       const idleBytes = server.memory().residentBytes;
       const ask = async (sql: string, n: number) => {

@@ -16,9 +16,12 @@ export class QueryClient {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(serverUrl: string, database = "default") {
+  constructor(serverUrl: string, { database = "default", language = "sql" } = {}) {
     this.#url = `${serverUrl}/v1/query`;
-    this.#headers = { "X-Database": database };
+    this.#headers = {
+      "X-Database": database,
+      "Content-Type": language === "kql" ? "application/x-kql" : "application/sql",
+    };
   }
 
   /** Rejects unless the answer is 200. */

@@ -14,6 +14,7 @@ export const QUERY: Feature<{ query: QueryDeps; exports: ExportDeps }> = {
   },
   commands: {
     sql: () => import("./commands/sql.ts"),
+    kql: () => import("./commands/kql.ts"),
     tail: () => import("./commands/tail.ts"),
   },
   routes: async () => {

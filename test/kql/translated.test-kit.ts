@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { Readable } from "node:stream";
+import { TIME_MACROS } from "../../src/io/duckdb/macros.ts";
 import { loadDuckDb, prepareOne, runSql, type Connection, type DuckDb } from "../../src/io/duckdb/duckdb.ts";
 import { KqlRefused, type KqlTable, type KqlTranslation } from "../../src/query/kql/contract.ts";
 import { MACROS } from "../../src/query/kql/macros.ts";
@@ -36,6 +37,7 @@ export class Translated {
     const connection = await this.#duckdb.connect(database);
     let sql: string | undefined;
     try {
+      for (const macro of TIME_MACROS) await runSql(this.#duckdb, connection, `CREATE MACRO ${macro}`);
       for (const statement of setUp) await runSql(this.#duckdb, connection, statement);
       const made = await this.#translated(connection, query);
       sql = made.sql;
@@ -62,7 +64,7 @@ export class Translated {
       }
       if (made.kind === "query") return made;
       const { rows } = await this.#rowsOf(connection, { ...made, columns: [] });
-      keys.push(rows.flatMap((row) => Object.values(row).filter((value) => typeof value === "string")));
+      keys.push(rows.map((row) => String(Object.values(row)[0])));
     }
   }
 

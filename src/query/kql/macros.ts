@@ -1,5 +1,15 @@
+import { ADDRESS_MACROS } from "./macros/addresses.ts";
+import { CONVERSION_MACROS } from "./macros/conversions.ts";
+import { ARRAY_MACROS } from "./macros/arrays.ts";
+import { AGGREGATE_MACROS } from "./macros/aggregates.ts";
 import { DYNAMIC_MACROS } from "./macros/dynamic.ts";
+import { ENCODING_MACROS } from "./macros/encodings.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
+import { PARSER_MACROS } from "./macros/parsers.ts";
+import { PATTERN_MACROS } from "./macros/patterns.ts";
+import { SERIES_MACROS } from "./macros/series.ts";
+import { STATISTICS_MACROS } from "./macros/statistics.ts";
+import { TABLE_MACROS } from "./macros/tables.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
 import { TIME_MACROS } from "./macros/time.ts";
 
@@ -8,8 +18,18 @@ import { TIME_MACROS } from "./macros/time.ts";
  * no other query may call them.
  */
 const BODIES: Readonly<Record<string, string>> = {
+  ...ADDRESS_MACROS,
+  ...CONVERSION_MACROS,
+  ...ARRAY_MACROS,
+  ...AGGREGATE_MACROS,
   ...DYNAMIC_MACROS,
+  ...ENCODING_MACROS,
   ...NUMBER_MACROS,
+  ...PARSER_MACROS,
+  ...PATTERN_MACROS,
+  ...SERIES_MACROS,
+  ...STATISTICS_MACROS,
+  ...TABLE_MACROS,
   ...TEXT_MACROS,
   ...TIME_MACROS,
 };

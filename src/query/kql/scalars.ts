@@ -2,8 +2,9 @@ import { elementsOf, classOf, textOf, the, type SyntaxExpression } from "./bind/
 import { elementOf, memberOf } from "./functions/access.ts";
 import { BINARY } from "./functions/operators.ts";
 import { hasListOf, isIn, isInRange } from "./functions/lists.ts";
-import { expr, sql, type Expr } from "./plan/expression.ts";
-import type { Scope, Translating } from "./scope.ts";
+import { Column, expr, sql, type Expr } from "./plan/expression.ts";
+import type { Scope, Translating, Variables } from "./scope.ts";
+import { anyColumn, cased, starTest, termTest } from "./search-terms.ts";
 import { isTabular } from "./bind/tabular.ts";
 import { typeOfSymbol } from "./types/types.ts";
 import { literal } from "./values/coerce.ts";
@@ -19,7 +20,15 @@ function rule<T extends SyntaxExpression>(own: (node: T, scope: Scope, translato
 
 /** Scalar expressions by the class of their node; names and calls are for the translator itself. */
 export const SCALARS: Readonly<Record<string, ScalarRule | undefined>> = {
-  LiteralExpression: (node, _, translator) => literalExpr(node, translator),
+  LiteralExpression: (node, scope, translator) => {
+    // A text where a condition is expected: a term of search and find.
+    const isTerm = typeof node.LiteralValue === "string" && typeOfSymbol(node.ResultType) === "bool";
+    return isTerm ? anyColumn(scope, termTest(String(node.LiteralValue), scope)) : literalExpr(node, translator);
+  },
+  StarExpression: (node, _, translator) => {
+    if (typeOfSymbol(node.ResultType) === "bool") return literal("bool", true);
+    throw translator.refuse("* is not supported here", node);
+  },
   CompoundStringLiteralExpression: (node) => literal("string", String(node.LiteralValue)),
   DynamicExpression: rule<Kusto.Language.Syntax.DynamicExpression>((node, _, translator) => {
     return dynamicLiteral(node, translator);
@@ -39,13 +48,19 @@ export const SCALARS: Readonly<Record<string, ScalarRule | undefined>> = {
   PathExpression: rule<Kusto.Language.Syntax.PathExpression>(path),
   ElementExpression: rule<Kusto.Language.Syntax.ElementExpression>(element),
   ToScalarExpression: rule<Kusto.Language.Syntax.ToScalarExpression>((node, scope, translator) => {
-    const rel = translator.rows(the(node.Expression), scope.variables);
+    const rel = translator.rows(the(node.Expression), withoutRows(scope.variables));
     return translator.toScalar(rel, typeOfSymbol(node.ResultType) ?? "dynamic");
   }),
 };
 
 function binary(node: Kusto.Language.Syntax.BinaryExpression, scope: Scope, translator: Translating): Expr {
-  const operator = node.ReferencedSymbol?.Name ?? "";
+  const name = node.ReferencedSymbol?.Name ?? "";
+  const operator = scope.isCased === true ? cased(name) : name;
+  if (operator === "Search") {
+    const term = translator.constant(the(node.Right), scope);
+    return termTest(String(term), scope)(translator.scalar(the(node.Left), scope));
+  }
+  if (classOf(the(node.Left)) === "StarExpression") return ofAnyColumn(node, operator, scope, translator);
   const own = BINARY[operator];
   if (own === undefined) throw translator.refuse(`operator ${textOf(node.Operator)} is not supported`, node);
   const [left, right] = [translator.scalar(the(node.Left), scope), translator.scalar(the(node.Right), scope)];
@@ -53,15 +68,32 @@ function binary(node: Kusto.Language.Syntax.BinaryExpression, scope: Scope, tran
   return own(left, right, { type, refuse: (message) => translator.refuse(message, node) });
 }
 
+function ofAnyColumn(
+  node: Kusto.Language.Syntax.BinaryExpression,
+  operator: string,
+  scope: Scope,
+  translator: Translating,
+): Expr {
+  const right = translator.scalar(the(node.Right), scope);
+  const test = starTest(operator, right, (message) => translator.refuse(message, node));
+  if (test === undefined) throw translator.refuse(`* is not supported with ${textOf(node.Operator)}`, node);
+  return anyColumn(scope, test);
+}
+
 function unary(node: Kusto.Language.Syntax.PrefixUnaryExpression, scope: Scope, translator: Translating): Expr {
   const value = translator.scalar(the(node.Expression), scope);
   if (textOf(node.Operator) === "+") return value;
   const { constant, type } = value;
   if (typeof constant === "bigint" || typeof constant === "number") {
-    if (type === "int" || type === "long" || type === "timespan") return literal(type, -BigInt(constant));
+    if (type === "int" || type === "long" || type === "timespan")
+      return literal(type, BigInt.asIntN(64, -BigInt(constant)));
     if (type === "real") return literal(type, -Number(constant));
   }
   if (type === "dynamic") throw translator.refuse("a dynamic value has no negative: convert it first", node);
+  if (type === "int" || type === "long" || type === "timespan") {
+    const own = sql`kql_subtract(0, ${value})`;
+    return expr(type, type === "int" ? sql`CAST(${own} AS INTEGER)` : own, { nullable: value.nullable });
+  }
   return expr(type, sql`-${value}`, { nullable: value.nullable });
 }
 
@@ -71,7 +103,7 @@ function inList(node: Kusto.Language.Syntax.InExpression, scope: Scope, translat
   const items = elementsOf<SyntaxExpression>(node.Right?.Expressions);
   const [only] = items;
   if (only !== undefined && items.length === 1 && isTabular(only)) {
-    return isIn(operator, left, { rows: translator.rows(only, scope.variables) });
+    return isIn(operator, left, { rows: translator.rows(only, withoutRows(scope.variables)) });
   }
   return isIn(operator, left, { values: items.map((item) => translator.scalar(item, scope)) });
 }
@@ -86,7 +118,7 @@ function hasList(
   const items = elementsOf<SyntaxExpression>(node.Right?.Expressions);
   const [only] = items;
   if (only !== undefined && items.length === 1 && isTabular(only)) {
-    return hasListOf(operator, left, { rows: translator.rows(only, scope.variables) });
+    return hasListOf(operator, left, { rows: translator.rows(only, withoutRows(scope.variables)) });
   }
   return hasListOf(operator, left, { values: items.map((item) => translator.scalar(item, scope)) });
 }
@@ -122,4 +154,15 @@ function element(node: Kusto.Language.Syntax.ElementExpression, scope: Scope, tr
   const value = translator.scalar(the(node.Expression), scope);
   const { Expression } = the(node.Selector) as Kusto.Language.Syntax.BracketedExpression;
   return elementOf(value, translator.scalar(the(Expression), scope));
+}
+
+/** A query in an expression is evaluated once: what a function was given of a row is not known there. */
+function withoutRows(variables: Variables): Variables {
+  const isOfRow = (value: Expr): boolean => value.sql.some((part) => part instanceof Column);
+  return new Map(
+    [...variables].map(([name, value]) => [
+      name,
+      value.kind === "scalar" && isOfRow(value.value) ? { kind: "ofRow" as const } : value,
+    ]),
+  );
 }

@@ -8,6 +8,8 @@ export type Value =
   | { kind: "scalar"; value: Expr }
   /** Made anew for each mention: columns are identities. */
   | { kind: "rows"; make: () => Rel }
+  /** Given to a function for each row: a query inside of it cannot know it. */
+  | { kind: "ofRow" }
   | { kind: "function"; declaration: Kusto.Language.Syntax.FunctionDeclaration; scope: Variables };
 
 export type Variables = ReadonlyMap<string, Value>;
@@ -19,6 +21,8 @@ export type Scope = {
   rel?: Rel;
   /** The two sides of a join, as `$left` and `$right`. */
   sides?: { left: Rel; right: Rel };
+  /** Whether all operators of strings mind upper and lower case: in a `search` that says so. */
+  isCased?: boolean;
   /** Whether aggregates may stand here: in `summarize`. */
   aggregates?: boolean;
 };
@@ -33,7 +37,7 @@ export type Call = {
   translator: Translating;
   /** The arguments as they were written. */
   argumentNodes: readonly SyntaxExpression[];
-  refuse(message: string): KqlRefused;
+  refuse: (message: string) => KqlRefused;
 };
 
 /** An operator, as its rule sees it: the names in scope, and the rows that come in. */
@@ -60,6 +64,15 @@ export interface Translating {
   once(value: Expr): Expr;
   /** The one value of these rows, evaluated once; null where there is none. */
   toScalar(rel: Rel, type: KqlType): Expr;
+  /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
+  inPlace<T>(translate: () => T): T;
+  /**
+   * Sees that this text stands behind a node: where it does not, the query is translated again with it, so that the
+   * binder knows of it. Throws where the node is of a function's body.
+   */
+  insert(node: SyntaxExpression, text: string, usesKeys?: boolean): void;
+  /** Whether the node was put there. */
+  isInserted(node: SyntaxNode): boolean;
   /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
   nextKeys(): readonly string[] | undefined;
 }

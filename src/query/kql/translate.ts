@@ -1,5 +1,6 @@
 import { quoteIdentifier } from "../../io/duckdb/duckdb.ts";
 import { bind } from "./bind/bind.ts";
+import { InsertionNeeded, type Insertion } from "./bind/insertions.ts";
 import { classOf, elementsOf, textOf, the, type SyntaxExpression, type SyntaxNode } from "./bind/library.ts";
 import { KqlRefused, type KqlRequest, type KqlTranslation, type KqlType } from "./contract.ts";
 import { macrosOf } from "./macros.ts";
@@ -30,8 +31,24 @@ export function translate(request: KqlRequest): KqlTranslation {
   }
 }
 
+/** How often a text is bound again: each time takes as long as the first. */
+const MAX_INSERTIONS = 50;
+
 function translated(request: KqlRequest): KqlTranslation {
-  const bound = bind(request, reasonAgainst);
+  const insertions: Insertion[] = [];
+  for (;;) {
+    try {
+      return translatedWith(request, insertions);
+    } catch (error) {
+      if (!(error instanceof InsertionNeeded)) throw error;
+      insertions.push(error.insertion);
+      if (insertions.length > MAX_INSERTIONS) throw new TooLarge("the query has too many plugins and inner unions");
+    }
+  }
+}
+
+function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): KqlTranslation {
+  const bound = bind(request, reasonAgainst, insertions);
   const translator = new Translator(request, bound);
   const statements = elementsOf<SyntaxNode>((bound.root as Kusto.Language.Syntax.QueryBlock).Statements);
   const tabular = statements.filter((one) => classOf(one) === "ExpressionStatement");

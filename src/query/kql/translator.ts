@@ -1,5 +1,7 @@
 import { AGGREGATES } from "./aggregates/aggregates.ts";
+import { unpacked, type AggregateRule } from "./aggregates/table.ts";
 import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
+import { InsertionNeeded, placeWithout } from "./bind/insertions.ts";
 import {
   arrayOf,
   classOf,
@@ -15,7 +17,8 @@ import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
-import { Column, columnExpr, expr, isSameInAllRows, Scalar, type Expr } from "./plan/expression.ts";
+import { parametersOf } from "./operators/rows.ts";
+import { Column, columnExpr, expr, isSameInAllRows, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
@@ -30,22 +33,24 @@ export class Translator implements Translating {
   /** The calls of the text's own functions that are being translated, outermost first. */
   readonly #calls: SyntaxNode[] = [];
   /** Keys that plugins have asked for so far. */
-  #keyRounds = 0;
+  #keyRounds: number;
+  #isInPlace = false;
+  /** By the node of rows: the names that `as` has given in its pipe. */
+  readonly #named = new WeakMap<SyntaxNode, Variables>();
 
   constructor(request: KqlRequest, text: BoundText) {
     this.request = request;
     this.#text = text;
+    this.#keyRounds = text.insertions.filter(({ usesKeys }) => usesKeys).length;
   }
 
   /** An error at a node, or of the whole text. */
   refuse(message: string, node?: SyntaxNode | null): KqlRefused {
     // A node of a function's body that was bound for a call counts from the body's beginning: the call's place is meant.
     const own = [node, ...this.#calls.toReversed()].find((one) => one?.Root === this.#text.root);
-    return refusal(
-      this.#text.text,
-      { code: "invalid_query", message },
-      node === undefined ? undefined : own?.TextStart,
-    );
+    const isPlaced = node !== undefined && own !== undefined && own !== null;
+    const start = isPlaced ? placeWithout(this.#text.insertions, own.TextStart) : undefined;
+    return refusal(this.#text.text, { code: "invalid_query", message }, start);
   }
 
   /** Does something inside of a function that is called there. */
@@ -58,6 +63,32 @@ export class Translator implements Translating {
     }
   }
 
+  insert(node: SyntaxExpression, text: string, usesKeys = false): void {
+    if (node.Root !== this.#text.root) {
+      throw this.refuse("a function's body cannot have columns that its arguments decide: name them", node);
+    }
+    const { insertions } = this.#text;
+    const at = placeWithout(insertions, node.End);
+    if (insertions.some((one) => one.at === at && one.text === text)) return;
+    throw new InsertionNeeded({ at, text, usesKeys });
+  }
+
+  isInserted(node: SyntaxNode): boolean {
+    const at = placeWithout(this.#text.insertions, node.TextStart);
+    return node.Root === this.#text.root && this.#text.insertions.some((one) => one.at === at);
+  }
+
+  /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
+  inPlace<T>(translate: () => T): T {
+    const before = this.#isInPlace;
+    this.#isInPlace = true;
+    try {
+      return translate();
+    } finally {
+      this.#isInPlace = before;
+    }
+  }
+
   /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
   nextKeys(): readonly string[] | undefined {
     return this.request.keys[this.#keyRounds++];
@@ -67,8 +98,7 @@ export class Translator implements Translating {
   rows(node: SyntaxExpression, variables: Variables): Rel {
     const kind = classOf(node);
     if (kind === "PipeExpression") {
-      const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
-      return this.apply(the(Operator), this.rows(the(Expression), variables), variables);
+      return this.#piped(node as Kusto.Language.Syntax.PipeExpression, variables);
     }
     if (kind === "ParenthesizedExpression") {
       return this.rows(the((node as Kusto.Language.Syntax.ParenthesizedExpression).Expression), variables);
@@ -86,6 +116,22 @@ export class Translator implements Translating {
     throw this.refuse(`${describe(kind)} is not supported`, node);
   }
 
+  /** Operators see the names that `as` has given in front of them. */
+  #piped(node: Kusto.Language.Syntax.PipeExpression, variables: Variables): Rel {
+    const [before, operator] = [the(node.Expression), the(node.Operator)];
+    const input = this.rows(before, variables);
+    const inner = this.#named.get(before) ?? variables;
+    if (classOf(operator) !== "AsOperator") {
+      if (inner !== variables) this.#named.set(node, inner);
+      return this.apply(operator, input, inner);
+    }
+    const { Name, Parameters } = operator as Kusto.Language.Syntax.AsOperator;
+    const isOnce = textOf(parametersOf(Parameters).get("hint.materialized")) === "true";
+    const make = isOnce ? this.shared(input) : () => this.rows(before, variables);
+    this.#named.set(node, new Map(inner).set(Name?.SimpleName ?? "", { kind: "rows", make }));
+    return isOnce ? make() : input;
+  }
+
   /** The rows that an operator makes of others. */
   apply(node: Kusto.Language.Syntax.QueryOperator, input: Rel, variables: Variables): Rel {
     const rule = OPERATORS[classOf(node)];
@@ -95,7 +141,7 @@ export class Translator implements Translating {
 
   /** Rows that are evaluated once, whoever reads them: each call gives columns of its own. */
   shared(rel: Rel): () => Rel {
-    const plan = new SharedPlan(rel.plan);
+    const plan = this.#isInPlace ? rel.plan : new SharedPlan(rel.plan);
     return () => {
       const columns = rel.columns.map(({ name, column }) => ({
         name,
@@ -239,7 +285,8 @@ export class Translator implements Translating {
 
   /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
-    if (value.constant !== undefined || (value.isFixed !== true && isSameInAllRows(value))) return value;
+    if (this.#isInPlace || value.constant !== undefined) return value;
+    if (value.isFixed !== true && isSameInAllRows(value)) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });
@@ -250,6 +297,7 @@ export class Translator implements Translating {
     const [first] = rel.columns;
     if (first === undefined) return literal(type, null);
     const { plan } = limited(rel, ["1"]);
+    if (this.#isInPlace) return expr(first.column.type, ["(", new Subquery(plan, first.column), ")"]);
     return expr(first.column.type, [new Scalar(plan, first.column)]);
   }
 
@@ -279,6 +327,9 @@ export class Translator implements Translating {
     if (isColumn && column !== undefined) return columnExpr(column);
     const value = scope.variables.get(name);
     if (value?.kind === "scalar") return value.value;
+    if (value?.kind === "ofRow") {
+      throw this.refuse(`${name} differs from row to row: toscalar() and in () are evaluated once`, node);
+    }
     if (column !== undefined) return columnExpr(column);
     throw this.refuse(`${name} is not known here`, node);
   }
@@ -301,8 +352,7 @@ export class Translator implements Translating {
       const rule = AGGREGATES[name];
       if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("aggregate", name, rule), node);
       const inner: Scope = { ...scope, aggregates: false };
-      if ("tuple" in rule) throw this.refuse(`${name}() makes several columns, and stands alone`, node);
-      return rule.translate({ ...call, scope: inner });
+      return oneOf(rule, { ...call, scope: inner });
     }
     const rule = SCALAR_FUNCTIONS[name];
     if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
@@ -312,6 +362,16 @@ export class Translator implements Translating {
       call,
     );
   }
+}
+
+/** The value of an aggregate that stands in an expression: it has one column. */
+function oneOf(rule: Exclude<AggregateRule, { refused: string }>, call: Call): Expr {
+  if ("translate" in rule) return rule.translate(call);
+  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : unpacked(rule.packed(call));
+  if (value === undefined || more.length > 0) {
+    throw call.refuse(`${call.name}() makes several columns, and stands alone`);
+  }
+  return value;
 }
 
 function unsupported(kind: string, name: string, rule: { refused: string } | undefined): string {

@@ -9,7 +9,7 @@ export const places: KqlCases = {
     },
     {
       query:
-        "let f = (T: (x: long)) { T | summarize hll(x) };\nlet g = (T: (x: long)) { f(T) };\nlet U = range x from 1 to 3 step 1; U | join (g(U)) on x",
+        "let f = (T: (x: long)) { T | summarize hll(x) };\nlet g = (T: (x: long)) { f(T) };\nlet U = range x from 1 to 3 step 1; U | union (g(U))",
       refused: { code: "invalid_query", message: "not supported", line: 3 },
     },
     {

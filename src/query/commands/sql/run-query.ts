@@ -29,6 +29,10 @@ export type QueryRun = {
   client: EngineClient;
   target: Target;
   database: string;
+  /** SQL unless given. */
+  language?: "sql" | "kql";
+  /** Of KQL: what it becomes, and its plan. */
+  explain?: true;
   format: Format;
   /** Most time that the query may take; the server's own limit unless given. */
   wallMs?: number;
@@ -46,28 +50,49 @@ export class QueryCancelled extends CliError {
  * @throws CliError
  */
 export async function runQuery(context: CliContext, run: QueryRun, text: string, signal?: AbortSignal): Promise<void> {
-  const { client, target, database, format, wallMs } = run;
+  const { target, format } = run;
   try {
-    const reply = await client.send({
-      method: "POST",
-      path: "/v1/query",
-      headers: {
-        "content-type": "application/sql",
-        "x-database": database,
-        accept: MEDIA_TYPES[format],
-        ...(wallMs === undefined ? {} : { "x-engine-max-wall-clock-ms": String(wallMs) }),
-      },
-      body: text,
-      timeoutMs: wallMs === undefined ? TIMEOUT_MS : wallMs + GRACE_MS,
-      ...(signal === undefined ? {} : { signal }),
-    });
-    if (reply.status !== 200) throw await queryFailure(reply, target, text);
+    const reply = await ask(run, text, signal);
     if (isServerFormat(format)) await printBytes(context, reply, format, target);
     else await printRows(context, reply, format, target);
   } catch (error) {
     if (signal?.aborted === true) throw new QueryCancelled();
     throw error instanceof CliError ? error : connectionFailure(error, target);
   }
+}
+
+/** Prints what a query in KQL becomes, and its plan, as they are.  @throws CliError */
+export async function explainQuery(context: CliContext, run: QueryRun, text: string): Promise<void> {
+  const { target } = run;
+  try {
+    const reply = await ask({ ...run, format: "ndjson", explain: true }, text);
+    for await (const line of named(linesOf(reply.body), target)) {
+      const { explain_value: part } = JSON.parse(line) as { explain_value: string };
+      await context.writeLine(context.deps.stdout.isTTY === true ? harmless(part.trimEnd()) : part.trimEnd());
+      if (context.readerGone) return;
+    }
+  } catch (error) {
+    throw error instanceof CliError ? error : connectionFailure(error, target);
+  }
+}
+
+async function ask(run: QueryRun, text: string, signal?: AbortSignal): Promise<ClientReply> {
+  const { client, target, database, language = "sql", explain = false, format, wallMs } = run;
+  const reply = await client.send({
+    method: "POST",
+    path: explain ? "/v1/query?explain=true" : "/v1/query",
+    headers: {
+      "content-type": language === "kql" ? "application/x-kql" : "application/sql",
+      "x-database": database,
+      accept: MEDIA_TYPES[format],
+      ...(wallMs === undefined ? {} : { "x-engine-max-wall-clock-ms": String(wallMs) }),
+    },
+    body: text,
+    timeoutMs: wallMs === undefined ? TIMEOUT_MS : wallMs + GRACE_MS,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (reply.status !== 200) throw await queryFailure(reply, target, text);
+  return reply;
 }
 
 async function queryFailure(reply: ClientReply, target: Target, text: string): Promise<CliError> {

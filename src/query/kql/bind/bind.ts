@@ -1,10 +1,19 @@
 import type { ColumnType } from "../../../format/types.ts";
 import { nearest } from "../../../core/nearest.ts";
 import { KqlRefused, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
-import { arrayOf, classOf, library, type LanguageSymbol, type SyntaxNode } from "./library.ts";
+import {
+  arrayOf,
+  classOf,
+  elementsOf,
+  library,
+  type LanguageSymbol,
+  type SyntaxExpression,
+  type SyntaxNode,
+} from "./library.ts";
+import { placeWithout, withInsertions, type Insertion } from "./insertions.ts";
 
 /** A text whose names and types are known. */
-export type BoundText = { text: string; root: SyntaxNode };
+export type BoundText = { text: string; insertions: readonly Insertion[]; root: SyntaxNode };
 
 type Diagnostic = { Severity: string; Code: string; Message: string; Start: number; Length: number };
 
@@ -30,7 +39,11 @@ export function namesOf(text: string): KqlNames {
  * Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it.
  * `reasonAgainst` says why a node is refused whatever it means: that comes before what the binder says of it.
  */
-export function bind(request: KqlRequest, reasonAgainst: (node: SyntaxNode) => string | undefined): BoundText {
+export function bind(
+  request: KqlRequest,
+  reasonAgainst: (node: SyntaxNode) => string | undefined,
+  insertions: readonly Insertion[],
+): BoundText {
   const { text } = request;
   const { KustoCode, GlobalState, Symbols } = library();
   if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
@@ -44,17 +57,30 @@ export function bind(request: KqlRequest, reasonAgainst: (node: SyntaxNode) => s
   });
   const database = new Symbols.DatabaseSymbol.ctor("engine", tables);
   const globals = GlobalState.Default?.WithDatabase(database) ?? null;
-  const code = KustoCode.ParseAndAnalyze(text, globals);
+  const code = KustoCode.ParseAndAnalyze(withInsertions(text, insertions), globals);
   const root = code?.Syntax ?? null;
   if (code === null || root === null)
     throw refusal(text, { code: "parse_error", message: "the query is not understood" });
   if (code.Kind === "Command") {
     throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, 0);
   }
-  refuseFirst(request, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
+  const bound = { text, insertions, root };
+  refuseFirst(request, bound, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
   refuseNodes(text, root, reasonAgainst);
-  refuseFirst(request, arrayOf<Diagnostic>(code.GetDiagnostics()), "invalid_query");
-  return { text, root };
+  const found = arrayOf<Diagnostic>(code.GetDiagnostics()).filter((one) => !isMistaken(one, root));
+  refuseFirst(request, bound, found, "invalid_query");
+  return bound;
+}
+
+/** The library wants whole seconds of `make_timespan()`; the reference has fractions. */
+function isMistaken({ Code, Start }: Diagnostic, root: SyntaxNode): boolean {
+  if (Code !== "KS134") return false;
+  let node: Kusto.Language.Syntax.SyntaxElement | null = root.GetTokenAt(Start);
+  while (node !== null && classOf(node) !== "FunctionCallExpression") node = node.Parent;
+  if (node === null) return false;
+  const { Name, ArgumentList } = node as Kusto.Language.Syntax.FunctionCallExpression;
+  const seconds = elementsOf<SyntaxExpression>(ArgumentList?.Expressions).at(-1);
+  return Name?.SimpleName === "make_timespan" && seconds?.TextStart === Start;
 }
 
 function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {
@@ -78,14 +104,20 @@ export function kqlTypeOf({ kind }: ColumnType): KqlType {
 }
 
 /** Recovery from an error makes further ones: only the first in the text is meant. */
-function refuseFirst(request: KqlRequest, found: readonly Diagnostic[], code: "parse_error" | "invalid_query"): void {
+function refuseFirst(
+  request: KqlRequest,
+  { insertions }: BoundText,
+  found: readonly Diagnostic[],
+  code: "parse_error" | "invalid_query",
+): void {
   const errors = found.filter(({ Severity }) => Severity === "Error");
   const [first] = errors.toSorted((a, b) => a.Start - b.Start);
   if (first === undefined) return;
   const message = messageOf(first);
-  const name = request.text.slice(first.Start, first.Start + first.Length);
+  const start = placeWithout(insertions, first.Start);
+  const name = request.text.slice(start, start + first.Length);
   const suggestion = suggestionFor(request, first, name);
-  throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, first.Start);
+  throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, start);
 }
 
 const LONGEST = 300;

@@ -1,8 +1,12 @@
+import { ADDRESSES } from "./addresses.ts";
 import { CONDITIONS } from "./conditions.ts";
 import { CONVERSIONS } from "./conversions.ts";
 import { DATES } from "./dates.ts";
 import { DYNAMICS } from "./dynamics.ts";
+import { ENCODINGS } from "./encodings.ts";
 import { NUMBERS } from "./numbers.ts";
+import { PARSERS } from "./parsers.ts";
+import { PATTERNS } from "./patterns.ts";
 import { REFUSED } from "./refused.ts";
 import { STRINGS } from "./strings.ts";
 import type { FunctionTable } from "./table.ts";
@@ -10,11 +14,15 @@ import { WINDOWS } from "./windows.ts";
 
 /** All functions of the language, by name. */
 export const SCALAR_FUNCTIONS: FunctionTable = {
+  ...ADDRESSES,
   ...CONDITIONS,
   ...CONVERSIONS,
   ...DATES,
   ...DYNAMICS,
+  ...ENCODINGS,
   ...NUMBERS,
+  ...PARSERS,
+  ...PATTERNS,
   ...STRINGS,
   ...WINDOWS,
   ...REFUSED,

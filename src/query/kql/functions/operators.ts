@@ -126,10 +126,17 @@ function arithmetic(operator: "+" | "-" | "*", left: Expr, right: Expr, type: Kq
   const [a, b] = [num(left, own), num(right, own)];
   const nullable = a.nullable || b.nullable;
   if (own === "int" || own === "long") {
-    const name = { "+": "kql_add", "-": "kql_subtract", "*": "kql_multiply" }[operator];
-    return expr(own, sql`CAST(${[name]}(${a}, ${b}) AS ${own === "int" ? "INTEGER" : "BIGINT"})`, { nullable });
+    const name = { "+": "add", "-": "subtract", "*": "multiply" }[operator];
+    const macro = isPlain(a) && isPlain(b) ? `kql_plain_${name}` : `kql_${name}`;
+    return expr(own, sql`${[macro]}(${num(left, "long")}, ${num(right, "long")})`, { nullable });
   }
+  if (own === "decimal" && operator === "*") return expr(own, sql`kql_multiply_decimal(${a}, ${b})`, { nullable });
   return expr(own, sql`${a} ${operator} ${b}`, { nullable });
+}
+
+/** A column or a constant: it may be mentioned more than once. */
+function isPlain({ sql: own, constant }: Expr): boolean {
+  return constant !== undefined || (own.length === 1 && typeof own[0] !== "string");
 }
 
 function multiplied(left: Expr, right: Expr, { type }: BinaryCall): Expr {
@@ -154,18 +161,16 @@ function divided(left: Expr, right: Expr, { type }: BinaryCall): Expr {
   }
   const own = numberType(type);
   const [a, b] = [num(left, own), num(right, own)];
-  if (own === "int" || own === "long") return expr(own, sql`${a} // nullif(${b}, 0)`);
-  return expr(own, own === "real" ? sql`kql_divide(${a}, ${b})` : sql`${a} / nullif(${b}, 0)`, {
-    nullable: own === "decimal" || a.nullable || b.nullable,
-  });
+  if (own === "int" || own === "long") {
+    const isSafe = typeof b.constant === "bigint" && b.constant !== 0n && b.constant !== -1n;
+    return expr(own, isSafe ? sql`${a} // ${b}` : sql`kql_divide(${a}, ${b})`, { nullable: !isSafe || a.nullable });
+  }
+  if (own === "decimal") return expr(own, sql`CAST(${a} / nullif(${b}, 0) AS DECIMAL(38, 17))`);
+  return expr(own, sql`${a} / ${b}`, { nullable: a.nullable || b.nullable });
 }
 
 function modulo(left: Expr, right: Expr, type: KqlType): Expr {
-  if (type === "timespan") return expr("timespan", sql`kql_modulo(${left}, ${as(right, "timespan")})`);
-  const own = numberType(type);
-  const [a, b] = [num(left, own), num(right, own)];
-  if (own === "int" || own === "long") {
-    return expr(own, sql`CAST(kql_modulo(${a}, ${b}) AS ${own === "int" ? "INTEGER" : "BIGINT"})`);
-  }
-  return expr(own, sql`kql_modulo(${a}, ${b})`);
+  const own = type === "timespan" ? type : numberType(type);
+  const [a, b] = [as(left, own), as(right, own)];
+  return expr(own, sql`${[own === "real" ? "kql_modulo_real" : "kql_modulo"]}(${a}, ${b})`);
 }

@@ -1,6 +1,7 @@
-import { expr, sql, type Expr } from "../plan/expression.ts";
+import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import { str } from "../values/coerce.ts";
 import type { BinaryRule } from "./table.ts";
+import { matchesRegex } from "./patterns.ts";
 
 /** Tests of strings, with their negations: `has`, `contains`, `startswith`, …; a `Cs` minds upper and lower case. */
 export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> = {
@@ -12,10 +13,10 @@ export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> 
   ...both("Has", "Cs", hasSql),
   ...both("HasPrefix", "Cs", (text, part) => sql`kql_hasprefix(${text}, ${part})`),
   ...both("HasSuffix", "Cs", (text, part) => sql`kql_hassuffix(${text}, ${part})`),
-  MatchRegex: (left, right) => test(sql`regexp_matches(${str(left)}, ${str(right)})`),
+  MatchRegex: (left, right, { refuse }) => matchesRegex(left, right, refuse),
 };
 
-function hasSql(text: Expr, part: Expr): ReturnType<typeof sql> {
+function hasSql(text: Expr, part: Expr): Sql {
   return sql`kql_has(${text}, ${part})`;
 }
 
@@ -28,9 +29,9 @@ function folded(value: Expr): Expr {
   return expr("string", sql`lower(${str(value)})`, { nullable: false });
 }
 
-type Test = (text: Expr, part: Expr) => ReturnType<typeof sql>;
+type Test = (text: Expr, part: Expr) => Sql;
 
-function test(own: ReturnType<typeof sql>): Expr {
+function test(own: Sql): Expr {
   return expr("bool", own, { nullable: false });
 }
 
@@ -40,12 +41,30 @@ function not(rule: BinaryRule): BinaryRule {
 
 /** The four forms: as it is and negated, with and without regard to case. */
 function both(name: string, suffix: "Cs", own: Test): Record<string, BinaryRule> {
-  const plain: BinaryRule = (left, right) => test(own(folded(left), folded(right)));
-  const cased: BinaryRule = (left, right) => test(own(str(left), str(right)));
+  const plain: BinaryRule = (left, right) => searched(left, right, own(folded(left), folded(right)), isCaseless);
+  const cased: BinaryRule = (left, right) => searched(left, right, own(str(left), str(right)), isAny);
   return {
     [name]: plain,
     [`${name}${suffix}`]: cased,
     [`Not${name}`]: not(plain),
     [`Not${name}${suffix}`]: not(cased),
   };
+}
+
+/** A text that is known is somewhere in every value that is found: that, of the bare column, is what pruning reads. */
+function searched(value: Expr, part: Expr, own: Sql, isExact: (text: string) => boolean): Expr {
+  const { constant } = part;
+  if (typeof constant !== "string" || constant === "" || value.type !== "string" || !isExact(constant))
+    return test(own);
+  const filter = sql`contains(${value}, ${part}) AND ${own}`;
+  return expr("bool", own, { nullable: false, filter });
+}
+
+function isAny(): boolean {
+  return true;
+}
+
+/** Whether the text is the same in upper and lower case. */
+function isCaseless(text: string): boolean {
+  return text.toLowerCase() === text.toUpperCase();
 }

@@ -7,7 +7,11 @@ import type { Call } from "../scope.ts";
  * the parser knows is in one of the tables (`functions.test.ts` compares them with the library's own list).
  */
 export type FunctionRule =
-  | { translate: (args: readonly Expr[], call: Call) => Expr }
+  | {
+      translate: (args: readonly Expr[], call: Call) => Expr;
+      /** Of those that make several columns: their values, where columns can be made. */
+      tuple?: (args: readonly Expr[], call: Call) => readonly Expr[];
+    }
   /** Translates its arguments itself. */
   | { special: (call: Call) => Expr }
   | { refused: string };

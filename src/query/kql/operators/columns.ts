@@ -1,4 +1,4 @@
-import { arrayOf, classOf, library, the, type SyntaxExpression } from "../bind/library.ts";
+import { arrayOf, classOf, library, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import type { Expr } from "../plan/expression.ts";
 import { computed, type Named, type Rel } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
@@ -44,4 +44,13 @@ export function showing(rel: Rel, values: readonly Expr[], columns: readonly { n
 /** The values of expressions over the rows that come in. */
 export function valuesOf(nodes: readonly SyntaxExpression[], scope: Scope, translator: Translating): Expr[] {
   return nodes.map((node) => translator.scalar(node, scope));
+}
+
+/** The name that a parameter or a declaration gives, without the brackets of `['a name']`. */
+export function nameIn(node: SyntaxExpression): string {
+  const { SimpleName, Name } = node as unknown as {
+    SimpleName?: string | null;
+    Name?: { SimpleName: string | null } | null;
+  };
+  return SimpleName ?? Name?.SimpleName ?? textOf(node);
 }

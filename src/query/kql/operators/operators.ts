@@ -1,16 +1,40 @@
+import { TOP_NESTED } from "./top-nested.ts";
+import { PARTITIONS } from "./partition.ts";
+import { APPLICATIONS } from "./apply.ts";
+import { EXPANSIONS } from "./expand.ts";
+import { JOINS } from "./join.ts";
+import { KEY_PARSERS } from "./parse-kv.ts";
+import { PARSERS } from "./parse.ts";
 import { PROJECTIONS } from "./projections.ts";
+import { RANGES } from "./range.ts";
 import { ROWS, ROW_SOURCES } from "./rows.ts";
+import { SAMPLES } from "./samples.ts";
+import { SEARCHES, SEARCH_SOURCES } from "./search.ts";
 import { SUMMARIES } from "./summarize.ts";
+import { UNIONS, UNION_SOURCES } from "./union.ts";
 import type { OperatorTable, SourceTable } from "./table.ts";
 
 /** All operators of the language, by the class of their node. */
 export const OPERATORS: OperatorTable = {
+  ...APPLICATIONS,
+  ...EXPANSIONS,
+  ...JOINS,
+  ...KEY_PARSERS,
+  ...PARSERS,
+  ...PARTITIONS,
   ...PROJECTIONS,
   ...ROWS,
+  ...SAMPLES,
+  ...SEARCHES,
   ...SUMMARIES,
+  ...TOP_NESTED,
+  ...UNIONS,
 };
 
 /** All that may stand at the beginning of a pipe, by the class of its node. */
 export const SOURCES: SourceTable = {
+  ...RANGES,
   ...ROW_SOURCES,
+  ...SEARCH_SOURCES,
+  ...UNION_SOURCES,
 };

@@ -1,7 +1,7 @@
 import { arrayOf, classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
-import { Column, expr, sql, type Expr } from "../plan/expression.ts";
+import { Column, expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
-import { ONE_ROW, SelectPlan, ValuesPlan } from "../plan/plans.ts";
+import { LateralPlan, ONE_ROW, ValuesPlan } from "../plan/plans.ts";
 import { filtered, limited, Rel, type Named } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
@@ -14,15 +14,15 @@ export const ROWS: OperatorTable = {
     return filtered(input, as(translator.scalar(the(node.Condition), scope), "bool"));
   }),
   TakeOperator: operator<Kusto.Language.Syntax.TakeOperator>((node, input, { translator, scope }) => {
-    return limited(input, rowCount(the(node.Expression), scope, translator));
+    return limited(input, [rowLimit(the(node.Expression), scope, translator)]);
   }),
   SortOperator: operator<Kusto.Language.Syntax.SortOperator>((node, input, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return input.ordered(nodes.map((one) => orderKey(one, scope, translator)));
+    return input.ordered(nodes.flatMap((one) => orderKeys(one, scope, translator)));
   }),
   TopOperator: operator<Kusto.Language.Syntax.TopOperator>((node, input, { translator, scope }) => {
-    const ordered = input.ordered([orderKey(the(node.ByExpression), scope, translator)]);
-    return limited(ordered, rowCount(the(node.Expression), scope, translator));
+    const ordered = input.ordered(orderKeys(the(node.ByExpression), scope, translator));
+    return limited(ordered, [rowLimit(the(node.Expression), scope, translator)]);
   }),
   AsOperator: operator((_, input) => input),
   // How it is shown travels beside the rows: see `translate.ts`.
@@ -30,25 +30,49 @@ export const ROWS: OperatorTable = {
 };
 
 /** How many rows; less than none is none. */
-export function rowCount(node: SyntaxExpression, scope: Scope, translator: Translating) {
-  const value = translator.constant(node, { variables: scope.variables });
-  if (value === null || typeof value === "string") throw translator.refuse("a number of rows is expected here", node);
-  const count = BigInt(Math.trunc(Number(value)));
-  return [String(count < 0n ? 0n : count)];
+export function rowCount(node: SyntaxExpression, scope: Scope, translator: Translating): Sql {
+  const value = translator.scalar(node, { variables: scope.variables });
+  const { constant } = value;
+  if (typeof constant === "bigint" || typeof constant === "number") {
+    const count = BigInt(Math.trunc(Number(constant)));
+    return [String(count < 0n ? 0n : count)];
+  }
+  if (constant !== undefined || (value.type !== "long" && value.type !== "int")) {
+    throw translator.refuse("a number of rows is expected here", node);
+  }
+  return sql`greatest(0, ${value})`;
+}
+
+/** The same for a limit of the query itself, which is known before it runs: no sub-query. */
+export function rowLimit(node: SyntaxExpression, scope: Scope, translator: Translating): string {
+  const [count, ...others] = rowCount(node, scope, translator);
+  if (typeof count === "string" && others.length === 0) return count;
+  throw translator.refuse("a number of rows that does not depend on rows is expected here", node);
 }
 
 /** `x`, `x asc`, `x desc nulls first`: descending by default; nulls come first ascending, last descending. */
-export function orderKey(node: SyntaxExpression, scope: Scope, translator: Translating): OrderKey {
-  const isOrdered = classOf(node) === "OrderedExpression";
-  const { Expression, Ordering } = node as Kusto.Language.Syntax.OrderedExpression;
-  const value = translator.scalar(isOrdered ? the(Expression) : node, scope);
-  const isDescending = !isOrdered || textOf(Ordering?.AscOrDescKeyword) !== "asc";
-  const nulls = isOrdered ? textOf(Ordering?.NullsClause?.FirstOrLastKeyword) : "";
-  return {
-    by: value.type === "string" ? str(value) : value,
-    isDescending,
-    nullsFirst: nulls === "" ? !isDescending : nulls === "first",
-  };
+export function orderKeys(node: SyntaxExpression, scope: Scope, translator: Translating): OrderKey[] {
+  const { value, ...ordering } = orderingOf(node);
+  return keysBy(translator.scalar(value, scope), ordering);
+}
+
+export type Ordering = { isDescending: boolean; nullsFirst: boolean };
+
+/** What is ordered by, and how. */
+export function orderingOf(node: SyntaxExpression): Ordering & { value: SyntaxExpression } {
+  if (classOf(node) !== "OrderedExpression") return { value: node, isDescending: true, nullsFirst: false };
+  const { Expression, Ordering: own } = node as Kusto.Language.Syntax.OrderedExpression;
+  const isDescending = textOf(own?.AscOrDescKeyword) !== "asc";
+  const nulls = textOf(own?.NullsClause?.FirstOrLastKeyword);
+  return { value: the(Expression), isDescending, nullsFirst: nulls === "" ? !isDescending : nulls === "first" };
+}
+
+/** NaN goes with the nulls, on the side of the numbers. DuckDB has it for the greatest number. */
+export function keysBy(value: Expr, { isDescending, nullsFirst }: Ordering): OrderKey[] {
+  const by = value.type === "string" ? str(value) : value;
+  const key = { by, isDescending, nullsFirst };
+  if (by.type !== "real" || isDescending === nullsFirst) return [key];
+  return [{ ...key, by: expr("real", sql`nullif(${by}, CAST('nan' AS DOUBLE))`) }, key];
 }
 
 /** Rows that are written in the query. */
@@ -76,27 +100,7 @@ export const ROW_SOURCES: SourceTable = {
       columns,
     );
   }),
-  RangeOperator: source<Kusto.Language.Syntax.RangeOperator>(rangeOf),
 };
-
-function rangeOf(
-  node: Kusto.Language.Syntax.RangeOperator,
-  translator: Translating,
-  variables: Scope["variables"],
-): Rel {
-  const [shape] = boundColumns(node);
-  const { name, type } = the(shape);
-  const [from, to, step] = [node.From, node.To, node.Step].map((one) => translator.scalar(the(one), { variables }));
-  const own = type === "datetime" ? "datetime" : type;
-  const rows = sql`unnest(kql_range_${[own === "int" ? "long" : own]}(${as(the(from), own)}, ${as(the(to), own)}, ${as(
-    the(step),
-    own === "datetime" ? "timespan" : own,
-  )}))`;
-  const column = new Column(name, type, false);
-  const value = expr(type, type === "int" ? sql`CAST(${rows} AS INTEGER)` : rows, { nullable: false, isFixed: true });
-  const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
-  return new Rel(plan, [{ name, column }]);
-}
 
 /** The values of `name = value` after an operator, by lower-case name. */
 export function parametersOf(list: { Count: number } | null): ReadonlyMap<string, SyntaxExpression> {

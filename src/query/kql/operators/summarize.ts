@@ -1,10 +1,11 @@
 import { elementsOf, classOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { AGGREGATES } from "../aggregates/aggregates.ts";
+import { unpacked, type Packed } from "../aggregates/table.ts";
 import { columnExpr, expr, type Expr } from "../plan/expression.ts";
 import { computed, distinct, grouped, type Named, type Rel } from "../plan/rel.ts";
 import type { Call, OperatorContext } from "../scope.ts";
-import { as, str } from "../values/coerce.ts";
-import { boundColumns, unnamed, valuesOf, widthOf } from "./columns.ts";
+import { str } from "../values/coerce.ts";
+import { boundColumns, showing, unnamed, valuesOf } from "./columns.ts";
 import { isStar } from "./projections.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
@@ -54,25 +55,38 @@ export function summarized(
     name: the(shape[i]).name,
     value: key(value),
   }));
-  const values = aggregates.flatMap((one) => aggregatesOf(one, context));
-  const items = values.map((value, i) => {
-    const { name, type } = the(shape[keys.length + i]);
-    return { name, value: as(value, type) };
-  });
-  if (items.length === 0) {
+  const made = aggregates.map((one) => aggregatesOf(one, context));
+  if (made.length === 0) {
     const { rel, columns } = computed(input, keyItems);
     return distinct(
       rel,
       keyItems.map(({ name }, i): Named => ({ name, column: the(columns[i]) })),
     );
   }
-  const made = grouped(input, keyItems, items);
-  const columns = [...made.keys, ...made.aggregates];
-  return made.rel.showing(shape.map(({ name }, i): Named => ({ name, column: the(columns[i]) })));
+  const values = made.flatMap((one) => ("packed" in one ? [packedRow(one.packed)] : one.values));
+  const group = grouped(
+    input,
+    keyItems,
+    values.map((value, i) => ({ name: shape[keys.length + i]?.name ?? "row", value })),
+  );
+  const left = [...group.aggregates];
+  const results = made.flatMap((one) => {
+    if ("packed" in one) return unpacked({ row: [the(left.shift())], fields: one.packed.fields });
+    return left.splice(0, one.values.length).map(columnExpr);
+  });
+  return showing(group.rel, [...group.keys.map(columnExpr), ...results], shape);
 }
 
-/** The columns of one expression over aggregates. */
-export function aggregatesOf(node: SyntaxExpression, { translator, scope }: OperatorContext): readonly Expr[] {
+/** A row of the group as a value, for the SELECT around it: of no type of the language. */
+function packedRow({ row }: Packed): Expr {
+  return expr("dynamic", row);
+}
+
+/** The columns of one expression over aggregates: as values, or packed into a row of the group. */
+export function aggregatesOf(
+  node: SyntaxExpression,
+  { translator, scope }: OperatorContext,
+): { values: readonly Expr[] } | { packed: Packed } {
   const inner = unnamed(node);
   const call =
     classOf(inner) === "CompoundNamedExpression"
@@ -82,18 +96,17 @@ export function aggregatesOf(node: SyntaxExpression, { translator, scope }: Oper
     const own = call as Kusto.Language.Syntax.FunctionCallExpression;
     const name = own.Name?.SimpleName ?? "";
     const rule = AGGREGATES[name];
-    if (rule !== undefined && "tuple" in rule) {
-      const made: Call = {
-        name,
-        node: own,
-        type: "dynamic",
-        scope,
-        translator,
-        argumentNodes: elementsOf<SyntaxExpression>(own.ArgumentList?.Expressions),
-        refuse: (message) => translator.refuse(message, own),
-      };
-      return rule.tuple(made).slice(0, widthOf(call));
-    }
+    const made: Call = {
+      name,
+      node: own,
+      type: "dynamic",
+      scope,
+      translator,
+      argumentNodes: elementsOf<SyntaxExpression>(own.ArgumentList?.Expressions),
+      refuse: (message) => translator.refuse(message, own),
+    };
+    if (rule !== undefined && "tuple" in rule) return { values: rule.tuple(made) };
+    if (rule !== undefined && "packed" in rule) return { packed: rule.packed(made) };
   }
-  return [translator.scalar(call, { ...scope, aggregates: true })];
+  return { values: [translator.scalar(call, { ...scope, aggregates: true })] };
 }

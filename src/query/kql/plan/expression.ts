@@ -21,6 +21,8 @@ export class Column {
 export interface Plan {
   /** A SELECT that gives these columns, under the names that the renderer has for them. */
   render(needed: ReadonlySet<Column>, renderer: Rendering): string;
+  /** The plan with the condition inside it, where it must not stand behind it. */
+  filtered?(condition: Expr): Plan | undefined;
   /** The same as something to select from; absent: only as a sub-query. */
   source?(): Source;
 }
@@ -59,8 +61,17 @@ export class Subquery {
   }
 }
 
+/** A column of the rows around a sub-query, which reads it there: it is none of its own source's. */
+export class Outer {
+  readonly column: Column;
+
+  constructor(column: Column) {
+    this.column = column;
+  }
+}
+
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery;
+export type Part = string | Column | Scalar | Subquery | Outer;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */

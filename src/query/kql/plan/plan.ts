@@ -1,7 +1,9 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import {
   columnsIn,
+  Outer,
   Scalar,
+  separated,
   Subquery,
   type Column,
   type Expr,
@@ -44,6 +46,7 @@ export class Renderer implements Rendering {
         if (typeof part === "string") return part;
         if (part instanceof Scalar) return `(SELECT ${this.nameOf(part.column)} FROM ${this.#nameShared(part)})`;
         if (part instanceof Subquery) return part.plan.render(new Set([part.column]), this);
+        if (part instanceof Outer) return this.nameOf(part.column);
         return within?.(part) ?? this.nameOf(part);
       })
       .join("");
@@ -106,12 +109,12 @@ export function fromOf(plan: Plan, needed: ReadonlySet<Column>, renderer: Render
 
 export type OrderKey = { by: Expr; isDescending: boolean; nullsFirst: boolean };
 
-export function orderText(keys: readonly OrderKey[], textOf: (own: Sql) => string): string {
-  return keys
-    .map(({ by, isDescending, nullsFirst }) => {
-      return `${textOf(by.sql)} ${isDescending ? "DESC" : "ASC"} NULLS ${nullsFirst ? "FIRST" : "LAST"}`;
-    })
-    .join(", ");
+/** What stands after ORDER BY. */
+export function orderSql(keys: readonly OrderKey[]): Sql {
+  const items = keys.map(({ by, isDescending, nullsFirst }): Sql => {
+    return [...by.sql, isDescending ? " DESC" : " ASC", nullsFirst ? " NULLS FIRST" : " NULLS LAST"];
+  });
+  return separated(", ", items).raw;
 }
 
 /** The columns that expressions mention. */

@@ -1,7 +1,7 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import { SQL_TYPES } from "../types/types.ts";
 import { columnsIn, type Column, type Expr, type Plan, type Rendering, type Sql } from "./expression.ts";
-import { fromOf, mentioned, orderText, type OrderKey } from "./plan.ts";
+import { fromOf, mentioned, orderSql, type OrderKey } from "./plan.ts";
 
 /** A stored table; its columns have their own names there. */
 export class TablePlan implements Plan {
@@ -78,12 +78,15 @@ export class SelectPlan implements Plan {
     const textOf = (own: Sql): string => renderer.text(own, nameOf);
     const valueOf = (column: Column): string => textOf(computed.get(column)?.sql ?? [column]);
     const items = outputs.map(({ column, name }) => `${valueOf(column)} AS ${name}`);
-    const clauses = [`SELECT ${isDistinct === true ? "DISTINCT " : ""}${items.join(", ") || "1"} FROM ${from}`];
+    // Without keys and outputs there would be a row for each row, and not one for all.
+    const none = groupBy?.length === 0 ? "count(*)" : "1";
+    const clauses = [`SELECT ${isDistinct === true ? "DISTINCT " : ""}${items.join(", ") || none} FROM ${from}`];
     if (where.length > 0) {
       clauses.push(`WHERE ${where.map((one) => bracketed(textOf(one.filter ?? one.sql))).join(" AND ")}`);
     }
-    if (groupBy !== undefined && groupBy.length > 0) clauses.push(`GROUP BY ${groupBy.map(valueOf).join(", ")}`);
-    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${orderText(order, textOf)}`);
+    // `GROUP BY ()` makes one row, also where no aggregate is wanted.
+    if (groupBy !== undefined) clauses.push(`GROUP BY ${groupBy.map(valueOf).join(", ") || "()"}`);
+    if (order !== undefined && order.length > 0) clauses.push(`ORDER BY ${textOf(orderSql(order))}`);
     if (limit !== undefined) clauses.push(`LIMIT ${textOf(limit)}`);
     return clauses.join(" ");
   }
@@ -205,6 +208,22 @@ export class LateralPlan implements Plan {
     );
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
     return `SELECT ${items} FROM (${source}) AS s, ${rows}`;
+  }
+}
+
+/** The rows of one plan, evaluated anew for each value of a key, which it reads as an `Outer` column. */
+export class ForEachPlan implements Plan {
+  readonly #parts: { keys: Plan; key: Column; rows: Plan };
+
+  constructor(parts: { keys: Plan; key: Column; rows: Plan }) {
+    this.#parts = parts;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
+    const { keys, key, rows } = this.#parts;
+    const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
+    const [each, own] = [keys.render(new Set([key]), renderer), rows.render(needed, renderer)];
+    return `SELECT ${items} FROM (${each}) AS p, LATERAL (${own}) AS r`;
   }
 }
 

@@ -60,6 +60,8 @@ function openSelect(plan: Plan, reads: readonly Expr[]): SelectPlan {
 
 /** The rows in which the condition is true. */
 export function filtered(rel: Rel, condition: Expr): Rel {
+  const inner = rel.plan.filtered?.(condition);
+  if (inner !== undefined) return rel.over(inner);
   const { parts } = openSelect(rel.plan, [condition]);
   return rel.over(new SelectPlan({ ...parts, where: [...parts.where, condition] }));
 }

@@ -115,31 +115,67 @@ function decimalTimes(amount: string, by: bigint): bigint {
   return (BigInt(`${whole === "" ? "0" : whole}${fraction}`) * by) / scale;
 }
 
-const MIN_NS = -9_223_286_400_000_000_000n;
-const MAX_NS = 9_223_372_036_854_775_806n;
+/** What DuckDB can write of what nanoseconds reach. */
+export const MIN_NS = -9_223_286_400_000_000_000n;
+export const MAX_NS = 9_223_372_036_854_775_806n;
 
 /** Nanoseconds since 1970; undefined where the text is no datetime, `out` where it is beyond what nanoseconds reach. */
 export function datetimeOf(text: string): bigint | null | "out" | undefined {
   const inner = insideOf(text).trim();
   if (inner === "null") return null;
-  const found =
-    /^(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\s*(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|[+-]\d{2}:?\d{2})?$/i.exec(
-      inner,
-    );
-  if (found === null) return undefined;
-  const [, year, month, day, hours = "0", minutes = "0", seconds = "0", fraction = "", zone = "Z"] = found;
-  const ms = Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hours), Number(minutes), Number(seconds));
-  const date = new Date(ms);
-  if (Number(year) < 100) date.setUTCFullYear(Number(year));
-  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
+  const fields = fieldsOf(inner);
+  return fields === undefined ? undefined : momentOf(fields);
+}
+
+type Fields = { year: number; month: number; day: number; clock: string; zone: string };
+
+const CLOCK = String.raw`(\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d{1,9})?)?)?`;
+const ZONE = String.raw`\s*(Z|GMT|UTC|[+-]\d{2}:?\d{2})?$`;
+const ISO = new RegExp(String.raw`^(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\s*${CLOCK})?${ZONE}`, "i");
+/** `datetime(2025, 6, 14)`. */
+const LISTED = /^(\d{4})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})()()$/;
+/** RFC 822 and RFC 850: `Sat, 8 Nov 14 15:05:02 GMT`, `Saturday, 08-Nov-14 15:05`. */
+const RFC = new RegExp(
+  String.raw`^(?:[a-z]+,\s*)?(\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4})(?:\s+${CLOCK})?${ZONE}`,
+  "i",
+);
+/** `12-31-2022`, `12/31/2022`. */
+const AMERICAN = new RegExp(String.raw`^(\d{1,2})[-/](\d{1,2})[-/](\d{4})(?:[T ]\s*${CLOCK})?${ZONE}`, "i");
+const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+function fieldsOf(text: string): Fields | undefined {
+  const iso = ISO.exec(text) ?? LISTED.exec(text);
+  if (iso !== null) return { year: Number(iso[1]), month: Number(iso[2]), day: Number(iso[3]), ...timeOf(iso) };
+  const rfc = RFC.exec(text);
+  if (rfc !== null) {
+    const year = Number(rfc[3]);
+    const month = MONTHS.indexOf(String(rfc[2]).toLowerCase()) + 1;
+    return { year: year < 100 ? year + (year < 69 ? 2000 : 1900) : year, month, day: Number(rfc[1]), ...timeOf(rfc) };
+  }
+  const american = AMERICAN.exec(text);
+  if (american === null) return undefined;
+  const [, month, day, year] = american;
+  return { year: Number(year), month: Number(month), day: Number(day), ...timeOf(american) };
+}
+
+function timeOf(found: RegExpExecArray): { clock: string; zone: string } {
+  return { clock: found[4] === undefined || found[4] === "" ? "0:0" : found[4], zone: found[5] ?? "" };
+}
+
+function momentOf({ year, month, day, clock, zone }: Fields): bigint | "out" | undefined {
+  const [hours = "0", minutes = "0", rest = "0"] = clock.split(":");
+  const [seconds = "0", fraction = ""] = rest.split(".");
+  const date = new Date(Date.UTC(year, month - 1, day, Number(hours), Number(minutes), Number(seconds)));
+  if (year < 100) date.setUTCFullYear(year);
   if (Number(hours) > 23 || Number(minutes) > 59 || Number(seconds) > 59) return undefined;
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
   // Seven digits count.
   const ns = BigInt(date.getTime()) * 1_000_000n + BigInt(fraction.slice(0, 7).padEnd(9, "0")) - zoneNs(zone);
   return ns < MIN_NS || ns > MAX_NS ? "out" : ns;
 }
 
 function zoneNs(zone: string): bigint {
-  if (zone.toUpperCase() === "Z") return 0n;
+  if (!/^[+-]/.test(zone)) return 0n;
   const digits = zone.slice(1).replace(":", "");
   const minutes = Number(digits.slice(0, 2)) * 60 + Number(digits.slice(2));
   return BigInt(zone.startsWith("-") ? -minutes : minutes) * 60_000_000_000n;

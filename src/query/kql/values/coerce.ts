@@ -1,12 +1,18 @@
 import { quoteText } from "../../../io/duckdb/duckdb.ts";
 import type { KqlType } from "../contract.ts";
 import { expr, sql, type Constant, type Expr, type Sql } from "../plan/expression.ts";
+import { MAX_NS, MIN_NS } from "../types/literals.ts";
 import { SQL_TYPES } from "../types/types.ts";
 
-/** A value that is known, as SQL of its type. */
+/** A value that is known, as SQL of its type. What is beyond the range of a datetime is null. */
 export function literal(type: KqlType, constant: Constant): Expr {
-  if (constant === null) return expr(type, [`CAST(NULL AS ${SQL_TYPES[type]})`], { constant });
+  if (constant === null || (type === "datetime" && !isDatetime(constant)))
+    return expr(type, [`CAST(NULL AS ${SQL_TYPES[type]})`], { constant: null });
   return expr(type, [textOf(type, constant)], { nullable: false, constant });
+}
+
+function isDatetime(value: Constant): boolean {
+  return typeof value === "bigint" && value >= MIN_NS && value <= MAX_NS;
 }
 
 function textOf(type: KqlType, value: Exclude<Constant, null>): string {

@@ -12,6 +12,7 @@ export function literalExpr(node: SyntaxExpression, translator: Translating): Ex
   const text = textOf(node);
   if (type === "string") return literal("string", String(node.LiteralValue));
   if (type === "dynamic") return literal("dynamic", null);
+  if (type === "datetime" && insideOf(text) === "") return literal("datetime", translator.request.nowNs);
   const value = type === "int" || type === "long" ? integerOf(text, type, isNegated(node)) : VALUES[type](text);
   if (value === undefined) throw translator.refuse(`${shortened(text)} is not a ${type}`, node);
   if (value === "out") {

@@ -1,0 +1,119 @@
+import { quoteText } from "../../../io/duckdb/duckdb.ts";
+import { library, textOf, type SyntaxExpression } from "../bind/library.ts";
+import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import type { Call } from "../scope.ts";
+import { as, dyn, str } from "../values/coerce.ts";
+import { arg, fn, no, type FunctionTable } from "./table.ts";
+
+/** Functions over bags. */
+export const BAGS: FunctionTable = {
+  bag_pack: fn(packed),
+  pack: fn(packed),
+  pack_dictionary: fn(packed),
+  pack_all: { special: packAll },
+  bag_pack_columns: fn((args, call) => {
+    return object(args.map((value, i) => ({ name: sql`${quoteText(nameOf(call.argumentNodes[i]))}`, value })));
+  }),
+  bag_keys: fn((args) => json(sql`kql_bag_keys(${bag(args)})`)),
+  bag_has_key: fn((args) => hasKey(bag(args), arg(args, 1))),
+  bag_merge: fn((args) => {
+    const entries = args.map((value) => sql`kql_entries(${as(value, "dynamic")})`);
+    return json(sql`kql_merge(kql_all([${commaList(entries)}]))`);
+  }),
+  bag_remove_keys: fn((args, call) => withoutKeys(bag(args), arg(args, 1), call)),
+  bag_set_key: fn((args, call) => {
+    const key = arg(args, 1);
+    const item = sql`${dyn(arg(args, 2))}`;
+    if (typeof key.constant !== "string") return json(sql`kql_with(${bag(args)}, ${str(key)}, ${raw(item)})`);
+    return json(setPath(sql`${bag(args)}`, stepsOf(key.constant, call), item));
+  }),
+  bag_zip: fn((args) => json(sql`kql_zip_bag(${bag(args)}, ${as(arg(args, 1), "dynamic")})`)),
+  dynamic_to_json: no("it sorts the names of bags at every depth, for which SQL has no means"),
+};
+
+function json(own: Sql, nullable = true): Expr {
+  return expr("dynamic", own, { nullable });
+}
+
+function bag(args: readonly Expr[]): Expr {
+  return as(arg(args, 0), "dynamic");
+}
+
+function nameOf(node: SyntaxExpression | undefined): string {
+  if (node === undefined) return "";
+  return library().KustoFacts.GetExpressionResultName(node, null, null) ?? textOf(node);
+}
+
+function object(members: readonly { name: Sql; value: Expr }[]): Expr {
+  return json(sql`json_object(${commaList(members.flatMap(({ name, value }) => [name, dyn(value).sql]))})`, false);
+}
+
+function packed(args: readonly Expr[]): Expr {
+  const members = [];
+  for (let i = 0; i + 1 < args.length; i += 2)
+    members.push({ name: sql`${str(arg(args, i))}`, value: arg(args, i + 1) });
+  return object(members);
+}
+
+/** All columns of the rows as a bag; `pack_all(true)` leaves out what is null or empty. */
+function packAll(call: Call): Expr {
+  const columns = call.scope.rel?.columns ?? [];
+  const members = columns.map(({ name, column }) => ({ name: [quoteText(name)], value: columnExpr(column) }));
+  const [flag] = call.argumentNodes;
+  if (flag === undefined || call.translator.constant(flag, call.scope) !== true) return object(members);
+  const entries = members.map(({ name, value }) => sql`{'k': ${raw(name)}, 'v': ${dyn(value)}}`);
+  return json(sql`kql_bag(kql_full_entries([${commaList(entries)}]))`, false);
+}
+
+/** The names that a key leads through: `name`, `$.a.b`, `$['a'].b`. */
+function stepsOf(key: string, call: Call): string[] {
+  if (!/^\$[.[]/.test(key)) return [key];
+  const steps: string[] = [];
+  let rest = key.slice(1);
+  while (rest !== "") {
+    const found = /^(?:\.([^.[\]'"]+)|\[\s*'([^']*)'\s*\]|\[\s*"([^"]*)"\s*\])/.exec(rest);
+    if (found === null) throw call.refuse(`${call.name}() does not understand the path ${key}`);
+    steps.push(found[1] ?? found[2] ?? found[3] ?? "");
+    rest = rest.slice(found[0].length);
+  }
+  return steps;
+}
+
+function hasKey(value: Expr, key: Expr): Expr {
+  const { constant } = key;
+  if (typeof constant !== "string" || constant.startsWith("$"))
+    return expr("bool", sql`kql_has_key(${value}, ${str(key)})`);
+  return expr("bool", sql`list_contains(json_keys(${value}), ${key})`);
+}
+
+/** The bag with another value at the path; bags that are not there are made. */
+function setPath(value: Sql, steps: readonly string[], item: Sql, depth = 0): Sql {
+  const [first = "", ...rest] = steps;
+  if (rest.length === 0) return sql`kql_with(${raw(value)}, ${quoteText(first)}, ${raw(item)})`;
+  const own = `kqlbag${depth}`;
+  const inner = sql`coalesce(kql_member(${own}, ${quoteText(first)}), CAST('{}' AS JSON))`;
+  const made = setPath(inner, rest, item, depth + 1);
+  return sql`list_transform([${raw(value)}], lambda ${own}: kql_with(${own}, ${quoteText(first)}, ${raw(made)}))[1]`;
+}
+
+function withoutKeys(value: Expr, keys: Expr, call: Call): Expr {
+  const { constant } = keys;
+  if (typeof constant !== "string") return json(sql`kql_without(${value}, kql_texts(${as(keys, "dynamic")}))`);
+  const listed: unknown = JSON.parse(constant);
+  const texts = (Array.isArray(listed) ? listed : []).filter((one) => typeof one === "string");
+  const paths = texts.map((one) => stepsOf(one, call));
+  const names = paths.filter((steps) => steps.length === 1).map(([name = ""]) => quoteText(name));
+  const without = sql`kql_without(${value}, CAST([${raw([names.join(", ")])}] AS VARCHAR[]))`;
+  return json(paths.filter((steps) => steps.length > 1).reduce((own, steps) => removePath(own, steps), without));
+}
+
+/** The bag without what is at the path. */
+function removePath(value: Sql, steps: readonly string[], depth = 0): Sql {
+  const [first = "", ...rest] = steps;
+  if (rest.length === 0) return sql`kql_without(${raw(value)}, [${quoteText(first)}])`;
+  const own = `kqlbag${depth}`;
+  const member = sql`kql_member(${own}, ${quoteText(first)})`;
+  const made = removePath(member, rest, depth + 1);
+  return sql`list_transform([${raw(value)}], lambda ${own}: CASE WHEN json_type(${member}) = 'OBJECT'
+    THEN kql_with(${own}, ${quoteText(first)}, ${raw(made)}) ELSE ${own} END)[1]`;
+}

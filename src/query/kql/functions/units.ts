@@ -1,0 +1,3 @@
+import type { FunctionTable } from "./table.ts";
+
+export const UNITS: FunctionTable = {};
