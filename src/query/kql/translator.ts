@@ -18,7 +18,7 @@ import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
-import { Column, columnExpr, expr, isSameInAllRows, Scalar, Subquery, type Expr } from "./plan/expression.ts";
+import { Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
@@ -283,10 +283,9 @@ export class Translator implements Translating {
     return { kind: "scalar", value: this.once(this.scalar(node, { variables })) };
   }
 
-  /** A value that is evaluated once, also where it is random. */
+  /** A value that is evaluated once, also where it is random. One that reads rows is another in each of them. */
   once(value: Expr): Expr {
-    if (this.#isInPlace || value.constant !== undefined) return value;
-    if (value.isFixed !== true && isSameInAllRows(value)) return value;
+    if (this.#isInPlace || value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });

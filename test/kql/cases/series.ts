@@ -150,13 +150,15 @@ export const series: KqlCases = {
   ],
   "filters of series": [
     {
-      query:
-        "print x = series_iir(range(1.0, 4, 1), dynamic([1]), dynamic([1,-1]))",
+      query: "print x = series_iir(range(1.0, 4, 1), dynamic([1]), dynamic([1,-1]))",
       rows: [{ x: [1, 3, 6, 10] }],
     },
   ],
   "refused functions of series": [
-    { query: "print x = series_fir(dynamic([0, 2]), dynamic([1, -1]))", refused: { code: "invalid_query", message: "series_fir" } },
+    {
+      query: "print x = series_fir(dynamic([0, 2]), dynamic([1, -1]))",
+      refused: { code: "invalid_query", message: "series_fir" },
+    },
     { query: "print x = series_fft(dynamic([1, 2]))", refused: { code: "invalid_query", message: "series_fft" } },
     {
       query: "print x = series_decompose(dynamic([1, 2]))",
