@@ -71,7 +71,8 @@ describe("the ways in", () => {
   });
 
   test("an address", async () => {
-    const address = (params: Record<string, string>) => `${engine.url}/v1/query?${new URLSearchParams(params)}`;
+    const address = (params: Record<string, string>) =>
+      `${engine.url}/v1/query?${new URLSearchParams(params).toString()}`;
     const response = await fetch(address({ q: "events | take 1", language: "kql" }));
     expect(await response.json()).toMatchObject(ROW);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -136,6 +137,32 @@ describe("what comes with the answer", () => {
   });
 });
 
+test("an edge forwards all of it unchanged", async () => {
+  const { home, remove } = await temporaryHome();
+  const peers = { ENGINE_QUERY_PEERS: engine.url, ENGINE_INGEST_PEERS: engine.url };
+  const edge = await startEngine({ home, env: { ENGINE_ROLES: "edge", ...peers } });
+  const texts = ["events | take 1 | render timechart", "events | tak 1", "nothing_like_it | take 1", ""];
+  const asked: [address: string, method: string, body: string | null][] = texts.map((text) => ["", "POST", text]);
+  asked.push(["?explain=true", "POST", "events | take 1"]);
+  asked.push([`?${new URLSearchParams({ q: "events | take 1", language: "kql" }).toString()}`, "GET", null]);
+  try {
+    for (const [address, method, body] of asked) {
+      const answers = [engine.url, edge.url].map(async (url) => {
+        const headers = { "Content-Type": "application/x-kql" };
+        const response = await fetch(`${url}/v1/query${address}`, { method, headers, body });
+        const kept = ["content-type", "x-engine-render", "x-engine-rows"].map((name) => response.headers.get(name));
+        const text = (await response.text()).replace(/"request_id":"[^"]+"/, "");
+        return { status: response.status, kept, text };
+      });
+      const [direct, forwarded] = await Promise.all(answers);
+      expect(forwarded).toEqual(direct);
+    }
+  } finally {
+    await edge.stop();
+    await remove();
+  }
+});
+
 describe("what is refused", () => {
   test.each([
     ["", "parse_error", /empty/],
@@ -149,7 +176,7 @@ describe("what is refused", () => {
     const error = await refusal(text);
     expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)]);
     expect(error.message).not.toMatch(/SELECT|LINE \d|translation/);
-    if (text.trim() !== "") expect(error).toMatchObject({ line: 1, column: expect.any(Number) as number });
+    expect(error.line ?? "empty").toBe(text.trim() === "" ? "empty" : 1);
   });
 
   test("an unknown table, with the one that was meant", async () => {
