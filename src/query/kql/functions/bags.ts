@@ -13,7 +13,7 @@ export const BAGS: FunctionTable = {
   bag_pack_columns: fn((args, call) => {
     return object(args.map((value, i) => ({ name: textSql(nameOf(call.argumentNodes[i])), value })));
   }),
-  bag_keys: fn((args) => json(sql`kql_bag_keys(${bag(args)})`)),
+  bag_keys: fn((args) => json(sql`kql_names_in_bag(${bag(args)})`)),
   bag_has_key: fn((args) => hasKey(bag(args), arg(args, 1))),
   bag_merge: fn((args) => {
     const entries = args.map((value) => sql`kql_entries(${as(value, "dynamic")})`);

@@ -22,5 +22,5 @@ function parsed(args: readonly Expr[]): Expr {
 
 function typeOf(value: Expr): Expr {
   if (value.type !== "dynamic") return literal("string", value.type);
-  return expr("string", sql`kql_kind(${value})`, { nullable: false });
+  return expr("string", sql`kql_type_name(${value})`, { nullable: false });
 }

@@ -26,7 +26,7 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
     WHEN json_valid(v) AND NOT (regexp_matches(v, '(?i),\\s*[\\]}]|nan|inf') AND
       regexp_matches(regexp_replace(v, '"(\\\\.|[^"\\\\])*"', '""', 'g'), '(?i),\\s*[\\]}]|nan|inf'))
     THEN CAST(v AS JSON) ELSE to_json(v) END)[1]`,
-  kql_kind: `(value) AS list_transform([value], lambda v: CASE json_type(v) WHEN 'VARCHAR' THEN 'string'
+  kql_type_name: `(value) AS list_transform([value], lambda v: CASE json_type(v) WHEN 'VARCHAR' THEN 'string'
     WHEN 'OBJECT' THEN 'dictionary' WHEN 'ARRAY' THEN 'array' WHEN 'BOOLEAN' THEN 'bool' WHEN 'DOUBLE' THEN 'real'
     WHEN 'BIGINT' THEN CASE WHEN TRY_CAST(v AS INTEGER) IS NULL THEN 'long' ELSE 'int' END
     WHEN 'UBIGINT' THEN CASE WHEN TRY_CAST(v AS INTEGER) IS NULL THEN 'long' ELSE 'int' END ELSE 'null' END)[1]`,
@@ -38,7 +38,7 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
     [{'k': json_keys(v), 'v': json_extract(v, '$.*')}], lambda p: list_transform(p.k, lambda k, i: {'k': k, 'v': p.v[i]}))[1] END)[1]`,
   kql_bag: `(entries) AS list_transform([entries], lambda l: CASE WHEN l IS NOT NULL THEN CAST('{' || coalesce(list_aggregate(list_transform(l,
     lambda e: CAST(to_json(e.k) AS VARCHAR) || ':' || coalesce(e.v, 'null')), 'string_agg', ','), '') || '}' AS JSON) END)[1]`,
-  kql_bag_keys:
+  kql_names_in_bag:
     "(value) AS list_transform([value], lambda v: CASE WHEN json_type(v) = 'OBJECT' THEN to_json(json_keys(v)) END)[1]",
   // What comes first wins.
   kql_merge: `(lists) AS list_transform([flatten(lists)], lambda l: list_transform([{'e': l, 'k': list_transform(l, lambda e: e.k)}],
