@@ -11,8 +11,8 @@ import { PROJECTIONS } from "./projections.ts";
 import { RANGES } from "./range.ts";
 import { REFUSED } from "./refused.ts";
 import { ROWS, ROW_SOURCES } from "./rows.ts";
-import { SCHEMAS } from "./schema.ts";
 import { SAMPLES } from "./samples.ts";
+import { SCHEMAS } from "./schema.ts";
 import { SEARCHES, SEARCH_SOURCES } from "./search.ts";
 import { SUMMARIES } from "./summarize.ts";
 import { UNIONS, UNION_SOURCES } from "./union.ts";
@@ -31,8 +31,8 @@ export const OPERATORS: OperatorTable = {
   ...PROJECTIONS,
   ...REFUSED,
   ...ROWS,
-  ...SCHEMAS,
   ...SAMPLES,
+  ...SCHEMAS,
   ...SEARCHES,
   ...SUMMARIES,
   ...TOP_NESTED,
