@@ -1,6 +1,6 @@
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import type { SyntaxExpression, SyntaxNode } from "./bind/library.ts";
-import type { Expr } from "./plan/expression.ts";
+import type { Column, Expr } from "./plan/expression.ts";
 import type { Rel } from "./plan/rel.ts";
 
 /** What a name of `let`, or a parameter of a function, stands for. */
@@ -21,6 +21,8 @@ export type Scope = {
   rel?: Rel;
   /** The two sides of a join, as `$left` and `$right`. */
   sides?: { left: Rel; right: Rel };
+  /** Functions over rows in order, by their calls: where they have been computed. */
+  windows?: ReadonlyMap<SyntaxNode, Column>;
   /** Whether all operators of strings mind upper and lower case: in a `search` that says so. */
   isCased?: boolean;
   /** Whether aggregates may stand here: in `summarize`. */
