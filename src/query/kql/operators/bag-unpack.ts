@@ -86,8 +86,10 @@ function declared(
 /** Each name of a member with each kind of value that it has, as JSON. */
 function membersIn(input: Rel, bag: Column): Rel {
   const name = new Column("name", "string");
-  const opened = input.unordered().over(new UnnestPlan(input.plan, expr("dynamic", sql`kql_bag_keys(${bag})`), name));
-  const kind = sql`kql_kind(kql_member(${bag}, ${name}))`;
+  const opened = input
+    .unordered()
+    .over(new UnnestPlan(input.plan, expr("dynamic", sql`kql_unpacked_names(${bag})`), name));
+  const kind = sql`kql_unpacked_kind(kql_member(${bag}, ${name}))`;
   const made = computed(opened, [
     { name: "member", value: expr("string", sql`CAST(json_array(${name}, ${kind}) AS VARCHAR)`) },
   ]);
