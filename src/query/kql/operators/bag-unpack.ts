@@ -88,7 +88,7 @@ function membersIn(input: Rel, bag: Column): Rel {
   const name = new Column("name", "string");
   const opened = input
     .unordered()
-    .over(new UnnestPlan(input.plan, expr("dynamic", sql`kql_unpacked_names(${bag})`), name));
+    .over(new UnnestPlan(input.plan, new Map([[name, expr("dynamic", sql`kql_unpacked_names(${bag})`)]])));
   const kind = sql`kql_unpacked_kind(kql_member(${bag}, ${name}))`;
   const made = computed(opened, [
     { name: "member", value: expr("string", sql`CAST(json_array(${name}, ${kind}) AS VARCHAR)`) },
