@@ -99,7 +99,7 @@ function weighted(value: Expr, weight: Expr | undefined, share: Expr, call: Call
 /** Each value counts as often as its weight says. */
 function weightedBy(value: Expr, weight: Expr | undefined, { digits, scale }: Percent, call: Call): Expr {
   if (weight?.type !== "int" && weight?.type !== "long") throw call.refuse("a weight is a whole number");
-  const item = sql`struct_pack(v := ${value}, r := CAST(${weight} AS HUGEINT))`;
+  const item = sql`struct_pack(v := ${value}, r := CAST(${weight} AS BIGINT))`;
   const list = sql`list(${raw(item)} ORDER BY ${value})${where(sql`${value} IS NOT NULL`, weighs(weight))}`;
   const whole = `1${"0".repeat(scale + 2)}`;
   return expr(value.type, sql`kql_weighted(${raw(list)}, ${digits}, ${whole})`);

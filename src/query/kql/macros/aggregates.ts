@@ -1,10 +1,14 @@
 /** Macros over the lists that aggregates gather. */
 export const AGGREGATE_MACROS: Readonly<Record<string, string>> = {
-  // The first value up to which the weights make up the share; items are sorted by value, `r` is the weight.
+  // The first value up to which the weights make up the share, by halving: items are sorted by value, `r` is the weight.
   kql_weighted: `(items, share, whole) AS list_transform(
-    [struct_pack(items := items, least := list_sum(list_transform(items, lambda item: item.r)) * share)],
-    lambda all_of: list_reduce(all_of.items, lambda a, b: CASE WHEN a.r * whole >= all_of.least THEN a
-      ELSE struct_pack(v := b.v, r := a.r + b.r) END).v)[1]`,
+    [struct_pack(v := list_transform(items, lambda item: item.v), r := list_transform(items, lambda item: item.r),
+      least := list_sum(list_transform(items, lambda item: item.r)) * share, n := len(items))],
+    lambda a: a.v[list_reduce(list_transform(range(48), lambda step: struct_pack(low := CAST(0 AS BIGINT), high := a.n)),
+      lambda s, step: CASE WHEN s.high - s.low <= 1 THEN s
+        WHEN list_sum(list_slice(a.r, 1, (s.low + s.high) // 2)) * whole >= a.least
+        THEN struct_pack(low := s.low, high := (s.low + s.high) // 2)
+        ELSE struct_pack(low := (s.low + s.high) // 2, high := s.high) END).high])[1]`,
   // Rounded down, also below zero.
   kql_whole_steps: "(distance, step) AS (distance - (distance % step + step) % step) // step",
   kql_elements: `(value) AS CASE WHEN json_type(value) = 'ARRAY'

@@ -57,7 +57,9 @@ function makeSeries(node: MakeSeries, input: Rel, context: OperatorContext): Rel
 
   const isNeverEmpty = textOf(parametersOf(node.Parameters).get("kind")) === "nonempty";
   const values = isNeverEmpty ? orDefaults(arrays, series, axis) : arrays;
-  if (values === undefined) throw translator.refuse("kind=nonempty needs from and to", node);
+  if (values === undefined || (isNeverEmpty && keys.length > 0)) {
+    throw translator.refuse("make-series with kind=nonempty takes from and to, and no keys", node);
+  }
   const items = values.map((value, i) => ({ name: the(names[keys.length + i]), value: expr("dynamic", value) }));
   const groups = by.map((column) => ({ name: column.hint, value: columnExpr(column) }));
   // Of no rows there is no series: without a key there would be one.

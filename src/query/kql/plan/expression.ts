@@ -37,6 +37,10 @@ export interface Rendering {
   text(own: Sql, within?: (column: Column) => string | undefined): string;
   /** The name of a common table expression that holds these columns of the plan. */
   share(plan: Plan, needed: ReadonlySet<Column>): string;
+  /** Whether it is rendered for each row around it, where DuckDB has not every kind of join. */
+  readonly isLateral: boolean;
+  /** Renders what is evaluated for each row around it. */
+  lateral(plan: Plan, needed: ReadonlySet<Column>): string;
 }
 
 /** A query that gives one row with one column, evaluated once wherever it is mentioned. */

@@ -29,6 +29,19 @@ export class Renderer implements Rendering {
   /** What is being rendered. */
   #current: Shared | undefined;
   #parts = 0;
+  #lateral = 0;
+
+  get isLateral(): boolean {
+    return this.#lateral > 0;
+  }
+
+  /** Renders what is evaluated for each row around it. */
+  lateral(plan: Plan, needed: ReadonlySet<Column>): string {
+    this.#lateral++;
+    const text = plan.render(needed, this);
+    this.#lateral--;
+    return text;
+  }
 
   nameOf(column: Column): string {
     const known = this.#names.get(column);

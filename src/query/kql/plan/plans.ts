@@ -129,10 +129,23 @@ export class JoinPlan implements Plan {
     const rightRead = new Set([...read].filter((column) => !leftColumns.has(column)));
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
     const condition = on.map(({ sql: own, filter }) => bracketed(renderer.text(filter ?? own))).join(" AND ") || "true";
-    const sides = [left.render(leftRead, renderer), right.render(rightRead, renderer)];
-    return `SELECT ${items} FROM (${sides[0]}) AS l ${kind} JOIN (${sides[1]}) AS r ON ${condition}`;
+    const l = `(${left.render(leftRead, renderer)}) AS l`;
+    const r = `(${right.render(rightRead, renderer)}) AS r`;
+    if (!renderer.isLateral || !KINDS_THAT_STAND_ALONE.has(kind)) {
+      return `SELECT ${items} FROM ${l} ${kind} JOIN ${r} ON ${condition}`;
+    }
+    const isThere = (other: string): string => `EXISTS (SELECT 1 FROM ${other} WHERE ${condition})`;
+    if (kind !== "FULL") return `SELECT ${items} FROM ${l} WHERE ${kind === "ANTI" ? "NOT " : ""}${isThere(r)}`;
+    const rest = [...needed].map((column) => {
+      return leftColumns.has(column) ? `NULL AS ${renderer.nameOf(column)}` : renderer.nameOf(column);
+    });
+    return `(SELECT ${items} FROM ${l} LEFT JOIN ${r} ON ${condition})
+      UNION ALL (SELECT ${rest.join(", ") || "1"} FROM ${r} WHERE NOT ${isThere(l)})`;
   }
 }
+
+/** Those that DuckDB cannot evaluate for each row around them. */
+const KINDS_THAT_STAND_ALONE: ReadonlySet<JoinKind> = new Set<JoinKind>(["FULL", "SEMI", "ANTI"]);
 
 export type JoinKind = "INNER" | "LEFT" | "RIGHT" | "FULL" | "SEMI" | "ANTI";
 
@@ -192,7 +205,7 @@ export class ForEachPlan implements Plan {
   render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const { keys, key, rows } = this.#parts;
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
-    const [each, own] = [keys.render(new Set([key]), renderer), rows.render(needed, renderer)];
+    const [each, own] = [keys.render(new Set([key]), renderer), renderer.lateral(rows, needed)];
     return `SELECT ${items} FROM (${each}) AS p, LATERAL (${own}) AS r`;
   }
 }

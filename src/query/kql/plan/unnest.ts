@@ -69,7 +69,7 @@ export class ApplyPlan implements Plan {
 
   render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const own = new Set([...needed].filter((column) => this.#innerColumns.has(column)));
-    const inner = this.#inner.render(own, renderer);
+    const inner = renderer.lateral(this.#inner, own);
     const passed = [...needed].filter((column) => !own.has(column));
     const outer = this.#outer.render(new Set([...passed, ...this.#source.read]), renderer);
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
