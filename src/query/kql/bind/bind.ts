@@ -72,15 +72,19 @@ export function bind(
   return bound;
 }
 
-/** The library wants whole seconds of `make_timespan()`; the reference has fractions. */
+/**
+ * The library wants whole seconds of `make_timespan()`, where the reference has fractions, and knows two of the four
+ * arguments of `bag_unpack()`.
+ */
 function isMistaken({ Code, Start }: Diagnostic, root: SyntaxNode): boolean {
-  if (Code !== "KS134") return false;
+  if (Code !== "KS134" && Code !== "KS119" && Code !== "KS107") return false;
   let node: Kusto.Language.Syntax.SyntaxElement | null = root.GetTokenAt(Start);
   while (node !== null && classOf(node) !== "FunctionCallExpression") node = node.Parent;
   if (node === null) return false;
   const { Name, ArgumentList } = node as Kusto.Language.Syntax.FunctionCallExpression;
-  const seconds = elementsOf<SyntaxExpression>(ArgumentList?.Expressions).at(-1);
-  return Name?.SimpleName === "make_timespan" && seconds?.TextStart === Start;
+  const args = elementsOf<SyntaxExpression>(ArgumentList?.Expressions);
+  if (Name?.SimpleName === "bag_unpack") return Code !== "KS134" && args.length > 0 && args.length <= 4;
+  return Code === "KS134" && Name?.SimpleName === "make_timespan" && args.at(-1)?.TextStart === Start;
 }
 
 function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {

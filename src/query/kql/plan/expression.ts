@@ -70,8 +70,15 @@ export class Outer {
   }
 }
 
+/** Marks SQL that has a window function or gives another value each time, also inside of other SQL. It is no text. */
+export class Fixed {
+  readonly text = "";
+}
+
+const FIXED = new Fixed();
+
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery | Outer;
+export type Part = string | Column | Scalar | Subquery | Outer | Fixed;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */
@@ -87,6 +94,8 @@ export type Expr = {
   readonly constant?: Constant;
   /** Of a bool: shorter SQL that is true in the same rows, for where only that matters. */
   readonly filter?: Sql;
+  /** Of a part of a dynamic value: the whole, and the JSON path of the part in it. */
+  readonly path?: { of: Expr; steps: string };
   /** Has a window function, or gives another value each time: it is not moved. */
   readonly isFixed?: boolean;
 };
@@ -163,9 +172,11 @@ function joined(parts: readonly Part[]): Sql {
   return out;
 }
 
-/** An expression; it may be NULL unless it is said that it is not. */
+/** An expression; it may be NULL unless it is said that it is not. One of what is fixed is fixed itself. */
 export function expr(type: KqlType, own: Sql, more: Omit<Partial<Expr>, "type" | "sql"> = {}): Expr {
-  return { type, sql: own, nullable: true, ...more };
+  const isMarked = own.includes(FIXED);
+  if (!isMarked && more.isFixed !== true) return { type, sql: own, nullable: true, ...more };
+  return { type, sql: isMarked ? own : [FIXED, ...own], nullable: true, ...more, isFixed: true };
 }
 
 /** The value of a column. */
