@@ -19,7 +19,7 @@ import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
 import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
-import { Column, columnExpr, expr, isSameInAllRows, Scalar, Subquery, type Expr } from "./plan/expression.ts";
+import { Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
@@ -293,7 +293,8 @@ export class Translator implements Translating {
   /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
     if (this.#isInPlace || value.constant !== undefined) return value;
-    if (value.isFixed !== true && isSameInAllRows(value)) return value;
+    // Of a row's columns, in the body of a function that is called for it, there is no one value.
+    if (value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });

@@ -2,7 +2,7 @@ import { library, textOf, type SyntaxExpression } from "../bind/library.ts";
 import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
 import { as, dyn, literal, str } from "../values/coerce.ts";
-import { arg, fn, no, type FunctionTable } from "./table.ts";
+import { arg, fn, type FunctionTable } from "./table.ts";
 
 /** Functions over bags. */
 export const BAGS: FunctionTable = {
@@ -27,7 +27,11 @@ export const BAGS: FunctionTable = {
     return json(setPath(sql`${bag(args)}`, stepsOf(key.constant, call), item));
   }),
   bag_zip: fn((args) => json(sql`kql_zip_bag(${bag(args)}, ${as(arg(args, 1), "dynamic")})`)),
-  dynamic_to_json: no("it sorts the names of bags at every depth, for which SQL has no means"),
+  // DuckDB's normal form of a variant has the names of its objects sorted, at every depth.
+  dynamic_to_json: fn((args) => {
+    const value = arg(args, 0);
+    return value.type === "dynamic" ? expr("string", sql`kql_canonical(${value})`) : str(value);
+  }),
 };
 
 function json(own: Sql, nullable = true): Expr {

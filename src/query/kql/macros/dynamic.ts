@@ -13,6 +13,7 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
     CASE WHEN json_type(p.k) = 'VARCHAR' THEN kql_member(p.v, kql_dynamic_text(p.k))
       ELSE kql_element(p.v, kql_dynamic_long(p.k)) END)[1]`,
   kql_dynamic_text: "(value) AS json_extract_string(value, '$')",
+  kql_canonical: "(value) AS kql_dynamic_text(CAST(variant_normalize(CAST(value AS VARIANT)) AS JSON))",
   kql_dynamic_long: "(value) AS kql_long_in(json_extract_string(value, '$'))",
   kql_long_in: `(t) AS list_transform([t], lambda v: CASE WHEN v = 'true' THEN 1 WHEN v = 'false' THEN 0
     WHEN contains(v, '.') OR contains(v, 'e') THEN TRY_CAST(trunc(TRY_CAST(v AS DOUBLE)) AS BIGINT)

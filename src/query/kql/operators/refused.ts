@@ -18,6 +18,7 @@ export const REFUSED: OperatorTable = {
   GraphWhereNodesOperator: NO_GRAPHS,
   MacroExpandOperator: { refused: "a query reads one database" },
   MakeGraphOperator: NO_GRAPHS,
+  PartitionByOperator: { refused: "it is not in the reference: use partition" },
   ProjectByNamesOperator: { refused: "its columns are known only when it runs: use project" },
   ReduceByOperator: { refused: "it finds patterns by a method that the reference does not describe" },
   ScanOperator: { refused: "it keeps state from row to row: use prev(), next() or row_cumsum()" },

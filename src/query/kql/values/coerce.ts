@@ -84,9 +84,10 @@ function textSql(value: Expr): Sql {
       return dynamicText(value);
     case "int":
     case "long":
-    case "decimal":
     case "guid":
       return sql`CAST(${value} AS VARCHAR)`;
+    case "decimal":
+      return sql`kql_decimal_text(${value})`;
   }
 }
 
