@@ -151,8 +151,14 @@ export const bags: KqlCases = {
   "treepath() and dynamic_to_json()": [
     { query: "print x = treepath(dynamic({'a': 1}))", refused: { code: "invalid_query", message: "treepath" } },
     {
-      query: "print x = dynamic_to_json(dynamic({'b': 1, 'a': 2}))",
-      refused: { code: "invalid_query", message: "dynamic_to_json" },
+      query: "print x = dynamic_to_json(dynamic({'b': 1, 'a': [{'d': 1, 'c': 2}]}))",
+      rows: [{ x: '{"a":[{"c":2,"d":1}],"b":1}' }],
+    },
+    {
+      query:
+        "let bag1 = dynamic_to_json(dynamic({'Y10':dynamic({}), 'X8': dynamic({'c3':1, 'd8':5, 'a4':6}), 'D1':114, 'A1':12, 'B1':2, 'C1':3, 'A14':[15, 13, 18]})); print Result=bag1",
+      rows: [{ Result: '{"A1":12,"A14":[15,13,18],"B1":2,"C1":3,"D1":114,"X8":{"a4":6,"c3":1,"d8":5},"Y10":{}}' }],
+      types: { Result: "string" },
     },
   ],
 };

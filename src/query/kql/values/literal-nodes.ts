@@ -66,6 +66,8 @@ function jsonOf(node: SyntaxExpression, translator: Translating): string {
     case "JsonObjectExpression":
     case "JsonArrayExpression":
       return jsonText(node, translator);
+    case "DynamicExpression":
+      return jsonOf(the((node as Kusto.Language.Syntax.DynamicExpression).Expression), translator);
     case "PrefixUnaryExpression":
       return `-${jsonOf(the((node as Kusto.Language.Syntax.PrefixUnaryExpression).Expression), translator)}`;
     default: {
