@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { tableFromIPC } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { loadDuckDb, quoteText, runSql } from "../../src/io/duckdb/duckdb.ts";
 import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
 import { ingest, query, rowsOf, type ErrorBody } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
@@ -7,6 +11,7 @@ import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 /** Queries in KQL over HTTP: the ways in, what comes with the answer, and what is refused. */
 let engine: Engine;
 let removeHome: () => Promise<void>;
+const folder = mkdtempSync(join(tmpdir(), "engine-kql-query-"));
 
 beforeAll(async () => {
   const { home, remove } = await temporaryHome();
@@ -20,6 +25,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await engine.stop();
   await removeHome();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 type Asked = { headers?: Record<string, string>; address?: string };
@@ -89,6 +95,62 @@ describe("the ways in", () => {
     expect(table.getChild("label")?.get(0)).toBe("a");
     expect(String((await bytes("application/vnd.apache.parquet")).subarray(0, 4))).toBe("PAR1");
     expect((await post("print x = 1", { headers: { Accept: "image/png" } })).status).toBe(406);
+  });
+
+  test("every type in every format", async () => {
+    const text =
+      "print b = true, i = int(1), l = 9007199254740993, r = 0.5, d = decimal(1.25), s = 'ä', t = datetime(2024-05-01), " +
+      "ts = 1d + 1s, g = guid(74be27de-1e4e-49d9-b579-fe0b331d3642), j = dynamic({'a': [1]}), nothing = long(null)";
+    const get = async (accept: string) => {
+      const response = await post(text, { headers: { Accept: accept } });
+      return Buffer.from(await response.arrayBuffer());
+    };
+    const guid = "74be27de-1e4e-49d9-b579-fe0b331d3642";
+    // A decimal has the digits of its type.
+    const plain = (written: Buffer) => String(written).replace(/1\.250*/, "1.25");
+    expect(plain(await get("application/x-ndjson"))).toBe(
+      `{"b":true,"i":1,"l":9007199254740993,"r":0.5,"d":1.25,"s":"ä","t":"2024-05-01T00:00:00Z","ts":"1.00:00:01",` +
+        `"g":"${guid}","j":{"a":[1]},"nothing":null}\n`,
+    );
+    expect(plain(await get("text/csv")).split("\n")[1]).toBe(
+      `true,1,9007199254740993,0.5,1.25,ä,2024-05-01T00:00:00Z,1.00:00:01,${guid},"{""a"":[1]}",`,
+    );
+    const arrow = tableFromIPC(await get("application/vnd.apache.arrow.stream"));
+    expect(arrow.schema.fields.map(({ name, type }) => `${name}: ${String(type)}`)).toEqual([
+      "b: Bool",
+      "i: Int32",
+      "l: Int64",
+      "r: Float64",
+      expect.stringMatching(/^d: Decimal/) as string,
+      "s: Utf8",
+      "t: Timestamp<NANOSECOND, UTC>",
+      "ts: Utf8",
+      "g: Utf8",
+      "j: Utf8",
+      "nothing: Int64",
+    ]);
+    const file = join(folder, "types.parquet");
+    writeFileSync(file, await get("application/vnd.apache.parquet"));
+    const duckdb = await loadDuckDb();
+    const connection = await duckdb.connect(await duckdb.open(":memory:"));
+    const from = `read_parquet(${quoteText(file)})`;
+    const columns = await runSql(duckdb, connection, `SELECT column_name, column_type FROM (DESCRIBE FROM ${from})`);
+    expect(columns.map((column) => column.join(": "))).toEqual([
+      "b: BOOLEAN",
+      "i: INTEGER",
+      "l: BIGINT",
+      "r: DOUBLE",
+      expect.stringMatching(/^d: DECIMAL/) as string,
+      "s: VARCHAR",
+      "t: TIMESTAMP_NS",
+      "ts: VARCHAR",
+      "g: UUID",
+      "j: JSON",
+      "nothing: BIGINT",
+    ]);
+    expect(await runSql(duckdb, connection, `SELECT l::TEXT, ts, g::TEXT, j::TEXT FROM ${from}`)).toEqual([
+      ["9007199254740993", "1.00:00:01", guid, '{"a":[1]}'],
+    ]);
   });
 
   test("an export", async () => {

@@ -1,5 +1,5 @@
 import { AGGREGATES } from "./aggregates/aggregates.ts";
-import { unpacked, type AggregateRule } from "./aggregates/table.ts";
+import { valuesPicked, type AggregateRule } from "./aggregates/table.ts";
 import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
 import { InsertionNeeded, placeWithout } from "./bind/insertions.ts";
 import {
@@ -382,7 +382,7 @@ export class Translator implements Translating {
 /** The value of an aggregate that stands in an expression: it has one column. */
 function oneOf(rule: Exclude<AggregateRule, { refused: string }>, call: Call): Expr {
   if ("translate" in rule) return rule.translate(call);
-  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : unpacked(rule.packed(call));
+  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : valuesPicked(rule.picked(call));
   if (value === undefined || more.length > 0) {
     throw call.refuse(`${call.name}() makes several columns, and stands alone`);
   }

@@ -4,8 +4,8 @@ import type { KqlCases } from "../cases.test-kit.ts";
 export const evaluatedOnce: KqlCases = {
   "a let is evaluated once": [
     {
-      query: "let x = rand() + 1; print same = x == x, between = x between (1.0 .. 2.0)",
-      rows: [{ same: true, between: true }],
+      query: "let x = rand() + 1; print same = x == x, inside = x between (1.0 .. 2.0)",
+      rows: [{ same: true, inside: true }],
     },
     { query: "let g = tostring(new_guid()); print same = g == g", rows: [{ same: true }] },
     {

@@ -2,11 +2,7 @@ import { library, textOf, type SyntaxExpression } from "../bind/library.ts";
 import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
 import { as, dyn, literal, str } from "../values/coerce.ts";
-<<<<<<< HEAD
-import { arg, fn, no, type FunctionTable } from "./table.ts";
-=======
 import { arg, fn, type FunctionTable } from "./table.ts";
->>>>>>> k2
 
 /** Functions over bags. */
 export const BAGS: FunctionTable = {

@@ -1,6 +1,16 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import { SQL_TYPES } from "../types/types.ts";
-import { columnsIn, type Column, type Expr, type Plan, type Rendering, type Sql } from "./expression.ts";
+import {
+  Column,
+  columnsIn,
+  commaList,
+  expr,
+  sql,
+  type Expr,
+  type Plan,
+  type Rendering,
+  type Sql,
+} from "./expression.ts";
 import { fromOf, mentioned, orderSql, type OrderKey } from "./plan.ts";
 
 /** A stored table; its columns have their own names there. */
@@ -105,6 +115,40 @@ export class SelectPlan implements Plan {
 
 function bracketed(text: string): string {
   return `(${text})`;
+}
+
+/** Values of one row of a group, and the aggregate that chooses it: of the row as a struct. */
+export type Picked = { values: readonly Expr[]; choose: (row: Sql) => Sql };
+
+/** A SELECT with groups of which it also gives columns of a row that is chosen: of these only what is read. */
+export class PickPlan implements Plan {
+  readonly #parts: SelectParts;
+  readonly #picks: readonly (Picked & { columns: readonly Column[] })[];
+
+  constructor(parts: SelectParts, picks: readonly (Picked & { columns: readonly Column[] })[]) {
+    this.#parts = parts;
+    this.#picks = picks;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
+    const rows = new Map(this.#parts.computed);
+    const fields = new Map<Column, Expr>();
+    for (const { values, choose, columns } of this.#picks) {
+      const wanted = values.flatMap((value, i) => {
+        const column = columns[i];
+        return column !== undefined && needed.has(column) ? [{ column, value, field: `c${i}` }] : [];
+      });
+      if (wanted.length === 0) continue;
+      const row = new Column("row", "dynamic");
+      const struct = commaList(wanted.map(({ field, value }) => sql`${field} := ${value}`));
+      rows.set(row, expr("dynamic", choose(sql`struct_pack(${struct})`)));
+      for (const { column, field } of wanted) {
+        fields.set(column, expr(column.type, sql`struct_extract(${row}, '${field}')`));
+      }
+    }
+    const from = new SelectPlan({ ...this.#parts, computed: rows });
+    return new SelectPlan({ from, computed: fields, where: [] }).render(needed, renderer);
+  }
 }
 
 /** Rows of one plan beside rows of another. */
