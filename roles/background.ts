@@ -26,7 +26,7 @@ export async function backgroundServices(
   const duties = background.compaction
     ? await contributed(parts.features, ({ duties: of }) => of?.compaction?.(compaction))
     : [];
-  // Not a feature's own: it needs the threads that seal for ingest here.
+  // No contribution of its feature: it shares the threads that seal with ingest (docs/architecture.md).
   const commits = background.committer && sealPool !== undefined ? [commitDuty(deps, sealPool)] : [];
   return [...commits, ...duties].map(loop);
 }

@@ -176,7 +176,7 @@ async function buildWorker(
     import("../src/sandbox/control/duties.ts"),
     import("./sandbox-node.ts"),
   ]);
-  // Not a feature's own: they need the control plane of this process.
+  // No contributions of their feature: they share the control plane with the routes (docs/architecture.md).
   const duties = sandboxDuties(featureDeps(parts, storage, fabric), sandboxes.deps);
   return [...jobs, ...dutyServices(parts, storage, duties), sandboxNode(parts, { fabric, sandboxes })];
 }

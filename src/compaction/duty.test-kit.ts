@@ -41,12 +41,12 @@ export type DutyWorld = {
 /** Much longer than a test's clock moves. */
 const LEASE_TTL_MS = 400 * 86_400_000;
 
-export async function openDutyWorld(startMs?: number): Promise<DutyWorld> {
+export async function openDutyWorld(startMs?: number, random = seededRandom(1)): Promise<DutyWorld> {
   const folder = mkdtempSync(join(tmpdir(), "engine-duty-"));
   const clock = new ManualClock(startMs);
   const { catalog } = openMemoryCatalog(clock);
   const inner = await openFilesystemStore({ root: join(folder, "data"), random: systemRandom, log: silentLog });
-  const store = new FaultyStore({ inner, clock: systemClock, random: seededRandom(1) });
+  const store = new FaultyStore({ inner, clock: systemClock, random });
   const metrics = createMetrics();
   const lease = async (name = "duty") => {
     const taken = await catalog.acquireLease(name, "this test", LEASE_TTL_MS);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { lacks } from "../core/gates.test-kit.ts";
 import { signalProcess } from "../core/signals.test-kit.ts";
 import { systemClock } from "../core/clock.ts";
+import { drawnSeed } from "../core/drawn-seed.test-kit.ts";
 import { seededRandom } from "../core/random.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { ColumnSet } from "../format/columns/column-set.ts";
@@ -27,9 +28,11 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
+const SEED = drawnSeed();
+
 /** A `tlm` file of random rows of one day; text that hardly shrinks. */
 async function input(id: number, rows: number, bodyChars: number, times = 86_400_000): Promise<MergeInput> {
-  const random = seededRandom(id);
+  const random = seededRandom(SEED + id);
   const set = new ColumnSet(COLUMNS);
   const [at, host, body] = set.columns;
   for (let row = 0; row < rows; row++) {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { seededRandom } from "../core/random.ts";
+import { drawnRandom } from "../core/drawn-seed.test-kit.ts";
 import { checksumOf } from "../format/checksum.ts";
 import { tlmFixture } from "../io/duckdb/tlm.test-kit.ts";
 import { endsOfDays, orderRows, timeAt } from "./merge-order.ts";
@@ -27,7 +27,7 @@ async function input(id: number, times: readonly (bigint | null)[], rows = times
   return { id: String(id), path, format: "tlm", rows, checksum: checksumOf(bytes) };
 }
 
-const random = seededRandom(4);
+const random = drawnRandom();
 const offset = (range: number): bigint => BigInt(Math.floor(random.next() * range));
 const make = (count: number, at: (i: number) => bigint): bigint[] => Array.from({ length: count }, (_, i) => at(i));
 

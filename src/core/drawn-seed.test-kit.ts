@@ -1,4 +1,4 @@
-import { systemRandom } from "./random.ts";
+import { seededRandom, systemRandom, type Random } from "./random.ts";
 
 const MOST = 2 ** 31;
 
@@ -9,4 +9,9 @@ export function drawnSeed(): number {
   if (!Number.isSafeInteger(seed)) throw new Error(`ENGINE_TEST_SEED is ${given}, which is no seed`);
   process.stdout.write(`ENGINE_TEST_SEED=${seed}\n`);
   return seed;
+}
+
+/** The randomness of a random test, of a drawn seed. */
+export function drawnRandom(): Random {
+  return seededRandom(drawnSeed());
 }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { startMeddlingProxy } from "../../src/io/objectstore/s3/meddling-proxy.test-kit.ts";
@@ -123,12 +122,12 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("servers that meet in on
     const sql = "SELECT count(*) AS rows, count(DISTINCT id) AS ids, sum(CAST(n AS INT))::INT AS sum FROM merged";
     const running = query(reader, sql);
     await eventually(() => reads.begun > 0);
-    // By then its snapshot is held.
-    await delay(2_500);
+    await eventually(async () => (await metricOf("query-1", "engine_query_held_snapshot ")) === snapshot);
     await cluster.programs.get("compaction-1")?.start();
     await eventually(async () => (await liveKeys("merged")).length < extents / 4, 30_000);
-    // Past the grace, and a few searches for what may go.
-    await delay(4_000);
+    // Each search for what may go is a second after the one before: the last of these is past the grace.
+    const searched = await searches();
+    await eventually(async () => (await searches()) >= searched + 3);
     expect(await missing(before)).toEqual([]);
     gate.resolve();
     reads.allowed = Promise.resolve();
@@ -143,6 +142,15 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("servers that meet in on
     const old = await query(reader, `SELECT count(*) AS rows FROM merged AT (VERSION => ${snapshot})`);
     expect(old).toMatchObject({ status: 410, json: { error: { code: "snapshot_expired" } } });
   }, 120_000);
+
+  const searches = () => metricOf("compaction-1", 'engine_duty_runs_total{duty="deletion",outcome="ok"} ');
+
+  /** The value in the line of a node's metrics that begins so; 0 where there is none. */
+  async function metricOf(node: string, line: string): Promise<number> {
+    const metrics = await (await fetch(`${cluster.urls.get(node)}/metrics`)).text();
+    const found = metrics.split("\n").find((one) => one.startsWith(line));
+    return Number(found?.slice(line.length) ?? 0);
+  }
 
   function liveKeys(table: string): Promise<string[]> {
     return withStorage(cluster, async ({ catalog }) => {

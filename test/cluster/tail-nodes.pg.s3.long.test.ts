@@ -50,7 +50,9 @@ describe.skipIf(!canRun)("tails of several nodes", () => {
       await delay(1_000 * random());
       await victim?.start();
     }
-    await delay(3_000);
+    // The last kill is behind all of them when each has some acknowledged that it sent since.
+    const before = writers.map(({ acknowledged }) => acknowledged.length);
+    await eventually(() => writers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 20), 60_000);
     await Promise.all(writers.map((writer) => writer.stop()));
     await eventually(() => hasMerged(cluster.urls.get("query-1") ?? ""), 60_000);
     readers.push(newReader(3));

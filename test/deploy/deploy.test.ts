@@ -1,13 +1,19 @@
-import { globSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it, test } from "vitest";
+import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { FEATURES } from "../../roles/features.ts";
+import { lacks } from "../../src/core/gates.test-kit.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { registerMetrics } from "../../src/feature/collect.ts";
-import { groupingLabelsOf, selectorsOf } from "./promql.test-kit.ts";
-import { parseYaml } from "./yaml-subset.test-kit.ts";
+import { readsOf } from "./promql.test-kit.ts";
 
-const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const read = (path: string) => readFileSync(pathOf(path), "utf8");
 
 /** All that a server shows: names of samples, each with its labels. */
 const samples = new Map<string, readonly string[]>();
@@ -25,7 +31,7 @@ const TARGET_LABELS = ["job", "instance", "role"];
 
 /** What is wrong with an expression, in sentences. */
 function problemsOf(expression: string): string[] {
-  const selectors = selectorsOf(expression);
+  const { selectors, groupings } = readsOf(expression);
   const known = new Set(selectors.flatMap(({ metric }) => samples.get(metric) ?? []));
   const unknownLabel = (metric: string, label: string) =>
     !TARGET_LABELS.includes(label) && !(label === "le" && metric.endsWith("_bucket")) && !known.has(label);
@@ -39,7 +45,7 @@ function problemsOf(expression: string): string[] {
         [...TARGET_LABELS, "le", ...own].includes(label) ? [] : [`${metric} has no label ${label}`],
       );
     }),
-    ...groupingLabelsOf(expression).flatMap((label) =>
+    ...groupings.flatMap((label) =>
       unknownLabel(selectors.map(({ metric }) => metric).join(" "), label) ? [`nothing has the label ${label}`] : [],
     ),
   ];
@@ -91,14 +97,14 @@ describe("alerts", () => {
     const wrong = rules.flatMap(({ alert, expr, annotations }) => {
       const used = [...annotations.description.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label);
       const isGrouped = /\bby \(/.test(expr);
-      const left = isGrouped ? groupingLabelsOf(expr) : [...TARGET_LABELS, ...labelsOf(expr)];
+      const left = isGrouped ? readsOf(expr).groupings : [...TARGET_LABELS, ...labelsOf(expr)];
       return used.filter((label) => !left.includes(label)).map((label) => `${alert}: ${label}`);
     });
     expect(wrong).toEqual([]);
   });
 });
 
-const labelsOf = (expr: string) => selectorsOf(expr).flatMap(({ metric }) => samples.get(metric) ?? []);
+const labelsOf = (expr: string) => readsOf(expr).selectors.flatMap(({ metric }) => samples.get(metric) ?? []);
 
 test("the scrape configuration loads the alerts, and names the roles", () => {
   const config = z
@@ -202,7 +208,8 @@ const NOT_SHOWN = new Set([
   "engine_staged_written_bytes_total",
 ]);
 
-const namesIn = (expr: string) => selectorsOf(expr).map(({ metric }) => metric.replace(/_(bucket|sum|count)$/, ""));
+const namesIn = (expr: string) =>
+  readsOf(expr).selectors.map(({ metric }) => metric.replace(/_(bucket|sum|count)$/, ""));
 
 test("the guides name only metrics that there are", () => {
   const names = new Set([...samples.keys()].flatMap((name) => [name, name.replace(/_(bucket|sum|count)$/, "")]));
@@ -220,7 +227,7 @@ test("the guides name only metrics that there are", () => {
 
 const subjectOf = (name: string) => name.split("_")[1] ?? "";
 
-describe("the readers of this test", () => {
+describe("the reader of this test", () => {
   it.each([
     ['sum by (job) (rate(a_total{x=~"y|z",w!="by (q)"}[5m])) > 0.5', [{ metric: "a_total", labels: ["x", "w"] }]],
     ["time() - max by (a, b) (c)", [{ metric: "c", labels: [] }]],
@@ -232,23 +239,50 @@ describe("the readers of this test", () => {
       ],
     ],
     ["histogram_quantile(0.99, sum by (le) (rate(h_bucket[5m])))", [{ metric: "h_bucket", labels: [] }]],
-  ])("find what %s reads", (expression, selectors) => {
-    expect(selectorsOf(expression)).toEqual(selectors);
+  ])("finds what %s reads", (expression, selectors) => {
+    expect(readsOf(expression).selectors).toEqual(selectors);
   });
 
-  it("find what is wrong", () => {
+  it("finds what is wrong", () => {
     expect(problemsOf("rate(engine_nonsense_total[5m])")).toEqual(["there is no engine_nonsense_total"]);
     expect(problemsOf('engine_duty_held{dutty="x"}')).toEqual(["engine_duty_held has no label dutty"]);
     expect(problemsOf("sum by (dutty) (engine_duty_held)")).toEqual(["nothing has the label dutty"]);
     expect(problemsOf("engine_http_request_duration_seconds > 1")).toHaveLength(1);
-    expect(() => selectorsOf("rate(a[5m)")).toThrow("unmatched");
+    expect(() => readsOf("rate(a[5m)")).toThrow(SyntaxError);
+  });
+});
+
+describe.skipIf(lacks("promtool"))("promtool", () => {
+  // It ends with what is wrong in the message, where something is.
+  const promtool = (...args: string[]) => execFileSync("promtool", args, { encoding: "utf8", stdio: "pipe" });
+
+  it("takes the scrape configuration and the alerts, their templates too", () => {
+    // The file with the token is the operator's.
+    promtool("check", "config", "--syntax-only", pathOf("deploy/prometheus/prometheus.yml"));
+    const found = promtool("check", "rules", "--lint=all", "--lint-fatal", pathOf("deploy/prometheus/alerts.yml"));
+    expect(found).toContain("SUCCESS");
   });
 
-  it("read the YAML of these files and no other", () => {
-    const text = '# c\na:\n  - b: x\n    c: >-\n      one {{ two }}:\n      three\n  - b: "y"\nd: ["1", "2"]\n';
-    expect(parseYaml(text)).toEqual({ a: [{ b: "x", c: "one {{ two }}: three" }, { b: "y" }], d: ["1", "2"] });
-    for (const bad of ["a: {{ x }}", "a: b: c", "a:\n  b: 1\n c: 2", "a: &x 1", "a: 1\na: 2", "a:"]) {
-      expect(() => parseYaml(bad)).toThrow(/line \d/);
-    }
+  it("takes each expression of the dashboard, as rules that record it", () => {
+    const { panels } = dashboard.parse(JSON.parse(read("deploy/grafana/engine.json")));
+    const expressions = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    expect(checkRules(expressions)).toContain(`${expressions.length} rules found`);
+    expect(() => checkRules(["rate(up)"])).toThrow("expected type range vector");
   });
+
+  function checkRules(expressions: readonly string[]): string {
+    const rules = expressions.map((expr, i) => ({
+      record: `dashboard:${i}`,
+      expr: expr.replaceAll("$__rate_interval", "5m"),
+    }));
+    const folder = mkdtempSync(join(tmpdir(), "engine-rules-"));
+    try {
+      const file = join(folder, "rules.yml");
+      // JSON is YAML.
+      writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules }] }));
+      return promtool("check", "rules", file);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
 });

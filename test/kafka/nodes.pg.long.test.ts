@@ -5,11 +5,12 @@ import { rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
 import { startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
-import { seededRandom, systemRandom } from "../../src/core/random.ts";
+import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
+import { seededRandom } from "../../src/core/random.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { delay, eventually } from "../../src/core/waiting.test-kit.ts";
 import { findKafka, startBroker, type Broker } from "./broker.test-kit.ts";
-import { createTopic, kafkaEnv, numberWhen, sendTo, withAdmin } from "./topics.test-kit.ts";
+import { createTopic, kafkaEnv, numberWhen, rowsWhen, sendTo, withAdmin } from "./topics.test-kit.ts";
 
 /**
  * Two nodes on one catalog that read one topic, while they and the broker are killed or stopped: each message once.
@@ -22,7 +23,7 @@ const programs = postgresPrograms();
 if (programs === undefined) process.stderr.write("nodes that read Kafka are not tested: PostgreSQL is not installed\n");
 
 const MESSAGES = Number(process.env["ENGINE_TEST_KAFKA_MESSAGES"] ?? 100_000);
-const SEED = Number(process.env["ENGINE_TEST_SEED"] ?? Math.floor(systemRandom.next() * 1e9));
+const SEED = drawnSeed();
 const PARTITIONS = 4;
 const PER_SEND = 500;
 /** Longer than the group waits for a member, which is 30 seconds. */
@@ -63,7 +64,6 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     nodes[i] = node;
     return node;
   };
-  // Nodes that are left read other topics in the same group, and are given partitions of this one.
   afterEach(async () => {
     for (const node of nodes.splice(0, 2, undefined, undefined)) await node?.stop("SIGKILL");
   }, 60_000);
@@ -128,6 +128,39 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     },
     STOPPED_MS + 400_000,
   );
+
+  test("of different topics are each given the partitions of their own, whoever leads the group", async () => {
+    for (const topic of ["left", "both", "right"]) await createTopic(broker, topic, PARTITIONS);
+    const left = "left:default.rollout,both:default.rollout";
+    const right = "right:default.rollout,both:default.rollout";
+    // The one that is there first leads.
+    const first = await start(0, left);
+    const reader = await start(1, right);
+    const sent = async (from: number): Promise<void> => {
+      for (const [i, topic] of ["left", "both", "right"].entries()) {
+        const messages = Array.from({ length: 40 }, (_, n) => ({
+          value: `{"n":${from + 40 * i + n}}`,
+          partition: n % PARTITIONS,
+        }));
+        await sendTo(broker, topic, messages);
+      }
+    };
+    await sent(0);
+    await numberWhen(reader, 120, "SELECT count(DISTINCT n) FROM rollout");
+    await first.stop();
+    // Now the second leads, and the first comes back.
+    await start(0, left);
+    await sent(1_000);
+    await numberWhen(reader, 240, "SELECT count(DISTINCT n) FROM rollout");
+    expect(await rowsOf(reader.url, "SELECT count(*)::INT AS n FROM rollout")).toEqual([{ n: 240 }]);
+    const topics = await rowsWhen(
+      reader,
+      3,
+      "SELECT topic FROM system.kafka WHERE topic IN ('left', 'both', 'right') AND state = 'running' " +
+        `GROUP BY topic HAVING count(*) = ${PARTITIONS} ORDER BY topic`,
+    );
+    expect(topics.map(({ topic }) => topic)).toEqual(["both", "left", "right"]);
+  }, 240_000);
 
   test(
     `store each of ${MESSAGES} messages once while they, the broker and the catalog are killed (seed ${SEED})`,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/core/random.ts";
+import { drawnRandom } from "../../src/core/drawn-seed.test-kit.ts";
 import { EventClient, startLiveWorld, type LiveServer, type LiveWorld, type SeenEvent } from "./live.test-kit.ts";
 
 let world: LiveWorld;
@@ -230,7 +230,7 @@ describe("the output of a command", () => {
   const WORDS = "a😀é€\\377";
 
   it("comes whole and once over connections to the node that break at any byte", async () => {
-    const random = seededRandom(11);
+    const random = drawnRandom();
     world.nodes.cuts = Array.from({ length: 50 }, () => 1 + Math.floor(random.next() * 3_000));
     const command = `i=0; while [ $i -lt 1500 ]; do printf '%s ${WORDS}\\n' $i; printf 'é%s' $i >&2; i=$((i+1)); done; exit 5`;
     const seen = await run(command);
@@ -243,7 +243,7 @@ describe("the output of a command", () => {
   });
 
   it("comes whole and once to a client that is cut off at any byte", async () => {
-    const random = seededRandom(13);
+    const random = drawnRandom();
     const command = "seq -f '%.0f😀' 0 59999; exit 6";
     const seen: SeenEvent[] = [];
     const first = await open(command);

@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { FailureLimit } from "../../src/auth/failure-limit.ts";
 import { openMemoryCatalog } from "../../src/catalog/sqlite/memory.test-kit.ts";
-import { sleep, systemClock } from "../../src/core/clock.ts";
+import { ManualClock, systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { silentLog } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
@@ -60,7 +60,8 @@ async function startWorld() {
   const directory = new NodeDirectory({ clock: systemClock, log: silentLog, metrics: createMetrics() });
   const isAdmitted = async (id: string) => (await workers.find(id))?.status !== "revoked";
   const link = { nodes: directory, gateways: () => GATEWAYS, isAdmitted };
-  const deps = { sandboxes, link, clock: systemClock };
+  const linkClock = new ManualClock();
+  const deps = { sandboxes, link, clock: linkClock };
   const images = imagesOn(plane);
   const failures = new FailureLimit({ clock: systemClock });
   const { url, close } = await serveApp({
@@ -84,6 +85,7 @@ async function startWorld() {
     plane,
     workers,
     directory,
+    linkClock,
     url,
     remote,
     images,
@@ -294,8 +296,10 @@ describe("the link", () => {
     await world.plane.act(sandbox.id, "delete", ANN);
     await eventually(() => told.includes(sandbox.id));
     await world.workers.revoke(id, { ...originOf(ROOT), caller: ROOT });
-    await sleep(systemClock, 10_500);
-    expect(dialler.connected).toBe(0);
+    world.linkClock.advance(9_999);
+    expect(dialler.connected).toBe(1);
+    world.linkClock.advance(1);
+    await eventually(() => dialler.connected === 0);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { seededRandom } from "../../src/core/random.ts";
+import { drawnRandom } from "../../src/core/drawn-seed.test-kit.ts";
 import type { JobOwner } from "../../src/fabric/job.ts";
 import { line } from "../../src/sandbox/control/events/log.test-kit.ts";
 import {
@@ -97,7 +97,7 @@ describe("the stream of a session", () => {
 
   it("goes on at another server in the middle of deltas, with nothing lost and nothing twice", async () => {
     const { box, mine, other, say } = await running();
-    const random = seededRandom(5);
+    const random = drawnRandom();
     const [turn, theirs] = [await say(mine), await say(other)];
     const seen: SeenEvent[] = [];
     let written = 0;

@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/core/random.ts";
+import { drawnRandom } from "../../src/core/drawn-seed.test-kit.ts";
 import { line } from "../../src/sandbox/control/events/log.test-kit.ts";
 import { EventClient, startLiveWorld, type LiveServer, type LiveWorld, type SeenEvent } from "./live.test-kit.ts";
 
@@ -47,7 +47,7 @@ describe("the stream of a sandbox", () => {
   });
 
   it("goes on after forced disconnects at any byte, with nothing lost and nothing twice", async () => {
-    const random = seededRandom(7);
+    const random = drawnRandom();
     const id = await world.newSandbox();
     const seen: SeenEvent[] = [];
     let written = 0;

@@ -29,7 +29,8 @@ const RANKS = [
  */
 const INNER_RANKS: InnerRanks = {
   query: [
-    ["budgets", "parse", "stream", "system-tables", "kql"],
+    ["budgets", "parse", "stream", "system-tables"],
+    ["kql"],
     ["contract"],
     ["errors"],
     ["resolve"],

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sleep, systemClock } from "../../core/clock.ts";
 import { silentLog } from "../../core/log.ts";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import type { Catalog } from "../catalog.ts";
 import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
@@ -75,7 +75,7 @@ describe("the server's lock", () => {
 
 describe("kill -9", () => {
   it("loses nothing that was acknowledged and keeps every commit whole", async () => {
-    const random = seededRandom(7);
+    const random = drawnRandom();
     const acknowledged = new Map<number, number>();
     let firstKey = 0;
     for (let round = 0; round < 4; round++) {

@@ -156,6 +156,7 @@ describe("many values", () => {
     );
   });
 
+  // An estimate is of a sample: one draw in eight would miss a factor by a little.
   const random = seededRandom(42);
   const below = (bound: number) => Math.floor(random.next() * bound);
   it.each<[string, number, (row: number) => number]>([

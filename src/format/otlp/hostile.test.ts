@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { RequestMaker } from "./generate.test-kit.ts";
 import { estimateJsonRecords, estimateRecords } from "./estimate.ts";
 import { logsJsonToWire, MalformedJson } from "./json-form.ts";
@@ -76,7 +76,7 @@ describe("protobuf", () => {
   });
 
   test("random bytes, and requests with damage, never do anything but what a request may", { timeout: 60_000 }, () => {
-    const random = seededRandom(21);
+    const random = drawnRandom();
     const maker = new RequestMaker(random);
     for (let i = 0; i < 3_000; i++) {
       const isRandom = i % 4 === 0;
@@ -256,7 +256,7 @@ describe("JSON", () => {
   });
 
   test("is never taken where JSON.parse refuses it", { timeout: 60_000 }, () => {
-    const random = seededRandom(31);
+    const random = drawnRandom();
     const below = (count: number) => Math.floor(random.next() * count);
     const alphabet = [
       '"',

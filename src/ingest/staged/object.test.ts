@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { DEFAULT_SHAPE } from "../../format/types.ts";
 import { seal } from "../seal-thread.ts";
 import { DamagedObject, decodeContainer, encodeContainer } from "./container.ts";
@@ -72,7 +72,7 @@ describe("damage", () => {
 
   test("no changed byte goes unnoticed, wherever it is", async () => {
     const bytes = encodeStaged(await anObject());
-    const random = seededRandom(7);
+    const random = drawnRandom();
     // Every byte of head and manifest, then some of the parts.
     for (let at = 0; at < bytes.length; at += at < 6_000 ? 1 : 1 + Math.floor(random.next() * 40)) {
       const was = bytes[at] ?? 0;
@@ -85,7 +85,7 @@ describe("damage", () => {
 
   test("no cut, no appended byte, no shuffled stretch", async () => {
     const bytes = encodeStaged(await anObject());
-    const random = seededRandom(8);
+    const random = drawnRandom();
     const place = () => Math.floor(random.next() * bytes.length);
     for (const length of [0, 1, 7, 8, 15, 19, 20, 21, bytes.length - 1, ...Array.from({ length: 200 }, place)]) {
       expect(damageOf(bytes.subarray(0, length)), `${length} bytes`).toBeTypeOf("string");

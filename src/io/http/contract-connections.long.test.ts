@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { EngineError } from "../../core/errors.ts";
 import { ClientGoneError, type HttpRequest, type HttpResponse } from "./http.ts";
 import {
@@ -279,7 +279,7 @@ describe.each(TRANSPORTS)("clients that leave or linger: %s", (transport) => {
   });
 
   it("survives clients that leave at any moment", { timeout: 30_000 }, async () => {
-    const random = seededRandom(7);
+    const random = drawnRandom();
     const upTo = (n: number) => Math.floor(random.next() * n);
     const closed = { opened: 0, ended: 0 };
     const { port, server, failures } = await start(transport, async (request) => {
@@ -360,10 +360,14 @@ describe.each(TRANSPORTS)("drain: %s", (transport) => {
   });
 
   it("gives up after its time", async () => {
-    const { port, server } = await start(transport, () => new Promise<HttpResponse>(() => undefined));
+    const asked = Promise.withResolvers<void>();
+    const { port, server } = await start(transport, () => {
+      asked.resolve();
+      return new Promise<HttpResponse>(() => undefined);
+    });
     const raw = new RawClient(port);
     raw.send(GET);
-    await delay(30);
+    await asked.promise;
     const startedMs = performance.now();
     await server.drain(200);
     expect(performance.now() - startedMs).toBeGreaterThan(190);

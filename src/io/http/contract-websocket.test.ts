@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
 import { WebSocket, type ClientOptions } from "ws";
 import { EngineError } from "../../core/errors.ts";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import type { HttpHandler } from "./http.ts";
 import {
   driverOf,
@@ -289,7 +289,7 @@ describe.each(TESTED)("WebSockets by %s", (transport) => {
   it("survive any bytes", async () => {
     const server = await start(transport, upgrade({ run: echo }));
     const neighbour = await dial(server);
-    const random = seededRandom(7);
+    const random = drawnRandom();
     for (let round = 0; round < 40; round++) {
       const client = new RawClient(server.port);
       client.send(HANDSHAKE);

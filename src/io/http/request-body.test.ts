@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { BodyDiscarded } from "./http.ts";
 import { RequestBody } from "./request-body.ts";
 
@@ -87,7 +87,7 @@ describe("the body of a flood", () => {
   });
 
   it("goes on when it was caught up with", async () => {
-    const random = seededRandom(1);
+    const random = drawnRandom();
     const body = new RequestBody(SOURCE, systemClock, undefined, folder);
     const pieces = body.stream(Infinity)[Symbol.asyncIterator]();
     let [pushed, taken] = [0, 0];

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import type { Random } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { seededRandom } from "../../core/random.ts";
 import { InvalidObjectKey, ObjectChanged, ObjectNotFound } from "./objectstore.ts";
 import type { ObjectStore } from "./objectstore.ts";
@@ -152,7 +153,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     });
 
     it("lists a random tree as a sorted map would", async () => {
-      const random = seededRandom(11);
+      const random = drawnRandom();
       const keys = new Set(Array.from({ length: 60 }, () => randomKey(random)));
       await putAll(store, [...keys]);
       const sorted = bytewise([...keys]);

@@ -1,6 +1,7 @@
 import { array, assert, asyncProperty, constantFrom, integer, string } from "fast-check";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../core/clock.ts";
+import { delay } from "../../core/waiting.test-kit.ts";
 import { lineIn } from "./batcher.ts";
 import { readCsv } from "./csv-reader.ts";
 import { csvRows } from "./csv-rows.ts";
@@ -111,7 +112,8 @@ describe("the process", () => {
   test("that says nothing for too long is ended", async () => {
     async function* silent(): AsyncGenerator<Uint8Array> {
       yield Buffer.from("a\n");
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      // The reader ends when its source has.
+      await delay(400);
     }
     const limits = { ...LIMITS, silence: { clock: systemClock, mostMs: 200 } };
     const reading = Array.fromAsync(readCsv(silent(), { shown: "x.csv", columns: [], batchBytes: 100 }, limits));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import type { EngineError } from "../../core/errors.ts";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { Admission, type AdmissionOptions, type Permit, type Refusal } from "./admission.ts";
 
 const NOTHING = { inFlight: 0, tenants: 0, reservedBytes: 0, large: 0, waiting: 0 };
@@ -179,7 +179,7 @@ describe("large queries", () => {
 });
 
 test("whatever happens in whatever order, nothing stays held", async () => {
-  const source = seededRandom(42);
+  const source = drawnRandom();
   const random = (below: number): number => Math.floor(source.next() * below);
   const { admission, clock } = admissionOf({ maxConcurrent: 40, maxPerTenant: 15, maxWaitMs: 30, maxLargeWaitMs: 60 });
   let mostBytes = 0;

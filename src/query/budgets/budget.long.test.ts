@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
+import { createMetrics } from "../../core/metrics.ts";
+import { eventually } from "../../core/waiting.test-kit.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { budgetError, budgetOf, loweredBudget, type AskedBudget } from "./budget.ts";
 import { createQueryHarness, type QueryHarness } from "../query.test-kit.ts";
@@ -207,15 +209,17 @@ describe("a client that leaves", () => {
 
 describe("small queries beside large ones", () => {
   test("always find a process, however many large ones there are; those run in turn", async () => {
+    const metrics = createMetrics();
     harness = createQueryHarness({
       pool: { children: 2, maxChildren: 3, keepSpareMs: 500 },
-      service: { largeAfterMs: 200 },
+      service: { largeAfterMs: 200, metrics },
     });
     await run("SELECT 1");
     const client = new AbortController();
     const large = Array.from({ length: 5 }, () => failureOf(run(ENDLESS, {}, client.signal)));
-    // Until each had its turn in the process of the small ones.
-    await delay(3_000);
+    // Two run, and each of the others had its turn in the process of the small ones.
+    const started = 'engine_query_restarts_total{reason="outgrown"} 3';
+    await eventually(async () => (await metrics.registry.metrics()).includes(started));
     for (let i = 0; i < 20; i++) expect(await run("SELECT 1 AS a", { wallMs: 30_000 })).toBe('{"a":1}\n');
     expect(harness.pool.pids()).toHaveLength(3);
     client.abort();

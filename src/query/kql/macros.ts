@@ -7,6 +7,7 @@ import { ENCODING_MACROS } from "./macros/encodings.ts";
 import { NUMBER_MACROS } from "./macros/numbers.ts";
 import { PARSER_MACROS } from "./macros/parsers.ts";
 import { PATTERN_MACROS } from "./macros/patterns.ts";
+import { PUNYCODE_MACROS } from "./macros/punycode.ts";
 import { SERIES_MACROS } from "./macros/series.ts";
 import { STATISTICS_MACROS } from "./macros/statistics.ts";
 import { TABLE_MACROS } from "./macros/tables.ts";
@@ -17,22 +18,32 @@ import { TIME_MACROS } from "./macros/time.ts";
  * Helper macros of translated queries: what `CREATE TEMP MACRO` takes after its name. Their names begin with `kql_`, and
  * no other query may call them.
  */
-const BODIES: Readonly<Record<string, string>> = {
-  ...ADDRESS_MACROS,
-  ...CONVERSION_MACROS,
-  ...ARRAY_MACROS,
-  ...AGGREGATE_MACROS,
-  ...DYNAMIC_MACROS,
-  ...ENCODING_MACROS,
-  ...NUMBER_MACROS,
-  ...PARSER_MACROS,
-  ...PATTERN_MACROS,
-  ...SERIES_MACROS,
-  ...STATISTICS_MACROS,
-  ...TABLE_MACROS,
-  ...TEXT_MACROS,
-  ...TIME_MACROS,
-};
+const BODIES = inOneTable([
+  ADDRESS_MACROS,
+  CONVERSION_MACROS,
+  ARRAY_MACROS,
+  AGGREGATE_MACROS,
+  DYNAMIC_MACROS,
+  ENCODING_MACROS,
+  NUMBER_MACROS,
+  PARSER_MACROS,
+  PATTERN_MACROS,
+  PUNYCODE_MACROS,
+  SERIES_MACROS,
+  STATISTICS_MACROS,
+  TABLE_MACROS,
+  TEXT_MACROS,
+  TIME_MACROS,
+]);
+
+/** Of several tables one; a name in two of them would silently mean one of both. */
+function inOneTable(tables: readonly Readonly<Record<string, string>>[]): Readonly<Record<string, string>> {
+  const entries = tables.flatMap((table) => Object.entries(table));
+  const names = entries.map(([name]) => name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw new Error(`the macro ${twice} is in two tables`);
+  return Object.fromEntries(entries);
+}
 
 export const MACROS: ReadonlyMap<string, string> = new Map(
   Object.entries(BODIES).map(([name, body]) => [name, `CREATE TEMP MACRO ${name}${body}`]),

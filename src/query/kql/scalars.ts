@@ -48,7 +48,10 @@ export const SCALARS: Readonly<Record<string, ScalarRule | undefined>> = {
   PathExpression: rule<Kusto.Language.Syntax.PathExpression>(path),
   ElementExpression: rule<Kusto.Language.Syntax.ElementExpression>(element),
   ToScalarExpression: rule<Kusto.Language.Syntax.ToScalarExpression>((node, scope, translator) => {
-    const rel = translator.rows(the(node.Expression), withoutRows(scope.variables));
+    const inner = the(node.Expression);
+    if (!isTabular(inner))
+      return translator.once(translator.scalar(inner, { variables: withoutRows(scope.variables) }));
+    const rel = translator.rows(inner, withoutRows(scope.variables));
     return translator.toScalar(rel, typeOfSymbol(node.ResultType) ?? "dynamic");
   }),
 };
@@ -158,11 +161,14 @@ function element(node: Kusto.Language.Syntax.ElementExpression, scope: Scope, tr
 
 /** A query in an expression is evaluated once: what a function was given of a row is not known there. */
 function withoutRows(variables: Variables): Variables {
-  const isOfRow = (value: Expr): boolean => value.sql.some((part) => part instanceof Column);
   return new Map(
     [...variables].map(([name, value]) => [
       name,
       value.kind === "scalar" && isOfRow(value.value) ? { kind: "ofRow" as const } : value,
     ]),
   );
+}
+
+function isOfRow(value: Expr): boolean {
+  return value.sql.some((part) => part instanceof Column);
 }

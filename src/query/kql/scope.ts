@@ -1,6 +1,6 @@
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import type { SyntaxExpression, SyntaxNode } from "./bind/library.ts";
-import type { Expr } from "./plan/expression.ts";
+import type { Column, Expr } from "./plan/expression.ts";
 import type { Rel } from "./plan/rel.ts";
 
 /** What a name of `let`, or a parameter of a function, stands for. */
@@ -21,6 +21,8 @@ export type Scope = {
   rel?: Rel;
   /** The two sides of a join, as `$left` and `$right`. */
   sides?: { left: Rel; right: Rel };
+  /** Functions over rows in order, by their calls: where they have been computed. */
+  windows?: ReadonlyMap<SyntaxNode, Column>;
   /** Whether all operators of strings mind upper and lower case: in a `search` that says so. */
   isCased?: boolean;
   /** Whether aggregates may stand here: in `summarize`. */
@@ -73,6 +75,8 @@ export interface Translating {
   insert(node: SyntaxExpression, text: string, usesKeys?: boolean): void;
   /** Whether the node was put there. */
   isInserted(node: SyntaxNode): boolean;
-  /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
-  nextKeys(): readonly string[] | undefined;
+  /** The keys of a plugin whose columns depend on rows; undefined in the round that asks for them. */
+  keysFor(call: SyntaxExpression): readonly string[] | undefined;
+  /** The rows of a function of the text's whose first parameter is these. */
+  invoke(node: Kusto.Language.Syntax.FunctionCallExpression, input: () => Rel, variables: Variables): Rel;
 }

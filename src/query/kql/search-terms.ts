@@ -42,20 +42,27 @@ export function termTest(term: string, { isCased = false }: { isCased?: boolean 
   const [first, last] = [term.startsWith("*"), term.length > 1 && term.endsWith("*")];
   const inner = term.slice(first ? 1 : 0, last ? -1 : undefined);
   if (inner === "" && first) return () => literal("bool", true);
-  const refuse = (message: string): KqlRefused => new KqlRefused({ code: "invalid_query", message });
   const suffix = isCased ? "Cs" : "";
-  const apply = (operator: string, text: string) => (value: Expr) => {
-    const rule = BINARY[operator];
-    if (rule === undefined) throw new Error(`there is no operator ${operator}`);
-    return rule(toText(value), literal("string", text), { type: "bool", refuse });
-  };
   if (inner.includes("*")) {
     const parts = inner.split("*").map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"));
-    return apply("MatchRegex", `${isCased ? "" : "(?i)"}${first ? "" : "\\b"}${parts.join(".*")}${last ? "" : "\\b"}`);
+    return textTest(
+      "MatchRegex",
+      `${isCased ? "" : "(?i)"}${first ? "" : "\\b"}${parts.join(".*")}${last ? "" : "\\b"}`,
+    );
   }
-  if (first && last) return apply(`Contains${suffix}`, inner);
-  if (first) return apply(`HasSuffix${suffix}`, inner);
-  return apply(last ? `HasPrefix${suffix}` : `Has${suffix}`, inner);
+  if (first && last) return textTest(`Contains${suffix}`, inner);
+  if (first) return textTest(`HasSuffix${suffix}`, inner);
+  return textTest(last ? `HasPrefix${suffix}` : `Has${suffix}`, inner);
+}
+
+function textTest(operator: string, text: string): (value: Expr) => Expr {
+  const rule = BINARY[operator];
+  if (rule === undefined) throw new Error(`there is no operator ${operator}`);
+  return (value) => rule(toText(value), literal("string", text), { type: "bool", refuse: refused });
+}
+
+function refused(message: string): KqlRefused {
+  return new KqlRefused({ code: "invalid_query", message });
 }
 
 /** The operator that minds upper and lower case, where there is one. */

@@ -55,11 +55,14 @@ function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): 
   const [first, second] = tabular;
   if (second !== undefined)
     throw translator.refuse("a query has one tabular statement, and a second one starts here", second);
-  if (first === undefined) throw translator.refuse("the query has no tabular statement");
+  if (first === undefined) {
+    throw new KqlRefused({ code: "parse_error", message: "the query has no tabular statement" });
+  }
   const before = statements.filter((one) => one !== first).filter((one) => !isHarmless(one, translator));
   const variables = translator.letAll(before, new Map());
   const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
   const { rel, render } = withoutRender(node, (inner) => translator.rows(inner, variables));
+  if (rel.columns.length === 0) throw translator.refuse("the result has no columns", node);
   const { sql: text, columns } = rendered(rel);
   if (text.includes("\0")) throw translator.refuse("a name may not hold the character NUL", nulIn(bound.root));
   return { kind: "query", sql: text, columns, macros: macrosOf(text), ...(render !== undefined && { render }) };
@@ -91,11 +94,7 @@ function isHarmless(statement: SyntaxNode, translator: Translator): boolean {
     if (WITHOUT_EFFECT.has(name.toLowerCase())) return true;
     throw translator.refuse(`set ${name} is not supported`, statement);
   }
-  const words = kind
-    .replace(/Statement$/, "")
-    .replace(/(?<=[a-z])(?=[A-Z])/g, " ")
-    .toLowerCase();
-  throw translator.refuse(`a ${words} statement is not supported`, statement);
+  throw translator.refuse(`${textOf(statement.GetFirstToken())} is not supported`, statement);
 }
 
 type Render = NonNullable<Extract<KqlTranslation, { kind: "query" }>["render"]>;

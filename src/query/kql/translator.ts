@@ -16,6 +16,7 @@ import {
 import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
+import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
 import { Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
@@ -30,10 +31,8 @@ import { as, literal } from "./values/coerce.ts";
 export class Translator implements Translating {
   readonly request: KqlRequest;
   readonly #text: BoundText;
-  /** The calls of the text's own functions that are being translated, outermost first. */
-  readonly #calls: SyntaxNode[] = [];
-  /** Keys that plugins have asked for so far. */
-  #keyRounds: number;
+  /** What was bound for a call, and what it is a copy of. */
+  readonly #bodies = new WeakMap<object, SyntaxNode>();
   #isInPlace = false;
   /** By the node of rows: the names that `as` has given in its pipe. */
   readonly #named = new WeakMap<SyntaxNode, Variables>();
@@ -41,41 +40,35 @@ export class Translator implements Translating {
   constructor(request: KqlRequest, text: BoundText) {
     this.request = request;
     this.#text = text;
-    this.#keyRounds = text.insertions.filter(({ usesKeys }) => usesKeys).length;
   }
 
   /** An error at a node, or of the whole text. */
   refuse(message: string, node?: SyntaxNode | null): KqlRefused {
-    // A node of a function's body that was bound for a call counts from the body's beginning: the call's place is meant.
-    const own = [node, ...this.#calls.toReversed()].find((one) => one?.Root === this.#text.root);
-    const isPlaced = node !== undefined && own !== undefined && own !== null;
-    const start = isPlaced ? placeWithout(this.#text.insertions, own.TextStart) : undefined;
-    return refusal(this.#text.text, { code: "invalid_query", message }, start);
-  }
-
-  /** Does something inside of a function that is called there. */
-  #inside<T>(call: SyntaxNode, act: () => T): T {
-    this.#calls.push(call);
-    try {
-      return act();
-    } finally {
-      this.#calls.pop();
-    }
+    const place = node === undefined || node === null ? undefined : this.#placeOf(node, node.TextStart);
+    return refusal(this.#text.text, { code: "invalid_query", message }, place);
   }
 
   insert(node: SyntaxExpression, text: string, usesKeys = false): void {
-    if (node.Root !== this.#text.root) {
-      throw this.refuse("a function's body cannot have columns that its arguments decide: name them", node);
+    const at = this.#placeOf(node, node.End);
+    const known = this.#text.insertions.find((one) => one.at === at);
+    if (known?.text === text) return;
+    if (at === undefined || known !== undefined) {
+      throw this.refuse("the arguments of a function decide which columns there are: name them", node);
     }
-    const { insertions } = this.#text;
-    const at = placeWithout(insertions, node.End);
-    if (insertions.some((one) => one.at === at && one.text === text)) return;
     throw new InsertionNeeded({ at, text, usesKeys });
   }
 
   isInserted(node: SyntaxNode): boolean {
-    const at = placeWithout(this.#text.insertions, node.TextStart);
-    return node.Root === this.#text.root && this.#text.insertions.some((one) => one.at === at);
+    const at = this.#placeOf(node, node.TextStart);
+    return this.#text.insertions.some((one) => one.at === at);
+  }
+
+  /** A place in the user's text. What was bound for a call counts from the beginning of the function's body. */
+  #placeOf({ Root }: SyntaxNode, position: number): number | undefined {
+    if (Root === this.#text.root) return placeWithout(this.#text.insertions, position);
+    const declared = Root === null ? undefined : this.#bodies.get(Root);
+    if (Root === null || declared === undefined) return undefined;
+    return this.#placeOf(declared, declared.TextStart + position - Root.TextStart);
   }
 
   /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
@@ -89,9 +82,12 @@ export class Translator implements Translating {
     }
   }
 
-  /** The keys of the next plugin whose columns depend on rows; undefined in the round that asks for them. */
-  nextKeys(): readonly string[] | undefined {
-    return this.request.keys[this.#keyRounds++];
+  /** The keys of a plugin whose columns depend on rows; undefined in the round that asks for them. */
+  keysFor(call: SyntaxExpression): readonly string[] | undefined {
+    const told = this.#text.insertions.filter(({ usesKeys }) => usesKeys);
+    const at = this.#placeOf(call, call.End);
+    const own = told.findIndex((one) => one.at === at);
+    return this.request.keys[own === -1 ? told.length : own];
   }
 
   /** The rows of a tabular expression. */
@@ -113,7 +109,7 @@ export class Translator implements Translating {
     }
     const source = SOURCES[kind];
     if (source !== undefined) return source(node, this, variables);
-    throw this.refuse(`${describe(kind)} is not supported`, node);
+    throw this.refuse(`${textOf(node.GetFirstToken())}${kind === "PathExpression" ? "()" : ""} is not supported`, node);
   }
 
   /** Operators see the names that `as` has given in front of them. */
@@ -209,10 +205,17 @@ export class Translator implements Translating {
     node: SyntaxExpression,
     variables: Variables,
   ): Rel {
-    return this.#inside(node, () => {
-      const { inner, body } = this.#enter(called, args, node, variables);
-      return this.rows(the(body.Expression), inner);
-    });
+    const { inner, body } = this.#enter(called, args, node, { variables });
+    return this.rows(the(body.Expression), inner);
+  }
+
+  invoke(node: Kusto.Language.Syntax.FunctionCallExpression, input: () => Rel, variables: Variables): Rel {
+    const name = node.Name?.SimpleName ?? "";
+    const value = variables.get(name);
+    if (value?.kind !== "function") throw this.refuse(`${name} is not a function of this query`, node);
+    const args = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
+    const { inner, body } = this.#enter(value, args, node, { variables }, input);
+    return this.rows(the(body.Expression), inner);
   }
 
   /** The names in the body of a function for one call of it, and the body as it was bound for that call. */
@@ -220,11 +223,12 @@ export class Translator implements Translating {
     { declaration, scope }: Extract<Value, { kind: "function" }>,
     args: readonly SyntaxExpression[],
     node: SyntaxExpression,
-    variables: Variables,
-    rel?: Rel,
+    outer: Scope,
+    input?: () => Rel,
   ): { inner: Variables; body: Kusto.Language.Syntax.FunctionBody } {
     const bound = node.GetCalledFunctionBody() as Kusto.Language.Syntax.FunctionBody | null;
     const body = bound ?? the(declaration.Body);
+    if (bound !== null && bound.Root !== null) this.#bodies.set(bound.Root, the(declaration.Body));
     const parameters = elementsOf<Kusto.Language.Syntax.FunctionParameter>(declaration.Parameters?.Parameters);
     const named = new Map<string, SyntaxExpression>();
     const positional: SyntaxExpression[] = [];
@@ -235,12 +239,24 @@ export class Translator implements Translating {
       else positional.push(arg);
     }
     const inner = new Map(scope);
+    if (input !== undefined) {
+      const first = parameters.shift()?.NameAndType;
+      if (
+        first === null ||
+        first === undefined ||
+        first.Type === null ||
+        classOf(first.Type) !== "SchemaTypeExpression"
+      ) {
+        throw this.refuse("invoke needs a function whose first parameter is a table", node);
+      }
+      inner.set(first.Name?.SimpleName ?? "", { kind: "rows", make: input });
+    }
     for (const parameter of parameters) {
       const { Name, Type } = the(parameter.NameAndType);
       const name = Name?.SimpleName ?? "";
       const given = named.get(name) ?? positional.shift() ?? parameter.DefaultValue?.Value;
       if (given === undefined || given === null) throw this.refuse(`${name} has no value`, node);
-      inner.set(name, this.#argument(given, Type, rel === undefined ? { variables } : { variables, rel }));
+      inner.set(name, this.#argument(given, Type, outer));
     }
     return { inner: this.letAll(elementsOf(body.Statements), inner), body };
   }
@@ -283,9 +299,11 @@ export class Translator implements Translating {
     return { kind: "scalar", value: this.once(this.scalar(node, { variables })) };
   }
 
-  /** A value that is evaluated once, also where it is random. One that reads rows is another in each of them. */
+  /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
-    if (this.#isInPlace || value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
+    if (this.#isInPlace || value.constant !== undefined) return value;
+    // Of a row's columns, in the body of a function that is called for it, there is no one value.
+    if (value.isFixed !== true || columnsIn(value.sql).length > 0) return value;
     const column = new Column("value", value.type, value.nullable);
     const plan = new SelectPlan({ from: ONE_ROW, computed: new Map([[column, value]]), where: [] });
     return expr(value.type, [new Scalar(plan, column)], { nullable: value.nullable });
@@ -339,10 +357,8 @@ export class Translator implements Translating {
     const argumentNodes = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
     const own = scope.variables.get(name);
     if (own?.kind === "function") {
-      return this.#inside(node, () => {
-        const { inner, body } = this.#enter(own, argumentNodes, node, scope.variables, scope.rel);
-        return this.scalar(the(body.Expression), { variables: inner });
-      });
+      const { inner, body } = this.#enter(own, argumentNodes, node, scope);
+      return this.scalar(the(body.Expression), { variables: inner });
     }
     const type = typeOfSymbol(node.ResultType) ?? "dynamic";
     const refuse = (message: string): KqlRefused => this.refuse(message, node);
@@ -397,9 +413,40 @@ function describe(kind: string): string {
 /** Why an operator is refused wherever it stands; undefined for those that are not, and for other nodes. */
 export function reasonAgainst(node: SyntaxNode): string | undefined {
   const kind = classOf(node);
+  if (kind in STATEMENTS) return `${STATEMENTS[kind] ?? ""} is not supported`;
+  if (kind === "EvaluateOperator") return reasonAgainstPlugin(node);
+  if (kind === "FunctionCallExpression")
+    return reasonAgainstSource(node as Kusto.Language.Syntax.FunctionCallExpression);
   if (!kind.endsWith("Operator") || SOURCES[kind] !== undefined) return undefined;
   const rule = OPERATORS[kind];
   if (rule !== undefined && !("refused" in rule)) return undefined;
   const reason = rule === undefined ? "" : `: ${rule.refused}`;
   return `operator ${textOf(node.GetFirstToken())} is not supported${reason}`;
+}
+
+/** Statements of programs that put users' queries together. */
+const STATEMENTS: Readonly<Record<string, string | undefined>> = {
+  AliasStatement: "alias",
+  PatternStatement: "declare pattern",
+  QueryParametersStatement: "declare query_parameters",
+  RestrictStatement: "restrict access",
+};
+
+/** What names tables elsewhere. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  "app",
+  "cluster",
+  "database",
+  "external_table",
+  "resource",
+  "workspace",
+]);
+
+function reasonAgainstSource({
+  Name,
+  ReferencedSymbol,
+}: Kusto.Language.Syntax.FunctionCallExpression): string | undefined {
+  const name = Name?.SimpleName ?? "";
+  const isOwn = ReferencedSymbol !== null && classOf(ReferencedSymbol) === "VariableSymbol";
+  return ELSEWHERE.has(name) && !isOwn ? `${name}() is not supported: a query reads one database` : undefined;
 }

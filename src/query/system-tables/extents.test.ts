@@ -4,7 +4,7 @@ import { aFlush, anExtent, column } from "../../catalog/contract-fixtures.test-k
 import type { SqliteCatalog } from "../../catalog/sqlite/sqlite-catalog.ts";
 import { openMemoryCatalog } from "../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock } from "../../core/clock.ts";
-import { seededRandom } from "../../core/random.ts";
+import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { ExtentPages, type ExtentReader } from "./extents.ts";
 
 const SECOND_NS = 1_000_000_000n;
@@ -113,7 +113,7 @@ it("reads what is left at once when extents lie in many ranges, or all in one", 
 });
 
 it("finds each extent once, wherever it lies and however wide it is", async () => {
-  const random = seededRandom(7);
+  const random = drawnRandom();
   const below = (bound: number): number => Math.floor(random.next() * bound);
   for (let round = 0; round < 30; round++) {
     const extents = Array.from({ length: 20 + below(300) }, () => {

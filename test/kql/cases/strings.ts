@@ -547,6 +547,12 @@ export const strings: KqlCases = {
       "punycode_domain_to_string('Ri\u00f0ill\uff61Sk\u00e1ldskaparm\u00e1l\uff61org')",
       "xn--Riill-jta.xn--Skldskaparml-dbbj.org",
     ),
+    prints(
+      "punycode_domain_to_string('L\u00ea L\u1ee3i\u3002Thu\u1eadn Thi\u00ean\u3002com')",
+      "xn--L Li-gpa4517b.xn--Thun Thin-s4a7194f.com",
+    ),
+    prints("punycode_to_string('99999999999999999')", ""),
+    prints("punycode_domain_from_string('plain.org')", "plain.org"),
   ],
 
   "dynamic_to_json()": [

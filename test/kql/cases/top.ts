@@ -387,7 +387,10 @@ export const topAndSort: KqlCases = {
       rows: [{ Count: 65 }],
     },
     { query: "range x from 1 to 64 step 1 | partition by x (count) | count", rows: [{ Count: 64 }] },
-    { query: "range x from 1 to 65 step 1 | partition by x (count)", refused: { code: "query_failed", message: "64" } },
+    {
+      query: "range x from 1 to 65 step 1 | partition by x (count)",
+      refused: { code: "execution_error", message: "64" },
+    },
     { query: `${SALES} | partition by nosuch (count)`, refused: { code: "invalid_query", message: "nosuch" } },
   ],
 };

@@ -1,5 +1,6 @@
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { drawnSeed } from "../../../core/drawn-seed.test-kit.ts";
 import { seededRandom } from "../../../core/random.ts";
 import { DropWorld } from "./drop-world.test-kit.ts";
 import { openDisk, openSqlite } from "./opened.test-kit.ts";
@@ -20,7 +21,7 @@ const MIB = 2 ** 20;
 
 test("Parquet that is damaged anywhere is rejected or read, and nothing hangs", { timeout: 600_000 }, async () => {
   const good = await parquetOf("SELECT i, hash(i) AS h, repeat('x', i % 50) AS s, [i] AS l FROM range(5000) t(i)");
-  const seed = Number(process.env.ENGINE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  const seed = drawnSeed();
   const random = seededRandom(seed);
   const files: Record<string, Buffer> = { "magic.parquet": Buffer.from("PAR1"), "empty.parquet": Buffer.alloc(0) };
   for (let i = 0; i < 40; i++) {

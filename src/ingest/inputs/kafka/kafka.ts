@@ -14,6 +14,7 @@ import { States } from "./states.ts";
  *
  *     kafkajs.ts           group, heartbeats, fetches: what kafkajs does, and what it is kept from doing
  *     session.ts           one membership in the group; a lane for each partition that it is given
+ *     assigner.ts          which member of the group reads which partition
  *     lane.ts              one partition: place, gather, store; back off when something is away
  *     memory.ts            what all partitions may hold together
  *     partition-store.ts   a batch into its table, what cannot be a row into `kafka_dead_letters`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { releaseShared } from "../../../core/buffer-pool.ts";
-import { seededRandom } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { letterLine } from "./dead-letters.ts";
 import { openBatch, splitBatches } from "./fetched-batches.ts";
 import { bodyOf, linesOf, obviousProblem } from "./message-body.ts";
@@ -41,7 +41,7 @@ describe("a message as lines", () => {
   });
 
   test("an object over several lines is the same object on one", () => {
-    const random = seededRandom(5);
+    const random = drawnRandom();
     const make = (depth: number): unknown => {
       const kind = depth > 3 ? 0 : Math.floor(random.next() * 4);
       if (kind === 0) return random.next() < 0.5 ? random.next() * 1e9 : 'é\n\r\t{}[]"\\';
@@ -71,7 +71,7 @@ test("a body has a line for each, with the time of its message", () => {
 });
 
 test("messages of batches have the same lines together as alone, whatever lies between them", async () => {
-  const random = seededRandom(17);
+  const random = drawnRandom();
   const pick = (below: number) => Math.floor(random.next() * below);
   const values = [
     '{"a":1}',
@@ -124,7 +124,7 @@ test.each([
 });
 
 test("a letter is one line of JSON, whatever the message", () => {
-  const random = seededRandom(9);
+  const random = drawnRandom();
   for (let round = 0; round < 300; round++) {
     const value = Buffer.from(Array.from({ length: 20 }, () => Math.floor(random.next() * 256)));
     const line = letterLine("t", 3, { offset: 9, reason: "no", message: messageOf(value) });

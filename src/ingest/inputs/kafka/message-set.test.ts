@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { splitBatches } from "./fetched-batches.ts";
 import { FetchMemory } from "./memory.ts";
@@ -91,7 +91,7 @@ test("messages in format 1 have the broker's time where the topic goes by that, 
 });
 
 test("a damaged entry is told of by its offset, and those after it are read", async () => {
-  const random = seededRandom(5);
+  const random = drawnRandom();
   const [first, last] = [3, 9].map((offset) => entry(1, offset, { key: "a", value: "v", timestamp: 1 })) as [
     Buffer,
     Buffer,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { seededRandom } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { covers, formatPosition, joinRanges, parsePosition, rangesFrom } from "./position.ts";
 
 test("positions read as they were written", () => {
@@ -37,7 +37,7 @@ test.each([
 });
 
 test("ranges are sets of offsets", () => {
-  const random = seededRandom(3);
+  const random = drawnRandom();
   const pick = (below: number) => Math.floor(random.next() * below);
   for (let round = 0; round < 200; round++) {
     const made = Array.from({ length: pick(8) }, () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { seededRandom, type Random } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
+import { type Random } from "../../../core/random.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { markAborted, splitBatches } from "./fetched-batches.ts";
 import { FetchMemory } from "./memory.ts";
@@ -42,10 +43,10 @@ async function readAll(bytes: Buffer): Promise<KafkaMessage[]> {
 
 describe("record batches", () => {
   test("read as they were written, compressed or not, whatever a fetch cuts off", async () => {
-    for (let seed = 1; seed <= 50; seed++) {
-      const random = seededRandom(seed);
+    const random = drawnRandom();
+    for (let round = 0; round < 50; round++) {
       const [first, second] = [someRecords(random, 2 ** 40), someRecords(random, 2 ** 40 + 1_000)];
-      const [one, two] = [batchBytes({ records: first, isGzip: seed % 2 === 0 }), batchBytes({ records: second })];
+      const [one, two] = [batchBytes({ records: first, isGzip: round % 2 === 0 }), batchBytes({ records: second })];
       const expected = [...first, ...second].map(({ headers: _headers, ...record }) => record);
       expect((await readAll(Buffer.concat([one, two]))).map(shown)).toEqual(expected);
       const cut = Buffer.concat([one, two.subarray(0, pick(random, two.length))]);
@@ -90,7 +91,7 @@ describe("record batches", () => {
   });
 
   test("are refused by their header where they are none, and never read past their end", async () => {
-    const random = seededRandom(11);
+    const random = drawnRandom();
     for (let round = 0; round < 3_000; round++) {
       const bytes = batchBytes({ records: someRecords(random, 10), isGzip: random.next() < 0.3 });
       for (let i = 0; i <= pick(random, 3); i++) bytes[pick(random, bytes.length)] = pick(random, 256);
@@ -102,7 +103,7 @@ describe("record batches", () => {
   });
 
   test("end where something comes that is none, which does not hurt those before it", () => {
-    const fine = batchBytes({ records: someRecords(seededRandom(3), 10) });
+    const fine = batchBytes({ records: someRecords(drawnRandom(), 10) });
     const [unknown, short] = [Buffer.from(fine), Buffer.from(fine)];
     unknown[16] = 3;
     short.writeInt32BE(20, 8);
@@ -122,8 +123,8 @@ describe("a queue of batches", () => {
   };
 
   test("gives messages in order, as many as are asked for, once", async () => {
-    for (let seed = 1; seed <= 30; seed++) {
-      const random = seededRandom(seed);
+    const random = drawnRandom();
+    for (let round = 0; round < 30; round++) {
       const queue = new BatchQueue(new FetchMemory());
       const sent: number[] = [];
       let nulls = 0;

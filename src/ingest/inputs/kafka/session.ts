@@ -1,5 +1,6 @@
 import type { Admin, Consumer, ConsumerGroupJoinEvent, EachBatchPayload, Kafka } from "kafkajs";
 import { pause, type Clock } from "../../../core/clock.ts";
+import { assignerOf } from "./assigner.ts";
 import { fetchedOf, fetchedOffsetOf } from "./kafkajs.ts";
 import { Lane, type LanePorts, type LaneReport, type Partition } from "./lane.ts";
 import type { TopicMapping } from "./options.ts";
@@ -53,6 +54,7 @@ export class Session {
     this.#admin = kafka.admin();
     this.#consumer = kafka.consumer({
       groupId: group,
+      partitionAssigners: [assignerOf((wanted) => this.#sizesOf(wanted))],
       sessionTimeout: SESSION_TIMEOUT_MS,
       heartbeatInterval: HEARTBEAT_MS,
       rebalanceTimeout: REBALANCE_TIMEOUT_MS,
@@ -84,7 +86,7 @@ export class Session {
     signal.addEventListener("abort", stop, { once: true });
     try {
       await this.#admin.connect();
-      const found = await this.#topicSizes();
+      const found = await this.#ownSizes();
       onMissing(this.#missingOf(found));
       if (found.size > 0) await this.#read(found, signal);
       else await pause(this.#options.clock, MISSING_TOPICS_EVERY_MS, signal);
@@ -175,12 +177,16 @@ export class Session {
     return new Map(offsets.map(({ partition, low, high }) => [partition, { low: Number(low), high: Number(high) }]));
   }
 
-  /** The topics that exist, with their numbers of partitions. */
-  async #topicSizes(): Promise<Map<string, number>> {
-    const existing = new Set(await this.#admin.listTopics());
-    const wanted = this.#options.topics.map(({ topic }) => topic).filter((topic) => existing.has(topic));
-    if (wanted.length === 0) return new Map();
-    const { topics } = await this.#admin.fetchTopicMetadata({ topics: wanted });
+  #ownSizes(): Promise<Map<string, number>> {
+    return this.#sizesOf(this.#options.topics.map(({ topic }) => topic));
+  }
+
+  /** Those of the topics that exist, with their numbers of partitions. */
+  async #sizesOf(wanted: readonly string[]): Promise<Map<string, number>> {
+    const listed = new Set(await this.#admin.listTopics());
+    const existing = wanted.filter((topic) => listed.has(topic));
+    if (existing.length === 0) return new Map();
+    const { topics } = await this.#admin.fetchTopicMetadata({ topics: existing });
     return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
   }
 
@@ -191,7 +197,7 @@ export class Session {
   /** Ends the session when topics came or got partitions. */
   async #lookAtTopics(found: ReadonlyMap<string, number>): Promise<void> {
     try {
-      const now = await this.#topicSizes();
+      const now = await this.#ownSizes();
       if ([...now].some(([topic, size]) => found.get(topic) !== size)) this.#ended.resolve();
     } catch {
       // Brokers that are away are noticed by whoever fetches from them.

@@ -3,6 +3,7 @@ import { lacks } from "../../../core/gates.test-kit.ts";
 import { systemClock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { type Metrics, createMetrics } from "../../../core/metrics.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { seededRandom } from "../../../core/random.ts";
 import { ObjectNotFound } from "../objectstore.ts";
 import {
@@ -54,7 +55,7 @@ describe.skipIf(lacks("S3 server"))("s3 store behind a bad network", () => {
   };
 
   it("gets everything right while a third of the requests fail, connections are cut and answers late", async () => {
-    const random = seededRandom(5);
+    const random = drawnRandom();
     const { store, metrics } = await openBehind(
       () => {
         const draw = random.next();

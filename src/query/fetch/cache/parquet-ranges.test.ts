@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { seededRandom } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { ParquetFooterError } from "../../../format/parquet-footer.ts";
 import type { ColumnSpec } from "../../../format/types.ts";
 import { loadDuckDb, quoteText, runSql } from "../../../io/duckdb/duckdb.ts";
@@ -64,7 +64,7 @@ test("the footer says the same as DuckDB's own reader", async () => {
 });
 
 test("a footer with any bytes changed is read or refused, and its ranges stay inside of the file", async () => {
-  const random = seededRandom(5);
+  const random = drawnRandom();
   const below = (limit: number): number => Math.floor(random.next() * limit);
   const { footerBytes } = await locate(file);
   const outside: ByteRange[] = [];

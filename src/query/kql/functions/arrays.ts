@@ -1,4 +1,6 @@
-import { commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { classOf } from "../bind/library.ts";
+import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import type { Call } from "../scope.ts";
 import { as, dyn, fromDynamic, literal, num } from "../values/coerce.ts";
 import { arg, fn, no, type FunctionTable } from "./table.ts";
 
@@ -32,7 +34,7 @@ export const ARRAYS: FunctionTable = {
   array_sum: fn((args) => expr("real", sql`kql_sum(${array(args, 0)})`)),
   array_sort_asc: { ...fn((args) => packed(sortedArrays("asc", args))), tuple: (args) => sortedArrays("asc", args) },
   array_sort_desc: { ...fn((args) => packed(sortedArrays("desc", args))), tuple: (args) => sortedArrays("desc", args) },
-  pack_array: fn((args) => json(sql`json_array(${args.map(dyn)})`, false)),
+  pack_array: { special: packArray },
   zip: fn((args) => json(sql`kql_zip(${lists(args)})`)),
   repeat: fn((args) => json(sql`kql_repeat(${dyn(arg(args, 0))}, ${number(args[1], 0n)})`)),
   range: fn((args) => series(arg(args, 0), arg(args, 1), args[2])),
@@ -101,6 +103,15 @@ function sortedArrays(order: "asc" | "desc", args: readonly Expr[]): Expr[] {
 /** What several arrays are as one value. */
 function packed(values: readonly Expr[]): Expr {
   return values.length === 1 ? arg(values, 0) : json(sql`to_json([${values}])`);
+}
+
+/** Of all columns where `*` stands for them. */
+function packArray({ argumentNodes, scope, translator }: Call): Expr {
+  const values = argumentNodes.flatMap((node) => {
+    if (classOf(node) !== "StarExpression") return [translator.scalar(node, scope)];
+    return (scope.rel?.columns ?? []).map(({ column }) => columnExpr(column));
+  });
+  return json(sql`json_array(${values.map(dyn)})`, false);
 }
 
 /** `range(start, stop, step)`: at most 2^20 values. */

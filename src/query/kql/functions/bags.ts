@@ -1,8 +1,7 @@
-import { quoteText } from "../../../io/duckdb/duckdb.ts";
 import { library, textOf, type SyntaxExpression } from "../bind/library.ts";
 import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
-import { as, dyn, str } from "../values/coerce.ts";
+import { as, dyn, literal, str } from "../values/coerce.ts";
 import { arg, fn, no, type FunctionTable } from "./table.ts";
 
 /** Functions over bags. */
@@ -12,7 +11,7 @@ export const BAGS: FunctionTable = {
   pack_dictionary: fn(packed),
   pack_all: { special: packAll },
   bag_pack_columns: fn((args, call) => {
-    return object(args.map((value, i) => ({ name: sql`${quoteText(nameOf(call.argumentNodes[i]))}`, value })));
+    return object(args.map((value, i) => ({ name: textSql(nameOf(call.argumentNodes[i])), value })));
   }),
   bag_keys: fn((args) => json(sql`kql_bag_keys(${bag(args)})`)),
   bag_has_key: fn((args) => hasKey(bag(args), arg(args, 1))),
@@ -28,7 +27,11 @@ export const BAGS: FunctionTable = {
     return json(setPath(sql`${bag(args)}`, stepsOf(key.constant, call), item));
   }),
   bag_zip: fn((args) => json(sql`kql_zip_bag(${bag(args)}, ${as(arg(args, 1), "dynamic")})`)),
-  dynamic_to_json: no("it sorts the names of bags at every depth, for which SQL has no means"),
+  // DuckDB's normal form of a variant has the names of its objects sorted, at every depth.
+  dynamic_to_json: fn((args) => {
+    const value = arg(args, 0);
+    return value.type === "dynamic" ? expr("string", sql`kql_canonical(${value})`) : str(value);
+  }),
 };
 
 function json(own: Sql, nullable = true): Expr {
@@ -42,6 +45,10 @@ function bag(args: readonly Expr[]): Expr {
 function nameOf(node: SyntaxExpression | undefined): string {
   if (node === undefined) return "";
   return library().KustoFacts.GetExpressionResultName(node, null, null) ?? textOf(node);
+}
+
+function textSql(text: string): Sql {
+  return literal("string", text).sql;
 }
 
 function object(members: readonly { name: Sql; value: Expr }[]): Expr {
@@ -58,7 +65,7 @@ function packed(args: readonly Expr[]): Expr {
 /** All columns of the rows as a bag; `pack_all(true)` leaves out what is null or empty. */
 function packAll(call: Call): Expr {
   const columns = call.scope.rel?.columns ?? [];
-  const members = columns.map(({ name, column }) => ({ name: [quoteText(name)], value: columnExpr(column) }));
+  const members = columns.map(({ name, column }) => ({ name: textSql(name), value: columnExpr(column) }));
   const [flag] = call.argumentNodes;
   if (flag === undefined || call.translator.constant(flag, call.scope) !== true) return object(members);
   const entries = members.map(({ name, value }) => sql`{'k': ${raw(name)}, 'v': ${dyn(value)}}`);
@@ -86,14 +93,14 @@ function hasKey(value: Expr, key: Expr): Expr {
   return expr("bool", sql`list_contains(json_keys(${value}), ${key})`);
 }
 
-/** The bag with another value at the path; bags that are not there are made. */
+/** The bag with another value at the path; bags are made where there are none. */
 function setPath(value: Sql, steps: readonly string[], item: Sql, depth = 0): Sql {
   const [first = "", ...rest] = steps;
-  if (rest.length === 0) return sql`kql_with(${raw(value)}, ${quoteText(first)}, ${raw(item)})`;
+  if (rest.length === 0) return sql`kql_with(${raw(value)}, ${literal("string", first)}, ${raw(item)})`;
   const own = `kqlbag${depth}`;
-  const inner = sql`coalesce(kql_member(${own}, ${quoteText(first)}), CAST('{}' AS JSON))`;
+  const inner = sql`kql_bag_or_new(kql_member(${own}, ${literal("string", first)}))`;
   const made = setPath(inner, rest, item, depth + 1);
-  return sql`list_transform([${raw(value)}], lambda ${own}: kql_with(${own}, ${quoteText(first)}, ${raw(made)}))[1]`;
+  return sql`list_transform([${raw(value)}], lambda ${own}: kql_with(${own}, ${literal("string", first)}, ${raw(made)}))[1]`;
 }
 
 function withoutKeys(value: Expr, keys: Expr, call: Call): Expr {
@@ -102,18 +109,18 @@ function withoutKeys(value: Expr, keys: Expr, call: Call): Expr {
   const listed: unknown = JSON.parse(constant);
   const texts = (Array.isArray(listed) ? listed : []).filter((one) => typeof one === "string");
   const paths = texts.map((one) => stepsOf(one, call));
-  const names = paths.filter((steps) => steps.length === 1).map(([name = ""]) => quoteText(name));
-  const without = sql`kql_without(${value}, CAST([${raw([names.join(", ")])}] AS VARCHAR[]))`;
+  const names = paths.filter((steps) => steps.length === 1).map(([name = ""]) => textSql(name));
+  const without = sql`kql_without(${value}, CAST([${commaList(names)}] AS VARCHAR[]))`;
   return json(paths.filter((steps) => steps.length > 1).reduce((own, steps) => removePath(own, steps), without));
 }
 
 /** The bag without what is at the path. */
 function removePath(value: Sql, steps: readonly string[], depth = 0): Sql {
   const [first = "", ...rest] = steps;
-  if (rest.length === 0) return sql`kql_without(${raw(value)}, [${quoteText(first)}])`;
+  if (rest.length === 0) return sql`kql_without(${raw(value)}, [${literal("string", first)}])`;
   const own = `kqlbag${depth}`;
-  const member = sql`kql_member(${own}, ${quoteText(first)})`;
+  const member = sql`kql_member(${own}, ${literal("string", first)})`;
   const made = removePath(member, rest, depth + 1);
   return sql`list_transform([${raw(value)}], lambda ${own}: CASE WHEN json_type(${member}) = 'OBJECT'
-    THEN kql_with(${own}, ${quoteText(first)}, ${raw(made)}) ELSE ${own} END)[1]`;
+    THEN kql_with(${own}, ${literal("string", first)}, ${raw(made)}) ELSE ${own} END)[1]`;
 }

@@ -1,7 +1,7 @@
 import type { KqlType } from "../contract.ts";
 import { expr, sql, type Expr } from "../plan/expression.ts";
 import { SQL_TYPES } from "../types/types.ts";
-import { as, fromDynamic, literal, num, str, toText } from "../values/coerce.ts";
+import { as, fromDynamic, literal, num, str } from "../values/coerce.ts";
 import type { Call } from "../scope.ts";
 import { arg, fn, type FunctionTable } from "./table.ts";
 
@@ -15,23 +15,10 @@ export const CONVERSIONS: FunctionTable = {
   todecimal: fn((args) => converted(arg(args, 0), "decimal")),
   tobool: fn((args) => converted(arg(args, 0), "bool")),
   toboolean: fn((args) => converted(arg(args, 0), "bool")),
-  todatetime: fn((args) => converted(arg(args, 0), "datetime")),
-  totimespan: fn((args) => converted(arg(args, 0), "timespan")),
-  totime: fn((args) => converted(arg(args, 0), "timespan")),
   toguid: fn((args) => converted(arg(args, 0), "guid")),
-  tohex: fn(toHex),
   new_guid: fn(() => expr("guid", sql`uuid()`, { nullable: false, isFixed: true })),
-  gettype: fn((args) => typeName(arg(args, 0))),
   extract_json: { special: extractJson },
   extractjson: { special: extractJson },
-  todynamic: fn((args) => parsed(arg(args, 0))),
-  parse_json: fn((args) => parsed(arg(args, 0))),
-  parsejson: fn((args) => parsed(arg(args, 0))),
-  toobject: fn((args) => parsed(arg(args, 0))),
-  dynamic_to_json: fn((args) => {
-    const value = arg(args, 0);
-    return value.type === "dynamic" ? expr("string", sql`kql_canonical(${value})`) : toText(value);
-  }),
 };
 
 /** A value as one of another type; null where it cannot be. */
@@ -52,7 +39,7 @@ export function fromText(value: Expr, type: KqlType): Expr {
     case "string":
       return text;
     case "dynamic":
-      return parsed(text);
+      return expr("dynamic", sql`kql_parse_json(${text})`);
     case "int":
       return expr("int", sql`TRY_CAST(kql_long_of(${text}) AS INTEGER)`);
     case "long":
@@ -99,23 +86,6 @@ function fromNumber(value: Expr, type: KqlType): Expr {
   if (value.type !== "int" && value.type !== "long") return literal(type, null);
   if (type === "timespan") return expr("timespan", sql`CAST(${value} AS BIGINT)`, { nullable: value.nullable });
   return type === "datetime" ? expr("datetime", sql`kql_datetime_of_ticks(${value})`) : as(value, type);
-}
-
-function toHex(args: readonly Expr[]): Expr {
-  const [value, size] = [arg(args, 0), args[1]];
-  const bits = value.type === "int" ? 32 : 64;
-  const hex = sql`kql_hex(${num(value, "long")}, ${bits})`;
-  return expr("string", size === undefined ? hex : sql`kql_hex_padded(${hex}, ${num(size, "long")})`);
-}
-
-function typeName(value: Expr): Expr {
-  if (value.type === "dynamic") return expr("string", sql`kql_type_name(${value})`, { nullable: false });
-  return literal("string", value.type);
-}
-
-/** What a JSON text says; a text that is none is a dynamic string. */
-function parsed(value: Expr): Expr {
-  return value.type === "dynamic" ? value : expr("dynamic", sql`kql_parse_json(${str(value)})`);
 }
 
 function extractJson({ argumentNodes, scope, translator, refuse, node, type }: Call): Expr {

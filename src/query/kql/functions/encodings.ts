@@ -23,6 +23,10 @@ export const ENCODINGS: FunctionTable = {
   url_encode_component: fn((args) => {
     return expr("string", sql`kql_url_encode(${str(arg(args, 0))}, '%20')`, { nullable: false });
   }),
+  punycode_from_string: fn((args) => expr("string", sql`kql_punycode_from_string(${str(arg(args, 0))})`)),
+  punycode_to_string: fn((args) => expr("string", sql`kql_punycode_to_string(${str(arg(args, 0))})`)),
+  punycode_domain_from_string: fn((args) => expr("string", sql`kql_domain_from_punycode(${str(arg(args, 0))})`)),
+  punycode_domain_to_string: fn((args) => expr("string", sql`kql_domain_to_punycode(${str(arg(args, 0))})`)),
   url_decode: fn((args) => expr("string", sql`kql_url_decode(${str(arg(args, 0))})`)),
   hash_md5: digest((value) => sql`md5(${value})`),
   hash_sha1: digest((value) => sql`sha1(${value})`),
@@ -57,8 +61,10 @@ function digest(own: (value: Expr) => Sql): FunctionRule {
 /** XXH64 of the bytes: of a text in UTF-8, of a moment or a span its ticks. */
 function hash(args: readonly Expr[]): Expr {
   const value = arg(args, 0);
-  const own = expr("long", hashOf(value), { nullable: value.nullable && value.type !== "string" });
-  return args[1] === undefined ? own : expr("long", sql`kql_modulo(${own}, ${num(args[1], "long")})`);
+  const isNullable = value.nullable && value.type !== "string";
+  const own = isNullable ? sql`CASE WHEN ${value} IS NOT NULL THEN ${hashOf(value)} END` : hashOf(value);
+  if (args[1] === undefined) return expr("long", own, { nullable: isNullable });
+  return expr("long", sql`kql_modulo(${own}, ${num(args[1], "long")})`);
 }
 
 function hashOf(value: Expr): Sql {

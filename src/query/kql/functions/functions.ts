@@ -1,4 +1,5 @@
 import { ADDRESSES } from "./addresses.ts";
+import { COLUMN_NAMES } from "./column-names.ts";
 import { CONDITIONS } from "./conditions.ts";
 import { CONVERSIONS } from "./conversions.ts";
 import { DATES } from "./dates.ts";
@@ -15,6 +16,7 @@ import { WINDOWS } from "./windows.ts";
 /** All functions of the language, by name. */
 export const SCALAR_FUNCTIONS: FunctionTable = {
   ...ADDRESSES,
+  ...COLUMN_NAMES,
   ...CONDITIONS,
   ...CONVERSIONS,
   ...DATES,

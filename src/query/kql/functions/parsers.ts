@@ -3,8 +3,6 @@ import { dyn, str } from "../values/coerce.ts";
 import { commaList } from "../plan/expression.ts";
 import { arg, fn, no, type FunctionRule, type FunctionTable } from "./table.ts";
 
-const PUNYCODE = "DuckDB has no function for Punycode";
-
 /** Functions that take a text of a known form apart. */
 export const PARSERS: FunctionTable = {
   parse_url: dynamic((text) => sql`kql_parse_url(${text})`),
@@ -21,20 +19,8 @@ export const PARSERS: FunctionTable = {
   parse_version: fn((args) => expr("decimal", sql`kql_parse_version(${str(arg(args, 0))})`)),
   parse_xml: no("DuckDB has no function that reads XML"),
   parse_user_agent: no("it needs a large table of known browsers"),
-  punycode_from_string: no(PUNYCODE),
-  punycode_to_string: no(PUNYCODE),
-  punycode_domain_from_string: no(PUNYCODE),
-  punycode_domain_to_string: no(PUNYCODE),
-  zip: fn(zip),
 };
 
 function dynamic(own: (text: Expr) => Sql): FunctionRule {
   return fn((args) => expr("dynamic", own(str(arg(args, 0)))));
-}
-
-/** Arrays of the members in the same place; a shorter array gives nulls. */
-function zip(args: readonly Expr[]): Expr {
-  const lists = args.map((value) => sql`kql_members(${dyn(value)})`);
-  const row = args.map((_, i) => `zipped[${i + 1}]`).join(", ");
-  return expr("dynamic", sql`to_json(list_transform(list_zip(${commaList(lists)}), lambda zipped: [${row}]))`);
 }

@@ -33,7 +33,15 @@ function quoted(re2: string): Expr {
 /** `matches regex`. */
 export function matchesRegex(text: Expr, regex: Expr, refuse: Refuse): Expr {
   const pattern = patternIn(regex, refuse);
-  return expr("bool", sql`regexp_matches(${raw(subject(text, pattern))}, ${quoted(pattern.re2)})`, { nullable: false });
+  return expr("bool", sql`regexp_matches(${raw(subject(text, pattern))}, ${quoted(searched(pattern))})`, {
+    nullable: false,
+  });
+}
+
+/** DuckDB reads `a^` and `$$` as plain texts with an anchor; in a group it leaves them to RE2. */
+function searched({ re2 }: Pattern): string {
+  const inner = re2.replace(/^(?:\^|\\A)/u, "").replace(/(?:\$|\\z)$/u, "");
+  return /[\^$]|\\[Az]/u.test(inner) ? `(${re2})` : re2;
 }
 
 /** Functions over strings that take regular expressions. */

@@ -23,7 +23,7 @@ export const STRINGS: FunctionTable = {
   strcmp: fn((args) => expr("long", sql`kql_strcmp(${str(arg(args, 0))}, ${str(arg(args, 1))})`, { nullable: false })),
   strrep: fn((args) => {
     const delimiter = args[2] === undefined ? literal("string", "") : str(args[2]);
-    return expr("string", sql`kql_repeat(${str(arg(args, 0))}, ${num(arg(args, 1), "long")}, ${delimiter})`);
+    return expr("string", sql`kql_strrep(${str(arg(args, 0))}, ${num(arg(args, 1), "long")}, ${delimiter})`);
   }),
   substring: fn(substring),
   split: fn(split),
@@ -60,7 +60,13 @@ function text(own: (value: Expr) => Sql): FunctionRule {
 }
 
 function strcatArray(args: readonly Expr[]): Expr {
-  return expr("string", sql`array_to_string(kql_texts_or_empty(${dyn(arg(args, 0))}), ${str(arg(args, 1))})`);
+  const [list, delimiter] = [sql`kql_texts_or_empty(${dyn(arg(args, 0))})`, str(arg(args, 1))];
+  // DuckDB's own function wants a constant.
+  const isConstant = delimiter.constant !== undefined;
+  return expr(
+    "string",
+    isConstant ? sql`array_to_string(${list}, ${delimiter})` : sql`kql_joined(${list}, ${delimiter})`,
+  );
 }
 
 function substring(args: readonly Expr[]): Expr {

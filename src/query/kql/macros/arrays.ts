@@ -22,7 +22,7 @@ export const ARRAY_MACROS: Readonly<Record<string, string>> = {
   kql_iff: `(value, yes, no) AS list_transform([{'l': kql_list(value), 'y': yes, 'n': no}], lambda p: to_json(list_transform(
     p.l, lambda v, i: CASE
       WHEN v IS NULL OR json_type(v) NOT IN ('BOOLEAN', 'BIGINT', 'UBIGINT', 'DOUBLE') THEN NULL
-      WHEN kql_dynamic_bool(v) THEN kql_nth(p.y, i) ELSE kql_nth(p.n, i) END)))[1]`,
+      WHEN kql_bool_in(json_extract_string(v, '$')) THEN kql_nth(p.y, i) ELSE kql_nth(p.n, i) END)))[1]`,
   // An element of an array, or the value itself where it is none.
   kql_nth: "(value, i) AS CASE WHEN json_type(value) = 'ARRAY' THEN kql_element(value, i - 1) ELSE value END",
   kql_index_of: `(value, item, start, length, occurrence) AS list_transform([{'l': kql_list(value), 'v': item, 's': start,

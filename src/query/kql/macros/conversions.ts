@@ -15,10 +15,6 @@ export const CONVERSION_MACROS: Readonly<Record<string, string>> = {
     ELSE kql_long_of(own) <> 0 END)[1]`,
   kql_datetime_of_ticks:
     "(ticks) AS TRY(make_timestamp_ns(CAST((CAST(ticks AS HUGEINT) - 621355968000000000) * 100 AS BIGINT)))",
-  kql_parse_json: `(t) AS CASE WHEN trim(t) = '' THEN NULL WHEN json_valid(t) THEN kql_not_null(CAST(t AS JSON)) ELSE to_json(t) END`,
   kql_json_at: `(t, pointer) AS CASE WHEN json_valid(t) THEN
     kql_dynamic_text(CASE WHEN pointer = '' THEN CAST(t AS JSON) ELSE json_extract(CAST(t AS JSON), pointer) END) END`,
-  kql_canonical: "(value) AS kql_dynamic_text(CAST(variant_normalize(CAST(value AS VARIANT)) AS JSON))",
-  kql_type_name: `(value) AS CASE coalesce(json_type(value), 'NULL') WHEN 'NULL' THEN 'null' WHEN 'OBJECT' THEN 'dictionary'
-    WHEN 'ARRAY' THEN 'array' WHEN 'VARCHAR' THEN 'string' WHEN 'BOOLEAN' THEN 'bool' WHEN 'DOUBLE' THEN 'real' ELSE 'long' END`,
 };

@@ -13,13 +13,12 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
     CASE WHEN json_type(p.k) = 'VARCHAR' THEN kql_member(p.v, kql_dynamic_text(p.k))
       ELSE kql_element(p.v, kql_dynamic_long(p.k)) END)[1]`,
   kql_dynamic_text: "(value) AS json_extract_string(value, '$')",
+  kql_canonical: "(value) AS kql_dynamic_text(CAST(variant_normalize(CAST(value AS VARIANT)) AS JSON))",
   kql_dynamic_long: "(value) AS kql_long_in(json_extract_string(value, '$'))",
   kql_long_in: `(t) AS list_transform([t], lambda v: CASE WHEN v = 'true' THEN 1 WHEN v = 'false' THEN 0
     WHEN contains(v, '.') OR contains(v, 'e') THEN TRY_CAST(trunc(TRY_CAST(v AS DOUBLE)) AS BIGINT)
     ELSE TRY_CAST(v AS BIGINT) END)[1]`,
-  kql_dynamic_real: "(value) AS TRY_CAST(json_extract_string(value, '$') AS DOUBLE)",
-  kql_dynamic_bool: `(value) AS list_transform([json_extract_string(value, '$')],
-    lambda v: coalesce(TRY_CAST(v AS BOOLEAN), TRY_CAST(v AS DOUBLE) <> 0))[1]`,
+  kql_bool_in: `(t) AS list_transform([t], lambda v: coalesce(TRY_CAST(v AS BOOLEAN), TRY_CAST(v AS DOUBLE) <> 0))[1]`,
   // JSON has no such numbers: they are strings there, that every conversion reads.
   kql_real_json: "(value) AS CASE WHEN isfinite(value) THEN to_json(value) ELSE to_json(kql_real_text(value)) END",
   // DuckDB takes commas at the end of lists, and numbers that JSON does not have.
@@ -47,9 +46,11 @@ export const DYNAMIC_MACROS: Readonly<Record<string, string>> = {
   kql_without: `(value, names) AS list_transform([{'e': kql_entries(value), 'n': names}],
     lambda p: kql_bag(list_filter(p.e, lambda e: NOT list_contains(p.n, e.k))))[1]`,
   kql_with: `(value, name, item) AS list_transform([{'e': kql_entries(value), 'n': name, 'v': item}], lambda p: kql_bag(
-    CASE WHEN list_contains(list_transform(p.e, lambda e: e.k), p.n)
+    CASE WHEN p.e IS NULL THEN NULL WHEN list_contains(list_transform(p.e, lambda e: e.k), p.n)
       THEN list_transform(p.e, lambda e: {'k': e.k, 'v': CASE WHEN e.k = p.n THEN p.v ELSE e.v END})
       ELSE list_append(p.e, {'k': p.n, 'v': p.v}) END))[1]`,
+  kql_bag_or_new:
+    "(value) AS list_transform([value], lambda v: CASE WHEN json_type(v) = 'OBJECT' THEN v ELSE CAST('{}' AS JSON) END)[1]",
   kql_has_key: `(value, name) AS list_transform([{'v': value, 'n': name}], lambda p: CASE
     WHEN starts_with(p.n, '$') THEN json_exists(p.v, p.n) ELSE list_contains(json_keys(p.v), p.n) END)[1]`,
   kql_zip_bag: `(names, items) AS list_transform([{'k': kql_list(names), 'v': kql_list(items)}], lambda p: kql_bag(list_filter(

@@ -26,8 +26,6 @@ export const ENCODING_MACROS: Readonly<Record<string, string>> = {
   kql_url_encode: `(t, space) AS array_to_string(list_transform(string_split(t, ''),
     lambda c: CASE WHEN c = ' ' THEN space WHEN regexp_matches(c, '[A-Za-z0-9._~-]') THEN c ELSE lower(url_encode(c)) END), '')`,
   kql_url_decode: "(t) AS TRY(url_decode(replace(t, '+', ' ')))",
-  kql_hex: "(value, bits) AS lower(to_hex(CASE WHEN value < 0 AND bits = 32 THEN value + 4294967296 ELSE value END))",
-  kql_hex_padded: "(hex, n) AS lpad(hex, CAST(greatest(length(hex), least(n, 16)) AS INTEGER), '0')",
 
   // XXH64 with seed 0, in 128-bit numbers cut to 64 bits.
   kql_xx_cut: `(value) AS (value) & ${big(MASK)}`,

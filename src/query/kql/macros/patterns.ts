@@ -7,7 +7,8 @@ export const PATTERN_MACROS: Readonly<Record<string, string>> = {
     ELSE t END`,
   kql_found: "(matches) AS CASE WHEN len(matches) > 0 THEN to_json(matches) END",
   kql_rewrite: `(rewrite) AS regexp_replace(replace(rewrite, '\\', '\\\\'), '\\\\\\\\([0-9])', '\\\\\\1', 'g')`,
-  kql_window: `(t, first, most) AS CASE WHEN most < 0 THEN substring(t, first + 1) ELSE substring(t, first + 1, most) END`,
+  kql_window: `(t, first, most) AS substring(t, least(greatest(first, 0), 4294967294) + 1,
+    CASE WHEN most < 0 THEN 4294967295 ELSE least(most, 4294967295) END)`,
   // Of the first match what stands before it is known; later ones are counted by what stands between them.
   kql_indexof_regex: `(parts, found, before, first, most, n) AS CASE WHEN first < 0 OR n < 1 OR most < -1 THEN NULL
     WHEN len(found) < n THEN -1

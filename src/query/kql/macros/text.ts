@@ -15,10 +15,15 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
     true), 0) - 1`,
   kql_real_text: `(value) AS CASE WHEN isnan(value) THEN 'NaN' WHEN value = CAST('inf' AS DOUBLE) THEN 'Infinity'
     WHEN value = CAST('-inf' AS DOUBLE) THEN '-Infinity' ELSE CAST(value AS VARCHAR) END`,
-  kql_from: "(t, first) AS CASE WHEN first < 0 THEN greatest(length(t) + first, 0) ELSE first END",
-  kql_substring: "(t, first, n) AS CASE WHEN n <= 0 THEN '' ELSE substring(t, kql_from(t, first) + 1, n) END",
+  kql_decimal_text: `(value) AS list_transform([CAST(value AS VARCHAR)],
+    lambda digits: CASE WHEN contains(digits, '.') THEN rtrim(rtrim(digits, '0'), '.') ELSE digits END)[1]`,
+  kql_joined: `(list, glue) AS CASE len(list) WHEN 0 THEN ''
+    ELSE list_reduce(list, lambda left_part, right_part: left_part || glue || right_part) END`,
+  kql_from: "(t, first) AS CASE WHEN first < 0 THEN greatest(length(t) + first, 0) ELSE least(first, 4294967294) END",
+  kql_substring:
+    "(t, first, n) AS CASE WHEN n <= 0 THEN '' ELSE substring(t, kql_from(t, first) + 1, least(n, 4294967295)) END",
   kql_split_at: "(parts, i) AS CASE WHEN i < 0 THEN parts[:0] ELSE parts[i + 1 : i + 1] END",
-  kql_repeat: `(t, n, delimiter) AS CASE WHEN n < 1 THEN ''
+  kql_strrep: `(t, n, delimiter) AS CASE WHEN n < 1 THEN ''
     ELSE repeat(t || delimiter, least(n, 1024) - 1) || t END`,
   kql_strcmp: "(a, b) AS CASE WHEN a = b THEN 0 WHEN a < b THEN -1 ELSE 1 END",
   kql_translate: `(search, new, t) AS translate(t, search,
@@ -45,7 +50,6 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
       lambda code: coalesce(kql_is_codepoint(code), false)))
     THEN array_to_string(list_transform(codes,
       lambda valid: chr(CAST(CASE WHEN kql_is_codepoint(valid) THEN valid ELSE 32 END AS INTEGER))), '') END`,
-  kql_members: "(list) AS CASE WHEN json_type(list) = 'ARRAY' THEN CAST(json_extract(list, '$[*]') AS JSON[]) END",
   kql_lower_list: "(list) AS list_transform(kql_texts(list), lambda upper_member: lower(upper_member))",
   kql_has_any:
     "(t, terms) AS coalesce(list_bool_or(list_transform(terms, lambda any_term: kql_has(t, any_term))), false)",
@@ -53,17 +57,15 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
     "(t, terms) AS coalesce(list_bool_and(list_transform(terms, lambda all_term: kql_has(t, all_term))), true)",
   kql_in_array: `(t, list, folded) AS list_contains(CASE WHEN folded THEN kql_lower_list(list) ELSE kql_texts(list) END,
     CASE WHEN folded THEN lower(t) ELSE t END)`,
-  kql_texts_or_empty:
-    "(list) AS list_transform(kql_members(list), lambda shown: coalesce(kql_dynamic_text(shown), ''))",
-  kql_texts: "(list) AS list_transform(kql_members(list), lambda text_member: kql_dynamic_text(text_member))",
-  kql_longs: "(list) AS list_transform(kql_members(list), lambda long_member: kql_dynamic_long(long_member))",
+  kql_texts_or_empty: "(list) AS list_transform(kql_list(list), lambda shown: coalesce(kql_dynamic_text(shown), ''))",
+  kql_longs: "(list) AS list_transform(kql_list(list), lambda long_member: kql_dynamic_long(long_member))",
   kql_string_of: "(value) AS CASE WHEN json_type(value) = 'VARCHAR' THEN json_extract_string(value, '$') END",
   // Pieces of the text, and whether they are replaced already: the lookups take their turns, and none reads another's.
   kql_replace_piece: `(piece, old, new) AS CASE WHEN piece.done OR coalesce(old, '') = '' THEN [piece]
     ELSE flatten(list_transform(string_split(piece.t, old), lambda part, i: CASE WHEN i = 1 THEN [{t: part, done: false}]
       ELSE [{t: coalesce(new, old), done: true}, {t: part, done: false}] END)) END`,
   kql_replace_strings: `(text, lookups, rewrites) AS array_to_string(list_transform(list_reduce(
-      list_transform(coalesce(kql_members(lookups), []), lambda lookup, turn_of: {pieces: [{t: '', done: true}],
+      list_transform(coalesce(kql_list(lookups), []), lambda lookup, turn_of: {pieces: [{t: '', done: true}],
         old: kql_string_of(lookup), new: kql_string_of(kql_element(rewrites, turn_of - 1))}),
       lambda state, turn: {pieces: flatten(list_transform(state.pieces,
         lambda piece: kql_replace_piece(piece, turn.old, turn.new))), old: '', new: ''},

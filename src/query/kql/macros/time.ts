@@ -48,6 +48,8 @@ export const TIME_MACROS: Readonly<Record<string, string>> = {
     CAST(TRY(make_date(y, mo, d)) - DATE '1970-01-01' AS HUGEINT) * 86400000000000 + kql_clock_ticks(h, m, s) * 100)`,
   kql_make_timespan: "(d, h, m, s) AS CAST(d AS BIGINT) * 864000000000 + kql_clock_ticks(h, m, s)",
 
+  kql_session: `(times, longest) AS list_transform([{'t': times, 'd': longest}], lambda p: CAST(list_reduce(p.t,
+    lambda first, time: CASE WHEN time >= first + p.d THEN time ELSE first END) AS BIGINT))[1]`,
   kql_zone: `(zone) AS list_transform([{'zone': zone, 'known': (SELECT list(name) FROM pg_timezone_names())}],
     lambda p: CASE WHEN list_contains(p.known, p.zone) THEN p.zone END)[1]`,
   kql_zones: "() AS (SELECT to_json(list(name ORDER BY name)) FROM pg_timezone_names())",

@@ -1,5 +1,5 @@
 import { classOf, elementsOf, the, type SyntaxExpression } from "../bind/library.ts";
-import { Column, columnExpr } from "../plan/expression.ts";
+import { Column } from "../plan/expression.ts";
 import { ApplyPlan, OuterRowPlan } from "../plan/unnest.ts";
 import { Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext } from "../scope.ts";
@@ -14,7 +14,7 @@ export const APPLICATIONS: OperatorTable = {
     if (node.ContextIdClause !== null) throw context.translator.refuse("mv-apply with id is not supported", node);
     const outer = rowOf(input);
     const elements = elementsOfRow(node, outer.rel, context);
-    const made = subQuery(the(node.Subquery?.Expression), elements, context);
+    const made = context.translator.inPlace(() => subQuery(the(node.Subquery?.Expression), elements, context));
     const innerColumns = new Set(made.columns.map(({ column }) => column));
     const plan = new ApplyPlan(input.plan, outer.source, made.plan, innerColumns);
     const columns = boundColumns(node).map(({ name }): Named => {

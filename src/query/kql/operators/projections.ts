@@ -1,26 +1,29 @@
 import { classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { computed, type Named, type Rel } from "../plan/rel.ts";
 import { as } from "../values/coerce.ts";
-import { boundColumns, nameOf, showing, valuesOf } from "./columns.ts";
+import { boundColumns, nameOf, showing } from "./columns.ts";
 import { operator, type OperatorTable } from "./table.ts";
+import { namesOf, tupleValues } from "./tuples.ts";
+import { windowed } from "./windowed.ts";
 
 type Syntax = Kusto.Language.Syntax.QueryOperator;
 
 /** Operators that choose, name and compute columns. */
 export const PROJECTIONS: OperatorTable = {
-  ProjectOperator: operator<Kusto.Language.Syntax.ProjectOperator>((node, input, { translator, scope }) => {
+  ProjectOperator: operator<Kusto.Language.Syntax.ProjectOperator>((node, _, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return showing(input, valuesOf(nodes, scope, translator), boundColumns(node));
+    const own = windowed(nodes, scope, translator);
+    return showing(own.rel, tupleValues(nodes, own, translator), boundColumns(node));
   }),
-  ExtendOperator: operator<Kusto.Language.Syntax.ExtendOperator>((node, input, { translator, scope }) => {
+  ExtendOperator: operator<Kusto.Language.Syntax.ExtendOperator>((node, _, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return extended(input, node, nodes, valuesOf(nodes, scope, translator));
+    const own = windowed(nodes, scope, translator);
+    return extended(own.rel, node, nodes, tupleValues(nodes, own, translator));
   }),
   SerializeOperator: operator<Kusto.Language.Syntax.SerializeOperator>((node, input, { translator, scope }) => {
-    const rel = input.serialized();
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    if (nodes.length === 0) return rel;
-    return extended(rel, node, nodes, valuesOf(nodes, { ...scope, rel }, translator));
+    const own = windowed(nodes, { ...scope, rel: input.serialized() }, translator);
+    return nodes.length === 0 ? own.rel : extended(own.rel, node, nodes, tupleValues(nodes, own, translator));
   }),
   ProjectAwayOperator: operator<Kusto.Language.Syntax.ProjectAwayOperator>(kept),
   ProjectKeepOperator: operator<Kusto.Language.Syntax.ProjectKeepOperator>(kept),
@@ -50,7 +53,7 @@ export function extended(
   values: Parameters<typeof showing>[1],
 ): Rel {
   const result = boundColumns(node);
-  const names = nodes.map(nameOf);
+  const names = nodes.flatMap(namesOf);
   const known = new Set([...input.columns.map(({ name }) => name), ...names]);
   const made = result.filter(({ name }) => !known.has(name));
   const items = values.map((value, i) => {

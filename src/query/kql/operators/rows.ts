@@ -1,17 +1,21 @@
 import { arrayOf, classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { Column, expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
-import { LateralPlan, ONE_ROW, ValuesPlan } from "../plan/plans.ts";
+import { ONE_ROW, ValuesPlan } from "../plan/plans.ts";
 import { filtered, limited, Rel, type Named } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { as, str } from "../values/coerce.ts";
-import { boundColumns, showing, valuesOf } from "./columns.ts";
+import { boundColumns, showing } from "./columns.ts";
 import { operator, source, type OperatorTable, type SourceTable } from "./table.ts";
+import { tupleValues } from "./tuples.ts";
+import { windowed } from "./windowed.ts";
 
 /** Operators that choose and order rows. */
 export const ROWS: OperatorTable = {
-  FilterOperator: operator<Kusto.Language.Syntax.FilterOperator>((node, input, { translator, scope }) => {
-    return filtered(input, as(translator.scalar(the(node.Condition), scope), "bool"));
+  FilterOperator: operator<Kusto.Language.Syntax.FilterOperator>((node, _, { translator, scope }) => {
+    const condition = the(node.Condition);
+    const own = windowed([condition], scope, translator);
+    return filtered(own.rel, as(translator.scalar(condition, own), "bool"));
   }),
   TakeOperator: operator<Kusto.Language.Syntax.TakeOperator>((node, input, { translator, scope }) => {
     return limited(input, [rowLimit(the(node.Expression), scope, translator)]);
@@ -24,6 +28,7 @@ export const ROWS: OperatorTable = {
     const ordered = input.ordered(orderKeys(the(node.ByExpression), scope, translator));
     return limited(ordered, [rowLimit(the(node.Expression), scope, translator)]);
   }),
+  // The translator keeps the name: see `#piped`.
   AsOperator: operator((_, input) => input),
   // How it is shown travels beside the rows: see `translate.ts`.
   RenderOperator: operator((_, input) => input),
@@ -79,7 +84,7 @@ export function keysBy(value: Expr, { isDescending, nullsFirst }: Ordering): Ord
 export const ROW_SOURCES: SourceTable = {
   PrintOperator: source<Kusto.Language.Syntax.PrintOperator>((node, translator, variables) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
-    return showing(new Rel(ONE_ROW, []), valuesOf(nodes, { variables }, translator), boundColumns(node));
+    return showing(new Rel(ONE_ROW, []), tupleValues(nodes, { variables }, translator), boundColumns(node));
   }),
   DataTableExpression: source<Kusto.Language.Syntax.DataTableExpression>((node, translator, variables) => {
     const shape = boundColumns(node);

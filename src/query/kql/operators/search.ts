@@ -4,7 +4,6 @@ import { Column, columnExpr, commaList, expr, sql, type Expr, type Sql } from ".
 import { UnionPlan } from "../plan/plans.ts";
 import { computed, filtered, Rel, type Named } from "../plan/rel.ts";
 import type { Translating, Variables } from "../scope.ts";
-import { typeOfSymbol } from "../types/types.ts";
 import { as, dyn, literal } from "../values/coerce.ts";
 import { boundColumns, nameIn } from "./columns.ts";
 import { parametersOf } from "./rows.ts";

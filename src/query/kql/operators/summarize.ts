@@ -110,3 +110,10 @@ export function aggregatesOf(
   }
   return { values: [translator.scalar(call, { ...scope, aggregates: true })] };
 }
+
+/** An expression over aggregates that has one column; undefined where it has several. */
+export function aggregateOf(node: SyntaxExpression, context: OperatorContext): Expr | undefined {
+  const made = aggregatesOf(node, context);
+  const [only, ...more] = "values" in made ? made.values : unpacked(made.packed);
+  return more.length === 0 ? only : undefined;
+}

@@ -5,7 +5,7 @@ import type { Call, Scope, Translating } from "../scope.ts";
 import { nameOf, unnamed, widthOf } from "./columns.ts";
 
 /** The values of expressions over the rows that come in: one each, but for functions that make several columns. */
-export function valuesOf(nodes: readonly SyntaxExpression[], scope: Scope, translator: Translating): Expr[] {
+export function tupleValues(nodes: readonly SyntaxExpression[], scope: Scope, translator: Translating): Expr[] {
   return nodes.flatMap((node) => tupleOf(node, scope, translator) ?? [translator.scalar(node, scope)]);
 }
 

@@ -94,6 +94,8 @@ export type Expr = {
   readonly constant?: Constant;
   /** Of a bool: shorter SQL that is true in the same rows, for where only that matters. */
   readonly filter?: Sql;
+  /** Of a part of a dynamic value: the whole, and the JSON path of the part in it. */
+  readonly path?: { of: Expr; steps: string };
   /** Has a window function, or gives another value each time: it is not moved. */
   readonly isFixed?: boolean;
 };

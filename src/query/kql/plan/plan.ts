@@ -119,6 +119,11 @@ export function orderSql(keys: readonly OrderKey[]): Sql {
   return separated(", ", items).raw;
 }
 
+/** The whole clause; nothing without keys. */
+export function orderBy(keys: readonly OrderKey[]): Sql {
+  return keys.length === 0 ? [] : ["ORDER BY ", ...orderSql(keys)];
+}
+
 /** The columns that expressions mention. */
 export function mentioned(expressions: Iterable<Expr>): Set<Column> {
   const found = new Set<Column>();

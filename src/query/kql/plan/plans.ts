@@ -181,36 +181,6 @@ export class ValuesPlan implements Plan {
   }
 }
 
-/** For each row of the source, the rows of a table expression over its columns. */
-export class LateralPlan implements Plan {
-  readonly #parts: { from: Plan; rows: (textOf: (own: Sql) => string, nameOf: (column: Column) => string) => string };
-  readonly #own: readonly Column[];
-  readonly #reads: readonly Expr[];
-
-  /** `own`: the columns that `rows` gives; `reads`: what it reads of the source; `rows`: what stands after the comma of `FROM`. */
-  constructor(
-    from: Plan,
-    own: readonly Column[],
-    reads: readonly Expr[],
-    rows: (textOf: (own: Sql) => string, nameOf: (column: Column) => string) => string,
-  ) {
-    this.#parts = { from, rows };
-    this.#own = own;
-    this.#reads = reads;
-  }
-
-  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
-    const passed = [...needed].filter((column) => !this.#own.includes(column));
-    const source = this.#parts.from.render(new Set([...passed, ...mentioned(this.#reads)]), renderer);
-    const rows = this.#parts.rows(
-      (own) => renderer.text(own),
-      (column) => renderer.nameOf(column),
-    );
-    const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
-    return `SELECT ${items} FROM (${source}) AS s, ${rows}`;
-  }
-}
-
 /** The rows of one plan, evaluated anew for each value of a key, which it reads as an `Outer` column. */
 export class ForEachPlan implements Plan {
   readonly #parts: { keys: Plan; key: Column; rows: Plan };

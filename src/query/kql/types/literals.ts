@@ -181,6 +181,27 @@ function zoneNs(zone: string): bigint {
   return BigInt(zone.startsWith("-") ? -minutes : minutes) * 60_000_000_000n;
 }
 
+/** A datetime as it is written in arrays and bags: with seven digits of the second. */
+export function datetimeText(ns: bigint): string {
+  const inSecond = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  const seconds = new Date(Number((ns - inSecond) / 1_000_000n)).toISOString().slice(0, 19);
+  return `${seconds}.${String(inSecond / 100n).padStart(7, "0")}Z`;
+}
+
+/** A timespan as it is written: `[-][d.]hh:mm:ss[.fffffff]`. */
+export function timespanText(ticks: bigint): string {
+  const all = ticks < 0n ? -ticks : ticks;
+  const days = all / TICKS.day;
+  const clock = [
+    (all % TICKS.day) / TICKS.hour,
+    (all % TICKS.hour) / TICKS.minute,
+    (all % TICKS.minute) / TICKS.second,
+  ].map((one) => String(one).padStart(2, "0"));
+  const fraction = all % TICKS.second;
+  const tail = fraction === 0n ? "" : `.${String(fraction).padStart(7, "0")}`;
+  return `${ticks < 0n ? "-" : ""}${days === 0n ? "" : `${days}.`}${clock.join(":")}${tail}`;
+}
+
 /** Undefined where the text is none. */
 export function boolOf(text: string): boolean | null | undefined {
   const inner = insideOf(text).toLowerCase();

@@ -81,12 +81,13 @@ function textSql(value: Expr): Sql {
     case "real":
       return sql`kql_real_text(${value})`;
     case "dynamic":
-      return sql`kql_dynamic_text(${value})`;
+      return dynamicText(value);
     case "int":
     case "long":
-    case "decimal":
     case "guid":
       return sql`CAST(${value} AS VARCHAR)`;
+    case "decimal":
+      return sql`kql_decimal_text(${value})`;
   }
 }
 
@@ -111,24 +112,30 @@ export function fromDynamic(value: Expr, type: KqlType): Expr {
     case "dynamic":
       return value;
     case "string":
-      return expr("string", sql`kql_dynamic_text(${value})`);
+      return expr("string", dynamicText(value));
     case "bool":
-      return expr("bool", sql`kql_dynamic_bool(${value})`);
+      return expr("bool", sql`kql_bool_in(${dynamicText(value)})`);
     case "int":
-      return expr("int", sql`TRY_CAST(kql_dynamic_long(${value}) AS INTEGER)`);
+      return expr("int", sql`TRY_CAST(kql_long_in(${dynamicText(value)}) AS INTEGER)`);
     case "long":
-      return expr("long", sql`kql_dynamic_long(${value})`);
+      return expr("long", sql`kql_long_in(${dynamicText(value)})`);
     case "real":
-      return expr("real", sql`kql_dynamic_real(${value})`);
+      return expr("real", sql`TRY_CAST(${dynamicText(value)} AS DOUBLE)`);
     case "decimal":
-      return expr("decimal", sql`TRY_CAST(kql_dynamic_text(${value}) AS ${SQL_TYPES.decimal})`);
+      return expr("decimal", sql`TRY_CAST(${dynamicText(value)} AS ${SQL_TYPES.decimal})`);
     case "datetime":
-      return expr("datetime", sql`kql_datetime_of(kql_dynamic_text(${value}))`);
+      return expr("datetime", sql`kql_datetime_of(${dynamicText(value)})`);
     case "timespan":
-      return expr("timespan", sql`kql_timespan_of(kql_dynamic_text(${value}))`);
+      return expr("timespan", sql`kql_timespan_of(${dynamicText(value)})`);
     case "guid":
-      return expr("guid", sql`TRY_CAST(kql_dynamic_text(${value}) AS UUID)`);
+      return expr("guid", sql`TRY_CAST(${dynamicText(value)} AS UUID)`);
   }
+}
+
+/** What a dynamic value holds as text: of a string without its quotes; NULL where it is null. */
+function dynamicText(value: Expr): Sql {
+  const { of, steps } = value.path ?? { of: value, steps: "$" };
+  return sql`json_extract_string(${of}, ${literal("string", steps)})`;
 }
 
 /** Any value as dynamic. */
@@ -163,6 +170,18 @@ export function as(value: Expr, type: KqlType): Expr {
   if (type === "dynamic") return dyn(value);
   if (value.type === "dynamic") return fromDynamic(value, type);
   if (type === "string") return toText(value);
-  if (type === "int" || type === "long" || type === "real" || type === "decimal") return num(value, type);
-  return expr(type, sql`CAST(${value} AS ${SQL_TYPES[type]})`, { nullable: value.nullable });
+  if (isNumeric(type) && isNumeric(value.type)) return num(value, type);
+  return fromText(toText(value), type);
+}
+
+function isNumeric(type: KqlType): type is "int" | "long" | "real" | "decimal" {
+  return type === "int" || type === "long" || type === "real" || type === "decimal";
+}
+
+/** What the text says, as a value of the type; null where it says none. */
+function fromText(text: Expr, type: KqlType): Expr {
+  if (type === "bool") return expr(type, sql`kql_bool_of(${text})`);
+  if (type === "datetime") return expr(type, sql`kql_datetime_of(${text})`);
+  if (type === "timespan") return expr(type, sql`kql_timespan_of(${text})`);
+  return expr(type, sql`TRY_CAST(${text} AS ${SQL_TYPES[type]})`);
 }

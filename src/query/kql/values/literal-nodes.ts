@@ -2,7 +2,17 @@ import { textOf, the, classOf, type SyntaxExpression } from "../bind/library.ts"
 import type { Expr } from "../plan/expression.ts";
 import type { Translating } from "../scope.ts";
 import type { KqlType } from "../contract.ts";
-import { boolOf, datetimeOf, decimalOf, guidOf, insideOf, integerOf, realOf, timespanOf } from "../types/literals.ts";
+import {
+  boolOf,
+  datetimeOf,
+  datetimeText,
+  decimalOf,
+  guidOf,
+  integerOf,
+  realOf,
+  timespanOf,
+  timespanText,
+} from "../types/literals.ts";
 import { typeOfSymbol } from "../types/types.ts";
 import { literal } from "./coerce.ts";
 
@@ -12,7 +22,7 @@ export function literalExpr(node: SyntaxExpression, translator: Translating): Ex
   const text = textOf(node);
   if (type === "string") return literal("string", String(node.LiteralValue));
   if (type === "dynamic") return literal("dynamic", null);
-  if (type === "datetime" && insideOf(text) === "") return literal("datetime", translator.request.nowNs);
+  if (type === "datetime" && /^\w+\(\s*\)$/.test(text)) return literal("datetime", translator.request.nowNs);
   const value = type === "int" || type === "long" ? integerOf(text, type, isNegated(node)) : VALUES[type](text);
   if (value === undefined) throw translator.refuse(`${shortened(text)} is not a ${type}`, node);
   if (value === "out") {
@@ -63,7 +73,8 @@ function jsonOf(node: SyntaxExpression, translator: Translating): string {
       if (value === null) return "null";
       const type = typeOfSymbol(node.ResultType);
       if (type === "string" || type === "guid") return JSON.stringify(value);
-      if (type === "datetime" || type === "timespan") return JSON.stringify(insideOf(textOf(node)));
+      if (type === "datetime") return JSON.stringify(datetimeText(BigInt(value)));
+      if (type === "timespan") return JSON.stringify(timespanText(BigInt(value)));
       return String(value);
     }
   }

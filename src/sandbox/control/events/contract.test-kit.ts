@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { silentLog } from "../../../core/log.ts";
-import { seededRandom } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { controlPlaneOn, LeasedBox, LEASE_MS, type ControlPlane } from "../scheduler/scheduler.test-kit.ts";
 import type { NewSandboxEvent } from "../../contract/event.ts";
 import { SandboxEvents } from "./log.ts";
@@ -68,7 +68,7 @@ export function eventQuotaContract(name: string, open: () => Promise<OpenedCatal
 
     it("holds after every write, whatever comes, and the newest stay", async () => {
       const { id, box } = await running();
-      const random = seededRandom(4);
+      const random = drawnRandom();
       let [written, cuts, firstSeq] = [0, 0, 1];
       for (let i = 0; i < 40; i++) {
         const events = lines(1 + Math.floor(random.next() * 150), Math.floor(random.next() ** 3 * 4_000), written);

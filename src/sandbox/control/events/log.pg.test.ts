@@ -3,7 +3,7 @@ import { lacks } from "../../../core/gates.test-kit.ts";
 import { openTestCatalog, sharedTestServer, type TestDatabases } from "../../../catalog/postgres/postgres.test-kit.ts";
 import { systemClock } from "../../../core/clock.ts";
 import { silentLog } from "../../../core/log.ts";
-import { seededRandom } from "../../../core/random.ts";
+import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { SandboxSignals } from "../signals.ts";
 import { SandboxEvents } from "./log.ts";
 import { addSandboxRow, appendEvents, line } from "./log.test-kit.ts";
@@ -50,7 +50,7 @@ describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
 
   it("one who goes from process to process while events come loses none and gets none twice", async () => {
     const [writer, other] = processes;
-    const random = seededRandom(3);
+    const random = drawnRandom();
     const seqs: number[] = [];
     let written = 0;
     for (let i = 0; i < 50; i++) {
