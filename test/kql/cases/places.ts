@@ -10,7 +10,7 @@ export const places: KqlCases = {
     {
       query:
         "let f = (T: (x: long)) { T | summarize hll(x) };\nlet g = (T: (x: long)) { f(T) };\nlet U = range x from 1 to 3 step 1; U | union (g(U))",
-      refused: { code: "invalid_query", message: "not supported", line: 1, column: 40 },
+      refused: { code: "invalid_query", message: "aggregate hll() is not supported", line: 1, column: 40 },
     },
     {
       query: "let f = (s: string) { strcat(s, s) };\nprint f('a'), f(hash_combine(1, 2))",
