@@ -2,21 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ingest, type ErrorBody } from "../support/client.ts";
 import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import type { KqlCase, KqlCases, KqlValue } from "./cases.test-kit.ts";
+import { CASE_FILES } from "./all-cases.test-kit.ts";
+import type { KqlCase, KqlValue } from "./cases.test-kit.ts";
 
 /**
  * Every case of `cases/`, asked of one server over HTTP. A test has all cases of one function, operator or rule. The
  * database has one table, `events`, of one row.
  */
-declare global {
-  interface ImportMeta {
-    /** Vite's, which puts the modules here. */
-    glob(pattern: string, options: { eager: true }): Record<string, Record<string, KqlCases>>;
-  }
-}
-
-const files = Object.entries(import.meta.glob("./cases/*.ts", { eager: true }));
-
 /** More would only wait for the processor. */
 const IN_FLIGHT = 12;
 
@@ -43,10 +35,10 @@ afterAll(async () => {
 });
 
 test("there are cases", () => {
-  expect(files.length).toBeGreaterThan(0);
+  expect(CASE_FILES.length).toBeGreaterThan(0);
 });
 
-describe.each(files)("%s", (_path, lists) => {
+describe.each(CASE_FILES)("%s", (_path, lists) => {
   const abouts = Object.values(lists).flatMap((list) => Object.entries(list));
   test.concurrent.each(abouts)("%s", { timeout: 120_000 }, async (_about, cases) => {
     const problems = await Promise.all(cases.map((one) => problemOf(one)));

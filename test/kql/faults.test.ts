@@ -5,6 +5,7 @@ import { chainedLets, lendSnapshot } from "../../src/query/translator/translator
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { ingest, query, type ErrorBody } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 
 /** What hostile texts and faults do to a server that answers KQL: they end in an answer, and the next query is served. */
 let engine: Engine;
@@ -100,7 +101,7 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     await expect
       .poll(running, { timeout: 30_000, interval: 20 })
       .toEqual([{ scan_ms: null, parse_ms: expect.any(Number) as number }]);
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ status: 200, text: /^\{"n":5714286,/ });
     await expectService();
     expect(await translatorPid()).not.toBe(pid);
@@ -110,7 +111,7 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     await expectService();
     const pid = await translatorPid();
     const slow = kql(SLOW);
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     const { status, error } = await slow;
     expect(error?.code ?? status).toBeOneOf([200, "invalid_query", "budget_exceeded"]);
     await expectService();
@@ -121,7 +122,7 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     const stop = new AbortController();
     const killer = (async () => {
       while (!stop.signal.aborted) {
-        for (const pid of translators()) process.kill(pid, "SIGKILL");
+        for (const pid of translators()) signalProcess(pid, "SIGKILL");
         await new Promise((resolve) => setTimeout(resolve, 200));
       }
     })();

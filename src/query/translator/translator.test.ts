@@ -11,6 +11,7 @@ import {
   type TranslatorHarness,
 } from "./translator.test-kit.ts";
 import type { TextBounds, Translator, TranslatorOptions } from "./translator.ts";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 
 const MIB = 1024 * 1024;
 /** Takes a second or more to bind. */
@@ -89,7 +90,7 @@ describe("a process that is killed", () => {
     const translator = open();
     await translate("print x = 1");
     const pid = translator.pid() ?? 0;
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     await eventually(() => translator.pid() !== pid);
     expect(await translate("print x = 1")).toMatchObject({ kind: "query" });
   });
@@ -99,7 +100,7 @@ describe("a process that is killed", () => {
     await translate("print x = 1");
     const pid = translator.pid() ?? 0;
     const answer = translate("print x = 1");
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ kind: "query" });
     expect(translator.pid()).not.toBe(pid);
   });
@@ -113,7 +114,7 @@ describe("a process that is killed", () => {
     let last: number | undefined;
     while (!over.signal.aborted) {
       const pid = translator.pid();
-      if (pid !== undefined && pid !== last) process.kill(pid, "SIGKILL");
+      if (pid !== undefined && pid !== last) signalProcess(pid, "SIGKILL");
       last = pid;
       await sleep(20);
     }
