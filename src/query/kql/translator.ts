@@ -299,7 +299,7 @@ export class Translator implements Translating {
     return { kind: "scalar", value: this.once(this.scalar(node, { variables })) };
   }
 
-  /** A value that is evaluated once, also where it is random. One that reads rows is another in each of them. */
+  /** A value that is evaluated once, also where it is random. */
   once(value: Expr): Expr {
     if (this.#isInPlace || value.constant !== undefined) return value;
     // Of a row's columns, in the body of a function that is called for it, there is no one value.

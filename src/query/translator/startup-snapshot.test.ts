@@ -46,7 +46,7 @@ async function startedFrom(snapshotDir: string, options = {}): Promise<string> {
   const bounds = { signal: new AbortController().signal, memoryBytes: 2 ** 30 };
   expect(await harness.translator.translate(kqlRequest("print x = 1"), bounds)).toMatchObject({ kind: "query" });
   const metrics = await harness.metrics.registry.metrics();
-  return /translator_starts_total{from="(\w+)"} 1/.exec(metrics)?.[1] ?? "";
+  return /translator_starts_total{type="(\w+)"} 1/.exec(metrics)?.[1] ?? "";
 }
 
 const names = (): string[] => readdirSync(snapshots);

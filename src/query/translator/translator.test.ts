@@ -224,8 +224,8 @@ describe("the line", () => {
     await Promise.all([slow, waiting]);
     const text = await harness.metrics.registry.metrics();
     expect(text).toContain("engine_kql_waiting 0");
-    expect(text).toContain('engine_kql_translation_seconds_count{step="translate"} 3');
-    expect(text).toContain('engine_kql_translator_starts_total{from="snapshot"} 1');
+    expect(text).toContain('engine_kql_translation_duration_seconds_count{stage="translate"} 3');
+    expect(text).toContain('engine_kql_translator_starts_total{type="snapshot"} 1');
   });
 });
 

@@ -23,6 +23,7 @@ const WITHOUT_PLACE: ReadonlySet<string> = new Set([
   "the query has no tabular statement",
   "the query is nested too deeply",
   "the query is too large",
+  "the query cannot be analyzed",
 ]);
 
 /** What no message may say, unless the text says it. */

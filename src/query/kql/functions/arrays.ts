@@ -116,14 +116,14 @@ function packArray({ argumentNodes, scope, translator }: Call): Expr {
 
 /** `range(start, stop, step)`: at most 2^20 values. */
 function series(start: Expr, stop: Expr, step: Expr | undefined): Expr {
-  const types = [start, stop].map(({ type }) => type);
-  if (types.includes("datetime")) {
+  const types = new Set([start, stop].map(({ type }) => type));
+  if (types.has("datetime")) {
     const [low, high] = [as(start, "datetime"), as(stop, "datetime")];
     const width = step === undefined ? literal("timespan", 36_000_000_000n) : as(step, "timespan");
     const moments = sql`kql_series_long(epoch_ns(${low}), epoch_ns(${high}), ${width} * 100)`;
     return json(sql`to_json(list_transform(${moments}, lambda n: kql_datetime_text(make_timestamp_ns(n))))`);
   }
-  if (types.includes("timespan")) {
+  if (types.has("timespan")) {
     const [low, high] = [as(start, "timespan"), as(stop, "timespan")];
     const width = step === undefined ? literal("timespan", 36_000_000_000n) : as(step, "timespan");
     const spans = sql`kql_series_long(${[low, high, width]})`;

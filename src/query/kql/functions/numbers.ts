@@ -93,7 +93,7 @@ function rounded(x: Expr, digits: Expr | undefined, type: Expr["type"]): Expr {
   if (value.type === "real") return expr("real", own);
   return expr(
     value.type,
-    sql`CAST(${own} AS ${{ int: "INTEGER", long: "BIGINT" }[String(value.type)] ?? "DECIMAL(38, 17)"})`,
+    sql`CAST(${own} AS ${{ int: "INTEGER", long: "BIGINT" }[value.type as string] ?? "DECIMAL(38, 17)"})`,
   );
 }
 

@@ -66,7 +66,7 @@ function elementsOfRow(
 function subQuery(node: SyntaxExpression, elements: Rel, context: OperatorContext): Rel {
   const { translator, variables } = context;
   if (classOf(node) !== "PipeExpression") {
-    return translator.apply(node as Kusto.Language.Syntax.QueryOperator, elements, variables);
+    return translator.apply(node, elements, variables);
   }
   const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
   return translator.apply(the(Operator), subQuery(the(Expression), elements, context), variables);

@@ -59,7 +59,7 @@ export function itemsOf(
   return nodes.map(({ Expression, ToTypeOf }) => {
     const node = the(Expression);
     const name = nameOf(node) ?? the(names.shift());
-    const type = typeOfSymbol((ToTypeOf?.TypeOf?.ReferencedSymbol ?? null) as Kusto.Language.Symbols.TypeSymbol | null);
+    const type = typeOfSymbol(ToTypeOf?.TypeOf?.ReferencedSymbol ?? null);
     return { name, type: type ?? "dynamic", value: translator.scalar(unnamed(node), scope) };
   });
 }

@@ -36,7 +36,7 @@ export function windowed<S extends Scope & { rel: Rel }>(
     const type = typeOfSymbol(call.ResultType) ?? "dynamic";
     const value = as(the(WINDOWS[nameOf(call)])(rows, args, type), type);
     const column = rows.add(value);
-    own = { ...own, rel: rows.rel, windows: new Map(own.windows).set(call, column) };
+    own = Object.assign({}, own, { rel: rows.rel, windows: new Map(own.windows).set(call, column) });
   }
   return own;
 }

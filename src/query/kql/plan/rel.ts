@@ -1,4 +1,4 @@
-import { Column, columnExpr, type Expr, type Plan, type Sql } from "./expression.ts";
+import { Column, columnExpr, type Expr, type Plan, type Sql, isSameInAllRows } from "./expression.ts";
 import { mentioned, type OrderKey } from "./plan.ts";
 import { PickPlan, SelectPlan, type Picked } from "./plans.ts";
 
@@ -39,7 +39,9 @@ export class Rel {
     return new Rel(this.plan, columns, this);
   }
 
-  ordered(order: readonly OrderKey[]): Rel {
+  /** What is the same in all rows orders none, and DuckDB refuses some of it. */
+  ordered(keys: readonly OrderKey[]): Rel {
+    const order = keys.filter(({ by }) => !isSameInAllRows(by));
     return new Rel(this.plan, this.columns, { order, isSerialized: true });
   }
 
