@@ -64,14 +64,14 @@ async function expectService(): Promise<void> {
   expect((await query(engine.url, "SELECT 1 AS x")).rows).toEqual([{ x: 1 }]);
 }
 
-/** The translators of the server. */
-function translators(): number[] {
+/** The translators of a server. */
+function translators({ pid: server } = engine): number[] {
   const all = execFileSync("ps", ["-A", "-o", "pid=,ppid=,stat=,args="], { encoding: "utf8" }).split("\n");
   return all
     .map((line) => /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [])
     .filter(
       ([, , parent, state, args]) =>
-        parent === String(engine.pid) && state?.startsWith("Z") === false && args?.endsWith("--isolate kql"),
+        parent === String(server) && state?.startsWith("Z") === false && args?.endsWith("--isolate kql"),
     )
     .map(([, pid]) => Number(pid));
 }
@@ -137,6 +137,22 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     await expectService();
   });
 });
+
+test.skipIf(lacks("ps"))(
+  "the translator starts with the server where that is asked for, and ends with it",
+  async () => {
+    const { home, remove } = await temporaryHome();
+    await lendSnapshot(home);
+    const other = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
+    await eventually(() => translators(other).length === 1, 60_000);
+    const [pid = 0] = translators(other);
+    await other.stop("SIGKILL");
+    const isGone = () =>
+      !execFileSync("ps", ["-A", "-o", "pid=,stat="], { encoding: "utf8" }).match(new RegExp(`^ *${pid} [^Z]`, "m"));
+    await eventually(isGone, 30_000);
+    await remove();
+  },
+);
 
 describe("a text that takes too much", () => {
   test("time, of what its query may take", async () => {

@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
+import { silentLog } from "../../core/log.ts";
+import { openConfinement } from "../../io/confinement/open-confinement.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
 import {
   buildSharedSnapshot,
@@ -228,6 +231,24 @@ describe("the line", () => {
     expect(text).toContain('engine_kql_translation_duration_seconds_count{stage="translate"} 3');
     expect(text).toContain('engine_kql_translator_starts_total{type="snapshot"} 1');
   });
+});
+
+test.runIf(openConfinement({ log: silentLog, tempDir: tmpdir() }).isOn)(
+  "the process is confined, and goes first when memory runs out",
+  async () => {
+    const translator = open();
+    await translate("print x = 1");
+    const folder = `/proc/${translator.pid()}`;
+    const status = readFileSync(`${folder}/status`, "utf8");
+    expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
+    expect(status).toMatch(/^Seccomp:\s+2$/m);
+    expect(readFileSync(`${folder}/oom_score_adj`, "utf8")).toBe("1000\n");
+  },
+);
+
+test("a process that finds no confinement where there is one takes no texts", async () => {
+  open({ confinement: { name: "leaky", isOn: true, wrap: (command) => [...command] } });
+  expect(await failure(translate("print x = 1"))).toMatchObject({ code: "unavailable" });
 });
 
 test("a process that does not start is no use to anybody, and is tried again by the next text", async () => {
