@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ingest, type ErrorBody } from "../support/client.ts";
 import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
@@ -34,11 +35,12 @@ afterAll(async () => {
   await removeHome();
 });
 
-test("there are cases", () => {
-  expect(CASE_FILES.length).toBeGreaterThan(0);
+test("every file of cases is run", () => {
+  const names = readdirSync(new URL("cases/", import.meta.url)).map((name) => name.replace(/\.ts$/, ""));
+  expect(Object.keys(CASE_FILES).toSorted()).toEqual(names.toSorted());
 });
 
-describe.each(CASE_FILES)("%s", (_path, lists) => {
+describe.each(Object.entries(CASE_FILES))("%s", (_path, lists) => {
   const abouts = Object.values(lists).flatMap((list) => Object.entries(list));
   test.concurrent.each(abouts)("%s", { timeout: 120_000 }, async (_about, cases) => {
     const problems = await Promise.all(cases.map((one) => problemOf(one)));
