@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import { openConfinement } from "../../io/confinement/open-confinement.ts";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
 import {
   buildSharedSnapshot,
@@ -91,8 +92,8 @@ describe("a process that is killed", () => {
   test("between two texts is replaced before the next one", async () => {
     const translator = open();
     await translate("print x = 1");
-    const pid = translator.pid() ?? 0;
-    process.kill(pid, "SIGKILL");
+    const pid = translator.pid();
+    signalProcess(pid, "SIGKILL");
     await eventually(() => translator.pid() !== pid);
     expect(await translate("print x = 1")).toMatchObject({ kind: "query" });
   });
@@ -100,9 +101,9 @@ describe("a process that is killed", () => {
   test("in the middle of a text by somebody else is replaced, and the text is translated again", async () => {
     const translator = open();
     await translate("print x = 1");
-    const pid = translator.pid() ?? 0;
+    const pid = translator.pid();
     const answer = translate("print x = 1");
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ kind: "query" });
     expect(translator.pid()).not.toBe(pid);
   });
@@ -116,7 +117,7 @@ describe("a process that is killed", () => {
     let last: number | undefined;
     while (!over.signal.aborted) {
       const pid = translator.pid();
-      if (pid !== undefined && pid !== last) process.kill(pid, "SIGKILL");
+      if (pid !== undefined && pid !== last) signalProcess(pid, "SIGKILL");
       last = pid;
       await sleep(20);
     }
