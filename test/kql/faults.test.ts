@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { chainedLets, lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { ingest, query, type ErrorBody } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
@@ -76,9 +77,9 @@ function translators({ pid: server } = engine): number[] {
     .map(([, pid]) => Number(pid));
 }
 
-async function translatorPid(): Promise<number> {
+async function translatorPid(): Promise<number | undefined> {
   await eventually(() => translators().length === 1, 60_000);
-  return translators()[0] ?? 0;
+  return translators()[0];
 }
 
 /** Takes seconds to run, and no time to translate. */
@@ -145,7 +146,7 @@ test.skipIf(lacks("ps"))(
     await lendSnapshot(home);
     const other = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
     await eventually(() => translators(other).length === 1, 60_000);
-    const [pid = 0] = translators(other);
+    const [pid] = translators(other);
     await other.stop("SIGKILL");
     const isGone = () =>
       !execFileSync("ps", ["-A", "-o", "pid=,stat="], { encoding: "utf8" }).match(new RegExp(`^ *${pid} [^Z]`, "m"));

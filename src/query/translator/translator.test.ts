@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import { openConfinement } from "../../io/confinement/open-confinement.ts";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
 import {
   buildSharedSnapshot,
@@ -14,7 +15,6 @@ import {
   type TranslatorHarness,
 } from "./translator.test-kit.ts";
 import type { TextBounds, Translator, TranslatorOptions } from "./translator.ts";
-import { signalProcess } from "../../core/signals.test-kit.ts";
 
 const MIB = 1024 * 1024;
 /** Takes a second or more to bind. */
@@ -92,7 +92,7 @@ describe("a process that is killed", () => {
   test("between two texts is replaced before the next one", async () => {
     const translator = open();
     await translate("print x = 1");
-    const pid = translator.pid() ?? 0;
+    const pid = translator.pid();
     signalProcess(pid, "SIGKILL");
     await eventually(() => translator.pid() !== pid);
     expect(await translate("print x = 1")).toMatchObject({ kind: "query" });
@@ -101,7 +101,7 @@ describe("a process that is killed", () => {
   test("in the middle of a text by somebody else is replaced, and the text is translated again", async () => {
     const translator = open();
     await translate("print x = 1");
-    const pid = translator.pid() ?? 0;
+    const pid = translator.pid();
     const answer = translate("print x = 1");
     signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ kind: "query" });
