@@ -2,11 +2,19 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { FEATURES } from "../roles/features.ts";
 import { referenceDocs } from "../roles/reference.ts";
+import { withKqlReference } from "../src/query/kql/reference.ts";
 import { withSandboxStates } from "../src/sandbox/contract/states-docs.ts";
 
 const folder = new URL("../docs/", import.meta.url);
 const documents = Object.entries(await referenceDocs(FEATURES));
 for (const [name, text] of documents) writeFileSync(new URL(name, folder), text);
-const sandboxes = new URL("sandboxes.md", folder);
-writeFileSync(sandboxes, withSandboxStates(readFileSync(sandboxes, "utf8")));
-console.log(`wrote ${documents.map(([name]) => `docs/${name}`).join(", ")} and the states in docs/sandboxes.md`);
+for (const [name, withPrinted] of [
+  ["kql.md", withKqlReference],
+  ["sandboxes.md", withSandboxStates],
+] as const) {
+  const document = new URL(name, folder);
+  writeFileSync(document, withPrinted(readFileSync(document, "utf8")));
+}
+console.log(
+  `wrote ${documents.map(([name]) => `docs/${name}`).join(", ")} and parts of docs/kql.md and docs/sandboxes.md`,
+);

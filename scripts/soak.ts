@@ -19,6 +19,7 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   "simulation-jobs": ["scripts/simulate-jobs.ts", "10000"],
   differential: ["scripts/query-differential.ts", "10000"],
   scanner: ["scripts/fuzz.ts", "1000000"],
+  kql: ["scripts/kql-fuzz.ts", "100000"],
   "hostile-statements": ["scripts/hostile-corpus.ts", "10000"],
   abuse: ["--expose-gc", "scripts/abuse.ts", "200"],
   chaos: ["scripts/chaos.ts", "100"],

@@ -46,6 +46,8 @@ export type QueryHarness = {
   ): Promise<void>;
   /** Of the table of that name; undefined lifts it. */
   setRetention(table: string, days: number | undefined): void;
+  /** What the table of that name has from now on. */
+  setColumns(table: string, columns: readonly ColumnSpec[]): void;
   path(key: string): string;
   /** Makes older snapshots unreadable. */
   expireSnapshots(before: number): void;
@@ -134,6 +136,7 @@ export function createQueryHarness(options: Options = {}): QueryHarness {
     opened: fake.opened,
     addTable: (database, name, columns, extents) => fake.add(database, name, columns, extents),
     setRetention: (table, days) => fake.setRetention(table, days),
+    setColumns: (table, columns) => fake.setColumns(table, columns),
     path: (key) => fake.path(key),
     expireSnapshots: (before) => {
       fake.oldest = before;
@@ -230,6 +233,12 @@ class FakeCatalog {
     const i = this.#tables.findIndex((table) => table.name === name);
     const { retentionDays: _former, ...table } = this.#tables[i] ?? raise(`there is no table ${name}`);
     this.#tables[i] = days === undefined ? table : { ...table, retentionDays: days };
+  }
+
+  setColumns(name: string, columns: readonly ColumnSpec[]): void {
+    const i = this.#tables.findIndex((table) => table.name === name);
+    const table = this.#tables[i] ?? raise(`there is no table ${name}`);
+    this.#tables[i] = { ...table, columns: columns.map((column, id) => ({ ...column, id })) };
   }
 
   async database(name: string): Promise<{ id: number; name: string } | undefined> {

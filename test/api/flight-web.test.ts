@@ -102,6 +102,13 @@ describe.each([
     expect(table.toArray().map((row) => (row as { label: string }).label)).toEqual(["a", "b"]);
   });
 
+  test("gets rows of a query in KQL, and how they are to be drawn", async () => {
+    const { messages, header } = await get(url(), { query: "events | take 2 | render piechart", language: "kql" });
+    expect(tableFromIPC(joinFlightData(messages)).numRows).toBe(2);
+    const render = decodeURIComponent(header.get("x-engine-render") ?? "");
+    expect(JSON.parse(render)).toMatchObject({ kind: "piechart" });
+  });
+
   test("gets a large answer in messages of at most 2 MiB", async () => {
     const { messages } = await get(url(), { query: LARGE });
     expect(tableFromIPC(joinFlightData(messages)).numRows).toBe(60_000);

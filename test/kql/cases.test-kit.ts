@@ -16,7 +16,7 @@ type Answered = {
 type Refused = {
   query: string;
   refused: {
-    code: "parse_error" | "invalid_query" | "query_failed" | "budget_exceeded";
+    code: "parse_error" | "invalid_query" | "execution_error" | "query_failed" | "budget_exceeded";
     /** A part of the message. */
     message: string;
     line?: number;

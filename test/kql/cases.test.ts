@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ingest, type ErrorBody } from "../support/client.ts";
+import { lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import type { KqlCase, KqlCases, KqlValue } from "./cases.test-kit.ts";
 
@@ -27,6 +28,7 @@ const waiting: (() => void)[] = [];
 beforeAll(async () => {
   const { home, remove } = await temporaryHome();
   removeHome = remove;
+  await lendSnapshot(home);
   engine = await startEngine({ home, env: { ENGINE_KQL_WARM: "true", ENGINE_QUERY_SLOW_MS: "0" } });
   await ingest(
     engine.url,

@@ -65,7 +65,7 @@ test("a regular expression finds what JavaScript's finds, with Unicode's classes
       const found = javascript.exec(one);
       return { i, found: found !== null, got: found?.[0] ?? "" };
     });
-    expect("rows" in outcome ? outcome.rows : outcome, pattern).toEqual(want);
+    expect({ pattern, ...outcome }).toMatchObject({ pattern, rows: want });
     compared++;
   }
 });
@@ -106,14 +106,14 @@ test("no regular expression gets through to DuckDB that it does not know", { tim
     "a-z",
     "[^",
   ];
+  const leaked: unknown[] = [];
   for (let i = 0; i < 150; i++) {
-    const pattern = Array.from(
-      { length: 1 + Math.floor(random.next() * 7) },
-      () => tokens[Math.floor(random.next() * tokens.length)],
-    ).join("");
+    const length = 1 + Math.floor(random.next() * 7);
+    const pattern = Array.from({ length }, () => tokens[Math.floor(random.next() * tokens.length)]).join("");
     const outcome = await translated.run(
       `print found = 'ab 1' matches regex @'${pattern}', rest = trim(@'${pattern}', 'ab 1')`,
     );
-    if ("refused" in outcome) expect(outcome.refused.code, pattern).toBe("invalid_query");
+    if ("refused" in outcome && outcome.refused.code !== "invalid_query") leaked.push({ pattern, ...outcome });
   }
+  expect(leaked).toEqual([]);
 });

@@ -14,7 +14,7 @@ import type { KqlCase, KqlValue } from "./cases.test-kit.ts";
 
 export type Outcome =
   | { rows: Readonly<Record<string, KqlValue>>[]; types: Record<string, string>; sql: string }
-  | { refused: KqlRefused["failure"] | { code: "query_failed"; message: string }; sql?: string };
+  | { refused: KqlRefused["failure"] | { code: "execution_error"; message: string }; sql?: string };
 
 const NOW_NS = 1_700_000_000_123_456_700n;
 
@@ -45,7 +45,7 @@ export class Translated {
     } catch (error) {
       const shown = sql === undefined ? {} : { sql };
       if (error instanceof KqlRefused) return { refused: error.failure, ...shown };
-      return { refused: { code: "query_failed", message: String(error) }, ...shown };
+      return { refused: { code: "execution_error", message: String(error) }, ...shown };
     } finally {
       this.#duckdb.disconnect_sync(connection);
       this.#duckdb.close_sync(database);
@@ -64,7 +64,7 @@ export class Translated {
       }
       if (made.kind === "query") return made;
       const { rows } = await this.#rowsOf(connection, { ...made, columns: [] });
-      keys.push(rows.map((row) => String(Object.values(row)[0])));
+      keys.push(rows.flatMap((row) => Object.values(row).filter((value) => typeof value === "string")));
     }
   }
 

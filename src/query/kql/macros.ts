@@ -9,6 +9,7 @@ import { PARSER_MACROS } from "./macros/parsers.ts";
 import { PATTERN_MACROS } from "./macros/patterns.ts";
 import { PUNYCODE_MACROS } from "./macros/punycode.ts";
 import { SERIES_MACROS } from "./macros/series.ts";
+import { SIZE_MACROS } from "./macros/sizes.ts";
 import { STATISTICS_MACROS } from "./macros/statistics.ts";
 import { TABLE_MACROS } from "./macros/tables.ts";
 import { TEXT_MACROS } from "./macros/text.ts";
@@ -30,6 +31,7 @@ const BODIES = inOneTable([
   PATTERN_MACROS,
   PUNYCODE_MACROS,
   SERIES_MACROS,
+  SIZE_MACROS,
   STATISTICS_MACROS,
   TABLE_MACROS,
   TEXT_MACROS,

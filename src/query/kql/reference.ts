@@ -14,9 +14,6 @@ export type Reference = Readonly<Record<"operators" | "tests" | "functions" | "a
 /** The library's own lists against our tables. */
 export function kqlReference(): Reference {
   const { Aggregates, Functions, Operators, PlugIns } = library();
-  const names = (list: { Count: number } | null): string[] => [
-    ...new Set(arrayOf<LanguageSymbol>(list).flatMap(({ Name }) => Name ?? [])),
-  ];
   return {
     operators: Object.entries(OPERATOR_WORDS).map(([kind, name]) =>
       stateOf(name, SOURCES[kind] === undefined ? OPERATORS[kind] : {}),
@@ -26,6 +23,10 @@ export function kqlReference(): Reference {
     aggregates: names(Aggregates.All).map((name) => stateOf(name, AGGREGATES[name])),
     plugins: names(PlugIns.All).map((name) => stateOf(name, PLUGINS[name])),
   };
+}
+
+function names(list: { Count: number } | null): string[] {
+  return [...new Set(arrayOf<LanguageSymbol>(list).flatMap(({ Name }) => Name ?? []))];
 }
 
 function stateOf(name: string, rule: object | undefined): State {

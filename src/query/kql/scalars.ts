@@ -67,8 +67,20 @@ function binary(node: Kusto.Language.Syntax.BinaryExpression, scope: Scope, tran
   const own = BINARY[operator];
   if (own === undefined) throw translator.refuse(`operator ${textOf(node.Operator)} is not supported`, node);
   const [left, right] = [translator.scalar(the(node.Left), scope), translator.scalar(the(node.Right), scope)];
+  if (operator === "Equal" || operator === "NotEqual") refuseUnlike(left, right, node, translator);
   const type = typeOfSymbol(node.ResultType) ?? "dynamic";
   return own(left, right, { type, refuse: (message) => translator.refuse(message, node) });
+}
+
+/** The binder lets values of any two types be equal, or not; the language compares those of one kind. */
+function refuseUnlike(left: Expr, right: Expr, node: SyntaxExpression, translator: Translating): void {
+  const isNull = left.constant === null || right.constant === null;
+  if (isNull || left.type === "dynamic" || right.type === "dynamic" || kindOf(left) === kindOf(right)) return;
+  throw translator.refuse(`values of types ${left.type} and ${right.type} are not compared: convert one of them`, node);
+}
+
+function kindOf({ type }: Expr): string {
+  return ["bool", "int", "long", "real", "decimal"].includes(type) ? "number" : type;
 }
 
 function ofAnyColumn(

@@ -62,6 +62,7 @@ function translatedWith(request: KqlRequest, insertions: readonly Insertion[]): 
   const variables = translator.letAll(before, new Map());
   const node = the((first as Kusto.Language.Syntax.ExpressionStatement).Expression);
   const { rel, render } = withoutRender(node, (inner) => translator.rows(inner, variables));
+  if (rel.columns.length === 0) throw translator.refuse("the result has no columns", node);
   const { sql: text, columns } = rendered(rel);
   if (text.includes("\0")) throw translator.refuse("a name may not hold the character NUL", nulIn(bound.root));
   return { kind: "query", sql: text, columns, macros: macrosOf(text), ...(render !== undefined && { render }) };

@@ -1,5 +1,5 @@
 import { AGGREGATES } from "./aggregates/aggregates.ts";
-import { unpacked, type AggregateRule } from "./aggregates/table.ts";
+import { valuesPicked, type AggregateRule } from "./aggregates/table.ts";
 import { kqlTypeOf, refusal, type BoundText } from "./bind/bind.ts";
 import { InsertionNeeded, placeWithout } from "./bind/insertions.ts";
 import {
@@ -31,6 +31,8 @@ import { as, literal } from "./values/coerce.ts";
 export class Translator implements Translating {
   readonly request: KqlRequest;
   readonly #text: BoundText;
+  /** What was bound for a call, and what it is a copy of. */
+  readonly #bodies = new WeakMap<object, SyntaxNode>();
   #isInPlace = false;
   /** By the node of rows: the names that `as` has given in its pipe. */
   readonly #named = new WeakMap<SyntaxNode, Variables>();
@@ -42,25 +44,31 @@ export class Translator implements Translating {
 
   /** An error at a node, or of the whole text. */
   refuse(message: string, node?: SyntaxNode | null): KqlRefused {
-    // A node of a function's body that was bound for a call counts from the body's beginning.
-    const isOwn = node !== undefined && node !== null && node.Root === this.#text.root;
-    const start = isOwn ? placeWithout(this.#text.insertions, node.TextStart) : undefined;
-    return refusal(this.#text.text, { code: "invalid_query", message }, start);
+    const place = node === undefined || node === null ? undefined : this.#placeOf(node, node.TextStart);
+    return refusal(this.#text.text, { code: "invalid_query", message }, place);
   }
 
   insert(node: SyntaxExpression, text: string, usesKeys = false): void {
-    if (node.Root !== this.#text.root) {
-      throw this.refuse("a function's body cannot have columns that its arguments decide: name them", node);
+    const at = this.#placeOf(node, node.End);
+    const known = this.#text.insertions.find((one) => one.at === at);
+    if (known?.text === text) return;
+    if (at === undefined || known !== undefined) {
+      throw this.refuse("the arguments of a function decide which columns there are: name them", node);
     }
-    const { insertions } = this.#text;
-    const at = placeWithout(insertions, node.End);
-    if (insertions.some((one) => one.at === at && one.text === text)) return;
     throw new InsertionNeeded({ at, text, usesKeys });
   }
 
   isInserted(node: SyntaxNode): boolean {
-    const at = placeWithout(this.#text.insertions, node.TextStart);
-    return node.Root === this.#text.root && this.#text.insertions.some((one) => one.at === at);
+    const at = this.#placeOf(node, node.TextStart);
+    return this.#text.insertions.some((one) => one.at === at);
+  }
+
+  /** A place in the user's text. What was bound for a call counts from the beginning of the function's body. */
+  #placeOf({ Root }: SyntaxNode, position: number): number | undefined {
+    if (Root === this.#text.root) return placeWithout(this.#text.insertions, position);
+    const declared = Root === null ? undefined : this.#bodies.get(Root);
+    if (Root === null || declared === undefined) return undefined;
+    return this.#placeOf(declared, declared.TextStart + position - Root.TextStart);
   }
 
   /** What is translated within is evaluated in its place, not once for the query: it may read rows around it. */
@@ -77,7 +85,7 @@ export class Translator implements Translating {
   /** The keys of a plugin whose columns depend on rows; undefined in the round that asks for them. */
   keysFor(call: SyntaxExpression): readonly string[] | undefined {
     const told = this.#text.insertions.filter(({ usesKeys }) => usesKeys);
-    const at = placeWithout(this.#text.insertions, call.End);
+    const at = this.#placeOf(call, call.End);
     const own = told.findIndex((one) => one.at === at);
     return this.request.keys[own === -1 ? told.length : own];
   }
@@ -220,6 +228,7 @@ export class Translator implements Translating {
   ): { inner: Variables; body: Kusto.Language.Syntax.FunctionBody } {
     const bound = node.GetCalledFunctionBody() as Kusto.Language.Syntax.FunctionBody | null;
     const body = bound ?? the(declaration.Body);
+    if (bound !== null && bound.Root !== null) this.#bodies.set(bound.Root, the(declaration.Body));
     const parameters = elementsOf<Kusto.Language.Syntax.FunctionParameter>(declaration.Parameters?.Parameters);
     const named = new Map<string, SyntaxExpression>();
     const positional: SyntaxExpression[] = [];
@@ -373,7 +382,7 @@ export class Translator implements Translating {
 /** The value of an aggregate that stands in an expression: it has one column. */
 function oneOf(rule: Exclude<AggregateRule, { refused: string }>, call: Call): Expr {
   if ("translate" in rule) return rule.translate(call);
-  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : unpacked(rule.packed(call));
+  const [value, ...more] = "tuple" in rule ? rule.tuple(call) : valuesPicked(rule.picked(call));
   if (value === undefined || more.length > 0) {
     throw call.refuse(`${call.name}() makes several columns, and stands alone`);
   }

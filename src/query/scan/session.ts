@@ -26,7 +26,7 @@ import { isSystemUse, systemTablesOf } from "../resolve/system-mentions.ts";
 import { columnsOf, systemTableNamed, systemView, systemViews } from "../system-tables/system-tables.ts";
 import { typeHint } from "../errors/type-hint.ts";
 import { QueryRefused, textOf, type JsonObject } from "../parse/tree.ts";
-import { checkColumns, macroNamed } from "./translated.ts";
+import { checkColumns, macrosNamed } from "./translated.ts";
 import { viewQuery } from "./numbered-rows.ts";
 
 /**
@@ -113,7 +113,10 @@ export class QuerySession {
       await this.#limitMemory(request.memoryBytes);
       const context = { duckdb, connection: space.connection, parser: this.#parser };
       refuseNul(quoted);
-      for (const name of request.translated?.macros ?? []) await duckdb.query(space.connection, macroNamed(name));
+      const { macros = [] } = request.translated ?? {};
+      if (macros.length > 0) {
+        for (const macro of await macrosNamed(macros)) await duckdb.query(space.connection, macro);
+      }
       const query = await openQuery(context, space, { parameters: NO_PARAMETERS, ...request, quoted });
       this.#query = query;
       const { checked } = query;

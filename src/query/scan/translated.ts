@@ -1,17 +1,22 @@
 import type { DuckDb, LogicalType } from "../../io/duckdb/duckdb.ts";
 import type { OutputColumn } from "../../io/duckdb/projection.ts";
 import type { KqlType } from "../kql/contract.ts";
-import { MACROS } from "../kql/macros.ts";
 import { QueryRefused } from "../parse/tree.ts";
 import type { TranslatedText } from "./protocol.ts";
 
 /** What a query process does for translated texts alone. Whatever is wrong with one of these is the translator's mistake. */
 
-/** The statement that makes the macro. The text of none comes from outside this program. */
-export function macroNamed(name: string): string {
-  const macro = MACROS.get(name);
-  if (macro === undefined) throw new QueryRefused(`there is no helper macro ${JSON.stringify(name)}`);
-  return macro;
+/**
+ * The statements that make the macros of those names. The text of none comes from outside this program. A process that
+ * runs SQL alone does not load them.
+ */
+export async function macrosNamed(names: readonly string[]): Promise<string[]> {
+  const { MACROS } = await import("../kql/macros.ts");
+  return names.map((name) => {
+    const macro = MACROS.get(name);
+    if (macro === undefined) throw new QueryRefused(`there is no helper macro ${JSON.stringify(name)}`);
+    return macro;
+  });
 }
 
 /** Throws where the columns that DuckDB found are not those that KQL's binder predicted. */

@@ -36,6 +36,7 @@ export class KqlQuery {
   /** Translates the text of the request. Rejects with `EngineError`. */
   static async translate(deps: KqlDeps, asked: QueryRequest, bounds: TextBounds): Promise<KqlQuery> {
     const { text } = asked;
+    refuseNul(text);
     const { tables: names, needsAllTables } = await deps.translator.names(text, bounds);
     const tables = await tablesFor(deps.catalog, asked, { names, needsAllTables });
     const request: KqlRequest = { text, ...tables, nowNs: nowNs(deps.clock), keys: [] };
@@ -82,6 +83,15 @@ export class KqlQuery {
     const own = code === "execution_error" ? plain.replace(/ when casting from source column .*$/s, "") : plain;
     return new EngineError(code, own, { ...details, ...(error.cause !== undefined && { cause: error.cause }) });
   }
+}
+
+/** DuckDB takes it for the end of the text that the query becomes. */
+function refuseNul(text: string): void {
+  const nul = text.indexOf("\0");
+  if (nul === -1) return;
+  const lines = text.slice(0, nul).split(/\r\n|\n|\r/);
+  const place = { line: lines.length, column: Array.from(lines.at(-1) ?? "").length + 1 };
+  throw new EngineError("parse_error", "the query text has a NUL character", place);
 }
 
 /** What is refused of SQL, which is none that anybody wrote. */

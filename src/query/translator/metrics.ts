@@ -6,9 +6,9 @@ import { WatchedGauge } from "../../core/watched-gauge.ts";
 /** The translator of KQL. */
 export const TRANSLATOR_METRICS = metricSet((registers) => ({
   kqlDuration: new Histogram({
-    name: "engine_kql_translation_seconds",
+    name: "engine_kql_translation_duration_seconds",
     help: "Time of the translator with one text, without the wait for it: `names` of tables, then the text (`translate`).",
-    labelNames: ["step"],
+    labelNames: ["stage"],
     buckets: LATENCY_SECONDS,
     registers,
   }),
@@ -19,8 +19,8 @@ export const TRANSLATOR_METRICS = metricSet((registers) => ({
   }),
   kqlStarts: new Counter({
     name: "engine_kql_translator_starts_total",
-    help: "Starts of the translator process, `from` a start-up `snapshot` or from the `sources` of the library.",
-    labelNames: ["from"],
+    help: "Starts of the translator process by type: from a start-up `snapshot`, or from the `sources` of the library.",
+    labelNames: ["type"],
     registers,
   }),
 }));

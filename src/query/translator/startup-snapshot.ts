@@ -100,9 +100,8 @@ export class StartupSnapshot {
       await writeFile(script, await scriptOf(), { mode: 0o600 });
       await this.#run(["--snapshot-blob", made, "--build-snapshot", script], own);
       const prefix = await prefixOf();
-      const name = `${prefix}${await digestOf(made)}${SUFFIX}`;
-      await rename(made, join(folder, name));
-      await this.#sweep(name);
+      await rename(made, join(folder, `${prefix}${await digestOf(made)}${SUFFIX}`));
+      await this.#sweep(prefix);
     } finally {
       await rm(own, { recursive: true, force: true });
     }
@@ -128,11 +127,11 @@ export class StartupSnapshot {
   }
 
   /** Deletes those of other builds of the library under this Node, and what is left of builds that were killed. */
-  async #sweep(current: string): Promise<void> {
+  async #sweep(prefix: string): Promise<void> {
     const { folder, clock } = this.#options;
     for (const name of await this.#names()) {
       const path = join(folder, name);
-      const isOlder = name.startsWith(NODE) && name.endsWith(SUFFIX) && name !== current;
+      const isOlder = name.startsWith(NODE) && name.endsWith(SUFFIX) && !name.startsWith(prefix);
       const isAbandoned = name.startsWith("build-") && clock.nowMs() - (await changedMs(path)) > ABANDONED_MS;
       if (isOlder || isAbandoned) await rm(path, { recursive: true, force: true });
     }

@@ -173,7 +173,7 @@ class OneTranslator implements Translator {
         log.warn({ err: error }, "a KQL query is translated again");
       } finally {
         const seconds = (clock.monotonicMs() - startedMs) / 1000;
-        TRANSLATOR_METRICS.of(metrics).kqlDuration.observe({ step: message.kind }, seconds);
+        TRANSLATOR_METRICS.of(metrics).kqlDuration.observe({ stage: message.kind }, seconds);
       }
     }
   }
@@ -233,7 +233,7 @@ class OneTranslator implements Translator {
     this.#processes.add(child);
     void child.exited().then(() => this.#processes.delete(child));
     await child.ready();
-    TRANSLATOR_METRICS.of(metrics).kqlStarts.inc({ from: snapshot === undefined ? "sources" : "snapshot" });
+    TRANSLATOR_METRICS.of(metrics).kqlStarts.inc({ type: snapshot === undefined ? "sources" : "snapshot" });
     this.#current = child;
     // One that was ready is replaced as soon as it is gone: the next text need not wait for it.
     void child.ended().then(() => {

@@ -331,6 +331,20 @@ const percentiles: KqlCases = {
     { query: `${TEN} | summarize percentiles_array(x, dynamic([95, 50, 5]))`, rows: [{ percentiles_x: [10, 5, 1] }] },
     { query: "datatable(r: real)[0.5, 1.5] | summarize l = percentiles_array(r, 50, 100)", rows: [{ l: [0.5, 1.5] }] },
   ],
+  "percentiles that are computed": [
+    {
+      query: `${TEN} | summarize percentiles_array(x, range(0, 100, 25))`,
+      rows: [{ percentiles_x: [1, 3, 5, 8, 10] }],
+    },
+    {
+      query: "let ps = dynamic([50, 99.9]); range x from 1 to 1000 step 1 | summarize l = percentiles_array(x, ps)",
+      rows: [{ l: [500, 999] }],
+    },
+    {
+      query: `${TEN} | summarize l = percentiles_array(x, dynamic([101]))`,
+      refused: { code: "invalid_query", message: "percentile" },
+    },
+  ],
   "percentilew(), percentilesw()": [
     {
       query: `${LATENCY} | summarize percentilesw(ms, n, 50, 75, 99.9)`,
@@ -379,6 +393,17 @@ const deviations: KqlCases = {
       rows: [{ s: 29.1547594742 }],
     },
     { query: "range x from 1 to 3 step 1 | summarize stdevif(x, x > 100)", rows: [{ stdevif_x: 0 }] },
+    {
+      query:
+        "datatable(r: real)[1.0, real(nan), 3.0] | summarize a = isnan(stdev(r)), b = isnan(variance(r)), c = isnan(avg(r))",
+      rows: [{ a: true, b: true, c: true }],
+    },
+    {
+      query:
+        "datatable(r: real)[1.0, real(+inf)] | summarize a = isnan(stdev(r)), b = isinf(avg(r)), c = isinf(max(r))",
+      rows: [{ a: true, b: true, c: true }],
+    },
+    { query: "datatable(p: timespan)[1h] | summarize stdev(p)", refused: { code: "invalid_query", message: "stdev" } },
     { query: "datatable(x: long)[5, 5, 5] | summarize stdev(x), stdevp(x)", rows: [{ stdev_x: 0, stdevp_x: 0 }] },
     { query: "datatable(s: string)[] | summarize stdev(s)", refused: { code: "invalid_query", message: "summable" } },
   ],

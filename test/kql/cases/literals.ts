@@ -59,4 +59,28 @@ export const literals: KqlCases = {
       refused: { code: "invalid_query", message: "NUL", line: 1, column: 23 },
     },
   ],
+  "values of another kind in a datatable": [
+    {
+      query: "datatable(a: long, b: datetime, c: string, d: bool)['5', 'x', 7, 'true', 'it', '2024-05-01', true, 0]",
+      rows: [
+        { a: 5, b: null, c: "7", d: true },
+        { a: null, b: "2024-05-01T00:00:00Z", c: "True", d: false },
+      ],
+    },
+    { query: "datatable(a: long)[guid(74be27de-1e4e-49d9-b579-fe0b331d3642)]", rows: [{ a: null }] },
+  ],
+  "constants order nothing": [
+    { query: "datatable(a: long)[2, 1] | sort by 'x', a asc", rows: [{ a: 1 }, { a: 2 }] },
+    { query: "datatable(a: long)[1] | top 1 by 'x'", rows: [{ a: 1 }] },
+  ],
+  "a text that the parser cannot analyze": [
+    refused("print datetime_add(time(1.02:03:04.5), 1, datetime(2020-01-31))", "the query cannot be analyzed"),
+  ],
+  "decimal arithmetic": [
+    {
+      query: "print a = decimal(1.5) + 1, b = decimal(1.5) - decimal(null), c = -decimal(2)",
+      rows: [{ a: 2.5, b: null, c: -2 }],
+      types: { a: "decimal", b: "decimal", c: "decimal" },
+    },
+  ],
 };

@@ -200,6 +200,22 @@ export const makeSeries: KqlCases = {
       types: { m: "real", x: "long" },
     },
   ],
+  "make-series with bounds that nothing is between": [
+    {
+      query: `${POINTS} | make-series n = count() on x from 10 to 20 step 5`,
+      rows: [],
+      types: { n: "dynamic", x: "dynamic" },
+    },
+    {
+      query: `${POINTS} | make-series kind=nonempty n = count() on x from 10 to 20 step 5`,
+      rows: [{ n: [0, 0], x: [10, 15] }],
+    },
+    { query: `${POINTS} | make-series kind=nonempty n = count() on x from 5 to 5 step 1`, rows: [{ n: [], x: [] }] },
+    {
+      query: `${POINTS} | make-series n = count() on x from 0 to 1048576 step 1 | project l = array_length(n)`,
+      rows: [{ l: 1048576 }],
+    },
+  ],
   "make-series in range()": [
     {
       query: "datatable(x: long)[0, 1, 4, 6] | make-series n = count() on x in range(0, 6, 2)",
@@ -219,6 +235,26 @@ export const makeSeries: KqlCases = {
     {
       query: `${POINTS} | make-series make_list(v) on x from 0 to 5 step 1`,
       refused: { code: "invalid_query", message: "make_list" },
+    },
+    {
+      query: `${POINTS} | make-series max(k) on x from 0 to 5 step 1`,
+      refused: { code: "invalid_query", message: "max(k)" },
+    },
+    {
+      query: `${POINTS} | make-series count() on x from 0 to 5 step 0`,
+      refused: { code: "invalid_query", message: "step" },
+    },
+    {
+      query: `${POINTS} | make-series kind=nonempty count() on x from 0 to 5 step 1 by k`,
+      refused: { code: "invalid_query", message: "nonempty" },
+    },
+    {
+      query: `${POINTS} | make-series kind=nonempty count() on x step 1`,
+      refused: { code: "invalid_query", message: "nonempty" },
+    },
+    {
+      query: `${POINTS} | make-series count() on x from 0 to 1048577 step 1`,
+      refused: { code: "execution_error", message: "1048576" },
     },
     { query: `${POINTS} | make-series count() on x from 0 to 5`, refused: { code: "parse_error", message: "step" } },
   ],

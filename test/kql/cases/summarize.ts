@@ -427,6 +427,19 @@ export const summarize: KqlCases = {
     },
     { query: `${SALES} | summarize n = count() by s | count`, rows: [{ Count: 3 }] },
   ],
+  "a summary has a row, whatever is read of it": [
+    { query: `${SALES} | summarize n = count() | project one = 1`, rows: [{ one: 1 }] },
+    { query: `${SALES} | summarize n = count() | count`, rows: [{ Count: 1 }] },
+    { query: `${NO_ROWS} | summarize n = count() | project one = 1`, rows: [{ one: 1 }] },
+    { query: `${SALES} | summarize n = count() by s | project one = 1 | count`, rows: [{ Count: 3 }] },
+    { query: `${SALES} | summarize arg_max(x, s) | project s`, rows: [{ s: "c" }] },
+  ],
+  "functions of the text over aggregates": [
+    {
+      query: `let twice = (a: long) { a * 2 }; ${SALES} | summarize n = twice(count()), t = sum(twice(x))`,
+      rows: [{ n: 10, t: 30 }],
+    },
+  ],
   "hints of summarize": [
     { query: `${SALES} | summarize hint.strategy=shuffle n = count() by s | count`, rows: [{ Count: 3 }] },
     { query: `${SALES} | summarize hint.num_partitions=4 n = count() by s | count`, rows: [{ Count: 3 }] },

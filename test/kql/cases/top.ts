@@ -387,7 +387,67 @@ export const topAndSort: KqlCases = {
       rows: [{ Count: 65 }],
     },
     { query: "range x from 1 to 64 step 1 | partition by x (count) | count", rows: [{ Count: 64 }] },
-    { query: "range x from 1 to 65 step 1 | partition by x (count)", refused: { code: "query_failed", message: "64" } },
+    {
+      query: "range x from 1 to 65 step 1 | partition by x (count)",
+      refused: { code: "execution_error", message: "64" },
+    },
+    {
+      query: `${SALES} | partition by region (where amount > 4 | count)`,
+      rows: [{ Count: 2 }, { Count: 1 }, { Count: 0 }],
+      unordered: true,
+    },
+    {
+      query: `${SALES} | partition hint.strategy=native by region (top-nested 1 of person with others = 'rest' by sum(amount))`,
+      rows: [
+        { person: "ann", aggregated_person: 10 },
+        { person: "rest", aggregated_person: 6 },
+        { person: "dan", aggregated_person: 7 },
+        { person: "rest", aggregated_person: 2 },
+        { person: "fay", aggregated_person: 3 },
+      ],
+      unordered: true,
+    },
+    {
+      query:
+        "datatable(k: string, x: long)['a', 0, 'a', 2, 'b', 1] | partition hint.strategy=native by k (make-series n = count() on x from 0 to 3 step 1 | project n)",
+      rows: [{ n: [1, 0, 1] }, { n: [0, 1, 0] }],
+      unordered: true,
+    },
+    {
+      query: `${SALES} | partition by region (join kind=leftanti (datatable(person: string)['ann', 'dan']) on person | summarize n = count() by region)`,
+      rows: [
+        { region: "n", n: 2 },
+        { region: "s", n: 1 },
+        { region: "w", n: 1 },
+      ],
+      unordered: true,
+    },
+    {
+      query: `${SALES} | partition by region (join kind=leftsemi (datatable(person: string)['ann', 'dan']) on person | project person)`,
+      rows: [{ person: "ann" }, { person: "dan" }],
+      unordered: true,
+    },
+    {
+      query: `datatable(k: string, x: long)['a', 1, 'b', 2] | partition by k (join kind=fullouter (datatable(y: long)[2, 3]) on $left.x == $right.y)`,
+      rows: [
+        { k: "a", x: 1, y: null },
+        { k: "", x: null, y: 2 },
+        { k: "", x: null, y: 3 },
+        { k: "b", x: 2, y: 2 },
+        { k: "", x: null, y: 3 },
+      ],
+      unordered: true,
+    },
+    {
+      query: `${SALES} | partition by region (as P | where amount == toscalar(P | summarize max(amount)) | project person)`,
+      rows: [{ person: "ann" }, { person: "dan" }, { person: "fay" }],
+      unordered: true,
+    },
+    {
+      query: `${SALES} | partition by region (partition by person (count) | count)`,
+      rows: [{ Count: 3 }, { Count: 2 }, { Count: 1 }],
+      unordered: true,
+    },
     { query: `${SALES} | partition by nosuch (count)`, refused: { code: "invalid_query", message: "nosuch" } },
   ],
 };

@@ -85,6 +85,21 @@ export const unions: KqlCases = {
       unordered: true,
     },
   ],
+  "union of sorted rows": [
+    {
+      query:
+        "union (range x from 1 to 3 step 1 | sort by x desc), (range x from 7 to 9 step 1 | sort by x desc) | as T | where x < 4",
+      rows: [{ x: 3 }, { x: 2 }, { x: 1 }],
+    },
+    {
+      query:
+        "union (datatable(x: long)[2, 3, 1] | sort by x desc), (datatable(y: long)[5, 4] | sort by y asc) | where isnotnull(y)",
+      rows: [
+        { x: null, y: 4 },
+        { x: null, y: 5 },
+      ],
+    },
+  ],
   "union kind=inner": [
     {
       query: "union kind=inner (print x = 1, y = 1), (print z = 1, x = 2)",
@@ -99,6 +114,31 @@ export const unions: KqlCases = {
         { x: 2, y: 2 },
       ],
       unordered: true,
+    },
+  ],
+  "union kind=inner in functions and pipes": [
+    {
+      query:
+        "let A = print x = 1, y = 1; let B = print x = 2; let f = () { union kind=inner A, B }; f() | sort by x asc",
+      rows: [{ x: 1 }, { x: 2 }],
+      types: { x: "long" },
+    },
+    {
+      query:
+        "let A = print x = 1, y = 1, z = 's'; let B = print z = 't', x = 2; A | union kind=inner withsource=src B | sort by x asc | project-away x",
+      rows: [
+        { src: "A", z: "s" },
+        { src: "B", z: "t" },
+      ],
+      types: { src: "string", z: "string" },
+    },
+    {
+      query: "let A = print x = 1, y = 1; let B = print x = 'a', y = 2; union kind=inner A, B | sort by y asc",
+      rows: [{ y: 1 }, { y: 2 }],
+    },
+    {
+      query: "let A = print x = 1; let B = print x = 2, y = 3; union kind=inner A, B | where y == 3",
+      refused: { code: "invalid_query", message: "'y'", line: 1, column: 80 },
     },
   ],
   "union withsource": [

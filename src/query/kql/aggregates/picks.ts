@@ -1,8 +1,9 @@
 import { classOf, elementsOf, type SyntaxExpression } from "../bind/library.ts";
-import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { columnExpr, expr, raw, sql, type Expr } from "../plan/expression.ts";
+import type { Picked } from "../plan/plans.ts";
 import type { Call } from "../scope.ts";
 import { str } from "../values/coerce.ts";
-import { aggregate, arg, where, type AggregateRule, type AggregateTable, type Packed } from "./table.ts";
+import { aggregate, arg, where, type AggregateRule, type AggregateTable } from "./table.ts";
 
 /** Aggregates that choose a row of the group. */
 export const PICKS: AggregateTable = {
@@ -10,8 +11,8 @@ export const PICKS: AggregateTable = {
   argmax: extremeRow("arg_max"),
   arg_min: extremeRow("arg_min"),
   argmin: extremeRow("arg_min"),
-  take_any: { packed: anyRow },
-  any: { packed: anyRow },
+  take_any: { picked: anyRow },
+  any: { picked: anyRow },
   take_anyif: aggregate((args) => anyValue(arg(args, 0), arg(args, 1))),
   anyif: aggregate((args) => anyValue(arg(args, 0), arg(args, 1))),
 };
@@ -19,33 +20,26 @@ export const PICKS: AggregateTable = {
 /** Where the first value is the greatest or least; where it is always null, any row. */
 function extremeRow(name: "arg_max" | "arg_min"): AggregateRule {
   return {
-    packed: (call) => {
+    picked: (call) => {
       const values = chosen(call);
       const by = arg(values, 0);
-      const row = packed(values);
-      const best = sql`${name}(${raw(row)}, ${by.type === "string" ? str(by) : by})`;
-      return { row: sql`coalesce(${raw(best)}, any_value(${raw(row)}))`, fields: values.map(({ type }) => type) };
+      const place = by.type === "string" ? str(by) : by;
+      return { values, choose: (row) => sql`coalesce(${name}(${raw(row)}, ${place}), any_value(${raw(row)}))` };
     },
   };
 }
 
 /** Any row of the group; a single value is one that is not empty, if there is any. */
-function anyRow(call: Call): Packed {
+function anyRow(call: Call): Picked {
   const values = chosen(call);
   const [only] = values;
-  const fields = values.map(({ type }) => type);
-  if (values.length !== 1 || only === undefined) return { row: sql`any_value(${raw(packed(values))})`, fields };
-  return { row: packed([anyValue(only)]), fields };
+  if (values.length === 1 && only !== undefined) return { values: [anyValue(only)], choose: (row) => row };
+  return { values, choose: (row) => sql`any_value(${raw(row)})` };
 }
 
 function anyValue(value: Expr, condition?: Expr): Expr {
   const isThere = value.type === "string" ? sql`${value} <> ''` : undefined;
   return expr(value.type, sql`any_value(${value})${where(condition, isThere)}`);
-}
-
-/** A struct with these fields, called `c0`, `c1` and so on. */
-function packed(values: readonly Expr[]): Sql {
-  return sql`struct_pack(${commaList(values.map((value, i) => sql`c${i} := ${value}`))})`;
 }
 
 /** The arguments' values; `*` is all columns that are neither arguments nor keys of the groups. */

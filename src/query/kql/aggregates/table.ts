@@ -1,18 +1,15 @@
 import type { SyntaxExpression } from "../bind/library.ts";
-import type { KqlType } from "../contract.ts";
 import { expr, raw, separated, sql, type Expr, type Sql } from "../plan/expression.ts";
+import type { Picked } from "../plan/plans.ts";
 import type { Call } from "../scope.ts";
 import { as } from "../values/coerce.ts";
-
-/** One row of a group as a struct, in SQL, and the types of its fields: they are called `c0`, `c1` and so on. */
-export type Packed = { row: Sql; fields: readonly KqlType[] };
 
 /** What becomes of an aggregate: its translation, those that make several columns, or the reason why not. */
 export type AggregateRule =
   | { translate: (call: Call) => Expr }
   | { tuple: (call: Call) => readonly Expr[] }
   /** Several columns of one row. */
-  | { packed: (call: Call) => Packed }
+  | { picked: (call: Call) => Picked }
   | { refused: string };
 
 export type AggregateTable = Readonly<Record<string, AggregateRule | undefined>>;
@@ -58,7 +55,9 @@ function truth(condition: Expr): Sql {
   return own.filter ?? own.sql;
 }
 
-/** The fields of a packed row. */
-export function unpacked({ row, fields }: Packed): Expr[] {
-  return fields.map((type, i) => expr(type, sql`struct_extract(${raw(row)}, 'c${i}')`));
+/** Values of a picked row, where nothing stands between it and the aggregate. */
+export function valuesPicked({ values, choose }: Picked): Expr[] {
+  return values.map((value) =>
+    expr(value.type, sql`struct_extract(${raw(choose(sql`struct_pack(c := ${value})`))}, 'c')`),
+  );
 }

@@ -45,7 +45,7 @@ export function bind(
   insertions: readonly Insertion[],
 ): BoundText {
   const { text } = request;
-  const { KustoCode, GlobalState, Symbols } = library();
+  const { GlobalState, Symbols } = library();
   if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
   const tables = request.tables.map(({ name, columns }) => {
     return new Symbols.TableSymbol.$ctor4(
@@ -57,7 +57,7 @@ export function bind(
   });
   const database = new Symbols.DatabaseSymbol.ctor("engine", tables);
   const globals = GlobalState.Default?.WithDatabase(database) ?? null;
-  const code = KustoCode.ParseAndAnalyze(withInsertions(text, insertions), globals);
+  const code = analyzed(withInsertions(text, insertions), globals);
   const root = code?.Syntax ?? null;
   if (code === null || root === null)
     throw refusal(text, { code: "parse_error", message: "the query is not understood" });
@@ -85,6 +85,16 @@ function isMistaken({ Code, Start }: Diagnostic, root: SyntaxNode): boolean {
   const args = elementsOf<SyntaxExpression>(ArgumentList?.Expressions);
   if (Name?.SimpleName === "bag_unpack") return Code !== "KS134" && args.length > 0 && args.length <= 4;
   return Code === "KS134" && Name?.SimpleName === "make_timespan" && args.at(-1)?.TextStart === Start;
+}
+
+/** The library throws for some texts: `datetime_add(1d, 1, now())`, where a word is expected and another value stands. */
+function analyzed(text: string, globals: Kusto.Language.GlobalState | null): Kusto.Language.KustoCode | null {
+  try {
+    return library().KustoCode.ParseAndAnalyze(text, globals);
+  } catch (error) {
+    if (error instanceof RangeError) throw error;
+    throw new KqlRefused({ code: "invalid_query", message: "the query cannot be analyzed" });
+  }
 }
 
 function refuseNodes(text: string, node: SyntaxNode, reasonAgainst: (node: SyntaxNode) => string | undefined): void {

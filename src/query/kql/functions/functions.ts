@@ -9,6 +9,7 @@ import { NUMBERS } from "./numbers.ts";
 import { PARSERS } from "./parsers.ts";
 import { PATTERNS } from "./patterns.ts";
 import { REFUSED } from "./refused.ts";
+import { SIZES } from "./sizes.ts";
 import { STRINGS } from "./strings.ts";
 import type { FunctionTable } from "./table.ts";
 import { WINDOWS } from "./windows.ts";
@@ -25,6 +26,7 @@ export const SCALAR_FUNCTIONS: FunctionTable = {
   ...NUMBERS,
   ...PARSERS,
   ...PATTERNS,
+  ...SIZES,
   ...STRINGS,
   ...WINDOWS,
   ...REFUSED,

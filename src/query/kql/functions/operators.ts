@@ -1,5 +1,6 @@
 import type { KqlType } from "../contract.ts";
 import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { SQL_TYPES } from "../types/types.ts";
 import { as, fromDynamic, literal, num, str } from "../values/coerce.ts";
 import { STRING_OPERATORS } from "./string-operators.ts";
 import type { BinaryCall, BinaryRule } from "./table.ts";
@@ -43,6 +44,8 @@ export function alike(left: Expr, right: Expr): [Expr, Expr] {
   if (left.constant === null && left.type !== right.type) return [literal(right.type, null), right];
   if (right.constant === null && left.type !== right.type) return [left, literal(left.type, null)];
   if (left.type === "dynamic") return [as(left, "string"), as(right, "string")];
+  if (left.type === "bool" && right.type !== "bool") return [as(left, right.type), right];
+  if (right.type === "bool" && left.type !== "bool") return [left, as(right, left.type)];
   return [left, right];
 }
 
@@ -134,6 +137,7 @@ function arithmetic(operator: "+" | "-" | "*", left: Expr, right: Expr, type: Kq
     return expr(own, sql`${[macro]}(${num(left, "long")}, ${num(right, "long")})`, { nullable });
   }
   if (own === "decimal" && operator === "*") return expr(own, sql`kql_multiply_decimal(${a}, ${b})`, { nullable });
+  if (own === "decimal") return expr(own, sql`CAST(${a} ${operator} ${b} AS ${SQL_TYPES.decimal})`, { nullable });
   return expr(own, sql`${a} ${operator} ${b}`, { nullable });
 }
 

@@ -1,6 +1,5 @@
 import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
-import { dyn, str } from "../values/coerce.ts";
-import { commaList } from "../plan/expression.ts";
+import { str } from "../values/coerce.ts";
 import { arg, fn, no, type FunctionRule, type FunctionTable } from "./table.ts";
 
 /** Functions that take a text of a known form apart. */

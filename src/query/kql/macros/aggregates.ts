@@ -1,10 +1,16 @@
 /** Macros over the lists that aggregates gather. */
 export const AGGREGATE_MACROS: Readonly<Record<string, string>> = {
-  // The first value up to which the weights make up the share; items are sorted by value, `r` is the weight.
+  // The first value up to which the weights make up the share, by halving: items are sorted by value, `r` is the weight.
   kql_weighted: `(items, share, whole) AS list_transform(
-    [struct_pack(items := items, least := list_sum(list_transform(items, lambda item: item.r)) * share)],
-    lambda all_of: list_reduce(all_of.items, lambda a, b: CASE WHEN a.r * whole >= all_of.least THEN a
-      ELSE struct_pack(v := b.v, r := a.r + b.r) END).v)[1]`,
+    [struct_pack(v := list_transform(items, lambda item: item.v), r := list_transform(items, lambda item: item.r),
+      least := list_sum(list_transform(items, lambda item: item.r)) * share, n := len(items))],
+    lambda a: a.v[list_reduce(list_transform(range(48), lambda step: struct_pack(low := CAST(0 AS BIGINT), high := a.n)),
+      lambda s, step: CASE WHEN s.high - s.low <= 1 THEN s
+        WHEN list_sum(list_slice(a.r, 1, (s.low + s.high) // 2)) * whole >= a.least
+        THEN struct_pack(low := s.low, high := (s.low + s.high) // 2)
+        ELSE struct_pack(low := (s.low + s.high) // 2, high := s.high) END).high])[1]`,
+  // Rounded down, also below zero.
+  kql_whole_steps: "(distance, step) AS (distance - (distance % step + step) % step) // step",
   kql_elements: `(value) AS CASE WHEN json_type(value) = 'ARRAY'
     THEN list_transform(CAST(value AS JSON[]), lambda one: kql_not_null(one)) ELSE [kql_not_null(value)] END`,
   // Of members with the same name the first one stays.
@@ -12,9 +18,9 @@ export const AGGREGATE_MACROS: Readonly<Record<string, string>> = {
     [list_sort(list_transform(members, lambda m, i: struct_pack(k := m.key, i := i, v := m.value)))],
     lambda s: list_sort(list_transform(list_filter(s, lambda m, i: i = 1 OR s[i - 1].k <> m.k),
       lambda m: struct_pack(i := m.i, k := m.k, v := m.v))))[1]`,
-  kql_members: "(bag) AS map_entries(CAST(bag AS MAP(VARCHAR, JSON)))",
+  kql_named_members: "(bag) AS map_entries(CAST(bag AS MAP(VARCHAR, JSON)))",
   kql_merged: `(bags, size) AS list_transform(
-    [list_slice(kql_first_members(flatten(list_transform(bags, lambda bag: kql_members(bag)))), 1, size)],
+    [list_slice(kql_first_members(flatten(list_transform(bags, lambda bag: kql_named_members(bag)))), 1, size)],
     lambda s: to_json(map(list_transform(s, lambda m: m.k), list_transform(s, lambda m: m.v))))[1]`,
   // Values that differ only in their scalars become the same text.
   kql_skeleton: `(value) AS array_to_string(list_transform([regexp_extract_all(CAST(value AS VARCHAR),
@@ -24,7 +30,7 @@ export const AGGREGATE_MACROS: Readonly<Record<string, string>> = {
       WHEN token IN ('true', 'false') THEN '"bool"'
       WHEN regexp_matches(token, '^[-+0-9]') THEN CASE WHEN regexp_matches(token, '[.eE]') THEN '"double"' ELSE '"long"' END
       ELSE token END))[1], '')`,
-  kql_children: `(value) AS CASE json_type(value) WHEN 'OBJECT' THEN kql_members(value)
+  kql_children: `(value) AS CASE json_type(value) WHEN 'OBJECT' THEN kql_named_members(value)
     WHEN 'ARRAY' THEN list_transform(CAST(value AS JSON[]), lambda one: struct_pack(key := '\`indexer\`', value := one)) END`,
   // Writes the tree of names in one pass: what opens a node sorts before, what closes it after all nodes below it.
   kql_schema_of: `(skeletons) AS (

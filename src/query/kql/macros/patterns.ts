@@ -10,10 +10,10 @@ export const PATTERN_MACROS: Readonly<Record<string, string>> = {
   kql_window: `(t, first, most) AS substring(t, least(greatest(first, 0), 4294967294) + 1,
     CASE WHEN most < 0 THEN 4294967295 ELSE least(most, 4294967295) END)`,
   // Of the first match what stands before it is known; later ones are counted by what stands between them.
-  kql_indexof_regex: `(parts, found, before, first, most, n) AS CASE WHEN first < 0 OR n < 1 OR most < -1 THEN NULL
+  kql_indexof_regex: `(parts, found, before, first, most, n) AS CAST(CASE WHEN first < 0 OR n < 1 OR most < -1 THEN NULL
     WHEN len(found) < n THEN -1
     WHEN n = 1 THEN first + length(before)
     WHEN len(parts) <> len(found) + 1 THEN error('a later match of a regular expression that matches nothing has no place')
     ELSE first + list_sum(list_transform(parts[1:n], lambda skipped: length(skipped)))
-      + list_sum(list_transform(found[1:n - 1], lambda passed: length(passed))) END`,
+      + list_sum(list_transform(found[1:n - 1], lambda passed: length(passed))) END AS BIGINT)`,
 };

@@ -14,8 +14,8 @@ export const TABLE_MACROS: Readonly<Record<string, string>> = {
   kql_element_real: `(value) AS CASE WHEN json_type(value) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN TRY_CAST(CAST(value AS VARCHAR) AS DOUBLE) END`,
   kql_element_bool: "(value) AS CASE WHEN json_type(value) = 'BOOLEAN' THEN CAST(value AS VARCHAR) = 'true' END",
   kql_element_text: "(value) AS CASE WHEN json_type(value) = 'VARCHAR' THEN json_extract_string(value, '$') END",
-  kql_bag_keys: "(value) AS CASE WHEN json_type(value) = 'OBJECT' THEN json_keys(value) END",
-  kql_kind: `(value) AS CASE json_type(value) WHEN 'BIGINT' THEN 'long' WHEN 'UBIGINT' THEN 'long' WHEN 'DOUBLE' THEN 'real'
+  kql_member_names: "(value) AS CASE WHEN json_type(value) = 'OBJECT' THEN json_keys(value) END",
+  kql_shown_kind: `(value) AS CASE json_type(value) WHEN 'BIGINT' THEN 'long' WHEN 'UBIGINT' THEN 'long' WHEN 'DOUBLE' THEN 'real'
     WHEN 'BOOLEAN' THEN 'bool' WHEN 'VARCHAR' THEN 'string' WHEN 'ARRAY' THEN 'dynamic' WHEN 'OBJECT' THEN 'dynamic' END`,
   // How many steps lead from one number to another, both ends included.
   kql_steps: `(low, high, step) AS CASE WHEN (step > 0 AND high >= low) OR (step < 0 AND high <= low)

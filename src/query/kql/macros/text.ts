@@ -11,8 +11,8 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
     kql_term_before(term) || regexp_escape(term)))`,
   kql_hassuffix: `(t, term) AS contains(t, term) AND (term = '' OR regexp_matches(t,
     regexp_escape(term) || kql_term_after(term)))`,
-  kql_has_any_index: `(t, terms) AS coalesce(list_position(list_transform(terms, lambda has_term: kql_has(t, has_term)),
-    true), 0) - 1`,
+  kql_has_any_index: `(t, terms) AS CAST(coalesce(list_position(list_transform(terms, lambda has_term: kql_has(t, has_term)),
+    true), 0) - 1 AS BIGINT)`,
   kql_real_text: `(value) AS CASE WHEN isnan(value) THEN 'NaN' WHEN value = CAST('inf' AS DOUBLE) THEN 'Infinity'
     WHEN value = CAST('-inf' AS DOUBLE) THEN '-Infinity' ELSE CAST(value AS VARCHAR) END`,
   kql_decimal_text: `(value) AS list_transform([CAST(value AS VARCHAR)],
@@ -25,7 +25,7 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
   kql_split_at: "(parts, i) AS CASE WHEN i < 0 THEN parts[:0] ELSE parts[i + 1 : i + 1] END",
   kql_strrep: `(t, n, delimiter) AS CASE WHEN n < 1 THEN ''
     ELSE repeat(t || delimiter, least(n, 1024) - 1) || t END`,
-  kql_strcmp: "(a, b) AS CASE WHEN a = b THEN 0 WHEN a < b THEN -1 ELSE 1 END",
+  kql_strcmp: "(a, b) AS CAST(CASE WHEN a = b THEN 0 WHEN a < b THEN -1 ELSE 1 END AS BIGINT)",
   kql_translate: `(search, new, t) AS translate(t, search,
     CASE WHEN new = '' THEN '' ELSE rpad(new, CAST(greatest(length(search), length(new)) AS INTEGER), right(new, 1)) END)`,
   // The place of the n-th part that ends with a match, each search no longer than \`most\`; matches do not overlap.

@@ -14,7 +14,7 @@ export const APPLICATIONS: OperatorTable = {
     if (node.ContextIdClause !== null) throw context.translator.refuse("mv-apply with id is not supported", node);
     const outer = rowOf(input);
     const elements = elementsOfRow(node, outer.rel, context);
-    const made = subQuery(the(node.Subquery?.Expression), elements, context);
+    const made = context.translator.inPlace(() => subQuery(the(node.Subquery?.Expression), elements, context));
     const innerColumns = new Set(made.columns.map(({ column }) => column));
     const plan = new ApplyPlan(input.plan, outer.source, made.plan, innerColumns);
     const columns = boundColumns(node).map(({ name }): Named => {
@@ -66,7 +66,7 @@ function elementsOfRow(
 function subQuery(node: SyntaxExpression, elements: Rel, context: OperatorContext): Rel {
   const { translator, variables } = context;
   if (classOf(node) !== "PipeExpression") {
-    return translator.apply(node as Kusto.Language.Syntax.QueryOperator, elements, variables);
+    return translator.apply(node, elements, variables);
   }
   const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
   return translator.apply(the(Operator), subQuery(the(Expression), elements, context), variables);

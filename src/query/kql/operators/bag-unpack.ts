@@ -86,8 +86,10 @@ function declared(
 /** Each name of a member with each kind of value that it has, as JSON. */
 function membersIn(input: Rel, bag: Column): Rel {
   const name = new Column("name", "string");
-  const opened = input.unordered().over(new UnnestPlan(input.plan, expr("dynamic", sql`kql_bag_keys(${bag})`), name));
-  const kind = sql`kql_kind(kql_member(${bag}, ${name}))`;
+  const opened = input
+    .unordered()
+    .over(new UnnestPlan(input.plan, new Map([[name, expr("dynamic", sql`kql_member_names(${bag})`)]])));
+  const kind = sql`kql_shown_kind(kql_member(${bag}, ${name}))`;
   const made = computed(opened, [
     { name: "member", value: expr("string", sql`CAST(json_array(${name}, ${kind}) AS VARCHAR)`) },
   ]);
@@ -98,7 +100,7 @@ function membersIn(input: Rel, bag: Column): Rel {
 function membersOf(keys: readonly string[]): { name: string; type: KqlType }[] {
   const kinds = new Map<string, Set<string>>();
   for (const key of keys) {
-    const [name = "", kind] = JSON.parse(key) as [string, string | null];
+    const [name, kind] = JSON.parse(key) as [string, string | null];
     const known = kinds.get(name) ?? new Set();
     kinds.set(name, kind === null ? known : known.add(kind));
   }

@@ -1,5 +1,5 @@
 import { elementsOf, textOf, the } from "../bind/library.ts";
-import { Column, columnExpr, commaList, expr, sql, type Expr } from "../plan/expression.ts";
+import { Column, columnExpr, expr, sql, type Expr } from "../plan/expression.ts";
 import type { KqlType } from "../contract.ts";
 import { UnnestPlan } from "../plan/unnest.ts";
 import { computed, Rel, type Named } from "../plan/rel.ts";
@@ -59,7 +59,7 @@ export function itemsOf(
   return nodes.map(({ Expression, ToTypeOf }) => {
     const node = the(Expression);
     const name = nameOf(node) ?? the(names.shift());
-    const type = typeOfSymbol((ToTypeOf?.TypeOf?.ReferencedSymbol ?? null) as Kusto.Language.Symbols.TypeSymbol | null);
+    const type = typeOfSymbol(ToTypeOf?.TypeOf?.ReferencedSymbol ?? null);
     return { name, type: type ?? "dynamic", value: translator.scalar(unnamed(node), scope) };
   });
 }
@@ -89,22 +89,15 @@ export function expanded(
     return { name, value: expr("dynamic", how.limit === undefined ? list : sql`list_slice(${list}, 1, ${how.limit})`) };
   });
   const { rel, columns } = computed(input, lists);
-  const lengths = commaList(columns.map((column) => sql`len(${column})`));
-  const places = commaList([sql`range(CAST(greatest(${lengths}) AS BIGINT))`]);
-  const row = new Column("row", "dynamic");
-  const zipped = expr("dynamic", sql`list_zip(${columns.map(columnExpr)}, ${places})`);
-  const opened = rel.over(new UnnestPlan(rel.plan, zipped, row));
-  const values = items.map(({ name, type }, i) => ({
-    name,
-    value: elementAs(expr("dynamic", sql`struct_extract(${row}, ${i + 1})`), type),
-  }));
-  const index = expr("long", sql`struct_extract(${row}, ${items.length + 1})`, { nullable: false });
-  const made = computed(opened, [...values, { name: "index", value: index }]);
-  return {
-    rel: made.rel,
-    values: items.map(({ name }, i) => ({ name, column: the(made.columns[i]) })),
-    index: the(made.columns.at(-1)),
-  };
+  const elements = columns.map((list, i): [Column, Expr] => [
+    new Column(the(items[i]).name, "dynamic"),
+    columnExpr(list),
+  ]);
+  const index = new Column("index", "long", false);
+  const opened = rel.over(new UnnestPlan(rel.plan, new Map(elements), index));
+  const values = items.map(({ name, type }, i) => ({ name, value: elementAs(columnExpr(the(elements[i])[0]), type) }));
+  const made = computed(opened, values);
+  return { rel: made.rel, values: items.map(({ name }, i) => ({ name, column: the(made.columns[i]) })), index };
 }
 
 /** An element as the type that `to typeof()` says: null where it is of another. */

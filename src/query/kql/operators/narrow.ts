@@ -1,5 +1,6 @@
 import { the } from "../bind/library.ts";
 import { Column, columnExpr, commaList, expr, raw, sql, type Sql } from "../plan/expression.ts";
+import { orderBy } from "../plan/plan.ts";
 import { computed, Rel, type Named } from "../plan/rel.ts";
 import { UnnestPlan } from "../plan/unnest.ts";
 import { literal, toText } from "../values/coerce.ts";
@@ -12,7 +13,10 @@ export function narrowed({ node, input }: PluginCall): Rel {
   const numbered = computed(input, [
     {
       name: "Row",
-      value: expr("long", sql`row_number() OVER (${raw(orderBy(input))}) - 1`, { nullable: false, isFixed: true }),
+      value: expr("long", sql`row_number() OVER (${raw(orderBy(input.order))}) - 1`, {
+        nullable: false,
+        isFixed: true,
+      }),
     },
   ]);
   const row = the(numbered.columns[0]);
@@ -21,7 +25,7 @@ export function narrowed({ node, input }: PluginCall): Rel {
   });
   const cell = new Column("cell", "dynamic");
   const opened = numbered.rel.over(
-    new UnnestPlan(numbered.rel.plan, expr("dynamic", sql`[${commaList(cells)}]`), cell),
+    new UnnestPlan(numbered.rel.plan, new Map([[cell, expr("dynamic", sql`[${commaList(cells)}]`)]])),
   );
   const made = computed(opened, [
     { name: "Column", value: expr("string", sql`struct_extract(${cell}, 'c')`, { nullable: false }) },
@@ -34,12 +38,4 @@ export function narrowed({ node, input }: PluginCall): Rel {
     column: the([row, name, value][i]),
   }));
   return new Rel(made.rel.plan, columns, { order: [ascending(row), ascending(the(place))] });
-}
-
-function orderBy({ order }: Rel): Sql {
-  if (order.length === 0) return [];
-  const keys = order.map(({ by, isDescending, nullsFirst }): Sql => {
-    return [...by.sql, ` ${isDescending ? "DESC" : "ASC"} NULLS ${nullsFirst ? "FIRST" : "LAST"}`];
-  });
-  return sql`ORDER BY ${commaList(keys)}`;
 }

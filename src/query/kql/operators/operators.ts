@@ -1,12 +1,12 @@
-import { TOP_NESTED } from "./top-nested.ts";
-import { PARTITIONS } from "./partition.ts";
 import { APPLICATIONS } from "./apply.ts";
 import { EVALUATIONS, EVALUATION_SOURCES } from "./evaluate.ts";
 import { EXPANSIONS } from "./expand.ts";
 import { INVOCATIONS } from "./invoke.ts";
 import { JOINS } from "./join.ts";
+import { SERIES } from "./make-series.ts";
 import { KEY_PARSERS } from "./parse-kv.ts";
 import { PARSERS } from "./parse.ts";
+import { PARTITIONS } from "./partition.ts";
 import { PROJECTIONS } from "./projections.ts";
 import { RANGES } from "./range.ts";
 import { REFUSED } from "./refused.ts";
@@ -15,6 +15,7 @@ import { SAMPLES } from "./samples.ts";
 import { SCHEMAS } from "./schema.ts";
 import { SEARCHES, SEARCH_SOURCES } from "./search.ts";
 import { SUMMARIES } from "./summarize.ts";
+import { TOP_NESTED } from "./top-nested.ts";
 import { UNIONS, UNION_SOURCES } from "./union.ts";
 import type { OperatorTable, SourceTable } from "./table.ts";
 
@@ -34,6 +35,7 @@ export const OPERATORS: OperatorTable = {
   ...SAMPLES,
   ...SCHEMAS,
   ...SEARCHES,
+  ...SERIES,
   ...SUMMARIES,
   ...TOP_NESTED,
   ...UNIONS,

@@ -36,7 +36,7 @@ function optionsOf(node: Kusto.Language.Syntax.ParseKvOperator, { translator, sc
   const given = new Map<string, string[]>();
   for (const { Name, Expression } of elementsOf<Kusto.Language.Syntax.NamedParameter>(node.WithClause?.Properties)) {
     const name = (Name?.SimpleName ?? textOf(Name)).toLowerCase();
-    const value = String(translator.constant(the(Expression) as SyntaxExpression, scope) ?? "");
+    const value = String(translator.constant(the<SyntaxExpression>(Expression), scope) ?? "");
     given.set(name, [...(given.get(name) ?? []), value]);
   }
   const [regex, pair, kv] = ["regex", "pair_delimiter", "kv_delimiter"].map((name) => given.get(name)?.[0]);
@@ -56,13 +56,13 @@ function optionsOf(node: Kusto.Language.Syntax.ParseKvOperator, { translator, sc
 
 function quotesOf(quotes: readonly string[], escapes: readonly string[], refuse: (message: string) => Error): Quotes {
   for (const quote of quotes) {
-    if ([...quote].length < 1 || [...quote].length > 2) throw refuse("a quote is one character, or two");
+    if (Array.from(quote).length < 1 || Array.from(quote).length > 2) throw refuse("a quote is one character, or two");
   }
-  if (escapes.some((escape) => [...escape].length !== 1)) throw refuse("an escape is one character");
+  if (escapes.some((escape) => Array.from(escape).length !== 1)) throw refuse("an escape is one character");
   const escape = escapes.length === 0 ? NOTHING : `[${escapes.map(escapedText).join("")}]`;
   const inner = escapes.map(escapedText).join("");
   const forms = quotes.map((quote) => {
-    const [open = "", close = open] = [...quote].map(escapedText);
+    const [open = "", close = open] = Array.from(quote, escapedText);
     return `${open}(?:${escape}[\\s\\S]|[^${close}${inner}])*${close}`;
   });
   return { quoted: forms.length === 0 ? undefined : forms.join("|"), escaped: `${escape}([\\s\\S])` };

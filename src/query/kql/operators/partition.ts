@@ -75,7 +75,7 @@ function atMost(rel: Rel, count: number): Rel {
 
 /** The operators of a sub-query without a source, in order. */
 function stepsOf(node: SyntaxExpression): Kusto.Language.Syntax.QueryOperator[] {
-  if (classOf(node) !== "PipeExpression") return [node as Kusto.Language.Syntax.QueryOperator];
+  if (classOf(node) !== "PipeExpression") return [node];
   const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
   return [...stepsOf(the(Expression)), the(Operator)];
 }

@@ -23,7 +23,15 @@ export const PROJECTIONS: OperatorTable = {
   SerializeOperator: operator<Kusto.Language.Syntax.SerializeOperator>((node, input, { translator, scope }) => {
     const nodes = elementsOf<SyntaxExpression>(node.Expressions);
     const own = windowed(nodes, { ...scope, rel: input.serialized() }, translator);
-    return nodes.length === 0 ? own.rel : extended(own.rel, node, nodes, tupleValues(nodes, own, translator));
+    if (nodes.length === 0) return own.rel;
+    // The binder puts all behind what is there, under other names where they are taken.
+    const added = boundColumns(node).slice(input.columns.length);
+    const values = tupleValues(nodes, own, translator).map((value, i) => {
+      const { name, type } = the(added[i]);
+      return { name, value: as(value, type) };
+    });
+    const { rel, columns } = computed(own.rel, values);
+    return rel.showing([...input.columns, ...added.map(({ name }, i): Named => ({ name, column: the(columns[i]) }))]);
   }),
   ProjectAwayOperator: operator<Kusto.Language.Syntax.ProjectAwayOperator>(kept),
   ProjectKeepOperator: operator<Kusto.Language.Syntax.ProjectKeepOperator>(kept),

@@ -1,6 +1,7 @@
 import { elementsOf, classOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { AGGREGATES } from "../aggregates/aggregates.ts";
-import { unpacked, type Packed } from "../aggregates/table.ts";
+import { valuesPicked } from "../aggregates/table.ts";
+import type { Picked } from "../plan/plans.ts";
 import { columnExpr, expr, type Expr } from "../plan/expression.ts";
 import { computed, distinct, grouped, type Named, type Rel } from "../plan/rel.ts";
 import type { Call, OperatorContext } from "../scope.ts";
@@ -63,30 +64,26 @@ export function summarized(
       keyItems.map(({ name }, i): Named => ({ name, column: the(columns[i]) })),
     );
   }
-  const values = made.flatMap((one) => ("packed" in one ? [packedRow(one.packed)] : one.values));
+  const items = made.flatMap((one) => ("values" in one ? one.values : []));
+  const picked = made.flatMap((one) => ("picked" in one ? [one.picked] : []));
   const group = grouped(
     input,
     keyItems,
-    values.map((value, i) => ({ name: shape[keys.length + i]?.name ?? "row", value })),
+    items.map((value, i) => ({ name: shape[keys.length + i]?.name ?? "", value })),
+    picked,
   );
-  const left = [...group.aggregates];
-  const results = made.flatMap((one) => {
-    if ("packed" in one) return unpacked({ row: [the(left.shift())], fields: one.packed.fields });
-    return left.splice(0, one.values.length).map(columnExpr);
+  const [plain, picks] = [[...group.aggregates], [...group.picks]];
+  const columns = made.flatMap((one) => {
+    return "values" in one ? plain.splice(0, one.values.length) : (picks.shift() ?? []);
   });
-  return showing(group.rel, [...group.keys.map(columnExpr), ...results], shape);
+  return showing(group.rel, [...group.keys, ...columns].map(columnExpr), shape);
 }
 
-/** A row of the group as a value, for the SELECT around it: of no type of the language. */
-function packedRow({ row }: Packed): Expr {
-  return expr("dynamic", row);
-}
-
-/** The columns of one expression over aggregates: as values, or packed into a row of the group. */
+/** The columns of one expression over aggregates: values, or those of a row that is picked. */
 export function aggregatesOf(
   node: SyntaxExpression,
   { translator, scope }: OperatorContext,
-): { values: readonly Expr[] } | { packed: Packed } {
+): { values: readonly Expr[] } | { picked: Picked } {
   const inner = unnamed(node);
   const call =
     classOf(inner) === "CompoundNamedExpression"
@@ -106,7 +103,14 @@ export function aggregatesOf(
       refuse: (message) => translator.refuse(message, own),
     };
     if (rule !== undefined && "tuple" in rule) return { values: rule.tuple(made) };
-    if (rule !== undefined && "packed" in rule) return { packed: rule.packed(made) };
+    if (rule !== undefined && "picked" in rule) return { picked: rule.picked(made) };
   }
   return { values: [translator.scalar(call, { ...scope, aggregates: true })] };
+}
+
+/** An expression over aggregates that has one column; undefined where it has several. */
+export function aggregateOf(node: SyntaxExpression, context: OperatorContext): Expr | undefined {
+  const made = aggregatesOf(node, context);
+  const [only, ...more] = "values" in made ? made.values : valuesPicked(made.picked);
+  return more.length === 0 ? only : undefined;
 }

@@ -6,9 +6,9 @@ import { JoinPlan, UnionPlan, type Branch } from "../plan/plans.ts";
 import { computed, filtered, grouped, Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext } from "../scope.ts";
 import { as, literal } from "../values/coerce.ts";
-import { boundColumns, unnamed } from "./columns.ts";
+import { boundColumns } from "./columns.ts";
 import { keysBy, orderingOf, rowCount, type Ordering } from "./rows.ts";
-import { aggregatesOf, key } from "./summarize.ts";
+import { aggregateOf, key } from "./summarize.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
 type TopNested = Kusto.Language.Syntax.TopNestedOperator;
@@ -73,9 +73,8 @@ function levelOf(clause: Clause, own: Shape, aggregate: Shape, context: Operator
     ordering,
     others: others === null ? undefined : othersAs(translator.scalar(others, { variables }), own.type, clause, context),
     aggregateOf: (rel) => {
-      const made = aggregatesOf(unnamed(value), { ...context, scope: { ...scope, rel } });
-      const [only, ...more] = "values" in made ? made.values : [];
-      if (only === undefined || more.length > 0 || only.type === "dynamic") {
+      const only = aggregateOf(value, { ...context, scope: { ...scope, rel } });
+      if (only === undefined || only.type === "dynamic") {
         throw translator.refuse("top-nested orders by one number, text or time", value);
       }
       return as(only, aggregate.type);

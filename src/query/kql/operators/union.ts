@@ -1,12 +1,14 @@
 import { arrayOf, classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import type { KqlType } from "../contract.ts";
-import { Column, columnExpr, type Expr } from "../plan/expression.ts";
+import { Column, columnExpr, expr, raw, sql, type Expr } from "../plan/expression.ts";
+import { orderBy } from "../plan/plan.ts";
 import { UnionPlan } from "../plan/plans.ts";
 import { Rel, type Named } from "../plan/rel.ts";
 import type { Translating, Variables } from "../scope.ts";
 import { typeOfSymbol } from "../types/types.ts";
 import { literal } from "../values/coerce.ts";
 import { boundColumns, nameIn } from "./columns.ts";
+import { ascending } from "./expand.ts";
 import { bracketedName } from "./plugin.ts";
 import { parametersOf } from "./rows.ts";
 import { operator, source, type OperatorTable, type SourceTable } from "./table.ts";
@@ -134,9 +136,29 @@ export function united(node: SyntaxExpression, legs: readonly Leg[], origin?: st
       const found = rel.columns.find((one) => sources.get(name)?.has(`${one.name}:${one.column.type}`) === true);
       return [column, found === undefined ? literal(column.type, null) : columnExpr(found.column)];
     });
-    return { plan: rel.plan, values: new Map(values) };
+    return { rel, values };
   });
-  return new Rel(new UnionPlan(branches), columns);
+  return inOrderOfLegs(branches, columns);
+}
+
+type RelBranch = { rel: Rel; values: readonly (readonly [Column, Expr])[] };
+
+/** The rows of each leg stay in their order, if it has one; legs follow each other then. */
+function inOrderOfLegs(branches: readonly RelBranch[], columns: readonly Named[]): Rel {
+  if (branches.every(({ rel }) => rel.order.length === 0)) {
+    const plain = branches.map(({ rel, values }) => ({ plan: rel.plan, values: new Map(values) }));
+    return new Rel(new UnionPlan(plain), columns);
+  }
+  const [leg, place] = [new Column("leg", "long", false), new Column("place", "long", false)];
+  const placed = branches.map(({ rel, values }, i) => {
+    const number = expr("long", sql`row_number() OVER (${raw(orderBy(rel.order))})`, {
+      nullable: false,
+      isFixed: true,
+    });
+    const own: (readonly [Column, Expr])[] = [...values, [leg, literal("long", BigInt(i))], [place, number]];
+    return { plan: rel.plan, values: new Map(own) };
+  });
+  return new Rel(new UnionPlan(placed), columns, { order: [ascending(leg), ascending(place)] });
 }
 
 function signature({ Name, Type }: Kusto.Language.Symbols.ColumnSymbol): string {

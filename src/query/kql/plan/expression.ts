@@ -37,6 +37,10 @@ export interface Rendering {
   text(own: Sql, within?: (column: Column) => string | undefined): string;
   /** The name of a common table expression that holds these columns of the plan. */
   share(plan: Plan, needed: ReadonlySet<Column>): string;
+  /** Whether it is rendered for each row around it, where DuckDB has not every kind of join. */
+  readonly isLateral: boolean;
+  /** Renders what is evaluated for each row around it. */
+  lateral(plan: Plan, needed: ReadonlySet<Column>): string;
 }
 
 /** A query that gives one row with one column, evaluated once wherever it is mentioned. */
@@ -70,8 +74,15 @@ export class Outer {
   }
 }
 
+/** Marks SQL that has a window function or gives another value each time, also inside of other SQL. It is no text. */
+export class Fixed {
+  readonly text = "";
+}
+
+const FIXED = new Fixed();
+
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery | Outer;
+export type Part = string | Column | Scalar | Subquery | Outer | Fixed;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */
@@ -165,9 +176,11 @@ function joined(parts: readonly Part[]): Sql {
   return out;
 }
 
-/** An expression; it may be NULL unless it is said that it is not. */
+/** An expression; it may be NULL unless it is said that it is not. One of what is fixed is fixed itself. */
 export function expr(type: KqlType, own: Sql, more: Omit<Partial<Expr>, "type" | "sql"> = {}): Expr {
-  return { type, sql: own, nullable: true, ...more };
+  const isMarked = own.includes(FIXED);
+  if (!isMarked && more.isFixed !== true) return { type, sql: own, nullable: true, ...more };
+  return { type, sql: isMarked ? own : [FIXED, ...own], nullable: true, ...more, isFixed: true };
 }
 
 /** The value of a column. */

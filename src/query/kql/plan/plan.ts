@@ -6,6 +6,7 @@ import {
   separated,
   Subquery,
   type Column,
+  Fixed,
   type Expr,
   type Plan,
   type Rendering,
@@ -28,6 +29,19 @@ export class Renderer implements Rendering {
   /** What is being rendered. */
   #current: Shared | undefined;
   #parts = 0;
+  #lateral = 0;
+
+  get isLateral(): boolean {
+    return this.#lateral > 0;
+  }
+
+  /** Renders what is evaluated for each row around it. */
+  lateral(plan: Plan, needed: ReadonlySet<Column>): string {
+    this.#lateral++;
+    const text = plan.render(needed, this);
+    this.#lateral--;
+    return text;
+  }
 
   nameOf(column: Column): string {
     const known = this.#names.get(column);
@@ -47,6 +61,7 @@ export class Renderer implements Rendering {
         if (part instanceof Scalar) return `(SELECT ${this.nameOf(part.column)} FROM ${this.#nameShared(part)})`;
         if (part instanceof Subquery) return part.plan.render(new Set([part.column]), this);
         if (part instanceof Outer) return this.nameOf(part.column);
+        if (part instanceof Fixed) return part.text;
         return within?.(part) ?? this.nameOf(part);
       })
       .join("");
@@ -115,6 +130,11 @@ export function orderSql(keys: readonly OrderKey[]): Sql {
     return [...by.sql, isDescending ? " DESC" : " ASC", nullsFirst ? " NULLS FIRST" : " NULLS LAST"];
   });
   return separated(", ", items).raw;
+}
+
+/** The whole clause; nothing without keys. */
+export function orderBy(keys: readonly OrderKey[]): Sql {
+  return keys.length === 0 ? [] : ["ORDER BY ", ...orderSql(keys)];
 }
 
 /** The columns that expressions mention. */

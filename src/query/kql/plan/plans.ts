@@ -1,6 +1,16 @@
 import { quoteIdentifier } from "../../../io/duckdb/duckdb.ts";
 import { SQL_TYPES } from "../types/types.ts";
-import { columnsIn, type Column, type Expr, type Plan, type Rendering, type Sql } from "./expression.ts";
+import {
+  Column,
+  columnsIn,
+  commaList,
+  expr,
+  sql,
+  type Expr,
+  type Plan,
+  type Rendering,
+  type Sql,
+} from "./expression.ts";
 import { fromOf, mentioned, orderSql, type OrderKey } from "./plan.ts";
 
 /** A stored table; its columns have their own names there. */
@@ -107,6 +117,40 @@ function bracketed(text: string): string {
   return `(${text})`;
 }
 
+/** Values of one row of a group, and the aggregate that chooses it: of the row as a struct. */
+export type Picked = { values: readonly Expr[]; choose: (row: Sql) => Sql };
+
+/** A SELECT with groups of which it also gives columns of a row that is chosen: of these only what is read. */
+export class PickPlan implements Plan {
+  readonly #parts: SelectParts;
+  readonly #picks: readonly (Picked & { columns: readonly Column[] })[];
+
+  constructor(parts: SelectParts, picks: readonly (Picked & { columns: readonly Column[] })[]) {
+    this.#parts = parts;
+    this.#picks = picks;
+  }
+
+  render(needed: ReadonlySet<Column>, renderer: Rendering): string {
+    const rows = new Map(this.#parts.computed);
+    const fields = new Map<Column, Expr>();
+    for (const { values, choose, columns } of this.#picks) {
+      const wanted = values.flatMap((value, i) => {
+        const column = columns[i];
+        return column !== undefined && needed.has(column) ? [{ column, value, field: `c${i}` }] : [];
+      });
+      if (wanted.length === 0) continue;
+      const row = new Column("row", "dynamic");
+      const struct = commaList(wanted.map(({ field, value }) => sql`${field} := ${value}`));
+      rows.set(row, expr("dynamic", choose(sql`struct_pack(${struct})`)));
+      for (const { column, field } of wanted) {
+        fields.set(column, expr(column.type, sql`struct_extract(${row}, '${field}')`));
+      }
+    }
+    const from = new SelectPlan({ ...this.#parts, computed: rows });
+    return new SelectPlan({ from, computed: fields, where: [] }).render(needed, renderer);
+  }
+}
+
 /** Rows of one plan beside rows of another. */
 export class JoinPlan implements Plan {
   readonly #parts: { kind: JoinKind; left: Plan; leftColumns: ReadonlySet<Column>; right: Plan; on: readonly Expr[] };
@@ -129,10 +173,23 @@ export class JoinPlan implements Plan {
     const rightRead = new Set([...read].filter((column) => !leftColumns.has(column)));
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
     const condition = on.map(({ sql: own, filter }) => bracketed(renderer.text(filter ?? own))).join(" AND ") || "true";
-    const sides = [left.render(leftRead, renderer), right.render(rightRead, renderer)];
-    return `SELECT ${items} FROM (${sides[0]}) AS l ${kind} JOIN (${sides[1]}) AS r ON ${condition}`;
+    const l = `(${left.render(leftRead, renderer)}) AS l`;
+    const r = `(${right.render(rightRead, renderer)}) AS r`;
+    if (!renderer.isLateral || !KINDS_THAT_STAND_ALONE.has(kind)) {
+      return `SELECT ${items} FROM ${l} ${kind} JOIN ${r} ON ${condition}`;
+    }
+    const isThere = (other: string): string => `EXISTS (SELECT 1 FROM ${other} WHERE ${condition})`;
+    if (kind !== "FULL") return `SELECT ${items} FROM ${l} WHERE ${kind === "ANTI" ? "NOT " : ""}${isThere(r)}`;
+    const rest = [...needed].map((column) => {
+      return leftColumns.has(column) ? `NULL AS ${renderer.nameOf(column)}` : renderer.nameOf(column);
+    });
+    return `(SELECT ${items} FROM ${l} LEFT JOIN ${r} ON ${condition})
+      UNION ALL (SELECT ${rest.join(", ") || "1"} FROM ${r} WHERE NOT ${isThere(l)})`;
   }
 }
+
+/** Those that DuckDB cannot evaluate for each row around them. */
+const KINDS_THAT_STAND_ALONE: ReadonlySet<JoinKind> = new Set<JoinKind>(["FULL", "SEMI", "ANTI"]);
 
 export type JoinKind = "INNER" | "LEFT" | "RIGHT" | "FULL" | "SEMI" | "ANTI";
 
@@ -192,7 +249,7 @@ export class ForEachPlan implements Plan {
   render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const { keys, key, rows } = this.#parts;
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";
-    const [each, own] = [keys.render(new Set([key]), renderer), rows.render(needed, renderer)];
+    const [each, own] = [keys.render(new Set([key]), renderer), renderer.lateral(rows, needed)];
     return `SELECT ${items} FROM (${each}) AS p, LATERAL (${own}) AS r`;
   }
 }

@@ -1,6 +1,6 @@
-import { Column, columnExpr, type Expr, type Plan, type Sql } from "./expression.ts";
+import { Column, columnExpr, type Expr, type Plan, type Sql, isSameInAllRows } from "./expression.ts";
 import { mentioned, type OrderKey } from "./plan.ts";
-import { SelectPlan } from "./plans.ts";
+import { PickPlan, SelectPlan, type Picked } from "./plans.ts";
 
 export type Named = { name: string; column: Column };
 
@@ -39,7 +39,9 @@ export class Rel {
     return new Rel(this.plan, columns, this);
   }
 
-  ordered(order: readonly OrderKey[]): Rel {
+  /** What is the same in all rows orders none, and DuckDB refuses some of it. */
+  ordered(keys: readonly OrderKey[]): Rel {
+    const order = keys.filter(({ by }) => !isSameInAllRows(by));
     return new Rel(this.plan, this.columns, { order, isSerialized: true });
   }
 
@@ -100,15 +102,24 @@ export function grouped(
   rel: Rel,
   keys: readonly { name: string; value: Expr }[],
   aggregates: readonly { name: string; value: Expr }[],
-): { rel: Rel; keys: Column[]; aggregates: Column[] } {
+  picks: readonly Picked[] = [],
+): { rel: Rel; keys: Column[]; aggregates: Column[]; picks: Column[][] } {
   const before = computed(rel, keys);
   const reads = aggregates.map(({ value }) => value);
-  const { parts } = openSelect(before.rel.plan, [...reads, ...before.columns.map(columnExpr)]);
+  const picked = picks.flatMap(({ values: own }) => own);
+  const { parts } = openSelect(before.rel.plan, [...reads, ...picked, ...before.columns.map(columnExpr)]);
   const columns = aggregates.map(({ name, value }) => new Column(name, value.type, value.nullable));
   const values = columns.map((column, i): [Column, Expr] => [column, reads[i] ?? columnExpr(column)]);
-  const plan = new SelectPlan({ ...parts, computed: new Map([...parts.computed, ...values]), groupBy: before.columns });
+  const own = { ...parts, computed: new Map([...parts.computed, ...values]), groupBy: before.columns };
+  const chosen = picks.map((pick) => ({ ...pick, columns: pick.values.map(({ type }) => new Column("picked", type)) }));
+  const plan = chosen.length === 0 ? new SelectPlan(own) : new PickPlan(own, chosen);
   const shown = [...before.columns, ...columns].map((column) => ({ name: column.hint, column }));
-  return { rel: new Rel(plan, shown), keys: before.columns, aggregates: columns };
+  return {
+    rel: new Rel(plan, shown),
+    keys: before.columns,
+    aggregates: columns,
+    picks: chosen.map((pick) => pick.columns),
+  };
 }
 
 /** Each combination of values once. */

@@ -1,23 +1,36 @@
 import type { Column, Expr, Plan, Rendering, Sql } from "./expression.ts";
 import { mentioned } from "./plan.ts";
 
-/** A row for each element of a list: none where the list is empty or NULL. */
+/**
+ * A row for each element of lists that are read side by side: shorter ones are NULL in the last rows, and there is no row
+ * where all are empty or NULL.
+ */
 export class UnnestPlan implements Plan {
   readonly #from: Plan;
-  readonly #list: Expr;
-  readonly #element: Column;
+  readonly #lists: ReadonlyMap<Column, Expr>;
+  readonly #index: Column | undefined;
 
-  constructor(from: Plan, list: Expr, element: Column) {
+  /** By the column that has the elements; `index`: one that counts them from 0. */
+  constructor(from: Plan, lists: ReadonlyMap<Column, Expr>, index?: Column) {
     this.#from = from;
-    this.#list = list;
-    this.#element = element;
+    this.#lists = lists;
+    this.#index = index;
   }
 
   render(needed: ReadonlySet<Column>, renderer: Rendering): string {
-    const passed = [...needed].filter((column) => column !== this.#element);
-    const source = this.#from.render(new Set([...passed, ...mentioned([this.#list])]), renderer);
-    const elements = `unnest(${renderer.text(this.#list.sql)}) AS ${renderer.nameOf(this.#element)}`;
-    return `SELECT ${[...passed.map((column) => renderer.nameOf(column)), elements].join(", ")} FROM (${source})`;
+    const passed = [...needed].filter((column) => column !== this.#index && !this.#lists.has(column));
+    const source = this.#from.render(new Set([...passed, ...mentioned(this.#lists.values())]), renderer);
+    const texts = [...this.#lists].map(([column, list]) => ({
+      name: renderer.nameOf(column),
+      text: renderer.text(list.sql),
+    }));
+    // All lists are there, as each may be the longest.
+    const elements = texts.map(({ name, text }) => `unnest(${text}) AS ${name}`);
+    if (this.#index !== undefined && needed.has(this.#index)) {
+      const length = `greatest(${texts.map(({ text }) => `len(${text})`).join(", ")})`;
+      elements.push(`unnest(range(CAST(${length} AS BIGINT))) AS ${renderer.nameOf(this.#index)}`);
+    }
+    return `SELECT ${[...passed.map((column) => renderer.nameOf(column)), ...elements].join(", ")} FROM (${source})`;
   }
 }
 
@@ -56,7 +69,7 @@ export class ApplyPlan implements Plan {
 
   render(needed: ReadonlySet<Column>, renderer: Rendering): string {
     const own = new Set([...needed].filter((column) => this.#innerColumns.has(column)));
-    const inner = this.#inner.render(own, renderer);
+    const inner = renderer.lateral(this.#inner, own);
     const passed = [...needed].filter((column) => !own.has(column));
     const outer = this.#outer.render(new Set([...passed, ...this.#source.read]), renderer);
     const items = [...needed].map((column) => renderer.nameOf(column)).join(", ") || "1";

@@ -170,6 +170,18 @@ export function as(value: Expr, type: KqlType): Expr {
   if (type === "dynamic") return dyn(value);
   if (value.type === "dynamic") return fromDynamic(value, type);
   if (type === "string") return toText(value);
-  if (type === "int" || type === "long" || type === "real" || type === "decimal") return num(value, type);
-  return expr(type, sql`CAST(${value} AS ${SQL_TYPES[type]})`, { nullable: value.nullable });
+  if (isNumeric(type) && isNumeric(value.type)) return num(value, type);
+  return fromText(toText(value), type);
+}
+
+function isNumeric(type: KqlType): type is "int" | "long" | "real" | "decimal" {
+  return type === "int" || type === "long" || type === "real" || type === "decimal";
+}
+
+/** What the text says, as a value of the type; null where it says none. */
+function fromText(text: Expr, type: KqlType): Expr {
+  if (type === "bool") return expr(type, sql`kql_bool_of(${text})`);
+  if (type === "datetime") return expr(type, sql`kql_datetime_of(${text})`);
+  if (type === "timespan") return expr(type, sql`kql_timespan_of(${text})`);
+  return expr(type, sql`TRY_CAST(${text} AS ${SQL_TYPES[type]})`);
 }

@@ -1,0 +1,79 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../../core/clock.ts";
+import { silentLog } from "../../core/log.ts";
+import { createMetrics, type Metrics } from "../../core/metrics.ts";
+import type { Confinement } from "../../io/confinement/confinement.ts";
+import { openConfinement } from "../../io/confinement/open-confinement.ts";
+import type { KqlRequest } from "../kql/contract.ts";
+import { StartupSnapshot } from "./startup-snapshot.ts";
+import { createTranslator, type Translator, type TranslatorOptions } from "./translator.ts";
+
+/** A translator for tests: a real process, in a folder that goes with it. */
+export type TranslatorHarness = {
+  folder: string;
+  metrics: Metrics;
+  translator: Translator;
+  close(): Promise<void>;
+};
+
+const MIB = 1024 * 1024;
+
+/** Start-up snapshots that tests share: with one a process starts in a tenth of the time. */
+const SHARED_SNAPSHOTS = fileURLToPath(new URL("../../../node_modules/.cache/kql", import.meta.url));
+
+/** Sees that there is a start-up snapshot for the translators of tests, and gives its path. */
+export async function buildSharedSnapshot(): Promise<string> {
+  const snapshot = new StartupSnapshot({ folder: SHARED_SNAPSHOTS, log: silentLog, clock: systemClock });
+  if ((await snapshot.find()) === undefined) await snapshot.build();
+  return (await snapshot.find()) ?? "";
+}
+
+/** Gives a server that is not started yet the start-up snapshot that tests share. */
+export async function lendSnapshot(home: string): Promise<void> {
+  const path = await buildSharedSnapshot();
+  cpSync(path, join(home, "cache", "kql", basename(path)));
+}
+
+/** That of this machine, tried once. */
+let confinement: Confinement | undefined;
+
+export function createTranslatorHarness(
+  options: Partial<TranslatorOptions> = {},
+  folder = mkdtempSync(join(tmpdir(), "engine-kql-test-")),
+): TranslatorHarness {
+  const tempDir = join(folder, "tmp");
+  confinement ??= openConfinement({ log: silentLog, tempDir });
+  const metrics = createMetrics();
+  const translator = createTranslator({
+    log: silentLog,
+    clock: systemClock,
+    metrics,
+    confinement,
+    tempDir,
+    snapshotDir: SHARED_SNAPSHOTS,
+    memoryBytes: 1024 * MIB,
+    retryAfterSecs: 1,
+    // None is built but where a test asks for it: it takes a processor for seconds.
+    snapshotDelayMs: 3_600_000,
+    ...options,
+  });
+  const close = async (): Promise<void> => {
+    await translator.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { folder, metrics, translator, close };
+}
+
+/** A request without tables. */
+export function kqlRequest(text: string): KqlRequest {
+  return { text, tables: [], tableNames: [], nowNs: 0n, keys: [] };
+}
+
+/** A text that takes seconds to bind: each of so many variables names the one before it twice. */
+export function chainedLets(count: number): string {
+  const lets = Array.from({ length: count }, (_, i) => `let v${i + 1} = v${i} + v${i};`);
+  return `let v0 = 1;\n${lets.join("\n")}\nprint x = v${count}`;
+}
