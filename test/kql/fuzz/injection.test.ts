@@ -3,7 +3,7 @@ import { drawnSeed } from "../../../src/core/drawn-seed.test-kit.ts";
 import { seededRandom, type Random } from "../../../src/core/random.ts";
 import { Checker } from "./checked.test-kit.ts";
 import { below, pick } from "./mutate.test-kit.ts";
-import { TABLES } from "./texts.test-kit.ts";
+import { TABLES } from "./tables.test-kit.ts";
 
 /**
  * A text of the user's is data, wherever it stands: the SQL for a hostile one is, as DuckDB's own parser reads it, the
