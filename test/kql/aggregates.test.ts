@@ -47,6 +47,10 @@ function groupsOf(rows: readonly Row[], key: (row: Row) => string): Map<string, 
   return groups;
 }
 
+function byName([a]: [string, Row[]], [b]: [string, Row[]]): number {
+  return a < b ? -1 : 1;
+}
+
 function sum(values: readonly number[]): number {
   return values.reduce((a, b) => a + b, 0);
 }
@@ -75,7 +79,7 @@ describe("aggregates by key", () => {
       const query = `${tableOf(rows)} | summarize p = percentile(x, ${share}), q = percentilew(x, w, ${share}),
         s = sumif(v, x > 2), c = countif(x != 3), d = dcountif(x, w > 0), lo = minif(x, w > 0), e = binary_all_xor(v),
         a = round(variance(x), 6), b = round(variancep(x), 6) by k | sort by k asc`;
-      const expected = [...groupsOf(rows, ({ k }) => k)].toSorted().map(([k, own]) => {
+      const expected = [...groupsOf(rows, ({ k }) => k)].toSorted(byName).map(([k, own]) => {
         const [all, weighted] = [numbersOf(own), numbersOf(own.filter(({ w }) => w > 0))];
         return {
           k,
@@ -133,7 +137,7 @@ describe("make-series", () => {
       const inside = rows.filter(({ x }) => x !== null && x >= (from ?? x) && x < (to ?? x + 1));
       const origin = from ?? 0;
       const indexOf = (value: number): number => Math.floor((value - origin) / step);
-      const expected = [...groupsOf(inside, ({ k }) => k)].toSorted().map(([k, own]) => {
+      const expected = [...groupsOf(inside, ({ k }) => k)].toSorted(byName).map(([k, own]) => {
         const there = numbersOf(own).map(indexOf);
         const low = from === undefined ? Math.min(...there) : 0;
         const high = to === undefined ? Math.max(...there) : Math.ceil((to - origin) / step) - 1;
