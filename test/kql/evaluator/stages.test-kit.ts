@@ -302,7 +302,7 @@ const KINDS = "innerunique inner leftouter rightouter fullouter leftsemi leftant
 function join(columns: Columns, random: Random): Stage {
   const kind = pick(KINDS, random);
   const table = drawTable(RIGHT, 5, random);
-  if ("v" in columns || "w" in columns || "key" in columns) return where(columns, random);
+  if (["v", "w", "key", "key1"].some((name) => name in columns)) return where(columns, random);
   const value = drawExpression("string", columns, 1, random);
   const left: Columns = { ...columns, key: "string" };
   const right: Columns = { key1: "string", v: "long", w: "real" };
