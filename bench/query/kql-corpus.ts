@@ -66,7 +66,8 @@ function printTimes(queries: readonly Query[], rounds: number): void {
   const rows = Object.entries(kinds).map(([name, own]) => {
     const times = own.map(({ text, tables }) => median(Array.from({ length: rounds }, () => millis(text, tables))));
     const sorted = Float64Array.from(times).toSorted();
-    return [name, String(own.length), ...[0.5, 0.9, 0.99, 1].map((q) => shown(quantile(sorted, q)))];
+    const quantiles = [0.5, 0.9, 0.99, 1].map((q) => shown(quantile(sorted, q)));
+    return [name, String(own.length)].concat(quantiles);
   });
   printTable(["queries", "number", "p50 ms", "p90 ms", "p99 ms", "most ms"], rows);
 }

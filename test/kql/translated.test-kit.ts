@@ -10,7 +10,7 @@ import { MACROS } from "../../src/query/kql/macros.ts";
 import { translate } from "../../src/query/kql/translate.ts";
 import { bodyOf } from "../../src/query/stream/result-body.ts";
 import { writeResult } from "../../src/query/stream/result-writer.ts";
-import type { KqlCase, KqlValue } from "./cases.test-kit.ts";
+import type { KqlValue } from "./cases.test-kit.ts";
 
 export type Outcome =
   | { rows: Readonly<Record<string, KqlValue>>[]; types: Record<string, string>; sql: string }
@@ -98,30 +98,4 @@ export function parseExactly(line: string): Record<string, KqlValue> {
   const revive = (_: string, value: unknown, { source }: Source): unknown =>
     typeof value === "number" && /^-?\d+$/.test(source) && !Number.isSafeInteger(value) ? BigInt(source) : value;
   return JSON.parse(line, revive as (key: string, value: unknown) => unknown) as Record<string, KqlValue>;
-}
-
-/** What is wrong with an outcome; undefined if nothing is. */
-export function differenceOf(wanted: KqlCase, outcome: Outcome): string | undefined {
-  const show = (value: unknown): string =>
-    JSON.stringify(value, (_, one: unknown) => (typeof one === "bigint" ? `${one}n` : one));
-  if ("refused" in wanted) {
-    if (!("refused" in outcome)) return `answered ${show(outcome.rows)} instead of ${show(wanted.refused)}`;
-    const { code, message, ...place } = wanted.refused;
-    const isIt =
-      outcome.refused.code === code &&
-      outcome.refused.message.includes(message) &&
-      Object.entries(place).every(([key, value]) => (outcome.refused as Record<string, unknown>)[key] === value);
-    return isIt ? undefined : `refused with ${show(outcome.refused)} instead of ${show(wanted.refused)}`;
-  }
-  if ("refused" in outcome) return `refused with ${show(outcome.refused)}; ${outcome.sql ?? ""}`;
-  const sorted = (rows: readonly unknown[]): string[] => {
-    const texts = rows.map(show);
-    return wanted.unordered === true ? texts.toSorted() : texts;
-  };
-  const [want, have] = [sorted(wanted.rows), sorted(outcome.rows)];
-  if (want.join("\n") !== have.join("\n")) return `${show(have)} instead of ${show(want)}; ${outcome.sql}`;
-  if (wanted.types !== undefined && show(wanted.types) !== show(outcome.types)) {
-    return `types ${show(outcome.types)} instead of ${show(wanted.types)}`;
-  }
-  return undefined;
 }

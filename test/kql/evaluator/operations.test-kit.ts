@@ -138,13 +138,17 @@ function term(text: string): string {
   return text;
 }
 
+function isIn(text: string, part: string, is: (term: string, part: string) => boolean): boolean {
+  return termsOf(text).some((one) => is(one, part));
+}
+
 const TESTS: Readonly<Record<string, (text: string, part: string) => boolean>> = {
   contains: (text, part) => text.includes(part),
   startswith: (text, part) => text.startsWith(part),
   endswith: (text, part) => text.endsWith(part),
-  has: (text, part) => termsOf(text).includes(term(part)),
-  hasprefix: (text, part) => termsOf(text).some((one) => one.startsWith(term(part))),
-  hassuffix: (text, part) => termsOf(text).some((one) => one.endsWith(term(part))),
+  has: (text, part) => isIn(text, term(part), (one, own) => one === own),
+  hasprefix: (text, part) => isIn(text, term(part), (one, own) => one.startsWith(own)),
+  hassuffix: (text, part) => isIn(text, term(part), (one, own) => one.endsWith(own)),
 };
 
 function test(sign: string, own: (a: string, b: string) => boolean): Operation {

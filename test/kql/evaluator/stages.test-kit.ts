@@ -286,10 +286,12 @@ function summarize(columns: Columns, random: Random): Stage {
       }
       // Without keys there is one row, also of none.
       if (keys.length === 0 && groups.size === 0) groups.set("", { key: {}, rows: [] });
-      return [...groups.values()].map((group) => ({
-        ...group.key,
-        ...Object.fromEntries(aggregates.map(({ name, own }): [string, Value] => [name, own.of(group.rows)])),
-      }));
+      return [...groups.values()].map((group) =>
+        joined(
+          group.key,
+          Object.fromEntries(aggregates.map(({ name, own }): [string, Value] => [name, own.of(group.rows)])),
+        ),
+      );
     },
   };
 }
@@ -302,7 +304,7 @@ const KINDS = "innerunique inner leftouter rightouter fullouter leftsemi leftant
 function join(columns: Columns, random: Random): Stage {
   const kind = pick(KINDS, random);
   const table = drawTable(RIGHT, 5, random);
-  if ("v" in columns || "w" in columns || "key" in columns) return where(columns, random);
+  if (["v", "w", "key", "key1"].some((name) => name in columns)) return where(columns, random);
   const value = drawExpression("string", columns, 1, random);
   const left: Columns = { ...columns, key: "string" };
   const right: Columns = { key1: "string", v: "long", w: "real" };
@@ -345,14 +347,19 @@ function joined(kind: string, left: Rows, right: Rows): Row[] {
   if (kind === "innerunique" && new Set(left.rows.map((row) => row["key"])).size < left.rows.length) {
     throw new Undecided("which of several rows innerunique takes");
   }
-  const pairs = left.rows.flatMap((a) => right.rows.filter((b) => isPair(a, b)).map((b): Row => ({ ...a, ...b })));
+  const pairs = left.rows.flatMap((a) => right.rows.filter((b) => isPair(a, b)).map((b) => joined(a, b)));
   const lone = kind === "leftouter" || kind === "fullouter" ? left.rows.filter((a) => !hasRight(a)) : [];
   const others = kind === "rightouter" || kind === "fullouter" ? right.rows.filter((b) => !hasLeft(b)) : [];
   return [
     ...pairs,
-    ...lone.map((a) => ({ ...a, ...emptyRow(right.columns) })),
-    ...others.map((b) => ({ ...emptyRow(left.columns), ...b })),
+    ...lone.map((a) => joined(a, emptyRow(right.columns))),
+    ...others.map((b) => joined(emptyRow(left.columns), b)),
   ];
+}
+
+/** The columns of both; where they share one, the second's. */
+function joined(a: Row, b: Row): Row {
+  return { ...a, ...b };
 }
 
 /** With a table that has some of the columns, and another. */
@@ -364,6 +371,6 @@ function union(columns: Columns, random: Random): Stage {
   return {
     text: `union (${datatable(table)})`,
     columns: all,
-    rows: (rows) => [...rows, ...table.rows].map((row) => ({ ...emptyRow(all), ...row })),
+    rows: (rows) => [...rows, ...table.rows].map((row) => joined(emptyRow(all), row)),
   };
 }

@@ -65,6 +65,6 @@ const OWN: readonly string[] = [
 
 /** All texts to begin with: those above and those of the cases. */
 export function startingTexts(): string[] {
-  const lists = Object.values(CASE_FILES).flatMap((module) => Object.values(module));
+  const lists = Object.values(CASE_FILES).flat();
   return [...OWN, ...lists.flatMap((list) => Object.values(list).flatMap((cases) => cases.map(({ query }) => query)))];
 }

@@ -152,6 +152,11 @@ function multiplied(left: Expr, right: Expr, { type }: BinaryCall): Expr {
   if (typeof span.constant === "bigint" && typeof by.constant === "bigint" && by.type !== "real") {
     return literal("timespan", span.constant * by.constant);
   }
+  // A double holds no more than 53 bits of the ticks.
+  if (by.type === "int" || by.type === "long") {
+    const nullable = span.nullable || by.nullable;
+    return expr("timespan", sql`kql_multiply(${span}, ${num(by, "long")})`, { nullable });
+  }
   return expr("timespan", sql`TRY_CAST(trunc(${span} * ${num(by, "real")}) AS BIGINT)`);
 }
 

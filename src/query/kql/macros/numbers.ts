@@ -13,7 +13,7 @@ export const NUMBER_MACROS: Readonly<Record<string, string>> = {
     lambda p: CASE p.b WHEN -1 THEN kql_subtract(0, p.a) ELSE p.a // p.b END)[1]`,
   // Never negative.
   kql_modulo: `(a, b) AS list_transform([{'a': a, 'b': nullif(b, 0)}], lambda p: CASE
-    WHEN p.b = -1 THEN 0 WHEN p.a % p.b >= 0 THEN p.a % p.b
+    WHEN p.b = -1 THEN p.a - p.a WHEN p.a % p.b >= 0 THEN p.a % p.b
     WHEN p.b < 0 THEN p.a % p.b - p.b ELSE p.a % p.b + p.b END)[1]`,
   kql_modulo_real: `(a, b) AS list_transform([{'rest': a % b, 'b': b}],
     lambda p: CASE WHEN p.rest < 0 THEN p.rest + abs(p.b) ELSE p.rest END)[1]`,

@@ -9,7 +9,7 @@ export const TIME_MACROS: Readonly<Record<string, string>> = {
     WHEN n >= -9223286400000000000 AND n <= 9223372036854775806 THEN make_timestamp_ns(CAST(n AS BIGINT)) END)[1]`,
   kql_datetime_plus:
     "(moment, ticks) AS kql_datetime_at(CAST(epoch_ns(moment) AS HUGEINT) + CAST(ticks AS HUGEINT) * 100)",
-  kql_ticks_between: "(a, b) AS CAST((CAST(epoch_ns(b) AS HUGEINT) - epoch_ns(a)) / 100 AS BIGINT)",
+  kql_ticks_between: "(a, b) AS CAST((CAST(epoch_ns(b) AS HUGEINT) - epoch_ns(a)) // 100 AS BIGINT)",
   // Microseconds, rounded down, also before 1970: a cast would round towards it.
   kql_micros: `(moment) AS make_timestamp(((epoch_ns(moment) >> 3) + 1152921504606847000) // 125 - 9223372036854776)`,
   kql_date: "(moment) AS CAST(kql_micros(moment) AS DATE)",

@@ -1,5 +1,5 @@
 import { Column, columnExpr, type Expr, type Plan, type Sql, isSameInAllRows } from "./expression.ts";
-import { mentioned, type OrderKey } from "./plan.ts";
+import type { OrderKey } from "./plan.ts";
 import { filteredPlan, openSelect, PickPlan, SelectPlan, type Picked } from "./plans.ts";
 
 export type Named = { name: string; column: Column };
