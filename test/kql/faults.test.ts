@@ -6,7 +6,6 @@ import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { ingest, query, type ErrorBody } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { signalProcess } from "../../src/core/signals.test-kit.ts";
 
 /** What hostile texts and faults do to a server that answers KQL: they end in an answer, and the next query is served. */
 let engine: Engine;
