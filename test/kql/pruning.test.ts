@@ -56,6 +56,17 @@ test.for<[kql: string, sql: string, read: number]>([
     `SELECT n + 1 AS m FROM spans WHERE "at" < '${momentOf(2)}'`,
     2,
   ],
+  [
+    `union spans, (spans | where n < 0) | where at > datetime(${momentOf(17)}) | project n`,
+    `SELECT n FROM (SELECT n FROM spans WHERE "at" > '${momentOf(17)}'
+       UNION ALL SELECT n FROM spans WHERE n < 0 AND "at" > '${momentOf(17)}')`,
+    3,
+  ],
+  [
+    `spans | join kind=inner (spans | where n >= 19500 | project n) on n | where at > datetime(${momentOf(17)}) | project n`,
+    `SELECT l.n FROM (SELECT n FROM spans WHERE "at" > '${momentOf(17)}') l JOIN (SELECT n FROM spans WHERE n >= 19500) r ON l.n = r.n`,
+    3,
+  ],
   [`spans | where n >= 19500 | project n`, `SELECT n FROM spans WHERE n >= 19500`, 1],
   [`spans | where trace == "${trace}" | project n`, `SELECT n FROM spans WHERE trace = '${trace}'`, 1],
   [

@@ -189,6 +189,74 @@ export const expansions: KqlCases = {
       ],
     },
   ],
+  "sub-queries of mv-apply": [
+    {
+      query:
+        "print a = dynamic([1, 2, 3]), k = 2 | mv-apply a to typeof(long) on (where a > 1 | as T | union (T | extend a = a * 10))",
+      rows: [2, 3, 20, 30].map((a) => ({ k: 2, a })),
+      types: { k: "long", a: "long" },
+      unordered: true,
+    },
+    {
+      query:
+        "let U = datatable(x: long, z: string)[1, 'one', 2, 'two']; print a = dynamic([1, 2, 3]), k = 2 | mv-apply a to typeof(long) on (lookup kind=inner (U | project a = x, z) on a)",
+      rows: [
+        { k: 2, a: 1, z: "one" },
+        { k: 2, a: 2, z: "two" },
+      ],
+      types: { k: "long", a: "long", z: "string" },
+      unordered: true,
+    },
+    {
+      query:
+        "let U = datatable(x: long)[1, 2]; print a = dynamic([1, 2, 3]), k = 2 | mv-apply a to typeof(long) on (where a in (U) | extend s = toscalar(U | count))",
+      rows: [
+        { k: 2, a: 1, s: 2 },
+        { k: 2, a: 2, s: 2 },
+      ],
+      unordered: true,
+    },
+    {
+      query: "print a = dynamic([1, 1, 2]), k = 'x' | mv-apply a to typeof(long) on (distinct *)",
+      rows: [
+        { k: "x", a: 1 },
+        { k: "x", a: 2 },
+      ],
+      unordered: true,
+    },
+    {
+      query:
+        "print b = 1, a = dynamic(['x', 'y']), c = 3 | mv-apply a to typeof(string) on (getschema | project ColumnName, ColumnOrdinal)",
+      rows: [
+        { b: 1, c: 3, ColumnName: "b", ColumnOrdinal: 0 },
+        { b: 1, c: 3, ColumnName: "a", ColumnOrdinal: 1 },
+        { b: 1, c: 3, ColumnName: "c", ColumnOrdinal: 2 },
+      ],
+      unordered: true,
+    },
+    {
+      query:
+        "datatable(k: string, a: dynamic)['x', dynamic([3, 1, 2]), 'y', dynamic([9, 8])] | mv-apply a to typeof(long) on (serialize p = prev(a) | where isnotnull(p))",
+      rows: [
+        { k: "x", a: 1, p: 3 },
+        { k: "x", a: 2, p: 1 },
+        { k: "y", a: 8, p: 9 },
+      ],
+      unordered: true,
+    },
+    {
+      query:
+        "datatable(k: string, a: dynamic)['x', dynamic([1]), 'x', dynamic([1])] | mv-apply a to typeof(long) on (summarize s = sum(a))",
+      rows: [
+        { k: "x", s: 1 },
+        { k: "x", s: 1 },
+      ],
+    },
+    {
+      query: "print a = dynamic([1]), i = 1 | mv-apply with_itemindex=i a on (where true)",
+      refused: { code: "invalid_query", message: "there is a column i already" },
+    },
+  ],
   "mv-apply": [
     {
       query:

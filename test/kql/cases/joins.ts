@@ -222,6 +222,29 @@ export const joins: KqlCases = {
     { query: "datatable(a: long)[] | join kind=leftanti (datatable(a: long)[1]) on a", rows: [] },
     { query: "print a = 1 | join kind=leftsemi (print b = 1) on $left.a == $right.b", rows: [{ a: 1 }] },
   ],
+  "conditions behind a join": [
+    {
+      query:
+        "let t1 = datatable(key: long, value: string)[1, 'val1.1', 1, 'val1.2']; let t2 = datatable(key: long, value: string)[1, 'val1.3', 1, 'val1.4']; t1 | join kind=innerunique t2 on key | where value == 'val1.2'",
+      rows: [
+        { key: 1, value: "val1.2", key1: 1, value1: "val1.3" },
+        { key: 1, value: "val1.2", key1: 1, value1: "val1.4" },
+      ],
+      unordered: true,
+    },
+    {
+      query: `${XY}X | join kind=leftouter Y on Key | where isnull(Value2)`,
+      rows: [{ Key: "a", Value1: 1, Key1: "", Value2: null }],
+    },
+    {
+      query: `${XY}X | join kind=leftouter Y on Key | where Value1 == 1 | project Key, Key1`,
+      rows: [{ Key: "a", Key1: "" }],
+    },
+    { query: `${XY}X | join kind=rightouter Y on Key | where isnull(Value1) | project Key1`, rows: [{ Key1: "d" }] },
+    { query: `${XY}X | join kind=fullouter Y on Key | where Key == '' or Key1 == '' | count`, rows: [{ Count: 2 }] },
+    { query: `${XY}X | join kind=leftanti Y on Key | where Value1 > 1`, rows: [] },
+    { query: `${XY}X | join kind=rightsemi Y on Key | where Value2 > 20`, rows: [{ Key: "c", Value2: 30 }] },
+  ],
   "null keys of a join": [
     { query: `${NULLS}L | join kind=inner R on k`, rows: [{ k: 1, l: "l1", k1: 1, r: "r1" }] },
     {

@@ -60,6 +60,26 @@ export const refusals: KqlCases = {
     },
     { query: "print x = 1 | where x > datetime(2020-13-45)", refused: { code: "invalid_query", message: "" } },
   ],
+  "values of different kinds": [
+    {
+      query: "print x = datetime(2020-01-01) | where x == '2020-01-01'",
+      refused: { code: "invalid_query", message: "datetime and string", line: 1, column: 40 },
+    },
+    { query: "print x = 1 | where x != 'a'", refused: { code: "invalid_query", message: "long and string" } },
+    { query: "print x = 1h | where x == 1", refused: { code: "invalid_query", message: "timespan and long" } },
+  ],
+  "columns that no one can name": [
+    {
+      query: "print s = 'a' | parse s with s",
+      refused: { code: "invalid_query", message: "there is a column s already" },
+    },
+    { query: "print a = 1 | project-away a", refused: { code: "invalid_query", message: "no columns" } },
+    {
+      query:
+        "let f = (T: (d: dynamic)) { T | evaluate bag_unpack(d) }; print d = dynamic({'a': 1}) | invoke f() | project b",
+      refused: { code: "invalid_query", message: "'b'", line: 1 },
+    },
+  ],
   "statements that are refused": [
     {
       query: ".show tables",

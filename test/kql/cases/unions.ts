@@ -85,6 +85,35 @@ export const unions: KqlCases = {
       unordered: true,
     },
   ],
+  "conditions behind a union": [
+    {
+      query:
+        "let A = datatable(x: long, s: string)[1, 'a', 5, 'b']; let B = datatable(x: long)[7, 0]; union withsource=src A, B | where x > 2 and s != 'z' | sort by x asc",
+      rows: [
+        { src: "A", x: 5, s: "b" },
+        { src: "B", x: 7, s: "" },
+      ],
+    },
+    { query: "let A = print x = 1, s = 'a'; let B = print x = 2; union A, B | where s == ''", rows: [{ x: 2, s: "" }] },
+    {
+      query:
+        "let A = print x = 1, s = 'a'; let B = print x = 2; union withsource=src A, B | where src == 'A' | project x",
+      rows: [{ x: 1 }],
+    },
+    {
+      query: "let A = print x = 1; let B = print x = '1'; union A, B | where isnull(x_long) | project x_string",
+      rows: [{ x_string: "1" }],
+    },
+    {
+      query:
+        "union (range x from 1 to 5 step 1 | take 2), (range x from 1 to 5 step 1 | sort by x desc | take 1) | where x >= 2 | summarize n = count() by x",
+      rows: [
+        { x: 2, n: 1 },
+        { x: 5, n: 1 },
+      ],
+      unordered: true,
+    },
+  ],
   "union of sorted rows": [
     {
       query:

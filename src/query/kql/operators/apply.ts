@@ -1,4 +1,4 @@
-import { classOf, elementsOf, the, type SyntaxExpression } from "../bind/library.ts";
+import { elementsOf, the } from "../bind/library.ts";
 import { Column } from "../plan/expression.ts";
 import { ApplyPlan, OuterRowPlan } from "../plan/unnest.ts";
 import { Rel, type Named } from "../plan/rel.ts";
@@ -6,6 +6,7 @@ import type { OperatorContext } from "../scope.ts";
 import { boundColumns, nameIn } from "./columns.ts";
 import { ascending, expanded, itemsOf } from "./expand.ts";
 import { parametersOf, rowLimit } from "./rows.ts";
+import { follow, stepsOf } from "./sub-query.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
 /** A sub-query over the elements of dynamic values of each row. */
@@ -14,7 +15,9 @@ export const APPLICATIONS: OperatorTable = {
     if (node.ContextIdClause !== null) throw context.translator.refuse("mv-apply with id is not supported", node);
     const outer = rowOf(input);
     const elements = elementsOfRow(node, outer.rel, context);
-    const made = context.translator.inPlace(() => subQuery(the(node.Subquery?.Expression), elements, context));
+    const made = context.translator.inPlace(() => {
+      return follow(stepsOf(the(node.Subquery?.Expression)), () => elements, context.translator, context.variables);
+    });
     const innerColumns = new Set(made.columns.map(({ column }) => column));
     const plan = new ApplyPlan(input.plan, outer.source, made.plan, innerColumns);
     const columns = boundColumns(node).map(({ name }): Named => {
@@ -57,17 +60,7 @@ function elementsOfRow(
   if (index !== undefined && row.column(nameIn(index)) !== undefined) {
     throw translator.refuse(`with_itemindex: there is a column ${nameIn(index)} already`, index);
   }
-  const own = new Set(values.map(({ name }) => name));
-  const columns = [...row.columns.filter(({ name }) => !own.has(name)), ...values];
-  return new Rel(made.rel.plan, columns, { order: [ascending(made.index)], isSerialized: true });
-}
-
-/** The operators of the sub-query, each over the rows of the one before. */
-function subQuery(node: SyntaxExpression, elements: Rel, context: OperatorContext): Rel {
-  const { translator, variables } = context;
-  if (classOf(node) !== "PipeExpression") {
-    return translator.apply(node, elements, variables);
-  }
-  const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
-  return translator.apply(the(Operator), subQuery(the(Expression), elements, context), variables);
+  // As the binder has them: in the place of what they replace, or behind.
+  const columns = new Map([...row.columns, ...values].map((one): [string, Named] => [one.name, one]));
+  return new Rel(made.rel.plan, [...columns.values()], { order: [ascending(made.index)], isSerialized: true });
 }

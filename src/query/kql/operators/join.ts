@@ -1,7 +1,7 @@
 import { classOf, elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
 import { Column, columnExpr, expr, sql, type Expr, type Plan, type Rendering } from "../plan/expression.ts";
 import { mentioned } from "../plan/plan.ts";
-import { JoinPlan, SelectPlan, type JoinKind } from "../plan/plans.ts";
+import { filteredPlan, JoinPlan, SelectPlan, type JoinKind } from "../plan/plans.ts";
 import { Rel, type Named } from "../plan/rel.ts";
 import type { OperatorContext, Translating } from "../scope.ts";
 import { str } from "../values/coerce.ts";
@@ -173,8 +173,7 @@ class InnerUniquePlan implements Plan {
     const { left, leftColumns } = this.#sides;
     if (condition.isFixed === true || ![...mentioned([condition])].every((column) => leftColumns.has(column)))
       return undefined;
-    const filtered = new SelectPlan({ from: left, computed: new Map(), where: [condition] });
-    return new InnerUniquePlan({ ...this.#sides, left: filtered }, this.#keys, this.#on);
+    return new InnerUniquePlan({ ...this.#sides, left: filteredPlan(left, condition) }, this.#keys, this.#on);
   }
 }
 

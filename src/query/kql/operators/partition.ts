@@ -4,6 +4,7 @@ import { ForEachPlan } from "../plan/plans.ts";
 import { computed, distinct, filtered, Rel } from "../plan/rel.ts";
 import type { OperatorContext, Translating, Variables } from "../scope.ts";
 import { parametersOf } from "./rows.ts";
+import { follow, stepsOf } from "./sub-query.ts";
 import { key } from "./summarize.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
@@ -71,29 +72,4 @@ function atMost(rel: Rel, count: number): Rel {
   const tooMany = `partition without hint.strategy=native takes at most ${count} values of its column`;
   const isFine = sql`CASE WHEN ${the(columns[0])} > ${count} THEN error('${tooMany}') ELSE true END`;
   return filtered(counted, expr("bool", isFine, { nullable: false }));
-}
-
-/** The operators of a sub-query without a source, in order. */
-function stepsOf(node: SyntaxExpression): Kusto.Language.Syntax.QueryOperator[] {
-  if (classOf(node) !== "PipeExpression") return [node];
-  const { Expression, Operator } = node as Kusto.Language.Syntax.PipeExpression;
-  return [...stepsOf(the(Expression)), the(Operator)];
-}
-
-/** What the operators make of the source. `as` names the rows up to it for those after it. */
-function follow(
-  steps: readonly Kusto.Language.Syntax.QueryOperator[],
-  source: () => Rel,
-  translator: Translating,
-  variables: Variables,
-): Rel {
-  let [rel, names] = [source(), variables];
-  for (const [i, step] of steps.entries()) {
-    rel = translator.apply(step, rel, names);
-    if (classOf(step) !== "AsOperator") continue;
-    const name = (step as Kusto.Language.Syntax.AsOperator).Name?.SimpleName ?? "";
-    const make = (): Rel => follow(steps.slice(0, i), source, translator, variables);
-    names = new Map(names).set(name, { kind: "rows", make });
-  }
-  return rel;
 }

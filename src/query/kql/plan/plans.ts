@@ -186,6 +186,19 @@ export class JoinPlan implements Plan {
     return `(SELECT ${items} FROM ${l} LEFT JOIN ${r} ON ${condition})
       UNION ALL (SELECT ${rest.join(", ") || "1"} FROM ${r} WHERE NOT ${isThere(l)})`;
   }
+
+  filtered(condition: Expr): Plan | undefined {
+    const { kind, left, leftColumns, right } = this.#parts;
+    const columns = [...mentioned([condition])];
+    if (condition.isFixed === true || columns.length === 0) return undefined;
+    if (kind !== "RIGHT" && kind !== "FULL" && columns.every((column) => leftColumns.has(column))) {
+      return new JoinPlan({ ...this.#parts, left: filteredPlan(left, condition) });
+    }
+    if ((kind === "INNER" || kind === "RIGHT") && !columns.some((column) => leftColumns.has(column))) {
+      return new JoinPlan({ ...this.#parts, right: filteredPlan(right, condition) });
+    }
+    return undefined;
+  }
 }
 
 /** Those that DuckDB cannot evaluate for each row around them. */
@@ -209,6 +222,25 @@ export class UnionPlan implements Plan {
     });
     return selects.map(bracketed).join(" UNION ALL ");
   }
+
+  filtered(condition: Expr): Plan | undefined {
+    if (condition.isFixed === true) return undefined;
+    const branches = this.#branches.map(({ plan, values }) => {
+      return { plan: filteredPlan(plan, replaced(condition, values)), values };
+    });
+    return new UnionPlan(branches);
+  }
+}
+
+/** The expression with other values for its columns. */
+function replaced(value: Expr, values: ReadonlyMap<Column, Expr>): Expr {
+  const within = (own: Sql): Sql => {
+    return own.flatMap((part) => {
+      const other = part instanceof Column ? values.get(part) : undefined;
+      return other === undefined ? [part] : sql`${other}`;
+    });
+  };
+  return { ...value, sql: within(value.sql), ...(value.filter !== undefined && { filter: within(value.filter) }) };
 }
 
 /** Rows that are written in the query. */
@@ -273,3 +305,17 @@ export const ONE_ROW: Plan = {
   render: () => "SELECT 1",
   source: () => ({ from: "(SELECT 1)", nameOf: () => undefined }),
 };
+
+/** An open SELECT over the plan, to which these may be added; a new one where there is none. */
+export function openSelect(plan: Plan, reads: readonly Expr[]): SelectPlan {
+  if (plan instanceof SelectPlan && plan.isOpen && !plan.isReadBy(reads)) return plan;
+  return new SelectPlan({ from: plan, computed: new Map(), where: [] });
+}
+
+/** The rows of the plan in which the condition is true. As deep down as it goes: a table leaves out what it can. */
+export function filteredPlan(plan: Plan, condition: Expr): Plan {
+  const inner = plan.filtered?.(condition);
+  if (inner !== undefined) return inner;
+  const { parts } = openSelect(plan, [condition]);
+  return new SelectPlan({ ...parts, where: [...parts.where, condition] });
+}

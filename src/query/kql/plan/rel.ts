@@ -1,6 +1,6 @@
 import { Column, columnExpr, type Expr, type Plan, type Sql, isSameInAllRows } from "./expression.ts";
 import { mentioned, type OrderKey } from "./plan.ts";
-import { PickPlan, SelectPlan, type Picked } from "./plans.ts";
+import { filteredPlan, openSelect, PickPlan, SelectPlan, type Picked } from "./plans.ts";
 
 export type Named = { name: string; column: Column };
 
@@ -54,18 +54,9 @@ export class Rel {
   }
 }
 
-/** An open SELECT over the plan, to which these may be added; a new one where there is none. */
-function openSelect(plan: Plan, reads: readonly Expr[]): SelectPlan {
-  if (plan instanceof SelectPlan && plan.isOpen && !plan.isReadBy(reads)) return plan;
-  return new SelectPlan({ from: plan, computed: new Map(), where: [] });
-}
-
 /** The rows in which the condition is true. */
 export function filtered(rel: Rel, condition: Expr): Rel {
-  const inner = rel.plan.filtered?.(condition);
-  if (inner !== undefined) return rel.over(inner);
-  const { parts } = openSelect(rel.plan, [condition]);
-  return rel.over(new SelectPlan({ ...parts, where: [...parts.where, condition] }));
+  return rel.over(filteredPlan(rel.plan, condition));
 }
 
 /**
