@@ -1,4 +1,4 @@
-import { classOf, textOf, the, type SyntaxExpression } from "../bind/library.ts";
+import { classOf, textOf, the } from "../bind/library.ts";
 import { Column, expr, Outer, sql, type Plan } from "../plan/expression.ts";
 import { ForEachPlan } from "../plan/plans.ts";
 import { computed, distinct, filtered, Rel } from "../plan/rel.ts";
