@@ -1,7 +1,11 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { withTemporaryFolder } from "../support/data-file.ts";
 import { keepPrinted } from "../support/printed.test-kit.ts";
 import { main as runFixedCost } from "./fixed-cost.ts";
 import { main as runFlight } from "./flight.ts";
+import { main as runCorpus } from "./kql-corpus.ts";
 import { mustBeSame } from "./same-rows.ts";
 import { main as runSuite } from "./suite.ts";
 import { main as runWidened } from "./widened.ts";
@@ -93,4 +97,26 @@ test("live tails are measured", { timeout: 240_000 }, async () => {
   expect(text).toMatch(/^1 tail( +[0-9.]+){4}$/m);
   expect(text).toMatch(/^4 tails, others write( +[0-9.]+){4}$/m);
   expect(text).toMatch(/12000 rows of the past in [0-9.]+ s/);
+});
+
+test("queries in KQL are read from files of all kinds, translated, and their refusals counted", async () => {
+  await withTemporaryFolder(async (folder) => {
+    await writeFile(
+      join(folder, "one.kql"),
+      "// a comment\nLogs\n| where Time > ago(1d) and Count > 5\n| summarize n = count() by tostring(User.name)\n",
+    );
+    await writeFile(
+      join(folder, "two.md"),
+      "# Title\n```kql\nLogs | project Time, Text | take 5\n```\ntext\n```\nLogs | evaluate autocluster()\n```\n",
+    );
+    await writeFile(
+      join(folder, "three.yaml"),
+      "id: x\nquery: |\n  Logs\n  | join (Users) on Id\n  | count\nversion: 1\n",
+    );
+    await runCorpus([folder, "--rounds", "1"]);
+  });
+  const text = printed.join("\n");
+  expect(text).toMatch(/^translated +3( +[0-9.]+){4}$/m);
+  expect(text).toContain("3 of 4 are translated: 75.0 %");
+  expect(text).toMatch(/autocluster.* 1 +25\.0 %$/m);
 });

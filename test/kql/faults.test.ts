@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { chainedLets, lendSnapshot } from "../../src/query/translator/translator.test-kit.ts";
+import { signalProcess } from "../../src/core/signals.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { ingest, query, type ErrorBody } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
@@ -63,21 +64,21 @@ async function expectService(): Promise<void> {
   expect((await query(engine.url, "SELECT 1 AS x")).rows).toEqual([{ x: 1 }]);
 }
 
-/** The translators of the server. */
-function translators(): number[] {
+/** The translators of a server. */
+function translators({ pid: server } = engine): number[] {
   const all = execFileSync("ps", ["-A", "-o", "pid=,ppid=,stat=,args="], { encoding: "utf8" }).split("\n");
   return all
     .map((line) => /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [])
     .filter(
       ([, , parent, state, args]) =>
-        parent === String(engine.pid) && state?.startsWith("Z") === false && args?.endsWith("--isolate kql"),
+        parent === String(server) && state?.startsWith("Z") === false && args?.endsWith("--isolate kql"),
     )
     .map(([, pid]) => Number(pid));
 }
 
-async function translatorPid(): Promise<number> {
+async function translatorPid(): Promise<number | undefined> {
   await eventually(() => translators().length === 1, 60_000);
-  return translators()[0] ?? 0;
+  return translators()[0];
 }
 
 /** Takes seconds to run, and no time to translate. */
@@ -100,7 +101,7 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     await expect
       .poll(running, { timeout: 30_000, interval: 20 })
       .toEqual([{ scan_ms: null, parse_ms: expect.any(Number) as number }]);
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ status: 200, text: /^\{"n":5714286,/ });
     await expectService();
     expect(await translatorPid()).not.toBe(pid);
@@ -110,7 +111,7 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     await expectService();
     const pid = await translatorPid();
     const slow = kql(SLOW);
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     const { status, error } = await slow;
     expect(error?.code ?? status).toBeOneOf([200, "invalid_query", "budget_exceeded"]);
     await expectService();
@@ -121,7 +122,7 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     const stop = new AbortController();
     const killer = (async () => {
       while (!stop.signal.aborted) {
-        for (const pid of translators()) process.kill(pid, "SIGKILL");
+        for (const pid of translators()) signalProcess(pid, "SIGKILL");
         await new Promise((resolve) => setTimeout(resolve, 200));
       }
     })();
@@ -136,6 +137,22 @@ describe.skipIf(lacks("ps"))("the translator is killed", () => {
     await expectService();
   });
 });
+
+test.skipIf(lacks("ps"))(
+  "the translator starts with the server where that is asked for, and ends with it",
+  async () => {
+    const { home, remove } = await temporaryHome();
+    await lendSnapshot(home);
+    const other = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
+    await eventually(() => translators(other).length === 1, 60_000);
+    const [pid] = translators(other);
+    await other.stop("SIGKILL");
+    const isGone = () =>
+      !execFileSync("ps", ["-A", "-o", "pid=,stat="], { encoding: "utf8" }).match(new RegExp(`^ *${pid} [^Z]`, "m"));
+    await eventually(isGone, 30_000);
+    await remove();
+  },
+);
 
 describe("a text that takes too much", () => {
   test("time, of what its query may take", async () => {

@@ -64,7 +64,7 @@ export class Translated {
       }
       if (made.kind === "query") return made;
       const { rows } = await this.#rowsOf(connection, { ...made, columns: [] });
-      keys.push(rows.map((row) => String(Object.values(row)[0])));
+      keys.push(rows.flatMap((row) => Object.values(row).filter((value) => typeof value === "string")));
     }
   }
 

@@ -12,25 +12,67 @@ const ROUNDS = 12;
  * they get.
  */
 export function shapesOf(text: string): KqlTable[] {
-  const tables = new Set<string>();
-  const columns = new Map<string, ScalarTypeName>();
+  const shape: Shape = { tables: fuzzyTables(text), columns: new Map(), retyped: new Set() };
   for (let round = 0; round < ROUNDS; round++) {
-    let isNew = false;
-    for (const { Message, Start, Length } of diagnosticsOf(text, tables, columns)) {
-      const name = nameIn(text.slice(Start, Start + Length));
-      if (name === undefined) continue;
-      if (/does not refer to any known table/.test(Message)) isNew = addTo(tables, name) || isNew;
-      else if (/does not refer to any known column/.test(Message)) {
-        isNew ||= !columns.has(name);
-        if (!columns.has(name)) columns.set(name, typeOf(name));
-      } else isNew = retype(columns, name, Message) || isNew;
-    }
-    if (!isNew) break;
+    const found = diagnosticsOf(text, shape);
+    // What is computed in the text is unknown after another mistake alone: last of all it is a column.
+    const isNew = found
+      .map((one) => take(shape, text, one, (name) => !isComputed(text, name)))
+      .some((isTaken) => isTaken);
+    if (!isNew && !found.slice(0, 1).some((one) => take(shape, text, one, () => true))) break;
   }
-  return [...tables].map((name) => ({
+  return [...shape.tables].map((name) => ({
     name,
-    columns: [...columns].map(([column, kind]) => ({ name: column, type: { kind } })),
+    columns: [...shape.columns].map(([column, kind]) => ({ name: column, type: { kind } })),
   }));
+}
+
+type Shape = { tables: Set<string>; columns: Map<string, ScalarTypeName>; retyped: Set<string> };
+
+/** Of a union that is fuzzy the binder asks for no tables. */
+function fuzzyTables(text: string): Set<string> {
+  if (!/isfuzzy\s*=\s*true/i.test(text)) return new Set();
+  const named = new Set([...text.matchAll(/\blet\s+(\w+)/g)].map(([, name = ""]) => name));
+  const legs = [...text.matchAll(/(?<![\w~])\(\s*([A-Za-z_]\w*)\s*(?=[|)])/g)].map(([, name = ""]) => name);
+  return new Set(legs.filter((name) => !named.has(name)));
+}
+
+/** Takes from one diagnostic what it says of the tables; whether that was news. */
+function take(
+  shape: Shape,
+  text: string,
+  { Message, Start, Length }: Diagnostic,
+  isOpen: (name: string) => boolean,
+): boolean {
+  const { tables, columns } = shape;
+  const name = nameIn(text.slice(Start, Start + Length));
+  if (name !== undefined && /does not refer to any known table/.test(Message)) return addTo(tables, name);
+  if (name !== undefined && /does not refer to any known column/.test(Message)) {
+    const of = /([A-Za-z_]\w*)\s*\.\s*$/.exec(text.slice(0, Start))?.[1];
+    if (of !== undefined) return retype(shape, of, "dynamic");
+    if (columns.has(name) || !isOpen(name)) return false;
+    columns.set(name, typeOf(name));
+    return true;
+  }
+  const near = name !== undefined && columns.has(name) ? name : nameBefore(text, Start, Length, columns);
+  const wanted = /element access/.test(Message) ? "dynamic" : typeIn(Message);
+  return near !== undefined && wanted !== undefined && retype(shape, near, wanted);
+}
+
+function isComputed(text: string, name: string): boolean {
+  return new RegExp(String.raw`\b${name}\b["'\]]*\s*=(?![=~])`).test(text);
+}
+
+/** The last column that is mentioned in the place, or in front of it. */
+function nameBefore(
+  text: string,
+  start: number,
+  length: number,
+  columns: ReadonlyMap<string, unknown>,
+): string | undefined {
+  const inside = text.slice(start, start + length).match(/[A-Za-z_]\w*/g) ?? [];
+  const before = text.slice(Math.max(0, start - 80), start).match(/[A-Za-z_]\w*/g) ?? [];
+  return [...before, ...inside].findLast((name) => columns.has(name));
 }
 
 function addTo(set: Set<string>, name: string): boolean {
@@ -54,21 +96,20 @@ function typeOf(name: string): ScalarTypeName {
 const WANTED: readonly [RegExp, ScalarTypeName][] = [
   [/datetime/, "timestamp"],
   [/dynamic|bag|array/, "dynamic"],
-  [/number|summable|integer|int, long|long|real/, "long"],
+  [/number|summable|integer|\blong|\bint\b|real|compatible with arguments \(string\)/, "long"],
   [/bool/, "bool"],
   [/string/, "string"],
 ];
 
-const retyped = new WeakMap<Map<string, ScalarTypeName>, Set<string>>();
+function typeIn(message: string): ScalarTypeName | undefined {
+  return WANTED.find(([words]) => words.test(message))?.[1];
+}
 
 /** Each once: a column that is wanted as two types stays as it is then. */
-function retype(columns: Map<string, ScalarTypeName>, name: string, message: string): boolean {
-  const done = retyped.get(columns) ?? new Set();
-  retyped.set(columns, done);
-  const wanted = WANTED.find(([words]) => words.test(message))?.[1];
-  if (wanted === undefined || !columns.has(name) || columns.get(name) === wanted || done.has(name)) return false;
-  done.add(name);
-  columns.set(name, wanted);
+function retype({ columns, retyped }: Shape, name: string, type: ScalarTypeName): boolean {
+  if (!columns.has(name) || columns.get(name) === type || retyped.has(name)) return false;
+  retyped.add(name);
+  columns.set(name, type);
   return true;
 }
 
@@ -79,11 +120,7 @@ function nameIn(text: string): string | undefined {
   return /^[\p{L}_]\w*/u.exec(text)?.[0];
 }
 
-function diagnosticsOf(
-  text: string,
-  tables: ReadonlySet<string>,
-  columns: ReadonlyMap<string, ScalarTypeName>,
-): Diagnostic[] {
+function diagnosticsOf(text: string, { tables, columns }: Shape): Diagnostic[] {
   const { KustoCode, GlobalState, Symbols } = library();
   const own = [...tables].map(
     (name) =>

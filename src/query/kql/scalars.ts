@@ -106,8 +106,7 @@ function unary(node: Kusto.Language.Syntax.PrefixUnaryExpression, scope: Scope, 
   }
   if (type === "dynamic") throw translator.refuse("a dynamic value has no negative: convert it first", node);
   if (type === "int" || type === "long" || type === "timespan") {
-    const own = sql`kql_subtract(0, ${value})`;
-    return expr(type, type === "int" ? sql`CAST(${own} AS INTEGER)` : own, { nullable: value.nullable });
+    return expr(type, sql`kql_negate(${value})`, { nullable: value.nullable });
   }
   return expr(type, sql`-${value}`, { nullable: value.nullable });
 }

@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { EngineError } from "../../core/errors.ts";
+import { silentLog } from "../../core/log.ts";
+import { openConfinement } from "../../io/confinement/open-confinement.ts";
+import { signalProcess } from "../../core/signals.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
 import {
   buildSharedSnapshot,
@@ -88,8 +92,8 @@ describe("a process that is killed", () => {
   test("between two texts is replaced before the next one", async () => {
     const translator = open();
     await translate("print x = 1");
-    const pid = translator.pid() ?? 0;
-    process.kill(pid, "SIGKILL");
+    const pid = translator.pid();
+    signalProcess(pid, "SIGKILL");
     await eventually(() => translator.pid() !== pid);
     expect(await translate("print x = 1")).toMatchObject({ kind: "query" });
   });
@@ -97,9 +101,9 @@ describe("a process that is killed", () => {
   test("in the middle of a text by somebody else is replaced, and the text is translated again", async () => {
     const translator = open();
     await translate("print x = 1");
-    const pid = translator.pid() ?? 0;
+    const pid = translator.pid();
     const answer = translate("print x = 1");
-    process.kill(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     expect(await answer).toMatchObject({ kind: "query" });
     expect(translator.pid()).not.toBe(pid);
   });
@@ -113,7 +117,7 @@ describe("a process that is killed", () => {
     let last: number | undefined;
     while (!over.signal.aborted) {
       const pid = translator.pid();
-      if (pid !== undefined && pid !== last) process.kill(pid, "SIGKILL");
+      if (pid !== undefined && pid !== last) signalProcess(pid, "SIGKILL");
       last = pid;
       await sleep(20);
     }
@@ -227,6 +231,24 @@ describe("the line", () => {
     expect(text).toContain('engine_kql_translation_duration_seconds_count{stage="translate"} 3');
     expect(text).toContain('engine_kql_translator_starts_total{type="snapshot"} 1');
   });
+});
+
+test.runIf(openConfinement({ log: silentLog, tempDir: tmpdir() }).isOn)(
+  "the process is confined, and goes first when memory runs out",
+  async () => {
+    const translator = open();
+    await translate("print x = 1");
+    const folder = `/proc/${translator.pid()}`;
+    const status = readFileSync(`${folder}/status`, "utf8");
+    expect(status).toMatch(/^NoNewPrivs:\s+1$/m);
+    expect(status).toMatch(/^Seccomp:\s+2$/m);
+    expect(readFileSync(`${folder}/oom_score_adj`, "utf8")).toBe("1000\n");
+  },
+);
+
+test("a process that finds no confinement where there is one takes no texts", async () => {
+  open({ confinement: { name: "leaky", isOn: true, wrap: (command) => [...command] } });
+  expect(await failure(translate("print x = 1"))).toMatchObject({ code: "unavailable" });
 });
 
 test("a process that does not start is no use to anybody, and is tried again by the next text", async () => {

@@ -153,6 +153,26 @@ export const arrays: KqlCases = {
     { query: "print x = array_sort_asc(dynamic(['b', 2, 'a', 10, 1.5]))", rows: [{ x: [1.5, 2, 10, "a", "b"] }] },
     { query: "print x = array_sort_asc(dynamic([10, 9, -1, 100]))", rows: [{ x: [-1, 9, 10, 100] }] },
   ],
+  "far places in arrays": [
+    {
+      query:
+        "datatable(n: long)[9223372036854775807, long(-9223372036854775808)] | project a = array_slice(dynamic([1, 2]), 0, n), b = array_shift_left(dynamic([1, 2]), n), c = array_index_of(dynamic([1, 2]), 2, 0, 9223372036854775807), d = dynamic([1, 2])[n]",
+      rows: [
+        { a: [1, 2], b: [null, null], c: 1, d: null },
+        { a: [], b: [null, null], c: 1, d: null },
+      ],
+    },
+    {
+      query:
+        "datatable(d: dynamic)[dynamic(null), dynamic('x'), dynamic({'a': 1})] | project a = array_slice(d, 0, 1), b = array_reverse(d), c = array_concat(d, dynamic([1])), e = set_union(d, dynamic([1])), f = array_rotate_left(d, 1), g = array_index_of(d, 1)",
+      rows: [
+        { a: null, b: null, c: null, e: null, f: null, g: null },
+        { a: null, b: null, c: null, e: null, f: null, g: null },
+        { a: null, b: null, c: null, e: null, f: null, g: null },
+      ],
+    },
+    { query: "print a = range(0.0, 1.0 / 0, 1.0), b = array_length(range(0, 10, 0))", rows: [{ a: null, b: 0 }] },
+  ],
   "array_split()": [
     {
       query:

@@ -126,6 +126,11 @@ export const dates: KqlCases = {
       types: { result: "real" },
     },
     { query: "print d = datetime(2262-01-01) + 365d", rows: [{ d: null }] },
+    {
+      query:
+        "datatable(t: datetime, s: timespan, n: long)[datetime(2262-01-01), time(10675199.02:48:05.4775807), long(-9223372036854775808)] | project a = t + s, b = t - s, c = startofday(t, n), d = datetime_add('year', n, t), e = datetime_add('day', n, t), f = startofmonth(t, 12), g = unixtime_seconds_todatetime(n)",
+      rows: [{ a: null, b: null, c: null, d: null, e: null, f: null, g: null }],
+    },
   ],
   "comparison of datetimes": [
     {

@@ -232,6 +232,20 @@ export const stringOperators: KqlCases = {
     prints(String.raw`"A" matches regex @"\x41"`, true),
     prints(String.raw`"A" matches regex @"\u0041"`, true),
     prints('"foobar" matches regex "(?P<first>foo)(?<second>bar)"', true),
+    // A boundary of words is Unicode's in the language and ASCII's in the engine: where both differ it is refused.
+    prints(String.raw`"foo bar" matches regex @"\bbar\b"`, true),
+    prints(String.raw`"foobar" matches regex @"\bbar\b"`, false),
+    prints(String.raw`"\u2014foo\u2026" matches regex @"\bfoo\b"`, true),
+    prints(String.raw`"\u00e9foo" matches regex @"(?-u:\b)foo"`, true),
+    {
+      query: String.raw`print x = "\u00e9foo" matches regex @"\bfoo"`,
+      refused: { code: "execution_error", message: "ASCII" },
+    },
+    refuses('"ab" matches regex "[a-y&&xyz]"', "regular expression"),
+    refuses('"ab" matches regex "(?=a)"', "look-around"),
+    refuses('"ab" matches regex "(a"', "regular expression"),
+    refuses(String.raw`"ab" matches regex @"\<a"`, String.raw`\<`),
+    refuses('"ab" matches regex tostring(rand())', "constant"),
     { query: `${WORDS} | where s matches regex '^[a-c]+$'`, rows: [{ s: "abc" }] },
   ],
 };

@@ -1,6 +1,6 @@
 import { Checker } from "./checked.test-kit.ts";
 import { fuzzMaterial, textOf } from "./fuzz.test-kit.ts";
-import { TABLES } from "./texts.test-kit.ts";
+import { TABLES } from "./tables.test-kit.ts";
 
 /**
  * Checks texts in a process of its own, which a text may stop or kill: `node fuzz-child.test-kit.ts SEED FROM TO`. Says on

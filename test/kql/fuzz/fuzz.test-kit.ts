@@ -19,7 +19,7 @@ export type Finding = { number: number; what: string; text: string; sql?: string
 export type FuzzReport = { texts: number; translated: number; refused: number; findings: Finding[] };
 
 export async function fuzzMaterial(): Promise<Material> {
-  return { texts: await startingTexts(), functions: callables() };
+  return { texts: startingTexts(), functions: callables() };
 }
 
 /** The text with that number: those to begin with first, as they are, then mutations of them. */

@@ -3,7 +3,7 @@ import { drawnSeed } from "../../../src/core/drawn-seed.test-kit.ts";
 import { seededRandom, type Random } from "../../../src/core/random.ts";
 import { Checker } from "./checked.test-kit.ts";
 import { below, pick } from "./mutate.test-kit.ts";
-import { TABLES } from "./texts.test-kit.ts";
+import { TABLES } from "./tables.test-kit.ts";
 
 /**
  * A text of the user's is data, wherever it stands: the SQL for a hostile one is, as DuckDB's own parser reads it, the
@@ -158,10 +158,10 @@ async function treeOf(
   );
   const checked = await checker.check(query);
   if (checked.kind === "refused") return undefined;
-  expect(checked, query).toMatchObject({ kind: "translated" });
+  expect({ query, kind: checked.kind }).toEqual({ query, kind: "translated" });
   const { sql } = checked as { sql: string };
   const { error, statements } = (await checker.treeOf(sql)) as { error: boolean; statements?: unknown[] };
-  expect([error, statements?.length], query).toEqual([false, 1]);
+  expect({ query, error, statements: statements?.length }).toEqual({ query, error: false, statements: 1 });
   return { tree: statements?.[0], sql };
 }
 
@@ -170,10 +170,10 @@ function markedIn(node: unknown, path: readonly string[] = []): string[][] {
   if (typeof node === "string") return node.includes(MARK) ? [[...path]] : [];
   if (Array.isArray(node)) return node.flatMap((one) => markedIn(one, path));
   if (typeof node !== "object" || node === null) return [];
-  return Object.entries(node).flatMap(([key, value]) => [
-    ...(key.includes(MARK) ? [[...path, key, "key"]] : []),
-    ...markedIn(value, [...path, key]),
-  ]);
+  return Object.entries(node).flatMap(([key, value]) => {
+    const own = key.includes(MARK) ? [[...path, key, "key"]] : [];
+    return own.concat(markedIn(value, [...path, key]));
+  });
 }
 
 const DATA: ReadonlySet<string> = new Set(["alias", "column_names", "column_name_alias", "value", "key", "lambda"]);

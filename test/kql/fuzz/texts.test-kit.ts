@@ -1,45 +1,4 @@
-import { readdirSync } from "node:fs";
-import type { KqlTable } from "../../../src/query/kql/contract.ts";
-import type { KqlCases } from "../cases.test-kit.ts";
-
-/** Tables for texts that are only translated and bound: nothing is stored in them. */
-export const TABLES: readonly KqlTable[] = [
-  {
-    name: "T",
-    columns: [
-      { name: "at", type: { kind: "timestamp" } },
-      { name: "label", type: { kind: "string" } },
-      { name: "n", type: { kind: "long" } },
-      { name: "i", type: { kind: "int" } },
-      { name: "r", type: { kind: "real" } },
-      { name: "b", type: { kind: "bool" } },
-      { name: "props", type: { kind: "dynamic" } },
-      { name: "vec", type: { kind: "vector", dimensions: 3 } },
-    ],
-  },
-  {
-    name: "U",
-    columns: [
-      { name: "at", type: { kind: "timestamp" } },
-      { name: "label", type: { kind: "string" } },
-      { name: "k", type: { kind: "long" } },
-      { name: "props", type: { kind: "dynamic" } },
-    ],
-  },
-  {
-    name: `we"ird ta'ble`,
-    columns: [
-      { name: `a"b`, type: { kind: "string" } },
-      { name: "it's", type: { kind: "long" } },
-      { name: "a~1", type: { kind: "real" } },
-      { name: "let~1", type: { kind: "string" } },
-      { name: "SELECT", type: { kind: "bool" } },
-      { name: "größe \u{1f600}", type: { kind: "dynamic" } },
-      { name: "--x", type: { kind: "timestamp" } },
-      { name: "a\\b", type: { kind: "int" } },
-    ],
-  },
-];
+import { CASE_FILES } from "../all-cases.test-kit.ts";
 
 const OWN: readonly string[] = [
   "T | where at > ago(1h) and label has 'error' | project at, label, n | top 10 by at",
@@ -105,20 +64,7 @@ const OWN: readonly string[] = [
 ];
 
 /** All texts to begin with: those above and those of the cases. */
-export async function startingTexts(): Promise<string[]> {
-  const folder = new URL("../cases/", import.meta.url);
-  const texts = [...OWN];
-  for (const file of filesIn(folder)) {
-    const module = (await import(new URL(file, folder).href)) as Record<string, KqlCases>;
-    for (const cases of Object.values(module).flatMap((one) => Object.values(one))) {
-      texts.push(...cases.map(({ query }) => query));
-    }
-  }
-  return texts;
-}
-
-function filesIn(folder: URL): string[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".ts"))
-    .toSorted();
+export function startingTexts(): string[] {
+  const lists = Object.values(CASE_FILES).flatMap((module) => Object.values(module));
+  return [...OWN, ...lists.flatMap((list) => Object.values(list).flatMap((cases) => cases.map(({ query }) => query)))];
 }

@@ -37,19 +37,11 @@ function several(translate: (args: readonly Expr[], call: Call) => readonly Expr
 
 /** A value that has ranks, as one of the type of the result. */
 function ranked(value: Expr | undefined, call: Call): Expr {
-  switch (value?.type) {
-    case "int":
-    case "long":
-      return num(value, "long");
-    case "real":
-    case "decimal":
-      return num(value, "real");
-    case "datetime":
-    case "timespan":
-      return value;
-    default:
-      throw call.refuse(`${call.name}() of ${value?.type ?? "nothing"} is not supported`);
-  }
+  const type = value?.type;
+  if (value !== undefined && (type === "int" || type === "long")) return num(value, "long");
+  if (value !== undefined && (type === "real" || type === "decimal")) return num(value, "real");
+  if (value !== undefined && (type === "datetime" || type === "timespan")) return value;
+  throw call.refuse(`${call.name}() of ${type ?? "nothing"} is not supported`);
 }
 
 /** A share between 0 and 100, exactly: `digits` / 10^`scale`. */

@@ -35,20 +35,16 @@ export function sumOf(value: Expr, type: KqlType, condition?: Expr): Expr {
 
 function averaged(value: Expr, condition: Expr | undefined, { type }: Call): Expr {
   const only = where(condition);
-  switch (type) {
-    case "timespan":
-      return expr(type, sql`CAST(sum(${value})${only} // count(${value})${only} AS BIGINT)`);
-    case "datetime": {
-      const ns = sql`epoch_ns(${value})`;
-      return expr(type, sql`make_timestamp_ns(CAST(sum(${ns})${only} // count(${ns})${only} AS BIGINT))`);
-    }
-    case "decimal":
-      return expr(type, sql`CAST(sum(${value})${only} / count(${value})${only} AS ${SQL_TYPES.decimal})`);
-    default: {
-      const own = value.type === "int" || value.type === "long" ? value : num(value, "real");
-      return expr("real", sql`avg(${own})${only}`);
-    }
+  if (type === "timespan") return expr(type, sql`CAST(sum(${value})${only} // count(${value})${only} AS BIGINT)`);
+  if (type === "datetime") {
+    const ns = sql`epoch_ns(${value})`;
+    return expr(type, sql`make_timestamp_ns(CAST(sum(${ns})${only} // count(${ns})${only} AS BIGINT))`);
   }
+  if (type === "decimal") {
+    return expr(type, sql`CAST(sum(${value})${only} / count(${value})${only} AS ${SQL_TYPES.decimal})`);
+  }
+  const own = value.type === "int" || value.type === "long" ? value : num(value, "real");
+  return expr("real", sql`avg(${own})${only}`);
 }
 
 function extreme(name: "min" | "max", value: Expr, condition?: Expr): Expr {

@@ -19,6 +19,7 @@ type Diagnostic = { Severity: string; Code: string; Message: string; Start: numb
 
 /** The names of tables that a text may mean, before anything is known of them: every name that stands alone. */
 export function namesOf(text: string): KqlNames {
+  refuseUnread(text);
   const code = library().KustoCode.Parse(text);
   const tables = new Set<string>();
   let needsAllTables = false;
@@ -35,6 +36,29 @@ export function namesOf(text: string): KqlNames {
   return { tables: [...tables], needsAllTables };
 }
 
+/** What needs no parser to be refused: the parser takes seconds for a command, and for brackets in thousands of others. */
+function refuseUnread(text: string): void {
+  const bare = text.replace(BLANK, "");
+  const start = text.length - bare.length;
+  if (bare === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
+  if (bare.startsWith(".")) {
+    throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, start);
+  }
+  let depth = 0;
+  for (const [token] of text.matchAll(BRACKET_OR_QUOTED)) {
+    if ("([{".includes(token)) depth++;
+    else if (")]}".includes(token)) depth--;
+    if (depth > MAX_DEPTH) throw new KqlRefused({ code: "invalid_query", message: TOO_DEEP });
+  }
+}
+
+const BLANK = /^(?:\s|\/\/[^\n]*)+/;
+const BRACKET_OR_QUOTED = /[([{}\])]|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
+const MAX_DEPTH = 500;
+const TOO_DEEP = "the query is nested too deeply";
+/** The library's code for a text whose syntax is too deep to be analysed. */
+const DEPTH_CODE = "KS245";
+
 /**
  * Parses the text and binds its names to the tables; throws `KqlRefused` with the first thing that is wrong with it.
  * `reasonAgainst` says why a node is refused whatever it means: that comes before what the binder says of it.
@@ -46,7 +70,7 @@ export function bind(
 ): BoundText {
   const { text } = request;
   const { GlobalState, Symbols } = library();
-  if (text.trim() === "") throw new KqlRefused({ code: "parse_error", message: "the query is empty" });
+  refuseUnread(text);
   const tables = request.tables.map(({ name, columns }) => {
     return new Symbols.TableSymbol.$ctor4(
       name,
@@ -61,9 +85,6 @@ export function bind(
   const root = code?.Syntax ?? null;
   if (code === null || root === null)
     throw refusal(text, { code: "parse_error", message: "the query is not understood" });
-  if (code.Kind === "Command") {
-    throw refusal(text, { code: "invalid_query", message: "management commands are not supported" }, 0);
-  }
   const bound = { text, insertions, root };
   refuseFirst(request, bound, arrayOf<Diagnostic>(code.GetSyntaxDiagnostics()), "parse_error");
   refuseNodes(text, root, reasonAgainst);
@@ -137,7 +158,8 @@ function refuseFirst(
 const LONGEST = 300;
 
 /** The library's sentence, without its full stop. It may quote a name of any length. */
-function messageOf({ Message: message }: Diagnostic): string {
+function messageOf({ Code: code, Message: message }: Diagnostic): string {
+  if (code === DEPTH_CODE) return TOO_DEEP;
   const sentence = message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message.replace(/\.$/, "");
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }

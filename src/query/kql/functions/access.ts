@@ -2,8 +2,7 @@ import { expr, sql, type Expr } from "../plan/expression.ts";
 import { literal, num, str } from "../values/coerce.ts";
 
 /** Names that stand in a JSON path of DuckDB's as they are: a star in one is a wildcard even in quotes. */
-// oxlint-disable-next-line no-control-regex -- control characters are what must not be there
-const PLAIN = /^[^"\\*\u0000-\u001f]+$/;
+const PLAIN = /^[^"\\*\p{Cc}]+$/u;
 
 /** `value.name`: a member of a bag; null where there is none, and of anything else. */
 export function memberOf(value: Expr, name: string): Expr {

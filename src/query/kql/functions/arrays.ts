@@ -17,9 +17,9 @@ export const ARRAYS: FunctionTable = {
   }),
   array_reverse: fn((args) => json(sql`kql_reverse(${array(args, 0)})`)),
   array_rotate_left: fn((args) => json(sql`kql_rotate(${array(args, 0)}, ${number(args[1], 0n)})`)),
-  array_rotate_right: fn((args) => json(sql`kql_rotate(${array(args, 0)}, -${number(args[1], 0n)})`)),
+  array_rotate_right: fn((args) => json(sql`kql_rotate(${array(args, 0)}, kql_negate(${number(args[1], 0n)}))`)),
   array_shift_left: fn((args) => shifted(args, "")),
-  array_shift_right: fn((args) => shifted(args, "-")),
+  array_shift_right: fn((args) => shifted(args, "kql_negate")),
   array_slice: fn((args) => {
     return json(sql`kql_slice(${[array(args, 0), number(args[1], 0n), number(args[2], -1n)]})`);
   }),
@@ -86,9 +86,9 @@ function length(value: Expr): Expr {
   return expr("long", sql`len(${list(value)})`);
 }
 
-function shifted(args: readonly Expr[], sign: "" | "-"): Expr {
+function shifted(args: readonly Expr[], macro: "" | "kql_negate"): Expr {
   const filler = args[2] === undefined ? expr("dynamic", sql`kql_filler(${array(args, 0)})`) : dyn(args[2]);
-  return json(sql`kql_shift(${array(args, 0)}, ${raw([sign])}${number(args[1], 0n)}, ${filler})`);
+  return json(sql`kql_shift(${array(args, 0)}, ${raw([macro])}(${number(args[1], 0n)}), ${filler})`);
 }
 
 /** Each array in the order of the first one; a bool at the end says whether nulls come last. */
@@ -116,12 +116,12 @@ function packArray({ argumentNodes, scope, translator }: Call): Expr {
 
 /** `range(start, stop, step)`: at most 2^20 values. */
 function series(start: Expr, stop: Expr, step: Expr | undefined): Expr {
-  const types = new Set([start, stop].map(({ type }) => type));
+  const types = new Set([start.type, stop.type]);
   if (types.has("datetime")) {
     const [low, high] = [as(start, "datetime"), as(stop, "datetime")];
     const width = step === undefined ? literal("timespan", 36_000_000_000n) : as(step, "timespan");
-    const moments = sql`kql_series_long(epoch_ns(${low}), epoch_ns(${high}), ${width} * 100)`;
-    return json(sql`to_json(list_transform(${moments}, lambda n: kql_datetime_text(make_timestamp_ns(n))))`);
+    const moments = sql`kql_series_long(CAST(epoch_ns(${low}) AS HUGEINT), epoch_ns(${high}), CAST(${width} AS HUGEINT) * 100)`;
+    return json(sql`to_json(list_transform(${moments}, lambda n: kql_datetime_text(kql_datetime_at(n))))`);
   }
   if (types.has("timespan")) {
     const [low, high] = [as(start, "timespan"), as(stop, "timespan")];

@@ -28,8 +28,9 @@ export function binAt(value: Expr, step: Expr, point: Expr, type: Expr["type"]):
   }
   const own = type === "timespan" || type === "long" || type === "int" || type === "decimal" ? type : "real";
   const [a, b, c] = [as(value, own), as(step, own), as(point, own)];
-  const shifted = bin(expr(own, sql`${a} - ${c}`), b, own);
-  return expr(own, sql`${c} + ${shifted}`);
+  const isWhole = own !== "real" && own !== "decimal";
+  const shifted = bin(expr(own, isWhole ? sql`kql_subtract(${a}, ${c})` : sql`${a} - ${c}`), b, own);
+  return expr(own, isWhole ? sql`kql_add(${c}, ${shifted})` : sql`${c} + ${shifted}`);
 }
 
 function binDatetime(moment: Expr, step: Expr, originNs: bigint): Expr {

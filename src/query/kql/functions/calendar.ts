@@ -20,7 +20,7 @@ function start(period: Period, args: readonly Expr[], further: 0 | 1): Sql {
   const count =
     typeof offset.constant === "bigint"
       ? sql`${String(offset.constant + BigInt(further))}`
-      : sql`${offset} + ${further}`;
+      : sql`kql_add(${offset}, ${further})`;
   return sql`kql_start_of_${[period]}(${as(arg(args, 0), "datetime")}, ${count})`;
 }
 
@@ -76,14 +76,15 @@ export const PERIOD_NAMES = [...Object.keys(MONTHS), ...Object.keys(NS)];
 /** `datetime_add()`. */
 export function addPeriods(period: string, amount: Expr, moment: Expr): Expr {
   const months = MONTHS[period];
-  if (months !== undefined) return expr("datetime", sql`kql_add_months(${moment}, ${amount} * ${months})`);
+  if (months !== undefined)
+    return expr("datetime", sql`kql_add_months(${moment}, CAST(${amount} AS HUGEINT) * ${months})`);
   return expr("datetime", sql`kql_add_ns(${moment}, ${amount}, ${String(NS[period])})`);
 }
 
 /** `datetime_diff()`: how many boundaries of the period lie between. */
 export function periodsBetween(period: string, later: Expr, earlier: Expr): Expr {
   const [a, b] = [later, earlier].map((moment) => indexOf(period, moment));
-  return expr("long", sql`CAST(${a ?? []} - ${b ?? []} AS BIGINT)`, { nullable: later.nullable || earlier.nullable });
+  return expr("long", sql`TRY_CAST(${a ?? []} - ${b ?? []} AS BIGINT)`);
 }
 
 /** Which one of all periods of the kind a datetime is in. */

@@ -58,7 +58,10 @@ export function formatDatetime(moment: Expr, pattern: string): Expr | { unknown:
 
 /** `format_timespan()` by a pattern; says what of it is not known. */
 export function formatTimespan(span: Expr, pattern: string): Expr | { unknown: string } {
-  return formatted(sql`{'s': abs(${span}) // 10000000, 'ticks': abs(${span}) % 10000000}`, pieces(pattern, TIMESPAN));
+  return formatted(
+    sql`{'s': CAST(abs(CAST(${span} AS HUGEINT)) // 10000000 AS BIGINT), 'ticks': abs(${span} % 10000000)}`,
+    pieces(pattern, TIMESPAN),
+  );
 }
 
 function formatted(parts: Sql, found: ReturnType<typeof pieces>): Expr | { unknown: string } {

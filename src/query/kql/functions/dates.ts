@@ -94,7 +94,10 @@ function moment(nowNs: bigint, offset: Expr | undefined, sign: 1n | -1n): Expr {
   const now = literal("datetime", nowNs);
   if (offset === undefined) return now;
   if (typeof offset.constant === "bigint") return literal("datetime", nowNs + sign * offset.constant * NS_PER_TICK);
-  return expr("datetime", sql`kql_datetime_plus(${now}, ${sign === 1n ? sql`${offset}` : sql`-${offset}`})`);
+  return expr(
+    "datetime",
+    sql`kql_datetime_plus(${now}, ${sign === 1n ? offset : expr("timespan", sql`kql_negate(${offset})`)})`,
+  );
 }
 
 /** An argument that must be a text known while translating. */

@@ -1,4 +1,5 @@
 import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { SQL_TYPES } from "../types/types.ts";
 import { as, literal, num, str } from "../values/coerce.ts";
 import { STATISTICS } from "./statistics.ts";
 import { arg, fn, no, type FunctionTable } from "./table.ts";
@@ -91,10 +92,7 @@ function rounded(x: Expr, digits: Expr | undefined, type: Expr["type"]): Expr {
   const places = digits === undefined ? ["0"] : sql`CAST(${num(digits, "int")} AS INTEGER)`;
   const own = sql`round(${value}, ${places})`;
   if (value.type === "real") return expr("real", own);
-  return expr(
-    value.type,
-    sql`CAST(${own} AS ${{ int: "INTEGER", long: "BIGINT" }[value.type as string] ?? "DECIMAL(38, 17)"})`,
-  );
+  return expr(value.type, sql`CAST(${own} AS ${SQL_TYPES[value.type]})`);
 }
 
 /** A function that has no value for some numbers. */
@@ -120,13 +118,13 @@ function around(value: Expr, center: Expr, delta: Expr): Expr {
     const span = as(delta, "timespan");
     return expr("bool", sql`abs(kql_ticks_between(${v}, ${c})) <= ${span}`);
   }
-  const own = value.type === "timespan" ? "timespan" : "real";
-  if (own === "timespan" || [value, center, delta].some(({ type }) => type === "real")) {
-    const [a, b, d] = [as(value, own), as(center, own), as(delta, own)];
+  if (value.type !== "timespan" && [value, center, delta].some(({ type }) => type === "real" || type === "decimal")) {
+    const [a, b, d] = [num(value, "real"), num(center, "real"), num(delta, "real")];
     return expr("bool", sql`${a} BETWEEN ${b} - ${d} AND ${b} + ${d}`);
   }
-  const [a, b, d] = [value, center, delta].map((one) => sql`CAST(${num(one, "long")} AS HUGEINT)`);
-  return expr("bool", sql`${a ?? []} BETWEEN ${b ?? []} - ${d ?? []} AND ${b ?? []} + ${d ?? []}`);
+  const own = value.type === "timespan" ? "timespan" : "long";
+  const [a = [], b = [], d = []] = [value, center, delta].map((one) => sql`CAST(${as(one, own)} AS HUGEINT)`);
+  return expr("bool", sql`${a} BETWEEN ${b} - ${d} AND ${b} + ${d}`);
 }
 
 function bits(own: (a: Expr, b: Expr) => Sql) {

@@ -106,14 +106,17 @@ function added(left: Expr, right: Expr, { type, refuse }: BinaryCall, sign: 1n |
     const [moment, span] = left.type === "datetime" ? [left, as(right, "timespan")] : [as(right, "datetime"), left];
     const [a, b] = [moment.constant, span.constant];
     if (typeof a === "bigint" && typeof b === "bigint") return literal("datetime", a + sign * b * NS_PER_TICK);
-    return expr("datetime", sql`kql_datetime_plus(${moment}, ${sign === 1n ? sql`${span}` : sql`-${span}`})`);
+    return expr(
+      "datetime",
+      sql`kql_datetime_plus(${moment}, ${sign === 1n ? span : expr("timespan", sql`kql_negate(${span})`)})`,
+    );
   }
   if (type === "timespan") {
     const [a, b] = [as(left, "timespan"), as(right, "timespan")];
     if (typeof a.constant === "bigint" && typeof b.constant === "bigint") {
       return literal("timespan", a.constant + sign * b.constant);
     }
-    return expr("timespan", sql`${a} ${operator} ${b}`, { nullable });
+    return expr("timespan", sql`TRY(${a} ${operator} ${b})`);
   }
   return arithmetic(operator, left, right, type);
 }
@@ -149,9 +152,7 @@ function multiplied(left: Expr, right: Expr, { type }: BinaryCall): Expr {
   if (typeof span.constant === "bigint" && typeof by.constant === "bigint" && by.type !== "real") {
     return literal("timespan", span.constant * by.constant);
   }
-  return expr("timespan", sql`CAST(trunc(${span} * ${num(by, "real")}) AS BIGINT)`, {
-    nullable: span.nullable || by.nullable,
-  });
+  return expr("timespan", sql`TRY_CAST(trunc(${span} * ${num(by, "real")}) AS BIGINT)`);
 }
 
 function divided(left: Expr, right: Expr, { type }: BinaryCall): Expr {

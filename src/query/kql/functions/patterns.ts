@@ -2,6 +2,7 @@ import type { KqlRefused } from "../contract.ts";
 import { commaList, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import { patternOf, type Pattern } from "../patterns/pattern.ts";
 import { PatternError } from "../patterns/reader.ts";
+import { bound } from "../values/bound.ts";
 import { literal, num, str } from "../values/coerce.ts";
 import { fromText } from "./conversions.ts";
 import type { Call } from "../scope.ts";
@@ -23,7 +24,7 @@ export function patternIn({ constant }: Expr, refuse: Refuse): Pattern {
 
 /** A text in which the pattern is looked for. */
 function subject(value: Expr, { hasWordBoundary }: Pattern): Sql {
-  return hasWordBoundary ? sql`kql_ascii_words(${str(value)})` : sql`${str(value)}`;
+  return hasWordBoundary ? bound([str(value)], (one) => sql`kql_ascii_words(${one})`) : sql`${str(value)}`;
 }
 
 function quoted(re2: string): Expr {
@@ -153,16 +154,14 @@ function rewriteOf(value: Expr, { groups }: Pattern, refuse: Refuse): Expr {
 
 function indexOfRegex(args: readonly Expr[], { refuse }: Call): Expr {
   const pattern = patternIn(arg(args, 1), refuse);
-  const text = subject(arg(args, 0), pattern);
-  const [first, most, n] = [
-    args[2] ?? literal("long", 0n),
-    args[3] ?? literal("long", -1n),
-    args[4] ?? literal("long", 1n),
-  ];
-  const window = sql`kql_window(${raw(text)}, ${num(first, "long")}, ${num(most, "long")})`;
-  const parts = sql`regexp_split_to_array(${window}, ${quoted(pattern.re2)})`;
-  const found = sql`regexp_extract_all(${window}, ${quoted(pattern.re2)})`;
-  const before = sql`regexp_extract(${window}, ${quoted(`\\A((?s:.*?))(?:${pattern.re2})`)}, 1)`;
-  const bounds = sql`${num(first, "long")}, ${num(most, "long")}, ${num(n, "long")}`;
-  return expr("long", sql`kql_indexof_regex(${parts}, ${found}, ${before}, ${raw(bounds)})`);
+  const text = expr("string", subject(arg(args, 0), pattern), { nullable: false });
+  const numbers = [args[2] ?? literal("long", 0n), args[3] ?? literal("long", -1n), args[4] ?? literal("long", 1n)];
+  const own = bound([text, ...numbers.map((one) => num(one, "long"))], ([value, ...bounds]) => {
+    const window = sql`kql_window(${arg(value === undefined ? [] : [value], 0)}, ${bounds.slice(0, 2)})`;
+    const parts = sql`regexp_split_to_array(${window}, ${quoted(pattern.re2)})`;
+    const found = sql`regexp_extract_all(${window}, ${quoted(pattern.re2)})`;
+    const before = sql`regexp_extract(${window}, ${quoted(`\\A((?s:.*?))(?:${pattern.re2})`)}, 1)`;
+    return sql`kql_indexof_regex(${parts}, ${found}, ${before}, ${bounds})`;
+  });
+  return expr("long", own);
 }

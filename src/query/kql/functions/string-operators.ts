@@ -1,4 +1,5 @@
 import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { bound } from "../values/bound.ts";
 import { str } from "../values/coerce.ts";
 import type { BinaryRule } from "./table.ts";
 import { matchesRegex } from "./patterns.ts";
@@ -11,13 +12,18 @@ export const STRING_OPERATORS: Readonly<Record<string, BinaryRule | undefined>> 
   ...both("StartsWith", "Cs", (text, part) => sql`starts_with(${text}, ${part})`),
   ...both("EndsWith", "Cs", (text, part) => sql`ends_with(${text}, ${part})`),
   ...both("Has", "Cs", hasSql),
-  ...both("HasPrefix", "Cs", (text, part) => sql`kql_hasprefix(${text}, ${part})`),
-  ...both("HasSuffix", "Cs", (text, part) => sql`kql_hassuffix(${text}, ${part})`),
+  ...both("HasPrefix", "Cs", (text, part) => twice(text, part, "kql_hasprefix")),
+  ...both("HasSuffix", "Cs", (text, part) => twice(text, part, "kql_hassuffix")),
   MatchRegex: (left, right, { refuse }) => matchesRegex(left, right, refuse),
 };
 
 function hasSql(text: Expr, part: Expr): Sql {
-  return sql`kql_has(${text}, ${part})`;
+  return twice(text, part, "kql_has");
+}
+
+/** A macro that mentions both of its arguments more than once. */
+function twice(text: Expr, part: Expr, macro: string): Sql {
+  return bound([text, part], (both) => sql`${macro}(${both})`);
 }
 
 /** `has`, without regard to case. */

@@ -1,5 +1,6 @@
 import { commaList, expr, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { Call } from "../scope.ts";
+import { bound } from "../values/bound.ts";
 import { dyn, literal, num, str } from "../values/coerce.ts";
 import { countOfRegex } from "./patterns.ts";
 import { arg, fn, type FunctionRule, type FunctionTable } from "./table.ts";
@@ -20,10 +21,20 @@ export const STRINGS: FunctionTable = {
   }),
   strcat_array: fn(strcatArray),
   array_strcat: fn(strcatArray),
-  strcmp: fn((args) => expr("long", sql`kql_strcmp(${str(arg(args, 0))}, ${str(arg(args, 1))})`, { nullable: false })),
+  strcmp: fn((args) => {
+    return expr(
+      "long",
+      bound(args.map(str), (both) => sql`kql_strcmp(${both})`),
+      { nullable: false },
+    );
+  }),
   strrep: fn((args) => {
     const delimiter = args[2] === undefined ? literal("string", "") : str(args[2]);
-    return expr("string", sql`kql_strrep(${str(arg(args, 0))}, ${num(arg(args, 1), "long")}, ${delimiter})`);
+    const values = [str(arg(args, 0)), num(arg(args, 1), "long"), delimiter];
+    return expr(
+      "string",
+      bound(values, (all) => sql`kql_strrep(${all})`),
+    );
   }),
   substring: fn(substring),
   split: fn(split),
@@ -35,7 +46,11 @@ export const STRINGS: FunctionTable = {
     return expr("string", sql`kql_replace_strings(${value}, ${lookups}, ${rewrites})`);
   }),
   translate: fn((args) => {
-    return expr("string", sql`kql_translate(${args.map(str)})`, { nullable: false });
+    return expr(
+      "string",
+      bound(args.map(str), (all) => sql`kql_translate(${all})`),
+      { nullable: false },
+    );
   }),
   indexof: fn(indexOf),
   countof: fn(countOf),
@@ -75,7 +90,10 @@ function substring(args: readonly Expr[]): Expr {
     return expr("string", sql`substring(${value}, ${String(first.constant + 1n)})`, { nullable: false });
   }
   const most = size === undefined ? literal("long", 2_147_483_647n) : num(size, "long");
-  return expr("string", sql`kql_substring(${value}, ${first}, ${most})`);
+  return expr(
+    "string",
+    bound([value, first, most], (all) => sql`kql_substring(${all})`),
+  );
 }
 
 function split(args: readonly Expr[], { refuse }: Call): Expr {
@@ -95,9 +113,10 @@ function indexOf(args: readonly Expr[]): Expr {
     args[3] ?? literal("long", -1n),
     args[4] ?? literal("long", 1n),
   ];
+  const values = [value, wanted, num(first, "long"), num(most, "long"), num(n, "long")];
   return expr(
     "long",
-    sql`kql_indexof(${value}, ${wanted}, ${num(first, "long")}, ${num(most, "long")}, ${num(n, "long")})`,
+    bound(values, (all) => sql`kql_indexof(${all})`),
   );
 }
 
@@ -106,7 +125,8 @@ function countOf(args: readonly Expr[], { refuse }: Call): Expr {
   if (kind === "regex") return countOfRegex(value, wanted, refuse);
   if (kind !== "normal") throw refuse('the kind of countof() is "normal" or "regex"');
   const overlaps = typeof wanted.constant !== "string" || canOverlap(wanted.constant);
-  const count = overlaps ? sql`kql_countof_overlapping(${value}, ${wanted})` : sql`kql_countof(${value}, ${wanted})`;
+  const macro = overlaps ? "kql_countof_overlapping" : "kql_countof";
+  const count = bound([value, wanted], (both) => sql`${macro}(${both})`);
   return expr("long", count, { nullable: false });
 }
 

@@ -3,16 +3,16 @@ export const ARRAY_MACROS: Readonly<Record<string, string>> = {
   // A place in a list of `n` that may be counted from its end, kept within it.
   kql_place: "(i, n) AS least(greatest(CASE WHEN i < 0 THEN n + i ELSE i END, 0), n)",
   kql_slice: `(value, low, high) AS list_transform([{'l': kql_list(value), 'a': low, 'b': high}],
-    lambda p: to_json(p.l[kql_place(p.a, len(p.l)) + 1
-      : CASE WHEN p.b < 0 THEN greatest(p.b + len(p.l) + 1, 0) ELSE least(p.b, len(p.l)) + 1 END]))[1]`,
+    lambda p: CASE WHEN p.l IS NOT NULL THEN to_json(p.l[kql_place(p.a, len(p.l)) + 1
+      : CASE WHEN p.b < 0 THEN greatest(p.b + len(p.l) + 1, 0) ELSE least(p.b, len(p.l)) + 1 END]) END)[1]`,
   kql_split: `(value, places) AS list_transform([{'l': kql_list(value), 'i': places}], lambda p: to_json(list_transform(
     range(0, len(p.i) + 1), lambda k: p.l[CASE WHEN k = 0 THEN 0 ELSE kql_place(p.i[k], len(p.l)) END + 1
       : CASE WHEN k = len(p.i) THEN len(p.l) ELSE kql_place(p.i[k + 1], len(p.l)) END])))[1]`,
-  kql_rotate: `(value, n) AS list_transform([{'l': kql_list(value), 'n': n}], lambda p: CASE WHEN len(p.l) = 0
+  kql_rotate: `(value, n) AS list_transform([{'l': kql_list(value), 'n': n}], lambda p: CASE WHEN p.l IS NULL THEN NULL WHEN len(p.l) = 0
     THEN to_json(p.l) ELSE to_json(list_concat(p.l[(p.n % len(p.l) + len(p.l)) % len(p.l) + 1 :],
       p.l[: (p.n % len(p.l) + len(p.l)) % len(p.l)])) END)[1]`,
   // To the left, or to the right where \`n\` is negative.
-  kql_shift: `(value, n, filler) AS list_transform([{'l': kql_list(value), 'n': n, 'f': filler}], lambda p: to_json(
+  kql_shift: `(value, n, filler) AS list_transform([{'l': kql_list(value), 'n': greatest(least(n, 2000000000), -2000000000), 'f': filler}], lambda p: to_json(
     list_transform(range(1, len(p.l) + 1), lambda i: CASE WHEN i + p.n BETWEEN 1 AND len(p.l) THEN p.l[i + p.n] ELSE p.f END)))[1]`,
   // Empty strings among strings, else null.
   kql_filler: `(value) AS list_transform([list_filter(kql_list(value), lambda v: v IS NOT NULL)], lambda l: CASE
@@ -29,7 +29,7 @@ export const ARRAY_MACROS: Readonly<Record<string, string>> = {
       'n': length, 'o': occurrence}],
     lambda p: CASE WHEN p.l IS NULL OR p.o < 0 OR p.n < -1 THEN NULL ELSE coalesce(list_filter(
       range(kql_place(p.s, len(p.l)), CASE WHEN p.n = -1 THEN len(p.l)
-        ELSE least(kql_place(p.s, len(p.l)) + p.n, len(p.l)) END),
+        ELSE least(kql_place(p.s, len(p.l)) + least(p.n, len(p.l)), len(p.l)) END),
       lambda i: p.l[i + 1] = p.v)[greatest(p.o, 1)], -1) END)[1]`,
   kql_zip: `(lists) AS list_transform([kql_all(lists)], lambda ls: to_json(list_transform(
     range(1, list_max(list_transform(ls, lambda l: len(l))) + 1), lambda i: list_transform(ls, lambda l: l[i]))))[1]`,
@@ -37,12 +37,13 @@ export const ARRAY_MACROS: Readonly<Record<string, string>> = {
     THEN to_json(list_transform(range(0, least(p.n, 1048576)), lambda i: p.v)) END)[1]`,
   // At most 2^20 values.
   kql_count_long: `(low, high, step) AS CASE
-    WHEN step = 0 OR (step > 0 AND high < low) OR (step < 0 AND high > low) THEN 0
+    WHEN low IS NULL OR high IS NULL OR step IS NULL THEN NULL WHEN step = 0 OR (step > 0 AND high < low) OR (step < 0 AND high > low) THEN 0
     ELSE CAST(least((CAST(high AS HUGEINT) - low) // step + 1, 1048576) AS BIGINT) END`,
   kql_series_long: `(low, high, step) AS list_transform([{'a': low, 'b': high, 's': step}], lambda p: list_transform(
     range(0, kql_count_long(p.a, p.b, p.s)), lambda i: p.a + i * p.s))[1]`,
-  kql_series_real: `(low, high, step) AS list_transform([{'a': low, 'b': high, 's': step}], lambda p: list_transform(
-    range(0, CAST(least(greatest(floor((p.b - p.a) / p.s) + 1, 0), 1048576) AS BIGINT)), lambda i: p.a + i * p.s))[1]`,
+  kql_series_real: `(low, high, step) AS list_transform([{'a': low, 'b': high, 's': step}], lambda p: CASE
+    WHEN isfinite((p.b - p.a) / p.s) THEN list_transform(
+      range(0, CAST(least(greatest(floor((p.b - p.a) / p.s) + 1, 0), 1048576) AS BIGINT)), lambda i: p.a + i * p.s) END)[1]`,
 
   // What numbers, strings and other elements are sorted by; NULLs are not there.
   kql_sort_keys: `(list, sign) AS list_filter(list_transform(list, lambda v, i: CASE

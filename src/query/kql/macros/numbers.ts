@@ -20,6 +20,8 @@ export const NUMBER_MACROS: Readonly<Record<string, string>> = {
   // Decimals have 17 digits after the point; the exact product has 34, and little room before it.
   kql_multiply_decimal: `(a, b) AS list_transform([{'a': a, 'b': b}], lambda p: coalesce(
     TRY(CAST(p.a * p.b AS DECIMAL(38, 17))), CAST(CAST(p.a AS DECIMAL(38, 8)) * CAST(p.b AS DECIMAL(38, 9)) AS DECIMAL(38, 17))))[1]`,
+  // The least number has no positive one: it stays itself.
+  kql_negate: "(a) AS coalesce(TRY(-a), a)",
   kql_abs: "(a) AS coalesce(TRY(abs(a)), a)",
 
   kql_bin_long: `(value, step) AS list_transform([{'v': value, 'step': step}], lambda p: CASE WHEN p.step > 0

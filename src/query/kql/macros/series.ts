@@ -25,12 +25,13 @@ export const SERIES_MACROS: Readonly<Record<string, string>> = {
       list_sum(list_transform(q.a, lambda x, i: (x - q.ma) * (q.b[i] - q.mb)))
         / sqrt(list_sum(list_transform(q.a, lambda x: (x - q.ma) * (x - q.ma)))
              * list_sum(list_transform(q.b, lambda x: (x - q.mb) * (x - q.mb)))))[1] END)[1]`,
+  kql_finite: "(x) AS CASE WHEN isfinite(x) THEN x END",
   kql_stats: `(value, lenient) AS list_transform([{'l': list_transform(kql_numbers(value), lambda x: CASE WHEN isfinite(x) THEN x END), 'z': lenient}],
     lambda p: CASE WHEN p.l IS NULL OR (NOT p.z AND list_count(p.l) < len(p.l)) OR list_count(p.l) = 0 THEN NULL ELSE {
       'min': list_min(p.l), 'min_idx': list_position(p.l, list_min(p.l)) - 1,
       'max': list_max(p.l), 'max_idx': list_position(p.l, list_max(p.l)) - 1,
-      'avg': list_avg(p.l), 'stdev': coalesce(list_stddev_samp(p.l), 0), 'variance': coalesce(list_var_samp(p.l), 0),
-      'sum': list_sum(p.l), 'len': len(p.l)} END)[1]`,
+      'avg': kql_finite(list_avg(p.l)), 'stdev': kql_finite(coalesce(TRY(list_stddev_samp(p.l)), 0)),
+      'variance': kql_finite(coalesce(TRY(list_var_samp(p.l)), 0)), 'sum': kql_finite(list_sum(p.l)), 'len': len(p.l)} END)[1]`,
 
   // Where elements are missing: null, or what equals the placeholder.
   kql_gaps: `(value, placeholder) AS list_transform([{'l': kql_list(value), 'z': placeholder}], lambda p: list_transform(p.l, lambda v: CASE
@@ -51,7 +52,7 @@ export const SERIES_MACROS: Readonly<Record<string, string>> = {
         ELSE kql_between(p.l[g.a], p.l[g.b], (i - g.a) / (g.b - g.a), len(list_filter(p.l, lambda x: x IS NOT NULL AND kql_whole(x) IS NULL)) = 0) END)[1] END)))[1]`,
   kql_between: `(a, b, share, is_whole) AS CASE
     WHEN is_whole THEN to_json(CAST(trunc(kql_number(a) + (kql_number(b) - kql_number(a)) * share) AS BIGINT))
-    ELSE to_json(kql_number(a) + (kql_number(b) - kql_number(a)) * share) END`,
+    ELSE kql_real_json(kql_number(a) + (kql_number(b) - kql_number(a)) * share) END`,
 
   kql_iir: `(value, b, a) AS list_transform([{'x': kql_all_numbers(value), 'b': kql_all_numbers(b), 'a': kql_all_numbers(a)}], lambda p:
     to_json(list_transform(list_reduce(list_transform(range(1, len(p.x) + 1), lambda i: [i::DOUBLE]), lambda y, i: list_append(y,

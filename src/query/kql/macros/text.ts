@@ -22,7 +22,7 @@ export const TEXT_MACROS: Readonly<Record<string, string>> = {
   kql_from: "(t, first) AS CASE WHEN first < 0 THEN greatest(length(t) + first, 0) ELSE least(first, 4294967294) END",
   kql_substring:
     "(t, first, n) AS CASE WHEN n <= 0 THEN '' ELSE substring(t, kql_from(t, first) + 1, least(n, 4294967295)) END",
-  kql_split_at: "(parts, i) AS CASE WHEN i < 0 THEN parts[:0] ELSE parts[i + 1 : i + 1] END",
+  kql_split_at: "(parts, i) AS parts[greatest(i, 0) + 1 : CASE WHEN i < 0 THEN 0 ELSE i + 1 END]",
   kql_strrep: `(t, n, delimiter) AS CASE WHEN n < 1 THEN ''
     ELSE repeat(t || delimiter, least(n, 1024) - 1) || t END`,
   kql_strcmp: "(a, b) AS CAST(CASE WHEN a = b THEN 0 WHEN a < b THEN -1 ELSE 1 END AS BIGINT)",

@@ -29,9 +29,10 @@ export const TIME_MACROS: Readonly<Record<string, string>> = {
   kql_floor_datetime: `(moment, shift, addend, divisor, periods, width, origin) AS make_timestamp_ns(
     (((epoch_ns(moment) >> shift) + addend) // divisor - periods) * width + origin)`,
 
-  kql_start_of_day: "(moment, n) AS kql_midnight(kql_days(moment) + n)",
+  kql_start_of_day: "(moment, n) AS kql_midnight(kql_days(moment) + CAST(n AS HUGEINT))",
   // 1969-12-28 was a Sunday; 20,000 weeks before it there are no datetimes.
-  kql_start_of_week: "(moment, n) AS kql_midnight(((kql_days(moment) + 140004) // 7 - 20000 + n) * 7 - 4)",
+  kql_start_of_week:
+    "(moment, n) AS kql_midnight(((kql_days(moment) + 140004) // 7 - 20000 + CAST(n AS HUGEINT)) * 7 - 4)",
   kql_start_of_month: `(moment, n) AS kql_midnight(TRY(
     CAST(system.main.date_trunc('month', kql_date(moment)) + to_months(CAST(n AS INTEGER)) AS DATE)) - DATE '1970-01-01')`,
   kql_start_of_year: `(moment, n) AS kql_midnight(TRY(
@@ -46,7 +47,7 @@ export const TIME_MACROS: Readonly<Record<string, string>> = {
     THEN (p.h * 60 + p.m) * 600000000 + CAST(round(p.s * 10000000) AS BIGINT) END)[1]`,
   kql_make_datetime: `(y, mo, d, h, m, s) AS kql_datetime_at(
     CAST(TRY(make_date(y, mo, d)) - DATE '1970-01-01' AS HUGEINT) * 86400000000000 + kql_clock_ticks(h, m, s) * 100)`,
-  kql_make_timespan: "(d, h, m, s) AS CAST(d AS BIGINT) * 864000000000 + kql_clock_ticks(h, m, s)",
+  kql_make_timespan: "(d, h, m, s) AS TRY_CAST(CAST(d AS HUGEINT) * 864000000000 + kql_clock_ticks(h, m, s) AS BIGINT)",
 
   kql_session: `(times, longest) AS list_transform([{'t': times, 'd': longest}], lambda p: CAST(list_reduce(p.t,
     lambda first, time: CASE WHEN time >= first + p.d THEN time ELSE first END) AS BIGINT))[1]`,

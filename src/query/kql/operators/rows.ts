@@ -115,8 +115,3 @@ export function parametersOf(list: { Count: number } | null): ReadonlyMap<string
   }
   return found;
 }
-
-/** The rows as they are, and a column beside them. */
-export function withColumn(rel: Rel, named: Named): Rel {
-  return rel.showing([...rel.columns.filter(({ name }) => name !== named.name), named]);
-}

@@ -1,11 +1,10 @@
-import { classOf, elementsOf, type SyntaxExpression, type SyntaxNode } from "../bind/library.ts";
+import { classOf, elementsOf, the, type SyntaxExpression, type SyntaxNode } from "../bind/library.ts";
 import { Column, columnExpr, expr, raw, sql, type Expr, type Sql } from "../plan/expression.ts";
 import type { OrderKey } from "../plan/plan.ts";
 import { computed, type Rel } from "../plan/rel.ts";
 import type { Scope, Translating } from "../scope.ts";
 import { typeOfSymbol } from "../types/types.ts";
 import { as, literal, num, str } from "../values/coerce.ts";
-import { the } from "../bind/library.ts";
 
 type CallNode = Kusto.Language.Syntax.FunctionCallExpression;
 
@@ -27,18 +26,19 @@ export function windowed<S extends Scope & { rel: Rel }>(
   if (!scope.rel.isSerialized) {
     throw translator.refuse(`${nameOf(first)}() needs serialized rows: sort or serialize them first`, first);
   }
-  let own = { ...scope, rel: numbered(scope.rel), windows: new Map(scope.windows) };
+  const windows = new Map(scope.windows);
+  const rows = new Rows(numbered(scope.rel));
   for (const call of calls) {
-    const rows = new Rows(own.rel);
-    const args = elementsOf<SyntaxExpression>(call.ArgumentList?.Expressions).map((node) =>
-      translator.scalar(node, own),
-    );
+    const inner = { ...scope, rel: rows.rel, windows };
+    const args = argumentsOf(call).map((node) => translator.scalar(node, inner));
     const type = typeOfSymbol(call.ResultType) ?? "dynamic";
-    const value = as(the(WINDOWS[nameOf(call)])(rows, args, type), type);
-    const column = rows.add(value);
-    own = { ...own, rel: rows.rel, windows: new Map(own.windows).set(call, column) };
+    windows.set(call, rows.add(as(the(WINDOWS[nameOf(call)])(rows, args, type), type)));
   }
-  return own;
+  return { ...scope, rel: rows.rel, windows };
+}
+
+function argumentsOf(call: CallNode): SyntaxExpression[] {
+  return elementsOf<SyntaxExpression>(call.ArgumentList?.Expressions);
 }
 
 function nameOf(call: CallNode): string {

@@ -104,7 +104,7 @@ export type Expr = {
   readonly isFixed?: boolean;
 };
 
-const ATOM = /^(?:\w+|"[^"]*"|'(?:[^']|'')*'|[\w.]*\([^()]*\))$/;
+const ATOM = /^(?:\w+|"[^"]*"|'[^']*(?:''[^']*)*'|[\w.]*\([^()]*\))$/;
 
 function isAtom(sql: Sql): boolean {
   if (sql.length !== 1) return false;

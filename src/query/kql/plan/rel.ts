@@ -123,8 +123,3 @@ export function distinct(rel: Rel, columns: readonly Named[]): Rel {
   });
   return new Rel(plan, columns);
 }
-
-/** The columns that the rows' order reads. */
-export function orderColumns(rel: Rel): Set<Column> {
-  return mentioned(rel.order.map(({ by }) => by));
-}
