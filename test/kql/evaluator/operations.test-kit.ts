@@ -209,7 +209,7 @@ const texts: Operation[] = [
     value: (a) => BigInt(Array.from(a as string).indexOf("b")),
   },
   { result: "long", args: ["string"], text: call("tolong"), value: (a) => longOf(a as string) },
-  { result: "string", args: ["long"], text: call("tostring"), value: (a) => (a === null ? "" : String(a)) },
+  { result: "string", args: ["long"], text: call("tostring"), value: (a) => (a === null ? "" : (a as bigint).toString()) },
   {
     result: "string",
     args: ["bool"],

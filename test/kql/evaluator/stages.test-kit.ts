@@ -287,7 +287,7 @@ function summarize(columns: Columns, random: Random): Stage {
       // Without keys there is one row, also of none.
       if (keys.length === 0 && groups.size === 0) groups.set("", { key: {}, rows: [] });
       return [...groups.values()].map((group) =>
-        joined(
+        rowOf(
           group.key,
           Object.fromEntries(aggregates.map(({ name, own }): [string, Value] => [name, own.of(group.rows)])),
         ),
@@ -347,18 +347,18 @@ function joined(kind: string, left: Rows, right: Rows): Row[] {
   if (kind === "innerunique" && new Set(left.rows.map((row) => row["key"])).size < left.rows.length) {
     throw new Undecided("which of several rows innerunique takes");
   }
-  const pairs = left.rows.flatMap((a) => right.rows.filter((b) => isPair(a, b)).map((b) => joined(a, b)));
+  const pairs = left.rows.flatMap((a) => right.rows.filter((b) => isPair(a, b)).map((b) => rowOf(a, b)));
   const lone = kind === "leftouter" || kind === "fullouter" ? left.rows.filter((a) => !hasRight(a)) : [];
   const others = kind === "rightouter" || kind === "fullouter" ? right.rows.filter((b) => !hasLeft(b)) : [];
   return [
     ...pairs,
-    ...lone.map((a) => joined(a, emptyRow(right.columns))),
-    ...others.map((b) => joined(emptyRow(left.columns), b)),
+    ...lone.map((a) => rowOf(a, emptyRow(right.columns))),
+    ...others.map((b) => rowOf(emptyRow(left.columns), b)),
   ];
 }
 
 /** The columns of both; where they share one, the second's. */
-function joined(a: Row, b: Row): Row {
+function rowOf(a: Row, b: Row): Row {
   return { ...a, ...b };
 }
 
@@ -371,6 +371,6 @@ function union(columns: Columns, random: Random): Stage {
   return {
     text: `union (${datatable(table)})`,
     columns: all,
-    rows: (rows) => [...rows, ...table.rows].map((row) => joined(emptyRow(all), row)),
+    rows: (rows) => [...rows, ...table.rows].map((row) => rowOf(emptyRow(all), row)),
   };
 }

@@ -73,12 +73,12 @@ export function literalOf(type: Type, value: Value): string {
   if (value === null) return `${type}(null)`;
   switch (type) {
     case "bool":
-      return String(value);
+      return value === true ? "true" : "false";
     case "long":
-      return `long(${String(value)})`;
+      return `long(${(value as bigint).toString()})`;
     case "real":
       return Number.isFinite(value)
-        ? `real(${String(value)})`
+        ? `real(${Number(value)})`
         : `real(${Number.isNaN(value) ? "nan" : Number(value) > 0 ? "+inf" : "-inf"})`;
     case "string":
       return JSON.stringify(value);
@@ -99,7 +99,8 @@ export function shown(type: Type, value: unknown): string {
     const number = Number(value);
     return Number.isFinite(number) ? String(Number((number === 0 ? 0 : number).toPrecision(12))) : "null";
   }
-  return type === "dynamic" ? JSON.stringify(value) : String(value);
+  const isSimple = typeof value === "boolean" || typeof value === "bigint" || typeof value === "number";
+  return isSimple || (type !== "dynamic" && typeof value === "string") ? String(value) : JSON.stringify(value);
 }
 
 /** The same for a value of the evaluator's. */
