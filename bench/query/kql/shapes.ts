@@ -51,7 +51,7 @@ function take(
     const of = /([A-Za-z_]\w*)\s*\.\s*$/.exec(text.slice(0, Start))?.[1];
     if (of !== undefined) return retype(shape, of, "dynamic");
     if (columns.has(name) || !isOpen(name)) return false;
-    columns.set(name, typeOf(name));
+    columns.set(name, typeOf(name, text));
     return true;
   }
   const near = name !== undefined && columns.has(name) ? name : nameBefore(text, Start, Length, columns);
@@ -81,8 +81,11 @@ function addTo(set: Set<string>, name: string): boolean {
   return true;
 }
 
-/** What a column of that name holds in the schemas that such queries are written for. */
-function typeOf(name: string): ScalarTypeName {
+/** What it is compared with, or else what a column of that name holds in the schemas of such queries. */
+function typeOf(name: string, text: string): ScalarTypeName {
+  const compared = new RegExp(String.raw`\b${name}\s*(?:[=!<>]=|[<>]|!?in\s*\(|between\s*\()\s*(-?\d|true\b|false\b)`);
+  const other = compared.exec(text)?.[1];
+  if (other !== undefined) return /[tf]/.test(other) ? "bool" : "long";
   if (/(^timestamp|time(generated|stamp)?|date|datetime|_t)$/i.test(name)) return "timestamp";
   if (
     /^(additionalfields|.*properties|.*details|.*resources|.*policies|entities|.*info|tags|.*_dynamic)$/i.test(name)

@@ -19,4 +19,24 @@ export const exact: KqlCases = {
       rows: [{ x: null }, { x: 0 }, { x: 0 }],
     },
   ],
+  "a union after a join or of typed arrays": [
+    {
+      query:
+        "datatable(k: string)['a'] | join kind=fullouter (datatable(k: string)['b']) on k | union (datatable(u: string)['c'])",
+      rows: [
+        { k: "a", k1: "", u: "" },
+        { k: "", k1: "b", u: "" },
+        { k: "", k1: "", u: "c" },
+      ],
+      unordered: true,
+    },
+    {
+      query: "print a = 'x' | summarize l = array_sort_asc(make_list(a)) | union (datatable(u: string)['z'])",
+      rows: [
+        { l: ["x"], u: "" },
+        { l: null, u: "z" },
+      ],
+      unordered: true,
+    },
+  ],
 };

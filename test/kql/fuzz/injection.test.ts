@@ -38,8 +38,6 @@ const PLACES: readonly string[] = [
   "T | where label has_any (@, 'b')",
   "T | extend x = strcat(@, label, @)",
   "T | extend x = iff(label == @, @, 'c')",
-  "T | extend x = props[@]",
-  "T | extend x = props.a[@].b",
   "print x = dynamic([@, {@: @}])",
   "datatable(a: string)[@, 'b']",
   "let s = @; T | where label == s",
@@ -63,6 +61,9 @@ const PLACES: readonly string[] = [
 
 /** Where a text is itself read while translating, as a pattern or a value: its signs may change the tree. */
 const READ_PLACES: readonly string[] = [
+  "T | where label matches regex @",
+  "T | extend x = props.a[@].b",
+  "T | extend x = props[@]",
   "T | extend x = replace_string(label, @, @)",
   "T | extend x = split(label, @)",
   "T | extend x = trim(@, label)",

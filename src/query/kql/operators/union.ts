@@ -133,12 +133,25 @@ export function united(node: SyntaxExpression, legs: readonly Leg[], origin?: st
   const branches = legs.map(({ rel, name: own }, i) => {
     const values = columns.map(({ name, column }): [Column, Expr] => {
       if (name === origin) return [column, literal("string", own ?? `union_arg${i}`)];
-      const found = rel.columns.find((one) => sources.get(name)?.has(`${one.name}:${one.column.type}`) === true);
+      const found = ownColumn(rel, name, column) ?? renamed(rel, columns, sources.get(name));
       return [column, found === undefined ? literal(column.type, null) : columnExpr(found.column)];
     });
     return { rel, values };
   });
   return inOrderOfLegs(branches, columns);
+}
+
+/** The leg's column of that name and type. */
+function ownColumn(rel: Rel, name: string, { type }: Column): Named | undefined {
+  return rel.columns.find((one) => one.name === name && one.column.type === type);
+}
+
+/** The leg's column that the union calls otherwise: not one that has its own place there. */
+function renamed(rel: Rel, columns: readonly Named[], sources: ReadonlySet<string> | undefined): Named | undefined {
+  return rel.columns.find(({ name, column }) => {
+    const isPlaced = columns.some((one) => one.name === name && one.column.type === column.type);
+    return !isPlaced && sources?.has(`${name}:${column.type}`) === true;
+  });
 }
 
 type RelBranch = { rel: Rel; values: readonly (readonly [Column, Expr])[] };
