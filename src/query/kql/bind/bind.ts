@@ -52,8 +52,9 @@ function refuseUnread(text: string): void {
   }
 }
 
-const BLANK = /^(?:\s|\/\/[^\n]*)+/;
-const BRACKET_OR_QUOTED = /[([{}\])]|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
+// Loops over single characters in one group would take a stack frame for each of a long literal's.
+const BLANK = /^\s*(?:\/\/[^\n]*\s*)*/;
+const BRACKET_OR_QUOTED = /[([{}\])]|\/\/[^\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'/g;
 const MAX_DEPTH = 500;
 const TOO_DEEP = "the query is nested too deeply";
 /** The library's code for a text whose syntax is too deep to be analysed. */
