@@ -2,6 +2,8 @@ import { Column, commaList, expr, sql, type Expr, type Sql } from "../plan/expre
 
 /** A column with a function or two around it. */
 const SHORT = 40;
+/** What reads no row is computed once for all of them, and is a constant to what it stands in: a pattern above all. */
+const SHORT_CONSTANT = 1_000;
 
 /**
  * SQL that mentions values more than once. What is more than a column is computed once for it: it may be random, and
@@ -21,7 +23,10 @@ export function bound(values: readonly Expr[], own: (values: readonly Expr[]) =>
 
 function isPlain({ constant, sql: parts, isFixed }: Expr): boolean {
   if (constant !== undefined) return true;
+  if (isFixed === true) return false;
   const texts = parts.filter((part) => typeof part === "string");
+  const sizeChars = texts.reduce((sum, text) => sum + text.length, 0);
+  if (texts.length === parts.length) return sizeChars <= SHORT_CONSTANT;
   const hasOneColumn = parts.length === texts.length + 1 && parts.some((part) => part instanceof Column);
-  return isFixed !== true && hasOneColumn && texts.join("").length <= SHORT;
+  return hasOneColumn && sizeChars <= SHORT;
 }
