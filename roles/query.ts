@@ -16,6 +16,7 @@ import type { QueryService } from "../src/query/contract/query.ts";
 import { contributed } from "../src/feature/collect.ts";
 import { checkDeclared } from "../src/query/system-tables/system-tables.ts";
 import { createQueryService } from "../src/query/service.ts";
+import { keepTranslations } from "../src/query/translator/kept-translations.ts";
 import { createTranslator } from "../src/query/translator/translator.ts";
 import { Tails } from "../src/query/tail/tails.ts";
 import type { Parts } from "./parts.ts";
@@ -35,7 +36,9 @@ export async function createQuery(
   const common = { log, clock, tempDir: join(config.home, "tmp") };
   const { queryRetryAfterSecs: retryAfterSecs } = config;
   const snapshotDir = join(config.home, "cache", "kql");
-  const translator = createTranslator({ ...common, metrics, confinement, snapshotDir, memoryBytes, retryAfterSecs });
+  const translator = keepTranslations(
+    createTranslator({ ...common, metrics, confinement, snapshotDir, memoryBytes, retryAfterSecs }),
+  );
   const service = createQueryService({
     ...storage,
     ...common,

@@ -42,6 +42,8 @@ export type KqlTranslation =
       /** Names of the helper macros that it calls. */
       macros: readonly string[];
       render?: { kind: string; properties: Record<string, unknown> };
+      /** Whether the moment of the request is in it: another one makes another translation. */
+      readsNow?: boolean;
     }
   /** One more round: the distinct values (one text column, at most 1,001 rows) of this query are the next `keys`. */
   | { kind: "keys"; sql: string; macros: readonly string[] };

@@ -16,8 +16,16 @@ export { namesOf } from "./bind/bind.ts";
 
 /** Translates a text over tables that are known; throws `KqlRefused`. */
 export function translate(request: KqlRequest): KqlTranslation {
+  let readsNow = false;
+  const watched = Object.defineProperty({ ...request }, "nowNs", {
+    get: () => {
+      readsNow = true;
+      return request.nowNs;
+    },
+  });
   try {
-    return translated(request);
+    const made = translated(watched);
+    return made.kind === "query" && readsNow ? { ...made, readsNow } : made;
   } catch (error) {
     if (error instanceof KeysNeeded) {
       const { sql: text } = rendered(error.rel);

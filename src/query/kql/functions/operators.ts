@@ -49,8 +49,20 @@ export function alike(left: Expr, right: Expr): [Expr, Expr] {
   return [left, right];
 }
 
-export function equals(left: Expr, right: Expr): Expr {
+/** The same for a comparison, where a whole number needs no cast: pruning reads a bare one without evaluating it. */
+function comparable(left: Expr, right: Expr): [Expr, Expr] {
   const [a, b] = alike(left, right);
+  return [bareNumber(a, b), bareNumber(b, a)];
+}
+
+function bareNumber(value: Expr, other: Expr): Expr {
+  const { constant, type } = value;
+  const isBare = typeof constant === "bigint" && (type === "int" || type === "long") && constant >= 0n;
+  return isBare && other.constant === undefined ? { ...value, sql: [String(constant)] } : value;
+}
+
+export function equals(left: Expr, right: Expr): Expr {
+  const [a, b] = comparable(left, right);
   if (a.type === "string" || b.type === "string") return textEquals(a, b);
   const plain = sql`${a} = ${b}`;
   if (!a.nullable && !b.nullable) return expr("bool", plain, { nullable: false });
@@ -73,9 +85,11 @@ function isText({ constant }: Expr): boolean {
 }
 
 export function notEquals(left: Expr, right: Expr): Expr {
-  const [a, b] = alike(left, right);
+  const [a, b] = comparable(left, right);
   if (a.type === "string" || b.type === "string") {
-    return expr("bool", sql`${str(as(a, "string"))} <> ${str(as(b, "string"))}`, { nullable: false });
+    const own = sql`${str(as(a, "string"))} <> ${str(as(b, "string"))}`;
+    const isBare = a.type === b.type && (isText(a) || isText(b));
+    return expr("bool", own, { nullable: false, ...(isBare && { filter: sql`${a} IS DISTINCT FROM ${b}` }) });
   }
   if (!a.nullable && !b.nullable) return expr("bool", sql`${a} <> ${b}`, { nullable: false });
   const plain = sql`${a} IS DISTINCT FROM ${b}`;
@@ -84,7 +98,7 @@ export function notEquals(left: Expr, right: Expr): Expr {
 }
 
 export function compared(operator: "<" | "<=" | ">" | ">=", left: Expr, right: Expr): Expr {
-  const [a, b] = alike(left, right);
+  const [a, b] = comparable(left, right);
   if (a.type === "string" || b.type === "string") {
     return expr("bool", sql`${str(as(a, "string"))} ${operator} ${str(as(b, "string"))}`, { nullable: false });
   }
