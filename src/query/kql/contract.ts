@@ -56,6 +56,9 @@ export type KqlFailure = {
   suggestion?: string;
 };
 
+/** What a text is told whose brackets, operators or expressions are in each other more often than can be followed. */
+export const TOO_DEEP = "the query is nested too deeply";
+
 /** The text is refused: with the place in it, where there is one. */
 export class KqlRefused extends Error {
   readonly failure: KqlFailure;

@@ -2,7 +2,7 @@ import { quoteIdentifier } from "../../io/duckdb/duckdb.ts";
 import { bind } from "./bind/bind.ts";
 import { InsertionNeeded, type Insertion } from "./bind/insertions.ts";
 import { classOf, elementsOf, textOf, the, type SyntaxExpression, type SyntaxNode } from "./bind/library.ts";
-import { KqlRefused, type KqlRequest, type KqlTranslation, type KqlType } from "./contract.ts";
+import { KqlRefused, TOO_DEEP, type KqlRequest, type KqlTranslation, type KqlType } from "./contract.ts";
 import { macrosOf } from "./macros.ts";
 import { KeysNeeded } from "./operators/keys.ts";
 import { columnExpr, expr, sql, type Expr } from "./plan/expression.ts";
@@ -32,7 +32,7 @@ export function translate(request: KqlRequest): KqlTranslation {
       return { kind: "keys", sql: text, macros: macrosOf(text) };
     }
     if (error instanceof RangeError) {
-      throw new KqlRefused({ code: "invalid_query", message: "the query is nested too deeply" });
+      throw new KqlRefused({ code: "invalid_query", message: TOO_DEEP });
     }
     if (error instanceof TooLarge) throw new KqlRefused({ code: "invalid_query", message: error.message });
     throw error;
@@ -114,7 +114,7 @@ function withoutRender(node: SyntaxExpression, rows: (node: SyntaxExpression) =>
   if (classOf(the(Operator)) !== "RenderOperator") return { rel: rows(node) };
   const operator = the(Operator) as Kusto.Language.Syntax.RenderOperator;
   const properties: Record<string, unknown> = {};
-  const listed = [...elementsOf<Kusto.Language.Syntax.NamedParameter>(operator.WithClause?.Properties)];
+  const listed = elementsOf<Kusto.Language.Syntax.NamedParameter>(operator.WithClause?.Properties);
   for (const { Name, Expression: value } of listed) properties[Name?.SimpleName ?? ""] = valueOf(value);
   return { rel: rows(the(Expression)), render: { kind: textOf(operator.ChartType), properties } };
 }

@@ -6,7 +6,7 @@ import { foldName } from "../../core/names.ts";
 import { formatColumnType } from "../../format/types.ts";
 import type { QueryRequest } from "../contract/query.ts";
 import type { TableShape } from "../contract/tables.ts";
-import type { KqlRequest, KqlTranslation } from "../kql/contract.ts";
+import { TOO_DEEP, type KqlRequest, type KqlTranslation } from "../kql/contract.ts";
 import { databaseNotFound } from "../resolve/not-found.ts";
 import { KqlRefusal, type TextBounds, type Translator } from "./translator.ts";
 
@@ -71,8 +71,7 @@ export class KqlQuery {
     if (!(error instanceof EngineError) || error instanceof KqlRefusal) return error;
     const { code, message } = error;
     if (WRONG.has(code)) {
-      if (/nested (?:too|more)/.test(message))
-        return new EngineError("invalid_query", "the query is nested too deeply");
+      if (/nested (?:too|more)/.test(message)) return new EngineError("invalid_query", TOO_DEEP);
       const { sql } = this.translation;
       const { requestId, database, text } = this.#asked;
       this.#deps.log.error({ requestId, database, text, sql, failure: message }, "a KQL query was translated wrongly");

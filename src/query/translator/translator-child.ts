@@ -1,6 +1,6 @@
 import "../../core/warnings.ts";
 import { messageOf } from "../../core/errors.ts";
-import { KqlRefused } from "../kql/contract.ts";
+import { KqlRefused, TOO_DEEP } from "../kql/contract.ts";
 import { namesOf, translate } from "../kql/translate.ts";
 import { enterFolder, liveWithServer } from "../scan/confined-child.ts";
 import type { TranslatorAnswer, TranslatorMessage, TranslatorReply } from "./protocol.ts";
@@ -19,12 +19,10 @@ function answer(message: TranslatorMessage): TranslatorAnswer {
     }
   } catch (error) {
     if (error instanceof KqlRefused) return { kind: "refused", failure: error.failure };
-    if (isStackOverflow(error)) return { kind: "refused", failure: TOO_DEEP };
+    if (isStackOverflow(error)) return { kind: "refused", failure: { code: "invalid_query", message: TOO_DEEP } };
     return { kind: "failed", message: error instanceof Error ? (error.stack ?? error.message) : messageOf(error) };
   }
 }
-
-const TOO_DEEP = { code: "invalid_query", message: "the query is nested too deeply" } as const;
 
 /** The library may have wrapped it in an exception of its own. */
 function isStackOverflow(error: unknown): boolean {

@@ -1,6 +1,6 @@
 import type { ColumnType } from "../../../format/types.ts";
 import { nearest } from "../../../core/nearest.ts";
-import { KqlRefused, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
+import { KqlRefused, TOO_DEEP, type KqlNames, type KqlRequest, type KqlType } from "../contract.ts";
 import {
   arrayOf,
   classOf,
@@ -56,7 +56,6 @@ function refuseUnread(text: string): void {
 const BLANK = /^\s*(?:\/\/[^\n]*\s*)*/;
 const BRACKET_OR_QUOTED = /[([{}\])]|\/\/[^\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'/g;
 const MAX_DEPTH = 500;
-const TOO_DEEP = "the query is nested too deeply";
 /** The library's code for a text whose syntax is too deep to be analysed. */
 const DEPTH_CODE = "KS245";
 
@@ -152,7 +151,7 @@ function refuseFirst(
   const message = messageOf(first);
   const start = placeWithout(insertions, first.Start);
   const name = request.text.slice(start, start + first.Length);
-  const suggestion = suggestionFor(request, first, name);
+  const suggestion = suggestionFor(request, name);
   throw refusal(request.text, { code, message, ...(suggestion !== undefined && { suggestion }) }, start);
 }
 
@@ -165,7 +164,7 @@ function messageOf({ Code: code, Message: message }: Diagnostic): string {
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 
-function suggestionFor({ tables, tableNames }: KqlRequest, _: Diagnostic, name: string): string | undefined {
+function suggestionFor({ tables, tableNames }: KqlRequest, name: string): string | undefined {
   if (!/^[\w-]+$/.test(name)) return undefined;
   const { Functions, Aggregates } = library();
   const names = [
