@@ -7,6 +7,7 @@ import type { Scope, Translating, Variables } from "./scope.ts";
 import { anyColumn, cased, starTest, termTest } from "./search-terms.ts";
 import { isTabular } from "./bind/tabular.ts";
 import { typeOfSymbol } from "./types/types.ts";
+import { inTry } from "./values/bound.ts";
 import { literal } from "./values/coerce.ts";
 import { dynamicLiteral, literalExpr } from "./values/literal-nodes.ts";
 
@@ -105,8 +106,10 @@ function unary(node: Kusto.Language.Syntax.PrefixUnaryExpression, scope: Scope, 
     if (type === "real") return literal(type, -Number(constant));
   }
   if (type === "dynamic") throw translator.refuse("a dynamic value has no negative: convert it first", node);
+  if (type === "datetime") throw translator.refuse("a datetime has no negative", node);
   if (type === "int" || type === "long" || type === "timespan") {
-    return expr(type, sql`kql_negate(${value})`, { nullable: value.nullable });
+    const own = inTry([value], (one) => sql`kql_negate(${one})`);
+    return expr(type, own, { nullable: value.nullable });
   }
   return expr(type, sql`-${value}`, { nullable: value.nullable });
 }

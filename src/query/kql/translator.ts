@@ -16,6 +16,7 @@ import {
 import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
+import type { FunctionRule } from "./functions/table.ts";
 import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
@@ -25,6 +26,7 @@ import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
 import type { Call, Scope, Translating, Value, Variables } from "./scope.ts";
 import { typeOfSymbol } from "./types/types.ts";
+import { hasSubquery, inTry } from "./values/bound.ts";
 import { as, literal } from "./values/coerce.ts";
 
 /** Turns a bound text into plans and expressions. One for each text. */
@@ -372,11 +374,22 @@ export class Translator implements Translating {
     const rule = SCALAR_FUNCTIONS[name];
     if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
     if ("special" in rule) return rule.special(call);
-    return rule.translate(
-      argumentNodes.map((argument) => this.scalar(argument, scope)),
-      call,
-    );
+    const values = argumentNodes.map((argument) => this.scalar(argument, scope));
+    return values.some(hasSubquery) ? translatedInTry(rule, values, call) : rule.translate(values, call);
   }
+}
+
+/** The same for values of sub-queries: what a function becomes may have its arguments inside of TRY. */
+function translatedInTry(
+  rule: Extract<FunctionRule, { translate: unknown }>,
+  values: readonly Expr[],
+  call: Call,
+): Expr {
+  const plain = rule.translate(values, call);
+  // A window reads rows, which are not within reach there.
+  if (plain.isFixed === true || plain.constant !== undefined) return plain;
+  const own = inTry(values, (given) => rule.translate(given, call).sql);
+  return expr(plain.type, own, { nullable: plain.nullable });
 }
 
 /** The value of an aggregate that stands in an expression: it has one column. */

@@ -340,6 +340,7 @@ const percentiles: KqlCases = {
       query: "let ps = dynamic([50, 99.9]); range x from 1 to 1000 step 1 | summarize l = percentiles_array(x, ps)",
       rows: [{ l: [500, 999] }],
     },
+    { query: `${TEN} | summarize l = percentiles_array(x, range(1.5s, 100, 25))`, rows: [{ l: [] }] },
     {
       query: `${TEN} | summarize l = percentiles_array(x, dynamic([101]))`,
       refused: { code: "invalid_query", message: "percentile" },

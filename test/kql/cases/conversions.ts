@@ -6,6 +6,13 @@ const raw = String.raw;
 /** Literals, and functions that convert from one type to another. */
 export const conversions: KqlCases = {
   "string literals": [
+    {
+      query: "datatable(k: long, i: int)[real(+inf), long(3000000000), 1.0, 2]",
+      rows: [
+        { k: null, i: null },
+        { k: 1, i: 2 },
+      ],
+    },
     prints(`'string with "double quotes"'`, 'string with "double quotes"', "string"),
     prints(`"string with 'single quotes'"`, "string with 'single quotes'"),
     prints(raw`'\\n.*(>|\'|=|\")[a-zA-Z0-9/+]{86}=='`, raw`\n.*(>|'|=|")[a-zA-Z0-9/+]{86}==`),

@@ -598,6 +598,10 @@ export const dates: KqlCases = {
       rows: [{ a: "2020-01-01T00:00:00.0000001Z", b: null }],
     },
     {
+      query: "print a = isnull(todatetime(datetime_list_timezones()))",
+      rows: [{ a: true }],
+    },
+    {
       query:
         "print a = set_has_element(datetime_list_timezones(), 'Europe/Brussels'), b = set_has_element(datetime_list_timezones(), 'US/Pacific')",
       rows: [{ a: true, b: true }],

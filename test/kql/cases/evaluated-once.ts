@@ -2,6 +2,29 @@ import type { KqlCases } from "../cases.test-kit.ts";
 
 /** What is random is drawn once where the language says so, and in each row where it does not. */
 export const evaluatedOnce: KqlCases = {
+  "a value of a sub-query in what may fail": [
+    {
+      query: "range x from 1 to 2 step 1 | extend d = x - toscalar(range y from 1 to 5 step 1 | summarize max(y))",
+      rows: [
+        { x: 1, d: -4 },
+        { x: 2, d: -3 },
+      ],
+    },
+    {
+      query:
+        "print a = -toscalar(print 3), b = abs(toscalar(print -3)), c = todatetime(toscalar(print '2024-01-02')), d = 2s - toscalar(print 1s), e = datetime(2024-01-02) - toscalar(print 1d), f = url_decode(toscalar(print 'a%20b'))",
+      rows: [
+        {
+          a: -3,
+          b: 3,
+          c: "2024-01-02T00:00:00Z",
+          d: "00:00:01",
+          e: "2024-01-01T00:00:00Z",
+          f: "a b",
+        },
+      ],
+    },
+  ],
   "a let is evaluated once": [
     {
       query: "let x = rand() + 1; print same = x == x, inside = x between (1.0 .. 2.0)",

@@ -27,6 +27,10 @@ export const refusals: KqlCases = {
     { query: "SELECT 1", refused: { code: "parse_error", message: "" } },
     { query: "print x = '😀' | wher x", refused: { code: "parse_error", message: "operator expected", line: 1 } },
   ],
+  "no negatives": [
+    { query: "print -now()", refused: { code: "invalid_query", message: "a datetime has no negative", column: 7 } },
+    { query: "print -dynamic(1)", refused: { code: "invalid_query", message: "a dynamic value has no negative" } },
+  ],
   "unknown names": [
     { query: "NoSuchTable", refused: { code: "invalid_query", message: "NoSuchTable", line: 1, column: 1 } },
     {

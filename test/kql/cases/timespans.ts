@@ -110,6 +110,7 @@ export const timespans: KqlCases = {
       rows: [{ a: "1.12:30:55.1230000", b: "01:12:00", c: "01:12:30.5000000" }],
       types: { a: "timespan", b: "timespan", c: "timespan" },
     },
+    { query: "print a = make_timespan(3)", rows: [{ a: "03:00:00" }] },
     {
       query:
         "print a = make_timespan(24,0), b = make_timespan(0,60), c = make_timespan(0,0,60), d = make_timespan(int(null),0), e = make_timespan(0,0,59.9999999)",

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { compareQueries } from "./evaluator.test-kit.ts";
 
 /** Some of what `evaluator.long.test.ts` draws. */
-/** Of the run that every change passes; `npm run soak -- kql` draws others. Some three texts in ten thousand still find something. */
+/** Of the run that every change passes; `npm run soak -- kql` draws others. */
 const SEED = 20_261_126;
 
 test("drawn queries give the rows that an evaluator has from the reference alone", async () => {

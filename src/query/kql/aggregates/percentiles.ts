@@ -70,12 +70,16 @@ function quantile({ digits, scale }: Percent): string {
   return `${padded.slice(0, -places)}.${padded.slice(-places)}`;
 }
 
-/** As `quantile_disc` takes several: an array that is computed has to be the same in all rows. */
+/**
+ * As `quantile_disc` takes several: an array that is computed has to be the same in all rows, and what is no percentile in
+ * it is left out.
+ */
 function quantiles(shares: readonly Expr[], call: Call): Sql {
   const [only] = shares;
   const isComputed = only?.type === "dynamic" && only.constant === undefined;
   if (isComputed && isSameInAllRows(only) && !only.sql.some((part) => part instanceof Scalar)) {
-    return sql`list_transform(CAST(${only} AS DECIMAL(18, 10)[]), lambda p: p * 0.01)`;
+    const known = sql`coalesce(TRY_CAST(${only} AS DECIMAL(18, 10)[]), [])`;
+    return sql`list_transform(list_filter(${raw(known)}, lambda p: p BETWEEN 0 AND 100), lambda p: p * 0.01)`;
   }
   return [`[${percentsOf(shares, call).map(quantile).join(", ")}]`];
 }

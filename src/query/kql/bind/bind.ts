@@ -157,10 +157,15 @@ function refuseFirst(
 
 const LONGEST = 300;
 
-/** The library's sentence, without its full stop. It may quote a name of any length. */
+/** A message may quote a part of the text, of any length. */
+function cut(message: string): string {
+  return message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message;
+}
+
+/** The library's sentence, without its full stop. */
 function messageOf({ Code: code, Message: message }: Diagnostic): string {
   if (code === DEPTH_CODE) return TOO_DEEP;
-  const sentence = message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message.replace(/\.$/, "");
+  const sentence = cut(message.replace(/\.$/, ""));
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 
@@ -189,9 +194,10 @@ export function refusal(
   failure: Pick<KqlRefused["failure"], "code" | "message" | "suggestion">,
   start?: number,
 ): KqlRefused {
-  if (start === undefined) return new KqlRefused(failure);
+  const message = cut(failure.message);
+  if (start === undefined) return new KqlRefused({ ...failure, message });
   const before = text.slice(0, start);
   const line = before.split("\n").length;
   const column = Array.from(before.slice(before.lastIndexOf("\n") + 1)).length + 1;
-  return new KqlRefused({ ...failure, line, column });
+  return new KqlRefused({ ...failure, message, line, column });
 }

@@ -59,9 +59,9 @@ export const DATES: FunctionTable = {
     return expr("datetime", sql`kql_make_datetime(${[...parts, seconds]})`);
   }),
   make_timespan: fn((args) => {
-    const [days, ...clock] = args.length === 4 ? args : [literal("long", 0n), ...args];
-    const parts = [days, ...clock.slice(0, 2)].map((one) => num(one ?? literal("long", 0n), "long"));
-    const seconds = num(clock[2] ?? literal("long", 0n), "real");
+    const [days, hours, minutes, last] = args.length === 4 ? args : [undefined, ...args];
+    const parts = [days, hours, minutes].map((one) => num(one ?? literal("long", 0n), "long"));
+    const seconds = num(last ?? literal("long", 0n), "real");
     return expr("timespan", sql`kql_make_timespan(${[...parts, seconds]})`);
   }),
   todatetime: fn((args) => toDatetime(arg(args, 0))),
@@ -77,7 +77,10 @@ export const DATES: FunctionTable = {
 
   datetime_utc_to_local: fn((args, call) => inZone("kql_to_local", args, call)),
   datetime_local_to_utc: fn((args, call) => inZone("kql_to_utc", args, call)),
-  datetime_list_timezones: fn(() => expr("dynamic", ["kql_zones()"], { nullable: false })),
+  // A sub-query stands by itself, as TRY(…) takes none.
+  datetime_list_timezones: fn((_, { translator }) => {
+    return translator.once(expr("dynamic", ["kql_zones()"], { nullable: false, isFixed: true }));
+  }),
 
   unixtime_seconds_todatetime: sinceEpoch(1_000_000_000n),
   unixtime_milliseconds_todatetime: sinceEpoch(1_000_000n),

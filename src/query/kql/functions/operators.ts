@@ -1,6 +1,7 @@
 import type { KqlType } from "../contract.ts";
-import { expr, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { Column, expr, separated, sql, type Expr, type Sql } from "../plan/expression.ts";
 import { SQL_TYPES } from "../types/types.ts";
+import { inTry } from "../values/bound.ts";
 import { as, fromDynamic, literal, num, str } from "../values/coerce.ts";
 import { STRING_OPERATORS } from "./string-operators.ts";
 import type { BinaryCall, BinaryRule } from "./table.ts";
@@ -120,17 +121,31 @@ function added(left: Expr, right: Expr, { type, refuse }: BinaryCall, sign: 1n |
     const [moment, span] = left.type === "datetime" ? [left, as(right, "timespan")] : [as(right, "datetime"), left];
     const [a, b] = [moment.constant, span.constant];
     if (typeof a === "bigint" && typeof b === "bigint") return literal("datetime", a + sign * b * NS_PER_TICK);
-    return expr(
-      "datetime",
-      sql`kql_datetime_plus(${moment}, ${sign === 1n ? span : expr("timespan", sql`kql_negate(${span})`)})`,
-    );
+    const offset =
+      sign === 1n
+        ? span
+        : expr(
+            "timespan",
+            inTry([span], (one) => sql`kql_negate(${one})`),
+          );
+    return expr("datetime", sql`kql_datetime_plus(${moment}, ${offset})`);
   }
   if (type === "timespan") {
     const [a, b] = [as(left, "timespan"), as(right, "timespan")];
     if (typeof a.constant === "bigint" && typeof b.constant === "bigint") {
       return literal("timespan", a.constant + sign * b.constant);
     }
-    return expr("timespan", sql`TRY(${a} ${operator} ${b})`);
+    return expr(
+      "timespan",
+      inTry(
+        [a, b],
+        (both) =>
+          sql`TRY(${separated(
+            ` ${operator} `,
+            both.map(({ sql: own }) => own),
+          )})`,
+      ),
+    );
   }
   return arithmetic(operator, left, right, type);
 }
@@ -157,7 +172,7 @@ function arithmetic(operator: "+" | "-" | "*", left: Expr, right: Expr, type: Kq
 
 /** A column or a constant: it may be mentioned more than once. */
 function isPlain({ sql: own, constant }: Expr): boolean {
-  return constant !== undefined || (own.length === 1 && typeof own[0] !== "string");
+  return constant !== undefined || (own.length === 1 && own[0] instanceof Column);
 }
 
 function multiplied(left: Expr, right: Expr, { type }: BinaryCall): Expr {

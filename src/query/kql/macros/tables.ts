@@ -19,9 +19,9 @@ export const TABLE_MACROS: Readonly<Record<string, string>> = {
     WHEN 'BOOLEAN' THEN 'bool' WHEN 'VARCHAR' THEN 'string' WHEN 'ARRAY' THEN 'dynamic' WHEN 'OBJECT' THEN 'dynamic' END`,
   // How many steps lead from one number to another, both ends included.
   kql_steps: `(low, high, step) AS CASE WHEN (step > 0 AND high >= low) OR (step < 0 AND high <= low)
-    THEN CAST((CAST(high AS HUGEINT) - low) // step + 1 AS BIGINT) ELSE 0 END`,
+    THEN coalesce(TRY_CAST((CAST(high AS HUGEINT) - low) // step + 1 AS BIGINT), 9223372036854775807) ELSE 0 END`,
   kql_real_steps: `(low, high, step) AS CASE WHEN (step > 0 AND high >= low) OR (step < 0 AND high <= low)
-    THEN CAST(floor((high - low) / step) + 1 AS BIGINT) ELSE 0 END`,
+    THEN coalesce(TRY_CAST(floor((high - low) / step) + 1 AS BIGINT), 9223372036854775807) ELSE 0 END`,
   // What parse makes of a part of a text; null where it is no value of the type.
   kql_parsed_long: "(t) AS CASE WHEN regexp_full_match(t, '\\s*[-+]?\\d+\\s*') THEN TRY_CAST(t AS BIGINT) END",
   kql_parsed_real: "(t) AS TRY_CAST(trim(t) AS DOUBLE)",

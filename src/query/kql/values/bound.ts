@@ -1,4 +1,4 @@
-import { Column, commaList, expr, sql, type Expr, type Sql } from "../plan/expression.ts";
+import { Column, commaList, expr, Scalar, sql, Subquery, type Expr, type Sql } from "../plan/expression.ts";
 
 /** A column with a function or two around it. */
 const SHORT = 40;
@@ -29,4 +29,13 @@ function isPlain({ constant, sql: parts, isFixed }: Expr): boolean {
   if (texts.length === parts.length) return sizeChars <= SHORT_CONSTANT;
   const hasOneColumn = parts.length === texts.length + 1 && parts.some((part) => part instanceof Column);
   return hasOneColumn && sizeChars <= SHORT;
+}
+
+/** SQL that has values inside of TRY, which takes no sub-query: where one has a sub-query, it is computed before. */
+export function inTry(values: readonly Expr[], own: (values: readonly Expr[]) => Sql): Sql {
+  return values.some(hasSubquery) ? bound(values, own) : own(values);
+}
+
+export function hasSubquery({ sql: parts }: Expr): boolean {
+  return parts.some((part) => part instanceof Scalar || part instanceof Subquery);
 }

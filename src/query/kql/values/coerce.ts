@@ -3,6 +3,7 @@ import type { KqlType } from "../contract.ts";
 import { expr, sql, type Constant, type Expr, type Sql } from "../plan/expression.ts";
 import { MAX_NS, MIN_NS } from "../types/literals.ts";
 import { SQL_TYPES } from "../types/types.ts";
+import { inTry } from "./bound.ts";
 
 /** A value that is known, as SQL of its type. What is beyond the range of a datetime is null. */
 export function literal(type: KqlType, constant: Constant): Expr {
@@ -103,8 +104,17 @@ export function num(value: Expr, type: "int" | "long" | "real" | "decimal"): Exp
       sql`CAST(CAST(${value} AS INTEGER) AS ${SQL_TYPES[type]})`,
       value.nullable ? {} : { nullable: false },
     );
+  if (!REACHES[type].includes(value.type)) return expr(type, sql`TRY_CAST(${value} AS ${SQL_TYPES[type]})`);
   return expr(type, sql`CAST(${value} AS ${SQL_TYPES[type]})`, { nullable: value.nullable });
 }
+
+/** Whose numbers each type has all of, if not to the last digit: a number of another one may be beyond it, or be none. */
+const REACHES: Readonly<Record<"int" | "long" | "real" | "decimal", readonly KqlType[]>> = {
+  int: [],
+  long: ["int"],
+  real: ["int", "long", "decimal"],
+  decimal: ["int", "long"],
+};
 
 /** What a dynamic value holds, as a value of the type; null where it is of another kind. */
 export function fromDynamic(value: Expr, type: KqlType): Expr {
@@ -124,7 +134,7 @@ export function fromDynamic(value: Expr, type: KqlType): Expr {
     case "decimal":
       return expr("decimal", sql`TRY_CAST(${dynamicText(value)} AS ${SQL_TYPES.decimal})`);
     case "datetime":
-      return expr("datetime", sql`kql_datetime_of(${dynamicText(value)})`);
+      return datetimeOf(expr("string", dynamicText(value)));
     case "timespan":
       return expr("timespan", sql`kql_timespan_of(${dynamicText(value)})`);
     case "guid":
@@ -181,7 +191,14 @@ function isNumeric(type: KqlType): type is "int" | "long" | "real" | "decimal" {
 /** What the text says, as a value of the type; null where it says none. */
 function fromText(text: Expr, type: KqlType): Expr {
   if (type === "bool") return expr(type, sql`kql_bool_of(${text})`);
-  if (type === "datetime") return expr(type, sql`kql_datetime_of(${text})`);
+  if (type === "datetime") return datetimeOf(text);
   if (type === "timespan") return expr(type, sql`kql_timespan_of(${text})`);
   return expr(type, sql`TRY_CAST(${text} AS ${SQL_TYPES[type]})`);
+}
+
+function datetimeOf(text: Expr): Expr {
+  return expr(
+    "datetime",
+    inTry([text], (one) => sql`kql_datetime_of(${one})`),
+  );
 }
