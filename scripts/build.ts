@@ -106,7 +106,7 @@ async function bundle(folder: string): Promise<string[]> {
   return sourcesOf(metafile);
 }
 
-/** What a build takes from its environment: who signs its releases, and where they are published (docs/releases.md). */
+/** What a build takes from its environment: who signs its releases, and where they are published (docs/install.md). */
 function releaseValues(env: NodeJS.ProcessEnv): Record<string, string> {
   const names = ["ENGINE_RELEASE_KEYS", "ENGINE_RELEASE_URL"];
   return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, JSON.stringify(env[name])]] : [])));

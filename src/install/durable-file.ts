@@ -1,5 +1,5 @@
-import { constants, mkdir, open, readFile, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { constants, copyFile, link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { systemCodeOf } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
 
@@ -16,8 +16,17 @@ export async function readIfThere(file: string): Promise<string | undefined> {
 }
 
 /** A name beside `file` that nobody else takes. */
-function temporaryBeside(file: string, random: Random): string {
+export function temporaryBeside(file: string, random: Random): string {
   return `${file}.${Buffer.from(random.fill(new Uint8Array(6))).toString("hex")}.tmp`;
+}
+
+/** Removes the temporary files beside `file` that a process has left which was killed. */
+export async function removeTemporaries(file: string): Promise<void> {
+  const [folder, own] = [dirname(file), basename(file)];
+  const left = (await readdir(folder)).filter(
+    (name) => name.startsWith(own) && /^\.[0-9a-f]{12}\.tmp$/.test(name.slice(own.length)),
+  );
+  for (const name of left) await rm(join(folder, name), { force: true });
 }
 
 /** Writes a file in place of the one that was there, and makes its folder (0700) where there is none. */
@@ -41,12 +50,34 @@ export async function writeDurably(file: string, text: string, mode: number, ran
 }
 
 /** Renames within a folder, in place of what was there. */
-async function moveDurably(from: string, to: string): Promise<void> {
+export async function moveDurably(from: string, to: string): Promise<void> {
   await rename(from, to);
   await syncFolder(dirname(to));
 }
 
-async function syncFolder(path: string): Promise<void> {
+/** Gives a file a second name, in place of what had it; a copy where the file system has no links. */
+export async function keepAs(file: string, kept: string, random: Random): Promise<void> {
+  const temporary = temporaryBeside(kept, random);
+  try {
+    await link(file, temporary).catch(() => copyFile(file, temporary, constants.COPYFILE_EXCL));
+    await syncFile(temporary);
+    await moveDurably(temporary, kept);
+  } finally {
+    // A rename between two names of one file leaves both.
+    await rm(temporary, { force: true });
+  }
+}
+
+export async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     await handle.sync();

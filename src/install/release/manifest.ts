@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { VERSION_TEXT } from "./version-order.ts";
 
 /**
  * `release.json`: what a release consists of. It is signed (`minisign.ts`), and names every artefact by size and hash,
@@ -7,12 +8,12 @@ import { z } from "zod";
 
 /** Of an artefact; a program that is larger is none of ours. */
 const MAX_ARTEFACT_BYTES = 2 ** 30;
+/** Of `release.json` itself, and of its signature. */
+export const MAX_MANIFEST_BYTES = 1_048_576;
 const MAX_ARTEFACTS = 100;
 
 /** One name in one folder, with which neither a path nor another address can be written. */
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-/** Semantic Versioning 2.0, without build metadata, by which versions are not ordered. */
-const VERSION_TEXT = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$/;
 const VERSION_CHARS = 64;
 
 const schemaNumber = z.int().min(0).max(1_000_000);
@@ -49,6 +50,7 @@ const release = z
   .refine(({ released_at, expires_at }) => Date.parse(released_at) < Date.parse(expires_at), "it expires too early");
 
 export type Release = z.infer<typeof release>;
+export type Artefact = Release["artefacts"][number];
 
 /** `release.json` is not what this version of the program reads. */
 export class ManifestError extends Error {

@@ -27,10 +27,10 @@ export async function healthAt(
 export async function awaitHealth(
   context: CliContext,
   address: Address,
-  { timeoutMs, version }: { timeoutMs: number; version?: string },
+  { timeoutMs, version, signal }: { timeoutMs: number; version?: string; signal?: AbortSignal },
 ): Promise<string | undefined> {
   const { clock } = context.deps;
-  for (const untilMs = clock.monotonicMs() + timeoutMs; ; await sleep(clock, POLL_MS)) {
+  for (const untilMs = clock.monotonicMs() + timeoutMs; ; await sleep(clock, POLL_MS, signal)) {
     const { health, reason } = await healthAt(context, address);
     const isExpected = version === undefined || health?.version === version;
     if (health?.status === "ok" && isExpected) return undefined;

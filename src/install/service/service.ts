@@ -16,6 +16,11 @@ import { Systemd } from "./systemd.ts";
 
 /** The service of this user as files and the system's manager know it. */
 
+/** Whether a system keeps services running by a manager that is known here. */
+export function hasServices(platform: NodeJS.Platform = process.platform): boolean {
+  return platform === "linux" || platform === "darwin";
+}
+
 /** @throws CliError (exit code 2) on a system of which no manager is known. */
 export function serviceManager(context: CliContext, platform: NodeJS.Platform = process.platform): ServiceManager {
   const { env, clock } = context.deps;
