@@ -89,7 +89,7 @@ async function bundle(folder: string): Promise<string[]> {
     legalComments: "none",
     logLevel: "warning",
     metafile: true,
-    define: { ENGINE_BUNDLED: "true", ENGINE_VERSION: JSON.stringify(VERSION) },
+    define: { ENGINE_BUNDLED: "true", ENGINE_VERSION: JSON.stringify(VERSION), ...releaseValues(process.env) },
     banner: {
       js: [
         "#!/usr/bin/env node",
@@ -104,6 +104,12 @@ async function bundle(folder: string): Promise<string[]> {
     await cp(join(repository, "src", program), join(folder, basename(program)), { recursive: true });
   }
   return sourcesOf(metafile);
+}
+
+/** What a build takes from its environment: who signs its releases, and where they are published (docs/install.md). */
+function releaseValues(env: NodeJS.ProcessEnv): Record<string, string> {
+  const names = ["ENGINE_RELEASE_KEYS", "ENGINE_RELEASE_URL"];
+  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, JSON.stringify(env[name])]] : [])));
 }
 
 function outputName(source: string): string {

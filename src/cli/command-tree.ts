@@ -10,15 +10,20 @@ export type CommandNode = {
   children: readonly CommandNode[];
 };
 
-/** The tree below a command, `help` commands left out. */
+/** The tree below a command, `help` commands and hidden ones left out. */
 export function commandTree(command: Command, path: readonly string[] = []): CommandNode {
   return {
     path,
     command,
     options: command.createHelp().visibleOptions(command),
     arguments: command.registeredArguments,
-    children: command.commands.map((child) => commandTree(child, [...path, child.name()])),
+    children: visibleBelow(command).map((child) => commandTree(child, [...path, child.name()])),
   };
+}
+
+function visibleBelow(command: Command): Command[] {
+  const visible = new Set(command.createHelp().visibleCommands(command));
+  return command.commands.filter((child) => visible.has(child));
 }
 
 /** The first sentence of a command's description. */

@@ -28,6 +28,9 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   try {
     const { runProgram } = await import("./program.ts");
     await runProgram(argv, context, await features());
+    if (deps.stderr.isTTY === true && argv[0] !== "update") {
+      await (await import("../install/update/nudge.ts")).nudge(context);
+    }
     return context.exitCode;
   } catch (error) {
     const { message, detail } = describeError(error);

@@ -1,0 +1,177 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { CliError } from "../../client/failure.ts";
+import { formatAddress } from "../../config/kinds.ts";
+import { sleep, type Clock } from "../../core/clock.ts";
+import { NOT_FOUND, reasonOf, type RunTool, type ToolResult } from "../run-tool.ts";
+import {
+  headerLine,
+  serveArguments,
+  STOP_SECS,
+  type Notes,
+  type ServiceDefinition,
+  type ServiceManager,
+  type ServiceState,
+} from "./definition.ts";
+import { argumentWord, assignmentWord, programWord } from "./unit-text.ts";
+
+const UNIT = "engine.service";
+/** The first wait before the service starts again, and the longest; systemd has the latter from this version on. */
+const FIRST_RESTART_SECS = 1;
+const LONGEST_RESTART_SECS = 60;
+const GROWING_WAITS_SINCE = 254;
+/** Where waits do not grow. */
+const EVEN_RESTART_SECS = 5;
+const MANAGER_START_TIMEOUT_MS = 15_000;
+const MANAGER_POLL_MS = 200;
+
+export type SystemdDeps = {
+  run: RunTool;
+  clock: Clock;
+  /** Where the user's configuration is: `$XDG_CONFIG_HOME`, or `~/.config`. */
+  configHome: string;
+  userId: number;
+  /** `$XDG_RUNTIME_DIR`; `su` and `sudo` leave it unset. */
+  runtimeDir: string | undefined;
+};
+
+/** Units of the user's own systemd, which lingering starts at boot and keeps after the last sign-out. */
+export class Systemd implements ServiceManager {
+  readonly file: string;
+  readonly logCommand = `journalctl --user --unit ${UNIT}`;
+  readonly #deps: SystemdDeps;
+  readonly #runtimeDir: string;
+  #version = 0;
+
+  constructor(deps: SystemdDeps) {
+    this.#deps = deps;
+    this.#runtimeDir = deps.runtimeDir ?? `/run/user/${deps.userId}`;
+    this.file = join(deps.configHome, "systemd", "user", UNIT);
+  }
+
+  render(definition: ServiceDefinition): string {
+    const { command, home, configFile } = definition;
+    const [program = "", ...words] = [...command, ...serveArguments(definition, formatAddress)];
+    return [
+      `# ${headerLine(definition)}`,
+      "# Options of the service belong in the file that ENGINE_CONFIG names.",
+      "[Unit]",
+      "Description=engine, the context engine of this machine",
+      "# It starts again however often it fails, after waits.",
+      "StartLimitIntervalSec=0",
+      "",
+      "[Service]",
+      "Type=exec",
+      `ExecStart=${[programWord(program), ...words.map(argumentWord)].join(" ")}`,
+      `Environment=${assignmentWord("ENGINE_HOME", home)} ${assignmentWord("ENGINE_CONFIG", configFile)}`,
+      "Restart=always",
+      ...this.#waits(),
+      "# The server alone is told to stop: it ends its queries itself.",
+      "KillMode=mixed",
+      `TimeoutStopSec=${STOP_SECS}`,
+      "UMask=0077",
+      "NoNewPrivileges=yes",
+      "",
+      "[Install]",
+      "WantedBy=default.target\n",
+    ].join("\n");
+  }
+
+  #waits(): string[] {
+    if (this.#version < GROWING_WAITS_SINCE) return [`RestartSec=${EVEN_RESTART_SECS}`];
+    return [`RestartSec=${FIRST_RESTART_SECS}`, "RestartSteps=6", `RestartMaxDelaySec=${LONGEST_RESTART_SECS}`];
+  }
+
+  async prepare(): Promise<Notes> {
+    const { stdout, code } = await this.#deps.run("systemctl", ["--version"]);
+    this.#version = Number(/^systemd (\d+)/.exec(stdout)?.[1] ?? Number.NaN);
+    if (code === NOT_FOUND || Number.isNaN(this.#version)) {
+      throw new CliError("this machine has no systemd: have its own service manager run `engine serve`");
+    }
+    const notes = await this.#linger();
+    await this.#waitForManager();
+    return notes;
+  }
+
+  async #linger(): Promise<Notes> {
+    const { run, userId } = this.#deps;
+    const shown = await run("loginctl", ["show-user", String(userId), "--property=Linger"]);
+    if (shown.stdout.trim() === "Linger=yes") return [];
+    const enabled = await run("loginctl", ["enable-linger", String(userId)]);
+    if (enabled.code === 0) return [];
+    return [
+      `the service stops when you sign out and does not start at boot, for lingering is off (${reasonOf(enabled)}): ` +
+        `sudo loginctl enable-linger ${userId}`,
+    ];
+  }
+
+  /** Lingering starts the user's systemd where nobody has signed in. */
+  async #waitForManager(): Promise<void> {
+    const { clock } = this.#deps;
+    let last: ToolResult | undefined;
+    for (const untilMs = clock.monotonicMs() + MANAGER_START_TIMEOUT_MS; clock.monotonicMs() < untilMs;) {
+      last = await this.#systemctl("show", "--property=Version");
+      if (last.code === 0) return;
+      if (!existsSync("/run/systemd/system")) break;
+      await sleep(clock, MANAGER_POLL_MS);
+    }
+    const why = last === undefined ? "" : ` (${reasonOf(last)})`;
+    throw new CliError(
+      `the systemd of this user does not answer${why}: sign in once as this user, or have the machine's service ` +
+        "manager run `engine serve`",
+    );
+  }
+
+  async activate({ hasChanged }: { hasChanged: boolean }): Promise<void> {
+    if (hasChanged) await this.#must("daemon-reload");
+    await this.#must("enable", UNIT);
+    await this.#must(hasChanged ? "restart" : "start", UNIT);
+  }
+
+  async deactivate(): Promise<void> {
+    await this.#must("disable", "--now", UNIT);
+  }
+
+  async forget(): Promise<void> {
+    await this.#must("daemon-reload");
+    // Of a unit that had not failed there is nothing to forget, which systemd calls an error.
+    await this.#systemctl("reset-failed", UNIT);
+  }
+
+  async restart(): Promise<void> {
+    await this.#must("restart", UNIT);
+  }
+
+  async state(): Promise<ServiceState> {
+    const names = ["UnitFileState", "ActiveState", "SubState", "Result", "ActiveEnterTimestamp"];
+    const shown = await this.#systemctl("show", UNIT, `--property=${names.join(",")}`);
+    if (shown.code === NOT_FOUND) throw new CliError("this machine has no systemd: there are no services to ask for");
+    if (shown.code !== 0) throw new CliError(`systemd does not answer: ${reasonOf(shown)}`);
+    const values = new Map(shown.stdout.split("\n").map((line) => [line.split("=")[0], line.replace(/^[^=]*=/, "")]));
+    const isRunning = values.get("ActiveState") === "active";
+    const { ActiveState = "", SubState = "", Result = "" } = Object.fromEntries(values) as Record<string, string>;
+    return {
+      isEnabled: values.get("UnitFileState") === "enabled",
+      isRunning,
+      runningSinceMs: isRunning ? timeOf(values.get("ActiveEnterTimestamp") ?? "") : undefined,
+      detail: Result === "success" || Result === "" ? `${ActiveState} (${SubState})` : `${ActiveState}: ${Result}`,
+    };
+  }
+
+  async #must(...args: readonly string[]): Promise<void> {
+    const result = await this.#systemctl(...args);
+    if (result.code !== 0) throw new CliError(`systemctl --user ${args.join(" ")} failed: ${reasonOf(result)}`);
+  }
+
+  #systemctl(...args: readonly string[]): Promise<ToolResult> {
+    // Times are printed for people, in one language and zone.
+    const env = { XDG_RUNTIME_DIR: this.#runtimeDir, LC_ALL: "C", TZ: "UTC" };
+    return this.#deps.run("systemctl", ["--user", ...args], { env });
+  }
+}
+
+/** `Fri 2026-11-27 01:02:03 UTC`. */
+function timeOf(text: string): number | undefined {
+  const [, day, time] = /^\w{3} (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC$/.exec(text) ?? [];
+  return day === undefined ? undefined : Date.parse(`${day}T${time}Z`);
+}
