@@ -1,16 +1,14 @@
 import { mkdir, mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { closureOf } from "./lock-file.ts";
-import { INSTALLED, INSTALLED_IF_THERE, readLock } from "./components.ts";
+import { INSTALLED, INSTALLED_IF_THERE, VENDORED, readLock } from "./components.ts";
 import { nodeRuntime } from "./node-runtimes.ts";
-import { entriesIn, writeTar, type TarEntry } from "./tar.ts";
+import { entriesIn, type TarEntry } from "./tar.ts";
 import type { Target } from "./targets.ts";
 import { runTool } from "./tools.ts";
 
 export type ProgramSources = {
   repository: string;
-  packageName: string;
-  timeSecs: number;
   cache: string;
   /** A folder that exists, for folders of this run. */
   work: string;
@@ -34,17 +32,21 @@ exec "$root/node" "$root/lib/engine/bin/engine.js" "$@"
 /** What no start reads: types, maps, tests of others. */
 const UNUSED = /(^|\/)(\.bin|\.package-lock\.json|.*\.d\.[cm]?ts|.*\.map)$/;
 
+/** Whoever looks into an archive reads these first. */
+const AT_TOP = ["LICENSE", "README.md", "THIRD-PARTY-LICENSES.txt"];
+
 /** The files of an archive, without its top folder. */
 export async function programFiles(sources: ProgramSources, target: Target): Promise<TarEntry[]> {
   const { node, license } = await nodeRuntime(target, sources.cache);
   const installed = await install(sources, target);
-  const own = await entriesIn(installed, "lib/engine", (path) => UNUSED.test(path));
-  const atTop = ["LICENSE", "README.md", "THIRD-PARTY-LICENSES.txt"];
+  const packages = await entriesIn(join(installed, "node_modules"), "node_modules", (path) => UNUSED.test(path));
+  const own = [...sources.npmFiles, ...packages].map((file) => ({ ...file, path: `lib/engine/${file.path}` }));
+  const atTop = sources.npmFiles.filter(({ path }) => AT_TOP.includes(path));
   return [
     text("bin/engine", LAUNCHER, true),
     { path: "node", source: node, isExecutable: true },
     { path: "LICENSE.node", source: license, isExecutable: false },
-    ...atTop.map((name) => ({ path: name, source: join(installed, name), isExecutable: false })),
+    ...atTop,
     ...own,
     text("lib/engine/dist/distribution.json", '{"kind":"archive"}\n'),
   ];
@@ -54,19 +56,28 @@ function text(path: string, content: string, isExecutable = false): TarEntry {
   return { path, source: Buffer.from(content), isExecutable };
 }
 
-/** Installs the npm package for the platform, as whoever uses npm does. Resolves to its folder. */
-async function install(sources: ProgramSources, target: Target): Promise<string> {
-  const { packageName, timeSecs, work, npmFiles } = sources;
+/** Installs what the npm package needs on the platform, as its shrinkwrap says. Resolves to the folder above. */
+async function install({ work, npmFiles, repository }: ProgramSources, target: Target): Promise<string> {
   const folder = await mkdtemp(join(work, `${target.os}-${target.arch}-`));
-  const packed = join(folder, "package.tgz");
-  await writeTar(packed, "package", npmFiles, timeSecs);
-  await writeFile(join(folder, "package.json"), '{"private":true}\n');
+  const { bundleDependencies: _, ...manifest } = readJson<Manifest>(npmFiles, "package.json");
+  delete manifest.dependencies[VENDORED.name];
+  const lock = readJson<{ packages: Record<string, unknown> }>(npmFiles, "npm-shrinkwrap.json");
+  delete lock.packages[`node_modules/${VENDORED.name}`];
+  lock.packages[""] = manifest;
+  await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
+  await writeFile(join(folder, "package-lock.json"), JSON.stringify(lock));
   const platform = [`--os=${target.os}`, `--cpu=${target.arch}`, ...(target.os === "linux" ? ["--libc=glibc"] : [])];
-  const options = ["--no-save", "--no-package-lock", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
-  await runTool("npm", ["install", ...options, ...platform, packed], { cwd: folder });
-  const installed = join(folder, "node_modules", packageName);
-  await checkBinaries(sources.repository, installed, target);
-  return installed;
+  await runTool("npm", ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", ...platform], {
+    cwd: folder,
+  });
+  await checkBinaries(repository, folder, target);
+  return folder;
+}
+
+type Manifest = { dependencies: Record<string, string>; bundleDependencies: readonly string[] };
+
+function readJson<T>(files: readonly TarEntry[], path: string): T {
+  return JSON.parse(String(files.find((file) => file.path === path)?.source)) as T;
 }
 
 /** npm leaves out a binary that it cannot have without a word. @throws Error */

@@ -138,9 +138,7 @@ function contextOf({ packageName, targets }: ReleaseOptions, { timeSecs, out, wo
   const filesOf = new Map(
     TARGETS.map((target) => [
       nameOf(target),
-      once(async () =>
-        programFiles({ repository, packageName, timeSecs, cache, work, npmFiles: await npmFiles() }, target),
-      ),
+      once(async () => programFiles({ repository, cache, work, npmFiles: await npmFiles() }, target)),
     ]),
   );
   const programFilesFor: ReleaseContext["programFiles"] = (target) => filesOf.get(nameOf(target))?.() ?? noTarget();
