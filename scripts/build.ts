@@ -1,4 +1,4 @@
-import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,6 +17,12 @@ import { writeManifest } from "./bundle-manifest.ts";
  */
 const OUTSIDE =
   /^(@duckdb\/node-(api|bindings).*|@uwsjs\/.*|uWebSockets\.js|@node-rs\/argon2|piscina|postgres|@aws-sdk\/client-s3)$/;
+
+/**
+ * Of those, packages that become a file of their own beside the bundle: of several hundred files that take 22 MB, which
+ * are loaded only with an object store, 2 MB remain.
+ */
+const OWN_FILES: Readonly<Record<string, string>> = { "@aws-sdk/client-s3": "client-s3.cjs" };
 
 /** The program, and what it starts on threads and in child processes. */
 const ENTRIES = [
@@ -50,12 +56,19 @@ const requireOutside: Plugin = {
         ? { path, external: true }
         : { path, namespace: "outside" };
     });
+    builder.onResolve({ filter: /^\.\//, namespace: "outside" }, ({ path }) => ({ path, external: true }));
     builder.onLoad({ filter: /.*/, namespace: "outside" }, ({ path }) => ({
-      contents: isBuiltin(path) ? `module.exports = require(${JSON.stringify(path)});` : requireOrExplain(path),
+      contents: contentsFor(path),
       loader: "js",
     }));
   },
 };
+
+function contentsFor(path: string): string {
+  const own = OWN_FILES[path];
+  if (own !== undefined) return `module.exports = require(${JSON.stringify(`./${own}`)});`;
+  return isBuiltin(path) ? `module.exports = require(${JSON.stringify(path)});` : requireOrExplain(path);
+}
 
 /** A missing package ends what needs it, in a sentence that says what to do. */
 function requireOrExplain(path: string): string {
@@ -99,6 +112,8 @@ async function bundle(folder: string): Promise<string[]> {
     },
     plugins: [requireOutside],
   });
+  const own = await Promise.all(Object.entries(OWN_FILES).map(([name, file]) => bundlePackage(name, folder, file)));
+  await writeFile(join(folder, "packages.json"), packagesText([metafile, ...own]));
   await chmod(join(folder, "engine.js"), 0o755);
   for (const program of PROGRAMS) {
     await cp(join(repository, "src", program), join(folder, basename(program)), { recursive: true });
@@ -106,7 +121,33 @@ async function bundle(folder: string): Promise<string[]> {
   return sourcesOf(metafile);
 }
 
-/** What a build takes from its environment: who signs its releases, and where they are published (docs/install.md). */
+async function bundlePackage(name: string, folder: string, file: string): Promise<Metafile> {
+  const { metafile } = await build({
+    absWorkingDir: repository,
+    stdin: { contents: `module.exports = require(${JSON.stringify(name)});`, resolveDir: repository },
+    outfile: join(folder, file),
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node22.19",
+    minifySyntax: true,
+    minifyWhitespace: true,
+    charset: "ascii",
+    legalComments: "none",
+    logLevel: "warning",
+    metafile: true,
+  });
+  return metafile;
+}
+
+/** `dist/packages.json`: the folders of the packages whose code is in the bundle, for `npm run release`. */
+function packagesText(metafiles: readonly Metafile[]): string {
+  const files = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
+  const folders = files.map((file) => /(node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+)\//.exec(file)?.[1]);
+  return `${JSON.stringify([...new Set(folders.filter((folder) => folder !== undefined))].toSorted())}\n`;
+}
+
+/** What a build takes from its environment: who signs its releases, and where they are published (docs/releases.md). */
 function releaseValues(env: NodeJS.ProcessEnv): Record<string, string> {
   const names = ["ENGINE_RELEASE_KEYS", "ENGINE_RELEASE_URL"];
   return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, JSON.stringify(env[name])]] : [])));
@@ -151,6 +192,10 @@ async function replaceDist(made: string): Promise<void> {
     if (error.code !== "ENOENT") throw error;
   });
   await rename(made, dist);
+  // Releases that were made before (`npm run release`) stay.
+  await rename(join(old, "release"), join(dist, "release")).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
   await rm(old, { recursive: true, force: true });
 }
 

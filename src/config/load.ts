@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
-import { availableParallelism, homedir } from "node:os";
+import { homedir } from "node:os";
 import { dirname, resolve } from "node:path";
-import { StartupError, messageOf } from "../core/errors.ts";
+import { availableCores } from "../core/available-cores.ts";
+import { StartupError, messageOf, systemCodeOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { HIDDEN, type ReadContext } from "./kinds.ts";
 import type { DefaultContext, Option, OptionRows } from "./option.ts";
@@ -39,24 +40,27 @@ type Setting = { raw: unknown; origin: string; baseDir: string };
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const workingDir = sources.workingDir ?? process.cwd();
-  const userHome = sources.userHome ?? homedir();
+  const contextIn = (baseDir: string): ReadContext => ({
+    baseDir,
+    get userHome() {
+      return sources.userHome ?? ownHome();
+    },
+  });
   const { rows = {} } = sources;
   const table = withRows(rows);
   const warnings = unknownVariables(sources.env, table);
   const direct = (name: string, option: Option<unknown>) => directSetting(sources, { name, option }, workingDir);
   const configFile = direct("configFile", OPTIONS.configFile);
-  const file = readConfigFile(configFile, { ...sources, table }, { baseDir: workingDir, userHome });
+  const file = readConfigFile(configFile, { ...sources, table }, contextIn(workingDir));
   warnings.push(...file.warnings);
 
   const values: Record<string, unknown> = {};
   const origins: Record<string, string> = {};
-  const context = defaultContext(values, userHome, sources.cores ?? availableParallelism());
+  const context = defaultContext(values, contextIn(workingDir), sources.cores ?? availableCores());
   for (const [name, option] of Object.entries(table)) {
     const setting = direct(name, option) ?? file.settings.get(option.toml ?? "");
     values[name] =
-      setting === undefined
-        ? option.defaultOf(context)
-        : readSetting(option, setting, { baseDir: setting.baseDir, userHome });
+      setting === undefined ? option.defaultOf(context) : readSetting(option, setting, contextIn(setting.baseDir));
     origins[name] = setting?.origin ?? defaultOrigin(option, origins);
   }
   const loaded = { config: values as Config, origins: origins as Origins };
@@ -102,9 +106,33 @@ function tomlText(value: unknown): string {
   return String(value);
 }
 
-function defaultContext(values: Readonly<Record<string, unknown>>, userHome: string, cores: number): DefaultContext {
+/**
+ * The home of the user of this process. One that no list of users has (a container with an id of its own choice, a
+ * service) has none; only what is looked for in it needs one.
+ */
+function ownHome(): string {
+  const home = homeOf();
+  if (home !== "") return home;
+  throw new StartupError(
+    "the user of this process has no home folder: set ENGINE_HOME to a folder for the engine's files, and let no path begin with ~",
+    2,
+  );
+}
+
+function homeOf(): string {
+  try {
+    return homedir();
+  } catch (error) {
+    if (systemCodeOf(error) === "ERR_SYSTEM_ERROR") return "";
+    throw error;
+  }
+}
+
+function defaultContext(values: Readonly<Record<string, unknown>>, read: ReadContext, cores: number): DefaultContext {
   return {
-    userHome,
+    get userHome() {
+      return read.userHome;
+    },
     cores,
     get home() {
       return values["home"] as string;

@@ -1,5 +1,4 @@
 import "../../core/warnings.ts";
-import { availableParallelism } from "node:os";
 import { systemClock } from "../../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../../core/errors.ts";
 import { loadDuckDb } from "../../io/duckdb/duckdb.ts";
@@ -22,9 +21,10 @@ async function openSession(): Promise<Running> {
   const folder = enterFolder();
   const memoryBytes = Number(process.env["ENGINE_QUERY_CHILD_MEMORY_BYTES"]);
   const spillBytes = Number(process.env["ENGINE_QUERY_CHILD_SPILL_BYTES"]);
-  if (!(memoryBytes > 0) || !(spillBytes > 0)) throw new Error("not started by the query pool");
+  const cores = Number(process.env["ENGINE_QUERY_CHILD_CORES"]);
+  if (!(memoryBytes > 0) || !(spillBytes > 0) || !(cores > 0)) throw new Error("not started by the query pool");
   declareSystemTables(JSON.parse(process.env["ENGINE_QUERY_CHILD_SYSTEM_TABLES"] ?? "[]") as DeclaredTable[]);
-  const threads = Math.min(availableParallelism(), MAX_THREADS);
+  const threads = Math.min(cores, MAX_THREADS);
   const duckdb = await loadDuckDb();
   const session = await QuerySession.open({ duckdb, folder, memoryBytes, spillBytes, threads, onSpent: endAtOnce });
   return { session, meter: new UsageMeter(systemClock, spillFolder(folder)) };

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
+import { availableCores } from "../../core/available-cores.ts";
 import type { Clock } from "../../core/clock.ts";
 import { EngineError, fromErrorRecord, systemCodeOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
@@ -300,6 +301,8 @@ function startChild(options: ProcessOptions, folder: string): ChildProcess {
     env: {
       ENGINE_QUERY_CHILD_MEMORY_BYTES: String(memoryBytes),
       ENGINE_QUERY_CHILD_SPILL_BYTES: String(spillBytes),
+      // Confined it sees no control groups.
+      ENGINE_QUERY_CHILD_CORES: String(availableCores()),
       ...(systemTables.length > 0 && {
         ENGINE_QUERY_CHILD_SYSTEM_TABLES: JSON.stringify(systemTables.map(({ name, columns }) => ({ name, columns }))),
       }),

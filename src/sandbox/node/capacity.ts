@@ -1,6 +1,7 @@
 import { readdir, lstat, statfs } from "node:fs/promises";
-import { availableParallelism, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import { join } from "node:path";
+import { availableCores } from "../../core/available-cores.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { NodeCapacity } from "../contract/control-port.ts";
 
@@ -20,7 +21,7 @@ const BLOCK_BYTES = 512;
 
 /** What a node has for sandboxes. `folder` is where their disks lie, and must be there. */
 export async function nodeCapacity(folder: string, options: CapacityOptions): Promise<NodeCapacity> {
-  const { cpus = availableParallelism() * PROMISED_CPUS, sandboxes } = options;
+  const { cpus = availableCores() * PROMISED_CPUS, sandboxes } = options;
   const { memoryBytes = SHARE * memoryOfMachine(), diskBytes = SHARE * (await diskOf(folder)) } = options;
   return {
     cpuMillis: cpus * 1_000,

@@ -1,0 +1,176 @@
+import { chmod, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { messageOf } from "../../src/core/errors.ts";
+import { VERSION } from "../../src/core/version.ts";
+import { componentsOf } from "./components.ts";
+import type { MadeFile, Maker, ReleaseContext } from "./maker.ts";
+import { MAKERS } from "./makers.ts";
+import { nodeRuntime } from "./node-runtimes.ts";
+import { npmPackageFiles } from "./npm-package.ts";
+import { programFiles, writeFolder } from "./program-files.ts";
+import { sbomText } from "./sbom.ts";
+import { writeSignedManifest } from "./signed-manifest.ts";
+import { TARGETS, nameOf } from "./targets.ts";
+import { runTool } from "./tools.ts";
+
+/**
+ * `npm run release`: everything that is published of a version, in `dist/release/<version>/` (docs/releases.md). What is
+ * made depends on the commit and on the Node that makes it, not on the folder, the time or the umask.
+ */
+const HELP = `npm run release -- [options]
+
+  --only NAME          make only this: ${MAKERS.map(({ name }) => name).join(", ")} (may be given several times)
+  --target OS-ARCH     make archives and single files only for this: ${TARGETS.map(nameOf).join(", ")}
+  --scope @NAME        scope of the npm package's name (ENGINE_RELEASE_SCOPE)
+  --secret-key FILE    minisign's secret key, without a password, to sign with (ENGINE_RELEASE_SECRET_KEY)
+  --expires-days N     until when the release may be installed; 365 unless given
+  --out FOLDER         instead of dist/release/<version>
+`;
+
+const SCOPE = /^@[a-z0-9][a-z0-9._-]{0,99}$/;
+const EXPIRES_DAYS = 365;
+const MAX_EXPIRES_DAYS = 3_650;
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  try {
+    const options = readOptions(process.argv.slice(2));
+    if (options === undefined) {
+      console.log(HELP);
+      return 0;
+    }
+    await release(options);
+    return 0;
+  } catch (error) {
+    console.error(`error: ${messageOf(error)}`);
+    return 1;
+  }
+}
+
+type ReleaseOptions = {
+  makers: readonly Maker[];
+  targets: readonly string[];
+  packageName: string;
+  secretKey: string | undefined;
+  expiresDays: number;
+  out: string;
+};
+
+/** Undefined where help is asked for. @throws Error */
+function readOptions(args: string[]): ReleaseOptions | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: "string", multiple: true },
+      target: { type: "string", multiple: true },
+      scope: { type: "string" },
+      "secret-key": { type: "string" },
+      "expires-days": { type: "string", default: String(EXPIRES_DAYS) },
+      out: { type: "string" },
+      help: { type: "boolean" },
+    },
+  });
+  if (values.help === true) return undefined;
+  const makers = MAKERS.map(({ name }) => name);
+  const { only = makers, target: targets = TARGETS.map(nameOf), out } = values;
+  checkNames("--only", only, makers);
+  checkNames("--target", targets, TARGETS.map(nameOf));
+  const scope = values.scope ?? process.env["ENGINE_RELEASE_SCOPE"] ?? "";
+  if (scope !== "" && !SCOPE.test(scope)) throw new Error(`--scope is ${scope}; expected one of npm, such as @acme`);
+  const expiresDays = Number(values["expires-days"]);
+  if (!Number.isInteger(expiresDays) || expiresDays < 1 || expiresDays > MAX_EXPIRES_DAYS) {
+    throw new Error(`--expires-days is ${values["expires-days"]}; expected 1 to ${MAX_EXPIRES_DAYS}`);
+  }
+  return {
+    makers: MAKERS.filter(({ name }) => only.includes(name)),
+    targets,
+    packageName: scope === "" ? "engine" : `${scope}/engine`,
+    secretKey: values["secret-key"] ?? (process.env["ENGINE_RELEASE_SECRET_KEY"] || undefined),
+    expiresDays,
+    out: resolve(out ?? join(repository, "dist/release", VERSION)),
+  };
+}
+
+function checkNames(flag: string, given: readonly string[], known: readonly string[]): void {
+  const unknown = given.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`${flag} is ${unknown}; expected one of ${known.join(", ")}`);
+}
+
+async function release(options: ReleaseOptions): Promise<void> {
+  const { out, makers, expiresDays, secretKey } = options;
+  // Before the bundle is made, which takes longer than to be told of a wrong file.
+  const secretKeyText = secretKey === undefined ? undefined : await readFile(secretKey, "utf8");
+  const timeSecs = await commitTimeSecs();
+  await runTool(process.execPath, [join(repository, "scripts/build.ts")]);
+  await mkdir(join(out, ".."), { recursive: true });
+  const staged = await mkdtemp(`${out}.`);
+  const work = await mkdtemp(join(tmpdir(), "engine-release-"));
+  try {
+    const context = contextOf(options, { timeSecs, out: staged, work });
+    const made: MadeFile[] = [];
+    for (const maker of makers) {
+      console.log(`--- ${maker.name}`);
+      made.push(...(await maker.make(context)));
+    }
+    const { lines, isSigned } = await writeSignedManifest(staged, { made, timeSecs, expiresDays, secretKeyText });
+    await chmod(staged, 0o755);
+    await rm(out, { recursive: true, force: true });
+    await rename(staged, out);
+    console.log(lines.join("\n"));
+    if (!isSigned) console.log("release.json is not signed, and nothing will install it: give --secret-key FILE");
+    console.log(out);
+  } finally {
+    await rm(staged, { recursive: true, force: true });
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+type Run = { timeSecs: number; out: string; work: string };
+
+function contextOf({ packageName, targets }: ReleaseOptions, { timeSecs, out, work }: Run): ReleaseContext {
+  const cache = join(repository, ".cache/release");
+  const npmFiles = once(() => npmPackageFiles(repository, packageName));
+  const filesOf = new Map(
+    TARGETS.map((target) => [
+      nameOf(target),
+      once(async () => programFiles({ repository, cache, work, npmFiles: await npmFiles() }, target)),
+    ]),
+  );
+  const programFilesFor: ReleaseContext["programFiles"] = (target) => filesOf.get(nameOf(target))?.() ?? noTarget();
+  return {
+    ...{ repository, version: VERSION, timeSecs, out, cache, work, packageName, targets, npmFiles },
+    programFiles: programFilesFor,
+    async programFolder(target) {
+      const folder = await mkdtemp(join(work, "program-"));
+      await writeFolder(folder, await programFilesFor(target));
+      return folder;
+    },
+    async sbom() {
+      const runtimes = await Promise.all(TARGETS.map((target) => nodeRuntime(target, cache)));
+      return sbomText({ version: VERSION, timeSecs, components: await componentsOf(repository), runtimes });
+    },
+  };
+}
+
+function noTarget(): never {
+  throw new Error("there is no such platform");
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+/** `SOURCE_DATE_EPOCH`, or the time of the commit that this is a checkout of. */
+async function commitTimeSecs(): Promise<number> {
+  const given = process.env["SOURCE_DATE_EPOCH"];
+  const text = given ?? (await runTool("git", ["log", "-1", "--format=%ct"], { cwd: repository }));
+  const timeSecs = Number(text.trim() || "none");
+  if (Number.isSafeInteger(timeSecs) && timeSecs > 0) return timeSecs;
+  throw new Error(`SOURCE_DATE_EPOCH is ${text}; expected seconds since 1970`);
+}
