@@ -11,7 +11,7 @@ Options come from four places; later ones win: the default, the TOML file named 
 - An empty variable counts as unset.
 - A value that is not accepted stops the start with exit code 2 and a message that names the variable, the value and what is accepted.
 - An unknown \`ENGINE_…\` variable or TOML key has no effect and gets a warning.
-- A secret may be in a file instead: \`ENGINE_SECRET_KEY_FILE=/run/secrets/key\`, and so for every option whose row says so. It is read at the start, without a line break at its end. Setting both variables is refused, and so is a file that is missing, empty or not UTF-8, or that every user can write; one that every user can read gets a warning.
+- A secret may be in a file instead: \`ENGINE_SECRET_KEY_FILE=/run/secrets/key\`, and so for every option whose row says so. It is read at the start, without a line break at its end. Setting both variables is refused, and so is a file that is missing, empty or not UTF-8, or that every user can write; one that every user can read gets a warning, except below \`/run/secrets\`, where containers have theirs.
 - Relative paths start at the working directory, in the TOML file at the file's own folder; \`~\` is the user's home.
 - Bytes may be written with a unit: \`64MiB\`, \`1GiB\`.
 

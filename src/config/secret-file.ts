@@ -10,6 +10,9 @@ import type { Option } from "./option.ts";
 /** Longer than any secret: whatever passes it is some other file. */
 const MAX_SECRET_BYTES = 1_048_576;
 
+/** Where containers have their secrets, which nobody else is there to read. */
+const MOUNTED = "/run/secrets/";
+
 const READABLE_BY_OTHERS = 0o004;
 const WRITABLE_BY_OTHERS = 0o002;
 
@@ -49,7 +52,8 @@ export function readSecretFile(variable: string, path: string): SecretText {
     const text = utf8Of(readFileSync(file));
     if (text === undefined) throw problem(`${path} is not UTF-8 text`);
     if (text.trim() === "") throw problem(`${path} is empty`);
-    const warnings = isWide(READABLE_BY_OTHERS)
+    const isExposed = isWide(READABLE_BY_OTHERS) && !path.startsWith(MOUNTED);
+    const warnings = isExposed
       ? [`${variable}: every user of this machine can read ${path}; chmod 0400 keeps it for its owner`]
       : [];
     return { text: text.replace(/\r?\n$/, ""), warnings };

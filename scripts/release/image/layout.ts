@@ -48,7 +48,7 @@ export async function writeManifest(
 }
 
 /**
- * Writes the layout's archive: one image with a manifest for each architecture, under `tag`. `blobs` is its folder of
+ * Writes the layout's archive: one image with a manifest for each architecture, under the name `tag`. `blobs` is its folder of
  * blobs, complete but for the index. Returns the digest that a registry gives to the image.
  */
 export async function writeLayout(
