@@ -62,7 +62,12 @@ export async function writeImage(options: ImageOptions): Promise<{ files: ImageF
       files.push({ name, kind: "sbom", arch: input.arch });
     }
     const name = `engine-${version}-image.oci.tar`;
-    const digest = await writeLayout(manifests, { tag: `engine:${version}`, blobs, archive: join(made, name), timeSecs });
+    const digest = await writeLayout(manifests, {
+      tag: `engine:${version}`,
+      blobs,
+      archive: join(made, name),
+      timeSecs,
+    });
     files.push({ name, kind: "image" });
     for (const file of files) await rename(join(made, file.name), join(out, file.name));
     return { files, digest };

@@ -73,7 +73,8 @@ async function scanTar(path: string, wanted: readonly string[]) {
   try {
     const { size } = await file.stat();
     let longName: string | undefined;
-    for (let at = 0; at + BLOCK_BYTES <= size;) {
+    for (let at = 0; ;) {
+      if (at + BLOCK_BYTES > size) throw new Error(`${path} is cut or damaged`);
       const header = await read(file, at, BLOCK_BYTES);
       if (header.every((byte) => byte === 0)) break;
       const isPosix = header[262] === 0;
