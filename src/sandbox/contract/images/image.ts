@@ -40,11 +40,3 @@ export const PART_BYTES = 4 * 1024 * 1024;
 export const MAX_PARTS = 16_384;
 /** Entries of one layer. */
 export const MAX_ENTRIES = 2_000_000;
-
-/** What is wrong with an archive, or with what should become one. */
-export class ArchiveError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = "ArchiveError";
-  }
-}

@@ -11,7 +11,8 @@ import { RuntimeError, type Machine, type Runtime } from "../../runtime/runtime.
 import type { NetworkSpec, ResourceLimits } from "../../contract/spec.ts";
 import { IMAGE_BUILD_KIND, imageBuildPayload, type ImageBuildPayload } from "../../contract/images/build-job.ts";
 import { runSteps, StepError } from "./build-steps.ts";
-import { ArchiveError, type ImageLayer } from "../../contract/images/image.ts";
+import { ArchiveError } from "../../../io/tar/archive-error.ts";
+import type { ImageLayer } from "../../contract/images/image.ts";
 import type { ImagePort } from "../../contract/images/image-port.ts";
 import { writeLayer } from "../../runtime/images/layer-archive.ts";
 

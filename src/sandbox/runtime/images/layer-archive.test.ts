@@ -20,7 +20,7 @@ import { describeAsRoot, rootFolder } from "../root.test-kit.ts";
 import { PART_BYTES } from "../../contract/images/image.ts";
 import { readLayer, writeLayer, type PackedLayer } from "./layer-archive.ts";
 import { unpackLayer } from "./layer-unpack.ts";
-import { headerBlocks, padding, TAR_END, type TarHeader } from "./tar-format.ts";
+import { headerBlocks, padding, TAR_END, type TarHeader } from "../../../io/tar/tar-format.ts";
 
 const FIRST_HOST_ID = 0x7000_0000;
 const MIB = 1024 * 1024;

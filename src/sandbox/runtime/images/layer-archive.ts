@@ -3,7 +3,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress, createZstdDecompress, type ZstdCompress } from "node:zlib";
 import { messageOf } from "../../../core/errors.ts";
-import { ArchiveError, MAX_PARTS, PART_BYTES, type ImageLayer } from "../../contract/images/image.ts";
+import { ArchiveError } from "../../../io/tar/archive-error.ts";
+import { MAX_PARTS, PART_BYTES, type ImageLayer } from "../../contract/images/image.ts";
 import { packLayer, type PackOptions } from "./layer-pack.ts";
 import { unpackLayer } from "./layer-unpack.ts";
 

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runProgram } from "../mounts.ts";
 import { ID_COUNT } from "../runtime.ts";
-import { ArchiveError, MAX_ENTRIES } from "../../contract/images/image.ts";
-import { headerBlocks, padding, TAR_END, type TarHeader } from "./tar-format.ts";
+import { ArchiveError } from "../../../io/tar/archive-error.ts";
+import { headerBlocks, padding, TAR_END, type TarHeader } from "../../../io/tar/tar-format.ts";
+import { MAX_ENTRIES } from "../../contract/images/image.ts";
 
 /**
  * A layer as an archive: tar in which, as in OCI image layers, an empty file `.wh.NAME` says that NAME of the layers

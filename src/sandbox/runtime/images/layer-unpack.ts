@@ -16,10 +16,11 @@ import {
 import { join } from "node:path";
 import { systemCodeOf } from "../../../core/errors.ts";
 import { ID_COUNT } from "../runtime.ts";
-import { ArchiveError, MAX_ENTRIES } from "../../contract/images/image.ts";
+import { ArchiveError } from "../../../io/tar/archive-error.ts";
+import { ByteReader } from "../../../io/tar/byte-reader.ts";
+import { BLOCK_BYTES, parseExtended, parseHeader, type ParsedHeader } from "../../../io/tar/tar-format.ts";
+import { MAX_ENTRIES } from "../../contract/images/image.ts";
 import { OPAQUE_NAME, WHITEOUT_PREFIX } from "./layer-pack.ts";
-import { BLOCK_BYTES, parseExtended, parseHeader, type ParsedHeader } from "./tar-format.ts";
-import { ByteReader } from "./byte-reader.ts";
 
 const MAX_PATH_BYTES = 4_096;
 const MAX_NAME_BYTES = 255;

@@ -1,4 +1,4 @@
-import { ArchiveError } from "../../contract/images/image.ts";
+import { ArchiveError } from "./archive-error.ts";
 import { padding } from "./tar-format.ts";
 
 /** Reads a stream of bytes by counts. Throws `ArchiveError` where it ends too early. */

@@ -1,4 +1,4 @@
-import { ArchiveError } from "../../contract/images/image.ts";
+import { ArchiveError } from "./archive-error.ts";
 
 /** Blocks of tar (POSIX.1-1988 `ustar`, with the extended headers of POSIX.1-2001 for what does not fit). */
 
@@ -24,6 +24,8 @@ const FLAGS: Readonly<Record<TarType, string>> = { file: "0", link: "1", symlink
 export const EXTENDED_FLAG = "x";
 
 const NAME_BYTES = 100;
+/** What other programs put before a longer name. */
+const PREFIX_BYTES = 155;
 const SIZE_DIGITS = 11;
 
 /** The blocks before an entry's content. */
@@ -94,8 +96,10 @@ export type ParsedHeader = Omit<TarHeader, "type"> & { type: TarType | "extended
 export function parseHeader(block: Buffer): ParsedHeader | undefined {
   if (block.every((byte) => byte === 0)) return undefined;
   if (numberAt(block, 148, 8) !== checksumOf(block)) throw new ArchiveError("a header of the archive is damaged");
+  const name = textAt(block, 0, NAME_BYTES);
+  const prefix = block.toString("latin1", 257, 263) === "ustar\0" ? textAt(block, 345, PREFIX_BYTES) : "";
   return {
-    path: textAt(block, 0, NAME_BYTES),
+    path: prefix === "" ? name : `${prefix}/${name}`,
     type: typeOf(block.toString("latin1", 156, 157)),
     mode: numberAt(block, 100, 8),
     uid: numberAt(block, 108, 8),
