@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { configOf } from "../../scripts/release/image/dockerfile.ts";
 import { writeImage } from "../../scripts/release/image.ts";
-import { TAR_END, headerBlocks, padding, parseHeader } from "../../src/sandbox/runtime/images/tar-format.ts";
+import { TAR_END, headerBlocks, padding, parseHeader } from "../../src/io/tar/tar-format.ts";
 
 /** The image's writer, with a base and a program of a few bytes. Real ones: `npm run soak -- deployment`. */
 

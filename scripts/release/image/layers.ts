@@ -5,7 +5,7 @@ import { join, posix } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { TAR_END, headerBlocks, padding, type TarHeader } from "../../../src/sandbox/runtime/images/tar-format.ts";
+import { TAR_END, headerBlocks, padding, type TarHeader } from "../../../src/io/tar/tar-format.ts";
 
 /**
  * Layers of an image: tar archives, compressed with gzip, which every runtime reads. Names come in order, owners are

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { TAR_END, headerBlocks, padding } from "../../../src/sandbox/runtime/images/tar-format.ts";
+import { TAR_END, headerBlocks, padding } from "../../../src/io/tar/tar-format.ts";
 import type { Arch } from "./base.ts";
 import { DEBIAN_ARCH } from "./base.ts";
 import type { ImageConfig } from "./dockerfile.ts";
