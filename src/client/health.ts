@@ -1,7 +1,7 @@
-import { apiFailure, connectionFailure, openClient, readApiError, readText, type Target } from "../client/client.ts";
-import type { CliContext } from "../client/context.ts";
-import { CliError } from "../client/failure.ts";
-import { visible } from "../client/text.ts";
+import { apiFailure, connectionFailure, openClient, readApiError, readText, type Target } from "./client.ts";
+import type { CliContext } from "./context.ts";
+import { CliError } from "./failure.ts";
+import { visible } from "./text.ts";
 
 const TIMEOUT_MS = 10_000;
 

@@ -4,7 +4,7 @@ import type { Target } from "../../client/client.ts";
 import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
-import { readHealth } from "../health.ts";
+import { readHealth } from "../../client/health.ts";
 import type { RegisterCommand } from "../../client/command.ts";
 import { saveClient } from "../../client/saved-client.ts";
 

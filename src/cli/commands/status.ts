@@ -1,7 +1,7 @@
 import type { CliContext } from "../../client/context.ts";
 import { withExamples } from "../../client/examples.ts";
 import { EXIT } from "../../client/failure.ts";
-import { readHealth } from "../health.ts";
+import { readHealth } from "../../client/health.ts";
 import type { RegisterCommand } from "../../client/command.ts";
 import { resolveTarget } from "../../client/target.ts";
 
