@@ -20,8 +20,6 @@ import { freePort } from "../src/core/waiting.test-kit.ts";
 const repository = fileURLToPath(new URL("..", import.meta.url));
 const run = promisify(execFile);
 
-process.exitCode = await main();
-
 async function main(): Promise<number> {
   const { RELEASE_IMAGE: image, RELEASE_PROGRAM: program } = process.env;
   if (image === undefined || program === undefined) {
@@ -172,3 +170,5 @@ function check(claim: string, holds: boolean, found?: string): void {
   if (!holds) throw new Error(`${claim}: no${found === undefined ? "" : ` (${found})`}`);
   console.log(`ok    ${claim}`);
 }
+
+process.exitCode = await main();
