@@ -8,8 +8,10 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { FEATURE_ROWS } from "../../roles/features.test-kit.ts";
 import { planOf } from "../../roles/plan.ts";
+import { AUTH_OPTIONS } from "../../src/auth/options.ts";
 import { ROLE_NAMES } from "../../src/config/kinds.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { valuesOf } from "../../src/config/option.ts";
 import { withRows } from "../../src/config/options.ts";
 
 /** The compose files, as text: what they mean is shown by `npm run soak -- deployment`, which starts them. */
@@ -84,6 +86,17 @@ describe.each(Object.entries(FILES))("%s", (_name, file) => {
       expect(loaded.warnings.filter((warning) => !warning.includes("can read"))).toEqual([]);
       expect(planOf(loaded).notes).toEqual([]);
       expect(secretVariables.filter((name) => Object.hasOwn(environment, name))).toEqual([]);
+    }
+  });
+
+  test("knows the token that the script made, as an admin's", () => {
+    const token = readFileSync(join(folder, "secrets/admin_token"), "utf8").trim();
+    for (const [, { environment }] of serversOf(file)) {
+      const { authTokens, securityApiKeys } = valuesOf(AUTH_OPTIONS, configOf(environment).config);
+      const known = [...authTokens, ...securityApiKeys];
+      expect(known).toHaveLength(1);
+      expect(known[0]).toMatchObject({ role: "admin" });
+      expect(Object.values(known[0] ?? {})).toContain(token);
     }
   });
 
