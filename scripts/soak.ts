@@ -26,6 +26,7 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   "chaos-jobs": ["scripts/chaos-jobs.ts"],
   "chaos-sandboxes": ["scripts/chaos-sandboxes.ts"],
   agents: ["scripts/adapters.ts"],
+  deployment: ["scripts/deployment.ts"],
 };
 
 process.exitCode = await main(process.argv.slice(2));

@@ -1,5 +1,6 @@
 import type { Option, OptionRows } from "./option.ts";
 import { OPTIONS, withRows } from "./options.ts";
+import { fileVariableOf } from "./secret-file.ts";
 
 const INTRODUCTION = `# Configuration
 
@@ -10,6 +11,7 @@ Options come from four places; later ones win: the default, the TOML file named 
 - An empty variable counts as unset.
 - A value that is not accepted stops the start with exit code 2 and a message that names the variable, the value and what is accepted.
 - An unknown \`ENGINE_…\` variable or TOML key has no effect and gets a warning.
+- A secret may be in a file instead: \`ENGINE_SECRET_KEY_FILE=/run/secrets/key\`, and so for every option whose row says so. It is read at the start, without a line break at its end. Setting both variables is refused, and so is a file that is missing, empty or not UTF-8, or that every user can write; one that every user can read gets a warning, except below \`/run/secrets\`, where containers have theirs.
 - Relative paths start at the working directory, in the TOML file at the file's own folder; \`~\` is the user's home.
 - Bytes may be written with a unit: \`64MiB\`, \`1GiB\`.
 
@@ -72,7 +74,11 @@ const HEADER = `| Variable | TOML key | Flag | Type and range | Default | Side |
 function renderRow(option: Option<unknown>): string {
   const shown = option.defaultShown;
   const isValue = /^[\w$~:./-]+$/.test(shown);
-  const secret = option.secret === true ? " Secrets in it are never printed." : "";
+  const file = fileVariableOf(option);
+  const secret =
+    option.secret === true
+      ? ` Secrets in it are never printed.${file === undefined ? "" : ` \`${file}\` names a file that has it.`}`
+      : "";
   const cells = [
     code(option.env),
     code(option.toml),

@@ -277,7 +277,7 @@ export const CALLER_ROLES = ["read", "write", "admin"] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];
 
 /** What a node may be. `all_in_one` is the sum of the others. */
-const ROLE_NAMES = ["all_in_one", "edge", "query", "ingest", "committer", "worker", "compaction"] as const;
+export const ROLE_NAMES = ["all_in_one", "edge", "query", "ingest", "committer", "worker", "compaction"] as const;
 
 export type RoleName = (typeof ROLE_NAMES)[number];
 

@@ -4,10 +4,11 @@ import { dirname, resolve } from "node:path";
 import { availableCores } from "../core/available-cores.ts";
 import { StartupError, messageOf, systemCodeOf } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
-import { HIDDEN, type ReadContext } from "./kinds.ts";
+import { HIDDEN, path, type ReadContext } from "./kinds.ts";
 import type { DefaultContext, Option, OptionRows } from "./option.ts";
 import { OPTIONS, optionOf, withRows, type Config, type Origins } from "./options.ts";
 import { relationProblem, uselessSettings } from "./relations.ts";
+import { fileVariableOf, readSecretFile, variablesOf } from "./secret-file.ts";
 import { parseConfigFile } from "./toml.ts";
 
 export type ConfigSources = {
@@ -49,18 +50,19 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const { rows = {} } = sources;
   const table = withRows(rows);
   const warnings = unknownVariables(sources.env, table);
-  const direct = (name: string, option: Option<unknown>) => directSetting(sources, { name, option }, workingDir);
+  const context = contextIn(workingDir);
+  const direct = (name: string, option: Option<unknown>) => directSetting(sources, { name, option, context, warnings });
   const configFile = direct("configFile", OPTIONS.configFile);
-  const file = readConfigFile(configFile, { ...sources, table }, contextIn(workingDir));
+  const file = readConfigFile(configFile, { ...sources, table }, context);
   warnings.push(...file.warnings);
 
   const values: Record<string, unknown> = {};
   const origins: Record<string, string> = {};
-  const context = defaultContext(values, contextIn(workingDir), sources.cores ?? availableCores());
+  const defaults = defaultContext(values, context, sources.cores ?? availableCores());
   for (const [name, option] of Object.entries(table)) {
     const setting = direct(name, option) ?? file.settings.get(option.toml ?? "");
     values[name] =
-      setting === undefined ? option.defaultOf(context) : readSetting(option, setting, contextIn(setting.baseDir));
+      setting === undefined ? option.defaultOf(defaults) : readSetting(option, setting, contextIn(setting.baseDir));
     origins[name] = setting?.origin ?? defaultOrigin(option, origins);
   }
   const loaded = { config: values as Config, origins: origins as Origins };
@@ -69,20 +71,46 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   return { ...loaded, rows, warnings: [...warnings, ...uselessSettings(loaded)] };
 }
 
-/** What a flag or a variable says about the option. */
+/** What a flag, a variable, or the file that a variable names says about the option. */
 function directSetting(
   sources: ConfigSources,
-  { name, option }: { name: string; option: Option<unknown> },
-  baseDir: string,
+  {
+    name,
+    option,
+    context,
+    warnings,
+  }: { name: string; option: Option<unknown>; context: ReadContext; warnings: string[] },
 ): Setting | undefined {
+  const { baseDir } = context;
+  const variable = variableSetting(sources.env, option.env, baseDir);
+  const named = variableSetting(sources.env, fileVariableOf(option), baseDir);
+  if (variable !== undefined && named !== undefined) {
+    throw new StartupError(`${variable.origin} and ${named.origin} are both set: unset one of them`, 2);
+  }
   const flag = sources.flags?.[name];
   if (flag !== undefined) return { raw: flag, origin: option.flag ?? name, baseDir };
-  if (option.env === undefined) return undefined;
-  const text = sources.env[option.env];
-  return text === undefined || text.trim() === "" ? undefined : { raw: text, origin: option.env, baseDir };
+  return named === undefined ? variable : secretSetting(named, context, warnings);
 }
 
-function readSetting(option: Option<unknown>, { raw, origin }: Setting, context: ReadContext): unknown {
+/** An empty variable counts as unset. */
+function variableSetting(env: ConfigSources["env"], name: string | undefined, baseDir: string): Setting | undefined {
+  const text = name === undefined ? undefined : env[name];
+  return name === undefined || text === undefined || text.trim() === ""
+    ? undefined
+    : { raw: text, origin: name, baseDir };
+}
+
+function secretSetting(named: Setting, context: ReadContext, warnings: string[]): Setting {
+  const { text, warnings: found } = readSecretFile(named.origin, readSetting({ kind: path }, named, context) as string);
+  warnings.push(...found);
+  return { ...named, raw: text };
+}
+
+function readSetting(
+  option: Pick<Option<unknown>, "kind" | "secret">,
+  { raw, origin }: Setting,
+  context: ReadContext,
+): unknown {
   const value = typeof raw === "string" ? option.kind.parse(raw.trim(), context) : option.kind.parseNative?.(raw);
   if (value !== undefined) return value;
   throw new StartupError(`${origin} is ${shown(option, raw)}; expected ${option.kind.accepts}`, 2);
@@ -91,7 +119,7 @@ function readSetting(option: Option<unknown>, { raw, origin }: Setting, context:
 const SHOWN_CHARS = 120;
 
 /** A refused value for a message: on one line, cut short, and without anything secret. */
-function shown(option: Option<unknown>, raw: unknown): string {
+function shown(option: Pick<Option<unknown>, "kind" | "secret">, raw: unknown): string {
   if (typeof raw !== "string") return option.secret === true ? HIDDEN : cut(tomlText(raw));
   return JSON.stringify(cut(option.kind.hide?.(raw) ?? (option.secret === true ? HIDDEN : raw)));
 }
@@ -155,7 +183,7 @@ function defaultOrigin(option: Option<unknown>, origins: Readonly<Record<string,
 }
 
 function unknownVariables(env: ConfigSources["env"], table: OptionRows): string[] {
-  const variables = Object.values(table).flatMap((option) => option.env ?? []);
+  const variables = Object.values(table).flatMap(variablesOf);
   const known = new Set(variables);
   return Object.keys(env)
     .filter((name) => name.startsWith("ENGINE_") && !known.has(name) && env[name] !== "")

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import * as kinds from "./kinds.ts";
 import { derived, notAbove, option, optional, type Option, type OptionRows } from "./option.ts";
+import { variablesOf } from "./secret-file.ts";
 import { TRANSPORT_OPTIONS } from "./transport-options.ts";
 
 /**
@@ -316,14 +317,19 @@ export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
 
 /** The table with the options of features behind it. Throws for a name, a variable or a key that is taken. */
 export function withRows(rows: OptionRows): OptionRows {
-  const taken = new Set(Object.entries(OPTIONS).flatMap(([name, { env, toml }]) => [name, env, toml]));
-  for (const [name, { env, toml }] of Object.entries(rows)) {
-    for (const word of [name, env, toml]) {
+  const taken = new Set(Object.entries(OPTIONS).flatMap(wordsOf));
+  for (const row of Object.entries(rows)) {
+    for (const word of wordsOf(row)) {
       if (word !== undefined && taken.has(word)) throw new Error(`two options are called ${word}`);
       taken.add(word);
     }
   }
   return { ...OPTIONS, ...rows };
+}
+
+/** What an option is called: by its value, its variables and its key. */
+function wordsOf([name, option]: readonly [string, Option<unknown>]): readonly (string | undefined)[] {
+  return [name, option.toml, ...variablesOf(option)];
 }
 
 /** An option whose value type does not matter to the caller. */

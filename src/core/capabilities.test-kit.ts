@@ -65,6 +65,7 @@ const CAPABILITIES = {
   sqlite3: { isThere: () => has("sqlite3"), remedy: "apt-get install sqlite3" },
   Java: { isThere: () => has("java") && has("javac"), remedy: "apt-get install default-jdk-headless" },
   Maven: { isThere: () => has("mvn"), remedy: "apt-get install maven" },
+  "systemd-analyze": { isThere: () => has("systemd-analyze"), remedy: "apt-get install systemd" },
   promtool: { isThere: () => has("promtool"), remedy: "apt-get install prometheus" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
   "systemd-analyze": { isThere: () => has("systemd-analyze"), remedy: "apt-get install systemd" },

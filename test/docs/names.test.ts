@@ -3,10 +3,11 @@ import { describe, expect, test } from "vitest";
 import { FEATURE_ROWS } from "../../roles/features.test-kit.ts";
 import { FEATURES } from "../../roles/features.ts";
 import { OPTIONS } from "../../src/config/options.ts";
+import { variablesOf } from "../../src/config/secret-file.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { registerMetrics } from "../../src/feature/collect.ts";
 
-const variables = new Set(Object.values({ ...OPTIONS, ...FEATURE_ROWS }).flatMap(({ env }) => env ?? []));
+const variables = new Set(Object.values({ ...OPTIONS, ...FEATURE_ROWS }).flatMap(variablesOf));
 
 const { registry } = createMetrics({ process: true });
 await registerMetrics(FEATURES, { registry });

@@ -1,0 +1,177 @@
+import { execFileSync } from "node:child_process";
+import { lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { VERSION } from "../../src/core/version.ts";
+import { messageOf } from "../../src/core/errors.ts";
+import { readBase, type Arch } from "./image/base.ts";
+import { configOf } from "./image/dockerfile.ts";
+import { entriesOf, writeBaseLayer, writeLayer, type Entry } from "./image/layers.ts";
+import { writeLayout, writeManifest, type Manifest } from "./image/layout.ts";
+import { imageSbom } from "./image/sbom.ts";
+
+/**
+ * The image of a release, as the archive of an OCI layout with one image for each architecture:
+ *
+ *     npm run image -- --image-base x64=base-amd64.tar --program x64=engine-1.2.3-linux-x64 \
+ *                      --image-base arm64=base-arm64.tar --program arm64=engine-1.2.3-linux-arm64 \
+ *                      --sbom engine-1.2.3.cdx.json --out dist/release/1.2.3
+ *
+ * A base is a tar of a Debian root file system, a program the folder of an unpacked Linux archive. Written by our own
+ * code and not by a builder of images: it needs neither root, nor a builder, nor a machine or an emulator of the other
+ * architecture, and the same inputs make the same bytes (with the same Node on the same kind of processor, since its
+ * zlib decides how they are compressed). The configuration is that of `deploy/image/Dockerfile`.
+ */
+
+type ImageInput = { arch: Arch; base: string; program: string };
+
+export type ImageOptions = {
+  version: string;
+  inputs: readonly ImageInput[];
+  /** The program's list of components, as JSON (CycloneDX). */
+  sbom: string;
+  /** The time that everything in the image has, in seconds since 1970. */
+  timeSecs: number;
+  /** A folder that exists; the results replace those of the same names. */
+  out: string;
+};
+
+export type ImageFile = { name: string; kind: "image" | "sbom"; arch?: Arch };
+
+/** Where the archive of a release lies in the image. */
+const PLACE = "opt/engine";
+const BUNDLE = `${PLACE}/lib/engine/dist`;
+const RUNTIME = `${PLACE}/node`;
+const USER_ID = 10_001;
+
+/** Writes the image and a list of components for each architecture. Resolves to their names and the image's digest. */
+export async function writeImage(options: ImageOptions): Promise<{ files: ImageFile[]; digest: string }> {
+  const { version, inputs, timeSecs, out } = options;
+  const made = await mkdtemp(join(out, ".image-"));
+  const blobs = join(made, "blobs");
+  try {
+    await mkdir(blobs);
+    const files: ImageFile[] = [];
+    const manifests: Manifest[] = [];
+    for (const input of inputs) {
+      const { manifest, sbom } = await writeOne(input, options, blobs);
+      manifests.push(manifest);
+      const name = `engine-${version}-image-${input.arch}.cdx.json`;
+      await writeFile(join(made, name), sbom);
+      files.push({ name, kind: "sbom", arch: input.arch });
+    }
+    const name = `engine-${version}-image.oci.tar`;
+    const digest = await writeLayout(manifests, {
+      tag: `engine:${version}`,
+      blobs,
+      archive: join(made, name),
+      timeSecs,
+    });
+    files.push({ name, kind: "image" });
+    for (const file of files) await rename(join(made, file.name), join(out, file.name));
+    return { files, digest };
+  } finally {
+    await rm(made, { recursive: true });
+  }
+}
+
+async function writeOne(
+  { arch, base, program }: ImageInput,
+  { version, sbom, timeSecs }: ImageOptions,
+  blobs: string,
+): Promise<{ manifest: Manifest; sbom: string }> {
+  const system = await readBase(base, arch);
+  const [runtime, files] = splitRuntime(await programEntries(program));
+  const created = new Date(timeSecs * 1_000).toISOString();
+  const dockerfile = await readFile(new URL("../../deploy/image/Dockerfile", import.meta.url), "utf8");
+  const layers = [
+    { ...(await writeBaseLayer(base, blobs)), madeBy: `${system.system.id} ${system.system.version}` },
+    { ...(await writeLayer(runtime, timeSecs, blobs)), madeBy: "Node.js" },
+    { ...(await writeLayer(files, timeSecs, blobs)), madeBy: `engine ${version}` },
+  ];
+  const config = configOf(dockerfile, "engine", { VERSION: version });
+  const manifest = await writeManifest(arch, { config, layers, created }, blobs);
+  const list = imageSbom({ arch, base: system, version, program: sbom, created, manifest: manifest.digest });
+  return { manifest, sbom: list };
+}
+
+/** What the Dockerfile's COPY and RUN make. */
+async function programEntries(program: string): Promise<Entry[]> {
+  const entries = await entriesOf(program, PLACE);
+  for (const needed of [RUNTIME, `${PLACE}/lib/engine/bin/engine.js`, `${BUNDLE}/engine.js`]) {
+    if (entries.some(({ path, type }) => path === needed && type === "file")) continue;
+    throw new Error(
+      `${program} has no ${needed.slice(PLACE.length + 1)}: it is the folder of an unpacked Linux archive`,
+    );
+  }
+  const kind = Buffer.from('{"kind":"image"}\n');
+  const path = `${BUNDLE}/distribution.json`;
+  return [
+    ...entries.filter((entry) => entry.path !== path),
+    { path, type: "file", mode: 0o644, sizeBytes: kind.length, source: kind },
+    { path: "var/lib/engine", type: "folder", mode: 0o700, uid: USER_ID },
+  ];
+}
+
+/** Node.js has a layer of its own: it rarely changes, and registries and nodes keep it from release to release. */
+function splitRuntime(entries: readonly Entry[]): [runtime: Entry[], others: Entry[]] {
+  const runtime = entries.filter(({ path }) => path === PLACE || path === RUNTIME);
+  return [runtime, entries.filter(({ path }) => path !== RUNTIME)];
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      "image-base": { type: "string", multiple: true, default: [] },
+      program: { type: "string", multiple: true, default: [] },
+      sbom: { type: "string" },
+      out: { type: "string" },
+    },
+  });
+  const { sbom, out } = values;
+  try {
+    if (sbom === undefined || out === undefined) throw new Error("give --sbom FILE and --out FOLDER");
+    const inputs = inputsOf(values["image-base"], values.program);
+    await mkdir(out, { recursive: true });
+    const timeSecs = Number(process.env["SOURCE_DATE_EPOCH"] ?? commitTime());
+    const made = await writeImage({ version: VERSION, inputs, sbom: await readFile(sbom, "utf8"), timeSecs, out });
+    for (const { name } of made.files) console.log(`${name}  ${(await lstat(join(out, name))).size} bytes`);
+    console.log(`image digest ${made.digest}`);
+    return 0;
+  } catch (error) {
+    console.error(`error: ${messageOf(error)}`);
+    return 1;
+  }
+}
+
+/** Pairs `x64=…` of both lists. @throws Error for one without the other, or none at all. */
+function inputsOf(bases: readonly string[], programs: readonly string[]): ImageInput[] {
+  const [baseOf, programOf] = [byArch(bases), byArch(programs)];
+  const inputs = (["x64", "arm64"] as const).flatMap((arch) => {
+    const [base, program] = [baseOf.get(arch), programOf.get(arch)];
+    if (base === undefined && program === undefined) return [];
+    if (base !== undefined && program !== undefined) return [{ arch, base, program }];
+    throw new Error(`give both --image-base and --program for ${arch}`);
+  });
+  if (inputs.length === 0) throw new Error("give --image-base ARCH=TAR and --program ARCH=FOLDER (x64, arm64)");
+  return inputs;
+}
+
+function byArch(pairs: readonly string[]): Map<string, string> {
+  return new Map(
+    pairs.map((pair) => {
+      const [, arch, path] = /^(x64|arm64)=(.+)$/.exec(pair) ?? [];
+      if (arch === undefined || path === undefined) throw new Error(`${pair} is not x64=PATH or arm64=PATH`);
+      return [arch, path];
+    }),
+  );
+}
+
+/** Of the commit that this is a checkout of. */
+function commitTime(): string {
+  const repository = fileURLToPath(new URL("../..", import.meta.url));
+  return execFileSync("git", ["log", "-1", "--format=%ct"], { cwd: repository, encoding: "utf8" }).trim();
+}
