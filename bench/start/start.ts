@@ -1,23 +1,28 @@
 import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/core/clock.ts";
-import { readArguments } from "../support/arguments.ts";
+import { type Arguments, readArguments } from "../support/arguments.ts";
 import { machine, median, MIB, printTable, shown } from "../support/report.ts";
-import { startBenchServer } from "../support/server.ts";
+import { startBenchServer, type ServerOptions } from "../support/server.ts";
 import { bytesAlone, memoryOfTree, type ProcessMemory } from "./memory.ts";
 
 /**
  * Question: how long does `engine serve` take on an empty home until it listens and has answered a first query, in time
  * and in CPU, and what does it hold when nobody asks it anything?
  *
- *     npm run build && node bench/start/start.ts [--rounds 7] [--idle-ms 10000]
+ *     npm run build && node bench/start/start.ts [--rounds 7] [--idle-ms 10000] [--single-file FILE]
  *
- * The sides are the bundle and the sources, in turn. Memory is read `--idle-ms` after listening, of a server that is
+ * The sides are the bundle, the sources and a single file where one is given, in turn. Its first start, which unpacks it,
+ * is printed apart. Memory is read `--idle-ms` after listening, of a server that is
  * asked nothing.
  */
 const OPTIONS = {
   rounds: { type: "string", default: "7" },
   "idle-ms": { type: "string", default: "10000" },
+  "single-file": { type: "string" },
 } as const;
 
 const SIDES = { bundle: entryAt("../../dist/engine.js"), sources: entryAt("../../roles/main.ts") } as const;
@@ -25,6 +30,9 @@ const SIDES = { bundle: entryAt("../../dist/engine.js"), sources: entryAt("../..
 function entryAt(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
+
+/** How a side is started. */
+type Started = Pick<ServerOptions, "entry" | "program" | "env">;
 
 type Round = {
   listeningMs: number;
@@ -39,11 +47,28 @@ export async function main(args: readonly string[]): Promise<void> {
   const options = readArguments(args, OPTIONS);
   console.log(machine());
   if (!existsSync(SIDES.bundle)) throw new Error("there is no bundle: npm run build");
-  const rounds = new Map(Object.keys(SIDES).map((side): [string, Round[]] => [side, []]));
+  const singleFile = options.text("single-file");
+  const runtimeDir = await mkdtemp(join(tmpdir(), "engine-bench-runtime-"));
+  try {
+    const sides = new Map<string, Started>(Object.entries(SIDES).map(([side, entry]) => [side, { entry }]));
+    if (singleFile !== undefined) {
+      const single = { program: [resolve(singleFile)], env: { ENGINE_RUNTIME_DIR: runtimeDir } };
+      const { listeningMs } = await startUnused(single, 0);
+      console.log(`first start of the single file: listening after ${shown(listeningMs)} ms`);
+      sides.set("single file", single);
+    }
+    await compare([...sides], options);
+  } finally {
+    await rm(runtimeDir, { recursive: true, force: true });
+  }
+}
+
+async function compare(sides: readonly [string, Started][], options: Arguments): Promise<void> {
+  const rounds = new Map(sides.map(([side]): [string, Round[]] => [side, []]));
   for (let round = 0; round <= options.count("rounds"); round++) {
-    for (const [side, entry] of Object.entries(SIDES)) {
+    for (const [side, started] of sides) {
       // The first round reads the files of each side into the page cache.
-      const measured = await measure(entry, round === 0 ? 0 : options.count("idle-ms"));
+      const measured = await measure(started, round === 0 ? 0 : options.count("idle-ms"));
       if (round > 0) rounds.get(side)?.push(measured);
     }
   }
@@ -51,17 +76,17 @@ export async function main(args: readonly string[]): Promise<void> {
   for (const [side, measured] of rounds) printMemory(side, measured);
 }
 
-async function measure(entry: string, idleMs: number): Promise<Round> {
-  return { ...(await startUnused(entry, idleMs)), ...(await startUsed(entry)) };
+async function measure(started: Started, idleMs: number): Promise<Round> {
+  return { ...(await startUnused(started, idleMs)), ...(await startUsed(started)) };
 }
 
 /** On an empty home, where the first user is made; asked nothing. */
 async function startUnused(
-  entry: string,
+  started: Started,
   idleMs: number,
 ): Promise<Pick<Round, "listeningMs" | "cpuSeconds" | "processes">> {
   const startedMs = systemClock.monotonicMs();
-  const server = await startBenchServer({ entry });
+  const server = await startBenchServer(started);
   try {
     const listeningMs = systemClock.monotonicMs() - startedMs;
     const cpuSeconds = server.cpuSeconds();
@@ -73,8 +98,8 @@ async function startUnused(
 }
 
 /** With the database that queries are asked of, which an empty home has not got. */
-async function startUsed(entry: string): Promise<Pick<Round, "healthMs" | "firstQueryMs" | "nextQueryMs">> {
-  const server = await startBenchServer({ entry, tables: [{ database: "default", name: "t", columns: [] }] });
+async function startUsed(started: Started): Promise<Pick<Round, "healthMs" | "firstQueryMs" | "nextQueryMs">> {
+  const server = await startBenchServer({ ...started, tables: [{ database: "default", name: "t", columns: [] }] });
   try {
     const healthMs = await timeOf(() => fetch(`${server.url}/health`));
     const firstQueryMs = await timeOf(() => selectOne(server.url));

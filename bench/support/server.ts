@@ -34,6 +34,8 @@ export type ServerOptions = {
   home?: string;
   /** What to start; the sources unless given. */
   entry?: string;
+  /** The words of a program that starts without this Node; `entry` and `nodeArgs` are not read then. */
+  program?: readonly string[];
   nodeArgs?: readonly string[];
   env?: Readonly<Record<string, string>>;
   /** Tables that exist before the start. */
@@ -45,8 +47,9 @@ const ENTRY = fileURLToPath(new URL("../../roles/main.ts", import.meta.url));
 export async function startBenchServer(options: ServerOptions = {}): Promise<BenchServer> {
   const home = options.home ?? (await mkdtemp(join(tmpdir(), "engine-bench-")));
   await createTables(home, options.tables ?? []);
-  const args = [...(options.nodeArgs ?? []), options.entry ?? ENTRY, "serve", "--addr", "127.0.0.1:0"];
-  const child = spawn(process.execPath, args, {
+  const node = [process.execPath, ...(options.nodeArgs ?? []), options.entry ?? ENTRY];
+  const [command, ...args] = [...(options.program ?? node), "serve", "--addr", "127.0.0.1:0"];
+  const child = spawn(command, args, {
     // What compaction costs is a question of its own, and extents must stay as they were made.
     env: {
       ...environment(),

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { dirname } from "node:path";
-import { isolateEnv, isolateFile } from "../core/isolate.ts";
+import { isolateEnv, isolateFile, nodeProgram } from "../core/isolate.ts";
 import type { ProcessTask } from "./merge-protocol.ts";
 
 /** How the process of `merge-process.ts` is started: under its limits, and with a guard. */
@@ -11,7 +11,7 @@ const OVERHEAD_BYTES = 1024 * 1024 * 1024;
 
 /** A process that says when it is ready. `codeCache`: see `MergeProcessOptions`. */
 export function startChild({ folder, limits }: ProcessTask, codeCache: string | undefined): ChildProcess {
-  const node = [process.execPath, isolateFile(new URL("./merge-child.ts", import.meta.url)), "--isolate", "merge"];
+  const node = [nodeProgram(), isolateFile(new URL("./merge-child.ts", import.meta.url)), "--isolate", "merge"];
   // Many arenas would keep memory that nobody uses, and count against the limit.
   const env = { ...isolateEnv(), MALLOC_ARENA_MAX: "4", NODE_OPTIONS: "", NODE_COMPILE_CACHE: codeCache };
   const [file, ...args] = process.platform === "win32" ? node : [...underLimits(limits.memoryBytes), ...node];

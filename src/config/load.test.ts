@@ -9,6 +9,7 @@ import { OPTIONS, type OptionName } from "./options.ts";
 /** A new option has no sample, and the types say so. */
 const SAMPLES: Record<OptionName, Sample> = {
   configFile: path("engine.toml"),
+  runtimeDir: path("runtime"),
   home: path("home"),
   localDb: path("db"),
   localData: path("data"),
@@ -147,6 +148,7 @@ const FILE = "/etc/engine/engine.toml";
 checkDefaults(OPTIONS, {
   configFile: undefined,
   home: "/home/u/.engine",
+  runtimeDir: undefined,
   localDb: "/home/u/.engine/catalog.db",
   localData: "/home/u/.engine/data",
   catalogUrl: { kind: "sqlite", path: "/home/u/.engine/catalog.db" },

@@ -31,6 +31,13 @@ export const OPTIONS = {
     side: "SC",
     doc: "Folder of the local engine: its catalog, its data and the saved client settings.",
   }),
+  runtimeDir: optional({
+    env: "ENGINE_RUNTIME_DIR",
+    kind: kinds.path,
+    whenUnset: "`$XDG_CACHE_HOME/engine`, else `~/.cache/engine`; where that cannot be written, `$ENGINE_HOME`",
+    side: "SC",
+    doc: "Folder that the single file unpacks itself into, in a folder of the user's own (see [releases](releases.md)). It must be on a file system that runs programs. Read before all other options, so from the environment only.",
+  }),
   localDb: derived({
     env: "ENGINE_LOCAL_DB",
     toml: "storage.local_db",

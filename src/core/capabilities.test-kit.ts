@@ -68,7 +68,6 @@ const CAPABILITIES = {
   "systemd-analyze": { isThere: () => has("systemd-analyze"), remedy: "apt-get install systemd" },
   promtool: { isThere: () => has("promtool"), remedy: "apt-get install prometheus" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
-  "systemd-analyze": { isThere: () => has("systemd-analyze"), remedy: "apt-get install systemd" },
   minisign: { isThere: () => has("minisign"), remedy: "apt-get install minisign" },
 } as const satisfies Record<string, Capability>;
 

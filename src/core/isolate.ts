@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 
 /**
@@ -28,6 +29,14 @@ export function isolateFile(source: URL): string {
   if (!isBundled) return fileURLToPath(source);
   const own = fileURLToPath(new URL(basename(source.pathname, ".ts") + ".js", import.meta.url));
   return existsSync(own) ? own : fileURLToPath(import.meta.url);
+}
+
+/**
+ * The Node to start scripts with. A single file runs nothing but this program, whatever words it is given: a plain Node
+ * lies beside what it has unpacked (`src/single-file/`).
+ */
+export function nodeProgram(): string {
+  return isSea() ? join(dirname(fileURLToPath(import.meta.url)), "..", "node") : process.execPath;
 }
 
 /**

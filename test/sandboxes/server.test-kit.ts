@@ -20,14 +20,18 @@ export type SandboxServer = {
 
 /**
  * A server with real sandboxes for the tests of the block in which this is called. It prepares no machines unless `env`
- * says so. After the tests all sandboxes are deleted, and nothing of them may be left on the computer.
+ * says so. `program`: as in `EngineOptions`. After the tests all sandboxes are deleted, and nothing of them may be left on the computer.
  */
-export function sandboxServer(env: () => Readonly<Record<string, string>> = () => ({})): SandboxServer {
+export function sandboxServer(
+  env: () => Readonly<Record<string, string>> = () => ({}),
+  program?: () => readonly string[],
+): SandboxServer {
   let place: Awaited<ReturnType<typeof temporaryHome>>;
   let engine: Engine;
   const client = new SandboxClient(() => engine);
   const start = async (): Promise<void> => {
-    engine = await startEngine({ home: place.home, env: { ENGINE_SANDBOX_WARM_POOL: "0", ...env() } });
+    const started = { ENGINE_SANDBOX_WARM_POOL: "0", ...env() };
+    engine = await startEngine({ home: place.home, env: started, ...(program && { program: program() }) });
   };
   beforeAll(async () => {
     place = await temporaryHome();

@@ -9,7 +9,7 @@ import { testSupportProblem } from "./test-support.ts";
 /** Folders of `src/`, lowest first. Modules of one rank do not import each other. */
 const RANKS = [
   ["core"],
-  ["config"],
+  ["config", "single-file"],
   ["format"],
   ["io"],
   ["db"],

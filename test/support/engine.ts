@@ -27,6 +27,8 @@ export type EngineOptions = {
   host?: string;
   /** What to run instead of the checkout. */
   entry?: string;
+  /** The words of a program that starts without this Node; `entry` is not read then. */
+  program?: readonly string[];
 };
 
 const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
@@ -41,8 +43,7 @@ export async function temporaryHome(): Promise<{ home: string; remove: () => Pro
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const [command, ...args] = [
     ...(options.prefix ?? []),
-    process.execPath,
-    options.entry ?? ENTRY,
+    ...(options.program ?? [process.execPath, options.entry ?? ENTRY]),
     "serve",
     "--addr",
     `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, StartupError } from "../../core/errors.ts";
-import { isolateFile } from "../../core/isolate.ts";
+import { isolateFile, nodeProgram } from "../../core/isolate.ts";
 import type { Log } from "../../core/log.ts";
 import { noConfinement, type Confinement, type Driver } from "./confinement.ts";
 import { processEnv } from "./environment.ts";
@@ -46,12 +46,7 @@ function probe(driver: Driver, tempDir: string): void {
     mkdirSync(outside);
     const canary = join(folder, "canary");
     for (const file of [canary, join(inside, "file")]) writeFileSync(file, "text", { mode: 0o600 });
-    const node = [
-      process.execPath,
-      isolateFile(new URL("./probe-child.ts", import.meta.url)),
-      "--isolate",
-      "query-probe",
-    ];
+    const node = [nodeProgram(), isolateFile(new URL("./probe-child.ts", import.meta.url)), "--isolate", "query-probe"];
     const [file = "", ...args] = driver.wrap(node, { readable: [inside], writable: [outside] });
     const env = { ...processEnv(), [CANARY_VARIABLE]: canary };
     const { error, status, signal, stderr } = spawnSync(file, args, {

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Clock } from "../../core/clock.ts";
-import { isolateFile } from "../../core/isolate.ts";
+import { isolateFile, nodeProgram } from "../../core/isolate.ts";
 import { visible } from "../../core/visible.ts";
 import type { Confinement } from "../confinement/confinement.ts";
 import { processEnv } from "../confinement/environment.ts";
@@ -48,7 +48,7 @@ export class ReaderProcess {
   constructor(options: ReaderOptions) {
     this.#options = options;
     const { source, isolate, task, dataBytes, confinement, readable = [], hasInput = false } = options;
-    const own = [process.execPath, isolateFile(source), "--isolate", isolate, task];
+    const own = [nodeProgram(), isolateFile(source), "--isolate", isolate, task];
     const node = confinement === undefined ? own : confinement.wrap(own, { readable, writable: [] });
     const [file = "", ...args] =
       dataBytes === undefined || process.platform === "win32" ? node : [...underLimit(dataBytes), ...node];

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { isolateFile } from "../../core/isolate.ts";
+import { isolateFile, nodeProgram } from "../../core/isolate.ts";
 import type { Confinement } from "../../io/confinement/confinement.ts";
 import { processEnv } from "../../io/confinement/environment.ts";
 import { inputFolder, outputFolder } from "./process-folders.ts";
@@ -26,7 +26,7 @@ export type ConfinedProcess = {
 export function startConfined({ program, folder, confinement, limits, ...options }: ConfinedProcess): ChildProcess {
   for (const own of [inputFolder(folder), outputFolder(folder)]) mkdirSync(own, { mode: 0o700 });
   const { source, isolate, nodeOptions = [] } = program;
-  const node = [process.execPath, ...nodeOptions, isolateFile(source), "--isolate", isolate];
+  const node = [nodeProgram(), ...nodeOptions, isolateFile(source), "--isolate", isolate];
   const readable = [inputFolder(folder), ...options.readable];
   const command = confinement.wrap(node, { readable, writable: [outputFolder(folder)] });
   const env = {

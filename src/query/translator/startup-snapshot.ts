@@ -7,6 +7,7 @@ import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { systemCodeOf } from "../../core/errors.ts";
+import { nodeProgram } from "../../core/isolate.ts";
 import type { Log } from "../../core/log.ts";
 import { processEnv } from "../../io/confinement/environment.ts";
 import { libraryFiles } from "../kql/library.ts";
@@ -110,7 +111,7 @@ export class StartupSnapshot {
   async #run(args: readonly string[], cwd: string): Promise<void> {
     const { clock } = this.#options;
     if (this.#isClosed) throw new Error("the server is stopping");
-    const builder = spawn(process.execPath, args, { cwd, env: processEnv(), stdio: ["ignore", "ignore", "pipe"] });
+    const builder = spawn(nodeProgram(), args, { cwd, env: processEnv(), stdio: ["ignore", "ignore", "pipe"] });
     this.#builder = builder;
     if (builder.pid !== undefined) setPriority(builder.pid, constants.priority.PRIORITY_LOW);
     let stderr = "";
@@ -151,7 +152,7 @@ const NODE = `node-${process.version}-${process.platform}-${process.arch}-`;
 
 /** What the names begin with of all that fit this Node and this library. */
 async function prefixOf(): Promise<string> {
-  const sizes = await Promise.all([process.execPath, ...libraryFiles()].map(async (file) => (await stat(file)).size));
+  const sizes = await Promise.all([nodeProgram(), ...libraryFiles()].map(async (file) => (await stat(file)).size));
   const key = [process.versions.v8, WARM_UP, ...sizes].join("\n");
   return `${NODE}${createHash("sha256").update(key).digest("hex").slice(0, 16)}-`;
 }
