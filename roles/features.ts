@@ -1,4 +1,5 @@
 import { ACCESS } from "../src/access/feature.ts";
+import { BACKUPS } from "../src/backup/feature.ts";
 import { COMPACTION } from "../src/compaction/feature.ts";
 import { CREDENTIALS } from "../src/credentials/feature.ts";
 import type { Feature, FeatureParts } from "../src/feature/feature.ts";
@@ -71,4 +72,5 @@ export const FEATURES: readonly EngineFeature[] = [
   CREDENTIALS,
   JOBS,
   SANDBOX,
+  BACKUPS,
 ];

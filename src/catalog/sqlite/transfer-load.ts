@@ -111,18 +111,21 @@ function inserterOf(connection: Connection, table: TransferTable): (row: Transfe
   return (row) => void insert.run(...row.map((value, i) => toStored(value, table.columns[i])));
 }
 
+/** Columns of an extent that lie in a table of their own. */
+const APART: ReadonlySet<string> = new Set(["column_ids", "stats"]);
+
+function at(row: TransferRow, place = -1): TransferValue {
+  return row[place] ?? null;
+}
+
 function extentInserter(connection: Connection, table: TransferTable): (row: TransferRow) => void {
-  const apart = ["column_ids", "stats"];
-  const own = table.columns.filter(({ name }) => !apart.includes(name));
+  const own = table.columns.filter(({ name }) => !APART.has(name));
   const insert = connection.statement(insertInto("extents", [...own, { name: "span_class", type: "int" }]));
   const insertStats = connection.statement("INSERT INTO extent_stats (seq, column_ids, stats) VALUES (?, ?, ?)");
   const placeOf = (name: string): number => table.columns.findIndex((column) => column.name === name);
   const [seq, ids, stats, min, max] = ["seq", "column_ids", "stats", "min_at_ns", "max_at_ns"].map(placeOf);
-  const at = (row: TransferRow, place = -1): TransferValue => row[place] ?? null;
   return (row) => {
-    const values = table.columns.flatMap((column, i) =>
-      apart.includes(column.name) ? [] : [toStored(at(row, i), column)],
-    );
+    const values = table.columns.flatMap((column, i) => (APART.has(column.name) ? [] : [toStored(at(row, i), column)]));
     insert.run(...values, spanClassOf(BigInt(at(row, min) ?? 0), BigInt(at(row, max) ?? 0)));
     insertStats.run(at(row, seq), at(row, ids), at(row, stats));
   };
