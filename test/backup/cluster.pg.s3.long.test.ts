@@ -9,6 +9,7 @@ import { ingest, query, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
 import { backup, backupJson } from "./command.test-kit.ts";
 
+const WITHIN_MS = 60_000;
 const versitygw = await findVersitygw();
 
 /** A cluster's backup, made under load, opened on a laptop; and the laptop's, opened by a cluster. */
@@ -39,7 +40,7 @@ describe.skipIf(lacks("PostgreSQL") || versitygw === undefined)("a cluster on Po
     const engine = await startEngine({ home: join(home, "one"), env: cluster });
     const staging = await startEngine({ home: join(home, "two"), env: { ...cluster, ENGINE_INGEST_MODE: "staged" } });
     const load = startLoad(engine, staging);
-    await eventually(() => load.acknowledged() > 100);
+    await eventually(() => load.acknowledged() > 30 && load.staged() > 5, WITHIN_MS);
     const least = load.acknowledged();
     const leastStaged = load.staged();
     const client = { ...cluster, ENGINE_HOME: join(home, "client"), ENGINE_SERVER_URL: engine.url };
@@ -62,7 +63,7 @@ describe.skipIf(lacks("PostgreSQL") || versitygw === undefined)("a cluster on Po
     await eventually(async () => {
       const [counted] = await rowsOf(restored.url, "SELECT count(*) AS rows FROM staged");
       return Number(counted?.["rows"]) >= leastStaged;
-    });
+    }, WITHIN_MS);
     const [counted] = await rowsOf(restored.url, "SELECT count(*) AS rows, count(DISTINCT id) AS ids FROM t");
     const rows = Number(counted?.["rows"]);
     expect(rows).toBeGreaterThanOrEqual(least);
