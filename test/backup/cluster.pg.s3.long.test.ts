@@ -25,7 +25,7 @@ describe.skipIf(lacks("PostgreSQL") || versitygw === undefined)("a cluster on Po
     await s3.stop();
   });
 
-  test("comes back on SQLite, with everything acknowledged before the start, and goes on", async () => {
+  test("comes back on SQLite, with everything acknowledged before the start", { timeout: 400_000 }, async () => {
     const { home, remove } = await temporaryHome();
     const destination = `s3://${await s3.makeBucket()}/engine`;
     const cluster = {
