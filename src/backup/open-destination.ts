@@ -52,19 +52,15 @@ async function checkFolder(path: string): Promise<void> {
 
 /** Options of their own where an endpoint or keys are set, else those of the object store. */
 function s3Settings(config: Config) {
-  const { backupS3Endpoint, backupS3Region, backupS3AccessKeyId, backupS3SecretAccessKey } = valuesOf(
-    BACKUP_OPTIONS,
-    config,
-  );
-  const isOwn =
-    backupS3Endpoint !== undefined || backupS3AccessKeyId !== undefined || backupS3SecretAccessKey !== undefined;
+  const { backupEndpoint, backupRegion, backupAccessKeyId, backupSecretAccessKey } = valuesOf(BACKUP_OPTIONS, config);
+  const isOwn = backupEndpoint !== undefined || backupAccessKeyId !== undefined || backupSecretAccessKey !== undefined;
   const [accessKeyId, secretAccessKey] = isOwn
-    ? [backupS3AccessKeyId, backupS3SecretAccessKey]
+    ? [backupAccessKeyId, backupSecretAccessKey]
     : [config.objstoreAccessKeyId, config.objstoreSecretAccessKey];
   if ((accessKeyId === undefined) !== (secretAccessKey === undefined)) {
     throw new StartupError("one of the two S3 keys for backups is set and the other is not: set both, or neither", 2);
   }
-  const endpoint = backupS3Endpoint ?? config.objstoreEndpoint;
+  const endpoint = backupEndpoint ?? config.objstoreEndpoint;
   if (endpoint?.startsWith("http:") === true && !config.objstoreAllowHttp) {
     throw new StartupError(
       `the S3 server for backups, ${endpoint}, is without TLS, which ENGINE_OBJSTORE_ALLOW_HTTP forbids`,
@@ -72,7 +68,7 @@ function s3Settings(config: Config) {
     );
   }
   return {
-    region: backupS3Region ?? config.objstoreRegion,
+    region: backupRegion ?? config.objstoreRegion,
     endpoint,
     credentials:
       accessKeyId === undefined || secretAccessKey === undefined ? undefined : { accessKeyId, secretAccessKey },

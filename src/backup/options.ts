@@ -21,33 +21,33 @@ export const BACKUP_OPTIONS = {
       "Where jobs may write backups: these places, and whatever lies below them. A backup that a command makes by itself, " +
       "without a server, may go anywhere.",
   }),
-  backupS3Endpoint: optional({
-    env: "ENGINE_BACKUP_S3_ENDPOINT",
-    toml: "backup.s3_endpoint",
+  backupEndpoint: optional({
+    env: "ENGINE_BACKUP_ENDPOINT",
+    toml: "backup.endpoint",
     kind: kinds.baseUrl,
     whenUnset: "that of the object store",
     side: "SC",
     doc: "Address of the S3 server of `s3://` destinations. With it the credentials are those below, not the object store's.",
   }),
-  backupS3Region: optional({
-    env: "ENGINE_BACKUP_S3_REGION",
-    toml: "backup.s3_region",
+  backupRegion: optional({
+    env: "ENGINE_BACKUP_REGION",
+    toml: "backup.region",
     kind: kinds.regionName,
     whenUnset: "that of the object store",
     side: "SC",
     doc: "Its region.",
   }),
-  backupS3AccessKeyId: optional({
-    env: "ENGINE_BACKUP_S3_ACCESS_KEY_ID",
-    toml: "backup.s3_access_key_id",
+  backupAccessKeyId: optional({
+    env: "ENGINE_BACKUP_ACCESS_KEY_ID",
+    toml: "backup.access_key_id",
     kind: kinds.accessKeyId,
     whenUnset: "the object store's",
     side: "SC",
     doc: "Access key for `s3://` destinations.",
   }),
-  backupS3SecretAccessKey: optional({
-    env: "ENGINE_BACKUP_S3_SECRET_ACCESS_KEY",
-    toml: "backup.s3_secret_access_key",
+  backupSecretAccessKey: optional({
+    env: "ENGINE_BACKUP_SECRET_ACCESS_KEY",
+    toml: "backup.secret_access_key",
     kind: kinds.secretAccessKey,
     whenUnset: "the object store's",
     side: "SC",

@@ -97,10 +97,10 @@ describe.skipIf(lacks("PostgreSQL") || versitygw === undefined)("a cluster on Po
 /** Credentials for `s3://` destinations, of one whose objects are in a folder. */
 function backupEnvironment({ endpoint, region, credentials }: Versitygw): Record<string, string> {
   return {
-    ENGINE_BACKUP_S3_ENDPOINT: endpoint,
-    ENGINE_BACKUP_S3_REGION: region,
-    ENGINE_BACKUP_S3_ACCESS_KEY_ID: credentials.accessKeyId,
-    ENGINE_BACKUP_S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    ENGINE_BACKUP_ENDPOINT: endpoint,
+    ENGINE_BACKUP_REGION: region,
+    ENGINE_BACKUP_ACCESS_KEY_ID: credentials.accessKeyId,
+    ENGINE_BACKUP_SECRET_ACCESS_KEY: credentials.secretAccessKey,
   };
 }
 

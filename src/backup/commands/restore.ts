@@ -44,7 +44,7 @@ async function restore(context: CliContext, text: string, id: string | undefined
     const { backup_id: of, snapshot, objects, bytes } = restored;
     const all = `${countText(objects, "object")} (${sizeText(bytes)})`;
     await context.writeLine(`backup ${of} is restored, as of snapshot ${snapshot}, with ${all}`);
-    context.note("credentials are as sealed as they were: start the server with the ENGINE_MASTER_KEY of the old one");
+    context.note("credentials are as sealed as they were: start the server with the ENGINE_SECRET_KEY of the old one");
   }
   return EXIT.ok;
 }
