@@ -1,4 +1,5 @@
 import { ACCESS } from "../src/access/feature.ts";
+import { BACKUPS } from "../src/backup/feature.ts";
 import { COMPACTION } from "../src/compaction/feature.ts";
 import { CREDENTIALS } from "../src/credentials/feature.ts";
 import type { Feature, FeatureParts } from "../src/feature/feature.ts";
@@ -73,4 +74,5 @@ export const FEATURES: readonly EngineFeature[] = [
   JOBS,
   SANDBOX,
   INSTALL,
+  BACKUPS,
 ];

@@ -2,6 +2,7 @@ import type { ColumnFilter, FilterProbe } from "../format/filter/filter.ts";
 import type { ColumnSpec, ColumnStats, ExtentFormat } from "../format/types.ts";
 import type { Statement } from "../db/records.ts";
 import type { SourcePosition, SourceStep } from "./input-positions.ts";
+import type { CatalogReader } from "./transfer/transfer.ts";
 import type { StatsTest } from "./stats-predicates.ts";
 
 /**
@@ -272,6 +273,12 @@ export interface Catalog {
   sweepLedger(asOfMs?: number): Promise<number>;
   /** Walks the whole catalog and throws naming the first invariant that does not hold (see `invariants.ts`). */
   verify(): Promise<void>;
+  /**
+   * Reads all of it, with the tables of every feature, as of now: see `transfer/transfer.ts`. Hold the oldest readable
+   * snapshot before, and until what the rows point to has been copied. Rejects with `conflict` when another version of the
+   * program has upgraded the catalog.
+   */
+  openReader(): Promise<CatalogReader>;
   /** Finishes the calls that are under way, then releases everything. Calls made after it fail (`unavailable`). */
   close(): Promise<void>;
 }

@@ -29,6 +29,7 @@ import type { RecordStore, Statement } from "../../db/records.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Signals } from "../../db/signals.ts";
 import { CommitSignals } from "../commit-signals.ts";
+import type { CatalogReader } from "../transfer/transfer.ts";
 import type { TableTotals } from "../invariants.ts";
 import { SnapshotWriter } from "./commit.ts";
 import type { Database } from "../../db/postgres/database.ts";
@@ -52,6 +53,8 @@ export type PostgresCatalogParts = {
   database: Database;
   signals: Signals;
   clock: Clock;
+  /** Opens a session of its own that reads the whole catalog. */
+  openReader: () => Promise<CatalogReader>;
   /** Ends what the database works with. */
   release: () => Promise<void>;
 };
@@ -68,6 +71,7 @@ export class PostgresCatalog implements CatalogDatabase {
   readonly records: RecordStore;
   readonly signals: Signals;
   readonly #release: () => Promise<void>;
+  readonly #openReader: () => Promise<CatalogReader>;
   readonly #database: Database;
   readonly #schema: SchemaReader;
   readonly #schemaWriter: SchemaWriter;
@@ -79,10 +83,11 @@ export class PostgresCatalog implements CatalogDatabase {
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
 
-  constructor({ database, signals, clock, release }: PostgresCatalogParts) {
+  constructor({ database, signals, clock, openReader, release }: PostgresCatalogParts) {
     this.signals = signals;
     this.#commitSignals = new CommitSignals(signals, clock, COMMIT_SIGNAL_GAP_MS);
     this.#release = release;
+    this.#openReader = openReader;
     this.#database = database;
     this.#schema = new SchemaReader(database);
     this.#schemaWriter = new SchemaWriter(database, this.#schema);
@@ -333,6 +338,10 @@ export class PostgresCatalog implements CatalogDatabase {
 
   verify(): Promise<void> {
     return this.#run(() => this.#database.read(verifyCatalog, true));
+  }
+
+  openReader(): Promise<CatalogReader> {
+    return this.#run(this.#openReader);
   }
 
   close(): Promise<void> {

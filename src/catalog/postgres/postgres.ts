@@ -1,14 +1,17 @@
 import { openPostgres, type PostgresOptions } from "../../db/postgres/open.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
+import { schemaNumbersOf } from "../transfer/schema-numbers.ts";
 import { PostgresCatalog } from "./postgres-catalog.ts";
 import { isCatalogRefusal } from "./refusals.ts";
 import { makeFirstSnapshot } from "./snapshots.ts";
+import { openTransfer } from "./transfer-read.ts";
 
 /** Opens the catalog, creating it where there is none. Rejects with `StartupError`. */
 export async function openPostgresCatalog(options: PostgresOptions): Promise<CatalogDatabase> {
-  const { database, signals, close } = await openPostgres(options, {
+  const { database, signals, openSession, close } = await openPostgres(options, {
     seed: (connection) => makeFirstSnapshot(connection, options.nowMs?.()),
     isExplainedByCaller: isCatalogRefusal,
   });
-  return new PostgresCatalog({ database, signals, clock: options.clock, release: close });
+  const openReader = async () => openTransfer(await openSession(), schemaNumbersOf(options.migrations));
+  return new PostgresCatalog({ database, signals, clock: options.clock, openReader, release: close });
 }

@@ -5,6 +5,7 @@ import { toDatabaseError } from "../../db/sqlite/errors.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { makeFirstSnapshot } from "./snapshots.ts";
 import { migrate } from "../../db/sqlite/migrate.ts";
+import { schemaNumbersOf } from "../transfer/schema-numbers.ts";
 import { Reader } from "./reader.ts";
 import { SqliteCatalog } from "./sqlite-catalog.ts";
 import type { PartClient } from "../../db/sqlite/thread-client.ts";
@@ -34,6 +35,7 @@ export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; conne
     log: { sync: async () => {}, close: () => {} },
     writer: new InlinePart(new Writer(connection)),
     reader: new InlinePart(new Reader(connection)),
+    schema: schemaNumbersOf(MIGRATIONS),
     openVerifier: async () => new InlinePart(new Reader(connection)),
   };
   return { catalog: new SqliteCatalog(parts, clock), connection };

@@ -22,6 +22,8 @@ import { ScanPlanner } from "./scan.ts";
 import { SchemaReader } from "./schema.ts";
 import { readSnapshots } from "./snapshots.ts";
 import { findStaged } from "./staged.ts";
+import type { TransferRow, TransferTable } from "../transfer/transfer.ts";
+import { TransferRead } from "./transfer-read.ts";
 import { verifyCatalog } from "./verify.ts";
 
 /** Extents per message, so that a large answer never holds up the thread that receives it. */
@@ -32,6 +34,7 @@ export class Reader {
   readonly #connection: Connection;
   readonly #schema: SchemaReader;
   readonly #scans: ScanPlanner;
+  #transfer: TransferRead | undefined;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -126,6 +129,22 @@ export class Reader {
 
   verify(): void {
     this.#connection.read(() => verifyCatalog(this.#connection));
+  }
+
+  /** Begins to read the whole catalog as of now; it lasts until the part is closed. */
+  openTransfer(): { version: number; tables: TransferTable[] } {
+    this.#transfer ??= new TransferRead(this.#connection);
+    const { version, tables } = this.#transfer;
+    return { version, tables };
+  }
+
+  startTransfer(table: string): void {
+    this.#transfer?.start(table);
+  }
+
+  /** The next rows of the table that was started; none at its end. */
+  nextTransfer(): TransferRow[] {
+    return this.#transfer?.next() ?? [];
   }
 
   #statsReader(tableId: number, statsOf: readonly string[] | undefined): StatsReader {

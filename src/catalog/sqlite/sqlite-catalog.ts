@@ -46,6 +46,8 @@ import type { ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } 
 import { localSignals } from "../../db/signals.ts";
 import { CommitSignals } from "../commit-signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
+import { openTransfer } from "./transfer-reader.ts";
+import type { CatalogReader, SchemaNumbers } from "../transfer/transfer.ts";
 import type { PartClient } from "../../db/sqlite/thread-client.ts";
 import { readTotals } from "./totals.ts";
 import type { Writer } from "./writer.ts";
@@ -69,6 +71,8 @@ export type Parts = {
   local: Connection;
   /** Syncs what `local` has committed. */
   log: Pick<LogFile, "sync" | "close">;
+  /** How many migrations this program knows. */
+  schema: SchemaNumbers;
   /** One more reader, for what takes long. Its death is its caller's alone: the catalog itself is well. */
   openVerifier: () => Promise<PartClient<Reader>>;
 };
@@ -412,6 +416,10 @@ export class SqliteCatalog implements CatalogDatabase {
         await verifier.terminate();
       }
     });
+  }
+
+  openReader(): Promise<CatalogReader> {
+    return this.#run(async () => openTransfer(await this.#parts.openVerifier(), this.#parts.schema));
   }
 
   close(): Promise<void> {

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
+import { schemaNumbersOf } from "../transfer/schema-numbers.ts";
 import type { Migration } from "../../db/migration.ts";
 import type { Connection } from "../../db/sqlite/connection.ts";
 import { toStartupError } from "../../db/sqlite/errors.ts";
@@ -108,7 +109,8 @@ async function openParts(
     await reader.open({ ...open, part: "reader" });
     const local = openConnection({ ...open, part: "caller", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
     const log = new LogFile(open.path);
-    return { open, lock, writer, reader, local, log, openVerifier: () => openVerifier(open) };
+    const numbers = schemaNumbersOf(schema.migrations);
+    return { open, lock, writer, reader, local, log, schema: numbers, openVerifier: () => openVerifier(open) };
   } catch (error) {
     await Promise.all([reader.terminate(), writer.terminate()]);
     throw error;

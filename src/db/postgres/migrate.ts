@@ -3,7 +3,7 @@ import { migrationTexts, type Migration } from "../migration.ts";
 import type { Connection } from "./connection.ts";
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */
-const LOCK = 0x656e67696e65n;
+export const LOCK = 0x656e67696e65n;
 /** How long a node waits for another one that migrates. */
 const WAIT_FOR_OTHERS = "5min";
 
@@ -62,7 +62,7 @@ async function apply(connection: Connection, version: number, { texts, seed }: S
 }
 
 /** Not a migration: what tells how many there were. */
-const BIRTH = `
+export const BIRTH = `
 CREATE SCHEMA engine;
 CREATE TABLE engine.meta (
   id integer PRIMARY KEY CHECK (id = 1),

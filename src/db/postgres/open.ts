@@ -6,7 +6,7 @@ import type { Migration } from "../migration.ts";
 import type { Signals } from "../signals.ts";
 import { Connection, type SessionOptions } from "./connection.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
-import { toStartupError } from "./errors.ts";
+import { toStartupError, unavailable } from "./errors.ts";
 import { migrate, type MigrateOptions } from "./migrate.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import { PostgresSignals } from "./signals.ts";
@@ -32,7 +32,13 @@ export type PostgresOptions = {
 /** What the owner of the database's first tables adds. */
 export type FirstTables = Pick<MigrateOptions, "seed"> & Pick<DatabaseOptions, "isExplainedByCaller">;
 
-export type OpenedPostgres = { database: Database; signals: Signals; close: () => Promise<void> };
+export type OpenedPostgres = {
+  database: Database;
+  signals: Signals;
+  /** A session of the caller's own, beside the pools. Rejects with `unavailable`. */
+  openSession: () => Promise<Connection>;
+  close: () => Promise<void>;
+};
 
 /** What a write waits for another's lock before it is rolled back and tried again. */
 const LOCK_TIMEOUT_MS = 10_000;
@@ -69,7 +75,14 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
     await signals.close();
     await closePools(pools);
   };
-  return { database, signals, close };
+  const openSession = async (): Promise<Connection> => {
+    try {
+      return await Connection.open(address, session);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  };
+  return { database, signals, openSession, close };
 }
 
 type Pools = { readers: Pool; writers: Pool };

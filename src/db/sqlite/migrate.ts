@@ -3,7 +3,7 @@ import { migrationTexts, type Migration } from "../migration.ts";
 import type { Connection } from "./connection.ts";
 
 /** "ENGC": tells a catalog from the database of another program. */
-const APPLICATION_ID = 0x454e4743;
+export const APPLICATION_ID = 0x454e4743;
 
 export type MigrateOptions = {
   /** How the file is called in messages. */

@@ -1,6 +1,12 @@
 import { messageOf } from "../../core/errors.ts";
 import { timeOfId } from "../../core/ids.ts";
-import { objectKeys, ObjectNotFound, type ObjectInfo, type ObjectStore } from "../../io/objectstore/objectstore.ts";
+import {
+  objectKeys,
+  ObjectNotFound,
+  restoredFolder,
+  type ObjectInfo,
+  type ObjectStore,
+} from "../../io/objectstore/objectstore.ts";
 
 /** What is staged, and what was set aside, as the store tells it. */
 
@@ -57,8 +63,9 @@ export async function listPending(store: ObjectStore, keyPrefix: string, most: n
       foreign.push(info);
       continue;
     }
-    const { key, sizeBytes, modifiedAtMs } = info;
-    objects.push({ key, ...place, sizeBytes, stagedAtMs: timeOfId(place.id), modifiedAtMs });
+    const { key, sizeBytes } = info;
+    const { node, id, reachedAtMs: modifiedAtMs = info.modifiedAtMs } = place;
+    objects.push({ key, node, id, sizeBytes, stagedAtMs: timeOfId(id), modifiedAtMs });
     if (objects.length >= 2 * most) objects = objects.sort(byId).slice(0, most);
   }
   return { objects: objects.sort(byId).slice(0, most), foreign, totals };
@@ -70,9 +77,13 @@ function byId(a: ListedObject, b: ListedObject): number {
   return a.key < b.key ? -1 : 1;
 }
 
-function placeOf(rest: string): { node: string; id: string } | undefined {
-  const [node, id, ...more] = rest.split("/");
-  return node !== undefined && id !== undefined && more.length === 0 && ID.test(id) ? { node, id } : undefined;
+type Place = { node: string; id: string; reachedAtMs?: number };
+
+function placeOf(rest: string): Place | undefined {
+  const [folder = "", id, ...more] = rest.split("/");
+  if (id === undefined || more.length > 0 || !ID.test(id)) return undefined;
+  const { node, reachedAtMs } = restoredFolder(folder) ?? { node: folder };
+  return { node, id, ...(reachedAtMs !== undefined && { reachedAtMs }) };
 }
 
 /** All staged writes that are not committed, damaged ones first. */
@@ -97,7 +108,7 @@ function isFolderMarker({ key }: ObjectInfo): boolean {
 function rowOf({ key, sizeBytes, modifiedAtMs }: ObjectInfo, prefix: string): Omit<StagedRow, "state"> {
   const rest = key.slice(prefix.length);
   const place = placeOf(rest);
-  if (place !== undefined) return { ...place, key, sizeBytes, stagedAtMs: timeOfId(place.id) };
+  if (place !== undefined) return { node: place.node, id: place.id, key, sizeBytes, stagedAtMs: timeOfId(place.id) };
   const slash = rest.lastIndexOf("/");
   return {
     node: rest.slice(0, Math.max(slash, 0)),

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { link, open, realpath, rm } from "node:fs/promises";
+import { copyFile, link, open, realpath, rm } from "node:fs/promises";
 import { isPageAligned } from "../../core/buffer-pool.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 
@@ -46,6 +46,14 @@ export class DurableWriter {
     const source = await realpath(from);
     if (await linked(source, path)) await secureAndSync(path);
     else await copyAll(source, path, signal);
+  }
+
+  /** Creates the file as a copy of another one and syncs it: a clone, where the file system has those. */
+  async copy(path: string, from: string, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    await copyFile(from, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    signal?.throwIfAborted();
+    await secureAndSync(path);
   }
 
   /** False when the file system takes no direct writes; there is no such file then. */

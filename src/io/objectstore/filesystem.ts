@@ -9,7 +9,15 @@ import type { Random } from "../../core/random.ts";
 import { DurableWriter, IO_CALL_BYTES } from "./durable-write.ts";
 import { DurableFolders, exists, makeFolderChain } from "./folders.ts";
 import { ObjectChanged, ObjectNotFound, checkObjectKey, rangeOf } from "./objectstore.ts";
-import type { DeleteOptions, GetOptions, ListOptions, ObjectInfo, ObjectStore, PutOptions } from "./objectstore.ts";
+import type {
+  CopyOptions,
+  DeleteOptions,
+  GetOptions,
+  ListOptions,
+  ObjectInfo,
+  ObjectStore,
+  PutOptions,
+} from "./objectstore.ts";
 import { identityOf, infoOf, isAbsence, walkObjects } from "./walk.ts";
 
 /**
@@ -36,6 +44,8 @@ export type FilesystemStoreOptions = {
   root: string;
   random: Random;
   log: Log;
+  /** Nothing is made or changed, and the folder must be there. */
+  readOnly?: true;
 };
 
 /** Opens the store. Throws `StartupError` when the folder can't be made or written. */
@@ -43,6 +53,10 @@ export async function openFilesystemStore(options: FilesystemStoreOptions): Prom
   const root = resolve(options.root);
   const temporaries = join(root, TEMPORARIES);
   try {
+    if (options.readOnly === true) {
+      await access(temporaries, constants.R_OK);
+      return new FilesystemStore(root, options.random, options.log);
+    }
     await makeFolderChain(root);
     await makeFolderChain(temporaries);
     await access(temporaries, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -95,6 +109,14 @@ class FilesystemStore implements ObjectStore {
     const temporary = await this.#put(key, options, write);
     // To rename one name of a file to another of its names does nothing, and says that all is well.
     await this.#discard(temporary);
+  }
+
+  async copyFrom(source: ObjectStore, sourceKey: string, key: string, { signal }: CopyOptions): Promise<boolean> {
+    const from = source.localPath?.(sourceKey);
+    if (from === undefined) return false;
+    if ((await source.head(sourceKey)) === undefined) throw new ObjectNotFound(sourceKey);
+    await this.#put(key, undefined, (temporary) => this.#writer.copy(temporary, from, signal));
+    return true;
   }
 
   /** Publishes the file that `write` makes, complete and synced, at the path it is given. Resolves to that path. */

@@ -30,6 +30,12 @@ export interface ObjectStore {
   list(prefix: string, options?: ListOptions): AsyncIterable<ObjectInfo>;
   /** Deletes objects durably; missing ones are ignored. All are tried before a failure is thrown. */
   delete(keys: readonly string[], options?: DeleteOptions): Promise<void>;
+  /**
+   * Copies an object of another store, in every other way like `put`, without its bytes coming through this program: as a
+   * clone of a file, or within one S3 server. False, and nothing is done, where these two stores cannot. Throws
+   * `ObjectNotFound` when it is not there.
+   */
+  copyFrom?(source: ObjectStore, sourceKey: string, key: string, options: CopyOptions): Promise<boolean>;
   /** Where the object can be opened as a local file, for drivers that have such a place. */
   localPath?(key: string): string;
 }
@@ -42,6 +48,9 @@ export type PutOptions = {
    */
   isBesideOthers?: boolean;
 };
+
+/** The object's size is what the caller knows of it. */
+export type CopyOptions = Pick<PutOptions, "signal"> & { sizeBytes: number };
 
 /** `isBesideOthers`: as with `put`; what is behind a link is not there. */
 export type DeleteOptions = Pick<PutOptions, "isBesideOthers">;
@@ -138,6 +147,14 @@ export function rangeOf(sizeBytes: number, options: GetOptions | undefined): { s
   return { start, end: start + Math.min(length, sizeBytes - start) };
 }
 
+const RESTORED_FOLDER = /^(.+)@(\d{13})$/;
+
+/** What `objectKeys.restored` put into the folder of a staged write; undefined for one that was not restored. */
+export function restoredFolder(folder: string): { node: string; reachedAtMs: number } | undefined {
+  const [, node, ms] = RESTORED_FOLDER.exec(folder) ?? [];
+  return node === undefined ? undefined : { node, reachedAtMs: Number(ms) };
+}
+
 /** Every object key that the engine writes. */
 export const objectKeys = {
   extent(e: { prefix: string; database: string; table: string; day: string; id: string; format: string }): string {
@@ -146,6 +163,16 @@ export const objectKeys = {
   /** A staged write of an ingest node. No database's name starts with `_`. */
   staged(s: { prefix: string; node: string; id: string }): string {
     return `${objectKeys.allStaged(s.prefix)}${s.node}/${s.id}`;
+  },
+  /**
+   * A staged write that came back from a backup. Whether a write was late for its keys is judged by when it reached the
+   * store; the store that it was restored to knows another time, so the folder's name keeps the first.
+   */
+  restored(key: string, reachedAtMs: number): string {
+    const [id, folder, ...rest] = key.split("/").toReversed();
+    const known =
+      restoredFolder(folder ?? "") === undefined ? `${folder}@${String(reachedAtMs).padStart(13, "0")}` : folder;
+    return [id, known, ...rest].toReversed().join("/");
   },
   /** What the keys of all staged writes start with. */
   allStaged: (prefix: string): string => `${prefix}/_staged/`,
@@ -163,4 +190,6 @@ export const objectKeys = {
   imageParts: (i: { prefix: string; buildId: string }): string => `${i.prefix}/_images/${i.buildId}/`,
   /** What the keys of all damaged staged writes start with: they were set aside, each with its `.reason`. */
   allDamaged: (prefix: string): string => `${prefix}/_damaged/`,
+  /** What the keys of all that image builds wrote start with. */
+  allImages: (prefix: string): string => `${prefix}/_images/`,
 };

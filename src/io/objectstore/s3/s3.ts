@@ -1,6 +1,7 @@
 import { open } from "node:fs/promises";
 import { Readable } from "node:stream";
 import {
+  CopyObjectCommand,
   GetObjectCommand,
   type GetObjectCommandOutput,
   HeadBucketCommand,
@@ -16,7 +17,7 @@ import type { Log } from "../../../core/log.ts";
 import type { Metrics } from "../../../core/metrics.ts";
 import type { Random } from "../../../core/random.ts";
 import { InvalidObjectKey, ObjectChanged, ObjectNotFound, checkObjectKey, rangeOf } from "../objectstore.ts";
-import type { GetOptions, ListOptions, ObjectInfo, ObjectStore, PutOptions } from "../objectstore.ts";
+import type { CopyOptions, GetOptions, ListOptions, ObjectInfo, ObjectStore, PutOptions } from "../objectstore.ts";
 import { BulkDelete } from "./bulk-delete.ts";
 import { type S3Connection, makeS3Client } from "./client.ts";
 import { factsOf } from "./facts.ts";
@@ -54,6 +55,9 @@ export function openS3Store(options: S3StoreOptions): S3Store {
   const limits = { ...S3_LIMITS, ...options.limits };
   return new BucketStore(makeS3Client(options, limits), limits, options);
 }
+
+/** What a server copies with one request. */
+const COPY_MAX_BYTES = 5 * 2 ** 30;
 
 /** S3 answers one page of a listing with that many keys at most. */
 const PAGE_KEYS = 1_000;
@@ -108,6 +112,26 @@ class BucketStore implements S3Store {
       // Every S3 store names what it took; any web server may say that all is well.
       if (ETag === undefined) throw new RequestFailure("NoStore", "the object was taken without an ETag");
     });
+  }
+
+  async copyFrom(source: ObjectStore, sourceKey: string, key: string, options: CopyOptions): Promise<boolean> {
+    if (!(source instanceof BucketStore) || !this.#isSameServer(source)) return false;
+    if (options.sizeBytes > COPY_MAX_BYTES) return false;
+    checkObjectKey(key);
+    const path = checkObjectKey(sourceKey).split("/").map(encodeURIComponent).join("/");
+    const CopySource = `${source.#place.bucket}/${path}`;
+    const operation = { kind: "put", what: `copy ${sourceKey} to ${key}`, ...options } as const;
+    try {
+      await this.#requests.run(operation, async (attempt) => {
+        const command = new CopyObjectCommand({ Bucket: this.#place.bucket, Key: key, CopySource });
+        const { CopyObjectResult } = await this.#client.send(command, { abortSignal: attempt.signal });
+        if (CopyObjectResult?.ETag === undefined) throw new RequestFailure("NoStore", "the copy has no ETag");
+      });
+    } catch (error) {
+      if (isMissing(error)) throw new ObjectNotFound(sourceKey);
+      throw error;
+    }
+    return true;
   }
 
   async get(key: string, options?: GetOptions): Promise<Uint8Array<ArrayBuffer>> {
@@ -180,6 +204,13 @@ class BucketStore implements S3Store {
       log: this.#log,
     };
     return putInParts(context, key, source, signal);
+  }
+
+  /** Whether one server has both buckets, and knows this store by the same keys. */
+  #isSameServer(source: BucketStore): boolean {
+    const { region, endpoint, accessKeyId } = this.#place;
+    const other = source.#place;
+    return region === other.region && endpoint === other.endpoint && accessKeyId === other.accessKeyId;
   }
 
   /** No request can ask for no bytes; the object must be there all the same. */
