@@ -27,6 +27,7 @@ import type {
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { RecordStore, Statement } from "../../db/records.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { SchemaUpkeep } from "../../db/schema-upkeep.ts";
 import type { Signals } from "../../db/signals.ts";
 import { CommitSignals } from "../commit-signals.ts";
 import type { TableTotals } from "../invariants.ts";
@@ -51,6 +52,7 @@ import { verifyCatalog } from "./verify.ts";
 export type PostgresCatalogParts = {
   database: Database;
   signals: Signals;
+  upkeep: SchemaUpkeep;
   clock: Clock;
   /** Ends what the database works with. */
   release: () => Promise<void>;
@@ -67,6 +69,7 @@ const COMMIT_SIGNAL_GAP_MS = 20;
 export class PostgresCatalog implements CatalogDatabase {
   readonly records: RecordStore;
   readonly signals: Signals;
+  readonly upkeep: SchemaUpkeep;
   readonly #release: () => Promise<void>;
   readonly #database: Database;
   readonly #schema: SchemaReader;
@@ -79,8 +82,9 @@ export class PostgresCatalog implements CatalogDatabase {
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
 
-  constructor({ database, signals, clock, release }: PostgresCatalogParts) {
+  constructor({ database, signals, upkeep, clock, release }: PostgresCatalogParts) {
     this.signals = signals;
+    this.upkeep = upkeep;
     this.#commitSignals = new CommitSignals(signals, clock, COMMIT_SIGNAL_GAP_MS);
     this.#release = release;
     this.#database = database;

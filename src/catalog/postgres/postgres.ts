@@ -6,9 +6,9 @@ import { makeFirstSnapshot } from "./snapshots.ts";
 
 /** Opens the catalog, creating it where there is none. Rejects with `StartupError`. */
 export async function openPostgresCatalog(options: PostgresOptions): Promise<CatalogDatabase> {
-  const { database, signals, close } = await openPostgres(options, {
+  const { database, signals, upkeep, close } = await openPostgres(options, {
     seed: (connection) => makeFirstSnapshot(connection, options.nowMs?.()),
     isExplainedByCaller: isCatalogRefusal,
   });
-  return new PostgresCatalog({ database, signals, clock: options.clock, release: close });
+  return new PostgresCatalog({ database, signals, upkeep, clock: options.clock, release: close });
 }

@@ -5,6 +5,7 @@ import { toDatabaseError } from "../../db/sqlite/errors.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { makeFirstSnapshot } from "./snapshots.ts";
 import { migrate } from "../../db/sqlite/migrate.ts";
+import { sqliteUpkeep } from "../../db/sqlite/open.ts";
 import { Reader } from "./reader.ts";
 import { SqliteCatalog } from "./sqlite-catalog.ts";
 import type { PartClient } from "../../db/sqlite/thread-client.ts";
@@ -20,7 +21,7 @@ export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; conne
   const open = { path, busyTimeoutMs: 0 };
   const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 0 });
   connection.db.exec("PRAGMA foreign_keys = ON");
-  migrate(connection, {
+  const found = migrate(connection, {
     path,
     nowMs: clock.nowMs(),
     mayUpgrade: true,
@@ -35,6 +36,7 @@ export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; conne
     writer: new InlinePart(new Writer(connection)),
     reader: new InlinePart(new Reader(connection)),
     openVerifier: async () => new InlinePart(new Reader(connection)),
+    upkeep: sqliteUpkeep(MIGRATIONS, found),
   };
   return { catalog: new SqliteCatalog(parts, clock), connection };
 }

@@ -2,12 +2,14 @@ import type { Clock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
-import type { Migration } from "../migration.ts";
+import { migrationSteps, type Migration } from "../migration.ts";
+import type { SchemaUpkeep } from "../schema-upkeep.ts";
 import type { Signals } from "../signals.ts";
 import { Connection, type SessionOptions } from "./connection.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { toStartupError } from "./errors.ts";
 import { migrate, type MigrateOptions } from "./migrate.ts";
+import { removeUnused } from "./removals.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import { PostgresSignals } from "./signals.ts";
 import { parsePostgresUrl, showAddress, type ServerAddress } from "./url.ts";
@@ -32,7 +34,12 @@ export type PostgresOptions = {
 /** What the owner of the database's first tables adds. */
 export type FirstTables = Pick<MigrateOptions, "seed"> & Pick<DatabaseOptions, "isExplainedByCaller">;
 
-export type OpenedPostgres = { database: Database; signals: Signals; close: () => Promise<void> };
+export type OpenedPostgres = {
+  database: Database;
+  signals: Signals;
+  upkeep: SchemaUpkeep;
+  close: () => Promise<void>;
+};
 
 /** What a write waits for another's lock before it is rolled back and tried again. */
 const LOCK_TIMEOUT_MS = 10_000;
@@ -44,6 +51,7 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
   const { clock, random, nowMs, metrics, migrations } = options;
   const address = parsePostgresUrl(options.url);
   const pools = poolsTo(address, options);
+  let found: number;
   try {
     const migration = {
       name: showAddress(address),
@@ -51,7 +59,7 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
       migrations,
       seed: first.seed,
     };
-    await pools.writers.run((connection) => migrate(connection, migration));
+    found = await pools.writers.run((connection) => migrate(connection, migration));
   } catch (error) {
     await closePools(pools);
     throw toStartupError(error, address);
@@ -69,7 +77,14 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
     await signals.close();
     await closePools(pools);
   };
-  return { database, signals, close };
+  const steps = migrationSteps("postgres", migrations);
+  const upkeep: SchemaUpkeep = {
+    known: steps.length,
+    found,
+    hasRemovals: steps.some(({ removes }) => removes),
+    removeUnused: (isAlive) => pools.writers.run((connection) => removeUnused(connection, steps, isAlive)),
+  };
+  return { database, signals, upkeep, close };
 }
 
 type Pools = { readers: Pool; writers: Pool };
