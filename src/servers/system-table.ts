@@ -2,6 +2,7 @@ import type { SystemTable } from "../feature/system-table.ts";
 import type { ColumnSpec, ScalarTypeName } from "../format/types.ts";
 
 const NS_PER_MS = 1_000_000n;
+const time = (value: unknown): bigint => BigInt(Number(value)) * NS_PER_MS;
 const column = (name: string, kind: ScalarTypeName): ColumnSpec => ({ name, type: { kind } });
 const SERVERS_SQL =
   "SELECT id, name, roles, version, known_schema, started_at_ms, seen_at_ms FROM servers ORDER BY name, id";
@@ -16,7 +17,6 @@ export const SERVERS_TABLE: SystemTable = {
   ],
   async *rows({ records, caller }) {
     if (caller.databases !== undefined) return;
-    const time = (value: unknown): bigint => BigInt(Number(value)) * NS_PER_MS;
     for (const row of await records.rows(SERVERS_SQL)) {
       yield {
         id: String(row["id"]),

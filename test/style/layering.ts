@@ -19,7 +19,7 @@ const RANKS = [
   ["client"],
   ["fabric"],
   ["feature"],
-  ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox"],
+  ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "servers", "sandbox"],
   ["cli", "web"],
 ];
 

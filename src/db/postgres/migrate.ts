@@ -1,12 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
-import {
-  checkSchema,
-  migrationSteps,
-  waitingRemovals,
-  type Migration,
-  type MigrationStep,
-  type SchemaState,
-} from "../migration.ts";
+import { checkSchema, migrationSteps, type Migration, type MigrationStep, type SchemaState } from "../migration.ts";
 import type { Connection } from "./connection.ts";
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */
