@@ -8,9 +8,9 @@ import { ServerRows, type Announcement } from "./server-rows.ts";
 import { Sightings } from "./sightings.ts";
 
 /** Between two heart-beats. */
-export const BEAT_MS = 15_000;
+const BEAT_MS = 15_000;
 /** A server without one for so long is taken for dead, and removals no longer wait for it. */
-export const DEAD_AFTER_MS = 60_000;
+const DEAD_AFTER_MS = 60_000;
 /** Until then its row is shown; whoever looks for it finds when it was last seen. */
 const FORGOTTEN_AFTER_MS = 600_000;
 
