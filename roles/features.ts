@@ -8,6 +8,7 @@ import { INGEST } from "../src/ingest/feature.ts";
 import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
 import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
+import { SERVERS } from "../src/servers/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
@@ -75,4 +76,5 @@ export const FEATURES: readonly EngineFeature[] = [
   SANDBOX,
   INSTALL,
   BACKUPS,
+  SERVERS,
 ];

@@ -57,6 +57,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   await registerMetrics(parts.features, parts.metrics);
   watchDisks(parts, plan);
   const storage = needsStorage(plan) ? await (await import("./storage.ts")).openStorage(parts) : undefined;
+  const heartBeat = storage && (await (await import("./servers.ts")).announceServer(plan, parts, storage));
   const seals = plan.ingest === "here" || plan.background.committer;
   const sealPool = seals ? await (await import("./seal-pool.ts")).openSealPool(parts) : undefined;
   const auth = await createAuth(parts, storage, listen);
@@ -107,7 +108,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const otlp = await buildOtlp(plan, parts, { ingest, ...grpc });
   // Inputs stop first: others of their group take over.
   const inputs = await buildInputs(parts, { storage, sealPool, ingest });
-  return [...services, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
+  const alive = heartBeat === undefined ? [] : [heartBeat];
+  return [...alive, ...services, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
 }
 
 /** Arrow Flight, where queries are run. */

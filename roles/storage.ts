@@ -1,4 +1,3 @@
-import type { Catalog } from "../src/catalog/catalog.ts";
 import type { CatalogDatabase } from "../src/catalog/catalog-database.ts";
 import type { RecordStore } from "../src/db/records.ts";
 import type { Signals } from "../src/db/signals.ts";
@@ -10,7 +9,7 @@ import type { ObjectStore } from "../src/io/objectstore/objectstore.ts";
 import type { Parts } from "./parts.ts";
 
 /** Where the data is: what an edge that only forwards does without. */
-export type Storage = { catalog: Catalog; records: RecordStore; signals: Signals; store: ObjectStore };
+export type Storage = { catalog: CatalogDatabase; records: RecordStore; signals: Signals; store: ObjectStore };
 
 export async function openStorage(parts: Parts): Promise<Storage> {
   const catalog = await openCatalog(parts);

@@ -23,6 +23,7 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   "hostile-statements": ["scripts/hostile-corpus.ts", "10000"],
   abuse: ["--expose-gc", "scripts/abuse.ts", "200"],
   chaos: ["scripts/chaos.ts", "100"],
+  "rolling-upgrade": ["scripts/rolling-upgrade.ts"],
   "chaos-jobs": ["scripts/chaos-jobs.ts"],
   "chaos-sandboxes": ["scripts/chaos-sandboxes.ts"],
   agents: ["scripts/adapters.ts"],

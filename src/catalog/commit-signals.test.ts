@@ -55,6 +55,12 @@ test("of many commits one is sent at a time, with a pause between", async () => 
   expect(heard).toEqual([[1], [2, 3, 5]]);
 });
 
+test("said in the way of a newer version may be of any table", async () => {
+  const { signals, heard } = aNode(0);
+  await signals.send("catalog_commits", "1 2 v2:x");
+  expect(heard).toEqual([undefined]);
+});
+
 test("of too many tables, and where signals were lost, any may have rows", async () => {
   const { heard, commit } = aNode(0);
   commit(...Array.from({ length: 300 }, (_, i) => i));

@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Signals } from "../db/signals.ts";
 import type { FlushCommit, FlushOutcome } from "./catalog.ts";
 
+const LIST = /^[0-9]+( [0-9]+)*$/;
 const TOPIC = "catalog_commits";
 
 /** Of so many tables each is named; a signal about more says that it may be any. */
@@ -55,6 +56,8 @@ export function onCommits(
   listener: (tableIds: ReadonlySet<number> | undefined) => void,
 ): () => void {
   return signals.listen(TOPIC, (payload) => {
-    listener(payload === undefined || payload === "" ? undefined : new Set(payload.split(" ").map(Number)));
+    // What a newer version says in another way names no tables: look at all of them.
+    const isList = payload !== undefined && LIST.test(payload);
+    listener(isList ? new Set(payload.split(" ").map(Number)) : undefined);
   });
 }

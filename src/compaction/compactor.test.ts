@@ -127,6 +127,28 @@ describe("a merge", () => {
     });
   });
 
+  it("leaves alone what a newer version wrote in a way of its own", async () => {
+    await bench.add(
+      table,
+      [0, 100, 200].map((from) => ({ columns: COLUMNS, rows: rows(from, 100) })),
+    );
+    const newer = (await bench.live(table))[0]?.id;
+    const ofNewer = <T extends { id: string }>(all: T[]) =>
+      all.map((extent) => (extent.id === newer ? { ...extent, formatVersion: 2 } : extent));
+    const catalog = new Proxy(bench.catalog, {
+      get(real, name) {
+        if (name === "extents")
+          return async (...args: Parameters<typeof real.extents>) => ofNewer(await real.extents(...args));
+        const value: unknown = Reflect.get(real, name);
+        return typeof value === "function" ? (value.bind(real) as unknown) : value;
+      },
+    });
+    await compact({ minExtents: 2 }, { catalog });
+    const after = await bench.live(table);
+    expect(after.map(({ rows: n }) => n).toSorted((a, b) => a - b)).toEqual([100, 200]);
+    expect(after.find(({ rows: n }) => n === 100)?.id).toBe(newer);
+  });
+
   it("migrates tlm of a day that is not quiet, where new extents are Parquet", async () => {
     await bench.add(table, [
       { columns: COLUMNS, rows: rows(0, 10) },

@@ -4,6 +4,7 @@ import { LeaseLost } from "../catalog/refusals.ts";
 import { fullBackoffMs } from "../core/backoff.ts";
 import { sleep } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { isReadable } from "../format/types.ts";
 import { IoBudget } from "./io-budget.ts";
 import type { Duty, DutyTurn } from "../feature/lease-loop.ts";
 import { mergeOnDisk } from "./merge-on-disk.ts";
@@ -216,7 +217,9 @@ class Compactor {
     let settlesMs = Infinity;
     for (const range of partsOf(day)) {
       const overlapping = await atHead(catalog, (head) => catalog.extents(day.tableId, head, range, []));
-      const extents = overlapping.filter(({ id, minAtNs }) => dayOf(minAtNs) === day.dayMs && !this.#damaged.has(id));
+      const ofDay = overlapping.filter(({ id, minAtNs }) => dayOf(minAtNs) === day.dayMs && !this.#damaged.has(id));
+      // Those of a newer version are merged by a server of that version.
+      const extents = ofDay.filter(isReadable);
       const inputs = pickMerge(extents, rules);
       if (inputs === undefined) {
         if (extents.length > 0) settlesMs = Math.min(settlesMs, settlesAtMs(extents));

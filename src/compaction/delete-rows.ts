@@ -8,6 +8,7 @@ import { EngineError } from "../core/errors.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { JobFailure, type JobHandler, type RunningJob } from "../fabric/handler.ts";
+import { readPayload } from "../fabric/job-payload.ts";
 import { checkJobDatabase } from "../fabric/job-database.ts";
 import type { JobOwner } from "../fabric/job.ts";
 import type { JobKind } from "../fabric/kinds.ts";
@@ -133,7 +134,7 @@ class RowDeletionJob {
 
   constructor(job: RunningJob, ports: Omit<DeleteRowsPorts, "metrics"> & RewritePorts, options: DeleteRowsOptions) {
     this.#job = job;
-    this.#asked = payload.parse(job.payload);
+    this.#asked = readPayload(payload, job);
     this.#ports = ports;
     this.#options = options;
     this.#reports = new DeletionReports(ports.records);

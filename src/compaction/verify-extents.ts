@@ -9,6 +9,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { JobFailure, type JobHandler, type RunningJob } from "../fabric/handler.ts";
+import { readPayload } from "../fabric/job-payload.ts";
 import { checkJobDatabase } from "../fabric/job-database.ts";
 import type { JobKind } from "../fabric/kinds.ts";
 import { ObjectNotFound, type ObjectStore } from "../io/objectstore/objectstore.ts";
@@ -102,7 +103,7 @@ class Verification {
 
   constructor(job: RunningJob, ports: VerifyExtentsPorts, options: VerifyExtentsOptions, budget: IoBudget) {
     this.#job = job;
-    this.#asked = payload.parse(job.payload);
+    this.#asked = readPayload(payload, job);
     this.#ports = ports;
     this.#options = options;
     this.#way = { store: ports.store, budget };

@@ -108,6 +108,11 @@ export type ColumnStats = {
 export type ExtentFormat = "tlm" | "parquet";
 export const FORMAT_VERSION: Readonly<Record<ExtentFormat, number>> = { tlm: 1, parquet: 1 };
 
+/** Whether this program reads extents of that format: a newer one may have written them in a version of its own. */
+export function isReadable({ format, formatVersion }: { format: ExtentFormat; formatVersion: number }): boolean {
+  return formatVersion <= FORMAT_VERSION[format];
+}
+
 /** Metadata keys of `tlm` files: of the schema, and of each field. */
 export const FORMAT_VERSION_KEY = "engine.format_version";
 export const TYPE_KEY = "engine.type";

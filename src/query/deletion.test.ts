@@ -209,6 +209,17 @@ test("a query whose hold ends while it runs fails, and those after it do not", a
   expect(await harness.rows(SUM)).toEqual([{ s: 7, c: 3 }]);
 });
 
+test("an extent that a newer version wrote in a way of its own fails the queries that need it, by its name", async () => {
+  const { harness, catalog, store, table } = await openWorld(() => ({}));
+  const extents = [{ ...(await storedExtent({ store }, [9n])), formatVersion: 2, minAtNs: 9n, maxAtNs: 9n }];
+  await catalog.commit([{ tableId: table.id, schemaVersion: 1, newColumns: [], extents, ledger: [] }]);
+  await expect(harness.rows(SUM)).rejects.toMatchObject({
+    code: "unavailable",
+    message: `extent ${extents[0]?.id} of t is in version 2 of tlm, and this server reads up to 1: ask a server of the newer version`,
+  });
+  expect(await harness.rows(AT_2)).toEqual([{ s: 3, c: 2 }]);
+});
+
 test("a failure that has nothing to do with it stays what it is", async () => {
   const { harness, catalog, table } = await openWorld(() => ({}));
   await catalog.expireTable(table.id, 2);

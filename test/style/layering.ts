@@ -19,7 +19,19 @@ const RANKS = [
   ["client"],
   ["fabric"],
   ["feature"],
-  ["access", "ingest", "query", "compaction", "backup", "credentials", "sources", "knowledge", "sandbox", "install"],
+  [
+    "access",
+    "ingest",
+    "query",
+    "compaction",
+    "backup",
+    "credentials",
+    "sources",
+    "knowledge",
+    "servers",
+    "sandbox",
+    "install",
+  ],
   ["cli", "web"],
 ];
 

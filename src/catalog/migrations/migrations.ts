@@ -2,6 +2,7 @@ import type { Migration } from "../../db/migration.ts";
 import { SQLITE_DELETION } from "./deletion-records.ts";
 import { POSTGRES_INFERRED_TYPES, SQLITE_INFERRED_TYPES } from "./inferred-types.ts";
 import { POSTGRES_INPUT_POSITIONS, SQLITE_INPUT_POSITIONS } from "./input-positions.ts";
+import { LIVE_SERVERS } from "./live-servers.ts";
 import { CLUSTER_COLUMNS as POSTGRES_CLUSTER_COLUMNS } from "./postgres-cluster-columns.ts";
 import { POSTGRES_DELETION } from "./postgres-deletion.ts";
 import { FUNCTIONS_1 } from "./postgres-functions-1.ts";
@@ -44,4 +45,5 @@ export const CATALOG_MIGRATIONS: readonly Migration[] = [
     postgres: 13,
     sql: { sqlite: SQLITE_INPUT_POSITIONS, postgres: POSTGRES_INPUT_POSITIONS },
   },
+  LIVE_SERVERS,
 ];

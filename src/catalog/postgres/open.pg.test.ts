@@ -5,6 +5,7 @@ import { messageOf } from "../../core/errors.ts";
 import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
 import { migrationTexts, type Migration } from "../../db/migration.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
+import { eventually } from "../../core/waiting.test-kit.ts";
 import { postgresPrograms } from "./postgres-folder.test-kit.ts";
 import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
@@ -65,8 +66,43 @@ describe.skipIf(lacks("PostgreSQL"))("opening a catalog", () => {
     expect(await server.query(url, "SELECT n FROM engine.added")).toEqual([{ n: 1 }]);
     expect((await nodes[9]?.databases())?.map(({ name }) => name)).toEqual(["kept"]);
     await Promise.all(nodes.map((node) => node.close()));
-    const late = `written by a newer version of this program (schema ${added}; this one knows ${newest}): use the newer`;
+    // It only has more: this program works on it, and its commands do.
+    for (const mode of ["server", "admin"] as const) {
+      const older = await openTestCatalog(url, { mode });
+      expect(older.upkeep).toMatchObject({ known: newest, found: added });
+      await older.createDatabase(mode);
+      await older.verify();
+      await older.close();
+    }
+    expect(await server.query(url, "SELECT schema_version AS v FROM engine.meta")).toEqual([{ v: added }]);
+  });
+
+  it("refuses a catalog from which a newer version removed something, or that says nothing of it", async () => {
+    const url = await server.createDatabase();
+    await (await openTestCatalog(url)).close();
+    const { length } = migrationTexts("postgres", MIGRATIONS);
+    await server.query(url, "UPDATE engine.meta SET schema_version = 99, oldest_schema = 98");
+    const late = `written by a newer version of this program (schema 99, for programs that know 98; this one knows ${length})`;
     expect(await problemWith(url)).toContain(late);
+    expect(await problemWith(url, { mode: "admin" })).toContain(late);
+  });
+
+  it("has another server migrate when the first one dies at it", async () => {
+    const url = await server.createDatabase();
+    await (await openTestCatalog(url)).close();
+    const dying = problemWith(url, {
+      migrations: withMore("CREATE TABLE engine.half (n integer); SELECT pg_sleep(60)"),
+    });
+    const isMigrating =
+      "SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()";
+    await eventually(async () => (await server.query(url, isMigrating)).length > 0);
+    const migrations = withMore("CREATE TABLE engine.whole (n integer)");
+    const next = openTestCatalog(url, { migrations });
+    await server.query(url, `SELECT pg_terminate_backend(pid) FROM (${isMigrating}) AS dying`);
+    expect(await dying).not.toBe("none");
+    await (await next).close();
+    const found = "SELECT to_regclass('engine.half') AS half, to_regclass('engine.whole') IS NOT NULL AS whole";
+    expect(await server.query(url, found)).toEqual([{ half: null, whole: true }]);
   });
 
   it("leaves a catalog as it was when a migration fails", async () => {

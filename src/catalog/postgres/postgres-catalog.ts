@@ -27,6 +27,7 @@ import type {
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { RecordStore, Statement } from "../../db/records.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { SchemaUpkeep } from "../../db/schema-upkeep.ts";
 import type { Signals } from "../../db/signals.ts";
 import { CommitSignals } from "../commit-signals.ts";
 import type { CatalogReader } from "../transfer/transfer.ts";
@@ -52,6 +53,7 @@ import { verifyCatalog } from "./verify.ts";
 export type PostgresCatalogParts = {
   database: Database;
   signals: Signals;
+  upkeep: SchemaUpkeep;
   clock: Clock;
   /** Opens a session of its own that reads the whole catalog. */
   openReader: () => Promise<CatalogReader>;
@@ -70,6 +72,7 @@ const COMMIT_SIGNAL_GAP_MS = 20;
 export class PostgresCatalog implements CatalogDatabase {
   readonly records: RecordStore;
   readonly signals: Signals;
+  readonly upkeep: SchemaUpkeep;
   readonly #release: () => Promise<void>;
   readonly #openReader: () => Promise<CatalogReader>;
   readonly #database: Database;
@@ -83,8 +86,9 @@ export class PostgresCatalog implements CatalogDatabase {
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
 
-  constructor({ database, signals, clock, openReader, release }: PostgresCatalogParts) {
+  constructor({ database, signals, upkeep, clock, openReader, release }: PostgresCatalogParts) {
     this.signals = signals;
+    this.upkeep = upkeep;
     this.#commitSignals = new CommitSignals(signals, clock, COMMIT_SIGNAL_GAP_MS);
     this.#release = release;
     this.#openReader = openReader;

@@ -8,10 +8,10 @@ import { openTransfer } from "./transfer-read.ts";
 
 /** Opens the catalog, creating it where there is none. Rejects with `StartupError`. */
 export async function openPostgresCatalog(options: PostgresOptions): Promise<CatalogDatabase> {
-  const { database, signals, openSession, close } = await openPostgres(options, {
+  const { database, signals, upkeep, openSession, close } = await openPostgres(options, {
     seed: (connection) => makeFirstSnapshot(connection, options.nowMs?.()),
     isExplainedByCaller: isCatalogRefusal,
   });
   const openReader = async () => openTransfer(await openSession(), schemaNumbersOf(options.migrations));
-  return new PostgresCatalog({ database, signals, clock: options.clock, openReader, release: close });
+  return new PostgresCatalog({ database, signals, upkeep, clock: options.clock, openReader, release: close });
 }

@@ -3,6 +3,7 @@ import { systemClock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
+import { migrationTexts } from "../../db/migration.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
 
@@ -61,10 +62,22 @@ async function makeTables(): Promise<void> {
   await catalog.close();
 }
 
+/** A migration that makes a table and then counts for about a minute. */
+async function migrateForEver(): Promise<void> {
+  const { length } = migrationTexts("sqlite", MIGRATIONS);
+  const counting = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 200000000)";
+  const sql = `CREATE TABLE half (n INTEGER); ${counting} INSERT INTO half SELECT max(n) FROM c`;
+  const migrations = [...MIGRATIONS, { name: "endless", sqlite: length + 1, sql }];
+  say("migrating");
+  await openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations, mode: "server" });
+  say("failed: it ended");
+}
+
 const TASKS: Record<string, () => Promise<void>> = {
   server: () => hold("server"),
   admin: () => hold("admin"),
   commit: commitForEver,
+  "migrate for ever": migrateForEver,
   tables: makeTables,
 };
 

@@ -6,6 +6,7 @@ import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { makeFirstSnapshot } from "./snapshots.ts";
 import { migrate } from "../../db/sqlite/migrate.ts";
 import { schemaNumbersOf } from "../transfer/schema-numbers.ts";
+import { sqliteUpkeep } from "../../db/sqlite/open.ts";
 import { Reader } from "./reader.ts";
 import { SqliteCatalog } from "./sqlite-catalog.ts";
 import type { PartClient } from "../../db/sqlite/thread-client.ts";
@@ -21,7 +22,7 @@ export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; conne
   const open = { path, busyTimeoutMs: 0 };
   const connection = new Connection(path, { readOnly: false, busyTimeoutMs: 0 });
   connection.db.exec("PRAGMA foreign_keys = ON");
-  migrate(connection, {
+  const found = migrate(connection, {
     path,
     nowMs: clock.nowMs(),
     mayUpgrade: true,
@@ -37,6 +38,7 @@ export function openMemoryCatalog(clock: Clock): { catalog: SqliteCatalog; conne
     reader: new InlinePart(new Reader(connection)),
     schema: schemaNumbersOf(MIGRATIONS),
     openVerifier: async () => new InlinePart(new Reader(connection)),
+    upkeep: sqliteUpkeep(MIGRATIONS, found),
   };
   return { catalog: new SqliteCatalog(parts, clock), connection };
 }

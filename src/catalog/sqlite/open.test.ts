@@ -2,13 +2,14 @@ import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, truncateSync, 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../core/clock.ts";
+import { sleep, systemClock } from "../../core/clock.ts";
 import { StartupError } from "../../core/errors.ts";
 import { silentLog } from "../../core/log.ts";
 import type { Catalog } from "../catalog.ts";
+import type { CatalogDatabase } from "../catalog-database.ts";
 import { aFlush, anExtent, column } from "../contract-fixtures.test-kit.ts";
 import { Connection } from "../../db/sqlite/connection.ts";
-import type { Migration } from "../../db/migration.ts";
+import { migrationTexts, type Migration } from "../../db/migration.ts";
 import { migrate } from "../../db/sqlite/migrate.ts";
 import { MIGRATIONS, sqliteText } from "../migrations.test-kit.ts";
 import { openSqliteCatalog } from "./sqlite.ts";
@@ -24,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => remove());
 
-function open(at = path, mode: "server" | "admin" = "server"): Promise<Catalog> {
+function open(at = path, mode: "server" | "admin" = "server"): Promise<CatalogDatabase> {
   return openSqliteCatalog({ path: at, clock: systemClock, log: silentLog, migrations: MIGRATIONS, mode });
 }
 
@@ -123,9 +124,10 @@ it("upgrades a catalog of the first version, when a server opens it", async () =
     db.exec("ALTER TABLE tables DROP COLUMN cluster_by; ALTER TABLE databases DROP COLUMN dropped_at_ms");
     db.exec("ALTER TABLE tables DROP COLUMN dropped_at_ms; ALTER TABLE tables DROP COLUMN readable_from");
     const later = ["deletion", "sandbox quotas", "agents", "sandboxes", "jobs", "access", "input positions"];
-    const records = [...later, "dropped files"].map(sqliteText).join("");
+    const records = [...later, "dropped files", "live servers"].map(sqliteText).join("");
     for (const [, name] of records.matchAll(/CREATE TABLE (\w+)/g)) db.exec(`DROP TABLE ${name}`);
     db.exec("ALTER TABLE extents DROP COLUMN newest_ns; ALTER TABLE tables DROP COLUMN oldest_snapshot");
+    db.exec("ALTER TABLE meta DROP COLUMN oldest_schema");
     db.exec("DROP TABLE snapshot_holds; DROP TABLE condemned_extents; DROP TABLE staged; PRAGMA user_version = 1");
   });
   expect(await refusalOf(open(path, "admin"))).toContain("earlier version");
@@ -172,14 +174,14 @@ describe("what cannot be opened", () => {
     expect(await refusalOf(open(below), below)).toContain("a file is in its way");
   });
 
-  it("is a catalog of a newer version", async () => {
+  it("is a catalog of a newer version that removed what this one uses", async () => {
     await makeCatalog();
     let newest = 0;
     withFile((db) => {
       newest = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
-      db.exec("PRAGMA user_version = 99");
+      db.exec("PRAGMA user_version = 99; UPDATE meta SET oldest_schema = 98");
     });
-    expect(await refusalOf(open())).toContain(`(schema 99; this one knows ${newest})`);
+    expect(await refusalOf(open())).toContain(`(schema 99, for programs that know 98; this one knows ${newest})`);
     expect(await refusalOf(open(path, "admin"))).toMatch(/newer version/);
     withFile((db) => db.exec(`PRAGMA user_version = ${newest}`));
     await (await open()).close();
@@ -237,7 +239,55 @@ describe("without permission", () => {
   });
 });
 
+describe("a catalog of a newer version", () => {
+  const { length: known } = migrationTexts("sqlite", MIGRATIONS);
+  const added: Migration = { name: "added", sqlite: known + 1, sql: "ALTER TABLE jobs ADD COLUMN added TEXT" };
+  const removed: Migration = { name: "removed", sqlite: known + 2, sql: "DROP TABLE filedrop_files", removes: true };
+
+  it("is worked on by this one, and by its commands, as long as it only has more", async () => {
+    await makeCatalog();
+    await (await openNewer([added])).close();
+    for (const mode of ["server", "admin"] as const) {
+      const catalog = await open(path, mode);
+      expect(catalog.upkeep).toMatchObject({ known, found: known + 1 });
+      await catalog.createDatabase(mode);
+      await catalog.close();
+    }
+    withFile((db) => expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: known + 1 }));
+    const newer = await openNewer([added]);
+    expect((await newer.databases()).map(({ name }) => name)).toEqual(["admin", "d", "server"]);
+    await newer.verify();
+    await newer.close();
+  });
+
+  it("is refused once something was removed, which the one server of a file does at once", async () => {
+    await makeCatalog();
+    await (await openNewer([added, removed])).close();
+    const why = `(schema ${known + 2}, for programs that know ${known + 2}; this one knows ${known})`;
+    expect(await refusalOf(open())).toContain(why);
+    expect(await refusalOf(open(path, "admin"))).toContain(why);
+  });
+
+  function openNewer(more: readonly Migration[]): Promise<CatalogDatabase> {
+    const migrations = [...MIGRATIONS, ...more];
+    return openSqliteCatalog({ path, clock: systemClock, log: silentLog, migrations, mode: "server" });
+  }
+});
+
 describe("migrations", () => {
+  it("leave nothing of one that is killed", async () => {
+    await makeCatalog();
+    const child = startChild("migrate for ever", path);
+    expect(await child.next()).toBe("migrating");
+    await sleep(systemClock, 300);
+    child.process.kill("SIGKILL");
+    await child.exited;
+    withFile((db) => expect(db.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").all()).toEqual([]));
+    const catalog = await open();
+    await catalog.verify();
+    await catalog.close();
+  });
+
   it("run once each, in order", () => {
     expect(migrated([first])).toBe(1);
     expect(migrated([first, second])).toBe(2);

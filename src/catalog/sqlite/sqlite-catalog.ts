@@ -43,6 +43,7 @@ import { SchemaReader } from "./schema.ts";
 import { findSnapshotAt, readHead, readOldestKept, readOldestSnapshot } from "./snapshots.ts";
 import type { CatalogDatabase } from "../catalog-database.ts";
 import type { ReadOptions, RecordRow, RecordStore, Statement, TransactOutcome } from "../../db/records.ts";
+import type { SchemaUpkeep } from "../../db/schema-upkeep.ts";
 import { localSignals } from "../../db/signals.ts";
 import { CommitSignals } from "../commit-signals.ts";
 import { encodeStats } from "../stats-encoding.ts";
@@ -75,12 +76,14 @@ export type Parts = {
   schema: SchemaNumbers;
   /** One more reader, for what takes long. Its death is its caller's alone: the catalog itself is well. */
   openVerifier: () => Promise<PartClient<Reader>>;
+  upkeep: SchemaUpkeep;
 };
 
 /** The catalog over its parts, which `sqlite.ts` opens. Times are those of `clock`. */
 export class SqliteCatalog implements CatalogDatabase {
   readonly records: RecordStore;
   readonly signals = localSignals();
+  readonly upkeep: SchemaUpkeep;
   readonly #commitSignals: CommitSignals;
   readonly #parts: Parts;
   readonly #clock: Clock;
@@ -96,6 +99,7 @@ export class SqliteCatalog implements CatalogDatabase {
   constructor(parts: Parts, clock: Clock, onFailure = (reason: Error) => this.fail(reason)) {
     this.#onFailure = onFailure;
     this.#parts = parts;
+    this.upkeep = parts.upkeep;
     this.#clock = clock;
     this.#commitSignals = new CommitSignals(this.signals, clock, 0);
     this.#schema = new SchemaReader(parts.local);

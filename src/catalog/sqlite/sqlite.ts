@@ -9,7 +9,7 @@ import { toStartupError } from "../../db/sqlite/errors.ts";
 import { LogFile } from "../../db/sqlite/log-file.ts";
 import { acquireServerLock, type ServerLock } from "../../db/sqlite/lock.ts";
 import type { MigrateOptions } from "../../db/sqlite/migrate.ts";
-import { openConnection, prepareFile, prepareSchema } from "../../db/sqlite/open.ts";
+import { openConnection, prepareFile, prepareSchema, sqliteUpkeep } from "../../db/sqlite/open.ts";
 import type { Reader } from "./reader.ts";
 import { SqliteCatalog, type OpenShared, type Parts } from "./sqlite-catalog.ts";
 import { ThreadClient, type ThreadKind } from "../../db/sqlite/thread-client.ts";
@@ -104,13 +104,14 @@ async function openParts(
   let first: Connection | undefined;
   try {
     first = openConnection({ ...open, part: "writer" });
-    prepareSchema(first, schema);
+    const found = prepareSchema(first, schema);
     await writer.open({ ...open, part: "writer" });
     await reader.open({ ...open, part: "reader" });
     const local = openConnection({ ...open, part: "caller", busyTimeoutMs: LOOKUP_BUSY_TIMEOUT_MS });
     const log = new LogFile(open.path);
     const numbers = schemaNumbersOf(schema.migrations);
-    return { open, lock, writer, reader, local, log, schema: numbers, openVerifier: () => openVerifier(open) };
+    const upkeep = sqliteUpkeep(schema.migrations, found);
+    return { open, lock, writer, reader, local, log, schema: numbers, openVerifier: () => openVerifier(open), upkeep };
   } catch (error) {
     await Promise.all([reader.terminate(), writer.terminate()]);
     throw error;

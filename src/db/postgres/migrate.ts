@@ -1,5 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
-import { migrationTexts, type Migration } from "../migration.ts";
+import { checkSchema, migrationSteps, type Migration, type MigrationStep, type SchemaState } from "../migration.ts";
 import type { Connection } from "./connection.ts";
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */
@@ -16,25 +16,29 @@ export type MigrateOptions = {
   seed: (connection: Connection) => Promise<void>;
 };
 
-/** The same with the texts that the migrations have for PostgreSQL. */
-type Steps = Omit<MigrateOptions, "migrations"> & { texts: readonly string[] };
+/** The same with what the migrations are for PostgreSQL. */
+type Work = Omit<MigrateOptions, "migrations"> & { steps: readonly MigrationStep[] };
 
 /**
  * Brings the catalog to the newest schema. `engine.meta` counts the migrations that it has seen; all that are missing
  * happen in one transaction, so nobody sees a catalog half made. Safe when many nodes start together: one does it while
- * the others wait for its lock, and then find it done.
+ * the others wait for its lock, and then find it done. Removals are counted and left for `removeUnused`, but for those
+ * of a new catalog.
  *
  * An administrative command creates a catalog but does not upgrade one: servers of the earlier version may be running.
- * Throws `StartupError` for a database in which `engine` is another program's schema, and for a newer version.
+ * Throws `StartupError` for a database in which `engine` is another program's schema, and for one of a newer version that
+ * this program cannot work on. Gives how many migrations the catalog has seen in the end, which are more than this
+ * program's in one of a newer version.
  */
-export async function migrate(connection: Connection, options: MigrateOptions): Promise<void> {
+export async function migrate(connection: Connection, options: MigrateOptions): Promise<number> {
   const { migrations, ...rest } = options;
-  const steps: Steps = { ...rest, texts: migrationTexts("postgres", migrations) };
+  const work: Work = { ...rest, steps: migrationSteps("postgres", migrations) };
   // Whoever finds it done needs no lock.
-  if ((await checkedVersion(connection, steps)) === steps.texts.length) return;
+  const { version } = await checkedState(connection, work);
+  if (version >= work.steps.length) return version;
   await connection.script(`SET lock_timeout = '${WAIT_FOR_OTHERS}'; SELECT pg_advisory_lock(${LOCK})`);
   try {
-    await migrateLocked(connection, steps);
+    return await migrateLocked(connection, work);
   } finally {
     // A connection that broke has lost its lock with it.
     if (!connection.isLost) await connection.script(`SELECT pg_advisory_unlock(${LOCK}); RESET lock_timeout`);
@@ -42,23 +46,25 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
 }
 
 // The lock comes before the transaction: one that had begun by then might not see what the holder before made.
-async function migrateLocked(connection: Connection, steps: Steps): Promise<void> {
+async function migrateLocked(connection: Connection, work: Work): Promise<number> {
   await connection.script("BEGIN");
   try {
-    const version = await checkedVersion(connection, steps);
-    if (version < steps.texts.length) await apply(connection, version, steps);
+    const { version } = await checkedState(connection, work);
+    if (version < work.steps.length) await apply(connection, version, work);
     await connection.script("COMMIT");
+    return Math.max(version, work.steps.length);
   } catch (error) {
     if (!connection.isLost) await connection.script("ROLLBACK");
     throw error;
   }
 }
 
-async function apply(connection: Connection, version: number, { texts, seed }: Steps): Promise<void> {
-  if (version === 0) await connection.script(BIRTH);
-  for (const text of texts.slice(version)) await connection.script(text);
-  await connection.query("UPDATE engine.meta SET schema_version = $1", [texts.length]);
-  if (version === 0) await seed(connection);
+async function apply(connection: Connection, version: number, { steps, seed }: Work): Promise<void> {
+  const isNew = version === 0;
+  if (isNew) await connection.script(BIRTH);
+  for (const { removes, text } of steps.slice(version)) if (isNew || !removes) await connection.script(text);
+  await connection.query("UPDATE engine.meta SET schema_version = $1", [steps.length]);
+  if (isNew) await seed(connection);
 }
 
 /** Not a migration: what tells how many there were. */
@@ -71,26 +77,20 @@ CREATE TABLE engine.meta (
 INSERT INTO engine.meta VALUES (1, 0);
 `;
 
-/** How many migrations the catalog has seen: 0 where there is none. Throws for one that this program must leave alone. */
-async function checkedVersion(connection: Connection, { name, mayUpgrade, texts }: Steps): Promise<number> {
-  const version = await versionOf(connection, name);
-  const versions = (knows: string) => `(schema ${version}; this one ${knows} ${texts.length})`;
-  if (version > texts.length) {
+/** Version 0 where there is no catalog. Throws for one that this program must leave alone. */
+async function checkedState(connection: Connection, { name, mayUpgrade, steps }: Work): Promise<SchemaState> {
+  const state = await stateOf(connection, name);
+  checkSchema("postgres", { catalog: name, state, known: steps.length });
+  if (state.version > 0 && state.version < steps.length && !mayUpgrade) {
     throw new StartupError(
-      `the catalog ${name} was written by a newer version of this program ${versions("knows")}: use the newer ` +
-        "program, or another catalog",
+      `the catalog ${name} was written by an earlier version of this program (schema ${state.version}; this one writes ` +
+        `${steps.length}): start the server once to upgrade it`,
     );
   }
-  if (version > 0 && version < texts.length && !mayUpgrade) {
-    throw new StartupError(
-      `the catalog ${name} was written by an earlier version of this program ${versions("writes")}: start the server ` +
-        "once to upgrade it",
-    );
-  }
-  return version;
+  return state;
 }
 
-async function versionOf(connection: Connection, name: string): Promise<number> {
+async function stateOf(connection: Connection, name: string): Promise<SchemaState> {
   const [found] = await connection.query(
     "SELECT to_regnamespace('engine') IS NOT NULL AS has_schema, to_regclass('engine.meta') IS NOT NULL AS has_meta, " +
       "current_setting('server_encoding') AS encoding",
@@ -99,12 +99,24 @@ async function versionOf(connection: Connection, name: string): Promise<number> 
     const text = `the database ${name} is not in UTF-8 but ${String(found?.["encoding"])}: create one with ENCODING 'UTF8'`;
     throw new StartupError(text);
   }
-  if (found["has_schema"] !== true) return 0;
-  if (found["has_meta"] === true) {
-    const [row] = await connection.query("SELECT schema_version FROM engine.meta WHERE id = 1");
-    if (typeof row?.["schema_version"] === "number") return row["schema_version"];
-  }
+  if (found["has_schema"] !== true) return { version: 0, oldest: undefined };
+  const state = found["has_meta"] === true ? await readState(connection) : undefined;
+  if (state !== undefined) return state;
   throw new StartupError(
     `the database ${name} has a schema "engine" of another program: choose another database with ENGINE_CATALOG_URL`,
   );
+}
+
+/** Of a catalog; undefined for another program's. A row as JSON has the columns that there are. */
+export async function readState(connection: Connection): Promise<SchemaState | undefined> {
+  const [row] = await connection.query(
+    "SELECT to_jsonb(m) ->> 'schema_version' AS version, to_jsonb(m) ->> 'oldest_schema' AS oldest " +
+      "FROM engine.meta m WHERE to_jsonb(m) ->> 'id' = '1'",
+  );
+  const [version, oldest] = [row?.["version"], row?.["oldest"]].map(integerIn);
+  return version === undefined ? undefined : { version, oldest };
+}
+
+function integerIn(text: unknown): number | undefined {
+  return typeof text === "string" && /^[0-9]{1,9}$/.test(text) ? Number(text) : undefined;
 }

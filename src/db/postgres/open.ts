@@ -2,12 +2,14 @@ import type { Clock } from "../../core/clock.ts";
 import { uuidV7Source } from "../../core/ids.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Random } from "../../core/random.ts";
-import type { Migration } from "../migration.ts";
+import { migrationSteps, type Migration } from "../migration.ts";
+import type { SchemaUpkeep } from "../schema-upkeep.ts";
 import type { Signals } from "../signals.ts";
 import { Connection, type SessionOptions } from "./connection.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { toStartupError, unavailable } from "./errors.ts";
 import { migrate, type MigrateOptions } from "./migrate.ts";
+import { removeUnused } from "./removals.ts";
 import { Pool, type PoolOptions } from "./pool.ts";
 import { PostgresSignals } from "./signals.ts";
 import { parsePostgresUrl, showAddress, type ServerAddress } from "./url.ts";
@@ -37,6 +39,7 @@ export type OpenedPostgres = {
   signals: Signals;
   /** A session of the caller's own, beside the pools. Rejects with `unavailable`. */
   openSession: () => Promise<Connection>;
+  upkeep: SchemaUpkeep;
   close: () => Promise<void>;
 };
 
@@ -50,6 +53,7 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
   const { clock, random, nowMs, metrics, migrations } = options;
   const address = parsePostgresUrl(options.url);
   const pools = poolsTo(address, options);
+  let found: number;
   try {
     const migration = {
       name: showAddress(address),
@@ -57,7 +61,7 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
       migrations,
       seed: first.seed,
     };
-    await pools.writers.run((connection) => migrate(connection, migration));
+    found = await pools.writers.run((connection) => migrate(connection, migration));
   } catch (error) {
     await closePools(pools);
     throw toStartupError(error, address);
@@ -82,7 +86,14 @@ export async function openPostgres(options: PostgresOptions, first: FirstTables)
       throw unavailable(error);
     }
   };
-  return { database, signals, openSession, close };
+  const steps = migrationSteps("postgres", migrations);
+  const upkeep: SchemaUpkeep = {
+    known: steps.length,
+    found,
+    hasRemovals: steps.some(({ removes }) => removes),
+    removeUnused: (isAlive) => pools.writers.run((connection) => removeUnused(connection, steps, isAlive)),
+  };
+  return { database, signals, upkeep, openSession, close };
 }
 
 type Pools = { readers: Pool; writers: Pool };

@@ -1,5 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
-import { migrationTexts, type Migration } from "../migration.ts";
+import { checkSchema, migrationSteps, type Migration, type MigrationStep } from "../migration.ts";
 import type { Connection } from "./connection.ts";
 
 /** "ENGC": tells a catalog from the database of another program. */
@@ -17,30 +17,31 @@ export type MigrateOptions = {
 
 /**
  * Brings the file to the newest schema. `user_version` counts the migrations that it has seen; each runs once, in a
- * transaction of its own (in a new file all in one). Safe when several processes do it at once.
+ * transaction of its own (in a new file all in one). Safe when several processes do it at once. Removals wait for
+ * nobody: a file has one server at a time, which is this one.
  *
  * An administrative command creates a catalog but does not upgrade one: a server of the earlier version may be running
- * beside it. Throws `StartupError` for a file of another program or of a newer version.
+ * beside it. Throws `StartupError` for a file of another program, or of a newer version that this one cannot work on.
+ * Gives how many migrations the file has seen in the end, which are more than this program's in one of a newer version.
  */
-export function migrate(connection: Connection, options: MigrateOptions): void {
+export function migrate(connection: Connection, options: MigrateOptions): number {
   const { path, mayUpgrade } = options;
-  const texts = migrationTexts("sqlite", options.migrations);
+  const steps = migrationSteps("sqlite", options.migrations);
   for (;;) {
     const version = versionOf(connection, path);
-    if (version === texts.length) return;
-    if (version > texts.length) {
-      throw new StartupError(
-        `the catalog ${path} was written by a newer version of this program (schema ${version}; this one knows ` +
-          `${texts.length}): use the newer program, or another catalog`,
-      );
+    if (version >= steps.length) {
+      if (version > steps.length) {
+        checkSchema("sqlite", { catalog: path, state: { version, oldest: oldestOf(connection) }, known: steps.length });
+      }
+      return version;
     }
     if (version > 0 && !mayUpgrade) {
       throw new StartupError(
         `the catalog ${path} was written by an earlier version of this program (schema ${version}; this one writes ` +
-          `${texts.length}): start the server once to upgrade it`,
+          `${steps.length}): start the server once to upgrade it`,
       );
     }
-    connection.write(() => step(connection, version, texts, options));
+    connection.write(() => step(connection, version, steps, options));
   }
 }
 
@@ -48,13 +49,20 @@ export function migrate(connection: Connection, options: MigrateOptions): void {
  * One migration, unless another process has just done it. A new catalog gets all at once: nobody sees it as one of an
  * earlier version.
  */
-function step(connection: Connection, version: number, texts: readonly string[], options: MigrateOptions): void {
+function step(connection: Connection, version: number, steps: readonly MigrationStep[], options: MigrateOptions): void {
   if (connection.pragma("user_version") !== version) return;
-  const next = version === 0 ? texts.length : version + 1;
+  const next = version === 0 ? steps.length : version + 1;
   if (version === 0) connection.db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-  for (const text of texts.slice(version, next)) connection.db.exec(text);
+  for (const { text } of steps.slice(version, next)) connection.db.exec(text);
   if (version === 0) options.seed?.(connection, options.nowMs);
   connection.db.exec(`PRAGMA user_version = ${next}`);
+}
+
+/** How many migrations a program must know to work on the file, which has seen `FIRST_WITH_OLDEST`. */
+function oldestOf(connection: Connection): number | undefined {
+  const has = connection.get("SELECT 1 FROM pragma_table_info('meta') WHERE name = 'oldest_schema'");
+  if (has === undefined) return undefined;
+  return Number(connection.get("SELECT oldest_schema AS n FROM meta")?.["n"]);
 }
 
 /** How many migrations the file has seen; 0 for an empty file. */

@@ -1,6 +1,8 @@
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { StartupError, systemCodeOf } from "../../core/errors.ts";
+import { migrationSteps, type Migration } from "../migration.ts";
+import type { SchemaUpkeep } from "../schema-upkeep.ts";
 import { configureCaller, configureWriter, Connection } from "./connection.ts";
 import { isBusy } from "./errors.ts";
 import { migrate, versionOf, type MigrateOptions } from "./migrate.ts";
@@ -27,11 +29,17 @@ export function openConnection(options: OpenOptions): Connection {
   }
 }
 
-/** Makes the file what the parts expect, on the connection of a writer. */
-export function prepareSchema(connection: Connection, options: MigrateOptions): void {
+/** Makes the file what the parts expect, on the connection of a writer. Gives what `migrate` gives. */
+export function prepareSchema(connection: Connection, options: MigrateOptions): number {
   versionOf(connection, options.path); // before anything is changed: the file may be another program's
   switchToWal(connection);
-  migrate(connection, options);
+  return migrate(connection, options);
+}
+
+/** No removal waits: `migrate` has run them all. */
+export function sqliteUpkeep(migrations: readonly Migration[], found: number): SchemaUpkeep {
+  const known = migrationSteps("sqlite", migrations).length;
+  return { known, found, hasRemovals: false, removeUnused: () => Promise.resolve({ removed: [] }) };
 }
 
 /** SQLite does not wait for its lock in every step of this change, so a second process that opens may meet it. */

@@ -12,10 +12,13 @@ import { copyBytes } from "../../core/buffer-pool.ts";
  *     …         the manifest
  *     …         the parts, in order; nothing follows
  *
+ * Other versions have the same head, up to and with its CRC-32, so that one that is not known can be told from damage.
+ *
  * Every byte is the magic, under a CRC-32, or one itself, and the length of the whole is told by the head: so truncation
  * and appended bytes show, as does every changed byte.
  */
 const MAGIC = Buffer.from("ENGSTGE\u0001", "latin1");
+const VERSION_AT = MAGIC.length - 1;
 const FIXED_HEAD_BYTES = MAGIC.length + 8;
 const PART_HEAD_BYTES = 8;
 const CRC_BYTES = 4;
@@ -27,6 +30,14 @@ export class DamagedObject extends Error {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
     this.name = "DamagedObject";
+  }
+}
+
+/** A newer version wrote the object, with something in it that this one does not know; it is as it was written. */
+export class NewerObject extends Error {
+  constructor(what: string) {
+    super(`a newer version of this program wrote it, with ${what}: a committer of that version takes it`);
+    this.name = "NewerObject";
   }
 }
 
@@ -56,10 +67,11 @@ export function encodeContainer({ manifest, parts }: Container): Uint8Array<Arra
   return bytes;
 }
 
-/** The manifest and the parts, which are views of `bytes`. Throws `DamagedObject`. */
+/** The manifest and the parts, which are views of `bytes`. Throws `DamagedObject` or `NewerObject`. */
 export function decodeContainer(bytes: Uint8Array): Container {
   if (bytes.length < FIXED_HEAD_BYTES + CRC_BYTES) throw new DamagedObject(`it has only ${bytes.length} bytes`);
-  if (!MAGIC.equals(bytes.subarray(0, MAGIC.length))) throw new DamagedObject("it does not start like a staged object");
+  if (!MAGIC.subarray(0, VERSION_AT).equals(bytes.subarray(0, VERSION_AT)))
+    throw new DamagedObject("it does not start like a staged object");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const manifestBytes = view.getUint32(MAGIC.length, true);
   const partCount = view.getUint32(MAGIC.length + 4, true);
@@ -71,6 +83,8 @@ export function decodeContainer(bytes: Uint8Array): Container {
   if (view.getUint32(headBytes, true) !== crc32(manifest, crc32(bytes.subarray(0, headBytes)))) {
     throw new DamagedObject("the checksum of its head and manifest does not match");
   }
+  const [version, known] = [bytes[VERSION_AT], MAGIC[VERSION_AT]];
+  if (version !== known) throw new NewerObject(`version ${version} of the container, where this one knows ${known}`);
   return { manifest: parseManifest(manifest), parts: partsOf(bytes, view, partCount, partsStart) };
 }
 

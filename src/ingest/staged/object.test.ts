@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
 import { DEFAULT_SHAPE } from "../../format/types.ts";
 import { seal } from "../seal-thread.ts";
-import { DamagedObject, decodeContainer, encodeContainer } from "./container.ts";
+import { crc32 } from "node:zlib";
+import { DamagedObject, decodeContainer, encodeContainer, NewerObject } from "./container.ts";
 import { compressBody, decodeStaged, decompressBody, encodeStaged, type StagedObject } from "./object.ts";
 
 const ID = "0190a000-0000-7000-8000-000000000001";
@@ -56,6 +57,35 @@ test("what is written is read again", async () => {
   const place = read.requests[1]?.place;
   if (place?.kind !== "body") throw new Error("the body is gone");
   expect(Buffer.from(await decompressBody(place.body)).toString()).toBe('{"new":1}\n{"new":2}');
+});
+
+describe("an object of a newer version", () => {
+  test("is told from damage by its intact head: another version of the container", async () => {
+    const bytes = Buffer.from(encodeStaged(await anObject()));
+    bytes[7] = 2;
+    expect(() => decodeStaged(bytes, EXPECTED)).toThrow(DamagedObject);
+    const headEnd = 16 + 8 * bytes.readUInt32LE(12);
+    const manifest = bytes.subarray(headEnd + 4, headEnd + 4 + bytes.readUInt32LE(8));
+    bytes.writeUInt32LE(crc32(manifest, crc32(bytes.subarray(0, headEnd))), headEnd);
+    expect(() => decodeStaged(bytes, EXPECTED)).toThrow(NewerObject);
+    expect(() => decodeStaged(bytes, EXPECTED)).toThrow("version 2 of the container, where this one knows 1");
+  });
+
+  test.each([
+    ["itself", /^\{/, '{"more":1,'],
+    ["a request", /"evolve":/, '"more":1,"evolve":'],
+    ["a place", /"from":/, '"more":1,"from":'],
+    ["an extent", /"minAtNs":/, '"more":1,"minAtNs":'],
+    ["a column", /"type":"timestamp"/, '"more":1,"type":"timestamp"'],
+  ])("has a field more in %s", async (_where, from, to) => {
+    const { manifest, parts } = decodeContainer(encodeStaged(await anObject()));
+    const text = JSON.stringify(manifest).replace(from, to);
+    expect(text).toContain('"more":1');
+    const bytes = encodeContainer({ manifest: JSON.parse(text), parts });
+    expect(() => decodeStaged(bytes, EXPECTED)).toThrow(NewerObject);
+    const wrong = encodeContainer({ manifest: JSON.parse(text.replace(/"rows":1000/, '"rows":"x"')), parts });
+    expect(() => decodeStaged(wrong, EXPECTED)).toThrow(DamagedObject);
+  });
 });
 
 describe("damage", () => {

@@ -8,7 +8,7 @@ import { ENCODINGS, type BodyEncoding } from "../../format/encodings.ts";
 import { formatColumnType, parseColumnType, type ColumnSpec, type ColumnStats } from "../../format/types.ts";
 import type { BodyReading } from "../ingest.ts";
 import type { SealedExtent } from "../seal.ts";
-import { DamagedObject, decodeContainer, encodeContainer } from "./container.ts";
+import { DamagedObject, decodeContainer, encodeContainer, NewerObject } from "./container.ts";
 
 /**
  * A staged object: one flush of one table, acknowledged, and all that its commit needs.
@@ -211,7 +211,7 @@ function describeExtent(extent: StagedExtent, put: Put): Manifest["extents"][num
   };
 }
 
-/** The object that has that id in its key; its bytes are views of `bytes`. Throws `DamagedObject`. */
+/** The object that has that id in its key; its bytes are views of `bytes`. Throws `DamagedObject` or `NewerObject`. */
 export function decodeStaged(bytes: Uint8Array, expected: { id: string; node: string }): StagedObject {
   const { manifest, parts } = decodeContainer(bytes);
   const { requests, extents, columns, ...head } = checkManifest(manifest);
@@ -282,8 +282,16 @@ function checkManifest(value: unknown): z.output<typeof manifestSchema> {
     return manifestSchema.parse(value);
   } catch (cause) {
     const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : String(cause);
+    if (cause instanceof z.ZodError && hasOnlyMore(cause.issues)) throw new NewerObject(`fields of its own: ${reason}`);
     throw new DamagedObject(`its manifest is not one: ${reason}`, { cause });
   }
+}
+
+/** Whether nothing is wrong but fields that nobody here knows: what is intact was written so. */
+function hasOnlyMore(issues: readonly z.core.$ZodIssue[]): boolean {
+  return issues.every(
+    (issue) => issue.code === "unrecognized_keys" || (issue.code === "invalid_union" && issue.errors.some(hasOnlyMore)),
+  );
 }
 
 /** Hands out parts; every one belongs to exactly one owner. */

@@ -4,6 +4,7 @@ import { LeaseLost } from "../../catalog/refusals.ts";
 import { ManualClock, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import { createMetrics } from "../../core/metrics.ts";
+import { decodeContainer, encodeContainer } from "./container.ts";
 import { seal } from "../seal-thread.ts";
 import { send, StagedWorld, withCalls } from "./staged-world.test-kit.ts";
 
@@ -71,6 +72,19 @@ describe("a round", () => {
     await world.inner.put(key, bytes);
     await world.commit();
     expect(await world.values("body")).toEqual(["early", "late"]);
+  });
+
+  test("leaves an object of a newer version where it is, for a committer of that version", async () => {
+    await send(world.staged(), '{"body":"x"}');
+    const [key = ""] = await stagedKeys();
+    const bytes = await world.store.get(key);
+    const { manifest, parts } = decodeContainer(bytes);
+    await world.store.put(key, encodeContainer({ manifest: { ...(manifest as object), more: 1 }, parts }));
+    await world.commit();
+    expect([await stagedKeys(), await world.keys("engine/_damaged/")]).toEqual([[key], []]);
+    await world.store.put(key, bytes);
+    await world.commit();
+    expect(await world.values("body")).toEqual(["x"]);
   });
 
   test("writes parquet where that is asked for", async () => {

@@ -11,7 +11,7 @@ import { INGEST_METRICS, countWidened } from "../metrics.ts";
 import { shapeFor } from "../tables.ts";
 import { hasCatchAll } from "./catch-all.ts";
 import { commitPrepared } from "./commit-prepared.ts";
-import { DamagedObject } from "./container.ts";
+import { DamagedObject, NewerObject } from "./container.ts";
 import type { Draft } from "./draft.ts";
 import { lateByMs } from "./lateness.ts";
 import { countDamaged, listPending, setAside, type ListedObject, type Pending } from "./listing.ts";
@@ -149,6 +149,10 @@ class StagedCommitter implements StagedCommitService {
       );
       return undefined;
     } catch (error) {
+      if (error instanceof NewerObject) {
+        this.#passOver(listed, error);
+        return undefined;
+      }
       if (!(error instanceof DamagedObject)) throw error;
       await this.#setAside(listed, bytes, error.message);
       return undefined;

@@ -5,6 +5,7 @@ import { EngineError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { foldName } from "../../core/names.ts";
 import { JobFailure, type JobHandler, type RunningJob } from "../../fabric/handler.ts";
+import { readPayload } from "../../fabric/job-payload.ts";
 import { checkJobDatabase } from "../../fabric/job-database.ts";
 import type { JobKind } from "../../fabric/kinds.ts";
 import { objectKeys, type ObjectStore } from "../../io/objectstore/objectstore.ts";
@@ -100,7 +101,7 @@ async function exportTo(
   { query, store }: QueryExportPorts,
   { keyPrefix, maxBytes = MAX_EXPORT_BYTES }: QueryExportOptions,
 ): Promise<z.output<typeof exportResult>> {
-  const asked = exportPayload.parse(job.payload);
+  const asked = readPayload(exportPayload, job);
   checkJobDatabase(job, asked.database);
   job.progress({ phase: "query" });
   const { rows, columns } = await runQuery(await query(), job, asked, path);

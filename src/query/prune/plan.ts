@@ -3,8 +3,9 @@ import { snapshotExpired } from "../../catalog/refusals.ts";
 import { columnAt, unwidenedIn } from "../../catalog/widening.ts";
 import type { SnapshotPin } from "../../catalog/snapshot-holds.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { EngineError } from "../../core/errors.ts";
+import { EngineError } from "../../core/errors.ts";
 import { foldName } from "../../core/names.ts";
+import { FORMAT_VERSION, isReadable } from "../../format/types.ts";
 import type { MatchedRows, QueryRequest, TailedRows } from "../contract/query.ts";
 import type { LocalExtent, TableShape, VisibleRows } from "../contract/tables.ts";
 import type { NeededTable, Needs } from "../resolve/needs.ts";
@@ -89,8 +90,18 @@ export async function planQuery(
     const planned = { ...shape, label, tableId: table.id, needed, snapshot, visible, ...pruned, extents };
     tables.push(matching === undefined ? planned : ofExtents(planned, matching));
   }
+  for (const { label, extents } of tables) checkReadable(label, extents);
   const listed = await Promise.all(needs.listings.map((listing) => namesOf(catalog, request, listing)));
   return { head, tables, listed };
+}
+
+/** Throws `unavailable` for an extent that a newer version wrote in a way of its own: a server of that version reads it. */
+function checkReadable(table: string, extents: readonly PlannedExtent[]): void {
+  const newer = extents.find((extent) => !isReadable(extent));
+  if (newer === undefined) return;
+  const { id, format, formatVersion } = newer;
+  const what = `extent ${id} of ${table} is in version ${formatVersion} of ${format}, and this server reads up to`;
+  throw new EngineError("unavailable", `${what} ${FORMAT_VERSION[format]}: ask a server of the newer version`);
 }
 
 /** Reads the extents that it is given, with the columns that the table has now. */

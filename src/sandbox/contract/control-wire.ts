@@ -6,7 +6,10 @@ import type { Turn, TurnMessage, TurnReport } from "./turn.ts";
 import { SANDBOX_STATES, SANDBOX_WANTS } from "./states.ts";
 import type { NodeAnswer, NodeReport, SandboxBatch, DesiredState } from "./control-port.ts";
 
-/** `ControlPort` as JSON, for the routes of nodes and for the nodes that call them. */
+/**
+ * `ControlPort` as JSON, for the routes of nodes and for the nodes that call them. Each side ignores fields that it does
+ * not know: while a cluster is upgraded, the other one may be newer.
+ */
 
 const MAX_NAME_CHARS = 200;
 const MAX_IMAGES = 1_000;
@@ -28,12 +31,12 @@ const text = z
   );
 const amount = z.int().min(0);
 
-export const wireReport = z.strictObject({
+export const wireReport = z.object({
   name: text,
   runtime: text,
   labels: z.record(text, text),
   images: z.array(text).max(MAX_IMAGES),
-  capacity: z.strictObject({ cpu_millis: amount, memory_mb: amount, disk_mb: amount, sandboxes: amount }),
+  capacity: z.object({ cpu_millis: amount, memory_mb: amount, disk_mb: amount, sandboxes: amount }),
   boot_id: text.describe("Another one after each start of the machine."),
   keeps: z.array(z.uuid()).max(MAX_KEPT).optional().describe("Sandboxes of which only a disk is here."),
   unused_volumes: z.array(text).max(MAX_UNUSED).optional().describe("Volumes that nobody here has used for long."),
@@ -63,7 +66,7 @@ export const wireHistory = z.object({
     .describe("Those before the one that is being answered, oldest first."),
 });
 
-const wireTurnReport = z.strictObject({
+const wireTurnReport = z.object({
   session_id: z.uuid(),
   turn_id: z.uuid(),
   outcome: z.enum(["completed", "interrupted", "failed"]),
@@ -85,11 +88,11 @@ export const wireDesiredState = z.object({
   recorded_batch: z.int().describe("The newest batch of this hold that was taken."),
 });
 
-export const wireBatch = z.strictObject({
+export const wireBatch = z.object({
   number: z.int().min(1).describe("From 1, for each hold."),
   events: z
     .array(
-      z.strictObject({
+      z.object({
         type: z.enum(SANDBOX_EVENT_TYPES),
         at_ms: amount,
         data: z.record(z.string(), z.unknown()),
@@ -97,7 +100,7 @@ export const wireBatch = z.strictObject({
       }),
     )
     .max(MAX_EVENTS),
-  state: z.strictObject({ to: z.enum(SANDBOX_STATES), reason: z.string().optional() }).optional(),
+  state: z.object({ to: z.enum(SANDBOX_STATES), reason: z.string().optional() }).optional(),
   stats: z.record(z.string(), z.number()).optional(),
   known_version: z.int().optional().describe("The order that the node has: it is not told of its turns again."),
   turns: z.array(wireTurnReport).optional().describe("Those that have ended."),
