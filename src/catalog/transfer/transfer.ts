@@ -61,6 +61,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   extent_stats: "statistics travel with their extents",
   commits: "answers for clients that wait for a commit at that moment",
   snapshot_holds: "what queries of running servers read",
+  servers: "servers that run",
   sandbox_gateways: "addresses of running servers",
   sessions: "a session that was ended since would be good again: users sign in anew",
   access_tokens: "they belong to sessions",
