@@ -149,8 +149,10 @@ function packagesText(metafiles: readonly Metafile[]): string {
 
 /** What a build takes from its environment: who signs its releases, and where they are published (docs/releases.md). */
 function releaseValues(env: NodeJS.ProcessEnv): Record<string, string> {
-  const names = ["ENGINE_RELEASE_KEYS", "ENGINE_RELEASE_URL"];
-  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, JSON.stringify(env[name])]] : [])));
+  const names = ["RELEASE_KEYS", "RELEASE_URL"];
+  return Object.fromEntries(
+    names.flatMap((name) => (env[name] ? [[`ENGINE_${name}`, JSON.stringify(env[name])]] : [])),
+  );
 }
 
 function outputName(source: string): string {

@@ -151,13 +151,15 @@ describe.runIf(process.platform === "linux")("a service of systemd", () => {
   });
 
   test("a failure of systemd is told in its own words", async () => {
+    mkdirSync(join(standIns.folder, "state"), { recursive: true });
+    writeFileSync(join(standIns.folder, "state", "refuse"), "");
     standIns.add(
       "systemctl",
       '[ "$1" = --version ] && echo "systemd 255" && exit 0; echo "Failed to connect to bus" >&2; exit 1',
     );
     expect(await install()).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/does not answer \(Failed to connect to bus\)/),
+      stderr: expect.stringMatching(/does not answer \(Failed to connect to bus\).*sudo loginctl enable-linger/),
     });
     const env = { PATH: "/nonexistent", HOME: standIns.folder, ENGINE_HOME: home };
     const none = await runHere(["service", "install"], { env });

@@ -2,7 +2,8 @@ import type { CliContext } from "../../client/context.ts";
 import { readHealth, type Health } from "../../client/health.ts";
 import { formatAddress, type Address } from "../../config/kinds.ts";
 import { sleep } from "../../core/clock.ts";
-import { messageOf } from "../../core/errors.ts";
+import { CliError } from "../../client/failure.ts";
+import { messageOf, systemCodeOf } from "../../core/errors.ts";
 import { reachable } from "./service.ts";
 
 const POLL_MS = 200;
@@ -16,7 +17,9 @@ export async function healthAt(
   try {
     return { health: await readHealth(context, { url, origin: "the service" }), reason: "" };
   } catch (error) {
-    return { health: undefined, reason: messageOf(error) };
+    // What a client is told to do about it is not what is to be done about a service.
+    const isUnreachable = error instanceof CliError && systemCodeOf(error.cause) !== undefined;
+    return { health: undefined, reason: messageOf(isUnreachable ? error.cause : error) };
   }
 }
 

@@ -89,7 +89,7 @@ export class Systemd implements ServiceManager {
       throw new CliError("this machine has no systemd: have its own service manager run `engine serve`");
     }
     const notes = await this.#linger();
-    await this.#waitForManager();
+    await this.#waitForManager(notes);
     return notes;
   }
 
@@ -106,7 +106,7 @@ export class Systemd implements ServiceManager {
   }
 
   /** Lingering starts the user's systemd where nobody has signed in. */
-  async #waitForManager(): Promise<void> {
+  async #waitForManager(notes: Notes): Promise<void> {
     const { clock } = this.#deps;
     let last: ToolResult | undefined;
     for (const untilMs = clock.monotonicMs() + MANAGER_START_TIMEOUT_MS; clock.monotonicMs() < untilMs;) {
@@ -117,8 +117,7 @@ export class Systemd implements ServiceManager {
     }
     const why = last === undefined ? "" : ` (${reasonOf(last)})`;
     throw new CliError(
-      `the systemd of this user does not answer${why}: sign in once as this user, or have the machine's service ` +
-        "manager run `engine serve`",
+      [`the systemd of this user does not answer${why}: sign in as this user and try again`, ...notes].join("; "),
     );
   }
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import { ARCHIVE_VERSIONS } from "../../core/distribution.ts";
 import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
+import { signalGroup } from "../../core/signals.test-kit.ts";
 import { delay } from "../../core/waiting.test-kit.ts";
 import { UpdateWorld } from "./update.test-kit.ts";
 
@@ -30,7 +31,7 @@ async function update(version: string, killAfterMs?: number): Promise<{ code: nu
   if (killAfterMs !== undefined) {
     await Promise.race([delay(killAfterMs), gone]);
     // With whatever it has started.
-    if (child.exitCode === null) process.kill(-(child.pid ?? 0), "SIGKILL");
+    if (child.exitCode === null) signalGroup(child.pid, "SIGKILL");
   }
   const [code] = await gone;
   return { code, tookMs: performance.now() - beganMs };
