@@ -91,6 +91,8 @@ async function bundle(folder: string): Promise<string[]> {
     entryPoints: ENTRIES.map((source) => ({ in: source, out: outputName(source) })),
     outdir: folder,
     bundle: true,
+    // Names of modules are in the bundle: they must not say where a linked node_modules really is.
+    preserveSymlinks: true,
     platform: "node",
     format: "esm",
     target: "node22.19",
@@ -127,6 +129,8 @@ async function bundlePackage(name: string, folder: string, file: string): Promis
     stdin: { contents: `module.exports = require(${JSON.stringify(name)});`, resolveDir: repository },
     outfile: join(folder, file),
     bundle: true,
+    // Names of modules are in the bundle: they must not say where a linked node_modules really is.
+    preserveSymlinks: true,
     platform: "node",
     format: "cjs",
     target: "node22.19",

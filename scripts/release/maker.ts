@@ -25,13 +25,13 @@ export type ReleaseContext = {
   /** Names of the platforms to make archives and single files for. */
   targets: readonly string[];
   /** The files of the npm package, without its top folder. */
-  npmFiles(): Promise<readonly TarEntry[]>;
+  npmFiles: () => Promise<readonly TarEntry[]>;
   /** The files of an archive, without its top folder: the program, the packages that it needs, and Node. */
-  programFiles(target: Target): Promise<readonly TarEntry[]>;
+  programFiles: (target: Target) => Promise<readonly TarEntry[]>;
   /** The same as a folder. */
-  programFolder(target: Target): Promise<string>;
+  programFolder: (target: Target) => Promise<string>;
   /** The components of the program (CycloneDX, JSON). */
-  sbom(): Promise<string>;
+  sbom: () => Promise<string>;
 };
 
 /** Makes artefacts of one kind. */

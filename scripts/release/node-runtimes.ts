@@ -32,7 +32,12 @@ const RUNTIMES: Readonly<Record<string, { name: string; version: string; integri
   },
 };
 
-export type NodeRuntime = { version: string; node: string; license: string };
+export type NodeRuntime = { node: string; license: string };
+
+/** The versions that there are in artefacts. */
+export const NODE_VERSIONS: readonly string[] = [
+  ...new Set(Object.values(RUNTIMES).map(({ version }) => version)),
+].toSorted();
 
 /** The executable and its licence, below `cache`, where they stay for the next time. */
 export async function nodeRuntime(target: Target, cache: string): Promise<NodeRuntime> {
@@ -40,7 +45,7 @@ export async function nodeRuntime(target: Target, cache: string): Promise<NodeRu
   if (pinned === undefined) throw new Error(`there is no Node for ${nameOf(target)}`);
   const { name, version } = pinned;
   const folder = join(cache, `${name}-${version}`);
-  const runtime = { version, node: join(folder, "node"), license: join(folder, "LICENSE") };
+  const runtime = { node: join(folder, "node"), license: join(folder, "LICENSE") };
   if (await isThere(runtime.license)) return runtime;
   await mkdir(cache, { recursive: true });
   const made = await mkdtemp(join(cache, `${name}-`));

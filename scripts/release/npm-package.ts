@@ -73,16 +73,24 @@ type Manifest = {
 /** Without what serves development: scripts, tools, and the packages whose code is in the bundle. */
 function manifestOf(root: RootPackage, name: string): Manifest & Record<string, unknown> {
   const { version, description, license, bin, type, engines } = root;
-  const versionsOf = (from: Record<string, string>, names: readonly string[]) =>
-    Object.fromEntries(names.map((one) => [one, versionIn(from, one)]));
   return {
-    ...{ name, version, description, license, bin, type, engines },
+    name,
+    version,
+    description,
+    license,
+    bin,
+    type,
+    engines,
     dependencies: versionsOf(root.dependencies, [...INSTALLED, VENDORED.name].toSorted()),
     optionalDependencies: versionsOf(root.optionalDependencies, INSTALLED_IF_THERE),
     bundleDependencies: [VENDORED.name],
     // What npm's own packer notes where there is a shrinkwrap, and its installer looks for.
     _hasShrinkwrap: true,
   };
+}
+
+function versionsOf(versions: Record<string, string>, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, versionIn(versions, name)]));
 }
 
 function versionIn(versions: Record<string, string>, name: string): string {
@@ -97,7 +105,10 @@ function shrinkwrapOf(lock: LockFile, manifest: Manifest & Record<string, unknow
   const entries = folders.map((folder) => [folder, withoutMarks(lock.packages[folder])] as const);
   const { name, version } = manifest;
   return {
-    ...{ name, version, lockfileVersion: 3, requires: true },
+    name,
+    version,
+    lockfileVersion: 3,
+    requires: true,
     packages: Object.fromEntries([
       ["", manifest],
       ...entries,

@@ -33,15 +33,19 @@ exec "$root/node" "$root/lib/engine/bin/engine.js" "$@"
 const UNUSED = /(^|\/)(\.bin|\.package-lock\.json|.*\.d\.[cm]?ts|.*\.map)$/;
 
 /** Whoever looks into an archive reads these first. */
-const AT_TOP = ["LICENSE", "README.md", "THIRD-PARTY-LICENSES.txt"];
+const AT_TOP: ReadonlySet<string> = new Set(["LICENSE", "README.md", "THIRD-PARTY-LICENSES.txt"]);
 
 /** The files of an archive, without its top folder. */
 export async function programFiles(sources: ProgramSources, target: Target): Promise<TarEntry[]> {
   const { node, license } = await nodeRuntime(target, sources.cache);
   const installed = await install(sources, target);
   const packages = await entriesIn(join(installed, "node_modules"), "node_modules", (path) => UNUSED.test(path));
-  const own = [...sources.npmFiles, ...packages].map((file) => ({ ...file, path: `lib/engine/${file.path}` }));
-  const atTop = sources.npmFiles.filter(({ path }) => AT_TOP.includes(path));
+  const own = [...sources.npmFiles, ...packages].map(({ path, source, isExecutable }): TarEntry => ({
+    path: `lib/engine/${path}`,
+    source,
+    isExecutable,
+  }));
+  const atTop = sources.npmFiles.filter(({ path }) => AT_TOP.has(path));
   return [
     text("bin/engine", LAUNCHER, true),
     { path: "node", source: node, isExecutable: true },
@@ -59,9 +63,9 @@ function text(path: string, content: string, isExecutable = false): TarEntry {
 /** Installs what the npm package needs on the platform, as its shrinkwrap says. Resolves to the folder above. */
 async function install({ work, npmFiles, repository }: ProgramSources, target: Target): Promise<string> {
   const folder = await mkdtemp(join(work, `${target.os}-${target.arch}-`));
-  const { bundleDependencies: _, ...manifest } = readJson<Manifest>(npmFiles, "package.json");
+  const { bundleDependencies: _, ...manifest } = readJson(npmFiles, "package.json") as Manifest;
   delete manifest.dependencies[VENDORED.name];
-  const lock = readJson<{ packages: Record<string, unknown> }>(npmFiles, "npm-shrinkwrap.json");
+  const lock = readJson(npmFiles, "npm-shrinkwrap.json") as { packages: Record<string, unknown> };
   delete lock.packages[`node_modules/${VENDORED.name}`];
   lock.packages[""] = manifest;
   await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
@@ -76,8 +80,8 @@ async function install({ work, npmFiles, repository }: ProgramSources, target: T
 
 type Manifest = { dependencies: Record<string, string>; bundleDependencies: readonly string[] };
 
-function readJson<T>(files: readonly TarEntry[], path: string): T {
-  return JSON.parse(String(files.find((file) => file.path === path)?.source)) as T;
+function readJson(files: readonly TarEntry[], path: string): unknown {
+  return JSON.parse(String(files.find((file) => file.path === path)?.source));
 }
 
 /** npm leaves out a binary that it cannot have without a word. @throws Error */

@@ -8,7 +8,6 @@ import { VERSION } from "../../src/core/version.ts";
 import { componentsOf } from "./components.ts";
 import type { MadeFile, Maker, ReleaseContext } from "./maker.ts";
 import { MAKERS } from "./makers.ts";
-import { nodeRuntime } from "./node-runtimes.ts";
 import { npmPackageFiles } from "./npm-package.ts";
 import { programFiles, writeFolder } from "./program-files.ts";
 import { sbomText } from "./sbom.ts";
@@ -143,7 +142,15 @@ function contextOf({ packageName, targets }: ReleaseOptions, { timeSecs, out, wo
   );
   const programFilesFor: ReleaseContext["programFiles"] = (target) => filesOf.get(nameOf(target))?.() ?? noTarget();
   return {
-    ...{ repository, version: VERSION, timeSecs, out, cache, work, packageName, targets, npmFiles },
+    repository,
+    version: VERSION,
+    timeSecs,
+    out,
+    cache,
+    work,
+    packageName,
+    targets,
+    npmFiles,
     programFiles: programFilesFor,
     async programFolder(target) {
       const folder = await mkdtemp(join(work, "program-"));
@@ -151,8 +158,7 @@ function contextOf({ packageName, targets }: ReleaseOptions, { timeSecs, out, wo
       return folder;
     },
     async sbom() {
-      const runtimes = await Promise.all(TARGETS.map((target) => nodeRuntime(target, cache)));
-      return sbomText({ version: VERSION, timeSecs, components: await componentsOf(repository), runtimes });
+      return sbomText({ version: VERSION, timeSecs, components: await componentsOf(repository) });
     },
   };
 }

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Component } from "./components.ts";
 import type { Maker } from "./maker.ts";
-import type { NodeRuntime } from "./node-runtimes.ts";
+import { NODE_VERSIONS } from "./node-runtimes.ts";
 
 /** The list of components in CycloneDX 1.6. The image's maker writes those of the images, with the base's packages. */
 export const sbomMaker: Maker = {
@@ -19,24 +19,28 @@ export type SbomInput = {
   version: string;
   timeSecs: number;
   components: readonly Component[];
-  runtimes: readonly NodeRuntime[];
 };
 
 /** The same text for the same components: the time is the commit's, and the serial number comes from the content. */
-export function sbomText({ version, timeSecs, components, runtimes }: SbomInput): string {
-  const nodes = [...new Set(runtimes.map((runtime) => runtime.version))].toSorted();
+export function sbomText({ version, timeSecs, components }: SbomInput): string {
   const body = {
     version: 1,
     metadata: {
       timestamp: new Date(timeSecs * 1_000).toISOString(),
       component: {
-        ...{ type: "application", "bom-ref": `engine@${version}`, name: "engine", version },
+        type: "application",
+        "bom-ref": `engine@${version}`,
+        name: "engine",
+        version,
         licenses: [{ license: { id: "Apache-2.0" } }],
       },
     },
     components: [
-      ...nodes.map((node) => ({
-        ...{ type: "platform", "bom-ref": `node@${node}`, name: "node", version: node },
+      ...NODE_VERSIONS.map((node) => ({
+        type: "platform",
+        "bom-ref": `node@${node}`,
+        name: "node",
+        version: node,
         purl: `pkg:generic/node@${node}`,
         licenses: [{ license: { name: "Node.js, see LICENSE.node" } }],
       })),
@@ -56,7 +60,9 @@ function describe({ name, version, license, integrity, folder, isBundled }: Comp
     type: "library",
     // The same version may be there twice, for two that need it.
     "bom-ref": `${purl}#${folder}`,
-    ...{ name, version, purl },
+    name,
+    version,
+    purl,
     licenses: [isExpression ? { expression: license } : { license: { id: license } }],
     hashes: [{ alg: algorithm.replace("sha", "SHA-"), content: Buffer.from(base64, "base64").toString("hex") }],
     properties: [{ name: "engine:bundled", value: String(isBundled) }],

@@ -33,7 +33,14 @@ describe("version", () => {
   });
 
   test("version --json", async () => {
-    expect(JSON.parse((await runChild(["version", "--json"])).stdout)).toEqual({ version: "1.2.3" });
+    expect(JSON.parse((await runChild(["version", "--json"])).stdout)).toEqual({
+      version: "1.2.3",
+      distribution: "checkout",
+      platform: `${process.platform}-${process.arch}`,
+      node: process.versions.node,
+      duckdb: expect.stringMatching(/^v\d+\.\d+\.\d+$/),
+      http_drivers: expect.arrayContaining(["node"]),
+    });
   });
 });
 

@@ -42,7 +42,6 @@ describe("the bundled release", () => {
 
   test.each([
     ["postgres", { ENGINE_CATALOG_URL: "postgres://nobody@127.0.0.1:1/engine" }],
-    ["@aws-sdk/client-s3", { ENGINE_OBJSTORE_BUCKET: "engine" }],
     ["piscina", {}],
   ])("names %s when it is not installed, and says what to do", async (name, env) => {
     const { home, remove } = await temporaryHome();

@@ -13,13 +13,15 @@ const { registry } = createMetrics({ process: true });
 await registerMetrics(FEATURES, { registry });
 const metrics = new Set(registry.getMetricsAsArray().map(({ name }) => name));
 
-/** What programs of jobs are told (`src/cli/worker-exec.ts`), claims of tokens, and an option that an upgrade names. */
+/** What programs of jobs are told (`src/cli/worker-exec.ts`), claims of tokens, an option that an upgrade names, and what releases are built with. */
 const OTHERS = new Set([
   "ENGINE_JOB_ID",
   "ENGINE_JOB_KIND",
   "ENGINE_JOB_ATTEMPT",
   "ENGINE_JOB_FENCE",
   "ENGINE_SANDBOX_VOLUME_RETENTION_DAYS",
+  "ENGINE_RELEASE_KEYS",
+  "ENGINE_RELEASE_SCOPE",
   "engine_role",
   "engine_databases",
 ]);
