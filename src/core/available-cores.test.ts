@@ -70,8 +70,8 @@ describe.skipIf(lacks("mounts"))("a real control group", () => {
       }
       const module = new URL("./available-cores.ts", import.meta.url).href;
       const script = `import("${module}").then(({ availableCores }) => console.log(availableCores()))`;
-      const enter = `echo $$ > ${folder}/cgroup.procs && exec "$0" -e '${script}'`;
       // bounded: one process that prints a number, and its time
+      const enter = `echo $$ > ${folder}/cgroup.procs && exec "$0" -e '${script}'`;
       const { stdout, stderr } = spawnSync("/bin/sh", ["-c", enter, process.execPath], {
         encoding: "utf8",
         timeout: 60_000,
