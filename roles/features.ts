@@ -1,6 +1,7 @@
 import { ACCESS } from "../src/access/feature.ts";
 import { COMPACTION } from "../src/compaction/feature.ts";
 import { CREDENTIALS } from "../src/credentials/feature.ts";
+import { DEPLOY } from "../src/deploy/feature.ts";
 import type { Feature, FeatureParts } from "../src/feature/feature.ts";
 import { INGEST } from "../src/ingest/feature.ts";
 import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
@@ -71,4 +72,5 @@ export const FEATURES: readonly EngineFeature[] = [
   CREDENTIALS,
   JOBS,
   SANDBOX,
+  DEPLOY,
 ];

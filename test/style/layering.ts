@@ -19,7 +19,7 @@ const RANKS = [
   ["client"],
   ["fabric"],
   ["feature"],
-  ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox", "install"],
+  ["access", "ingest", "query", "compaction", "credentials", "sources", "knowledge", "sandbox", "install", "deploy"],
   ["cli", "web"],
 ];
 
