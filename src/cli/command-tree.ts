@@ -17,8 +17,14 @@ export function commandTree(command: Command, path: readonly string[] = []): Com
     command,
     options: command.createHelp().visibleOptions(command),
     arguments: command.registeredArguments,
-    children: command.commands.map((child) => commandTree(child, [...path, child.name()])),
+    children: visibleCommands(command).map((child) => commandTree(child, [...path, child.name()])),
   };
+}
+
+/** Without hidden ones, which the program starts by itself, and `help`. */
+function visibleCommands(command: Command): readonly Command[] {
+  const visible = new Set(command.createHelp().visibleCommands(command));
+  return command.commands.filter((child) => visible.has(child));
 }
 
 /** The first sentence of a command's description. */

@@ -1,5 +1,5 @@
 import type { CliContext } from "../client/context.ts";
-import type { Workspace } from "./workspace.ts";
+import type { Prepared, Workspace } from "./workspace.ts";
 
 /**
  * Where a deployment runs: this machine, or a cloud. The commands own the workspace, its lock, questions and output; a
@@ -30,17 +30,6 @@ export type InitFlags = {
 };
 
 export type InitRequest = { name: string; flags: InitFlags; context: CliContext; mayAsk: boolean };
-
-/** A file of the workspace; `path` is relative to its folder. Its mode is 0600. */
-export type WorkspaceFile = { path: string; text: string; isSecret: boolean };
-
-export type Prepared = {
-  /** Kept in the specification of the deployment, and checked by the target when it is read. */
-  settings: Readonly<Record<string, unknown>>;
-  files: readonly WorkspaceFile[];
-  /** The command lines that `up` runs, for people to read. */
-  commands: readonly string[];
-};
 
 export type Change = { action: "create" | "start" | "restart" | "change" | "remove"; subject: string; reason: string };
 

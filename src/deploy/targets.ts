@@ -3,7 +3,9 @@ import type { DeployTarget } from "./target.ts";
 import type { TargetName } from "./workspace.ts";
 
 /** A target is loaded when a deployment names it. */
-const LOADERS: Partial<Record<TargetName, () => Promise<DeployTarget>>> = {};
+const LOADERS: Partial<Record<TargetName, () => Promise<DeployTarget>>> = {
+  local: async () => (await import("./local/local-target.ts")).LOCAL_TARGET,
+};
 
 /** @throws CliError for a target that this version does not have */
 export async function targetOf(name: TargetName): Promise<DeployTarget> {

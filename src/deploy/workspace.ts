@@ -5,7 +5,6 @@ import type { CliContext } from "../client/context.ts";
 import { CliError, EXIT } from "../client/failure.ts";
 import { readIfThere, writeDurably } from "./durable-file.ts";
 import { tryLock } from "./lock.ts";
-import type { Prepared } from "./target.ts";
 
 /**
  * A deployment's folder, `$ENGINE_HOME/deployments/<name>/`: what was asked for (`deployment.json`), and what its target
@@ -36,8 +35,21 @@ export function deploymentName(text: string): string {
   throw new CliError(`--name is ${JSON.stringify(text.slice(0, 80))}; expected ${expected}`, EXIT.usage);
 }
 
+/** A file of the workspace; `path` is relative to its folder. Its mode is 0600. */
+export type WorkspaceFile = { path: string; text: string; isSecret: boolean };
+
+export type Prepared = {
+  /** Kept in the specification of the deployment, and checked by the target when it is read. */
+  settings: Readonly<Record<string, unknown>>;
+  files: readonly WorkspaceFile[];
+  /** The command lines that `up` runs, for people to read. */
+  commands: readonly string[];
+};
+
 export class Workspace {
   readonly name: string;
+  /** ENGINE_HOME. */
+  readonly home: string;
   readonly folder: string;
   readonly context: CliContext;
   readonly #lockFile: string;
@@ -45,6 +57,7 @@ export class Workspace {
   /** @throws CliError for a name that no deployment can have */
   constructor(context: CliContext, home: string, name: string) {
     this.name = deploymentName(name);
+    this.home = home;
     this.folder = join(home, "deployments", this.name);
     // Beside the folder: the folder comes and goes.
     this.#lockFile = join(home, "deployments", `.${this.name}.lock`);

@@ -5,9 +5,9 @@ import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
 import { confirm, confirmName } from "../../client/prompt.ts";
 import { renderTable, textCell } from "../../client/table.ts";
-import type { Change, InitFlags, Prepared } from "../target.ts";
+import type { Change, InitFlags } from "../target.ts";
 import { targetOf } from "../targets.ts";
-import { specOf, TARGETS, Workspace, type TargetName } from "../workspace.ts";
+import { specOf, TARGETS, Workspace, type Prepared, type TargetName } from "../workspace.ts";
 
 const DEFAULT_NAME = "prod";
 
@@ -22,6 +22,7 @@ export const register: RegisterCommand = (program, context) => {
   registerUp(group, context);
   registerStatus(group, context);
   registerDestroy(group, context);
+  registerSupervise(group, context);
 };
 
 function registerInit(group: Command, context: CliContext): void {
@@ -67,6 +68,19 @@ function registerDestroy(group: Command, context: CliContext): void {
   withExamples(command, ["engine deploy destroy --name lab"]).action(
     context.action((options: DestroyFlags) => destroy(context, options)),
   );
+}
+
+/** What `up` starts in the background: no command for people. */
+function registerSupervise(group: Command, context: CliContext): void {
+  group
+    .command("supervise", { hidden: true })
+    .requiredOption("--name <name>", "deployment")
+    .action(
+      context.action(async (options: Flags) => {
+        const { supervise } = await import("./supervise.ts");
+        return await supervise(context, await workspaceOf(context, options));
+      }),
+    );
 }
 
 function withFlags(command: Command): Command {
