@@ -2,6 +2,7 @@ import { ACCESS } from "../src/access/feature.ts";
 import { BACKUPS } from "../src/backup/feature.ts";
 import { COMPACTION } from "../src/compaction/feature.ts";
 import { CREDENTIALS } from "../src/credentials/feature.ts";
+import { DEPLOY } from "../src/deploy/feature.ts";
 import type { Feature, FeatureParts } from "../src/feature/feature.ts";
 import { INSTALL } from "../src/install/feature.ts";
 import { INGEST } from "../src/ingest/feature.ts";
@@ -77,4 +78,5 @@ export const FEATURES: readonly EngineFeature[] = [
   INSTALL,
   BACKUPS,
   SERVERS,
+  DEPLOY,
 ];

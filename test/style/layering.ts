@@ -31,6 +31,7 @@ const RANKS = [
     "servers",
     "sandbox",
     "install",
+    "deploy",
   ],
   ["cli", "web"],
 ];

@@ -1,0 +1,288 @@
+import { execFile, spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { pause, type Clock } from "../../core/clock.ts";
+import { Backoff } from "../../core/backoff.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Log } from "../../core/log.ts";
+import type { Random } from "../../core/random.ts";
+import { identityOf, isAlive, signal, type KnownProcess } from "./process-identity.ts";
+import type { Desired, ProcessState, ProgramSpec, SupervisorState } from "./state.ts";
+
+/**
+ * Keeps the programs of a local deployment running. It can end at any time: programs are no part of it, and the next
+ * supervisor finds them by process id and start time in the state that this one wrote before it let them begin.
+ */
+export type SupervisorDeps = {
+  clock: Clock;
+  random: Random;
+  log: Log;
+  version: string;
+  readDesired: () => Promise<Desired | undefined>;
+  readState: () => Promise<SupervisorState | undefined>;
+  writeState: (state: SupervisorState) => Promise<void>;
+  /** Ends the supervisor, and nothing that it watches. */
+  stopped: AbortSignal;
+};
+
+const STEP_MS = 100;
+const PROBE_TIMEOUT_MS = 2_000;
+const RESTART_WAIT = { firstMs: 250, mostMs: 15_000 };
+/** A program that ran for so long starts without a wait when it ends. */
+const STABLE_MS = 20_000;
+
+/** Edges ask a peer that was away for its health every 2.5 s at most, and wait 2 s for the answer: then they know. */
+const NOTICED_MS = 5_000;
+
+/** What the supervisor knows of a program besides its state on disk. */
+type Watched = {
+  backoff: Backoff;
+  startedAtMs: number;
+  isHealthy: boolean;
+  healthySinceMs: number;
+  notBeforeMs: number;
+  stopping: { untilMs: number } | undefined;
+};
+
+export class Supervisor {
+  readonly #deps: SupervisorDeps;
+  readonly #watched = new Map<string, Watched>();
+  #state: SupervisorState;
+  #written = "";
+
+  private constructor(deps: SupervisorDeps, before: SupervisorState | undefined, self: KnownProcess) {
+    this.#deps = deps;
+    const { processes = {}, failures = {}, settled = 0 } = before ?? {};
+    this.#state = { format: 1, supervisor: { ...self, version: deps.version }, settled, processes, failures };
+  }
+
+  /** Runs until the deployment is stopped, or this process is. */
+  static async run(deps: SupervisorDeps): Promise<void> {
+    const identity = identityOf(process.pid);
+    if (identity === undefined) throw new Error("this process has no start time");
+    const supervisor = new Supervisor(deps, await deps.readState(), { pid: process.pid, identity });
+    deps.log.info({ adopted: Object.keys(supervisor.#state.processes) }, "the supervisor starts");
+    while (!deps.stopped.aborted) {
+      const desired = await deps.readDesired();
+      if (desired === undefined) return;
+      const isDone = await supervisor.#step(desired);
+      await supervisor.#save();
+      if (isDone) return;
+      await pause(deps.clock, STEP_MS, deps.stopped);
+    }
+  }
+
+  async #save(): Promise<void> {
+    const text = JSON.stringify(this.#state);
+    if (text === this.#written) return;
+    await this.#deps.writeState(this.#state);
+    this.#written = text;
+  }
+
+  /** Resolves to whether everything has ended that was to end. */
+  async #step(desired: Desired): Promise<boolean> {
+    const programs = [...desired.programs].sort((a, b) => a.rank - b.rank);
+    for (const program of programs) this.#notice(program);
+    if (!desired.isRunning) return this.#stopAll(programs);
+    await this.#probe(programs.filter(({ name }) => this.#isRunning(name) && !this.#watch(name).isHealthy));
+    await this.#startMissing(programs);
+    this.#roll(programs);
+    if (this.#isSettled(programs)) this.#state.settled = desired.generation;
+    return false;
+  }
+
+  #isSettled(programs: readonly ProgramSpec[]): boolean {
+    return programs.every(
+      ({ name, hash }) => this.#state.processes[name]?.hash === hash && this.#watch(name).isHealthy,
+    );
+  }
+
+  /** Sees what has ended, and ends for good what does not end by itself. */
+  #notice({ name }: ProgramSpec): void {
+    const known = this.#state.processes[name];
+    if (known === undefined) return;
+    const watch = this.#watch(name);
+    const { clock, log } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (isAlive(known)) {
+      if (watch.stopping !== undefined && nowMs > watch.stopping.untilMs) signal(known, "SIGKILL");
+      return;
+    }
+    delete this.#state.processes[name];
+    watch.isHealthy = false;
+    if (watch.stopping !== undefined) {
+      watch.stopping = undefined;
+      watch.notBeforeMs = nowMs;
+      return;
+    }
+    if (nowMs - watch.startedAtMs > STABLE_MS) watch.backoff.reset();
+    watch.notBeforeMs = nowMs + watch.backoff.next();
+    this.#state.failures[name] = `ended by itself after ${Math.round((nowMs - watch.startedAtMs) / 1000)} s`;
+    log.warn({ program: name, pid: known.pid, waitMs: Math.round(watch.notBeforeMs - nowMs) }, "a program ended");
+  }
+
+  async #probe(programs: readonly ProgramSpec[]): Promise<void> {
+    await Promise.all(
+      programs.map(async ({ name, probe }) => {
+        const isHealthy = await (probe.kind === "http"
+          ? answers(probe.url, this.#deps.clock)
+          : succeeds(probe.command));
+        if (!isHealthy || !this.#isRunning(name)) return;
+        const watch = this.#watch(name);
+        watch.isHealthy = true;
+        watch.healthySinceMs = this.#deps.clock.monotonicMs();
+        delete this.#state.failures[name];
+        this.#deps.log.info({ program: name }, "a program serves");
+      }),
+    );
+  }
+
+  /** Those of the lowest rank that does not serve yet; those of a rank together. */
+  async #startMissing(programs: readonly ProgramSpec[]): Promise<void> {
+    const waiting = programs.find(({ name }) => !this.#watch(name).isHealthy);
+    if (waiting === undefined) return;
+    const nowMs = this.#deps.clock.monotonicMs();
+    for (const program of programs) {
+      if (program.rank > waiting.rank) return;
+      if (!this.#isRunning(program.name) && this.#watch(program.name).notBeforeMs <= nowMs) await this.#start(program);
+    }
+  }
+
+  /**
+   * The program begins when its process id is on disk: a shell waits for a line, and ends without one when the
+   * supervisor is killed in between. Then it becomes the program.
+   */
+  async #start(program: ProgramSpec): Promise<void> {
+    const { clock, log, version } = this.#deps;
+    const { name, command, env, hash } = program;
+    const watch = this.#watch(name);
+    watch.startedAtMs = clock.monotonicMs();
+    const output = openSync(program.log, "a", 0o600);
+    try {
+      const child = spawn("/bin/sh", ["-c", 'read -r go && exec "$@" </dev/null', "engine", ...command], {
+        env,
+        cwd: "/",
+        detached: true,
+        stdio: ["pipe", output, output],
+      });
+      child.on("error", (error) => log.error({ program: name, err: error }, "a program could not be started"));
+      // It may end before it has read its line.
+      child.stdin?.on("error", () => undefined);
+      child.unref();
+      const identity = child.pid === undefined ? undefined : identityOf(child.pid);
+      if (child.pid === undefined || identity === undefined) {
+        watch.notBeforeMs = watch.startedAtMs + watch.backoff.next();
+        return;
+      }
+      const restarts = (this.#restarts.get(name) ?? -1) + 1;
+      this.#restarts.set(name, restarts);
+      this.#state.processes[name] = { pid: child.pid, identity, hash, version, restarts };
+      await this.#save();
+      child.stdin?.end("go\n");
+      log.info({ program: name, pid: child.pid }, "a program starts");
+    } catch (error) {
+      watch.notBeforeMs = watch.startedAtMs + watch.backoff.next();
+      this.#state.failures[name] = messageOf(error);
+      throw error;
+    } finally {
+      closeSync(output);
+    }
+  }
+
+  /** One program with other settings or of another version at a time, while all others serve. */
+  #roll(programs: readonly ProgramSpec[]): void {
+    const stale = programs.filter(({ name, hash }) => {
+      const known = this.#state.processes[name];
+      return known !== undefined && known.hash !== hash;
+    });
+    if (stale.length === 0 || programs.some(({ name }) => this.#watch(name).stopping !== undefined)) return;
+    // One that does not serve has nothing to lose.
+    const next =
+      stale.find(({ name }) => !this.#watch(name).isHealthy) ??
+      (programs.every(({ name }) => this.#watch(name).isHealthy)
+        ? stale.find(({ name }) => this.#peersAreNoticed(name, programs))
+        : undefined);
+    if (next === undefined) return;
+    this.#stop(next);
+  }
+
+  /** Whether edges know that the others of its role serve. */
+  #peersAreNoticed(name: string, programs: readonly ProgramSpec[]): boolean {
+    const knownBeforeMs = this.#deps.clock.monotonicMs() - NOTICED_MS;
+    const peers = programs.filter((other) => other.name !== name && roleOf(other.name) === roleOf(name));
+    return peers.every((peer) => this.#watch(peer.name).healthySinceMs <= knownBeforeMs);
+  }
+
+  #stop({ name, stopSignal, stopTimeoutMs }: ProgramSpec): void {
+    const known = this.#state.processes[name];
+    const watch = this.#watch(name);
+    if (known === undefined || watch.stopping !== undefined) return;
+    watch.stopping = { untilMs: this.#deps.clock.monotonicMs() + stopTimeoutMs };
+    watch.isHealthy = false;
+    this.#deps.log.info({ program: name, pid: known.pid }, "a program is stopped");
+    signal(known, stopSignal);
+  }
+
+  /** Those of the highest rank first. Resolves to whether all have ended. */
+  #stopAll(programs: readonly ProgramSpec[]): boolean {
+    const running = programs.filter(({ name }) => this.#isRunning(name));
+    const highest = running.at(-1)?.rank;
+    for (const program of running) if (program.rank === highest) this.#stop(program);
+    return running.length === 0;
+  }
+
+  #isRunning(name: string): boolean {
+    return this.#state.processes[name] !== undefined;
+  }
+
+  readonly #restarts = new Map<string, number>();
+
+  #watch(name: string): Watched {
+    const found = this.#watched.get(name);
+    if (found !== undefined) return found;
+    const made: Watched = {
+      backoff: new Backoff({ ...RESTART_WAIT, random: this.#deps.random }),
+      startedAtMs: this.#deps.clock.monotonicMs(),
+      isHealthy: false,
+      healthySinceMs: 0,
+      notBeforeMs: 0,
+      stopping: undefined,
+    };
+    this.#watched.set(name, made);
+    return made;
+  }
+}
+
+function roleOf(name: string): string {
+  return name.replace(/-\d+$/, "");
+}
+
+/** Whether an address answers GET with a status of success. */
+async function answers(url: string, clock: Clock): Promise<boolean> {
+  const late = new AbortController();
+  const timer = clock.after(PROBE_TIMEOUT_MS, () => late.abort());
+  try {
+    const { ok, body } = await fetch(url, { signal: late.signal });
+    await body?.cancel();
+    return ok;
+  } catch {
+    return false;
+  } finally {
+    timer.cancel();
+  }
+}
+
+function succeeds([file, ...args]: readonly [string, ...string[]]): Promise<boolean> {
+  return new Promise((resolve) => {
+    execFile(file, args, { timeout: PROBE_TIMEOUT_MS, killSignal: "SIGKILL" }, (error) => resolve(error === null));
+  });
+}
+
+/** Whether the supervisor of that state still runs. */
+export function isSupervised(state: SupervisorState | undefined): boolean {
+  return state !== undefined && isAlive(state.supervisor);
+}
+
+/** Those processes of a state that run, by name. */
+export function runningOf(state: SupervisorState | undefined): ReadonlyMap<string, ProcessState> {
+  return new Map(Object.entries(state?.processes ?? {}).filter(([, known]) => isAlive(known)));
+}
