@@ -33,6 +33,9 @@ const STABLE_MS = 20_000;
 /** Edges ask a peer that was away for its health every 2.5 s at most, and wait 2 s for the answer: then they know. */
 const NOTICED_MS = 5_000;
 
+/** PostgreSQL ends by it without waiting for its clients, and servers drain. */
+const UNLISTED_STOP = { stopSignal: "SIGINT", stopTimeoutMs: 60_000 } as const;
+
 /** What the supervisor knows of a program besides its state on disk. */
 type Watched = {
   backoff: Backoff;
@@ -81,12 +84,14 @@ export class Supervisor {
   /** Resolves to whether everything has ended that was to end. */
   async #step(desired: Desired): Promise<boolean> {
     const programs = [...desired.programs].sort((a, b) => a.rank - b.rank);
-    for (const program of programs) this.#notice(program);
-    if (!desired.isRunning) return this.#stopAll(programs);
+    for (const name of Object.keys(this.#state.processes)) this.#notice(name);
+    if (!desired.isRunning) return this.#stopAll(programs) && this.#stopUnlisted(programs);
     await this.#probe(programs.filter(({ name }) => this.#isRunning(name) && !this.#watch(name).isHealthy));
     await this.#startMissing(programs);
     this.#roll(programs);
-    if (this.#isSettled(programs)) this.#state.settled = desired.generation;
+    if (!this.#isSettled(programs)) return false;
+    this.#stopUnlisted(programs);
+    this.#state.settled = desired.generation;
     return false;
   }
 
@@ -97,7 +102,7 @@ export class Supervisor {
   }
 
   /** Sees what has ended, and ends for good what does not end by itself. */
-  #notice({ name }: ProgramSpec): void {
+  #notice(name: string): void {
     const known = this.#state.processes[name];
     if (known === undefined) return;
     const watch = this.#watch(name);
@@ -212,7 +217,7 @@ export class Supervisor {
     return peers.every((peer) => this.#watch(peer.name).healthySinceMs <= knownBeforeMs);
   }
 
-  #stop({ name, stopSignal, stopTimeoutMs }: ProgramSpec): void {
+  #stop({ name, stopSignal, stopTimeoutMs }: Pick<ProgramSpec, "name" | "stopSignal" | "stopTimeoutMs">): void {
     const known = this.#state.processes[name];
     const watch = this.#watch(name);
     if (known === undefined || watch.stopping !== undefined) return;
@@ -222,12 +227,20 @@ export class Supervisor {
     signal(known, stopSignal);
   }
 
-  /** Those of the highest rank first. Resolves to whether all have ended. */
+  /** Those of the highest rank first. Returns whether all have ended. */
   #stopAll(programs: readonly ProgramSpec[]): boolean {
     const running = programs.filter(({ name }) => this.#isRunning(name));
     const highest = running.at(-1)?.rank;
     for (const program of running) if (program.rank === highest) this.#stop(program);
     return running.length === 0;
+  }
+
+  /** What is no part of the deployment any more, after its last user. Returns whether there is nothing of that. */
+  #stopUnlisted(programs: readonly ProgramSpec[]): boolean {
+    const listed = new Set(programs.map(({ name }) => name));
+    const left = Object.keys(this.#state.processes).filter((name) => !listed.has(name));
+    for (const name of left) this.#stop({ name, ...UNLISTED_STOP });
+    return left.length === 0;
   }
 
   #isRunning(name: string): boolean {
