@@ -1,7 +1,7 @@
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { baseUrl, bearerToken } from "../config/kinds.ts";
-import { messageOf, systemCodeOf } from "../core/errors.ts";
+import { readIfThere, writeDurably } from "../core/durable-file.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Random } from "../core/random.ts";
 import { CliError, EXIT } from "./failure.ts";
 
@@ -18,13 +18,13 @@ function savedClientPath(home: string): string {
 /** @throws CliError when the file is damaged or cannot be read. */
 export async function readSavedClient(home: string): Promise<SavedClient | undefined> {
   const file = savedClientPath(home);
-  let text: string;
+  let text: string | undefined;
   try {
-    text = await readFile(file, "utf8");
+    text = await readIfThere(file);
   } catch (error) {
-    if (systemCodeOf(error) === "ENOENT") return undefined;
     throw new CliError(`cannot read the saved server: ${messageOf(error)}`, EXIT.usage, { cause: error });
   }
+  if (text === undefined) return undefined;
   const saved = parseSavedClient(text);
   if (saved === undefined) throw new CliError(`${file} is damaged; run \`engine connect URL\` again`, EXIT.usage);
   return saved;
@@ -66,21 +66,9 @@ function textOf({ url, token, session }: SavedClient): string {
 /** Saves server and token for this user alone, replacing what was there at once. */
 export async function saveClient(home: string, client: SavedClient, random: Random): Promise<string> {
   const file = savedClientPath(home);
-  const suffix = Buffer.from(random.fill(new Uint8Array(6))).toString("hex");
-  const temporary = `${file}.${suffix}.tmp`;
   try {
-    await mkdir(home, { recursive: true, mode: 0o700 });
-    const handle = await open(temporary, "wx", 0o600);
-    try {
-      await handle.writeFile(textOf(client));
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, file);
+    await writeDurably(file, textOf(client), 0o600, random);
   } catch (error) {
-    // What is told is why it could not be saved, not that there was nothing to take away.
-    await rm(temporary, { force: true }).catch(() => undefined);
     throw new CliError(`cannot save the server: ${messageOf(error)}`, EXIT.failed, { cause: error });
   }
   return file;

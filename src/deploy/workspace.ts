@@ -3,8 +3,8 @@ import { isAbsolute, join, normalize } from "node:path";
 import { z } from "zod";
 import type { CliContext } from "../client/context.ts";
 import { CliError, EXIT } from "../client/failure.ts";
-import { readIfThere, writeDurably } from "./durable-file.ts";
-import { tryLock } from "./lock.ts";
+import { readIfThere, writeDurably } from "../core/durable-file.ts";
+import { tryLock } from "../db/sqlite/process-lock.ts";
 
 /**
  * A deployment's folder, `$ENGINE_HOME/deployments/<name>/`: what was asked for (`deployment.json`), and what its target
@@ -77,7 +77,7 @@ export class Workspace {
 
   /** For this user alone (0600), whole or not at all. */
   async write(relative: string, text: string): Promise<void> {
-    await writeDurably(this.path(relative), text, this.context.deps.random);
+    await writeDurably(this.path(relative), text, 0o600, this.context.deps.random);
   }
 
   /** JSON of a known shape; undefined where there is none. @throws CliError for anything else */

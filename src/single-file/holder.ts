@@ -1,5 +1,5 @@
-import { readFileSync, readlinkSync } from "node:fs";
-import { systemCodeOf } from "../core/errors.ts";
+import { readlinkSync } from "node:fs";
+import { bootId, processStat, readIfShown } from "../core/process-stat.ts";
 
 /**
  * A process, written as a file name: its id and start time, and where these mean something: the boot and the namespace of
@@ -11,7 +11,7 @@ const PATTERN = /^(?<pid>\d+)-(?<startTicks>\d+)-(?<place>\d+-[0-9a-f]+)$/;
 export type HolderState = "alive" | "gone" | "elsewhere";
 
 export function ownHolder(): string {
-  return `${process.pid}-${startTicks("self") ?? "0"}-${place()}`;
+  return `${process.pid}-${processStat("self")?.startTicks ?? "0"}-${place()}`;
 }
 
 /** Whether the process lives; `gone` for a name that is of no process. */
@@ -19,40 +19,17 @@ export function holderState(name: string): HolderState {
   const { pid = "", startTicks: started, place: where } = PATTERN.exec(name)?.groups ?? {};
   if (started === undefined) return "gone";
   if (where !== place()) return "elsewhere";
-  return startTicks(pid) === started ? "alive" : "gone";
+  return processStat(pid)?.startTicks === started ? "alive" : "gone";
 }
 
 let knownPlace: string | undefined;
 
 function place(): string {
-  knownPlace ??= `${namespaceId()}-${bootId()}`;
+  knownPlace ??= `${namespaceId()}-${bootId()?.replaceAll("-", "") ?? "0"}`;
   return knownPlace;
 }
 
 /** `pid:[4026531836]`, without the words; 0 where `/proc` is not mounted. */
 function namespaceId(): string {
-  return orMissing(() => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0]) ?? "0";
-}
-
-function bootId(): string {
-  const text = orMissing(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8"));
-  return text?.replaceAll("-", "").trim() ?? "0";
-}
-
-/** Field 22 of `/proc/PID/stat`; the name of the program before it may hold anything, so it is counted from its end. */
-function startTicks(pid: string): string | undefined {
-  const text = orMissing(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  return text?.slice(text.lastIndexOf(")") + 2).split(" ")[19];
-}
-
-/** The process has ended, or this system keeps it from us. */
-const MISSING = new Set(["ENOENT", "ESRCH", "EACCES", "EPERM", "EINVAL"]);
-
-function orMissing<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (MISSING.has(systemCodeOf(error) ?? "")) return undefined;
-    throw error;
-  }
+  return readIfShown(() => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0]) ?? "0";
 }

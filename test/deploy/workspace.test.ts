@@ -7,7 +7,7 @@ import { FEATURES } from "../../roles/features.ts";
 import { runCli } from "../../src/cli/main.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { tryLock } from "../../src/deploy/lock.ts";
+import { tryLock } from "../../src/db/sqlite/process-lock.ts";
 
 let home: string;
 beforeEach(() => {

@@ -2,13 +2,11 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
 import { messageOf, StartupError, systemCodeOf } from "../../core/errors.ts";
 import { DatabaseSync } from "./driver.ts";
-import { isBusy } from "./errors.ts";
 import { createFile } from "./open.ts";
+import { takeWhole } from "./process-lock.ts";
 
 /**
- * One server per catalog. The lock is an exclusive transaction on an empty database beside the catalog: SQLite holds it
- * with the operating system's file locks, so it dies with the process however that dies, and it works between two
- * servers in one process too. (Node has no call of its own for such locks.) The number in the `.pid` file serves only
+ * One server per catalog. The lock (`process-lock.ts`) is on an empty database beside the catalog. The number in the `.pid` file serves only
  * the message of the server that is refused; a stale one is harmless.
  *
  * The lock is not taken on the catalog itself: administrative commands write there while the server runs.
@@ -46,15 +44,7 @@ export function acquireServerLock(catalogPath: string): ServerLock {
 // waits within each attempt.
 function hold(lock: InstanceType<typeof DatabaseSync>, catalogPath: string, pidPath: string): void {
   for (let attempt = 1; ; attempt++) {
-    try {
-      lock.exec("PRAGMA journal_mode = MEMORY");
-      lock.exec("BEGIN EXCLUSIVE");
-      // On a file that may only be read the statement above succeeds and locks nothing; a write tells.
-      lock.exec("PRAGMA user_version = 1");
-      return;
-    } catch (error) {
-      if (!isBusy(error)) throw error;
-    }
+    if (takeWhole(lock)) return;
     const pid = runningPid(pidPath);
     if (pid === undefined && attempt < ATTEMPTS) continue;
     const holder = pid === undefined ? "another server" : `the server with process id ${pid}`;

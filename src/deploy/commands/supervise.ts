@@ -2,7 +2,7 @@ import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
 import { createLog } from "../../core/log.ts";
 import { onStopSignal } from "../../core/stop-signal.ts";
-import { tryLock } from "../lock.ts";
+import { tryLock } from "../../db/sqlite/process-lock.ts";
 import { DESIRED_FILE, desiredSchema, STATE_FILE, stateSchema } from "../local/state.ts";
 import { Supervisor } from "../local/supervisor.ts";
 import type { Workspace } from "../workspace.ts";

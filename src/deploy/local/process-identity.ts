@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { bootId, processStat } from "../../core/process-stat.ts";
 
 /**
  * Tells a process from a later one with the same id: the time at which it started, and which start of the machine that
@@ -7,20 +7,8 @@ import { readFileSync } from "node:fs";
  */
 export function identityOf(pid: number): string | undefined {
   if (process.platform !== "linux") return identityByPs(pid);
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-  } catch {
-    return undefined;
-  }
-  // The name in parentheses may hold anything, parentheses too (proc(5)). The state is field 3, the start field 22.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const [state = "", start = ""] = [fields[0], fields[19]];
-  return state === "Z" || state === "X" || start === "" ? undefined : `${bootId()}:${start}`;
-}
-
-function bootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  const { state = "Z", startTicks } = processStat(pid) ?? {};
+  return state === "Z" || state === "X" ? undefined : `${bootId()}:${startTicks}`;
 }
 
 function identityByPs(pid: number): string | undefined {

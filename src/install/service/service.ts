@@ -8,7 +8,7 @@ import { CliError, EXIT } from "../../client/failure.ts";
 import { formatAddress, type Address } from "../../config/kinds.ts";
 import { programCommand } from "../../core/distribution.ts";
 import { messageOf, systemCodeOf } from "../../core/errors.ts";
-import { readIfThere, writeDurably } from "../durable-file.ts";
+import { readIfThere, writeDurably } from "../../core/durable-file.ts";
 import { toolRunner } from "../run-tool.ts";
 import { readHeader, type ServiceDefinition, type ServiceManager } from "./definition.ts";
 import { Launchd } from "./launchd.ts";

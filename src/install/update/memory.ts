@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Random } from "../../core/random.ts";
-import { readIfThere, writeDurably } from "../durable-file.ts";
+import { readIfThere, writeDurably } from "../../core/durable-file.ts";
 import { compareVersions, VERSION_TEXT } from "../release/version-order.ts";
 
 /**

@@ -4,7 +4,7 @@ import { CliError } from "../../client/failure.ts";
 import { ARCHIVE_VERSIONS } from "../../core/distribution.ts";
 import { systemCodeOf } from "../../core/errors.ts";
 import type { Random } from "../../core/random.ts";
-import { keepAs, readIfThere, removeTemporaries, syncFolder, writeDurably } from "../durable-file.ts";
+import { keepAs, readIfThere, removeTemporaries, syncFolder, writeDurably } from "../../core/durable-file.ts";
 import type { Artefact, Release } from "../release/manifest.ts";
 import { download } from "./download.ts";
 import { BEFORE, type Replacement } from "./replacement.ts";

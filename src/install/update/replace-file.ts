@@ -1,7 +1,7 @@
 import { rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Random } from "../../core/random.ts";
-import { keepAs, moveDurably, removeTemporaries, temporaryBeside } from "../durable-file.ts";
+import { keepAs, moveDurably, removeTemporaries, temporaryBeside } from "../../core/durable-file.ts";
 import type { Artefact, Release } from "../release/manifest.ts";
 import { download } from "./download.ts";
 import { BEFORE, type Replacement } from "./replacement.ts";

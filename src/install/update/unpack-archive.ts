@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { ArchiveError } from "../../io/tar/archive-error.ts";
 import { ByteReader } from "../../io/tar/byte-reader.ts";
 import { BLOCK_BYTES, parseExtended, parseHeader, type ParsedHeader } from "../../io/tar/tar-format.ts";
-import { syncFile, syncFolder } from "../durable-file.ts";
+import { syncFile, syncFolder } from "../../core/durable-file.ts";
 
 const MAX_UNPACKED_BYTES = 4 * 2 ** 30;
 const MAX_ENTRIES = 100_000;

@@ -1,7 +1,7 @@
 import { constants, copyFile, link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { systemCodeOf } from "../core/errors.ts";
-import type { Random } from "../core/random.ts";
+import { systemCodeOf } from "./errors.ts";
+import type { Random } from "./random.ts";
 
 /** Files that are there whole or not at all, whenever the process is killed or the power fails. */
 
@@ -44,8 +44,10 @@ export async function writeDurably(file: string, text: string, mode: number, ran
       await handle.close();
     }
     await moveDurably(temporary, file);
-  } finally {
-    await rm(temporary, { force: true });
+  } catch (error) {
+    // What is told is why it could not be written, not that there was nothing to take away.
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
   }
 }
 
