@@ -5,8 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { anExtent, aFlush, column } from "../../src/catalog/contract-fixtures.test-kit.ts";
-import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
-import { openSqliteCatalog } from "../../src/catalog/sqlite/sqlite.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { uuidV7Source } from "../../src/core/ids.ts";
 import { silentLog } from "../../src/core/log.ts";
@@ -14,6 +12,7 @@ import { systemRandom } from "../../src/core/random.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openFilesystemStore } from "../../src/io/objectstore/filesystem.ts";
 import { readArguments } from "../support/arguments.ts";
+import { withCatalog } from "../support/catalog.ts";
 import { machine, median, MIB, printTable, shown } from "../support/report.ts";
 
 /**
@@ -85,31 +84,25 @@ function timed(work: () => void): number {
 async function makeData(home: string, { extents, sizeBytes }: { extents: number; sizeBytes: number }): Promise<void> {
   const newId = uuidV7Source(systemClock, systemRandom);
   const store = await openFilesystemStore({ root: join(home, "data"), random: systemRandom, log: silentLog });
-  const catalog = await openSqliteCatalog({
-    path: join(home, "catalog.db"),
-    clock: systemClock,
-    log: silentLog,
-    migrations: MIGRATIONS,
-    mode: "server",
+  await withCatalog(home, async (catalog) => {
+    const columns = [column("at", "timestamp"), column("id")];
+    const { table } = await catalog.createTable({ database: "default", name: "t", columns });
+    const bytes = randomFillSync(Buffer.allocUnsafeSlow(sizeBytes));
+    for (let made = 0; made < extents; made += EXTENTS_PER_COMMIT) {
+      const some = Array.from({ length: Math.min(EXTENTS_PER_COMMIT, extents - made) }, (_, i) => {
+        // Other bytes in each, so that no file system keeps them once.
+        bytes.writeUInt32LE(made + i, 0);
+        const id = newId();
+        const key = `engine/default/t/2026-01-01/${id}.tlm`;
+        return {
+          put: store.put(key, Uint8Array.from(bytes)),
+          extent: anExtent({ id, key, sizeBytes, checksum: checksumOf(bytes) }),
+        };
+      });
+      await Promise.all(some.map(({ put }) => put));
+      await catalog.commit([aFlush(table, { extents: some.map(({ extent }) => extent) })]);
+    }
   });
-  const columns = [column("at", "timestamp"), column("id")];
-  const { table } = await catalog.createTable({ database: "default", name: "t", columns });
-  const bytes = randomFillSync(Buffer.allocUnsafeSlow(sizeBytes));
-  for (let made = 0; made < extents; made += EXTENTS_PER_COMMIT) {
-    const some = Array.from({ length: Math.min(EXTENTS_PER_COMMIT, extents - made) }, (_, i) => {
-      // Other bytes in each, so that no file system keeps them once.
-      bytes.writeUInt32LE(made + i, 0);
-      const id = newId();
-      const key = `engine/default/t/2026-01-01/${id}.tlm`;
-      return {
-        put: store.put(key, Uint8Array.from(bytes)),
-        extent: anExtent({ id, key, sizeBytes, checksum: checksumOf(bytes) }),
-      };
-    });
-    await Promise.all(some.map(({ put }) => put));
-    await catalog.commit([aFlush(table, { extents: some.map(({ extent }) => extent) })]);
-  }
-  await catalog.close();
 }
 
 function report(rounds: readonly Round[], totalMib: number): void {

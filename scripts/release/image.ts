@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,9 +6,11 @@ import { VERSION } from "../../src/core/version.ts";
 import { messageOf } from "../../src/core/errors.ts";
 import { readBase, type Arch } from "./image/base.ts";
 import { configOf } from "./image/dockerfile.ts";
-import { entriesOf, writeBaseLayer, writeLayer, type Entry } from "./image/layers.ts";
+import { entriesOf, writeBaseLayer, writeLayer } from "./image/layers.ts";
 import { writeLayout, writeManifest, type Manifest } from "./image/layout.ts";
 import { imageSbom } from "./image/sbom.ts";
+import type { Entry } from "./tar.ts";
+import { commitTimeSecs } from "./tools.ts";
 
 /**
  * The image of a release, as the archive of an OCI layout with one image for each architecture:
@@ -136,7 +137,7 @@ async function main(): Promise<number> {
     if (sbom === undefined || out === undefined) throw new Error("give --sbom FILE and --out FOLDER");
     const inputs = inputsOf(values["image-base"], values.program);
     await mkdir(out, { recursive: true });
-    const timeSecs = Number(process.env["SOURCE_DATE_EPOCH"] ?? commitTime());
+    const timeSecs = await commitTimeSecs(fileURLToPath(new URL("../..", import.meta.url)));
     const made = await writeImage({ version: VERSION, inputs, sbom: await readFile(sbom, "utf8"), timeSecs, out });
     for (const { name } of made.files) console.log(`${name}  ${(await lstat(join(out, name))).size} bytes`);
     console.log(`image digest ${made.digest}`);
@@ -168,10 +169,4 @@ function byArch(pairs: readonly string[]): Map<string, string> {
       return [arch, path];
     }),
   );
-}
-
-/** Of the commit that this is a checkout of. */
-function commitTime(): string {
-  const repository = fileURLToPath(new URL("../..", import.meta.url));
-  return execFileSync("git", ["log", "-1", "--format=%ct"], { cwd: repository, encoding: "utf8" }).trim();
 }

@@ -39,10 +39,20 @@ export const NODE_VERSIONS: readonly string[] = [
   ...new Set(Object.values(RUNTIMES).map(({ version }) => version)),
 ].toSorted();
 
-/** The executable and its licence, below `cache`, where they stay for the next time. */
-export async function nodeRuntime(target: Target, cache: string): Promise<NodeRuntime> {
+/** The version of it that artefacts for the platform have. */
+export function nodeVersionOf(target: Target): string {
+  return pinnedFor(target).version;
+}
+
+function pinnedFor(target: Target): (typeof RUNTIMES)[string] {
   const pinned = RUNTIMES[nameOf(target)];
   if (pinned === undefined) throw new Error(`there is no Node for ${nameOf(target)}`);
+  return pinned;
+}
+
+/** The executable and its licence, below `cache`, where they stay for the next time. */
+export async function nodeRuntime(target: Target, cache: string): Promise<NodeRuntime> {
+  const pinned = pinnedFor(target);
   const { name, version } = pinned;
   const folder = join(cache, `${name}-${version}`);
   const runtime = { node: join(folder, "node"), license: join(folder, "LICENSE") };
@@ -57,8 +67,10 @@ export async function nodeRuntime(target: Target, cache: string): Promise<NodeRu
     await copyFile(join(made, "package/bin/node"), join(taken, "node"));
     await chmod(join(taken, "node"), 0o755);
     await copyFile(join(made, "package/LICENSE"), join(taken, "LICENSE"));
-    await rm(folder, { recursive: true, force: true });
-    await rename(taken, folder);
+    // Another release may have put it there meanwhile: then it is whole, and in use.
+    await rename(taken, folder).catch(async (error: unknown) => {
+      if (!(await isThere(runtime.license))) throw error;
+    });
   } finally {
     await rm(made, { recursive: true, force: true });
   }

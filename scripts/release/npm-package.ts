@@ -31,18 +31,27 @@ const LEFT_OUT = /^dist\/(manifest\.json|packages\.json|.*\.map|release)$/;
 
 /** The files of the package, without the folder `package/` in front. */
 export async function npmPackageFiles(repository: string, packageName: string): Promise<TarEntry[]> {
-  const root = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as RootPackage;
+  const root = await rootPackage(repository);
   const manifest = manifestOf(root, packageName);
   const shrinkwrap = shrinkwrapOf(await readLock(repository), manifest);
-  const listed = await Promise.all(root.files.map((path) => entriesAt(repository, path)));
   const vendored = `node_modules/${VENDORED.name}`;
   return [
-    ...listed.flat(),
+    ...(await listedFiles(repository)),
     ...VENDORED.files.map((file) => plain(`${vendored}/${file}`, join(repository, vendored, file))),
     plain("package.json", json(manifest)),
     plain("npm-shrinkwrap.json", json(shrinkwrap)),
     plain("THIRD-PARTY-LICENSES.txt", Buffer.from(await licenceTexts(repository, await componentsOf(repository)))),
   ];
+}
+
+/** The program's own files: those that package.json lists. */
+export async function listedFiles(repository: string): Promise<TarEntry[]> {
+  const { files } = await rootPackage(repository);
+  return (await Promise.all(files.map((path) => entriesAt(repository, path)))).flat();
+}
+
+async function rootPackage(repository: string): Promise<RootPackage> {
+  return JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as RootPackage;
 }
 
 async function entriesAt(repository: string, path: string): Promise<TarEntry[]> {

@@ -13,7 +13,7 @@ import { programFiles, writeFolder } from "./program-files.ts";
 import { sbomText } from "./sbom.ts";
 import { writeSignedManifest } from "./signed-manifest.ts";
 import { TARGETS, nameOf } from "./targets.ts";
-import { runTool } from "./tools.ts";
+import { commitTimeSecs, runTool } from "./tools.ts";
 
 /**
  * `npm run release`: everything that is published of a version, in `dist/release/<version>/` (docs/releases.md). What is
@@ -104,7 +104,7 @@ async function release(options: ReleaseOptions): Promise<void> {
   const { out, makers, expiresDays, secretKey } = options;
   // Before the bundle is made, which takes longer than to be told of a wrong file.
   const secretKeyText = secretKey === undefined ? undefined : await readFile(secretKey, "utf8");
-  const timeSecs = await commitTimeSecs();
+  const timeSecs = await commitTimeSecs(repository);
   await runTool(process.execPath, [join(repository, "scripts/build.ts")]);
   await mkdir(join(out, ".."), { recursive: true });
   const staged = await mkdtemp(`${out}.`);
@@ -170,13 +170,4 @@ function noTarget(): never {
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());
-}
-
-/** `SOURCE_DATE_EPOCH`, or the time of the commit that this is a checkout of. */
-async function commitTimeSecs(): Promise<number> {
-  const given = process.env["SOURCE_DATE_EPOCH"];
-  const text = given ?? (await runTool("git", ["log", "-1", "--format=%ct"], { cwd: repository }));
-  const timeSecs = Number(text.trim() || "none");
-  if (Number.isSafeInteger(timeSecs) && timeSecs > 0) return timeSecs;
-  throw new Error(`SOURCE_DATE_EPOCH is ${text}; expected seconds since 1970`);
 }

@@ -4,7 +4,7 @@ import { join, posix } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { TAR_END, headerBlocks, padding } from "../../src/io/tar/tar-format.ts";
+import { TAR_END, headerBlocks, padding, type TarHeader } from "../../src/io/tar/tar-format.ts";
 
 /**
  * Archives whose bytes depend on the files alone: names come in order, owners are root, modes 0755 or 0644, and all
@@ -25,7 +25,7 @@ export async function writeTar(
   entries: readonly TarEntry[],
   timeSecs: number,
 ): Promise<void> {
-  const blocks = Readable.from(tarOf(root, inOrder(entries), timeSecs));
+  const blocks = Readable.from(tarOf(entriesBelow(root, inOrder(entries)), timeSecs));
   await pipeline(blocks, createGzip({ level: LEVEL }), createWriteStream(file));
 }
 
@@ -37,20 +37,42 @@ function inOrder(entries: readonly TarEntry[]): TarEntry[] {
   return sorted;
 }
 
-async function* tarOf(root: string, entries: readonly TarEntry[], timeSecs: number): AsyncGenerator<Buffer> {
-  const common = { uid: 0, gid: 0, target: "", modifiedSecs: timeSecs };
-  for (const path of foldersOf(root, entries)) {
-    yield headerBlocks({ ...common, path, type: "folder", mode: 0o755, sizeBytes: 0 });
-  }
+async function* entriesBelow(root: string, entries: readonly TarEntry[]): AsyncGenerator<Entry> {
+  for (const path of foldersOf(root, entries)) yield { path, type: "folder", mode: 0o755, uid: 0 };
   for (const { path, source, isExecutable } of entries) {
     const sizeBytes = typeof source === "string" ? (await lstat(source)).size : source.length;
-    const mode = isExecutable ? 0o755 : 0o644;
-    yield headerBlocks({ ...common, path: posix.join(root, path), type: "file", mode, sizeBytes });
-    if (typeof source === "string") yield* bytesOf(source, sizeBytes);
-    else yield source;
-    yield padding(sizeBytes);
+    yield { path: posix.join(root, path), type: "file", mode: isExecutable ? 0o755 : 0o644, sizeBytes, source };
+  }
+}
+
+/** An entry of an archive: a folder, a link, or a file with its bytes or the path of them. */
+export type Entry =
+  | { path: string; type: "folder"; mode: number; uid: number }
+  | { path: string; type: "symlink"; target: string }
+  | { path: string; type: "file"; mode: number; sizeBytes: number; source: string | Buffer };
+
+/** A tar archive of these entries, in their order, all with one time. */
+export async function* tarOf(
+  entries: Iterable<Entry> | AsyncIterable<Entry>,
+  timeSecs: number,
+): AsyncGenerator<Buffer> {
+  for await (const entry of entries) {
+    yield headerBlocks(headerOf(entry, timeSecs));
+    if (entry.type !== "file") continue;
+    if (typeof entry.source === "string") yield* bytesOf(entry.source, entry.sizeBytes);
+    else yield entry.source;
+    yield padding(entry.sizeBytes);
   }
   yield TAR_END;
+}
+
+function headerOf(entry: Entry, timeSecs: number): TarHeader {
+  const common = { path: entry.path, uid: 0, gid: 0, sizeBytes: 0, target: "", modifiedSecs: timeSecs };
+  if (entry.type === "symlink") return { ...common, type: "symlink", mode: 0o777, target: entry.target };
+  if (entry.type === "folder") {
+    return { ...common, type: "folder", mode: entry.mode, uid: entry.uid, gid: entry.uid };
+  }
+  return { ...common, type: "file", mode: entry.mode, sizeBytes: entry.sizeBytes };
 }
 
 async function* bytesOf(file: string, sizeBytes: number): AsyncGenerator<Buffer> {

@@ -26,3 +26,12 @@ export async function runTool(
     throw new Error(`${[program, ...args].join(" ")} failed: ${stderr?.trim() || String(error)}`, { cause: error });
   }
 }
+
+/** `SOURCE_DATE_EPOCH`, or the time of the commit that the folder is a checkout of: seconds since 1970. @throws Error */
+export async function commitTimeSecs(repository: string): Promise<number> {
+  const given = process.env["SOURCE_DATE_EPOCH"];
+  const text = given ?? (await runTool("git", ["log", "-1", "--format=%ct"], { cwd: repository }));
+  const timeSecs = Number(text.trim() || "none");
+  if (Number.isSafeInteger(timeSecs) && timeSecs > 0) return timeSecs;
+  throw new Error(`SOURCE_DATE_EPOCH is ${text}; expected seconds since 1970`);
+}

@@ -5,7 +5,7 @@ import { join, posix } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { TAR_END, headerBlocks, padding, type TarHeader } from "../../../src/io/tar/tar-format.ts";
+import { tarOf, type Entry } from "../tar.ts";
 
 /**
  * Layers of an image: tar archives, compressed with gzip, which every runtime reads. Names come in order, owners are
@@ -16,12 +16,6 @@ import { TAR_END, headerBlocks, padding, type TarHeader } from "../../../src/io/
 /** A blob as manifests name it. */
 export type Blob = { digest: string; size: number };
 export type Layer = Blob & { diffId: string };
-
-/** An entry of a layer: a folder, a link, or a file with its text or the path of its bytes. */
-export type Entry =
-  | { path: string; type: "folder"; mode: number; uid: number }
-  | { path: string; type: "symlink"; target: string }
-  | { path: string; type: "file"; mode: number; sizeBytes: number; source: string | Buffer };
 
 /** Writes a layer with these entries among the blobs. */
 export async function writeLayer(entries: readonly Entry[], timeSecs: number, blobs: string): Promise<Layer> {
@@ -55,32 +49,6 @@ function hashing() {
     },
   });
   return { stream, hex: () => hash.digest("hex"), sizeBytes: () => total };
-}
-
-async function* tarOf(entries: readonly Entry[], timeSecs: number): AsyncGenerator<Buffer> {
-  for (const entry of entries) {
-    yield headerBlocks(headerOf(entry, timeSecs));
-    if (entry.type !== "file") continue;
-    if (typeof entry.source === "string") {
-      let read = 0;
-      for await (const piece of createReadStream(entry.source) as AsyncIterable<Buffer>) {
-        read += piece.length;
-        yield piece;
-      }
-      if (read !== entry.sizeBytes) throw new Error(`${entry.source} changed while it was packed`);
-    } else yield entry.source;
-    yield padding(entry.sizeBytes);
-  }
-  yield TAR_END;
-}
-
-function headerOf(entry: Entry, timeSecs: number): TarHeader {
-  const common = { path: entry.path, uid: 0, gid: 0, sizeBytes: 0, target: "", modifiedSecs: timeSecs };
-  if (entry.type === "symlink") return { ...common, type: "symlink", mode: 0o777, target: entry.target };
-  if (entry.type === "folder") {
-    return { ...common, type: "folder", mode: entry.mode, uid: entry.uid, gid: entry.uid };
-  }
-  return { ...common, type: "file", mode: entry.mode, sizeBytes: entry.sizeBytes };
 }
 
 const EXECUTABLE = 0o100;

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { TAR_END, headerBlocks, padding } from "../../../src/io/tar/tar-format.ts";
+import { tarOf, type Entry } from "../tar.ts";
 import type { Arch } from "./base.ts";
 import { DEBIAN_ARCH } from "./base.ts";
 import type { ImageConfig } from "./dockerfile.ts";
@@ -70,34 +69,20 @@ export async function writeLayout(
     { path: "index.json", text: JSON.stringify({ schemaVersion: 2, mediaType: MEDIA.index, manifests: [named] }) },
     { path: "oci-layout", text: JSON.stringify({ imageLayoutVersion: "1.0.0" }) },
   ];
-  await pipeline(Readable.from(tarOf(files, blobs, timeSecs)), createWriteStream(archive));
+  await pipeline(Readable.from(tarOf(entriesOf(files, blobs), timeSecs)), createWriteStream(archive));
   return index.digest;
 }
 
-async function* tarOf(
-  files: readonly { path: string; text: string }[],
-  blobs: string,
-  timeSecs: number,
-): AsyncGenerator<Buffer> {
-  const common = { uid: 0, gid: 0, target: "", modifiedSecs: timeSecs };
-  const folder = (path: string) => headerBlocks({ ...common, path, type: "folder", mode: 0o755, sizeBytes: 0 });
-  const file = (path: string, sizeBytes: number) =>
-    headerBlocks({ ...common, path, type: "file", mode: 0o644, sizeBytes });
-  yield folder("blobs");
-  yield folder("blobs/sha256");
+async function* entriesOf(files: readonly { path: string; text: string }[], blobs: string): AsyncGenerator<Entry> {
+  for (const path of ["blobs", "blobs/sha256"]) yield { path, type: "folder", mode: 0o755, uid: 0 };
   for (const name of (await readdir(blobs)).sort()) {
-    const { size } = await stat(join(blobs, name));
-    yield file(`blobs/sha256/${name}`, size);
-    yield* createReadStream(join(blobs, name)) as AsyncIterable<Buffer>;
-    yield padding(size);
+    const source = join(blobs, name);
+    yield { path: `blobs/sha256/${name}`, type: "file", mode: 0o644, sizeBytes: (await stat(source)).size, source };
   }
   for (const { path, text } of files) {
-    const bytes = Buffer.from(text);
-    yield file(path, bytes.length);
-    yield bytes;
-    yield padding(bytes.length);
+    const source = Buffer.from(text);
+    yield { path, type: "file", mode: 0o644, sizeBytes: source.length, source };
   }
-  yield TAR_END;
 }
 
 async function writeJson(blobs: string, value: object): Promise<Blob> {

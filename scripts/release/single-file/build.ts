@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { VERSION } from "../../../src/core/version.ts";
-import { ARCHITECTURES, nodeBinary, NODE_VERSION } from "./node-binaries.ts";
+import { nodeRuntime, nodeVersionOf } from "../node-runtimes.ts";
 import { packSingleFile } from "./pack.ts";
 import { programFiles } from "./program-files.ts";
 
@@ -16,7 +16,8 @@ import { programFiles } from "./program-files.ts";
  * `--level N`: of zstd. `--packages FOLDER`: a `node_modules` to take instead of installing one by the lock file.
  */
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
-const cache = join(repository, ".cache/node-binaries");
+const cache = join(repository, ".cache/release");
+const ARCHITECTURES = ["x64", "arm64"] as const;
 
 /** Of 97 MB: level 3 takes 1.9 s of CPU for 28.4 MB, 9 takes 4.8 s for 25.7, 19 takes 46 s for 22.5 (2026-11-27, `--level`). */
 const LEVEL = "9";
@@ -41,9 +42,9 @@ if (process.platform !== "linux" || host === undefined) {
   process.exit(1);
 }
 
-const own = await nodeBinary(host, cache);
-if (process.version === `v${NODE_VERSION}`) {
-  const { node, license } = await nodeBinary(architecture, cache);
+const target = { os: "linux", arch: architecture } as const;
+if (process.version === `v${nodeVersionOf(target)}`) {
+  const { node, license } = await nodeRuntime(target, cache);
   await mkdir(values.out, { recursive: true });
   const out = join(values.out, `engine-${VERSION}-linux-${architecture}`);
   const files = await programFiles({
@@ -56,5 +57,6 @@ if (process.version === `v${NODE_VERSION}`) {
   console.log(out);
 } else {
   // The blob's layout and zstd's output are those of one release of Node: the one that goes in.
+  const own = await nodeRuntime({ os: "linux", arch: host }, cache);
   execFileSync(own.node, process.argv.slice(1), { stdio: "inherit" });
 }

@@ -1,18 +1,19 @@
-import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { copyFile, lstat, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { copyFile, lstat, mkdtemp, readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { checkPath } from "../../../src/single-file/contents.ts";
-import type { Architecture } from "./node-binaries.ts";
+import { listedFiles } from "../npm-package.ts";
+import { entriesIn, type TarEntry } from "../tar.ts";
+import type { Target } from "../targets.ts";
+import { runTool } from "../tools.ts";
 
 /** A file of the program, and where its bytes are now. */
 export type ProgramFile = { path: string; bytes: Uint8Array; isExecutable: boolean };
 
 /** Packages that the bundle loads from beside it (`scripts/build.ts`), and those whose files it reads. */
 const PACKAGES = [
-  "@aws-sdk/client-s3",
   "@duckdb/node-api",
   "@duckdb/node-bindings",
   "@kusto/language-service-next",
@@ -23,26 +24,25 @@ const PACKAGES = [
 ];
 
 /** Binaries that npm leaves out without a word where it finds none. */
-const BINARIES: Readonly<Record<Architecture, readonly string[]>> = {
+const BINARIES: Readonly<Record<Target["arch"], readonly string[]>> = {
   x64: ["@duckdb/node-bindings-linux-x64", "@node-rs/argon2-linux-x64-gnu", "@uwsjs/linux-x64-22"],
   arm64: ["@duckdb/node-bindings-linux-arm64", "@node-rs/argon2-linux-arm64-gnu"],
 };
 
-/** What no start reads, and each start would look at: types, maps, modules for bundlers, what says what the bundle was made of. */
+/** What no start reads, and each start would look at: types, maps, modules for bundlers. */
 const UNUSED = [
   /\.[cm]?ts$/,
   /\.map$/,
   /^node_modules\/.*\.md$/,
   /^node_modules\/.*\/dist-(es|types)\//,
   /^node_modules\/piscina\/(benchmark|docs|examples|src|test)\//,
-  /^dist\/manifest\.json$/,
   // The two files that it is loaded from are a sixth of the package.
   /^node_modules\/@kusto\/language-service-next\/(?!package\.json$|(bridge|Kusto\.Language\.Bridge)\.min\.js$)/,
 ];
 
 export type Sources = {
   repository: string;
-  architecture: Architecture;
+  architecture: Target["arch"];
   /** The licence of the Node that goes with the program. */
   nodeLicense: string;
   /** A `node_modules` that holds the packages; else they are installed as the lock file says. */
@@ -68,53 +68,48 @@ export async function programFiles(sources: Sources): Promise<ProgramFile[]> {
 }
 
 async function ownFiles(repository: string): Promise<ProgramFile[]> {
-  const { name, version, license, files } = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as {
+  const { name, version, license } = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as {
     name: string;
     version: string;
     license: string;
-    files: string[];
   };
   const about = JSON.stringify({ name, version, license, type: "module" });
   return [
-    ...(await Promise.all(files.map((path) => filesIn(repository, path)))).flat(),
+    ...(await read(await listedFiles(repository))),
     { path: "package.json", bytes: Buffer.from(`${about}\n`), isExecutable: false },
     // How the program knows that it was unpacked from a single file: `src/core/distribution.ts`.
     { path: "dist/distribution.json", bytes: Buffer.from('{"kind":"single-file"}\n'), isExecutable: false },
   ];
 }
 
-/** A file, or all below a folder, by their paths from `root`. */
-async function filesIn(root: string, path: string): Promise<ProgramFile[]> {
-  const stats = await lstat(join(root, path));
-  if (stats.isDirectory()) {
-    const names = await readdir(join(root, path));
-    // Packages inside of packages are taken by name.
-    const inside = names.filter((name) => name !== "node_modules");
-    return (await Promise.all(inside.map((name) => filesIn(root, `${path}/${name}`)))).flat();
-  }
-  if (UNUSED.some((pattern) => pattern.test(path))) return [];
-  if (!stats.isFile()) throw new Error(`${path} is neither a file nor a folder`);
-  return [{ path, bytes: await readFile(join(root, path)), isExecutable: (stats.mode & 0o100) !== 0 }];
+async function read(entries: readonly TarEntry[]): Promise<ProgramFile[]> {
+  return await Promise.all(
+    entries
+      .filter(({ path }) => !isUnused(path))
+      .map(async ({ path, source, isExecutable }) => ({
+        path,
+        bytes: typeof source === "string" ? await readFile(source) : source,
+        isExecutable,
+      })),
+  );
+}
+
+function isUnused(path: string): boolean {
+  return UNUSED.some((pattern) => pattern.test(path));
 }
 
 /** Installs what the lock file says for the architecture. Returns the `node_modules`, in a folder of its own. */
-async function install(repository: string, architecture: Architecture): Promise<string> {
+async function install(repository: string, architecture: Target["arch"]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "engine-packages-"));
   for (const name of ["package.json", "package-lock.json", ".npmrc"]) {
     await copyFile(join(repository, name), join(folder, name));
   }
   const target = ["--os=linux", `--cpu=${architecture}`, "--libc=glibc"];
-  // Under the Node that is packed: npm leaves out packages that its own Node cannot run.
-  const env = { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter) };
-  execFileSync("npm", ["ci", "--silent", "--omit=dev", "--ignore-scripts", ...target], {
-    cwd: folder,
-    env,
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  await runTool("npm", ["ci", "--silent", "--omit=dev", "--ignore-scripts", ...target], { cwd: folder });
   return join(folder, "node_modules");
 }
 
-async function binariesIn(packages: string, architecture: Architecture): Promise<readonly string[]> {
+async function binariesIn(packages: string, architecture: Target["arch"]): Promise<readonly string[]> {
   for (const name of BINARIES[architecture]) {
     await lstat(join(packages, name)).catch((error: unknown) => {
       throw new Error(`${name} is not installed: the lock file has none for this architecture, or npm skipped it`, {
@@ -137,7 +132,13 @@ async function filesOfPackages(packages: string, names: readonly string[]): Prom
     for (const name of Object.keys(dependencies)) folders.add(folderOf(name, folder));
   }
   const paths = Array.from(folders, (folder) => relative(root, folder));
-  return (await Promise.all(paths.map((path) => filesIn(root, path)))).flat();
+  const found = await Promise.all(paths.map((path) => entriesIn(join(root, path), path, isSkipped)));
+  return await read(found.flat());
+}
+
+/** Packages inside of packages are taken by name. */
+function isSkipped(path: string): boolean {
+  return basename(path) === "node_modules" || isUnused(path);
 }
 
 /** Where Node finds the package that one in `folder` asks for. */
