@@ -8,14 +8,17 @@ import { CliError } from "../../client/failure.ts";
 export const LAYOUT_FILE = "local/layout.json";
 export const SECRETS_FILE = "local/secrets.json";
 
-/** How many processes of each role, and their rank: edges answer when what they forward to does. */
+/**
+ * How many processes of each role, and their rank: edges begin when what they forward to serves, for one that meets a
+ * peer that does not would pass it over for some seconds, and refuse requests though `up` has ended.
+ */
 export const ROLES = {
   query: { count: 2, rank: 1 },
   ingest: { count: 2, rank: 1 },
   committer: { count: 1, rank: 1 },
   compaction: { count: 1, rank: 1 },
   worker: { count: 1, rank: 1 },
-  edge: { count: 2, rank: 1 },
+  edge: { count: 2, rank: 2 },
 } as const;
 export type Role = keyof typeof ROLES;
 
