@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { type Metafile, type Plugin, build } from "esbuild";
 import { VERSION } from "../src/core/version.ts";
 import { writeManifest } from "./bundle-manifest.ts";
+import { releaseValues } from "./release-values.ts";
 
 /**
  * `npm run build`: the program as one file, `dist/engine.js`, which starts several times faster than the sources and
@@ -86,6 +87,7 @@ const dist = join(repository, "dist");
 
 /** Builds into `folder`. Returns the files it was made of. */
 async function bundle(folder: string): Promise<string[]> {
+  const constants = { ENGINE_VERSION: VERSION, ...releaseValues(process.env) };
   const { metafile } = await build({
     absWorkingDir: repository,
     entryPoints: ENTRIES.map((source) => ({ in: source, out: outputName(source) })),
@@ -104,7 +106,10 @@ async function bundle(folder: string): Promise<string[]> {
     legalComments: "none",
     logLevel: "warning",
     metafile: true,
-    define: { ENGINE_BUNDLED: "true", ENGINE_VERSION: JSON.stringify(VERSION), ...releaseValues(process.env) },
+    define: {
+      ENGINE_BUNDLED: "true",
+      ...Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, JSON.stringify(value)])),
+    },
     banner: {
       js: [
         "#!/usr/bin/env node",
@@ -149,14 +154,6 @@ function packagesText(metafiles: readonly Metafile[]): string {
   const files = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
   const folders = files.map((file) => /(node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+)\//.exec(file)?.[1]);
   return `${JSON.stringify([...new Set(folders.filter((folder) => folder !== undefined))].toSorted())}\n`;
-}
-
-/** What a build takes from its environment: who signs its releases, and where they are published (docs/releases.md). */
-function releaseValues(env: NodeJS.ProcessEnv): Record<string, string> {
-  const names = ["RELEASE_KEYS", "RELEASE_URL"];
-  return Object.fromEntries(
-    names.flatMap((name) => (env[name] ? [[`ENGINE_${name}`, JSON.stringify(env[name])]] : [])),
-  );
 }
 
 function outputName(source: string): string {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { MIGRATIONS } from "../../roles/migrations.ts";
 import { VERSION } from "../../src/core/version.ts";
 import { migrationTexts, type Dialect } from "../../src/db/migration.ts";
+import { releaseValues } from "../release-values.ts";
 import { RELEASE_KEYS } from "../../src/install/release/keys.ts";
 import { manifestText } from "../../src/install/release/manifest.ts";
 import { sign, verify } from "../../src/install/release/minisign.ts";
@@ -42,8 +43,8 @@ export async function writeSignedManifest(
   if (secretKeyText === undefined) return { lines, isSigned: false };
   const message = Buffer.from(text);
   const signature = sign(message, secretKeyText, `engine ${VERSION}`);
-  // The build has taken the same keys (scripts/build.ts).
-  const trusted = process.env["ENGINE_RELEASE_KEYS"]?.split(" ") ?? RELEASE_KEYS;
+  // The keys of the program that was built.
+  const trusted = releaseValues(process.env).ENGINE_RELEASE_KEYS?.split(" ") ?? RELEASE_KEYS;
   try {
     verify(message, signature, trusted);
   } catch (error) {

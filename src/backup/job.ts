@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { EngineError } from "../core/errors.ts";
 import { JobFailure, type JobHandler, type RunningJob } from "../fabric/handler.ts";
+import { readPayload } from "../fabric/job-payload.ts";
 import type { JobKind } from "../fabric/kinds.ts";
 import type { FeatureDeps, FeatureDuty } from "../feature/feature.ts";
 import { valuesOf } from "../config/option.ts";
@@ -37,7 +38,7 @@ export function backupHandler(deps: FeatureDeps): JobHandler {
     kind: BACKUP.name,
     async run(job) {
       checkOwner(job);
-      const { destination: text, keep } = payload.parse(job.payload);
+      const { destination: text, keep } = readPayload(payload, job);
       const destination = parseDestination(text);
       if (destination === undefined) throw new JobFailure({ error: `${text} is no destination` });
       await checkAllowed(destination, valuesOf(BACKUP_OPTIONS, deps.config).backupDestinations);

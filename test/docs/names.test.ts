@@ -22,6 +22,7 @@ const OTHERS = new Set([
   "ENGINE_SANDBOX_VOLUME_RETENTION_DAYS",
   "ENGINE_RELEASE_KEYS",
   "ENGINE_RELEASE_SCOPE",
+  "ENGINE_RELEASE_URL",
   "engine_role",
   "engine_databases",
 ]);

@@ -98,6 +98,10 @@ describe("the npm package", () => {
     );
     expect(sizeKib / 1024).toBeLessThan(110);
 
+    // An update installs what these have signed: the keys that the release was made with.
+    const bundle = readFileSync(join(folder, "node_modules/engine/dist/engine.js"), "utf8");
+    expect(bundle).toContain(`"${RELEASE_KEYS[0]} ${key.publicKey}"`);
+
     const entry = join(folder, "node_modules/engine/bin/engine.js");
     const facts = JSON.parse(
       execFileSync(process.execPath, [entry, "version", "--json"], { encoding: "utf8" }),

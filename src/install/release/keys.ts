@@ -1,7 +1,7 @@
 /**
  * Whose releases this program installs. There are two keys, so that one can be lost or replaced: a release signed by the
- * other one brings the new pair. They are values of a build: RELEASE_KEYS at `npm run build` replaces them, and
- * whoever publishes releases sets it to keys of their own (docs/install.md).
+ * other one brings the new pair. They are values of a build: ENGINE_RELEASE_KEYS at `npm run build` replaces them,
+ * and whoever publishes releases sets it to keys of their own (docs/releases.md).
  */
 declare const ENGINE_RELEASE_KEYS: string | undefined;
 
