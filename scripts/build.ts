@@ -34,6 +34,7 @@ const ENTRIES = [
   "src/io/rows/parquet-child.ts",
   "src/ingest/seal-thread.ts",
   "src/io/confinement/probe-child.ts",
+  "src/knowledge/memory/recall/recall-thread.ts",
   "src/query/scan/query-child.ts",
   "src/query/translator/translator-child.ts",
 ];

@@ -1,0 +1,68 @@
+import { DEFAULT_NAMESPACE, type EdgeRecord } from "../model.ts";
+import { Lists } from "./block-pool.ts";
+import { grown, type Names } from "./columns.ts";
+import type { IdTable } from "./id-table.ts";
+import { FORMER, INVALIDATED, LIVE, Versions, type State } from "./versions.ts";
+
+/**
+ * The edges of a database by the nodes at their ends; those that end in another graph are not for recall. For each node a
+ * list of the edges that hold now, and one of those of the past.
+ */
+export class EdgeIndex {
+  readonly versions: Versions;
+  readonly #nodeIds: IdTable;
+  readonly live = new Lists();
+  readonly past = new Lists();
+  src = new Uint32Array(64);
+  dst = new Uint32Array(64);
+  weight = new Float32Array(64);
+
+  constructor(realms: Names, nodeIds: IdTable) {
+    this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
+    this.#nodeIds = nodeIds;
+  }
+
+  apply(record: EdgeRecord, isCurrent: boolean): void {
+    if (record.namespace !== DEFAULT_NAMESPACE) return;
+    const slot = this.versions.place(record);
+    if (slot < 0) {
+      if (!isCurrent) this.versions.retire(record);
+      return;
+    }
+    this.src = grown(this.src, slot + 1);
+    this.dst = grown(this.dst, slot + 1);
+    this.weight = grown(this.weight, slot + 1);
+    this.src[slot] = this.#nodeIds.numberOf(record.src);
+    this.dst[slot] = this.#nodeIds.numberOf(record.dst);
+    this.weight[slot] = record.weight;
+    this.versions.enter(slot, isCurrent, record.invalidatedAtUs !== undefined);
+  }
+
+  /** The node at the other end of an edge of `node`. */
+  otherEnd(slot: number, node: number): number {
+    const src = this.src[slot] ?? 0;
+    return src === node ? (this.dst[slot] ?? 0) : src;
+  }
+
+  get sizeBytes(): number {
+    const columns = this.src.byteLength + this.dst.byteLength + this.weight.byteLength;
+    return this.versions.sizeBytes + this.live.sizeBytes + this.past.sizeBytes + columns;
+  }
+
+  #onChange(slot: number, before: State, after: State): void {
+    const from = this.#listsFor(before);
+    const to = this.#listsFor(after);
+    if (from === to) return;
+    const src = this.src[slot] ?? 0;
+    const dst = this.dst[slot] ?? 0;
+    for (const node of src === dst ? [src] : [src, dst]) {
+      from?.remove(node, slot);
+      to?.push(node, slot);
+    }
+  }
+
+  #listsFor(state: State): Lists | undefined {
+    if (state === LIVE) return this.live;
+    return state === INVALIDATED || state === FORMER ? this.past : undefined;
+  }
+}

@@ -1,0 +1,164 @@
+import type { NodeRecord } from "../model.ts";
+import { isPrivateRealm } from "../realms.ts";
+import { Lists } from "./block-pool.ts";
+import { grown, Names } from "./columns.ts";
+import { EntityNames } from "./entity-names.ts";
+import { MOST_COUNT, MOST_NUMBERS, packed, Postings } from "./postings.ts";
+import { termsOf } from "./terms/terms.ts";
+import { FORMER, INVALIDATED, LIVE, Versions, type State } from "./versions.ts";
+
+/**
+ * The nodes of a database by their words. Each private realm has postings of its own, so a search touches no word of
+ * realms that its caller may not see, and neither do its statistics. In each, what holds now is apart from former and
+ * invalidated versions: the common search is not slowed by the past.
+ */
+export class NodeIndex {
+  readonly versions: Versions;
+  readonly types = new Names();
+  readonly tagNames = new Names();
+  readonly names = new EntityNames();
+  readonly #realms: Names;
+  readonly #terms = new Names();
+  /** By number of the realm: its part. All realms that are not private share the first. */
+  #partOfRealm = new Uint32Array(16);
+  readonly #parts: Part[] = [newPart()];
+  /** By slot: its terms with how often it has them, and its tags. */
+  readonly #termLists = new Lists();
+  readonly tags = new Lists();
+  lengths = new Uint16Array(64);
+  type = new Uint32Array(64);
+  isEntity = new Uint8Array(64);
+  importance = new Float32Array(64);
+  nameKey = new Uint32Array(64);
+  #counts = new Uint32Array(256);
+  #met = new Uint32Array(256);
+
+  constructor(realms: Names) {
+    this.#realms = realms;
+    this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
+  }
+
+  apply(record: NodeRecord, isCurrent: boolean): void {
+    const slot = this.versions.place(record);
+    if (slot < 0) {
+      if (!isCurrent) this.versions.retire(record);
+      return;
+    }
+    if (slot >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} versions of nodes`);
+    this.#grow();
+    this.#partFor(slot);
+    this.type[slot] = this.types.numberOf(record.memoryType ?? "");
+    this.isEntity[slot] = record.kind === "entity" ? 1 : 0;
+    this.importance[slot] = record.importance;
+    for (const tag of record.tags) this.tags.push(slot, this.tagNames.numberOf(tag));
+    this.lengths[slot] = this.#analyse(slot, record);
+    if (record.kind === "entity" && record.name !== undefined) {
+      this.nameKey[slot] = this.names.add(record.name, this.versions.owner[slot] ?? 0);
+    }
+    this.versions.enter(slot, isCurrent, record.invalidatedAtUs !== undefined);
+  }
+
+  /** The number of a term, -1 for one that nothing has. */
+  termOf(term: string): number {
+    return this.#terms.find(term);
+  }
+
+  /** What to search for a caller: of the realms that are `visible`, by number. */
+  parts(visible: Uint8Array, withPast: boolean): Postings[] {
+    const numbers = new Set<number>();
+    for (let realm = 0; realm < this.#realms.texts.length; realm++) {
+      if (visible[realm] === 1) numbers.add(this.#partOfRealm[realm] ?? 0);
+    }
+    return [...numbers].flatMap((number) => {
+      const part = this.#parts[number];
+      if (part === undefined) return [];
+      return withPast ? [part.live, part.past] : [part.live];
+    });
+  }
+
+  get sizeBytes(): number {
+    const columns = [this.lengths, this.type, this.isEntity, this.importance, this.nameKey, this.#counts, this.#met];
+    return (
+      this.versions.sizeBytes +
+      this.#terms.sizeBytes +
+      this.names.sizeBytes +
+      this.#termLists.sizeBytes +
+      this.tags.sizeBytes +
+      this.#parts.reduce((sum, { live, past }) => sum + live.sizeBytes + past.sizeBytes, 0) +
+      columns.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    );
+  }
+
+  #onChange(slot: number, before: State, after: State): void {
+    const part = this.#parts[this.#partOfRealm[this.versions.realm[slot] ?? 0] ?? 0];
+    const from = postingsFor(part, before);
+    const to = postingsFor(part, after);
+    if (from === to) return;
+    const length = this.lengths[slot] ?? 0;
+    from?.remove(slot, this.#termLists.view(slot), length);
+    to?.add(slot, this.#termLists.view(slot), length);
+    if (to !== undefined) return;
+    this.#termLists.clear(slot);
+    this.tags.clear(slot);
+    this.names.remove(this.nameKey[slot] ?? 0, this.versions.owner[slot] ?? 0);
+  }
+
+  #partFor(slot: number): void {
+    const realm = this.versions.realm[slot] ?? 0;
+    this.#partOfRealm = grown(this.#partOfRealm, realm + 1);
+    if (this.#partOfRealm[realm] !== 0 || !isPrivateRealm(this.#realms.texts[realm] ?? "")) return;
+    this.#partOfRealm[realm] = this.#parts.push(newPart()) - 1;
+  }
+
+  /** Counts the terms of a record. Returns how many there are: the length of the document. */
+  #analyse(slot: number, { content, name, tags }: NodeRecord): number {
+    let distinct = 0;
+    let length = 0;
+    const count = (times: number) => (text: string) => {
+      const term = this.#terms.numberOf(text);
+      if (term >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} different terms`);
+      this.#counts = grown(this.#counts, term + 1);
+      const known = this.#counts[term] ?? 0;
+      if (known === 0) {
+        this.#met = grown(this.#met, distinct + 1);
+        this.#met[distinct++] = term;
+      }
+      this.#counts[term] = Math.min(known + times, MOST_COUNT);
+      length += times;
+    };
+    termsOf(content, count(1));
+    if (name !== undefined) termsOf(name, count(NAME_WEIGHT));
+    for (const tag of tags) termsOf(tag, count(1));
+    for (let i = 0; i < distinct; i++) {
+      const term = this.#met[i] ?? 0;
+      this.#met[i] = packed(term, this.#counts[term] ?? 0);
+      this.#counts[term] = 0;
+    }
+    this.#termLists.set(slot, this.#met, distinct);
+    return Math.min(length, MOST_LENGTH);
+  }
+
+  #grow(): void {
+    const { slots } = this.versions;
+    this.lengths = grown(this.lengths, slots);
+    this.type = grown(this.type, slots);
+    this.isEntity = grown(this.isEntity, slots);
+    this.importance = grown(this.importance, slots);
+    this.nameKey = grown(this.nameKey, slots);
+  }
+}
+
+/** A word of the title counts as so many of the text. */
+export const NAME_WEIGHT = 2;
+const MOST_LENGTH = 0xffff;
+
+type Part = { live: Postings; past: Postings };
+
+function newPart(): Part {
+  return { live: new Postings(), past: new Postings() };
+}
+
+function postingsFor(part: Part | undefined, state: State): Postings | undefined {
+  if (state === LIVE) return part?.live;
+  return state === INVALIDATED || state === FORMER ? part?.past : undefined;
+}

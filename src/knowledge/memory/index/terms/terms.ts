@@ -1,0 +1,116 @@
+import { chunksOf, JOINERS } from "./chunks.ts";
+import { foldText } from "./fold.ts";
+import { stemEnglish } from "./porter2.ts";
+
+/**
+ * The terms of a text, by which it is found. The same text always has the same terms, in documents and in questions:
+ *
+ * - words folded (`fold.ts`), English ones by their stems;
+ * - scripts that write without blanks (Han, kana, Thai, …), and Hangul, whose words carry their endings, by pairs of
+ *   letters;
+ * - identifiers whole and in parts: `src/fooBar-9.ts` is that, `foobar-9.ts`, `foobar`, `foo`, `bar`, `9` and `ts`.
+ *
+ * `each` is called once for each occurrence.
+ */
+export function termsOf(text: string, each: (term: string) => void): void {
+  chunksOf(text, (chunk) => {
+    for (const term of chunkTerms(chunk)) each(term);
+  });
+}
+
+/** What a text may cost, whatever it holds. */
+export const TERM_LIMITS = {
+  /** Of a longer chunk (an encoded file, a line without blanks) the beginning is looked at. */
+  chunkChars: 2_048,
+  /** A longer identifier is found by its parts alone, and a longer part by its beginning. */
+  wholeChars: 128,
+  partChars: 64,
+  termsPerChunk: 512,
+  /** Chunks whose terms are remembered: most are the same few thousand words. */
+  remembered: 20_000,
+  rememberedChars: 32,
+} as const;
+
+let remembered = new Map<string, readonly string[]>();
+
+function chunkTerms(chunk: string): readonly string[] {
+  const known = remembered.get(chunk);
+  if (known !== undefined) return known;
+  const terms = analyse(chunk.length > TERM_LIMITS.chunkChars ? chunk.slice(0, TERM_LIMITS.chunkChars) : chunk);
+  if (chunk.length <= TERM_LIMITS.rememberedChars) {
+    if (remembered.size >= TERM_LIMITS.remembered) remembered = new Map();
+    // A slice would keep the whole text that it was cut from.
+    remembered.set(unsliced(chunk), terms);
+  }
+  return terms;
+}
+
+function analyse(chunk: string): readonly string[] {
+  if (/^[a-z]+$/.test(chunk)) return [unsliced(stemEnglish(chunk.slice(0, TERM_LIMITS.partChars)))];
+  const terms = new Set<string>();
+  const text = chunk.replace(CURLY, "'");
+  if (SIGNED.test(text)) terms.add(foldText(text));
+  for (const segment of withWhole(text, SEGMENTS, terms)) {
+    for (const part of withWhole(segment, PARTS, terms)) addPart(part, terms);
+  }
+  const all = [...terms].filter((term) => term !== "").map(unsliced);
+  return all.slice(0, TERM_LIMITS.termsPerChunk);
+}
+
+const CURLY = /[\u2018\u2019]/g;
+const SIGNED = /^\p{L}{1,2}(?:#|\+\+)$/u;
+const SEGMENTS = /[/\\:@#]+/u;
+/** An apostrophe stays in its word: it is the stem's business. */
+const PARTS = new RegExp(`[${JOINERS.replace(/['\u2019/\\:@#]/g, "").replace("-", "\\-")}]+`, "u");
+
+/** The pieces of an identifier. It is a term itself if it has more than one. */
+function withWhole(text: string, separator: RegExp, terms: Set<string>): string[] {
+  const pieces = text.split(separator).filter((piece) => piece !== "");
+  if (pieces.length > 1 && text.length <= TERM_LIMITS.wholeChars) terms.add(foldText(trimmed(text)));
+  return pieces;
+}
+
+function trimmed(text: string): string {
+  return text.replace(EDGES, "");
+}
+
+const EDGES = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
+
+/** Where camel case and digits divide: `fooBar`, `HTTPServer`, `sha256`. */
+const HUMPS = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{Nd})|(?<=\p{Nd})(?=\p{L})/u;
+
+function addPart(part: string, terms: Set<string>): void {
+  const cut = part.slice(0, PAIRED.test(part) ? part.length : TERM_LIMITS.partChars);
+  const humps = cut.split(HUMPS);
+  if (humps.length > 1) terms.add(foldText(cut));
+  for (const hump of humps) addWord(foldText(hump), terms);
+}
+
+const PAIRED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\u30fc]+/u;
+const PAIRED_RUNS = new RegExp(`(${PAIRED.source})`, "u");
+
+function addWord(word: string, terms: Set<string>): void {
+  if (!PAIRED.test(word)) {
+    terms.add(stemEnglish(word.replace(/^'+|'+$/g, "")));
+    return;
+  }
+  for (const run of word.split(PAIRED_RUNS)) {
+    if (PAIRED.test(run)) addPairs(run, terms);
+    else if (run !== "") terms.add(stemEnglish(run));
+  }
+}
+
+/** A letter alone is a term where nothing stands beside it. */
+function addPairs(run: string, terms: Set<string>): void {
+  const letters = [...run];
+  if (letters.length === 1) terms.add(run);
+  for (let i = 1; i < letters.length && terms.size < TERM_LIMITS.termsPerChunk; i++) {
+    terms.add(`${letters[i - 1]}${letters[i]}`);
+  }
+}
+
+/** The same text in memory of its own. */
+function unsliced(text: string): string {
+  return text.length < 13 ? text : Buffer.from(text, "utf16le").toString("utf16le");
+}

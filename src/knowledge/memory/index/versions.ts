@@ -1,0 +1,196 @@
+import type { LifeCycle, Tombstone } from "../model.ts";
+import { grown, type Names } from "./columns.ts";
+import { IdTable } from "./id-table.ts";
+
+/**
+ * All versions of the nodes, or the edges, of a database: each has a number (its slot), by which columns of typed arrays
+ * say what is needed to choose it. Versions of one id are a chain.
+ */
+export class Versions {
+  readonly ids = new IdTable();
+  readonly #realms: Names;
+  readonly #onChange: OnChange;
+  /** By number of the id: the slots of its current and of its newest version, + 1. */
+  #current = new Uint32Array(64);
+  #newest = new Uint32Array(64);
+  /** By slot. */
+  #previous = new Uint32Array(64);
+  #version = new Uint32Array(64);
+  #recordedUs = new Float64Array(64);
+  #originUs = new Float64Array(64);
+  #hash = new Float64Array(64);
+  /** The number of the id. */
+  owner = new Uint32Array(64);
+  state = new Uint8Array(64);
+  realm = new Uint32Array(64);
+  validFromUs = new Float64Array(64);
+  validToUs = new Float64Array(64);
+  slots = 0;
+  erased = 0;
+  /** After this time every current version that is not invalidated has begun to hold. */
+  pendingUntilUs = 0;
+
+  constructor(realms: Names, onChange: OnChange) {
+    this.#realms = realms;
+    this.#onChange = onChange;
+  }
+
+  /**
+   * Applies a version; of one that is known already, only that it has become a former one. Returns the slot of a new
+   * version, whose state is to be set by `enter` when all about it is in place; -1 when there is nothing new.
+   */
+  place(record: LifeCycle): number {
+    const owner = this.ids.numberOf(record.id);
+    if (this.#find(owner, record.version) >= 0) return -1;
+    const slot = this.slots++;
+    this.#grow(owner);
+    this.#previous[slot] = this.#newest[owner] ?? 0;
+    this.#newest[owner] = slot + 1;
+    this.#version[slot] = record.version;
+    this.#recordedUs[slot] = record.updatedAtUs;
+    this.#originUs[slot] = record.originUpdatedAtUs;
+    this.#hash[slot] = Number.parseInt(record.contentHash.slice(0, HASH_DIGITS), 16) || 0;
+    this.owner[slot] = owner;
+    this.realm[slot] = this.#realms.numberOf(record.realm);
+    this.validFromUs[slot] = record.validFromUs;
+    this.validToUs[slot] = record.validToUs ?? Number.POSITIVE_INFINITY;
+    return slot;
+  }
+
+  enter(slot: number, isCurrent: boolean, isInvalidated: boolean): void {
+    const owner = this.owner[slot] ?? 0;
+    let state: State = FORMER;
+    if (isCurrent) {
+      const before = (this.#current[owner] ?? 0) - 1;
+      if (before >= 0 && (this.#version[before] ?? 0) > (this.#version[slot] ?? 0)) state = FORMER;
+      else {
+        if (before >= 0) this.#set(before, FORMER);
+        this.#current[owner] = slot + 1;
+        state = isInvalidated ? INVALIDATED : LIVE;
+      }
+    }
+    if (state === LIVE) this.pendingUntilUs = Math.max(this.pendingUntilUs, this.validFromUs[slot] ?? 0);
+    this.#set(slot, state);
+  }
+
+  /** A version that was current and is none now. */
+  retire(record: Pick<LifeCycle, "id" | "version">): void {
+    const owner = this.ids.find(record.id);
+    const slot = owner < 0 ? -1 : this.#find(owner, record.version);
+    if (slot < 0 || this.state[slot] === FORMER) return;
+    this.#current[owner] = 0;
+    this.#set(slot, FORMER);
+  }
+
+  /** Forgets all versions up to that of the tombstone. */
+  erase(tombstone: Pick<Tombstone, "id" | "version">): void {
+    const owner = this.ids.find(tombstone.id);
+    if (owner < 0) return;
+    const kept: number[] = [];
+    for (const slot of this.chain(owner)) {
+      if ((this.#version[slot] ?? 0) > tombstone.version) kept.push(slot);
+      else {
+        if (this.#current[owner] === slot + 1) this.#current[owner] = 0;
+        this.#set(slot, ERASED);
+        this.erased++;
+      }
+    }
+    let next = 0;
+    for (const slot of kept.toReversed()) {
+      this.#previous[slot] = next;
+      next = slot + 1;
+    }
+    this.#newest[owner] = next;
+  }
+
+  /** The current version of an id, by its number; -1 when there is none. */
+  currentOf(owner: number): number {
+    return (this.#current[owner] ?? 0) - 1;
+  }
+
+  /**
+   * The version that decides what held at a time, by what was recorded until `knownUs`: see `validity.ts`. It held then
+   * unless its validity was over. -1 when there is none.
+   */
+  decidesAt(owner: number, atUs: number, knownUs: number): number {
+    let decides = -1;
+    for (let slot = (this.#newest[owner] ?? 0) - 1; slot >= 0; slot = (this.#previous[slot] ?? 0) - 1) {
+      if ((this.#recordedUs[slot] ?? 0) > knownUs || (this.validFromUs[slot] ?? 0) > atUs) continue;
+      if (decides < 0 || this.#prevails(slot, decides)) decides = slot;
+    }
+    return decides;
+  }
+
+  /** When the version was made. */
+  originUs(slot: number): number {
+    return this.#originUs[slot] ?? 0;
+  }
+
+  /** An order that does not depend on how the versions came. */
+  compareHashes(a: number, b: number): number {
+    return (this.#hash[a] ?? 0) - (this.#hash[b] ?? 0);
+  }
+
+  versionOf(slot: number): number {
+    return this.#version[slot] ?? 0;
+  }
+
+  *chain(owner: number): Generator<number> {
+    for (let slot = (this.#newest[owner] ?? 0) - 1; slot >= 0; slot = (this.#previous[slot] ?? 0) - 1) yield slot;
+  }
+
+  get sizeBytes(): number {
+    const columns = [this.#current, this.#newest, this.#previous, this.#version, this.#recordedUs, this.#originUs];
+    const others = [this.#hash, this.owner, this.state, this.realm, this.validFromUs, this.validToUs];
+    return this.ids.sizeBytes + [...columns, ...others].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
+  #set(slot: number, state: State): void {
+    const before = (this.state[slot] ?? NEW) as State;
+    this.state[slot] = state;
+    this.#onChange(slot, before, state);
+  }
+
+  #prevails(a: number, b: number): boolean {
+    const later = (this.#originUs[a] ?? 0) - (this.#originUs[b] ?? 0);
+    return later === 0 ? (this.#hash[a] ?? 0) > (this.#hash[b] ?? 0) : later > 0;
+  }
+
+  #find(owner: number, version: number): number {
+    for (let slot = (this.#newest[owner] ?? 0) - 1; slot >= 0; slot = (this.#previous[slot] ?? 0) - 1) {
+      if (this.#version[slot] === version) return slot;
+    }
+    return -1;
+  }
+
+  #grow(owner: number): void {
+    this.#current = grown(this.#current, owner + 1);
+    this.#newest = grown(this.#newest, owner + 1);
+    this.#previous = grown(this.#previous, this.slots);
+    this.#version = grown(this.#version, this.slots);
+    this.#recordedUs = grown(this.#recordedUs, this.slots);
+    this.#originUs = grown(this.#originUs, this.slots);
+    this.#hash = grown(this.#hash, this.slots);
+    this.owner = grown(this.owner, this.slots);
+    this.state = grown(this.state, this.slots);
+    this.realm = grown(this.realm, this.slots);
+    this.validFromUs = grown(this.validFromUs, this.slots);
+    this.validToUs = grown(this.validToUs, this.slots);
+  }
+}
+
+/** A version that is not in yet. */
+export const NEW = 0;
+/** Current, and not invalidated. */
+export const LIVE = 1;
+/** Current, and invalidated. */
+export const INVALIDATED = 2;
+export const FORMER = 3;
+export const ERASED = 4;
+export type State = typeof NEW | typeof LIVE | typeof INVALIDATED | typeof FORMER | typeof ERASED;
+
+/** Called with the state that a version had and the one that it has now. */
+export type OnChange = (slot: number, before: State, after: State) => void;
+
+/** What a number holds exactly: ties beyond it would need two texts with 52 equal bits of their hash. */
+const HASH_DIGITS = 13;

@@ -1,0 +1,20 @@
+/** What one question may ask for and cost. */
+export const RECALL_LIMITS = {
+  queryChars: 8_192,
+  /** Of a question, the first ones. */
+  terms: 512,
+  realms: 100,
+  tags: 50,
+  /** The best by their words, out of which the others are found. */
+  lexicalCandidates: 200,
+  entityCandidates: 32,
+  linkedCandidates: 100,
+  /** Candidates from which edges are followed. */
+  seeds: 40,
+  /** Of a node, the weightiest and newest ones; and of one question. */
+  edgesPerNode: 128,
+  edgesLooked: 200_000,
+  /** In the answer. */
+  entities: 20,
+  edges: 200,
+} as const;

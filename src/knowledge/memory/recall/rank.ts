@@ -1,0 +1,163 @@
+import type { WeightedTerm } from "../index/bm25.ts";
+import { Searcher } from "../index/bm25.ts";
+import { termWeight } from "../index/terms/stop-words.ts";
+import { termsOf } from "../index/terms/terms.ts";
+import { RECALL_LIMITS } from "./limits.ts";
+import { Neighbours } from "./neighbours.ts";
+import type { Extent, Question, RatingOptions } from "./question.ts";
+import { ageFactor, importanceFactor } from "./rating.ts";
+import { best, pageRank, spread, type Scores } from "./spread.ts";
+import type { View } from "./view.ts";
+
+/**
+ * Ranks what a view has for a question, in steps:
+ *
+ * 1. candidates: by their words, and the entities that the question names with the memories beside them;
+ * 2. fused by reciprocal rank, so that the lists need no common scale;
+ * 3. spread over edges, or rescored by personalised PageRank;
+ * 4. weighed by importance and age.
+ */
+export function rank(
+  view: View,
+  { query, expandHops }: Pick<Question, "query"> & Pick<Extent, "expandHops">,
+  options: RatingOptions,
+): Ranking {
+  const neighbours = new Neighbours(view);
+  const lexical = lexicalCandidates(view, query);
+  const entities = namedEntities(view, query);
+  const named = linkedTo(view, entities, neighbours);
+  const fused = fuse([[...lexical.keys()], [...named.keys()]]);
+  const graph = overEdges(fused, expandHops, neighbours, options);
+  const results: Ranked[] = [];
+  for (const node of new Set([...fused.keys(), ...graph.keys()])) {
+    const slot = view.nodeOf(node);
+    const base = fused.get(node) ?? 0;
+    const gained = graph.get(node) ?? 0;
+    const { importance, age } = factorsOf(view, slot, options);
+    const score = (base + gained) * importance * age;
+    const parts = { lexical: lexical.get(node) ?? 0, entity: named.get(node) ?? 0, fused: base, graph: gained };
+    results.push({ node, slot, score, parts: { ...parts, importance, age } });
+  }
+  const { ids } = view.index.nodes.versions;
+  results.sort((a, b) => b.score - a.score || compareText(ids.idOf(a.node), ids.idOf(b.node)));
+  return {
+    memories: results.filter(({ slot }) => view.isWanted(slot)),
+    entities: results.filter(({ slot }) => view.isEntity(slot)),
+    neighbours,
+  };
+}
+
+export type Ranked = { node: number; slot: number; score: number; parts: ScoreParts };
+
+export type ScoreParts = {
+  /** BM25 of its words. */
+  lexical: number;
+  /** As an entity that the question names, or a memory beside one. */
+  entity: number;
+  /** Of its ranks among both; 1 for the first of every list. */
+  fused: number;
+  /** What came over edges. */
+  graph: number;
+  importance: number;
+  age: number;
+};
+
+export type Ranking = { memories: Ranked[]; entities: Ranked[]; neighbours: Neighbours };
+
+/** One for each thread: it keeps arrays from one search to the next. */
+const searcher = new Searcher();
+
+/** Nodes by the number of their id, the best first. */
+function lexicalCandidates(view: View, query: string): Scores {
+  const { nodes } = view.index;
+  const { versions } = nodes;
+  const hits = searcher.search({
+    parts: view.parts,
+    terms: questionTerms(view, query),
+    lengths: nodes.lengths,
+    accepts: (slot) => view.hasNode(slot) && (view.isEntity(slot) || view.isWanted(slot)),
+    before: (a, b) => compareText(versions.ids.idOf(versions.owner[a] ?? 0), versions.ids.idOf(versions.owner[b] ?? 0)),
+    limit: RECALL_LIMITS.lexicalCandidates,
+  });
+  return new Map(hits.map(({ document, score }) => [versions.owner[document] ?? 0, score]));
+}
+
+function questionTerms(view: View, query: string): WeightedTerm[] {
+  const weights = new Map<number, number>();
+  termsOf(query, (text) => {
+    if (weights.size >= RECALL_LIMITS.terms) return;
+    const term = view.index.nodes.termOf(text);
+    if (term >= 0) weights.set(term, termWeight(text));
+  });
+  return Array.from(weights, ([term, weight]) => ({ term, weight }));
+}
+
+/** Entities in view whose names are in the question; longer names count more. */
+function namedEntities(view: View, query: string): Scores {
+  const { names, importance } = view.index.nodes;
+  const found: Scores = new Map();
+  const keys = names.namedIn(query);
+  for (const { key, words } of keys) {
+    if (words === 1 && keys.length > 1 && termWeight(names.nameOf(key)) < 1) continue;
+    for (const node of names.ownersOf(key)) {
+      const slot = view.nodeOf(node);
+      if (slot >= 0 && view.isEntity(slot)) found.set(node, words + (importance[slot] ?? 0));
+    }
+  }
+  return ordered(view, found, RECALL_LIMITS.entityCandidates);
+}
+
+/** These entities, then the memories that edges connect with them. */
+function linkedTo(view: View, entities: Scores, neighbours: Neighbours): Scores {
+  const linked: Scores = new Map();
+  for (const [entity, score] of entities) {
+    neighbours.of(entity, (neighbour, slot, _edge, share) => {
+      if (entities.has(neighbour) || !view.isWanted(slot)) return;
+      const importance = view.index.nodes.importance[slot] ?? 0;
+      linked.set(neighbour, (linked.get(neighbour) ?? 0) + score * (share + importance / 1_000));
+    });
+  }
+  return new Map([...entities, ...ordered(view, linked, RECALL_LIMITS.linkedCandidates)]);
+}
+
+function ordered(view: View, scores: Scores, most: number): Scores {
+  const { ids } = view.index.nodes.versions;
+  const all = [...scores].toSorted((a, b) => b[1] - a[1] || compareText(ids.idOf(a[0]), ids.idOf(b[0])));
+  return new Map(all.slice(0, most));
+}
+
+/** Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009), with 1 for the first of a list. */
+function fuse(lists: readonly (readonly number[])[]): Scores {
+  const fused: Scores = new Map();
+  for (const list of lists) {
+    for (const [place, node] of list.entries()) {
+      fused.set(node, (fused.get(node) ?? 0) + (RANK_OFFSET + 1) / (RANK_OFFSET + 1 + place));
+    }
+  }
+  return fused;
+}
+
+const RANK_OFFSET = 60;
+
+function overEdges(fused: Scores, hops: number, neighbours: Neighbours, { ppr }: RatingOptions): Scores {
+  if (hops === 0) return new Map();
+  const seeds = best(fused, RECALL_LIMITS.seeds);
+  if (!ppr) return spread(seeds, hops, neighbours);
+  const ranks = pageRank(seeds, neighbours);
+  const most = Math.max(0, ...ranks.values());
+  return new Map(Array.from(ranks, ([node, value]) => [node, value / most]));
+}
+
+function factorsOf(view: View, slot: number, options: RatingOptions): { importance: number; age: number } {
+  const { nodes } = view.index;
+  const type = nodes.types.texts[nodes.type[slot] ?? 0] ?? "";
+  return {
+    importance: importanceFactor(nodes.importance[slot] ?? 0),
+    age: ageFactor(view.atUs - nodes.versions.originUs(slot), type, options),
+  };
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

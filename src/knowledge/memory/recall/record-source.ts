@@ -1,0 +1,73 @@
+import type { Clock } from "../../../core/clock.ts";
+import { EngineError } from "../../../core/errors.ts";
+import type { Random } from "../../../core/random.ts";
+import type { RecordStore } from "../../../db/records.ts";
+import type { CatalogUrl } from "../../../config/kinds.ts";
+
+/**
+ * Reads records on a thread of its own: with a connection to the file, or with sessions of the server, that are this
+ * thread's alone. Nothing is written through it.
+ */
+export async function openRecordSource(
+  source: RecordSource,
+  { clock, random }: { clock: Clock; random: Random },
+): Promise<Pick<RecordStore, "rows">> {
+  if (source.catalog.kind === "sqlite") return await openFile(source.catalog.path, clock);
+  return await openServer(source.catalog.url, source.acquireTimeoutMs, { clock, random });
+}
+
+export type RecordSource = { catalog: CatalogUrl; acquireTimeoutMs: number };
+
+const BUSY_TIMEOUT_MS = 1_000;
+
+async function openFile(path: string, clock: Clock): Promise<Pick<RecordStore, "rows">> {
+  const { openConnection } = await import("../../../db/sqlite/open.ts");
+  const { readRecords } = await import("../../../db/sqlite/records.ts");
+  const { toDatabaseError } = await import("../../../db/sqlite/errors.ts");
+  const connection = openConnection({ path, part: "reader", busyTimeoutMs: BUSY_TIMEOUT_MS });
+  return {
+    rows: async (sql, values = []) => {
+      try {
+        return readRecords(connection, clock.nowMs(), { sql, values });
+      } catch (error) {
+        throw toDatabaseError(error, path);
+      }
+    },
+  };
+}
+
+/** One reads pages while an index is built, the others answer. */
+const SESSIONS = 3;
+const LOCK_TIMEOUT_MS = 10_000;
+const ATTEMPTS_WHEN_LOST = 3;
+/** Of one statement. */
+const CALL_LIMIT_MS = 60_000;
+
+async function openServer(
+  url: string,
+  acquireTimeoutMs: number,
+  { clock, random }: { clock: Clock; random: Random },
+): Promise<Pick<RecordStore, "rows">> {
+  const { Connection } = await import("../../../db/postgres/connection.ts");
+  const { ConnectionLost, unavailable } = await import("../../../db/postgres/errors.ts");
+  const { Pool } = await import("../../../db/postgres/pool.ts");
+  const { translate } = await import("../../../db/postgres/records.ts");
+  const { parsePostgresUrl } = await import("../../../db/postgres/url.ts");
+  const address = parsePostgresUrl(url);
+  const session = { clock, connectTimeoutMs: acquireTimeoutMs, lockTimeoutMs: LOCK_TIMEOUT_MS };
+  const open = () => Connection.open(address, session);
+  const pool = new Pool({ open, maxConnections: SESSIONS, acquireTimeoutMs, clock, random, name: "read" });
+  return {
+    rows: async (sql, values = []) => {
+      const { text, parameters } = translate({ sql, values }, null);
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await pool.run((connection) => connection.query(text, parameters), CALL_LIMIT_MS);
+        } catch (error) {
+          if (error instanceof EngineError) throw error;
+          if (!(error instanceof ConnectionLost) || attempt >= ATTEMPTS_WHEN_LOST) throw unavailable(error);
+        }
+      }
+    },
+  };
+}

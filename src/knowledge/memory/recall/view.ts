@@ -1,0 +1,104 @@
+import type { MemoryIndex } from "../index/memory-index.ts";
+import type { Postings } from "../index/postings.ts";
+import { LIVE, type Versions } from "../index/versions.ts";
+import { maySee } from "../realms.ts";
+import type { Asked } from "./question.ts";
+
+/**
+ * The part of an index that one question is about: of the realms that its caller may see and asks for, what held at the
+ * time. Everything that recall reads of nodes and edges it reads through here, so what is not in the view can neither be
+ * a result nor lead to one.
+ */
+export class View {
+  readonly index: MemoryIndex;
+  readonly #visible: Uint8Array;
+  /** Undefined: now, as everything is known now. */
+  readonly #past: { atUs: number; knownUs: number } | undefined;
+  readonly #nowUs: number;
+  readonly withInvalidated: boolean;
+  readonly #type: number | undefined;
+  readonly #tags: readonly number[];
+  readonly #importanceMin: number;
+  /** The time that the answer is about. */
+  readonly atUs: number;
+
+  constructor(index: MemoryIndex, { question, rights, nowUs }: Asked) {
+    const { realms, nodes, edges } = index;
+    const { asOfUs, knownAtUs } = question;
+    this.index = index;
+    const asked = new Set(question.realms);
+    this.#visible = Uint8Array.from(realms.texts, (realm) =>
+      (asked.size === 0 || asked.has(realm)) && maySee(rights, realm) ? 1 : 0,
+    );
+    this.atUs = asOfUs ?? knownAtUs ?? nowUs;
+    this.#nowUs = nowUs;
+    const isAhead = nowUs < Math.max(nodes.versions.pendingUntilUs, edges.versions.pendingUntilUs);
+    const isPast = asOfUs !== undefined || knownAtUs !== undefined || isAhead;
+    this.#past = isPast ? { atUs: this.atUs, knownUs: knownAtUs ?? Number.POSITIVE_INFINITY } : undefined;
+    this.withInvalidated = question.includeInvalidated;
+    this.#type = question.memoryType === undefined ? undefined : nodes.types.find(question.memoryType);
+    this.#tags = question.tags.map((tag) => nodes.tagNames.find(tag));
+    this.#importanceMin = question.importanceMin ?? 0;
+  }
+
+  /** What to search. */
+  get parts(): Postings[] {
+    return this.index.nodes.parts(this.#visible, this.isOfThePast || this.withInvalidated);
+  }
+
+  /** Whether former versions may be results. */
+  get isOfThePast(): boolean {
+    return this.#past !== undefined;
+  }
+
+  /** The version of a node that is in view, by the number of its id; -1 when none is. */
+  nodeOf(owner: number): number {
+    return this.#inView(this.index.nodes.versions, owner);
+  }
+
+  hasNode(slot: number): boolean {
+    const { versions } = this.index.nodes;
+    return this.#visible[versions.realm[slot] ?? 0] === 1 && this.nodeOf(versions.owner[slot] ?? 0) === slot;
+  }
+
+  hasEdge(slot: number): boolean {
+    const { versions } = this.index.edges;
+    return this.#visible[versions.realm[slot] ?? 0] === 1 && this.#inView(versions, versions.owner[slot] ?? 0) === slot;
+  }
+
+  isEntity(slot: number): boolean {
+    return this.index.nodes.isEntity[slot] === 1;
+  }
+
+  /** Whether a node in view is a memory that was asked for. Others may lead to such. */
+  isWanted(slot: number): boolean {
+    const { nodes } = this.index;
+    if (this.isEntity(slot)) return false;
+    if (this.#type !== undefined && nodes.type[slot] !== this.#type) return false;
+    // Importance is kept as a 32-bit number.
+    if ((nodes.importance[slot] ?? 0) < Math.fround(this.#importanceMin)) return false;
+    if (this.#tags.length === 0) return true;
+    const tags = nodes.tags.view(slot);
+    return this.#tags.every((tag) => tag >= 0 && tags.includes(tag));
+  }
+
+  #inView(versions: Versions, owner: number): number {
+    const slot = this.#past === undefined ? this.#atPresent(versions, owner) : this.#inPast(versions, owner);
+    return slot >= 0 && this.#visible[versions.realm[slot] ?? 0] === 1 ? slot : -1;
+  }
+
+  #atPresent(versions: Versions, owner: number): number {
+    const slot = versions.currentOf(owner);
+    if (slot < 0) return -1;
+    if (this.withInvalidated) return slot;
+    const holds = versions.state[slot] === LIVE && (versions.validToUs[slot] ?? 0) > this.#nowUs;
+    return holds ? slot : -1;
+  }
+
+  #inPast(versions: Versions, owner: number): number {
+    const { atUs, knownUs } = this.#past ?? { atUs: this.atUs, knownUs: Number.POSITIVE_INFINITY };
+    const slot = versions.decidesAt(owner, atUs, knownUs);
+    if (slot < 0 || this.withInvalidated) return slot;
+    return (versions.validToUs[slot] ?? 0) > atUs ? slot : -1;
+  }
+}
