@@ -11,6 +11,7 @@ import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
 import { RECALL } from "../src/knowledge/memory/recall/feature.ts";
+import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
@@ -76,6 +77,7 @@ export const FEATURES: readonly EngineFeature[] = [
   CREDENTIALS,
   JOBS,
   RECALL,
+  MEMORY,
   SANDBOX,
   INSTALL,
   BACKUPS,

@@ -81,6 +81,7 @@ export type EdgeRecord = LifeCycle & {
 };
 
 /** What is left of a record that was erased: no word of what it said. */
-export type Tombstone = Pick<LifeCycle, "id" | "realm" | "version" | "updatedAtUs" | "originUpdatedAtUs"> & {
-  erasedAtUs: number;
-};
+export type Tombstone = Pick<
+  LifeCycle,
+  "id" | "realm" | "version" | "updatedAtUs" | "originUpdatedAtUs" | "contentHash"
+> & { erasedAtUs: number };
