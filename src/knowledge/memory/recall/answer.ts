@@ -21,7 +21,9 @@ const scored = { score: z.number(), score_parts: scoreParts };
 
 export const recallAnswer = z.object({
   memories: z.array(memoryNode.extend(scored)).describe("The best first."),
-  entities: z.array(memoryNode.extend(scored)).describe("Those that the question names or its memories are linked with."),
+  entities: z
+    .array(memoryNode.extend(scored))
+    .describe("Those that the question names or its memories are linked with."),
   edges: z.array(memoryEdge).describe("Between what is in the answer."),
   as_of: z.string().describe("The time that the answer is about."),
   brief: z.string().nullable().optional().describe("Of `agentic`."),
@@ -39,11 +41,14 @@ export async function answerOf(
 ): Promise<RecallAnswer> {
   const shown: Shown[] = [];
   const thinner = new Thinner();
-  for (let at = 0; at < ranking.memories.length && shown.length < limit; ) {
+  for (let at = 0; at < ranking.memories.length && shown.length < limit;) {
     const wanted = limit - shown.length;
     const some = ranking.memories.slice(at, at + wanted + SPARE);
     at += some.length;
-    const records = await reader.nodes(databaseId, some.map((ranked) => keyOf(view, ranked)));
+    const records = await reader.nodes(
+      databaseId,
+      some.map((ranked) => keyOf(view, ranked)),
+    );
     for (const ranked of some) {
       const record = records.get(idOf(view, ranked));
       if (record === undefined || shown.length >= limit || !thinner.keeps(record)) continue;
@@ -67,13 +72,21 @@ type From = { reader: VersionsReader; databaseId: number };
 const SPARE = 4;
 
 /** Entities that the question names, and those beside the memories that are shown. */
-async function chosenEntities(view: View, { entities, neighbours }: Ranking, shown: Shown[], from: From): Promise<Shown[]> {
+async function chosenEntities(
+  view: View,
+  { entities, neighbours }: Ranking,
+  shown: Shown[],
+  from: From,
+): Promise<Shown[]> {
   const beside = new Set<number>();
   for (const { ranked } of shown) neighbours.of(ranked.node, (neighbour) => beside.add(neighbour));
   const chosen = entities
     .filter(({ node, parts }) => parts.fused > 0 || beside.has(node))
     .slice(0, RECALL_LIMITS.entities);
-  const records = await from.reader.nodes(from.databaseId, chosen.map((ranked) => keyOf(view, ranked)));
+  const records = await from.reader.nodes(
+    from.databaseId,
+    chosen.map((ranked) => keyOf(view, ranked)),
+  );
   return chosen.flatMap((ranked) => {
     const record = records.get(idOf(view, ranked));
     return record === undefined ? [] : [{ ranked, record }];

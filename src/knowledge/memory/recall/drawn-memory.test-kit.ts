@@ -4,7 +4,20 @@ import type { EdgeRecord, NodeRecord } from "../model.ts";
 
 /** Histories of a memory, drawn at random: what a feed would tell of it, commit by commit. */
 
-const WORDS = ["alpha", "beta", "gamma", "delta", "relation", "relations", "the", "of", "fooBar", "東京都", "café", "port-80"];
+const WORDS = [
+  "alpha",
+  "beta",
+  "gamma",
+  "delta",
+  "relation",
+  "relations",
+  "the",
+  "of",
+  "fooBar",
+  "東京都",
+  "café",
+  "port-80",
+];
 const REALMS = ["default", "project:x", "user:ann", "user:bob"];
 const NAMES = ["Acme", "Blue Whale", "alpha"];
 export const START_US = 1_700_000_000_000_000;
@@ -37,10 +50,13 @@ const edgeSave = fc.record({
 const erase = fc.record({ what: fc.constant("erase" as const), id: fc.integer({ min: 0, max: 11 }) });
 
 export const history = fc
-  .array(fc.oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }), {
-    minLength: 1,
-    maxLength: 60,
-  })
+  .array(
+    fc.oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }),
+    {
+      minLength: 1,
+      maxLength: 60,
+    },
+  )
   .map(played);
 
 export type History = ReturnType<typeof played>;
@@ -158,12 +174,22 @@ export function pageOf({ nodes, edges, erased }: History, afterSeq: number, thro
   const within = ({ seq }: { seq: number }) => seq > afterSeq && seq <= throughSeq;
   const changesOf = <R extends { id: string }>(kind: "node" | "edge", all: Map<string, Stored<R>[]>) => {
     const changes = [...all.values()].flat().filter(within);
-    const told = changes.map(
-      ({ record, seq, isCurrent }): RecordChange<R> => ({ state: isCurrent ? "current" : "former", seq, record }),
-    );
+    const told = changes.map(({ record, seq, isCurrent }): RecordChange<R> => ({
+      state: isCurrent ? "current" : "former",
+      seq,
+      record,
+    }));
     const gone = erased.filter((tombstone) => tombstone.kind === kind && within(tombstone));
     const tombstones = gone.map(({ id, version, seq }): RecordChange<R> => {
-      const record = { id, realm: "default", version, contentHash: "", updatedAtUs: 0, originUpdatedAtUs: 0, erasedAtUs: 0 };
+      const record = {
+        id,
+        realm: "default",
+        version,
+        contentHash: "",
+        updatedAtUs: 0,
+        originUpdatedAtUs: 0,
+        erasedAtUs: 0,
+      };
       return { state: "erased", seq, record };
     });
     return [...told, ...tombstones].toSorted((a, b) => a.seq - b.seq);
@@ -173,10 +199,13 @@ export function pageOf({ nodes, edges, erased }: History, afterSeq: number, thro
 
 /** The history as it was after `steps` of its commits. */
 export const historyAndCut = fc
-  .array(fc.oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }), {
-    minLength: 2,
-    maxLength: 60,
-  })
+  .array(
+    fc.oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }),
+    {
+      minLength: 2,
+      maxLength: 60,
+    },
+  )
   .chain((steps) =>
     fc.record({
       cuts: fc.array(fc.integer({ min: 1, max: steps.length }), { maxLength: 8 }),

@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MemoryIndex } from "../index/memory-index.ts";
-import { history, historyAndCut, nodeId, pageOf, START_US, type History } from "./drawn-memory.test-kit.ts";
+import {
+  history,
+  historyAndCut,
+  nodeId,
+  pageOf,
+  START_US,
+  type History,
+  type NodeVersion,
+} from "./drawn-memory.test-kit.ts";
 import { naiveHop, naivePageRank, naiveScores, naiveView } from "./naive.test-kit.ts";
 import { Neighbours } from "./neighbours.ts";
 import type { Asked, Question } from "./question.ts";
@@ -105,7 +113,11 @@ test("importance, type and tags choose among candidates before the best are take
   const told = many(600);
   index.apply(pageOf(told, 0, told.seq));
   const question = questionOf("alpha beta", { memoryType: "decision", tags: ["rare"], importanceMin: 0.9 });
-  const { memories } = rank(new View(index, { question, rights: ANN, nowUs: told.endUs }), { query: question.query, expandHops: 0 }, OPTIONS);
+  const { memories } = rank(
+    new View(index, { question, rights: ANN, nowUs: told.endUs }),
+    { query: question.query, expandHops: 0 },
+    OPTIONS,
+  );
   expect(memories.map(({ node }) => index.nodes.versions.ids.idOf(node))).toEqual([nodeId(599)]);
 });
 
@@ -116,7 +128,11 @@ function built(told: History): MemoryIndex {
 }
 
 function ranked(index: MemoryIndex, at: Asked, ppr = false): unknown {
-  const { memories, entities } = rank(new View(index, at), { query: at.question.query, expandHops: 1 }, { ppr, classDecay: true });
+  const { memories, entities } = rank(
+    new View(index, at),
+    { query: at.question.query, expandHops: 1 },
+    { ppr, classDecay: true },
+  );
   const { versions } = index.nodes;
   return [...memories, ...entities].map(({ node, slot, score }) => [
     versions.ids.idOf(node),
@@ -164,7 +180,7 @@ function questionOf(query: string, more: Partial<Question> = {}): Question {
 function many(count: number): History {
   const [first] = fc.sample(history, { numRuns: 1, seed: 7 });
   const some = first?.nodes.values().next().value?.[0] ?? fail();
-  const nodes = new Map(
+  const nodes = new Map<string, NodeVersion[]>(
     Array.from({ length: count }, (_, i) => {
       const isRare = i === count - 1;
       const record = {
@@ -181,10 +197,10 @@ function many(count: number): History {
         invalidatedAtUs: undefined,
         version: i + 1,
       };
-      return [record.id, [{ record, seq: i + 1, isCurrent: true }]] as const;
+      return [record.id, [{ record, seq: i + 1, isCurrent: true }]] satisfies [string, NodeVersion[]];
     }),
   );
-  return { nodes: new Map(nodes), edges: new Map(), erased: [], seq: count, endUs: START_US };
+  return { nodes, edges: new Map(), erased: [], seq: count, endUs: START_US };
 }
 
 function fail(): never {

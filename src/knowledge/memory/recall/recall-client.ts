@@ -44,7 +44,10 @@ export class RecallClient {
   #start(): { worker: Worker; waiting: Map<number, Waiting> } {
     const { log, source, options } = this.#options;
     const workerData: RecallThreadData = { isolate: "recall", source, options };
-    const worker = new Worker(isolateFile(new URL("recall-thread.ts", import.meta.url)), { workerData, name: "recall" });
+    const worker = new Worker(isolateFile(new URL("recall-thread.ts", import.meta.url)), {
+      workerData,
+      name: "recall",
+    });
     const waiting = new Map<number, Waiting>();
     // It holds nothing that is not in the records: it does not keep the process alive.
     worker.unref();

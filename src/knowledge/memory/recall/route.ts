@@ -77,7 +77,8 @@ export const recallRoute = defineRoute({
       const rights = realmRights(caller);
       for (const realm of json.realms) checkRealm(rights, realm);
       const database = await catalog.database(name);
-      if (database === undefined) throw new EngineError("database_not_found", `database ${JSON.stringify(name)} does not exist`);
+      if (database === undefined)
+        throw new EngineError("database_not_found", `database ${JSON.stringify(name)} does not exist`);
       const asked: Asked = { question: questionOf(json), rights, nowUs: clock.nowMs() * 1_000 };
       const answer = await client.recall(database.id, asked);
       const body = json.mode === "agentic" ? withoutBrief(answer) : answer;

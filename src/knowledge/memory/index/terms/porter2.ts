@@ -151,10 +151,7 @@ class Stemmer {
   }
 
   /** The longest suffix that fits decides, whether or not it may be replaced. */
-  #replaceLongest(
-    rules: readonly (readonly [string, string])[],
-    may: (suffix: string, stem: string) => boolean,
-  ): void {
+  #replaceLongest(rules: readonly (readonly [string, string])[], may: (suffix: string, stem: string) => boolean): void {
     const rule = rules.find(([suffix]) => this.#word.endsWith(suffix));
     if (rule === undefined) return;
     const [suffix, by] = rule;
