@@ -11,7 +11,7 @@ export function grown<A extends Numbers>(values: A, length: number): A {
   if (length <= values.length) return values;
   const wanted = Math.max(length, FIRST_LENGTH, Math.ceil(values.length * GROWTH));
   const larger = new (values.constructor as new (length: number) => A)(wanted);
-  larger.set(values as never);
+  larger.set(values);
   return larger;
 }
 

@@ -63,9 +63,9 @@ export class NodeIndex {
     return this.#terms.find(term);
   }
 
-  /** What to search for a caller: of the realms that are `visible`, by number. */
-  parts(visible: Uint8Array, withPast: boolean): Postings[] {
-    const numbers = new Set<number>();
+  /** What to search for a caller: of the realms that are `visible`, by number, and of those that are shared. */
+  parts(visible: Uint8Array, { withShared, withPast }: { withShared: boolean; withPast: boolean }): Postings[] {
+    const numbers = new Set<number>(withShared ? [SHARED] : []);
     for (let realm = 0; realm < this.#realms.texts.length; realm++) {
       if (visible[realm] === 1) numbers.add(this.#partOfRealm[realm] ?? 0);
     }
@@ -153,6 +153,9 @@ export const NAME_WEIGHT = 2;
 const MOST_LENGTH = 0xffff;
 
 type Part = { live: Postings; past: Postings };
+
+/** The part of all realms that are not private. */
+const SHARED = 0;
 
 function newPart(): Part {
   return { live: new Postings(), past: new Postings() };

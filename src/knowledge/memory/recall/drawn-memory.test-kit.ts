@@ -1,4 +1,15 @@
-import fc from "fast-check";
+import {
+  array,
+  boolean,
+  constant,
+  constantFrom,
+  integer,
+  oneof,
+  option,
+  record,
+  subarray,
+  type Arbitrary,
+} from "fast-check";
 import type { FeedPage, RecordChange } from "../feed.ts";
 import type { EdgeRecord, NodeRecord } from "../model.ts";
 
@@ -23,41 +34,39 @@ const NAMES = ["Acme", "Blue Whale", "alpha"];
 export const START_US = 1_700_000_000_000_000;
 const HOUR_US = 3_600_000_000;
 
-const text = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 12 }).map((words) => words.join(" "));
+const text = array(constantFrom(...WORDS), { minLength: 1, maxLength: 12 }).map((words) => words.join(" "));
 
-const nodeSave = fc.record({
-  what: fc.constant("node" as const),
-  id: fc.integer({ min: 0, max: 11 }),
+const nodeSave = record({
+  what: constant("node" as const),
+  id: integer({ min: 0, max: 11 }),
   content: text,
-  importance: fc.constantFrom(0, 0.25, 0.5, 1),
-  tags: fc.subarray(["red", "blue"]),
-  memoryType: fc.constantFrom("fact", "decision", undefined),
-  validFrom: fc.integer({ min: -40, max: 10 }),
-  validTo: fc.option(fc.integer({ min: 11, max: 60 }), { nil: undefined }),
-  isInvalidated: fc.boolean(),
+  importance: constantFrom(0, 0.25, 0.5, 1),
+  tags: subarray(["red", "blue"]),
+  memoryType: constantFrom("fact", "decision", undefined),
+  validFrom: integer({ min: -40, max: 10 }),
+  validTo: option(integer({ min: 11, max: 60 }), { nil: undefined }),
+  isInvalidated: boolean(),
   /** An import that loses against what is there. */
-  loses: fc.boolean(),
+  loses: boolean(),
 });
-const edgeSave = fc.record({
-  what: fc.constant("edge" as const),
-  src: fc.integer({ min: 0, max: 11 }),
-  dst: fc.integer({ min: 0, max: 11 }),
-  rel: fc.constantFrom("follows", "about"),
-  realm: fc.constantFrom(...REALMS),
-  weight: fc.constantFrom(0, 0.5, 1, 3),
-  isInvalidated: fc.boolean(),
+const edgeSave = record({
+  what: constant("edge" as const),
+  src: integer({ min: 0, max: 11 }),
+  dst: integer({ min: 0, max: 11 }),
+  rel: constantFrom("follows", "about"),
+  realm: constantFrom(...REALMS),
+  weight: constantFrom(0, 0.5, 1, 3),
+  isInvalidated: boolean(),
 });
-const erase = fc.record({ what: fc.constant("erase" as const), id: fc.integer({ min: 0, max: 11 }) });
+const erase = record({ what: constant("erase" as const), id: integer({ min: 0, max: 11 }) });
 
-export const history = fc
-  .array(
-    fc.oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }),
-    {
-      minLength: 1,
-      maxLength: 60,
-    },
-  )
-  .map(played);
+export const history = array(
+  oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }),
+  {
+    minLength: 1,
+    maxLength: 60,
+  },
+).map(played);
 
 export type History = ReturnType<typeof played>;
 type Step = { what: "node" } & Record<string, unknown>;
@@ -82,8 +91,8 @@ type Stored<R> = { record: R; seq: number; isCurrent: boolean };
 export type NodeVersion = Stored<NodeRecord>;
 export type EdgeVersion = Stored<EdgeRecord>;
 
-type DrawnNode = typeof nodeSave extends fc.Arbitrary<infer T> ? T : never;
-type DrawnEdge = typeof edgeSave extends fc.Arbitrary<infer T> ? T : never;
+type DrawnNode = typeof nodeSave extends Arbitrary<infer T> ? T : never;
+type DrawnEdge = typeof edgeSave extends Arbitrary<infer T> ? T : never;
 
 function saveNode(nodes: Map<string, NodeVersion[]>, step: DrawnNode, seq: number, stampUs: number): void {
   const id = nodeId(step.id);
@@ -198,18 +207,17 @@ export function pageOf({ nodes, edges, erased }: History, afterSeq: number, thro
 }
 
 /** The history as it was after `steps` of its commits. */
-export const historyAndCut = fc
-  .array(
-    fc.oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }),
-    {
-      minLength: 2,
-      maxLength: 60,
-    },
-  )
+export const historyAndCut = array(
+  oneof({ weight: 6, arbitrary: nodeSave }, { weight: 5, arbitrary: edgeSave }, { weight: 1, arbitrary: erase }),
+  {
+    minLength: 2,
+    maxLength: 60,
+  },
+)
   .chain((steps) =>
-    fc.record({
-      cuts: fc.array(fc.integer({ min: 1, max: steps.length }), { maxLength: 8 }),
-      steps: fc.constant(steps),
+    record({
+      cuts: array(integer({ min: 1, max: steps.length }), { maxLength: 8 }),
+      steps: constant(steps),
     }),
   )
   .map(({ cuts, steps }) => ({

@@ -10,10 +10,10 @@ export const RECALL_LIMITS = {
   entityCandidates: 32,
   linkedCandidates: 100,
   /** Candidates from which edges are followed. */
-  seeds: 40,
+  seeds: 20,
   /** Of a node, the weightiest and newest ones; and of one question. */
   edgesPerNode: 128,
-  edgesLooked: 200_000,
+  edgesLooked: 20_000,
   /** In the answer. */
   entities: 20,
   edges: 200,

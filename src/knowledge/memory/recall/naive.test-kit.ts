@@ -19,7 +19,7 @@ export function naiveView({ nodes, edges }: History, { question, rights, nowUs }
     // With what does not hold any more, it does not matter whether it was over.
     const end = isPast && question.includeInvalidated ? { validToUs: undefined } : {};
     const found = validAt(
-      known.map((version) => ({ ...version.record, ...end, version })),
+      known.map((version) => Object.assign({}, version.record, end, { version })),
       atUs,
     );
     return found?.version;

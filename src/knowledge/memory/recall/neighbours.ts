@@ -9,6 +9,8 @@ import type { View } from "./view.ts";
  */
 export class Neighbours {
   readonly #view: View;
+  /** Edges by node, once they were looked at. */
+  readonly #known = new Map<number, Uint32Array>();
   #looked = 0;
   #edges = new Uint32Array(64);
   #keys = new Float64Array(64);
@@ -19,15 +21,17 @@ export class Neighbours {
   }
 
   /** Calls `each` for every neighbour: the number of its node, its slot, the edge, and the edge's share of the node's. */
-  of(node: number, each: (neighbour: number, slot: number, edge: number, weight: number) => void): void {
+  of(node: number, each: (neighbour: number, slot: number, edge: number, share: number) => void): void {
+    let known = this.#known.get(node);
+    if (known === undefined) {
+      known = this.#edges.slice(0, this.#collect(node));
+      this.#known.set(node, known);
+    }
     const { edges } = this.#view.index;
-    const count = this.#collect(node);
     let total = 0;
-    for (let i = 0; i < count; i++) total += edges.weight[this.#edges[i] ?? 0] ?? 0;
+    for (const edge of known) total += edges.weight[edge] ?? 0;
     if (total === 0) return;
-    // What is called may ask for neighbours itself.
-    const chosen = this.#edges.slice(0, count);
-    for (const edge of chosen) {
+    for (const edge of known) {
       const other = edges.otherEnd(edge, node);
       each(other, this.#view.nodeOf(other), edge, (edges.weight[edge] ?? 0) / total);
     }

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { assert, boolean, constantFrom, integer, option, pre, property, record, sample } from "fast-check";
 import { expect, test } from "vitest";
 import { MemoryIndex } from "../index/memory-index.ts";
 import {
@@ -22,34 +22,32 @@ const RUNS = { numRuns: 80 };
 const OPTIONS = { ppr: false, classDecay: false };
 const ANN = { own: "user:ann" };
 
-const moment = fc.option(fc.integer({ min: -50, max: 80 }), { nil: undefined });
-const asked = fc
-  .record({
-    query: fc.constantFrom("alpha", "the relation of beta", "tokyo 東京", "fooBar port-80 cafe", "of the"),
-    realms: fc.constantFrom([], ["default"], ["user:ann", "project:x"]),
-    asOf: moment,
-    knownAt: moment,
-    includeInvalidated: fc.boolean(),
-    rights: fc.constantFrom({ own: undefined }, ANN),
-  })
-  .map((drawn) => (nowUs: number): Asked => {
-    const question = questionOf(drawn.query, {
-      realms: drawn.realms,
-      asOfUs: drawn.asOf === undefined ? undefined : START_US + drawn.asOf * 3_600_000_000,
-      knownAtUs: drawn.knownAt === undefined ? undefined : START_US + drawn.knownAt * 3_600_000_000,
-      includeInvalidated: drawn.includeInvalidated,
-    });
-    return { question, rights: drawn.rights, nowUs };
+const moment = option(integer({ min: -50, max: 80 }), { nil: undefined });
+const asked = record({
+  query: constantFrom("alpha", "the relation of beta", "tokyo 東京", "fooBar port-80 cafe", "of the"),
+  realms: constantFrom([], ["default"], ["user:ann", "project:x"]),
+  asOf: moment,
+  knownAt: moment,
+  includeInvalidated: boolean(),
+  rights: constantFrom({ own: undefined }, ANN),
+}).map((drawn) => (nowUs: number): Asked => {
+  const question = questionOf(drawn.query, {
+    realms: drawn.realms,
+    asOfUs: drawn.asOf === undefined ? undefined : START_US + drawn.asOf * 3_600_000_000,
+    knownAtUs: drawn.knownAt === undefined ? undefined : START_US + drawn.knownAt * 3_600_000_000,
+    includeInvalidated: drawn.includeInvalidated,
   });
+  return { question, rights: drawn.rights, nowUs };
+});
 
 test("words score as BM25 is defined, for every caller, realm and time", () => {
-  fc.assert(
-    fc.property(history, asked, (told, ask) => {
+  assert(
+    property(history, asked, (told, ask) => {
       const at = ask(told.endUs);
       const pending = [...told.nodes.values(), ...told.edges.values()].flat();
       // A version that begins later has everything asked as of now: former versions count too then.
       const isAhead = pending.some(({ record, isCurrent }) => isCurrent && record.validFromUs > at.nowUs);
-      fc.pre(!isAhead || at.question.asOfUs !== undefined || at.question.knownAtUs !== undefined);
+      pre(!isAhead || at.question.asOfUs !== undefined || at.question.knownAtUs !== undefined);
       const found = scoresOf(built(told), at, ({ parts }) => parts.lexical);
       expectClose(found, naiveScores(told, at));
     }),
@@ -58,8 +56,8 @@ test("words score as BM25 is defined, for every caller, realm and time", () => {
 });
 
 test("an index that followed the commits answers as one that is built at once", () => {
-  fc.assert(
-    fc.property(historyAndCut, asked, ({ whole, moments }, ask) => {
+  assert(
+    property(historyAndCut, asked, ({ whole, moments }, ask) => {
       const followed = new MemoryIndex();
       for (const then of moments) {
         followed.apply(pageOf(then, followed.seq, then.seq));
@@ -76,8 +74,8 @@ test("an index that followed the commits answers as one that is built at once", 
 });
 
 test("what a caller may not see changes nothing that they see", () => {
-  fc.assert(
-    fc.property(history, asked, fc.boolean(), (told, ask, ppr) => {
+  assert(
+    property(history, asked, boolean(), (told, ask, ppr) => {
       const at = { ...ask(told.endUs), rights: ANN };
       expect(ranked(built(told), at, ppr)).toEqual(ranked(built(without(told, "user:bob")), at, ppr));
     }),
@@ -86,8 +84,8 @@ test("what a caller may not see changes nothing that they see", () => {
 });
 
 test("one hop and PageRank are those of the graph in view", () => {
-  fc.assert(
-    fc.property(history, asked, (told, ask) => {
+  assert(
+    property(history, asked, (told, ask) => {
       const at = ask(told.endUs);
       const index = built(told);
       const naive = naiveView(told, at);
@@ -178,7 +176,7 @@ function questionOf(query: string, more: Partial<Question> = {}): Question {
 
 /** Memories of the same words, of which the last one is the only one that fits. */
 function many(count: number): History {
-  const [first] = fc.sample(history, { numRuns: 1, seed: 7 });
+  const [first] = sample(history, { numRuns: 1, seed: 7 });
   const some = first?.nodes.values().next().value?.[0] ?? fail();
   const nodes = new Map<string, NodeVersion[]>(
     Array.from({ length: count }, (_, i) => {

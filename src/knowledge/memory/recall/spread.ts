@@ -68,5 +68,5 @@ export function pageRank(seeds: Scores, neighbours: Neighbours): Scores {
 }
 
 const RETURN = 0.25;
-const LEAST = 5e-4;
-const MOST_PUSHES = 5_000;
+const LEAST = 2e-3;
+const MOST_PUSHES = 1_000;

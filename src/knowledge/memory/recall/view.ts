@@ -1,7 +1,7 @@
 import type { MemoryIndex } from "../index/memory-index.ts";
 import type { Postings } from "../index/postings.ts";
 import { LIVE, type Versions } from "../index/versions.ts";
-import { maySee } from "../realms.ts";
+import { isPrivateRealm, maySee } from "../realms.ts";
 import type { Asked } from "./question.ts";
 
 /**
@@ -12,6 +12,8 @@ import type { Asked } from "./question.ts";
 export class View {
   readonly index: MemoryIndex;
   readonly #visible: Uint8Array;
+  /** Whether realms that are not private are asked about, be there any or not. */
+  readonly #withShared: boolean;
   /** Undefined: now, as everything is known now. */
   readonly #past: { atUs: number; knownUs: number } | undefined;
   readonly #nowUs: number;
@@ -30,6 +32,7 @@ export class View {
     this.#visible = Uint8Array.from(realms.texts, (realm) =>
       (asked.size === 0 || asked.has(realm)) && maySee(rights, realm) ? 1 : 0,
     );
+    this.#withShared = asked.size === 0 || question.realms.some((realm) => !isPrivateRealm(realm));
     this.atUs = asOfUs ?? knownAtUs ?? nowUs;
     this.#nowUs = nowUs;
     const isAhead = nowUs < Math.max(nodes.versions.pendingUntilUs, edges.versions.pendingUntilUs);
@@ -43,7 +46,10 @@ export class View {
 
   /** What to search. */
   get parts(): Postings[] {
-    return this.index.nodes.parts(this.#visible, this.isOfThePast || this.withInvalidated);
+    return this.index.nodes.parts(this.#visible, {
+      withShared: this.#withShared,
+      withPast: this.isOfThePast || this.withInvalidated,
+    });
   }
 
   /** Whether former versions may be results. */

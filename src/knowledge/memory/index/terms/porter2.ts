@@ -27,10 +27,9 @@ const SPECIAL: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** These are done after the plural is off. */
-const DONE_AFTER_1A: ReadonlySet<string> = new Set([
-  ...["inning", "outing", "canning", "herring", "earring", "evening"],
-  ...["proceed", "exceed", "succeed"],
-]);
+const DONE_AFTER_1A: ReadonlySet<string> = new Set(
+  "inning outing canning herring earring evening proceed exceed succeed".split(" "),
+);
 
 const STEP_2: readonly (readonly [suffix: string, by: string])[] = [
   ["ization", "ize"],
@@ -72,10 +71,9 @@ const STEP_3: readonly (readonly [suffix: string, by: string])[] = [
   ["ful", ""],
 ];
 
-const STEP_4: readonly string[] = [
-  ...["ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous", "ive", "ize", "ion"],
-  ...["al", "er", "ic"],
-];
+const STEP_4: readonly string[] = "ement ance ence able ible ment ant ent ism ate iti ous ive ize ion al er ic".split(
+  " ",
+);
 
 const DOUBLE = /(?:bb|dd|ff|gg|mm|nn|pp|rr|tt)$/;
 const SHORT_END = /(?:^[aeiouy][^aeiouy]|[^aeiouy][aeiouy][^aeiouywxY])$/;

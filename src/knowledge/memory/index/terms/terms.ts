@@ -27,7 +27,7 @@ export const TERM_LIMITS = {
   partChars: 64,
   termsPerChunk: 512,
   /** Chunks whose terms are remembered: most are the same few thousand words. */
-  remembered: 20_000,
+  remembered: 100_000,
   rememberedChars: 32,
 } as const;
 
@@ -103,7 +103,7 @@ function addWord(word: string, terms: Set<string>): void {
 
 /** A letter alone is a term where nothing stands beside it. */
 function addPairs(run: string, terms: Set<string>): void {
-  const letters = [...run];
+  const letters = Array.from(run);
   if (letters.length === 1) terms.add(run);
   for (let i = 1; i < letters.length && terms.size < TERM_LIMITS.termsPerChunk; i++) {
     terms.add(`${letters[i - 1]}${letters[i]}`);
