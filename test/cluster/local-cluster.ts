@@ -43,6 +43,8 @@ export type LocalClusterOptions = {
   storeFlags?: readonly string[];
   /** How many of each role. */
   counts?: Partial<typeof COUNTS>;
+  /** The program that an engine process runs, asked at each of its starts; that of this checkout unless given. */
+  entryOf?: (name: string) => string;
 };
 
 const COUNTS = { query: 2, ingest: 2, committer: 1, compaction: 1, worker: 1, edge: 2 };
@@ -51,7 +53,8 @@ export type Role = keyof typeof COUNTS;
 const REGION = "us-east-1";
 const BUCKET = "engine";
 const KEYS = { accessKeyId: "cluster", secretAccessKey: "cluster-secret" };
-const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
+/** The program of this checkout. */
+export const TODAY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
 /** Starts everything and waits until all of it serves; rejects, with nothing left running, when a part does not. */
 export async function startLocalCluster(options: LocalClusterOptions): Promise<LocalCluster> {
@@ -80,7 +83,8 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     };
     const storeEndpoint = async (role: Role) => (await options.storeEndpoint?.(s3.endpoint, role)) ?? s3.endpoint;
     const counts = { ...COUNTS, ...options.counts };
-    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs });
+    const { entryOf = () => TODAY } = options;
+    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs, entryOf });
     const edges = [...urls].filter(([name]) => name.startsWith("edge-")).map(([, url]) => url);
     const store = {
       endpoint: s3.endpoint,
@@ -105,11 +109,12 @@ type RolesOptions = {
   counts: Readonly<Record<Role, number>>;
   /** Taken up here, in the order of their start. */
   programs: Map<string, Program>;
+  entryOf: (name: string) => string;
 };
 
 /** Those that hold on their own first, together; then the edges, which forward to them. */
 async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
-  const { folder, logs, common, counts, programs } = options;
+  const { folder, logs, common, counts, programs, entryOf } = options;
   const urls = new Map<string, string>();
   const make = async (role: Role, env: Readonly<Record<string, string>>): Promise<Program[]> => {
     const made: Program[] = [];
@@ -122,7 +127,7 @@ async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
       mkdirSync(home, { recursive: true });
       const program = new Program({
         name,
-        command: [process.execPath, ENTRY, "server"],
+        command: () => [process.execPath, entryOf(name), "server"],
         env: {
           ...inherited(),
           ...common,
@@ -174,7 +179,7 @@ async function postgresProgram(path: string, logs: string): Promise<{ program: P
     url: `postgres://engine@127.0.0.1:${port}/postgres`,
     program: new Program({
       name: "postgres",
-      command: folder.server(port, { max_connections: "300" }),
+      command: () => folder.server(port, { max_connections: "300" }),
       env: inherited(),
       logFile: join(logs, "postgres.log"),
       isReady: () => accepts(join(programs, "pg_isready"), port),
@@ -218,7 +223,7 @@ async function s3Program(
     endpoint,
     program: new Program({
       name: "s3",
-      command: [binary, ...flags, "--iam-dir", iam, "posix", data],
+      command: () => [binary, ...flags, "--iam-dir", iam, "posix", data],
       env: { ...inherited(), ROOT_ACCESS_KEY: KEYS.accessKeyId, ROOT_SECRET_KEY: KEYS.secretAccessKey },
       logFile: join(logs, "s3.log"),
       isReady: () => answers(`${endpoint}/health`),

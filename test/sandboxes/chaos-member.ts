@@ -37,7 +37,7 @@ export class Member {
     mkdirSync(home);
     this.program = new Program({
       name,
-      command: [process.execPath, "--disable-warning=ExperimentalWarning", ENTRY, ...args],
+      command: () => [process.execPath, "--disable-warning=ExperimentalWarning", ENTRY, ...args],
       env: { ...cleanEnv(), ...env, ENGINE_HOME: home },
       logFile: this.#logFile,
       isReady: async () => await isReady(readFileSync(this.#logFile).subarray(this.#logFrom).toString()),
