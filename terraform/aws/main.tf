@@ -142,8 +142,8 @@ module "role" {
   subnets         = module.network.private_subnets
   security_groups = [aws_security_group.servers.id]
   namespace_id    = module.network.namespace_id
-  # Values of secrets are read when a task starts: they must be there by then.
-  depends_on = [module.secrets]
+  # Values of secrets are read when a task starts, and the catalog's user signs in: both must be there by then.
+  depends_on = [module.secrets, aws_ecs_service.catalog_user]
 }
 
 module "sandbox_nodes" {

@@ -67,6 +67,14 @@ locals {
       { name = "ENGINE_PASSWORD", valueFrom = module.secrets.arns["catalog_password"] },
     ]
     linuxParameters = { initProcessEnabled = true, capabilities = { drop = ["ALL"], add = [] } }
+    # Healthy once the user is there.
+    healthCheck = {
+      command     = ["CMD", "test", "-e", "/dev/shm/reconciled"]
+      interval    = 5
+      timeout     = 5
+      retries     = 10
+      startPeriod = 120
+    }
     logConfiguration = {
       logDriver = "awslogs"
       options = {
@@ -96,7 +104,7 @@ resource "aws_vpc_security_group_egress_rule" "catalog_user" {
 
 resource "aws_cloudwatch_log_group" "catalog_user" {
   # checkov:skip=CKV_AWS_158: CloudWatch encrypts logs with a key of its own; a customer key adds a way to lose them
-  # checkov:skip=CKV_AWS_338: it says once a minute that all is well
+  # checkov:skip=CKV_AWS_338: it says once a minute that the user is there
   name              = "/engine/${var.name}/catalog-user"
   retention_in_days = 7
 }
@@ -154,10 +162,12 @@ resource "aws_ecs_service" "catalog_user" {
   desired_count                      = 1
   deployment_minimum_healthy_percent = 0
   deployment_maximum_percent         = 100
+  # Servers start after this: one that cannot sign in to the catalog ends, and ECS gives a deployment up after a few.
+  wait_for_steady_state = true
   network_configuration {
     subnets          = module.network.private_subnets
     security_groups  = [aws_security_group.catalog_user.id]
     assign_public_ip = false
   }
-  depends_on = [module.secrets]
+  depends_on = [module.secrets, aws_iam_role_policy.catalog_user, aws_vpc_security_group_egress_rule.catalog_user]
 }

@@ -57,6 +57,10 @@ variable "roles" {
     error_message = "env of a role takes options of the engine; secrets, ENGINE_ROLES and ENGINE_HOME are set by the modules."
   }
   validation {
+    condition     = alltrue([for size in values(var.roles) : size.max <= 8])
+    error_message = "max of a role is 8 at most: a name in service discovery gives no more addresses, so edges and Prometheus would miss the others. Give each server more cpu instead."
+  }
+  validation {
     condition     = try(var.roles.compaction.disk_gib >= 40, false)
     error_message = "compaction needs a disk_gib of 40 or more: merges spill up to 32 GiB."
   }

@@ -62,3 +62,18 @@ run "refuses" {
   }
   expect_failures = [var.name, var.image, var.roles, var.env, var.sandbox_programs]
 }
+
+run "refuses_more_servers_than_a_name_has_addresses" {
+  command = plan
+  variables {
+    roles = {
+      edge       = { cpu = 512, memory_mib = 1024, min = 2, max = 9 }
+      query      = { cpu = 2048, memory_mib = 4096, min = 2, max = 4, disk_gib = 40 }
+      ingest     = { cpu = 1024, memory_mib = 2048, min = 2, max = 4 }
+      committer  = { cpu = 512, memory_mib = 1024, min = 2, max = 2 }
+      compaction = { cpu = 1024, memory_mib = 2048, min = 2, max = 2, disk_gib = 60 }
+      worker     = { cpu = 1024, memory_mib = 2048, min = 2, max = 2 }
+    }
+  }
+  expect_failures = [var.roles]
+}

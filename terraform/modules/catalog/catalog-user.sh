@@ -28,6 +28,12 @@ if [ "${1:-}" = once ]; then
   exit
 fi
 while :; do
-  if reconcile; then echo "the engine's user is as it should be"; else echo "the catalog was not reached; trying again" >&2; fi
-  sleep 60
+  if reconcile; then
+    echo "the engine's user is as it should be"
+    touch "${TMPDIR:-/tmp}/reconciled"
+    sleep 60
+  else
+    echo "the engine's user could not be made; trying again" >&2
+    sleep 5
+  fi
 done

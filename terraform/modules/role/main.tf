@@ -136,6 +136,8 @@ resource "aws_ecs_service" "this" {
     enable   = true
     rollback = true
   }
+  # A task needs its rights from its first moment.
+  depends_on = [aws_iam_role_policy.execution, aws_iam_role_policy.task]
   lifecycle {
     ignore_changes = [desired_count]
   }
