@@ -81,7 +81,7 @@ async function apply(workspace: Workspace, { commands }: Plan): Promise<Applied>
   }
   const { stdout } = await tool.run(["output", "-json", "-no-color"]);
   const { url, balancer } = outputsSchema.parse(JSON.parse(stdout));
-  if (variables.zone_id == null) {
+  if (variables.zone_id === undefined) {
     workspace.context.note(`${variables.domain} has to be an alias of ${balancer.value} in DNS`);
   }
   await waitForHealth(workspace, settings.probeUrl ?? url.value);

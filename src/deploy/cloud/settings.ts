@@ -35,15 +35,21 @@ const settingsSchema = z.strictObject({
 });
 export type CloudSettings = z.infer<typeof settingsSchema>;
 
+/** Terraform takes null for nothing. */
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? undefined);
+
 /** Of the modules' variables those that `up` looks at; the modules check the rest. */
 const variablesSchema = z.looseObject({
   name: z.string(),
   region: z.string().regex(REGION),
   domain: z.string().regex(DOMAIN),
   bucket: z.string(),
-  image: z.string().nullish(),
-  zone_id: z.string().nullish(),
-  certificate_arn: z.string().nullish(),
+  image: text,
+  zone_id: text,
+  certificate_arn: text,
 });
 export type Variables = z.infer<typeof variablesSchema>;
 
@@ -134,10 +140,10 @@ export async function variablesOf(workspace: Workspace): Promise<Variables> {
   if (variables.name !== workspace.name) {
     throw new CliError(`${file} is of the deployment ${JSON.stringify(variables.name)}: put "${workspace.name}" back`);
   }
-  if (variables.image == null) {
+  if (variables.image === undefined) {
     throw new CliError(`${file} names no image: set "image" to that of the engine in a registry that AWS reaches`);
   }
-  if (variables.zone_id == null && variables.certificate_arn == null) {
+  if (variables.zone_id === undefined && variables.certificate_arn === undefined) {
     throw new CliError(
       `${file} has neither "zone_id" (of ${variables.domain} in Route 53) nor "certificate_arn" (of ACM): set one of them`,
     );
