@@ -39,7 +39,7 @@ export async function openRootModule(workspace: Workspace, options: RootOptions)
   await workspace.writeJson(`${ROOT}/backend.tf.json`, { terraform: { backend } });
   const tool = new Tool(settings.tool, context, workspace.path(ROOT), {
     TF_DATA_DIR: workspace.path("cloud/data"),
-    // Given by whoever writes the secrets again (docs/terraform.md), these are the ones.
+    // Without them TF_VAR_secrets of the shell stays: with it a user writes the secrets again (docs/terraform.md).
     ...(secrets === undefined ? {} : { TF_VAR_secrets: JSON.stringify(secrets) }),
   });
   await tool.checkVersion();
