@@ -28,6 +28,7 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   "chaos-sandboxes": ["scripts/chaos-sandboxes.ts"],
   agents: ["scripts/adapters.ts"],
   deployment: ["scripts/deployment.ts"],
+  "single-file": ["scripts/test.ts", "test/single-file/single-file.soak.test.ts"],
 };
 
 process.exitCode = await main(process.argv.slice(2));

@@ -6,7 +6,7 @@ import { describeReport, runSandboxChaos } from "./chaos.ts";
 
 describeInCage("sandboxes of a cluster", () => {
   it("are neither lost nor left behind while nodes and control planes are killed", { timeout: 300_000 }, async () => {
-    const wanted = { kills: 20, creates: 100, disconnects: 50 };
+    const wanted = { kills: 10, creates: 60, disconnects: 30 };
     const report = await runSandboxChaos({ ...wanted, seed: drawnSeed(), postgres: postgresPrograms() });
     // With what happened, so that a failure tells it.
     expect({ problems: report.problems, ran: describeReport(report) }).toMatchObject({ problems: [] });
