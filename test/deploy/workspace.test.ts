@@ -1,13 +1,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough, Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FEATURES } from "../../roles/features.ts";
-import { runCli } from "../../src/cli/main.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
 import { tryLock } from "../../src/db/sqlite/process-lock.ts";
+import { runDeploy } from "./run-deploy.test-kit.ts";
 
 let home: string;
 beforeEach(() => {
@@ -17,29 +13,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 const folder = (name = "lab") => join(home, "deployments", name);
 
-async function deploy(words: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const said = { stdout: "", stderr: "" };
-  const into = (name: keyof typeof said) =>
-    new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        said[name] += chunk.toString("utf8");
-        done();
-      },
-    });
-  const code = await runCli(["deploy", ...words], {
-    serve: () => Promise.reject(new Error("nothing serves here")),
-    migrations: () => Promise.resolve([]),
-    features: () => Promise.resolve(FEATURES),
-    version: "1.2.3",
-    env: { PATH: process.env["PATH"], ENGINE_HOME: home, ...env },
-    stdin: new PassThrough(),
-    stdout: into("stdout"),
-    stderr: into("stderr"),
-    clock: systemClock,
-    random: systemRandom,
-  });
-  return { code, ...said };
-}
+const deploy = (words: readonly string[], env: Readonly<Record<string, string>> = {}) => runDeploy(home, words, env);
 
 const INIT = ["init", "--name", "lab", "--target", "local", "--yes"];
 

@@ -26,6 +26,7 @@ import {
 } from "./layout.ts";
 import { isAlive, signal } from "./process-identity.ts";
 import { CONFIG_FILE, edgeUrls, inherited, postgresOf, programsOf } from "./programs.ts";
+import { checkServices } from "./services.ts";
 import {
   DESIRED_FILE,
   desiredSchema,
@@ -57,7 +58,9 @@ async function prepare({ flags, context, name }: InitRequest): Promise<Prepared>
   if (config.catalogUrl.kind === "postgres") given.unshift("catalogUrl");
   const lines = given.map((option) => {
     const value =
-      option === "catalogUrl" && config.catalogUrl.kind === "postgres" ? config.catalogUrl.url : config[option];
+      option === "catalogUrl" && config.catalogUrl.kind === "postgres"
+        ? withUser(config.catalogUrl.url, context.deps.env)
+        : config[option];
     return `${optionOf(option).toml} = ${JSON.stringify(value)}`;
   });
   const header = [
@@ -69,6 +72,16 @@ async function prepare({ flags, context, name }: InitRequest): Promise<Prepared>
   const roles = MEMBERS.map((member) => `${programCommand().join(" ")} server  # ${member.name}`);
   const postgres = config.catalogUrl.kind === "postgres" ? [] : ["initdb", "postgres"];
   return { settings: {}, files: [file], commands: [...postgres, ...roles] };
+}
+
+/** The processes do not get `PGUSER` and `PGPASSWORD` of this shell. */
+function withUser(text: string, env: CliContext["deps"]["env"]): string {
+  const url = new URL(text);
+  const { PGUSER = "", PGPASSWORD = "" } = env;
+  const before = url.href;
+  if (url.username === "" && PGUSER !== "") url.username = encodeURIComponent(PGUSER);
+  if (url.password === "" && url.username !== "" && PGPASSWORD !== "") url.password = encodeURIComponent(PGPASSWORD);
+  return url.href === before ? text : url.href;
 }
 
 type Loaded = {
@@ -97,8 +110,14 @@ async function configOf(workspace: Workspace): Promise<LoadedConfig> {
 }
 
 async function plan(workspace: Workspace): Promise<Plan> {
-  const { layout, secrets, config, state } = await load(workspace);
-  // Says now what is missing on this machine.
+  const loaded = await load(workspace);
+  const planned = changesOf(workspace, loaded);
+  if (planned.changes.length > 0) await checkServices(workspace.context, loaded.config);
+  return planned;
+}
+
+/** Looks at nothing but this machine. @throws CliError for what is missing on it */
+function changesOf(workspace: Workspace, { layout, secrets, config, state }: Loaded): Plan {
   const postgres = postgresOf({ workspace, config });
   if (layout === undefined || secrets === undefined) {
     const names = [...(postgres === undefined ? [] : ["postgres"]), ...MEMBERS.map(({ name }) => name)];
@@ -229,7 +248,8 @@ async function notUp(workspace: Workspace, name: string, what: string): Promise<
 }
 
 async function status(workspace: Workspace): Promise<DeploymentStatus> {
-  const { layout, secrets, config, state } = await load(workspace);
+  const loaded = await load(workspace);
+  const { layout, secrets, config, state } = loaded;
   if (layout === undefined || secrets === undefined) {
     return { state: "not deployed", url: undefined, processes: [], drift: ["nothing was brought up yet"] };
   }
@@ -240,7 +260,7 @@ async function status(workspace: Workspace): Promise<DeploymentStatus> {
   const processes = await Promise.all(
     programs.map((program) => statusOf(workspace.context, program, running.get(program.name)?.pid)),
   );
-  const drift = (await plan(workspace)).changes.map(({ subject, reason }) => `${subject}: ${reason}`);
+  const drift = changesOf(workspace, loaded).changes.map(({ subject, reason }) => `${subject}: ${reason}`);
   const isHealthy = processes.every((one) => one.state === "ok") && isSupervised(state);
   return { state: isHealthy ? "healthy" : "degraded", url, processes, drift };
 }

@@ -14,10 +14,10 @@ import {
 import { delimiter, dirname, join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { CliError } from "../../client/failure.ts";
+import { OLDEST_POSTGRES } from "../../db/postgres/server-check.ts";
 
 /** A PostgreSQL server of this machine's programs, with its data in a folder of the deployment. */
 
-const OLDEST_MAJOR = 14;
 export const POSTGRES_USER = "engine";
 
 export type PostgresPrograms = { folder: string; major: number };
@@ -61,9 +61,9 @@ export function requirePostgresPrograms(path: string): PostgresPrograms {
       `no PostgreSQL was found in PATH or /usr/lib/postgresql: install it (Debian: apt-get install postgresql), ${otherwise}`,
     );
   }
-  if (found.major >= OLDEST_MAJOR) return found;
+  if (found.major >= OLDEST_POSTGRES) return found;
   throw new CliError(
-    `PostgreSQL in ${found.folder} is of version ${found.major}: install version ${OLDEST_MAJOR} or newer, ${otherwise}`,
+    `PostgreSQL in ${found.folder} is of version ${found.major}: install version ${OLDEST_POSTGRES} or newer, ${otherwise}`,
   );
 }
 
