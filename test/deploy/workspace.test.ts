@@ -139,7 +139,7 @@ describe("a workspace", () => {
       writeFileSync(join(programs, name), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.6.1'\n");
       chmodSync(join(programs, name), 0o755);
     }
-    const { findPostgresPrograms } = await import("../../src/deploy/local/postgres.ts");
+    const { findPostgresPrograms } = await import("../../src/db/postgres/server-programs.ts");
     const elsewhere = findPostgresPrograms("");
     const { stderr } = await deploy(["up", "--name", "lab"], { PATH: programs });
     // Where the machine has a newer one, that is taken, and the question is what cannot be asked.

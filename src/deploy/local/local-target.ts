@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { readHealth } from "../../client/health.ts";
 import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
@@ -24,6 +25,7 @@ import {
   type Layout,
   type Secrets,
 } from "./layout.ts";
+import { POSTGRES_USER } from "./postgres.ts";
 import { isAlive, signal } from "./process-identity.ts";
 import { CONFIG_FILE, edgeUrls, inherited, postgresOf, programsOf } from "./programs.ts";
 import { checkServices } from "./services.ts";
@@ -150,7 +152,11 @@ async function apply(workspace: Workspace): Promise<Applied> {
   await checkPorts(layout, programs, state);
   await mkdir(workspace.path("local/logs"), { recursive: true, mode: 0o700 });
   await mkdir(workspace.path("local/objects"), { recursive: true, mode: 0o700 });
-  postgresOf({ workspace, config })?.initialize(secrets.postgresPassword);
+  postgresOf({ workspace, config })?.initialize({
+    user: POSTGRES_USER,
+    password: secrets.postgresPassword,
+    passages: [workspace.path("local"), workspace.folder, dirname(workspace.folder)],
+  });
   const generation = await tell(workspace, programs, { isRunning: true });
   await supervise(workspace, state);
   await settle(workspace, generation);
