@@ -39,10 +39,10 @@ it("loses nothing that is written while it copies", async () => {
     const text = "x".repeat(2 ** 20);
     for (let i = 0; i < 8; i++) writeSync(writer, text);
     const trimmed = trimLog(file, 2 ** 20);
-    let isRunning = true;
-    void trimmed.finally(() => (isRunning = false));
+    const state = { isRunning: true };
+    void trimmed.finally(() => (state.isRunning = false));
     let written = 0;
-    while (isRunning) {
+    while (state.isRunning) {
       written += writeSync(writer, "a line\n");
       await new Promise((resolve) => setImmediate(resolve));
     }

@@ -146,6 +146,17 @@ describe("a workspace", () => {
     expect(stderr).toContain(elsewhere === undefined ? "version 9" : "standard input is no terminal; say --yes");
   });
 
+  it("names what is deleted with it, and what stays elsewhere", async () => {
+    const destroy = ["destroy", "--name", "lab", "--yes", "--force"];
+    await deploy(INIT);
+    expect((await deploy(destroy)).stderr).toContain("the catalog with all databases, all objects, settings,");
+    await deploy(INIT, { ENGINE_CATALOG_URL: "postgres://u@db/engine", ENGINE_OBJSTORE_BUCKET: "things" });
+    const { stderr } = await deploy(destroy);
+    expect(stderr).toContain(": settings, the admin token and logs");
+    expect(stderr).toContain("the catalog at catalog.url stays");
+    expect(stderr).toContain("the objects in the bucket things stay");
+  });
+
   it("needs a yes without a terminal, and the name to be destroyed", async () => {
     await deploy(INIT);
     expect(await deploy(["destroy", "--name", "lab"])).toMatchObject({

@@ -6,7 +6,7 @@ import { readHealth } from "../../client/health.ts";
 import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load.ts";
-import { OBJECT_STORE_OPTIONS } from "../../config/object-store.ts";
+import { OBJECT_STORE_OPTIONS, objectStoreSettings } from "../../config/object-store.ts";
 import { optionOf, type OptionName } from "../../config/options.ts";
 import { sleep } from "../../core/clock.ts";
 import { programCommand } from "../../core/distribution.ts";
@@ -291,12 +291,16 @@ async function statusOf(
 
 async function losses(workspace: Workspace, { isForced }: { isForced: boolean }): Promise<string[]> {
   const { config } = await load(workspace);
-  const own = config.config.catalogUrl.kind !== "postgres";
+  const store = objectStoreSettings(config);
   const ends = `all processes of ${workspace.name} end`;
   if (!isForced) return [ends, `data, settings and the admin token stay in ${workspace.folder}`];
-  const lost = own ? "the catalog with all databases, " : "";
-  const kept = own ? [] : ["the catalog at catalog.url stays as it is"];
-  return [ends, `deleted with ${workspace.folder}: ${lost}local objects, settings, the admin token and logs`, ...kept];
+  const [lost, kept]: [string[], string[]] = [[], []];
+  if (config.config.catalogUrl.kind === "postgres") kept.push("the catalog at catalog.url stays as it is");
+  else lost.push("the catalog with all databases");
+  if (store.kind === "s3") kept.push(`the objects in the bucket ${store.bucket} stay as they are`);
+  else lost.push("all objects");
+  lost.push("settings", "the admin token and logs");
+  return [ends, `deleted with ${workspace.folder}: ${lost.join(", ")}`, ...kept];
 }
 
 async function destroy(workspace: Workspace): Promise<void> {
