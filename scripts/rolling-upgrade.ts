@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { postgresPrograms } from "../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../src/db/postgres/server-programs.ts";
 import { startTestServer } from "../src/catalog/postgres/postgres.test-kit.ts";
 import { endsWithThisProcess } from "../src/core/child-processes.test-kit.ts";
 import { systemClock } from "../src/core/clock.ts";
@@ -34,7 +34,7 @@ type Member = { name: string; url: string; env: Record<string, string>; process?
 type Phase = { name: string; latenciesMs: number[]; failures: string[] };
 
 const folder = mkdtempSync(join(tmpdir(), "engine-rolling-"));
-const server = await startTestServer(postgresPrograms() ?? "", {});
+const server = await startTestServer(findPostgresPrograms()?.folder ?? "", {});
 let members: Member[] = [];
 async function main(): Promise<number> {
   const earlier = checkOut(commit, join(folder, "earlier"));

@@ -165,15 +165,3 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
     }
   }
 }
-
-/** Whether an address answers GET with a status of success. */
-export async function answers(url: string): Promise<boolean> {
-  try {
-    const { ok, body } = await fetch(url, { signal: AbortSignal.timeout(1_000) });
-    await body?.cancel();
-    return ok;
-  } catch {
-    // Not yet.
-    return false;
-  }
-}

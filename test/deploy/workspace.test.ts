@@ -3,7 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { tryLock } from "../../src/db/sqlite/process-lock.ts";
+<<<<<<< HEAD
 import { runDeploy } from "./deploy.test-kit.ts";
+=======
+import { runDeploy } from "./run-deploy.test-kit.ts";
+>>>>>>> local6
 
 let home: string;
 beforeEach(() => {
@@ -139,11 +143,22 @@ describe("a workspace", () => {
       writeFileSync(join(programs, name), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.6.1'\n");
       chmodSync(join(programs, name), 0o755);
     }
-    const { findPostgresPrograms } = await import("../../src/deploy/local/postgres.ts");
+    const { findPostgresPrograms } = await import("../../src/db/postgres/server-programs.ts");
     const elsewhere = findPostgresPrograms("");
     const { stderr } = await deploy(["up", "--name", "lab"], { PATH: programs });
     // Where the machine has a newer one, that is taken, and the question is what cannot be asked.
     expect(stderr).toContain(elsewhere === undefined ? "version 9" : "standard input is no terminal; say --yes");
+  });
+
+  it("names what is deleted with it, and what stays elsewhere", async () => {
+    const destroy = ["destroy", "--name", "lab", "--yes", "--force"];
+    await deploy(INIT);
+    expect((await deploy(destroy)).stderr).toContain("the catalog with all databases, all objects, settings,");
+    await deploy(INIT, { ENGINE_CATALOG_URL: "postgres://u@db/engine", ENGINE_OBJSTORE_BUCKET: "things" });
+    const { stderr } = await deploy(destroy);
+    expect(stderr).toContain(": settings, the admin token and logs");
+    expect(stderr).toContain("the catalog at catalog.url stays");
+    expect(stderr).toContain("the objects in the bucket things stay");
   });
 
   it("needs a yes without a terminal, and the name to be destroyed", async () => {

@@ -1,12 +1,12 @@
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { openInNewBucket, storeEnvironment } from "../../src/io/objectstore/s3/s3.test-kit.ts";
 import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { killDroppers } from "./filedrop-kill.ts";
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 const versitygw = await findVersitygw();
 
 /** Under another load each time; a finding names its seed. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { seededRandom } from "../../src/core/random.ts";
@@ -19,7 +19,7 @@ import { createTopic, kafkaEnv, numberWhen, rowsWhen, sendTo, withAdmin } from "
  */
 
 const lib = findKafka();
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 if (programs === undefined) process.stderr.write("nodes that read Kafka are not tested: PostgreSQL is not installed\n");
 
 const MESSAGES = Number(process.env["ENGINE_TEST_KAFKA_MESSAGES"] ?? 20_000);

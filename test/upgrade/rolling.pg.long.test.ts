@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
@@ -31,7 +31,7 @@ describe.skipIf(lacks("PostgreSQL", "git"))("two versions at once", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-rolling-"));
   let server: TestServer;
   beforeAll(async () => {
-    server = await startTestServer(postgresPrograms() ?? "", NO_FSYNC);
+    server = await startTestServer(findPostgresPrograms()?.folder ?? "", NO_FSYNC);
   });
   afterAll(async () => {
     await server.stop();
