@@ -67,11 +67,9 @@ const CAPABILITIES = {
   Maven: { isThere: () => has("mvn"), remedy: "apt-get install maven" },
   "systemd-analyze": { isThere: () => has("systemd-analyze"), remedy: "apt-get install systemd" },
   promtool: { isThere: () => has("promtool"), remedy: "apt-get install prometheus" },
-  // CI cannot install it: Terraform is in no registry, and OpenTofu takes five minutes to build. The project's machines
-  // have it; one without it fails CI, as for anything else that tests need.
   terraform: {
     isThere: () => succeeds("terraform", "version") || succeeds("tofu", "version"),
-    remedy: "Terraform 1.11 or OpenTofu 1.11, or newer, on the path",
+    remedy: "Terraform 1.11 or newer on the path, or .ci/install-opentofu",
   },
   shellcheck: { isThere: () => has("shellcheck"), remedy: "apt-get install shellcheck" },
   unzip: { isThere: () => has("unzip"), remedy: "apt-get install unzip" },

@@ -49,13 +49,9 @@ export type LocalClusterOptions = {
   /** Words of the S3 server's command line on top of the usual ones. */
   storeFlags?: readonly string[];
   /** How many of each role. */
-<<<<<<< HEAD
-  counts?: Partial<typeof COUNTS>;
+  counts?: Partial<Record<Role, number>>;
   /** The program that an engine process runs, asked at each of its starts; that of this checkout unless given. */
   entryOf?: (name: string) => string;
-=======
-  counts?: Partial<Record<Role, number>>;
->>>>>>> local6
 };
 
 const ORDER = Object.entries(ROLES).map(([role, { count, rank }]) => ({ role: role as Role, count, rank }));
@@ -92,13 +88,8 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
       ENGINE_OBJSTORE_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
     };
     const storeEndpoint = async (role: Role) => (await options.storeEndpoint?.(s3.endpoint, role)) ?? s3.endpoint;
-<<<<<<< HEAD
-    const counts = { ...COUNTS, ...options.counts };
-    const { entryOf = () => TODAY } = options;
+    const { counts = {}, entryOf = () => TODAY } = options;
     const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs, entryOf });
-=======
-    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts: options.counts ?? {}, programs });
->>>>>>> local6
     const edges = [...urls].filter(([name]) => name.startsWith("edge-")).map(([, url]) => url);
     const store = {
       endpoint: s3.endpoint,
@@ -128,11 +119,7 @@ type RolesOptions = {
 
 /** Those of a rank together. */
 async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
-<<<<<<< HEAD
-  const { folder, logs, common, counts, programs, entryOf } = options;
-=======
-  const { folder, logs, common, programs } = options;
->>>>>>> local6
+  const { folder, logs, common, programs, entryOf } = options;
   const urls = new Map<string, string>();
   const peersOf = (role: Role): string =>
     [...urls].flatMap(([name, url]) => (name.startsWith(`${role}-`) ? [url] : [])).join(",");
@@ -178,13 +165,8 @@ async function postgresProgram(path: string, logs: string): Promise<{ program: P
     url: `postgres://${POSTGRES_USER}@127.0.0.1:${port}/postgres`,
     program: new Program({
       name: "postgres",
-<<<<<<< HEAD
-      command: () => folder.server(port, { max_connections: "300" }),
-      env: inherited(),
-=======
-      command: folder.server(port, POSTGRES_SETTINGS),
+      command: () => folder.server(port, POSTGRES_SETTINGS),
       env: inherited(process.env),
->>>>>>> local6
       logFile: join(logs, "postgres.log"),
       isReady: () => serves({ kind: "command", command: folder.probe(port) }, systemClock),
       stopSignal: POSTGRES_STOP_SIGNAL,
@@ -209,13 +191,8 @@ async function s3Program(
     endpoint,
     program: new Program({
       name: "s3",
-<<<<<<< HEAD
       command: () => [binary, ...flags, "--iam-dir", iam, "posix", data],
-      env: { ...inherited(), ROOT_ACCESS_KEY: KEYS.accessKeyId, ROOT_SECRET_KEY: KEYS.secretAccessKey },
-=======
-      command: [binary, ...flags, "--iam-dir", iam, "posix", data],
       env: { ...inherited(process.env), ROOT_ACCESS_KEY: KEYS.accessKeyId, ROOT_SECRET_KEY: KEYS.secretAccessKey },
->>>>>>> local6
       logFile: join(logs, "s3.log"),
       isReady: () => answers(`${endpoint}/health`, systemClock),
     }),

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { findTool, installProvider } from "../terraform/terraform.test-kit.ts";
-import { runDeploy } from "./deploy.test-kit.ts";
+import { runDeploy } from "./run-deploy.test-kit.ts";
 
 /** A cloud deployment from `init` to `destroy`, by the real tool with the stand-in for the AWS provider. */
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, s
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runDeploy } from "./deploy.test-kit.ts";
+import { runDeploy } from "./run-deploy.test-kit.ts";
 
 /** `engine deploy --target cloud` up to the tool; `cloud.long.test.ts` runs the real one. */
 

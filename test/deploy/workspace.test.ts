@@ -3,11 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { tryLock } from "../../src/db/sqlite/process-lock.ts";
-<<<<<<< HEAD
-import { runDeploy } from "./deploy.test-kit.ts";
-=======
 import { runDeploy } from "./run-deploy.test-kit.ts";
->>>>>>> local6
 
 let home: string;
 beforeEach(() => {

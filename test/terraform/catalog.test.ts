@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { basename, delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { REPOSITORY } from "./terraform.test-kit.ts";
@@ -47,7 +47,7 @@ describe.skipIf(lacks("PostgreSQL"))("catalog-user.sh", () => {
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
       env: {
-        PATH: [postgresPrograms(), process.env["PATH"]].join(delimiter),
+        PATH: [findPostgresPrograms()?.folder, process.env["PATH"]].join(delimiter),
         PGHOST: hostname,
         PGPORT: port,
         PGUSER: username,
