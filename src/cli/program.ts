@@ -53,6 +53,8 @@ export async function buildProgram(context: CliContext, features: Features, name
   program
     .description("A context engine: NDJSON events in, durable columnar extents, SQL out.")
     .version(context.deps.version, "-V, --version", "print the version")
+    // After the name of a command `--version` is that command's: see `engine update`.
+    .enablePositionalOptions()
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .configureHelp({ subcommandTerm: (command) => command.name(), subcommandDescription: summaryOf })
