@@ -80,7 +80,7 @@ INSERT INTO engine.meta VALUES (1, 0);
 
 /** Version 0 where there is no catalog. Throws for one that this program must leave alone. */
 async function checkedState(connection: Connection, { name, mayUpgrade, steps }: Work): Promise<SchemaState> {
-  const state = await stateOf(connection, name);
+  const state = await schemaStateOf(connection, name);
   checkSchema("postgres", { catalog: name, state, known: steps.length });
   if (state.version > 0 && state.version < steps.length && !mayUpgrade) {
     throw new StartupError(
@@ -91,7 +91,8 @@ async function checkedState(connection: Connection, { name, mayUpgrade, steps }:
   return state;
 }
 
-async function stateOf(connection: Connection, name: string): Promise<SchemaState> {
+/** Version 0 where there is no catalog. Throws `StartupError` for the schema of another program. */
+export async function schemaStateOf(connection: Connection, name: string): Promise<SchemaState> {
   await checkEncoding(connection, name);
   const [found] = await connection.query(
     "SELECT to_regnamespace('engine') IS NOT NULL AS has_schema, to_regclass('engine.meta') IS NOT NULL AS has_meta",
