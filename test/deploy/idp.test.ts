@@ -15,6 +15,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { AUTH_OPTIONS } from "../../src/auth/options.ts";
+import { adminAccess } from "../../src/deploy/local/programs.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { runDeploy } from "./run-deploy.test-kit.ts";
 
@@ -356,4 +358,13 @@ it("takes the answer at one address only, asked for by its own name", async () =
   await visits;
   expect(run).toMatchObject({ code: 4, stderr: expect.stringContaining("consent was refused") });
   expect(seen).toEqual([404, 404, 404]);
+});
+
+it("the admin token of a local deployment is good with the provider too, beside keys of its own", () => {
+  const text = "ci:write:c:1,plain";
+  const securityApiKeys = AUTH_OPTIONS.securityApiKeys.kind.parse(text, { baseDir: home, userHome: home }) ?? [];
+  expect(adminAccess({ authBackend: "env", securityApiKeys }, "t")).toEqual({ ENGINE_AUTH_TOKENS: "t:admin" });
+  expect(adminAccess({ authBackend: "idp", securityApiKeys }, "t")).toEqual({
+    ENGINE_SECURITY_API_KEYS: `admin:admin:t,${text}`,
+  });
 });
