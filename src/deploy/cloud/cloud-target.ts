@@ -6,12 +6,12 @@ import { sleep } from "../../core/clock.ts";
 import type { Applied, Change, DeploymentStatus, DeployTarget, DestroyOptions, Plan } from "../target.ts";
 import type { Workspace } from "../workspace.ts";
 import { openRootModule } from "./root-module.ts";
-import { prepareCloud, settingsOf, variablesOf, type CloudSettings, type Variables } from "./settings.ts";
+import { addIdentity, prepareCloud, settingsOf, variablesOf, type CloudSettings, type Variables } from "./settings.ts";
 import { findSecrets, forgetSecrets, makeSecrets, phaseOf, setPhase, type CloudSecrets, type Phase } from "./state.ts";
 import type { Tool } from "./tool.ts";
 
 /** A cluster on AWS: the modules of `terraform/`, run by Terraform or OpenTofu. */
-export const CLOUD_TARGET: DeployTarget = { prepare: prepareCloud, plan, apply, status, losses, destroy };
+export const CLOUD_TARGET: DeployTarget = { prepare: prepareCloud, addIdentity, plan, apply, status, losses, destroy };
 
 const PLAN_FILE = "cloud/plan";
 const STATUS_PLAN_FILE = "cloud/status-plan";

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { CliError, EXIT } from "../../client/failure.ts";
 import { askText } from "../../client/prompt.ts";
 import { packageFolder } from "../../core/distribution.ts";
-import type { InitRequest } from "../target.ts";
+import type { ConnectIdentity, InitRequest } from "../target.ts";
 import { parseState, type DeploymentSpec, type Prepared, type Workspace } from "../workspace.ts";
 import { TOOLS } from "./tool.ts";
 
@@ -97,6 +97,26 @@ export async function prepareCloud(request: InitRequest): Promise<Prepared> {
     commands: [`${tool} init`, `${tool} plan -var-file=${VARIABLES_FILE} -out=plan`, `${tool} apply plan`],
   };
 }
+
+/** Into `env`, the options of all servers. The key is public. */
+export async function addIdentity(
+  _workspace: Workspace,
+  prepared: Prepared,
+  connect: ConnectIdentity,
+): Promise<Prepared> {
+  const [file, ...others] = prepared.files;
+  if (file?.path !== VARIABLES_FILE) throw new Error(`${VARIABLES_FILE} is not the first file`);
+  const variables = identityVariables.parse(JSON.parse(file.text));
+  const { url, publicKey } = await connect([`https://${variables.domain}`]);
+  const env = { ...variables.env, ENGINE_IDP_URL: url, ENGINE_IDP_ANON_KEY: publicKey };
+  const text = `${JSON.stringify({ ...variables, env }, undefined, 2)}\n`;
+  return { ...prepared, files: [{ ...file, text }, ...others] };
+}
+
+const identityVariables = z.looseObject({
+  domain: z.string().regex(DOMAIN),
+  env: z.record(z.string(), z.string()).default({}),
+});
 
 /** A file of the Terraform modules that came with this program. */
 export function bundled(path: string): string {

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { AUTH_OPTIONS } from "../../auth/options.ts";
 import { readHealth } from "../../client/health.ts";
 import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
@@ -11,7 +12,16 @@ import { optionOf, type OptionName } from "../../config/options.ts";
 import { sleep } from "../../core/clock.ts";
 import { programCommand } from "../../core/distribution.ts";
 import { VERSION } from "../../core/version.ts";
-import type { Applied, Change, DeploymentStatus, DeployTarget, InitRequest, Plan, ProcessStatus } from "../target.ts";
+import type {
+  Applied,
+  Change,
+  ConnectIdentity,
+  DeploymentStatus,
+  DeployTarget,
+  InitRequest,
+  Plan,
+  ProcessStatus,
+} from "../target.ts";
 import type { Prepared, Workspace } from "../workspace.ts";
 import {
   chooseLayout,
@@ -40,7 +50,7 @@ import {
 import { isSupervised, runningOf } from "./supervisor.ts";
 
 /** A cluster on this machine: PostgreSQL, a shared folder or an S3 server, and every role as processes of its own. */
-export const LOCAL_TARGET: DeployTarget = { prepare, plan, apply, status, losses, destroy };
+export const LOCAL_TARGET: DeployTarget = { prepare, addIdentity, plan, apply, status, losses, destroy };
 
 const POLL_MS = 100;
 /** How long nothing may change while `up` waits. A restarted process drains for less. */
@@ -74,6 +84,23 @@ async function prepare({ flags, context, name }: InitRequest): Promise<Prepared>
   const roles = MEMBERS.map((member) => `${programCommand().join(" ")} server  # ${member.name}`);
   const postgres = config.catalogUrl.kind === "postgres" ? [] : ["initdb", "postgres"];
   return { settings: {}, files: [file], commands: [...postgres, ...roles] };
+}
+
+/** Into `engine.toml`. The addresses need the ports, which the first `up` would choose otherwise. */
+async function addIdentity(workspace: Workspace, prepared: Prepared, connect: ConnectIdentity): Promise<Prepared> {
+  const known = await workspace.readJson(LAYOUT_FILE, layoutSchema);
+  const layout = known ?? (await chooseLayout(workspace.context.deps.random));
+  const [first = "", ...others] = edgeUrls(layout);
+  const { url, publicKey } = await connect([first, ...others]);
+  const lines = [
+    `${AUTH_OPTIONS.idpUrl.toml} = ${JSON.stringify(url)}`,
+    `${AUTH_OPTIONS.idpAnonKey.toml} = ${JSON.stringify(publicKey)}`,
+  ];
+  const files = prepared.files.map((file) =>
+    file.path === CONFIG_FILE ? { ...file, text: `${file.text}${lines.join("\n")}\n` } : file,
+  );
+  const layoutFile = { path: LAYOUT_FILE, text: `${JSON.stringify(layout, undefined, 2)}\n`, isSecret: false };
+  return { ...prepared, files: [...files, layoutFile] };
 }
 
 /** The processes do not get `PGUSER` and `PGPASSWORD` of this shell. */

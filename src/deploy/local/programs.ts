@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
+import { AUTH_OPTIONS } from "../../auth/options.ts";
+import { valuesOf, type OptionValues } from "../../config/option.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { objectStoreSettings } from "../../config/object-store.ts";
 import { distribution, programCommand } from "../../core/distribution.ts";
@@ -35,7 +37,7 @@ export function programsOf(parts: LocalParts): ProgramSpec[] {
   const common = {
     ...environment,
     ENGINE_CONFIG: workspace.path(CONFIG_FILE),
-    ENGINE_AUTH_TOKENS: `${secrets.adminToken}:admin`,
+    ...adminAccess(valuesOf(AUTH_OPTIONS, config.config), secrets.adminToken),
     ENGINE_SECRET_KEY: secrets.secretKey,
     ...(postgres === undefined ? {} : { ENGINE_CATALOG_URL: postgresUrl(layout, secrets) }),
     ...(objectStoreSettings(config).kind === "local" ? { ENGINE_LOCAL_DATA: workspace.path("local/objects") } : {}),
@@ -70,6 +72,18 @@ export function programsOf(parts: LocalParts): ProgramSpec[] {
     stopTimeoutMs: POSTGRES_STOP_MS,
   };
   return [hashedSpec(server, ""), ...hashed];
+}
+
+/** Other backends than `env` take no static tokens: there the admin token is an API key, beside those of `engine.toml`. */
+export function adminAccess(
+  { authBackend, securityApiKeys }: Pick<OptionValues<typeof AUTH_OPTIONS>, "authBackend" | "securityApiKeys">,
+  adminToken: string,
+): Record<string, string> {
+  if (authBackend === "env") return { ENGINE_AUTH_TOKENS: `${adminToken}:admin` };
+  const others = securityApiKeys.map(({ name, role, token }) =>
+    name === undefined ? token : `${name}:${role}:${token}`,
+  );
+  return { ENGINE_SECURITY_API_KEYS: [`admin:admin:${adminToken}`, ...others].join(",") };
 }
 
 type Place = {
