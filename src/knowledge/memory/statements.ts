@@ -39,6 +39,13 @@ export function reserveHead(databaseId: number, holder: string, forMs: number): 
   return { sql, values: [holder, { nowPlusMs: forMs }, databaseId, holder, NOW] };
 }
 
+/** Gives a reservation back; a commit does that by itself. */
+export function releaseHead(databaseId: number, holder: string): Statement {
+  const sql =
+    "UPDATE memory_heads SET reserved_by = NULL, reserved_until_ms = 0 WHERE database_id = ? AND reserved_by = ?";
+  return { sql, values: [databaseId, holder] };
+}
+
 export function changeRecords(databaseId: number, seq: number, changes: Changes): Statement[] {
   return [
     ...byIds(changes.wiped, "DELETE FROM memory_records WHERE database_id = ? AND kind = ?", [databaseId]),
