@@ -261,6 +261,7 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
         const store = new MemoryStore(opened.catalog.records);
         const seen = new Map<string, number>();
         const fed = new Map<string, number>();
+        const random = drawnRandom();
         let isDone = false;
         const read = async (): Promise<void> => {
           let sinceUs = 0;
@@ -274,6 +275,7 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
             expect(page.untilUs).toBeGreaterThanOrEqual(sinceUs);
             sinceUs = page.untilUs;
             if (page.hasMore) last = false;
+            await nextTurn();
           }
         };
         const feed = async (): Promise<void> => {
@@ -287,13 +289,13 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
             }
             seq = page.seq;
             if (page.hasMore) last = false;
+            await nextTurn();
           }
         };
         const write = async (): Promise<void> => {
           await Promise.all(
             Array.from({ length: 40 }, async (_, i) => {
-              const at = systemRandom.next();
-              if (at < 0.5) await new Promise((resolve) => setImmediate(resolve));
+              for (let turns = i + random.next() * 10; turns > 1; turns--) await nextTurn();
               const writer = writers[i % 2];
               await writer?.saveNode(scope, { content: `said ${i}`, topic_key: "one" });
               await writer?.saveNode(scope, {
@@ -305,9 +307,9 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
               await writer?.saveNode(scope, { content: `memory ${i}` });
             }),
           );
-          isDone = true;
         };
-        await Promise.all([write(), read(), feed()]);
+        const written = write().finally(() => (isDone = true));
+        await Promise.all([written, read(), feed()]);
         const nodes = (await exportOf(memory, scope)).memory_nodes as ReturnType<typeof wireNode>[];
         expect(nodes).toHaveLength(42);
         expect(nodes.find(({ topic_key }) => topic_key === "one")?.version).toBe(40);
