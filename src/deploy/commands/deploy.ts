@@ -205,7 +205,7 @@ async function destroy(context: CliContext, options: DestroyFlags): Promise<Exit
     if (how.isForced) await workspace.remove();
     const { name, folder } = workspace;
     if (options.json) await context.writeJson({ name, destroyed: true, kept: how.isForced ? null : folder });
-    else await context.writeLine(how.isForced ? `${name} is gone` : `${name} has ended; its data stays in ${folder}`);
+    else await context.writeLine(how.isForced ? `${name} is gone` : `${name} has ended; its data stays`);
     return EXIT.ok;
   });
 }
