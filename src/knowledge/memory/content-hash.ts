@@ -42,7 +42,11 @@ export function duplicateKeyOf(node: Pick<NodeRecord, "realm" | "memoryType" | "
 
 function lifeOf(life: Omit<LifeCycle, keyof LocalFields>): unknown[] {
   return [
-    ...[life.validFromUs, life.validToUs, life.invalidatedAtUs, life.invalidatedBy, life.invalidationReason],
+    life.validFromUs,
+    life.validToUs,
+    life.invalidatedAtUs,
+    life.invalidatedBy,
+    life.invalidationReason,
     life.createdAtUs,
   ];
 }
