@@ -7,6 +7,7 @@ import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
+import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
 import type { Answerer } from "../src/server/route.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
@@ -20,6 +21,7 @@ export type AnsweredDeps = {
   fabric: FabricDeps & JobCredentialDeps;
   exports: ExportDeps;
   deletion: DeletionDeps;
+  memory: MemoryDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
 };
@@ -33,6 +35,7 @@ export type Answerers = {
   fabric: Answerer<AnsweredDeps["fabric"]>;
   exports: Answerer<AnsweredDeps["exports"]>;
   deletion: Answerer<AnsweredDeps["deletion"]>;
+  memory?: Answerer<AnsweredDeps["memory"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;
 };

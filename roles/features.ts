@@ -10,6 +10,7 @@ import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
 import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
+import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { ServiceDeps } from "../src/server/service.ts";
@@ -74,6 +75,7 @@ export const FEATURES: readonly EngineFeature[] = [
   ACCESS,
   CREDENTIALS,
   JOBS,
+  MEMORY,
   SANDBOX,
   INSTALL,
   BACKUPS,

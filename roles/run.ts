@@ -70,6 +70,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const isDraining = (): boolean => draining.announced;
   const service = { metrics: parts.metrics, authenticator, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
+  const features = await featureAnswers(plan, parts, { query, storage, fabric });
   const http = httpService({
     parts,
     listen,
@@ -84,7 +85,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         exports: exportAnswers(jobs, storage),
         deletion: deletionAnswers(jobs, query, storage),
         sandboxes: sandboxAnswers(plan, query, sandboxes),
-        feature: await featureAnswers(plan, parts, { query, storage, fabric }),
+        memory: await memoryAnswers(features),
+        feature: features,
       },
       parts.features,
     ),
@@ -225,6 +227,13 @@ async function featureAnswers(
   if (plan.query !== "here" || storage === undefined || fabric === undefined) return undefined;
   const { featureDeps } = await import("./fabric.ts");
   return { here: featureDeps(parts, storage, fabric) };
+}
+
+/** Memories are where other features are. */
+async function memoryAnswers(features: Answerers["feature"]): Promise<Answerers["memory"]> {
+  if (features === undefined || "forward" in features) return features;
+  const { openMemory } = await import("../src/knowledge/memory/open.ts");
+  return { here: { memory: openMemory(features.here) } };
 }
 
 function onDrainOf(

@@ -55,7 +55,9 @@ export type AuditAction =
   | "sandbox.exec"
   | "sandbox.interrupt"
   | "sandbox.message"
-  | "sandbox.shell";
+  | "sandbox.shell"
+  | "memory.erase"
+  | "memory.settings";
 
 export type AuditEvent = {
   origin: Origin;

@@ -54,6 +54,7 @@ const INNER_RANKS: InnerRanks = {
     ["routes", "commands"],
     ["flight"],
   ],
+  knowledge: [["memory"]],
   sandbox: [["contract"], ["runtime"], ["network"], ["node", "control"], ["commands"]],
 };
 

@@ -1,0 +1,35 @@
+import { Counter, Gauge, Histogram } from "prom-client";
+import { metricSet } from "../../core/metric-set.ts";
+
+/** Of this process. */
+export const MEMORY_METRICS = metricSet((registers) => ({
+  changes: new Counter({
+    name: "engine_memory_changes_total",
+    help: "Records of memories that were saved, imported, invalidated, restored or erased, by what came of it.",
+    labelNames: ["outcome"],
+    registers,
+  }),
+  commits: new Counter({
+    name: "engine_memory_commits_total",
+    help: "Commits of memories. Writes that come together share one.",
+    registers,
+  }),
+  conflicts: new Counter({
+    name: "engine_memory_commit_conflicts_total",
+    help: "Commits of memories that were planned again, because another process committed first.",
+    registers,
+  }),
+  commitDuration: new Histogram({
+    name: "engine_memory_commit_duration_seconds",
+    help: "From when a commit of memories was begun until it was durable.",
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30],
+    registers,
+  }),
+  waiting: new Gauge({
+    name: "engine_memory_waiting_items",
+    help: "Records of memories that wait to be written.",
+    registers,
+  }),
+}));
+
+export type MemoryMetrics = ReturnType<typeof MEMORY_METRICS.of>;

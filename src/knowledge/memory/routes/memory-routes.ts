@@ -1,0 +1,16 @@
+import { changesRoute, exportRoute, importRoute } from "./exchange.ts";
+import { eraseNodeRoute, getNodeRoute, invalidateNodeRoute, restoreNodeRoute } from "./nodes.ts";
+import { changeSettingsRoute, overviewRoute, settingsRoute } from "./overview.ts";
+
+export const MEMORY_ROUTES = [
+  overviewRoute,
+  settingsRoute,
+  changeSettingsRoute,
+  exportRoute,
+  importRoute,
+  changesRoute,
+  getNodeRoute,
+  invalidateNodeRoute,
+  restoreNodeRoute,
+  eraseNodeRoute,
+];

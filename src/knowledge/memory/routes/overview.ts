@@ -1,0 +1,83 @@
+import { z } from "zod";
+import { defineRoute, jsonResponse } from "../../../server/route.ts";
+import { memorySettings } from "../settings.ts";
+import { inDatabase, TAG, type MemoryDeps } from "./deps.ts";
+
+/** The memory of a database as a whole. */
+
+const overview = z.object({
+  memories: z.int().describe("In all realms that the caller may see, without what is invalidated."),
+  entities: z.int(),
+  edges: z.int(),
+  realms: z.array(
+    z.object({
+      realm: z.string(),
+      kind: z.enum(["memory", "entity", "edge"]),
+      count: z.int().describe("Current versions, with those that are invalidated."),
+      invalidated: z.int(),
+    }),
+  ),
+  firehose_rows: z.int().describe("Rows of the table `firehose`: raw observations."),
+});
+
+export const overviewRoute = defineRoute({
+  method: "GET",
+  path: "/v1/agent/memory/overview",
+  role: "read",
+  tag: TAG,
+  summary: "What the memory holds",
+  headers: inDatabase,
+  responses: [{ status: 200, description: "Counts.", type: "application/json", schema: overview }],
+  errors: ["database_not_found"],
+  handler:
+    ({ memory }: MemoryDeps) =>
+    async ({ caller, headers: { "x-database": database } }) => {
+      const { counts, firehoseRows } = await memory.overview(await memory.scope(caller, database), database);
+      const valid = (kind: string): number =>
+        counts.reduce((sum, each) => sum + (each.kind === kind ? each.current - each.invalidated : 0), 0);
+      return jsonResponse(200, {
+        memories: valid("memory"),
+        entities: valid("entity"),
+        edges: valid("edge"),
+        realms: counts.map(({ realm, kind, current, invalidated }) => ({ realm, kind, count: current, invalidated })),
+        firehose_rows: firehoseRows,
+      });
+    },
+});
+
+const settingsResponse = { status: 200, type: "application/json", schema: memorySettings } as const;
+
+export const settingsRoute = defineRoute({
+  method: "GET",
+  path: "/v1/agent/memory/settings",
+  role: "read",
+  tag: TAG,
+  summary: "Settings of the memory",
+  headers: inDatabase,
+  responses: [{ ...settingsResponse, description: "All, with the defaults of those that nobody has set." }],
+  errors: ["database_not_found"],
+  handler:
+    ({ memory }: MemoryDeps) =>
+    async ({ caller, headers }) =>
+      jsonResponse(200, await memory.settings(await memory.scope(caller, headers["x-database"]))),
+});
+
+export const changeSettingsRoute = defineRoute({
+  method: "PUT",
+  path: "/v1/agent/memory/settings",
+  role: "read",
+  tag: TAG,
+  summary: "Change settings of the memory",
+  description: "Replaces all of them: what is not given has its default again. Audited.",
+  headers: inDatabase,
+  json: memorySettings,
+  responses: [{ ...settingsResponse, description: "All, as they are now." }],
+  errors: ["database_not_found", "bad_request_body"],
+  handler:
+    ({ memory }: MemoryDeps) =>
+    async ({ caller, headers: { "x-database": database }, json, clientAddress: address, requestId }) => {
+      const scope = await memory.scope(caller, database);
+      await memory.changeSettings(scope, database, json, { caller, address, requestId });
+      return jsonResponse(200, json);
+    },
+});

@@ -1,0 +1,212 @@
+import { nextTurn } from "../../core/clock.ts";
+import { NOW, type RecordRow, type RecordStore, type RecordValue } from "../../db/records.ts";
+import type { Known, RecordKey } from "./draft.ts";
+import type { FeedPage, MemoryFeed, RecordChange } from "./feed.ts";
+import type { EdgeRecord, NodeRecord } from "./model.ts";
+import { realmCondition, type RealmRights } from "./realms.ts";
+import { READ_COLUMNS, versionOfRow, type RecordKind, type StoredVersion } from "./rows.ts";
+
+/** The newest commit of a database. */
+export type Head = {
+  seq: number;
+  /** 0 before the first commit. */
+  stampUs: number;
+  /** The time of the database. */
+  nowUs: number;
+};
+
+export type CountRow = { realm: string; kind: string; current: number; invalidated: number };
+
+/** Ids in one statement. Texts of statements are kept prepared, so there are as many as sizes. */
+const IDS_AT_ONCE = [1, 8, 64, 512] as const;
+/** Statements after which a database in the same process lets others have their turn. */
+const STATEMENTS_PER_TURN = 4;
+
+const CURRENT = "ended_seq IS NULL";
+const OF_SAME_ID = "v.database_id = r.database_id AND v.kind = r.kind AND v.id = r.id";
+const KNOWN_COLUMNS =
+  `${READ_COLUMNS}, (SELECT max(v.version) FROM memory_records v WHERE ${OF_SAME_ID}) AS latest, ` +
+  `(SELECT max(v.origin_us) FROM memory_records v WHERE ${OF_SAME_ID} AND v.erased = 1) AS erased_origin_us`;
+
+/** Reads the records of memories. Nobody's rights are asked but where a method takes them. */
+export class MemoryStore implements MemoryFeed {
+  readonly #records: Pick<RecordStore, "rows">;
+
+  constructor(records: Pick<RecordStore, "rows">) {
+    this.#records = records;
+  }
+
+  async head(databaseId: number): Promise<number> {
+    const sql = "SELECT seq FROM memory_heads WHERE database_id = ?";
+    const [row] = await this.#records.rows(sql, [databaseId]);
+    return row === undefined ? 0 : Number(row["seq"]);
+  }
+
+  async headWithTime(databaseId: number): Promise<Head> {
+    const sql =
+      "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
+      "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
+    const [row] = await this.#records.rows(sql, [NOW, databaseId, databaseId]);
+    if (row === undefined) throw new Error("the catalog did not say what time it is");
+    return { seq: Number(row["seq"]), stampUs: Number(row["stamp_us"]), nowUs: Number(row["now_ms"]) * 1_000 };
+  }
+
+  /** The newest commit whose stamp is not after the time; 0 when there is none. */
+  async seqAt(databaseId: number, stampUs: number): Promise<number> {
+    const sql = "SELECT seq FROM memory_commits WHERE database_id = ? AND stamp_us <= ? ORDER BY stamp_us DESC LIMIT 1";
+    const [row] = await this.#records.rows(sql, [databaseId, stampUs]);
+    return row === undefined ? 0 : Number(row["seq"]);
+  }
+
+  async stampOf(databaseId: number, seq: number): Promise<number> {
+    const sql = "SELECT stamp_us FROM memory_commits WHERE database_id = ? AND seq = ?";
+    const [row] = await this.#records.rows(sql, [databaseId, seq]);
+    return row === undefined ? 0 : Number(row["stamp_us"]);
+  }
+
+  /** The current versions of those ids, with what else a change of them must know. */
+  async known(databaseId: number, kind: RecordKind, ids: readonly string[]): Promise<Known[]> {
+    return await this.#inChunks(ids, (places) => {
+      const which = `database_id = ? AND kind = ? AND ${CURRENT} AND id IN (${places})`;
+      return { sql: `SELECT ${KNOWN_COLUMNS} FROM memory_records r WHERE ${which}`, before: [databaseId, kind] };
+    });
+  }
+
+  /** The memories that equal ones confirm. */
+  async knownByDuplicateKey(databaseId: number, keys: readonly string[]): Promise<Known[]> {
+    return await this.#inChunks(keys, (places) => {
+      const which = `database_id = ? AND ${CURRENT} AND duplicate_key IS NOT NULL AND duplicate_key IN (${places})`;
+      return { sql: `SELECT ${KNOWN_COLUMNS} FROM memory_records r WHERE ${which}`, before: [databaseId] };
+    });
+  }
+
+  /** The edges of a node of the memory. */
+  async knownEdgesOf(databaseId: number, nodeId: string): Promise<Known[]> {
+    const found = await Promise.all(
+      ["src", "dst"].map(async (end) => {
+        const which = `database_id = ? AND ${CURRENT} AND ${end} IS NOT NULL AND ${end} = ?`;
+        const sql = `SELECT ${KNOWN_COLUMNS} FROM memory_records r WHERE ${which}`;
+        return await this.#records.rows(sql, [databaseId, nodeId]);
+      }),
+    );
+    return found.flat().map(knownOfRow);
+  }
+
+  async current(databaseId: number, { kind, id }: RecordKey): Promise<StoredVersion | undefined> {
+    const which = `database_id = ? AND kind = ? AND ${CURRENT} AND id = ?`;
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which}`;
+    const [row] = await this.#records.rows(sql, [databaseId, kind, id]);
+    return row === undefined ? undefined : versionOfRow(row);
+  }
+
+  /** The newest versions of an id, the newest first. */
+  async versions(databaseId: number, { kind, id }: RecordKey, limit: number): Promise<StoredVersion[]> {
+    const which = "database_id = ? AND kind = ? AND id = ?";
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY version DESC LIMIT ?`;
+    return (await this.#records.rows(sql, [databaseId, kind, id, limit])).map(versionOfRow);
+  }
+
+  /** Current versions after an id, tombstones too, in the order of ids. */
+  async page(
+    databaseId: number,
+    kind: RecordKind,
+    { after, limit, rights }: { after: string; limit: number; rights: RealmRights },
+  ): Promise<StoredVersion[]> {
+    const realms = realmCondition(rights);
+    const which = `database_id = ? AND kind = ? AND ${CURRENT} AND id > ?${realms.sql}`;
+    const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY id LIMIT ?`;
+    return (await this.#records.rows(sql, [databaseId, kind, after, ...realms.values, limit])).map(versionOfRow);
+  }
+
+  async changes(databaseId: number, afterSeq: number, throughSeq: number, limit: number): Promise<FeedPage> {
+    const { versions, seq, hasMore } = await this.#inOrder(databaseId, { afterSeq, throughSeq, limit });
+    const nodes: RecordChange<NodeRecord>[] = [];
+    const edges: RecordChange<EdgeRecord>[] = [];
+    for (const version of versions) {
+      const state = version.endedSeq === undefined ? ("current" as const) : ("former" as const);
+      const changes: unknown[] = version.kind === "node" ? nodes : edges;
+      const { record } = version;
+      changes.push(
+        version.erased ? { state: "erased", seq: version.seq, record } : { state, seq: version.seq, record },
+      );
+    }
+    return { seq, nodes, edges, hasMore };
+  }
+
+  /** Current versions whose commit is in (`afterSeq`, `throughSeq`]: about `limit`, and all of the last one's commit. */
+  async changed(
+    databaseId: number,
+    range: { afterSeq: number; throughSeq: number; limit: number; rights: RealmRights; realm: string | undefined },
+  ): Promise<{ versions: StoredVersion[]; seq: number; hasMore: boolean }> {
+    const rights = realmCondition(range.rights);
+    const realm =
+      range.realm === undefined ? { sql: "", values: [] } : { sql: " AND realm = ?", values: [range.realm] };
+    const also = { sql: ` AND ${CURRENT}${rights.sql}${realm.sql}`, values: [...rights.values, ...realm.values] };
+    return await this.#inOrder(databaseId, range, also);
+  }
+
+  async counts(databaseId: number, rights: RealmRights): Promise<CountRow[]> {
+    const realms = realmCondition(rights);
+    const which = `database_id = ? AND current <> 0${realms.sql}`;
+    const sql = `SELECT realm, kind, current, invalidated FROM memory_counts WHERE ${which} ORDER BY realm, kind`;
+    const rows = await this.#records.rows(sql, [databaseId, ...realms.values]);
+    return rows.map((row) => ({
+      realm: String(row["realm"]),
+      kind: String(row["kind"]),
+      current: Number(row["current"]),
+      invalidated: Number(row["invalidated"]),
+    }));
+  }
+
+  async #inOrder(
+    databaseId: number,
+    { afterSeq, throughSeq, limit }: { afterSeq: number; throughSeq: number; limit: number },
+    also: { sql: string; values: readonly RecordValue[] } = { sql: "", values: [] },
+  ): Promise<{ versions: StoredVersion[]; seq: number; hasMore: boolean }> {
+    const select = (range: string, rest: string) =>
+      `SELECT ${READ_COLUMNS} FROM memory_records WHERE database_id = ? AND ${range}${also.sql} ORDER BY seq${rest}`;
+    const sql = select("seq > ? AND seq <= ?", ", kind, id, version LIMIT ?");
+    const found = await this.#records.rows(sql, [databaseId, afterSeq, throughSeq, ...also.values, limit]);
+    if (found.length < limit) return { versions: found.map(versionOfRow), seq: throughSeq, hasMore: false };
+    const seq = Number(found.at(-1)?.["seq"]);
+    const whole = found.filter((row) => Number(row["seq"]) < seq);
+    const last = await this.#records.rows(select("seq = ?", ", kind, id, version"), [databaseId, seq, ...also.values]);
+    return { versions: [...whole, ...last].map(versionOfRow), seq, hasMore: seq < throughSeq };
+  }
+
+  async #inChunks(
+    ids: readonly string[],
+    statementOf: (places: string) => { sql: string; before: RecordValue[] },
+  ): Promise<Known[]> {
+    const known: Known[] = [];
+    const chunks = chunksOf([...new Set(ids)]);
+    for (const [i, chunk] of chunks.entries()) {
+      if (i % STATEMENTS_PER_TURN === STATEMENTS_PER_TURN - 1) await nextTurn();
+      const { sql, before } = statementOf(chunk.map(() => "?").join(", "));
+      known.push(...(await this.#records.rows(sql, [...before, ...chunk])).map(knownOfRow));
+    }
+    return known;
+  }
+}
+
+/** In pieces of one of the sizes; the last one repeats an id until it has one. */
+export function chunksOf(ids: readonly string[]): string[][] {
+  const most = IDS_AT_ONCE.at(-1) ?? 1;
+  const chunks: string[][] = [];
+  for (let from = 0; from < ids.length; from += most) {
+    const chunk = ids.slice(from, from + most);
+    const size = IDS_AT_ONCE.find((each) => each >= chunk.length) ?? most;
+    const filler = chunk.at(-1) ?? "";
+    chunks.push([...chunk, ...Array.from({ length: size - chunk.length }, () => filler)]);
+  }
+  return chunks;
+}
+
+function knownOfRow(row: RecordRow): Known {
+  const erased = row["erased_origin_us"];
+  return {
+    current: versionOfRow(row),
+    latest: Number(row["latest"]),
+    erasedOriginUs: erased === null || erased === undefined ? undefined : Number(erased),
+  };
+}

@@ -1,0 +1,75 @@
+import type { Migration } from "../../db/migration.ts";
+
+/**
+ * The records of memories, in the vocabulary that both databases share. `database_id` is the catalog's: a database that
+ * is made again under the name of a dropped one has another, and nothing of the old one's memory.
+ *
+ * - `memory_heads`: the newest commit of a database, and who has reserved the next one (`writer.ts`).
+ * - `memory_commits`: the stamp of each commit, in µs. Stamps grow with `seq`.
+ * - `memory_records`: versions of nodes and edges. `seq` is the commit that brought a version, `ended_seq` the one that
+ *   superseded it; of each id one version is current, which has none. A version that never was current has both alike.
+ *   `erased` is 1 for tombstones. `duplicate_key` is for those memories alone that a duplicate confirms, `src` and `dst`
+ *   are ids of nodes of the memory. `body` is JSON (`rows.ts`).
+ * - `memory_counts`: how many current versions there are, without tombstones; of these, how many are invalidated.
+ * - `memory_settings`: JSON.
+ */
+const MEMORY_RECORDS = `
+CREATE TABLE memory_heads (
+  database_id bigint PRIMARY KEY,
+  seq bigint NOT NULL,
+  stamp_us bigint NOT NULL,
+  reserved_by text,
+  reserved_until_ms bigint NOT NULL
+);
+
+CREATE TABLE memory_commits (
+  database_id bigint NOT NULL,
+  seq bigint NOT NULL,
+  stamp_us bigint NOT NULL,
+  PRIMARY KEY (database_id, seq)
+);
+CREATE INDEX memory_commits_by_stamp ON memory_commits (database_id, stamp_us);
+
+CREATE TABLE memory_records (
+  database_id bigint NOT NULL,
+  kind text NOT NULL,
+  id text NOT NULL,
+  version bigint NOT NULL,
+  seq bigint NOT NULL,
+  ended_seq bigint,
+  realm text NOT NULL,
+  origin_us bigint NOT NULL,
+  content_hash text NOT NULL,
+  duplicate_key text,
+  src text,
+  dst text,
+  erased bigint NOT NULL,
+  body text NOT NULL,
+  PRIMARY KEY (database_id, kind, id, version)
+);
+CREATE UNIQUE INDEX memory_records_current ON memory_records (database_id, kind, id) WHERE ended_seq IS NULL;
+CREATE INDEX memory_records_by_seq ON memory_records (database_id, seq);
+CREATE INDEX memory_records_by_duplicate_key ON memory_records (database_id, duplicate_key)
+  WHERE ended_seq IS NULL AND duplicate_key IS NOT NULL;
+CREATE INDEX memory_records_by_src ON memory_records (database_id, src) WHERE ended_seq IS NULL AND src IS NOT NULL;
+CREATE INDEX memory_records_by_dst ON memory_records (database_id, dst) WHERE ended_seq IS NULL AND dst IS NOT NULL;
+
+CREATE TABLE memory_counts (
+  database_id bigint NOT NULL,
+  realm text NOT NULL,
+  kind text NOT NULL,
+  current bigint NOT NULL,
+  invalidated bigint NOT NULL,
+  PRIMARY KEY (database_id, realm, kind)
+);
+
+CREATE TABLE memory_settings (
+  database_id bigint PRIMARY KEY,
+  settings text NOT NULL,
+  updated_at_ms bigint NOT NULL
+);
+`;
+
+export const MEMORY_MIGRATIONS: readonly Migration[] = [
+  { name: "memory records", sqlite: 19, postgres: 16, sql: MEMORY_RECORDS },
+];
