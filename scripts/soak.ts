@@ -30,6 +30,7 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   "chaos-sandboxes": ["scripts/chaos-sandboxes.ts"],
   agents: ["scripts/adapters.ts"],
   deployment: ["scripts/deployment.ts"],
+  kafka: ["scripts/test.ts", "test/kafka/nodes.pg.soak.test.ts", "test/kafka/topics.soak.test.ts"],
   "single-file": ["scripts/test.ts", "test/single-file/single-file.soak.test.ts"],
 };
 

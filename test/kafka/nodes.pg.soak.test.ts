@@ -22,13 +22,13 @@ const lib = findKafka();
 const programs = findPostgresPrograms()?.folder;
 if (programs === undefined) process.stderr.write("nodes that read Kafka are not tested: PostgreSQL is not installed\n");
 
-const MESSAGES = Number(process.env["ENGINE_TEST_KAFKA_MESSAGES"] ?? 20_000);
+const MESSAGES = Number(process.env["ENGINE_TEST_KAFKA_MESSAGES"] ?? 100_000);
 const SEED = drawnSeed();
-const MIN_KILLS = 6;
+const MIN_KILLS = 12;
 const PARTITIONS = 4;
 const PER_SEND = 500;
 /** Longer than the group waits for a member, which is 30 seconds. */
-const STOPPED_MS = Number(process.env["ENGINE_TEST_KAFKA_STOPPED_SECS"] ?? 40) * 1_000;
+const STOPPED_MS = Number(process.env["ENGINE_TEST_KAFKA_STOPPED_SECS"] ?? 65) * 1_000;
 /** What a million messages take on two busy cores, with room. */
 const STORED_WITHIN_MS = 300_000 + MESSAGES;
 
