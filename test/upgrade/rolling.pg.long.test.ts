@@ -1,8 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, symlinkSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
@@ -12,19 +10,10 @@ import { removeUnmounted } from "../../src/sandbox/runtime/removal.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { startEngine, type Engine } from "../support/engine.ts";
 import { keepSending } from "../support/steady-client.test-kit.ts";
+import { checkOut } from "./check-out.ts";
 import { EARLIER } from "./earlier.ts";
 
 const LAST = EARLIER.at(-1);
-const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
-
-/** The commit, run from its sources; its packages are among those of today. */
-function checkOut(commit: string, folder: string): string {
-  mkdirSync(folder);
-  const packed = execFileSync("git", ["archive", commit], { cwd: REPOSITORY, maxBuffer: 2 ** 28 });
-  execFileSync("tar", ["-x", "-C", folder], { input: packed });
-  symlinkSync(join(REPOSITORY, "node_modules"), join(folder, "node_modules"));
-  return join(folder, "bin/engine.js");
-}
 
 /** The first to be replaced leaves what it stages, and its jobs, to the one of the earlier version. */
 const REPLACEMENTS: readonly Record<string, string>[] = [

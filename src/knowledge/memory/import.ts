@@ -9,7 +9,6 @@ import {
   importedEdge,
   importedNode,
   importedTombstone,
-  NODE_DEFAULTS,
   type ImportedEdge,
   type ImportedNode,
   type ImportedTombstone,
@@ -18,7 +17,7 @@ import { MEMORY_LIMITS } from "./limits.ts";
 import { DEFAULT_REALM } from "./model.ts";
 import { maySee, type RealmRights } from "./realms.ts";
 import type { RecordKind } from "./rows.ts";
-import { derivedNodeId, putSaidEdge, saveNode, type Saved } from "./save.ts";
+import { derivedNodeId, nodeSaid, putSaidEdge, saveNode, type Saved } from "./save.ts";
 import type { Operation } from "./writer.ts";
 
 /**
@@ -91,22 +90,8 @@ function nodeItem(raw: unknown, place: string, rights: RealmRights, newId: IdSou
   if (id === undefined || (originUs === undefined && node.id === undefined)) {
     return { kind: "node", place, realm, saved: saveNode(node, rights, newId) };
   }
-  const contentAt = (madeAtUs: number): NodeContent => ({
-    id,
-    realm,
-    kind: node.kind,
-    memoryType: node.memory_type,
-    entityKind: node.entity_kind,
-    name: node.name,
-    content: node.content ?? "",
-    tags: node.tags ?? NODE_DEFAULTS.tags,
-    importance: node.importance ?? NODE_DEFAULTS.importance,
-    topicKey: node.topic_key,
-    props: node.props ?? NODE_DEFAULTS.props,
-    source: node.source,
-    trust: node.trust ?? NODE_DEFAULTS.trust,
-    ...lifeOf(node, madeAtUs),
-  });
+  const said = nodeSaid(node, { id, realm });
+  const contentAt = (madeAtUs: number): NodeContent => ({ ...said, ...lifeOf(node, madeAtUs) });
   return { kind: "node", place, realm, fact: { id, originUs, contentAt } };
 }
 
