@@ -3,8 +3,10 @@ import { configDefaults, defineConfig } from "vitest/config";
 
 /** Tests that take long are named so: `npm test` leaves them to `npm run test:long`. */
 const LONG = "**/*.long.test.ts";
-const SHORT = "!(*.long).test.ts";
-const selection = process.env["TEST_SELECTION"] ?? "all";
+/** Those that take minutes: `npm run soak` runs them by name, and whoever names a file. */
+const SOAK = "**/*.soak.test.ts";
+const SHORT = "!(*.long|*.soak).test.ts";
+const selection = (process.env["TEST_SELECTION"] ?? "all") as "short" | "long" | "all";
 
 /**
  * Modules that leave nothing behind in their process: no servers, no patched globals. The files of their tests share
@@ -17,7 +19,8 @@ const PURE = [
   `src/query/{budgets,errors,flight,parse,resolve,tail}/**/${SHORT}`,
   `src/sandbox/{contract,control}/**/${SHORT}`,
 ];
-const exclude = [...configDefaults.exclude, ...(selection === "short" ? [LONG] : [])];
+const left = { short: [LONG, SOAK], long: [SOAK], all: [] };
+const exclude = [...configDefaults.exclude, ...left[selection]];
 
 export default defineConfig({
   test: {

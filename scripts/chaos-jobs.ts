@@ -6,14 +6,14 @@
  * Prints each event, and exits with 1 when something does not hold; the logs are then kept. Takes PostgreSQL where it is
  * installed, and a catalog in a file otherwise.
  */
-import { postgresPrograms } from "../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../src/db/postgres/server-programs.ts";
 import { systemRandom } from "../src/core/random.ts";
 import { describeReport, runJobChaos } from "../test/cluster/jobs-chaos.ts";
 
 const [events = 60, seed = Math.floor(systemRandom.next() * 2 ** 31)] = process.argv.slice(2).map(Number);
 if (!Number.isSafeInteger(events) || !Number.isSafeInteger(seed))
   throw new Error("usage: chaos-jobs.ts [events] [seed]");
-const postgres = postgresPrograms();
+const postgres = findPostgresPrograms()?.folder;
 console.log(`${events} events, seed ${seed}, on ${postgres === undefined ? "a catalog in a file" : "PostgreSQL"}`);
 const report = await runJobChaos({
   daemons: 20,

@@ -6,13 +6,13 @@
  * Prints each event, and exits with 1 when something does not hold; the logs are then kept. Takes PostgreSQL where it is
  * installed, and a catalog in a file otherwise.
  */
-import { postgresPrograms } from "../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../src/db/postgres/server-programs.ts";
 import { systemRandom } from "../src/core/random.ts";
 import { describeReport, runSandboxChaos } from "../test/sandboxes/chaos.ts";
 
 const [share = 1, seed = Math.floor(systemRandom.next() * 2 ** 31)] = process.argv.slice(2).map(Number);
 if (!(share > 0) || !Number.isSafeInteger(seed)) throw new Error("usage: chaos-sandboxes.ts [share] [seed]");
-const postgres = postgresPrograms();
+const postgres = findPostgresPrograms()?.folder;
 const of = (all: number) => Math.ceil(all * share);
 const wanted = { kills: of(300), creates: of(2_000), disconnects: of(1_000) };
 const { kills, creates, disconnects } = wanted;

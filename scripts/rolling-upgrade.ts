@@ -1,16 +1,17 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { postgresPrograms } from "../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../src/db/postgres/server-programs.ts";
 import { startTestServer } from "../src/catalog/postgres/postgres.test-kit.ts";
 import { endsWithThisProcess } from "../src/core/child-processes.test-kit.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { delay, eventually, freePort } from "../src/core/waiting.test-kit.ts";
 import { ingest, query } from "../test/support/client.ts";
 import { cleanEnv } from "../test/support/engine.ts";
+import { checkOut } from "../test/upgrade/check-out.ts";
 import { EARLIER } from "../test/upgrade/earlier.ts";
 
 /**
@@ -33,10 +34,10 @@ type Member = { name: string; url: string; env: Record<string, string>; process?
 type Phase = { name: string; latenciesMs: number[]; failures: string[] };
 
 const folder = mkdtempSync(join(tmpdir(), "engine-rolling-"));
-const server = await startTestServer(postgresPrograms() ?? "", {});
+const server = await startTestServer(findPostgresPrograms()?.folder ?? "", {});
 let members: Member[] = [];
 async function main(): Promise<number> {
-  const earlier = checkOut(commit);
+  const earlier = checkOut(commit, join(folder, "earlier"));
   members = await membersOf(await server.createDatabase());
   const edges = members.filter(({ name }) => name.startsWith("edge"));
   for (const member of members) await start(member, earlier);
@@ -198,16 +199,6 @@ function tell({ name, latenciesMs, failures }: Phase): number {
   console.log(`${name}: ${sorted.length} requests, ${failures.length} failed; ms: p50 ${p50}, p99 ${p99}, max ${most}`);
   for (const failure of new Set(failures.slice(0, 20))) console.log(`  ${failure}`);
   return at(0.99);
-}
-
-/** Run from its sources, with the packages of this checkout. */
-function checkOut(at: string): string {
-  const target = join(folder, "earlier");
-  mkdirSync(target);
-  const packed = execFileSync("git", ["archive", at], { cwd: repository, maxBuffer: 2 ** 28 });
-  execFileSync("tar", ["-x", "-C", target], { input: packed });
-  symlinkSync(join(repository, "node_modules"), join(target, "node_modules"));
-  return join(target, "bin/engine.js");
 }
 
 try {

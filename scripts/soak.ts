@@ -23,11 +23,15 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   "hostile-statements": ["scripts/hostile-corpus.ts", "10000"],
   abuse: ["--expose-gc", "scripts/abuse.ts", "200"],
   chaos: ["scripts/chaos.ts", "100"],
+  // The first commit whose servers start on a catalog that a newer version has changed.
+  "chaos-mixed": ["scripts/chaos.ts", "100", "--earlier", "9af5c301"],
   "rolling-upgrade": ["scripts/rolling-upgrade.ts"],
   "chaos-jobs": ["scripts/chaos-jobs.ts"],
   "chaos-sandboxes": ["scripts/chaos-sandboxes.ts"],
   agents: ["scripts/adapters.ts"],
   deployment: ["scripts/deployment.ts"],
+  kafka: ["scripts/test.ts", "test/kafka/nodes.pg.soak.test.ts", "test/kafka/topics.soak.test.ts"],
+  "single-file": ["scripts/test.ts", "test/single-file/single-file.soak.test.ts"],
 };
 
 process.exitCode = await main(process.argv.slice(2));

@@ -8,7 +8,7 @@ import { TestTally } from "./test-reporter.ts";
 
 /**
  * `npm test`: formatting, lint, types, dead code, then the short tests. `npm run test:long` runs those that are named
- * `*.long.test.ts`, `npm run test:all` everything. With files or parts of their names (`npm test -- src/io`) it runs
+ * `*.long.test.ts`, `npm run test:all` both; `*.soak.test.ts` are for `npm run soak`. With files or parts of their names (`npm test -- src/io`) it runs
  * just their tests, short or long, at once; `-t PATTERN` picks tests by name.
  *
  * The last line is `N passed, N failed, N skipped`; a check that fails counts as one failure. Where `CI` is set a skipped

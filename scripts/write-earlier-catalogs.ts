@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { postgresPrograms } from "../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer } from "../src/catalog/postgres/postgres.test-kit.ts";
 import { cleanEnv, startEngine, type Engine } from "../test/support/engine.ts";
 import { EARLIER, fixture, settings, type Driver, type Earlier } from "../test/upgrade/earlier.ts";
@@ -42,7 +42,7 @@ async function inCheckout(commit: string, use: (checkout: string) => Promise<voi
 }
 
 async function onPostgres(earlier: Earlier, checkout: string): Promise<void> {
-  const programs = postgresPrograms();
+  const programs = findPostgresPrograms()?.folder;
   if (programs === undefined) throw new Error("there is no PostgreSQL here: install it (Debian: postgresql)");
   const server = await startTestServer(programs, NO_FSYNC);
   try {

@@ -1,4 +1,4 @@
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 
 /** A PostgreSQL of this machine's packages, on a folder of its own, as it comes: fsync on, every commit synced. */
@@ -6,7 +6,7 @@ export type PostgresServer = Pick<TestServer, "port" | "pid" | "createDatabase" 
 
 /** With the superuser `bench`. Undefined, with a line, where PostgreSQL is not installed. */
 export async function startPostgres(): Promise<PostgresServer | undefined> {
-  const programs = postgresPrograms();
+  const programs = findPostgresPrograms()?.folder;
   if (programs === undefined) {
     console.log("postgres: skipped, it is not installed (Debian: postgresql)");
     return undefined;

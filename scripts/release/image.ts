@@ -1,33 +1,38 @@
-import { lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
-import { VERSION } from "../../src/core/version.ts";
-import { messageOf } from "../../src/core/errors.ts";
 import { readBase, type Arch } from "./image/base.ts";
 import { configOf } from "./image/dockerfile.ts";
 import { entriesOf, writeBaseLayer, writeLayer } from "./image/layers.ts";
 import { writeLayout, writeManifest, type Manifest } from "./image/layout.ts";
 import { imageSbom } from "./image/sbom.ts";
+import type { Maker } from "./maker.ts";
 import type { Entry } from "./tar.ts";
-import { commitTimeSecs } from "./tools.ts";
 
 /**
- * The image of a release, as the archive of an OCI layout with one image for each architecture:
+ * The image of a release, as the archive of an OCI layout with one image for each architecture whose base is given.
  *
- *     npm run image -- --image-base x64=base-amd64.tar --program x64=engine-1.2.3-linux-x64 \
- *                      --image-base arm64=base-arm64.tar --program arm64=engine-1.2.3-linux-arm64 \
- *                      --sbom engine-1.2.3.cdx.json --out dist/release/1.2.3
- *
- * A base is a tar of a Debian root file system, a program the folder of an unpacked Linux archive. Written by our own
- * code and not by a builder of images: it needs neither root, nor a builder, nor a machine or an emulator of the other
- * architecture, and the same inputs make the same bytes (with the same Node on the same kind of processor, since its
- * zlib decides how they are compressed). The configuration is that of `deploy/image/Dockerfile`.
+ * A base is a tar of a Debian root file system (docs/deploy.md), the program that of the Linux archive. Written by our
+ * own code and not by a builder of images: it needs neither root, nor a builder, nor a machine or an emulator of the
+ * other architecture, and the same inputs make the same bytes (with the same Node on the same kind of processor, since
+ * its zlib decides how they are compressed). The configuration is that of `deploy/image/Dockerfile`.
  */
+export const imageMaker: Maker = {
+  name: "image",
+  async make({ version, timeSecs, out, imageBases, programFolder, sbom }) {
+    if (imageBases.size === 0) throw new Error("the image needs a base: give --image-base ARCH=TAR (x64, arm64)");
+    const inputs: ImageInput[] = [];
+    for (const [arch, base] of imageBases) {
+      inputs.push({ arch, base, program: await programFolder({ os: "linux", arch }) });
+    }
+    const { files, digest } = await writeImage({ version, inputs, sbom: await sbom(), timeSecs, out });
+    console.log(`image digest ${digest}`);
+    return files;
+  },
+};
 
 type ImageInput = { arch: Arch; base: string; program: string };
 
-export type ImageOptions = {
+type ImageOptions = {
   version: string;
   inputs: readonly ImageInput[];
   /** The program's list of components, as JSON (CycloneDX). */
@@ -38,7 +43,7 @@ export type ImageOptions = {
   out: string;
 };
 
-export type ImageFile = { name: string; kind: "image" | "sbom"; arch?: Arch };
+type ImageFile = { name: string; kind: "image" | "sbom"; arch?: Arch };
 
 /** Where the archive of a release lies in the image. */
 const PLACE = "opt/engine";
@@ -119,54 +124,4 @@ async function programEntries(program: string): Promise<Entry[]> {
 function splitRuntime(entries: readonly Entry[]): [runtime: Entry[], others: Entry[]] {
   const runtime = entries.filter(({ path }) => path === PLACE || path === RUNTIME);
   return [runtime, entries.filter(({ path }) => path !== RUNTIME)];
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await main();
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      "image-base": { type: "string", multiple: true, default: [] },
-      program: { type: "string", multiple: true, default: [] },
-      sbom: { type: "string" },
-      out: { type: "string" },
-    },
-  });
-  const { sbom, out } = values;
-  try {
-    if (sbom === undefined || out === undefined) throw new Error("give --sbom FILE and --out FOLDER");
-    const inputs = inputsOf(values["image-base"], values.program);
-    await mkdir(out, { recursive: true });
-    const timeSecs = await commitTimeSecs(fileURLToPath(new URL("../..", import.meta.url)));
-    const made = await writeImage({ version: VERSION, inputs, sbom: await readFile(sbom, "utf8"), timeSecs, out });
-    for (const { name } of made.files) console.log(`${name}  ${(await lstat(join(out, name))).size} bytes`);
-    console.log(`image digest ${made.digest}`);
-    return 0;
-  } catch (error) {
-    console.error(`error: ${messageOf(error)}`);
-    return 1;
-  }
-}
-
-/** Pairs `x64=…` of both lists. @throws Error for one without the other, or none at all. */
-function inputsOf(bases: readonly string[], programs: readonly string[]): ImageInput[] {
-  const [baseOf, programOf] = [byArch(bases), byArch(programs)];
-  const inputs = (["x64", "arm64"] as const).flatMap((arch) => {
-    const [base, program] = [baseOf.get(arch), programOf.get(arch)];
-    if (base === undefined && program === undefined) return [];
-    if (base !== undefined && program !== undefined) return [{ arch, base, program }];
-    throw new Error(`give both --image-base and --program for ${arch}`);
-  });
-  if (inputs.length === 0) throw new Error("give --image-base ARCH=TAR and --program ARCH=FOLDER (x64, arm64)");
-  return inputs;
-}
-
-function byArch(pairs: readonly string[]): Map<string, string> {
-  return new Map(
-    pairs.map((pair) => {
-      const [, arch, path] = /^(x64|arm64)=(.+)$/.exec(pair) ?? [];
-      if (arch === undefined || path === undefined) throw new Error(`${pair} is not x64=PATH or arm64=PATH`);
-      return [arch, path];
-    }),
-  );
 }

@@ -24,6 +24,8 @@ export type ReleaseContext = {
   packageName: string;
   /** Names of the platforms to make archives and single files for. */
   targets: readonly string[];
+  /** Tars of the root file systems that images are based on, in order of the architectures. */
+  imageBases: ReadonlyMap<Target["arch"], string>;
   /** The files of the npm package, without its top folder. */
   npmFiles: () => Promise<readonly TarEntry[]>;
   /** The files of an archive, without its top folder: the program, the packages that it needs, and Node. */

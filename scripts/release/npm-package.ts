@@ -26,8 +26,12 @@ type RootPackage = {
   optionalDependencies: Record<string, string>;
 } & Record<string, unknown>;
 
-/** What says what the bundle was made of, maps for debuggers, and releases that were made before. */
-const LEFT_OUT = /^dist\/(manifest\.json|packages\.json|.*\.map|release)$/;
+/**
+ * What says what the bundle was made of, maps for debuggers, and releases that were made before; of Terraform tests, and
+ * what somebody's own runs left: state, variables, providers.
+ */
+const LEFT_OUT =
+  /^(dist\/(manifest\.json|packages\.json|.*\.map|release)|terraform\/(.*\/)?(tests|\.terraform.*|.*\.tfstate.*|plan|(?!capacity\.auto\.)[^/]*\.tfvars.*))$/;
 
 /** The files of the package, without the folder `package/` in front. */
 export async function npmPackageFiles(repository: string, packageName: string): Promise<TarEntry[]> {

@@ -6,13 +6,14 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../../src/core/errors.ts";
 import { VERSION } from "../../src/core/version.ts";
 import { componentsOf } from "./components.ts";
+import { imageMaker } from "./image.ts";
 import type { MadeFile, Maker, ReleaseContext } from "./maker.ts";
 import { MAKERS } from "./makers.ts";
 import { npmPackageFiles } from "./npm-package.ts";
 import { programFiles, writeFolder } from "./program-files.ts";
 import { sbomText } from "./sbom.ts";
 import { writeSignedManifest } from "./signed-manifest.ts";
-import { TARGETS, nameOf } from "./targets.ts";
+import { TARGETS, nameOf, type Target } from "./targets.ts";
 import { commitTimeSecs, runTool } from "./tools.ts";
 
 /**
@@ -23,6 +24,8 @@ const HELP = `npm run release -- [options]
 
   --only NAME          make only this: ${MAKERS.map(({ name }) => name).join(", ")} (may be given several times)
   --target OS-ARCH     make archives and single files only for this: ${TARGETS.map(nameOf).join(", ")}
+  --image-base A=TAR   the root file system that the image of an architecture (x64, arm64) is based on; without one no
+                       image is made
   --scope @NAME        scope of the npm package's name (ENGINE_RELEASE_SCOPE)
   --secret-key FILE    minisign's secret key, without a password, to sign with (ENGINE_RELEASE_SECRET_KEY)
   --expires-days N     until when the release may be installed; 365 unless given
@@ -54,6 +57,7 @@ async function main(): Promise<number> {
 type ReleaseOptions = {
   makers: readonly Maker[];
   targets: readonly string[];
+  imageBases: ReadonlyMap<Target["arch"], string>;
   packageName: string;
   secretKey: string | undefined;
   expiresDays: number;
@@ -67,6 +71,7 @@ function readOptions(args: string[]): ReleaseOptions | undefined {
     options: {
       only: { type: "string", multiple: true },
       target: { type: "string", multiple: true },
+      "image-base": { type: "string", multiple: true, default: [] },
       scope: { type: "string" },
       "secret-key": { type: "string" },
       "expires-days": { type: "string", default: String(EXPIRES_DAYS) },
@@ -76,7 +81,9 @@ function readOptions(args: string[]): ReleaseOptions | undefined {
   });
   if (values.help === true) return undefined;
   const makers = MAKERS.map(({ name }) => name);
-  const { only = makers, target: targets = TARGETS.map(nameOf), out } = values;
+  const imageBases = imageBasesOf(values["image-base"]);
+  const withoutBase = makers.filter((name) => name !== imageMaker.name || imageBases.size > 0);
+  const { only = withoutBase, target: targets = TARGETS.map(nameOf), out } = values;
   checkNames("--only", only, makers);
   checkNames("--target", targets, TARGETS.map(nameOf));
   const scope = values.scope ?? process.env["ENGINE_RELEASE_SCOPE"] ?? "";
@@ -88,6 +95,7 @@ function readOptions(args: string[]): ReleaseOptions | undefined {
   return {
     makers: MAKERS.filter(({ name }) => only.includes(name)),
     targets,
+    imageBases,
     packageName: scope === "" ? "engine" : `${scope}/engine`,
     secretKey: values["secret-key"] ?? (process.env["ENGINE_RELEASE_SECRET_KEY"] || undefined),
     expiresDays,
@@ -98,6 +106,19 @@ function readOptions(args: string[]): ReleaseOptions | undefined {
 function checkNames(flag: string, given: readonly string[], known: readonly string[]): void {
   const unknown = given.find((name) => !known.includes(name));
   if (unknown !== undefined) throw new Error(`${flag} is ${unknown}; expected one of ${known.join(", ")}`);
+}
+
+/** @throws Error for anything but `x64=TAR` and `arm64=TAR` */
+function imageBasesOf(pairs: readonly string[]): Map<Target["arch"], string> {
+  const given = pairs.map((pair) => {
+    const [arch, path] = [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)];
+    if ((arch !== "x64" && arch !== "arm64") || path === "") {
+      throw new Error(`--image-base is ${pair}; expected x64=TAR or arm64=TAR`);
+    }
+    return [arch, resolve(path)] as const;
+  });
+  // The order of the options is not to be seen in the image.
+  return new Map(given.toSorted(([a], [b]) => (a < b ? 1 : -1)));
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
@@ -131,7 +152,7 @@ async function release(options: ReleaseOptions): Promise<void> {
 
 type Run = { timeSecs: number; out: string; work: string };
 
-function contextOf({ packageName, targets }: ReleaseOptions, { timeSecs, out, work }: Run): ReleaseContext {
+function contextOf({ packageName, targets, imageBases }: ReleaseOptions, { timeSecs, out, work }: Run): ReleaseContext {
   const cache = join(repository, ".cache/release");
   const npmFiles = once(() => npmPackageFiles(repository, packageName));
   const filesOf = new Map(
@@ -150,6 +171,7 @@ function contextOf({ packageName, targets }: ReleaseOptions, { timeSecs, out, wo
     work,
     packageName,
     targets,
+    imageBases,
     npmFiles,
     programFiles: programFilesFor,
     async programFolder(target) {

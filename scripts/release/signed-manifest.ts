@@ -4,7 +4,7 @@ import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { MIGRATIONS } from "../../roles/migrations.ts";
 import { VERSION } from "../../src/core/version.ts";
-import { migrationTexts, type Dialect } from "../../src/db/migration.ts";
+import { migrationTexts, OLDEST_OPENED, type Dialect } from "../../src/db/migration.ts";
 import { releaseValues } from "../release-values.ts";
 import { RELEASE_KEYS } from "../../src/install/release/keys.ts";
 import { manifestText } from "../../src/install/release/manifest.ts";
@@ -64,9 +64,8 @@ function timeOf(secs: number): string {
   return new Date(secs * 1_000).toISOString();
 }
 
-/** A catalog of any age is brought to the newest schema. */
 function schemaRange(dialect: Dialect): { reads_from: number; writes: number } {
-  return { reads_from: 0, writes: migrationTexts(dialect, MIGRATIONS).length };
+  return { reads_from: OLDEST_OPENED[dialect], writes: migrationTexts(dialect, MIGRATIONS).length };
 }
 
 async function measured(file: string): Promise<{ size_bytes: number; sha256: string }> {

@@ -3,14 +3,22 @@ import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ANONYMOUS } from "../auth/caller.ts";
+import { load } from "../config/option-samples.test-kit.ts";
 import { lacks } from "../core/gates.test-kit.ts";
 import { EngineError } from "../core/errors.ts";
+import { createMetrics } from "../core/metrics.ts";
+import { systemRandom } from "../core/random.ts";
+import { standInJob, type StandInJob } from "../fabric/running-job.test-kit.ts";
+import type { FeatureDeps } from "../feature/feature.ts";
 import type { ObjectStore } from "../io/objectstore/objectstore.ts";
 import { mountTmpfs, unmount } from "../io/objectstore/tmpfs.test-kit.ts";
 import { keysIn, newId, openStoreIn, openWorld, PORTS, type World } from "./backup.test-kit.ts";
 import { checkAllowed, parseDestination } from "./destination.ts";
+import { BACKUP, backupHandler } from "./job.ts";
 import { manifestText, objectName } from "./manifest.ts";
 import { Mark } from "./marks.ts";
+import { withRepository, type Access } from "./open-destination.ts";
 import { pruneBackups } from "./prune.ts";
 import { Repository } from "./repository.ts";
 import { verifyBackups } from "./verify.ts";
@@ -114,11 +122,24 @@ describe("create and restore", () => {
     expect((await world.catalog.expireSnapshots(id)).id).toBe(id);
   });
 
-  test("an object that is missing in the store fails the backup, and names it", async () => {
-    const key = await world.addExtent();
-    await world.store.delete([key]);
-    await expect(world.create()).rejects.toThrow(`the object ${key} is missing in the object store`);
+  test("objects that are missing in the store fail the backup, which names a table and says how to go on", async () => {
+    const bytes = await (async (key) => [key, await world.store.get(key)] as const)(await world.addExtent());
+    const keys = [bytes[0], await world.addExtent(), await world.addExtent()];
+    await world.store.delete(keys.slice(0, 2));
+    const failed = world.create();
+    await expect(failed).rejects.toMatchObject({ code: "conflict" });
+    await expect(failed).rejects.toThrow(
+      /^the table default\.t needs the object \S+\.tlm, which is missing in the object store; 1 more objects .* missing/,
+    );
     expect(await world.repository.list()).toEqual([]);
+    expect(await keysIn(world.destination, "objects/")).toHaveLength(1);
+    // One is put back, and with the table the other is not needed any more.
+    await world.store.put(...bytes);
+    await expect(world.create()).rejects.toThrow(
+      new RegExp(`needs the object ${keys[1]}, which is missing in the object store\\. Put the object back`),
+    );
+    await world.catalog.dropTable(world.table.id);
+    expect(await world.create()).toMatchObject({ objects: 0 });
   });
 
   test("a backup that fails on the way is none; the next one takes what was copied", async () => {
@@ -157,6 +178,34 @@ describe("create and restore", () => {
     }
   });
 
+  test.skipIf(lacks("mounts", "mount"))("comes back from where nothing can be written", async () => {
+    const there = join(world.folder, "read-only");
+    await mkdir(there);
+    mountTmpfs(there, "size=4m");
+    const { config } = load();
+    const on = <T>(access: Access, work: (repository: Repository) => Promise<T>): Promise<T> =>
+      withRepository(
+        { kind: "folder", path: there },
+        access,
+        { ...PORTS, config, random: systemRandom, metrics: createMetrics() },
+        work,
+      );
+    try {
+      const key = await world.addExtent();
+      const { backup_id: id } = await on("write", (repository) => world.create({ repository }));
+      mountTmpfs(there, "remount,ro");
+      await on("read", async (repository) => {
+        expect((await repository.list()).map((listed) => listed.id)).toEqual([id]);
+        expect((await verifyBackups(repository, [await repository.find(id)])).problems).toEqual([]);
+        expect(await world.restore("r", { repository })).toMatchObject({ objects: 1 });
+      });
+      expect(await restoredExtents("r")).toEqual([key]);
+      await expect(on("write", (repository) => world.create({ repository }))).rejects.toThrow(/read-only/);
+    } finally {
+      unmount(there);
+    }
+  });
+
   test("an interrupted restore is repeated, and one onto data is refused", async () => {
     const key = await world.addExtent();
     await world.create();
@@ -168,6 +217,24 @@ describe("create and restore", () => {
     expect(await there.get(key)).toEqual(await world.store.get(key));
     expect(await restoredExtents("r")).toEqual([key]);
     await expect(world.restore("r")).rejects.toThrow(/is not empty: its table \w+ has rows/);
+  });
+});
+
+describe("the job", () => {
+  test("is refused to those who may not see all databases, before it looks at anything", async () => {
+    const deps = new Proxy({} as FeatureDeps, {
+      get: (_deps, name) => {
+        throw new Error(`it looked at ${String(name)}`);
+      },
+    });
+    const run = (job: Partial<StandInJob>): Promise<unknown> =>
+      backupHandler(deps).run(standInJob({ kind: BACKUP.name, payload: { destination: "/backups" }, ...job }));
+    const admin = { ...ANONYMOUS, role: "admin" as const };
+    for (const job of [{ owner: { ...admin, databases: ["logs"] } }, { owner: { ...admin, databases: [] } }]) {
+      await expect(run(job)).rejects.toMatchObject({ code: "forbidden" });
+    }
+    await expect(run({ owner: admin, database: "logs" })).rejects.toMatchObject({ code: "forbidden" });
+    await expect(run({ owner: admin })).rejects.toThrow("it looked at config");
   });
 });
 

@@ -27,15 +27,29 @@ export type Copy = {
   signal?: AbortSignal;
 };
 
-/** Copies an object: within its server or file system where that can be, else through this program, which looks at its checksum. */
-export async function copyObject(copy: Copy): Promise<void> {
+/** An object that is not as it was written; nothing was made of it. */
+export class DamagedObject extends EngineError {
+  constructor(key: string) {
+    super("conflict", `the object ${key} is not as it was written: its size or checksum is another one`);
+    this.name = "DamagedObject";
+  }
+}
+
+/**
+ * Copies an object: within its server or file system where that can be, else through this program, which compares its
+ * checksum. Resolves to whether it did. Throws `DamagedObject` and `ObjectNotFound`.
+ */
+export async function copyObject(copy: Copy): Promise<"compared" | "unseen"> {
   const { from, fromKey, to, toKey, sizeBytes, checksum, signal } = copy;
   const options = signal === undefined ? {} : { signal };
-  if ((await to.copyFrom?.(from, fromKey, toKey, { sizeBytes, ...options })) === true) return;
-  if (sizeBytes > IN_MEMORY_BYTES) return await copyByFile(copy);
-  const bytes = await from.get(fromKey, options);
-  if (bytes.length !== sizeBytes || checksumOf(bytes) !== checksum) throw damaged(fromKey);
-  await to.put(toKey, bytes, options);
+  if ((await to.copyFrom?.(from, fromKey, toKey, { sizeBytes, ...options })) === true) return "unseen";
+  if (sizeBytes > IN_MEMORY_BYTES) await copyByFile(copy);
+  else {
+    const bytes = await from.get(fromKey, options);
+    if (bytes.length !== sizeBytes || checksumOf(bytes) !== checksum) throw new DamagedObject(fromKey);
+    await to.put(toKey, bytes, options);
+  }
+  return "compared";
 }
 
 async function copyByFile({
@@ -62,7 +76,7 @@ async function copyByFile({
   };
   try {
     await pipeline(Readable.from(pieces()), createWriteStream(path, { mode: 0o600 }));
-    if (info.sizeBytes !== sizeBytes || sum.toString() !== checksum) throw damaged(fromKey);
+    if (info.sizeBytes !== sizeBytes || sum.toString() !== checksum) throw new DamagedObject(fromKey);
     await to.putFile(toKey, path, options);
   } finally {
     await rm(path, { force: true });
@@ -98,8 +112,4 @@ export async function forEachAtOnce<T>(
   };
   const outcomes = await Promise.allSettled(Array.from({ length: atOnce }, work));
   for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-}
-
-function damaged(key: string): EngineError {
-  return new EngineError("conflict", `the object ${key} is not as it was written: its size or checksum is another one`);
 }

@@ -117,7 +117,7 @@ class Creation {
       const read = await this.#readCatalog(staged);
       // An image may have come between its copy and the catalog that names it.
       await this.#copyListed(objectKeys.allImages(keyPrefix));
-      await this.#copyExtents(read.extents);
+      await this.#copyExtents(read);
       pin.check();
       return await this.#publish(read);
     } finally {
@@ -159,11 +159,14 @@ class Creation {
     const reader = await this.#ports.catalog.openReader();
     try {
       this.#say("catalog");
-      const read: ReadCatalog = { reader, snapshot: 0, tables: [], extents: [] };
+      const read: ReadCatalog = { reader, snapshot: 0, tables: [], extents: [], names: new TableNames() };
       const committed = new Set<unknown>();
       for (const table of reader.tables) {
         const lines = linesOf(reader, table, (row) => {
-          if (table.name === "extents") read.extents.push(extentIn(table, row));
+          read.names.note(table, row);
+          if (table.name === "extents") {
+            read.extents.push({ ...extentIn(table, row), tableId: row[placeOf(table, "table_id")] });
+          }
           if (table.name === "staged") committed.add(row[placeOf(table, "id")]);
         });
         const file = await this.#write(table.name, lines);
@@ -178,21 +181,24 @@ class Creation {
     }
   }
 
-  async #copyExtents(extents: readonly BackupObject[]): Promise<void> {
+  /** Copies all that are there, also when the backup fails because some are not: the next one has less to do. */
+  async #copyExtents({ extents, names }: Pick<ReadCatalog, "extents" | "names">): Promise<void> {
     let done = 0;
-    await forEachAtOnce(extents, CONCURRENT_COPIES, async (object) => {
+    const missing: Extent[] = [];
+    await forEachAtOnce(extents, CONCURRENT_COPIES, async ({ tableId, ...object }) => {
       try {
         await this.#copy(object);
+        this.#objects.set(object.key, object);
       } catch (error) {
         if (!(error instanceof ObjectNotFound)) throw error;
-        const what = `the object ${object.key} is missing in the object store, and the catalog names it`;
-        throw new EngineError("conflict", `${what}: no backup can be made before its extent is gone`);
+        missing.push({ ...object, tableId });
       }
-      this.#objects.set(object.key, object);
       done++;
       const { bytes } = this.#copied;
       this.#say("extents", { objects_done: done, objects_total: extents.length, bytes_copied: bytes });
     });
+    const [first] = missing;
+    if (first !== undefined) throw missingObjects(first, missing.length, names);
   }
 
   async #copy(object: BackupObject): Promise<void> {
@@ -266,12 +272,48 @@ class Creation {
   }
 }
 
+type Extent = BackupObject & { tableId: unknown };
+
 type ReadCatalog = {
   reader: Pick<CatalogReader, "schema">;
   snapshot: number;
   tables: Manifest["tables"];
-  extents: BackupObject[];
+  extents: Extent[];
+  names: TableNames;
 };
+
+/** How the tables of the catalog are called, for messages. */
+class TableNames {
+  readonly #databases = new Map<unknown, unknown>();
+  readonly #tables = new Map<unknown, { databaseId: unknown; name: unknown }>();
+
+  /** Notes a row of any table of the catalog. */
+  note(table: TransferTable, row: readonly unknown[]): void {
+    const value = (name: string): unknown => row[placeOf(table, name)];
+    if (table.name === "databases") this.#databases.set(value("id"), value("name"));
+    if (table.name === "tables")
+      this.#tables.set(value("id"), { databaseId: value("database_id"), name: value("name") });
+  }
+
+  of(tableId: unknown): string {
+    const { databaseId, name } = this.#tables.get(tableId) ?? {};
+    return `${String(this.#databases.get(databaseId))}.${String(name)}`;
+  }
+}
+
+/**
+ * A backup without them would look whole and lack rows. Whoever runs it has to decide about them, so it is not tried
+ * again by itself.
+ */
+function missingObjects({ key, tableId }: Extent, count: number, names: TableNames): EngineError {
+  const others = count === 1 ? "" : `; ${count - 1} more objects of the catalog are missing`;
+  const what = `the table ${names.of(tableId)} needs the object ${key}, which is missing in the object store${others}`;
+  return new EngineError(
+    "conflict",
+    `${what}. Put the object back under that key, or drop the table, and make the backup again (docs/backup.md, ` +
+      '"An object is missing")',
+  );
+}
 
 /** A table as lines: what its columns are, then its rows. `onRow` sees each. */
 async function* linesOf(

@@ -1,19 +1,20 @@
 import { mkdir, rm } from "node:fs/promises";
 import type { LoadOptions } from "../catalog/transfer/load.ts";
 import type { SchemaNumbers, TransferRow, TransferSource, TransferTable } from "../catalog/transfer/transfer.ts";
-import { EngineError } from "../core/errors.ts";
+import { EngineError, messageOf } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
-import { checkObjectKey, objectKeys, type ObjectStore } from "../io/objectstore/objectstore.ts";
-import { checksumIn, CONCURRENT_COPIES, copyObject, forEachAtOnce } from "./copy.ts";
+import { checkObjectKey, objectKeys, ObjectNotFound, type ObjectStore } from "../io/objectstore/objectstore.ts";
+import { checksumIn, CONCURRENT_COPIES, copyObject, DamagedObject, forEachAtOnce } from "./copy.ts";
 import { extentIn } from "./create.ts";
 import { objectName, type BackupObject, type Manifest } from "./manifest.ts";
 import { DamagedBackup, fileName, type Repository } from "./repository.ts";
 import { verifyBackups } from "./verify.ts";
 
 /**
- * Brings a backup back: everything is read and compared with its hash first, then the objects are copied, and the
- * catalog is loaded at last, whole or not at all. Until then the catalog is as empty as before; so what was interrupted
- * is repeated, and finds the objects that it copied.
+ * Brings a backup back: the files of its catalog are read and compared with their hashes first, then each object is
+ * copied and the copy compared, and the catalog is loaded at last, whole or not at all. Until then the catalog is as empty
+ * as before; so what was interrupted is repeated, and finds the objects that it copied. When an object is damaged, those
+ * that were copied are deleted again.
  */
 export type RestorePorts = {
   store: ObjectStore;
@@ -42,7 +43,7 @@ export async function restoreBackup(
   checkFits(manifest, options);
   await mkdir(options.tempDir, { recursive: true, mode: 0o700 });
   try {
-    await verifyAll(repository, manifest, options);
+    await verifyCatalog(repository, manifest, options);
     const objects = await objectsOf(repository, manifest);
     await copyAll(repository, objects, ports, options);
     const source = await sourceOf(repository, manifest, new Map(objects.map((object) => [object.key, object])));
@@ -69,19 +70,14 @@ function checkFits({ id, key_prefix: prefix, schema }: Manifest, { keyPrefix, kn
   }
 }
 
-async function verifyAll(repository: Repository, manifest: Manifest, options: RestoreOptions): Promise<void> {
-  const { onProgress, signal } = options;
-  const total = manifest.objects.rows;
-  const { problems } = await verifyBackups(repository, [manifest], {
-    ...(signal !== undefined && { signal }),
-    onProgress: (done) => onProgress?.("checking", done, total),
-  });
+async function verifyCatalog(repository: Repository, manifest: Manifest, { signal }: RestoreOptions): Promise<void> {
+  const options = { isCatalogOnly: true, ...(signal !== undefined && { signal }) } as const;
+  const { problems } = await verifyBackups(repository, [manifest], options);
   const [first] = problems;
-  if (first === undefined) return;
-  const more = problems.length === 1 ? "" : `, and ${problems.length - 1} more (\`engine backup verify\` names them)`;
-  const of = first.object_key === undefined ? "" : ` (${first.object_key})`;
-  throw new DamagedBackup(first.file, `${first.problem}${of}${more}. Nothing was restored`);
+  if (first !== undefined) throw new DamagedBackup(first.file, `${first.problem}. ${NOTHING_RESTORED}`);
 }
+
+const NOTHING_RESTORED = "Nothing was restored; `engine backup verify` names everything that is damaged";
 
 async function objectsOf(repository: Repository, manifest: Manifest): Promise<BackupObject[]> {
   const objects: BackupObject[] = [];
@@ -98,25 +94,61 @@ async function objectsOf(repository: Repository, manifest: Manifest): Promise<Ba
   return objects;
 }
 
+/** Reads each object of the backup once; throws `DamagedBackup`, with no copy left, when one is not as it was written. */
 async function copyAll(
   repository: Repository,
   objects: readonly BackupObject[],
-  { store, newId }: RestorePorts,
-  { keyPrefix, tempDir, signal, onProgress }: RestoreOptions,
+  ports: RestorePorts,
+  options: RestoreOptions,
 ): Promise<void> {
+  const { keyPrefix, signal, onProgress } = options;
+  const copied: string[] = [];
   let done = 0;
-  await forEachAtOnce(objects, CONCURRENT_COPIES, async (object) => {
-    signal?.throwIfAborted();
-    const { sizeBytes, checksum, reachedAtMs = 0 } = object;
-    const isStaged = object.key.startsWith(objectKeys.allStaged(keyPrefix));
-    const toKey = isStaged ? objectKeys.restored(object.key, reachedAtMs) : object.key;
-    if (!(await isThere(store, toKey, object, signal))) {
-      const fromKey = repository.keyOf(objectName(object));
-      const copy = { from: repository.store, fromKey, to: store, toKey, sizeBytes, checksum, tempDir, newId };
-      await copyObject({ ...copy, ...(signal !== undefined && { signal }) });
-    }
-    onProgress?.("copying", ++done, objects.length);
-  });
+  try {
+    await forEachAtOnce(objects, CONCURRENT_COPIES, async (object) => {
+      signal?.throwIfAborted();
+      const isStaged = object.key.startsWith(objectKeys.allStaged(keyPrefix));
+      const toKey = isStaged ? objectKeys.restored(object.key, object.reachedAtMs ?? 0) : object.key;
+      if (!(await isThere(ports.store, toKey, object, signal))) {
+        copied.push(toKey);
+        await copyCompared(repository, object, toKey, ports, options);
+      }
+      onProgress?.("copying", ++done, objects.length);
+    });
+  } catch (error) {
+    if (error instanceof DamagedBackup) await ports.store.delete(copied);
+    throw error;
+  }
+}
+
+async function copyCompared(
+  repository: Repository,
+  object: BackupObject,
+  toKey: string,
+  { store, newId }: RestorePorts,
+  { tempDir, signal }: RestoreOptions,
+): Promise<void> {
+  const { key, sizeBytes, checksum } = object;
+  const name = objectName(object);
+  const copy = { from: repository.store, fromKey: repository.keyOf(name), to: store, toKey, sizeBytes, checksum };
+  const isWhole = async (): Promise<boolean> => {
+    const seen = await copyObject({ ...copy, tempDir, newId, ...(signal !== undefined && { signal }) });
+    // The bytes are still in the page cache where a file system copied them.
+    return seen === "compared" || (await isThere(store, toKey, object, signal));
+  };
+  try {
+    if (await isWhole()) return;
+  } catch (error) {
+    if (error instanceof ObjectNotFound) throw new DamagedBackup(name, `it is missing (${key}). ${NOTHING_RESTORED}`);
+    if (!(error instanceof DamagedObject)) throw signal?.aborted === true ? error : notCopied(name, key, error);
+  }
+  throw new DamagedBackup(name, `its size or checksum is another one (${key}). ${NOTHING_RESTORED}`);
+}
+
+function notCopied(name: string, key: string, error: unknown): EngineError {
+  if (error instanceof EngineError) return error;
+  const what = `${name} (${key}) could not be copied: ${messageOf(error)}`;
+  return new EngineError("unavailable", `${what}. The catalog is still empty: restore again`, { cause: error });
 }
 
 /** Where the store was not lost, or a restore was interrupted. What is damaged there is copied again. */

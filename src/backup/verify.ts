@@ -15,7 +15,12 @@ export type Problem = {
 
 export type Verified = { backups: number; files: number; objects: number; bytes: number; problems: Problem[] };
 
-export type VerifyOptions = { signal?: AbortSignal; onProgress?: (done: number) => void };
+export type VerifyOptions = {
+  signal?: AbortSignal;
+  onProgress?: (done: number) => void;
+  /** Of the catalog alone; the objects are not read. */
+  isCatalogOnly?: true;
+};
 
 /** Rereads backups, all of them or the given ones, and compares every hash. Objects that several share are read once. */
 export async function verifyBackups(
@@ -28,7 +33,7 @@ export async function verifyBackups(
   for (const manifest of manifests) {
     verified.backups++;
     await verifyFiles(repository, manifest, verified);
-    await verifyObjects(repository, manifest, verified, seen, options);
+    if (options.isCatalogOnly !== true) await verifyObjects(repository, manifest, verified, seen, options);
   }
   return verified;
 }

@@ -32,6 +32,12 @@ describe("version", () => {
     expect(await runChild([flag])).toEqual({ code: 0, stdout: "1.2.3\n", stderr: "" });
   });
 
+  test("is not what a command prints that has an option of the same name", async () => {
+    const { code, stdout, stderr } = await runChild(["update", "--version", "0.0.1"]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain("git checkout v0.0.1");
+  });
+
   test("version --json", async () => {
     expect(JSON.parse((await runChild(["version", "--json"])).stdout)).toEqual({
       version: "1.2.3",

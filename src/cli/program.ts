@@ -61,7 +61,8 @@ export async function buildProgram(context: CliContext, features: Features, name
     const load = commands[name];
     if (load !== undefined) (await load()).register(program, context, () => buildProgram(context, features));
   }
-  return program;
+  // After the name of a command `--version` is that command's (`engine update`). Last, for commands would inherit it.
+  return program.enablePositionalOptions();
 }
 
 /** The command line's own, then those of the features. Throws for a name that two of them have. */

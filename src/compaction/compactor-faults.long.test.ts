@@ -178,6 +178,31 @@ describe("a merge that comes too late", () => {
     });
   });
 
+  it("because an input was deleted, and its file with it, before it was read changes nothing", async () => {
+    const [first] = before.live;
+    const store = new Proxy(bench.store, {
+      get: (of, name) => {
+        if (name === "localPath") return undefined;
+        if (name !== "get") {
+          const value: unknown = Reflect.get(of, name);
+          return typeof value === "function" ? (value.bind(of) as unknown) : value;
+        }
+        return async (...args: Parameters<ObjectStore["get"]>) => {
+          await bench.catalog.endExtents(table.id, [first?.id ?? ""]);
+          await bench.store.delete([first?.key ?? ""]);
+          return bench.store.get(...args);
+        };
+      },
+    });
+    await bench.compactor({}, { store })(turn());
+    expect(bench.failures).toEqual([]);
+    before.objects = before.objects.filter((key) => key !== first?.key);
+    await expectUntouched([first?.id ?? ""]);
+    expect(await COMPACTION_METRICS.of(bench.metrics).compactionMerges.get()).toMatchObject({
+      values: [{ labels: { outcome: "lost" }, value: 1 }],
+    });
+  });
+
   it("because the lease is another's changes nothing, and the duty ends", async () => {
     await bench.catalog.releaseLease(bench.lease);
     await bench.catalog.acquireLease(bench.lease.name, "somebody else", 60_000);

@@ -1,3 +1,4 @@
+import { atHead } from "../catalog/at-head.ts";
 import type { Catalog, ExtentSummary, Lease, NewExtent, TableRecord } from "../catalog/catalog.ts";
 import { InvariantViolation } from "../catalog/invariants.ts";
 import { ExtentPendingDeletion, LeaseLost } from "../catalog/refusals.ts";
@@ -13,7 +14,7 @@ import { shareMisfits } from "./share-misfits.ts";
 
 /** One merge from end to end: inputs to this machine, the merge, outputs to the store, one snapshot. */
 export type PublishPorts = {
-  catalog: Pick<Catalog, "mergeExtents" | "misfits">;
+  catalog: Pick<Catalog, "extents" | "head" | "mergeExtents" | "misfits">;
   store: ObjectStore;
   merger: Merger;
   clock: Clock;
@@ -61,11 +62,32 @@ export type Published = { outputs: number; sizeBytes: number };
  * orphans).
  */
 export async function mergeAndPublish(ports: PublishPorts, job: MergeJob): Promise<Published | undefined> {
-  const merged = await ports.merger.merge(ports.store, job);
+  let merged: Merged;
+  try {
+    merged = await ports.merger.merge(ports.store, job);
+  } catch (error) {
+    // The file of an input goes with it, at any point of the merge: how the merge failed then says nothing.
+    if (!job.signal.aborted && (await isLate(ports, job))) return undefined;
+    throw error;
+  }
   try {
     return await publish(ports, job, merged);
   } finally {
     await merged.dispose();
+  }
+}
+
+/** Whether an input has been replaced or deleted since it was picked. */
+async function isLate({ catalog, log }: PublishPorts, { table, inputs }: MergeJob): Promise<boolean> {
+  const minNs = inputs.reduce((least, { minAtNs }) => (minAtNs < least ? minAtNs : least), inputs[0]?.minAtNs ?? 0n);
+  const maxNs = inputs.reduce((most, { maxAtNs }) => (maxAtNs > most ? maxAtNs : most), minNs);
+  try {
+    const live = await atHead(catalog, (head) => catalog.extents(table.id, head, { minNs, maxNs }, []));
+    const ids = new Set(live.map(({ id }) => id));
+    return inputs.some(({ id }) => !ids.has(id));
+  } catch (error) {
+    log.warn({ err: error }, "cannot tell whether the inputs of a failed merge are still there");
+    return false;
   }
 }
 

@@ -67,6 +67,12 @@ const CAPABILITIES = {
   Maven: { isThere: () => has("mvn"), remedy: "apt-get install maven" },
   "systemd-analyze": { isThere: () => has("systemd-analyze"), remedy: "apt-get install systemd" },
   promtool: { isThere: () => has("promtool"), remedy: "apt-get install prometheus" },
+  terraform: {
+    isThere: () => succeeds("terraform", "version") || succeeds("tofu", "version"),
+    remedy: "Terraform 1.11 or newer on the path, or .ci/install-opentofu",
+  },
+  shellcheck: { isThere: () => has("shellcheck"), remedy: "apt-get install shellcheck" },
+  unzip: { isThere: () => has("unzip"), remedy: "apt-get install unzip" },
   curl: { isThere: () => has("curl"), remedy: "apt-get install curl" },
   minisign: { isThere: () => has("minisign"), remedy: "apt-get install minisign" },
 } as const satisfies Record<string, Capability>;

@@ -29,9 +29,18 @@ declare const ENGINE_BUNDLED: boolean | undefined;
 /** @throws StartupError for a `distribution.json` that cannot be read. */
 export function distribution(): Distribution {
   const own = dirname(fileURLToPath(import.meta.url));
-  const isBundled = typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
-  if (isBundled) return distributionOf(own, process.execPath);
-  return ofPackage("checkout", resolve(own, "../.."));
+  if (isBundled()) return distributionOf(own, process.execPath);
+  return ofPackage("checkout", packageFolder());
+}
+
+function isBundled(): boolean {
+  return typeof ENGINE_BUNDLED === "boolean" && ENGINE_BUNDLED;
+}
+
+/** The folder with the files that came with this program (`files` of package.json), or that of a checkout. */
+export function packageFolder(): string {
+  const own = dirname(fileURLToPath(import.meta.url));
+  return isBundled() ? dirname(own) : resolve(own, "../..");
 }
 
 /** The words before the arguments of a command line that starts this program. */

@@ -68,14 +68,22 @@ export type SchemaState = {
 /** The migration with which catalogs began to say which programs may run on them. */
 export const FIRST_WITH_OLDEST: Readonly<Record<Dialect, number>> = { sqlite: 18, postgres: 15 };
 
+/** The earliest schemas that catalogs have: today's migrations begin with them, and tests open such catalogs. */
+export const OLDEST_OPENED: Readonly<Record<Dialect, number>> = { sqlite: 1, postgres: 1 };
+
+/** How many migrations a program must know to work on the catalog: those before say nothing, and have no later ones run. */
+export function oldestProgram(dialect: Dialect, { version, oldest = FIRST_WITH_OLDEST[dialect] }: SchemaState): number {
+  return Math.min(version, oldest);
+}
+
 /** Throws `StartupError` where a program that knows so many migrations cannot work on the catalog, or would harm it. */
 export function checkSchema(
   dialect: Dialect,
   { catalog, state, known }: { catalog: string; state: SchemaState; known: number },
 ): void {
+  const oldest = oldestProgram(dialect, state);
+  if (oldest <= known) return;
   const { version } = state;
-  const oldest = state.oldest ?? FIRST_WITH_OLDEST[dialect];
-  if (version <= known || oldest <= known) return;
   throw new StartupError(
     `the catalog ${catalog} was written by a newer version of this program (schema ${version}, for programs that know ` +
       `${oldest}; this one knows ${known}): use the newer program, or another catalog`,

@@ -4,5 +4,6 @@ import type { FeatureParts } from "../feature/feature.ts";
 export const DEPLOY: FeatureParts = {
   name: "deploy",
   title: "Deployment",
+  options: async () => (await import("./idp/options.ts")).IDP_OPTIONS,
   commands: { deploy: () => import("./commands/deploy.ts") },
 };

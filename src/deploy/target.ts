@@ -8,6 +8,11 @@ import type { Prepared, Workspace } from "./workspace.ts";
 export interface DeployTarget {
   /** What `init` writes: asks for what the flags leave open. Nothing is written yet. @throws CliError */
   prepare(request: InitRequest): Promise<Prepared>;
+  /**
+   * What `init` writes once an identity provider knows the deployment: `connect` gets the addresses at which browsers
+   * reach it, the main one first. Nothing is written yet. @throws CliError
+   */
+  addIdentity(workspace: Workspace, prepared: Prepared, connect: ConnectIdentity): Promise<Prepared>;
   /** What `apply` would do now; changes nothing. @throws CliError for what cannot be done here */
   plan(workspace: Workspace): Promise<Plan>;
   /** Makes it so and waits until it is healthy; may be repeated after any failure. @throws CliError */
@@ -20,6 +25,11 @@ export interface DeployTarget {
 }
 
 export type DestroyOptions = { isForced: boolean };
+
+export type ConnectIdentity = (urls: readonly [string, ...string[]]) => Promise<IdentitySettings>;
+
+/** ENGINE_IDP_URL and ENGINE_IDP_ANON_KEY. */
+export type IdentitySettings = { url: string; publicKey: string };
 
 export type InitFlags = {
   tool?: string;

@@ -396,6 +396,7 @@ async function credentialOf({ ask }: Tenant): Promise<string> {
 const OF_THE_PROCESS = "about the process itself";
 const OF_DATABASES = "about data, which follows the databases of a caller";
 const OF_ADMINS = "for admins, who may see everything";
+const OF_REALMS = "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts";
 const OF_SELF = "about the caller's own sign-in";
 const OF_BROWSERS = "for browsers that a provider sends back: the unguessable state is the right";
 
@@ -417,6 +418,16 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/catalog/tables/{table}/delete": OF_DATABASES,
   "GET /v1/catalog/deletions": OF_DATABASES,
   "GET /v1/catalog/deletions/{id}": OF_DATABASES,
+  "GET /v1/agent/memory/overview": OF_REALMS,
+  "GET /v1/agent/memory/settings": OF_REALMS,
+  "PUT /v1/agent/memory/settings": OF_REALMS,
+  "GET /v1/agent/memory/export": OF_REALMS,
+  "GET /v1/agent/memory/changes": OF_REALMS,
+  "POST /v1/agent/memory/import": OF_REALMS,
+  "GET /v1/agent/memory/nodes/{id}": OF_REALMS,
+  "POST /v1/agent/memory/nodes/{id}/invalidate": OF_REALMS,
+  "POST /v1/agent/memory/nodes/{id}/restore": OF_REALMS,
+  "DELETE /v1/agent/memory/nodes/{id}": OF_REALMS,
   "POST /v1/auth/login": OF_SELF,
   "POST /v1/auth/refresh": OF_SELF,
   "POST /v1/auth/logout": OF_SELF,

@@ -14,6 +14,7 @@ export const ROUTES: readonly Route[] = await engineRoutes({
   fabric: elsewhere,
   exports: elsewhere,
   deletion: elsewhere,
+  memory: elsewhere,
   sandboxes: elsewhere,
 });
 

@@ -41,6 +41,23 @@ async function newId(world: World, path: string, body: unknown): Promise<string>
   return String((await world.admin("POST", path, body))["id"]);
 }
 
+const IN_A = { "x-database": "a" };
+
+/** A request to the memory of the database `a`. */
+function inA(method: string, path: string, body?: unknown): TestRequest {
+  const request = jsonRequest(method, path, body);
+  return { ...request, headers: { ...request.headers, ...IN_A } };
+}
+
+async function newMemory(world: World): Promise<string> {
+  const id = newName();
+  const memory = { id, content: id };
+  const admin = world.callers.find(isFullAdmin);
+  const reply = await world.send(inA("POST", "/v1/agent/memory/import", { memory_nodes: [memory] }), admin);
+  if (reply.status !== 200) throw new Error(`the import was answered ${reply.status}`);
+  return id;
+}
+
 /** A job of the database `a` that nobody claims but who asks for it. */
 async function newJob(world: World, more: Record<string, unknown> = {}): Promise<string> {
   const job = { kind: "x.untouched", database: "a", ...more };
@@ -324,6 +341,34 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
 
   "POST /v1/credentials": { request: () => jsonRequest("POST", "/v1/credentials", CREDENTIAL), answer: ok },
   "GET /v1/credentials": { request: get("/v1/credentials"), answer: ok },
+  "GET /v1/agent/memory/overview": { request: () => inA("GET", "/v1/agent/memory/overview"), answer: inDatabaseA(403) },
+  "GET /v1/agent/memory/settings": { request: () => inA("GET", "/v1/agent/memory/settings"), answer: inDatabaseA(403) },
+  "PUT /v1/agent/memory/settings": {
+    request: () => inA("PUT", "/v1/agent/memory/settings", { recall: { limit: 5 } }),
+    answer: inDatabaseA(403),
+  },
+  "GET /v1/agent/memory/export": { request: () => inA("GET", "/v1/agent/memory/export"), answer: inDatabaseA(403) },
+  "GET /v1/agent/memory/changes": { request: () => inA("GET", "/v1/agent/memory/changes"), answer: inDatabaseA(403) },
+  "POST /v1/agent/memory/import": {
+    request: () => inA("POST", "/v1/agent/memory/import", { memory_nodes: [{ content: newName() }] }),
+    answer: inDatabaseA(403),
+  },
+  "GET /v1/agent/memory/nodes/{id}": {
+    request: async (world) => inA("GET", `/v1/agent/memory/nodes/${await newMemory(world)}`),
+    answer: inDatabaseA(403),
+  },
+  "DELETE /v1/agent/memory/nodes/{id}": {
+    request: async (world) => inA("DELETE", `/v1/agent/memory/nodes/${await newMemory(world)}`),
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/agent/memory/nodes/{id}/invalidate": {
+    request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/invalidate`, {}),
+    answer: inDatabaseA(403),
+  },
+  "POST /v1/agent/memory/nodes/{id}/restore": {
+    request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/restore`),
+    answer: inDatabaseA(403),
+  },
   "GET /v1/credentials/{id}": {
     request: async (world) => {
       return { method: "GET", path: `/v1/credentials/${await newId(world, "/v1/credentials", CREDENTIAL)}` };

@@ -92,7 +92,7 @@ const EXPECTED: readonly [sample: string, least: number][] = [
 ];
 
 describe("GET /metrics", () => {
-  test("tells of what the server has done", { timeout: 60_000 }, async () => {
+  test("tells of what the server has done", { timeout: 150_000 }, async () => {
     const at = new Date().toISOString();
     expect(await ingest("t", [{ at, n: 1 }], "first")).toBe(200);
     expect(await ingest("t", [{ at, n: 1 }], "first")).toBe(200);
@@ -108,7 +108,8 @@ describe("GET /metrics", () => {
       const samples = await scrape();
       return EXPECTED.filter(([sample, least]) => !((samples.get(sample) ?? -1) >= least));
     };
-    await expect.poll(missing, { timeout: 30_000, interval: 100 }).toEqual([]);
+    // A merge that failed on a busy machine is tried again after a minute.
+    await expect.poll(missing, { timeout: 100_000, interval: 100 }).toEqual([]);
   });
 
   test("knows every name of the documents, and no other", async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { answers } from "./program.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { answers } from "../../src/deploy/local/probe.ts";
 
 const POLL_MS = 200;
 
@@ -46,7 +47,7 @@ export class Balancer {
   }
 
   async #ask(url: string): Promise<void> {
-    if (await answers(`${url}/health`)) this.#healthy.add(url);
+    if (await answers(`${url}/health`, systemClock)) this.#healthy.add(url);
     else this.#healthy.delete(url);
   }
 }

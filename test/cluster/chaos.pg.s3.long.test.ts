@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { runChaos } from "./chaos.ts";
 
-/** In both modes together 20. */
-const EVENTS = 10;
+/** In each mode. */
+const EVENTS = 6;
 /** Longer than the committer's lease. `scripts/chaos.ts` freezes the others for as long as theirs. */
 const MAX_FREEZE_MS = 11_500;
 

@@ -3,7 +3,7 @@ import { messageOf } from "../../src/core/errors.ts";
 import { seededRandom, type Random } from "../../src/core/random.ts";
 import { checkAnswers, checkStorage } from "./chaos-check.ts";
 import { ChaosLoad } from "./chaos-load.ts";
-import type { LocalCluster } from "./local-cluster.ts";
+import { TODAY, type LocalCluster } from "./local-cluster.ts";
 import type { Program } from "./program.ts";
 import { startFaultyStore, type StoreFaults } from "./store-faults.ts";
 import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
@@ -20,8 +20,18 @@ export type ChaosOptions = {
   /** Nothing is frozen for longer. Below 65 s not all leases end. */
   maxFreezeMs?: number;
   store?: StoreFaults;
+  /** Two versions at once; without it all is of this checkout. */
+  mixed?: Mixed;
   /** Takes a line for each event. */
   say?: (line: string) => void;
+};
+
+/** The cluster starts as an earlier version, and what ends comes back as this one: an upgrade amid faults. */
+export type Mixed = {
+  /** The earlier program. */
+  entry: string;
+  /** It runs on a catalog that this version has changed: half of what ends comes back as the earlier version then. */
+  comesBack: boolean;
 };
 
 export type ChaosReport = {
@@ -35,6 +45,8 @@ export type ChaosReport = {
   /** Answers other than success, by status, code and what they say. */
   refusals: Record<string, number>;
   problems: string[];
+  /** How often each version was started, those that did not serve included. */
+  starts: { earlier: number; today: number };
   /** Where the logs and the data are, which are kept when there are problems. */
   folder: string;
 };
@@ -66,22 +78,25 @@ const ENV = {
 
 /** Runs it all; what does not hold is in `problems`. Rejects when the cluster cannot be started at all. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { mode, seed, store } = options;
+  const { mode, seed, store, mixed } = options;
+  const versions = new Versions(mixed, seed);
   const cluster = await startTemporaryCluster({
     env: { ...ENV, ENGINE_INGEST_MODE: mode },
     counts: COUNTS,
+    entryOf: (name) => versions.entryOf(name),
     ...(store !== undefined && { proxy: (endpoint) => startFaultyStore(endpoint, store, seed) }),
   });
   let report: ChaosReport | undefined;
   try {
-    report = await chaosIn(cluster, options);
+    report = { ...(await chaosIn(cluster, options)), starts: versions.starts };
+    if (mixed !== undefined) report.problems.push(...versions.problems());
     return report;
   } finally {
     await cluster.giveUp(report?.problems.length === 0 ? undefined : "kept");
   }
 }
 
-async function chaosIn(cluster: TemporaryCluster, options: ChaosOptions): Promise<ChaosReport> {
+async function chaosIn(cluster: TemporaryCluster, options: ChaosOptions): Promise<Omit<ChaosReport, "starts">> {
   const { seed, mode } = options;
   const load = new ChaosLoad({ edges: cluster.edges, seed, isSync: mode === "sync" });
   const plan = planOf([...cluster.programs.keys()], options);
@@ -106,6 +121,42 @@ async function chaosIn(cluster: TemporaryCluster, options: ChaosOptions): Promis
     problems,
     folder: cluster.folder,
   };
+}
+
+/** Which program each part runs at its next start. */
+class Versions {
+  readonly starts = { earlier: 0, today: 0 };
+  readonly #mixed: Mixed | undefined;
+  readonly #random: Random;
+  readonly #begun = new Set<string>();
+
+  constructor(mixed: Mixed | undefined, seed: number) {
+    this.#mixed = mixed;
+    this.#random = seededRandom(seed);
+  }
+
+  entryOf(name: string): string {
+    if (this.#mixed === undefined || !this.#isEarlier(this.#mixed, name)) {
+      this.starts.today++;
+      return TODAY;
+    }
+    this.starts.earlier++;
+    return this.#mixed.entry;
+  }
+
+  /** That both versions ran, and where the earlier one comes back, that it did. */
+  problems(): string[] {
+    const { earlier, today } = this.starts;
+    const cameBack = this.#mixed?.comesBack === true ? earlier > this.#begun.size : true;
+    if (today > 0 && earlier > 0 && cameBack) return [];
+    return [`too few events to mix two versions: ${earlier} starts of the earlier, ${today} of this one`];
+  }
+
+  #isEarlier({ comesBack }: Mixed, name: string): boolean {
+    const isFirstStart = !this.#begun.has(name);
+    this.#begun.add(name);
+    return isFirstStart || (comesBack && this.#random.next() < 0.5);
+  }
 }
 
 /** The same seed gives the same events in the same order. */

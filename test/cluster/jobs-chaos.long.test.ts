@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { describeReport, runJobChaos } from "./jobs-chaos.ts";
 
 test.skipIf(lacks("PostgreSQL", "ps"))(
@@ -14,7 +14,7 @@ test.skipIf(lacks("PostgreSQL", "ps"))(
       events: 6,
       enqueueMs: 9_000,
       seed: 1,
-      postgres: postgresPrograms(),
+      postgres: findPostgresPrograms()?.folder,
     });
     // With what happened, so that a failure tells it.
     expect({ problems: report.problems, ran: describeReport(report) }).toMatchObject({ problems: [] });

@@ -12,7 +12,7 @@ export type DaemonPlace = { name: string; token: string; url: string; folder: st
 export function makeDaemon({ name, token, url, folder, longMs }: DaemonPlace): Program {
   return new Program({
     name,
-    command: [process.execPath, "--disable-warning=ExperimentalWarning", PROGRAM],
+    command: () => [process.execPath, "--disable-warning=ExperimentalWarning", PROGRAM],
     env: {
       ...cleanEnv(),
       JOBS_URL: url,

@@ -1,14 +1,21 @@
-import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { connect } from "node:net";
-import { once } from "node:events";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { CreateBucketCommand, HeadBucketCommand, S3Client } from "@aws-sdk/client-s3";
-import { makePostgresFolder, postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { PostgresFolder } from "../../src/db/postgres/server-folder.ts";
+import { ROLES, type Role } from "../../src/deploy/local/layout.ts";
+import {
+  POSTGRES_SETTINGS,
+  POSTGRES_STOP_SIGNAL,
+  POSTGRES_USER,
+  requirePostgresPrograms,
+} from "../../src/deploy/local/postgres.ts";
+import { answers, serves } from "../../src/deploy/local/probe.ts";
+import { inherited, roleEnvironment } from "../../src/deploy/local/programs.ts";
 import type { S3Connection } from "../../src/io/objectstore/s3/client.ts";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
-import { answers, Program } from "./program.ts";
+import { Program } from "./program.ts";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
 
 /**
@@ -42,16 +49,18 @@ export type LocalClusterOptions = {
   /** Words of the S3 server's command line on top of the usual ones. */
   storeFlags?: readonly string[];
   /** How many of each role. */
-  counts?: Partial<typeof COUNTS>;
+  counts?: Partial<Record<Role, number>>;
+  /** The program that an engine process runs, asked at each of its starts; that of this checkout unless given. */
+  entryOf?: (name: string) => string;
 };
 
-const COUNTS = { query: 2, ingest: 2, committer: 1, compaction: 1, worker: 1, edge: 2 };
-export type Role = keyof typeof COUNTS;
+const ORDER = Object.entries(ROLES).map(([role, { count, rank }]) => ({ role: role as Role, count, rank }));
 
 const REGION = "us-east-1";
 const BUCKET = "engine";
 const KEYS = { accessKeyId: "cluster", secretAccessKey: "cluster-secret" };
-const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
+/** The program of this checkout. */
+export const TODAY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
 /** Starts everything and waits until all of it serves; rejects, with nothing left running, when a part does not. */
 export async function startLocalCluster(options: LocalClusterOptions): Promise<LocalCluster> {
@@ -79,8 +88,8 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
       ENGINE_OBJSTORE_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
     };
     const storeEndpoint = async (role: Role) => (await options.storeEndpoint?.(s3.endpoint, role)) ?? s3.endpoint;
-    const counts = { ...COUNTS, ...options.counts };
-    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs });
+    const { counts = {}, entryOf = () => TODAY } = options;
+    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs, entryOf });
     const edges = [...urls].filter(([name]) => name.startsWith("edge-")).map(([, url]) => url);
     const store = {
       endpoint: s3.endpoint,
@@ -102,19 +111,22 @@ type RolesOptions = {
   logs: string;
   common: Readonly<Record<string, string>>;
   storeEndpoint: (role: Role) => Promise<string>;
-  counts: Readonly<Record<Role, number>>;
+  counts: Partial<Record<Role, number>>;
   /** Taken up here, in the order of their start. */
   programs: Map<string, Program>;
+  entryOf: (name: string) => string;
 };
 
-/** Those that hold on their own first, together; then the edges, which forward to them. */
+/** Those of a rank together. */
 async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
-  const { folder, logs, common, counts, programs } = options;
+  const { folder, logs, common, programs, entryOf } = options;
   const urls = new Map<string, string>();
-  const make = async (role: Role, env: Readonly<Record<string, string>>): Promise<Program[]> => {
+  const peersOf = (role: Role): string =>
+    [...urls].flatMap(([name, url]) => (name.startsWith(`${role}-`) ? [url] : [])).join(",");
+  const make = async (role: Role, count: number): Promise<Program[]> => {
     const made: Program[] = [];
     const store = { ENGINE_OBJSTORE_ENDPOINT: await options.storeEndpoint(role) };
-    for (let n = 1; n <= counts[role]; n++) {
+    for (let n = 1; n <= count; n++) {
       const name = `${role}-${n}`;
       const address = `127.0.0.1:${await freePort()}`;
       urls.set(name, `http://${address}`);
@@ -122,85 +134,46 @@ async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
       mkdirSync(home, { recursive: true });
       const program = new Program({
         name,
-        command: [process.execPath, ENTRY, "server"],
+        command: () => [process.execPath, entryOf(name), "server"],
         env: {
-          ...inherited(),
+          ...inherited(process.env),
           ...common,
           ...store,
-          ...env,
-          ENGINE_ROLES: role,
-          // All on one machine.
-          ENGINE_GRPC_ADDR: "off",
-          ENGINE_HTTP_ADDR: address,
-          ENGINE_HOME: home,
+          ...roleEnvironment({ role, address, home, peersOf }),
         },
         logFile: join(logs, `${name}.log`),
-        isReady: () => answers(`http://${address}/health`),
+        isReady: () => answers(`http://${address}/health`, systemClock),
       });
       programs.set(name, program);
       made.push(program);
     }
     return made;
   };
-  const inner: Program[] = [];
-  for (const role of ["query", "ingest", "committer", "compaction", "worker"] as const) {
-    inner.push(...(await make(role, {})));
+  for (const ofRank of Map.groupBy(ORDER, ({ rank }) => rank).values()) {
+    const started: Program[] = [];
+    for (const { role, count } of ofRank) started.push(...(await make(role, options.counts[role] ?? count)));
+    await Promise.all(started.map((program) => program.start()));
   }
-  await Promise.all(inner.map((program) => program.start()));
-  const peersOf = (role: Role): string =>
-    [...urls]
-      .filter(([name]) => name.startsWith(`${role}-`))
-      .map(([, url]) => url)
-      .join(",");
-  const edges = await make("edge", { ENGINE_QUERY_PEERS: peersOf("query"), ENGINE_INGEST_PEERS: peersOf("ingest") });
-  await Promise.all(edges.map((program) => program.start()));
   return urls;
 }
 
-/** What a process needs of this one's environment, without settings of the engine that the shell may carry. */
-function inherited(): Record<string, string> {
-  const { PATH = "", HOME = "", TMPDIR, TZ } = process.env;
-  return { PATH, HOME, ...(TMPDIR === undefined ? {} : { TMPDIR }), ...(TZ === undefined ? {} : { TZ }) };
-}
-
 async function postgresProgram(path: string, logs: string): Promise<{ program: Program; url: string }> {
-  const programs = postgresPrograms();
-  if (programs === undefined)
-    throw new Error("there is no PostgreSQL here: install it (Debian: apt-get install postgresql)");
-  const folder = makePostgresFolder(programs, path);
-  folder.initialize("engine");
+  const folder = new PostgresFolder(requirePostgresPrograms("").folder, path);
+  folder.initialize({ user: POSTGRES_USER, isSynced: false, passages: [dirname(path)] });
   const port = await freePort();
   return {
-    url: `postgres://engine@127.0.0.1:${port}/postgres`,
+    url: `postgres://${POSTGRES_USER}@127.0.0.1:${port}/postgres`,
     program: new Program({
       name: "postgres",
-      command: folder.server(port, { max_connections: "300" }),
-      env: inherited(),
+      command: () => folder.server(port, POSTGRES_SETTINGS),
+      env: inherited(process.env),
       logFile: join(logs, "postgres.log"),
-      isReady: () => accepts(join(programs, "pg_isready"), port),
-      // Ends now, in order: sessions are cut, what was committed is safe.
-      stopSignal: "SIGINT",
+      isReady: () => serves({ kind: "command", command: folder.probe(port) }, systemClock),
+      stopSignal: POSTGRES_STOP_SIGNAL,
       // A session that outlived the server would keep the next one from starting.
       crashesWhole: true,
     }),
   };
-}
-
-async function accepts(pgIsReady: string, port: number): Promise<boolean> {
-  const socket = connect(port, "127.0.0.1");
-  try {
-    await once(socket, "connect");
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-  try {
-    execFileSync(pgIsReady, ["-h", "127.0.0.1", "-p", String(port), "-q"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function s3Program(
@@ -218,10 +191,10 @@ async function s3Program(
     endpoint,
     program: new Program({
       name: "s3",
-      command: [binary, ...flags, "--iam-dir", iam, "posix", data],
-      env: { ...inherited(), ROOT_ACCESS_KEY: KEYS.accessKeyId, ROOT_SECRET_KEY: KEYS.secretAccessKey },
+      command: () => [binary, ...flags, "--iam-dir", iam, "posix", data],
+      env: { ...inherited(process.env), ROOT_ACCESS_KEY: KEYS.accessKeyId, ROOT_SECRET_KEY: KEYS.secretAccessKey },
       logFile: join(logs, "s3.log"),
-      isReady: () => answers(`${endpoint}/health`),
+      isReady: () => answers(`${endpoint}/health`, systemClock),
     }),
   };
 }

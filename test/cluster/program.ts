@@ -8,7 +8,8 @@ import { signalProcess } from "../../src/core/signals.test-kit.ts";
 /** A server as a process of its own, that can be stopped, killed, and started again in its place. */
 export type ProgramOptions = {
   name: string;
-  command: readonly [string, ...string[]];
+  /** What to run; asked at every start. */
+  command: () => readonly [string, ...string[]];
   env: Readonly<Record<string, string>>;
   /** Takes what it prints, run after run. */
   logFile: string;
@@ -49,7 +50,7 @@ export class Program {
   async start(): Promise<void> {
     const { command, env, logFile } = this.#options;
     const log = openSync(logFile, "a");
-    const [file, ...args] = command;
+    const [file, ...args] = command();
     // In a group of its own: a terminal's Ctrl-C is for whoever started it, who knows the order in which to end things.
     this.#child = endsWithThisProcess(spawn(file, args, { env, stdio: ["ignore", log, log], detached: true }));
     closeSync(log);
@@ -162,17 +163,5 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
       // It has ended since it was listed.
       if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
     }
-  }
-}
-
-/** Whether an address answers GET with a status of success. */
-export async function answers(url: string): Promise<boolean> {
-  try {
-    const { ok, body } = await fetch(url, { signal: AbortSignal.timeout(1_000) });
-    await body?.cancel();
-    return ok;
-  } catch {
-    // Not yet.
-    return false;
   }
 }

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MeddlingProxy } from "../../src/io/objectstore/s3/meddling-proxy.test-kit.ts";
-import { startLocalCluster, type LocalCluster, type LocalClusterOptions, type Role } from "./local-cluster.ts";
+import type { Role } from "../../src/deploy/local/layout.ts";
+import { startLocalCluster, type LocalCluster, type LocalClusterOptions } from "./local-cluster.ts";
 
 /** A cluster that is given up at the end, with what stands between it and its store. */
 export type TemporaryCluster = LocalCluster & {

@@ -14,7 +14,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { valuesOf } from "../../src/config/option.ts";
 import { withRows } from "../../src/config/options.ts";
 
-/** The compose files, as text: what they mean is shown by `npm run soak -- deployment`, which starts them. */
+/** The compose files, as text. Nothing in the tests starts them: docs/deploy.md says what was run by hand. */
 
 const FOLDER = fileURLToPath(new URL("../../deploy/compose/", import.meta.url));
 const seconds = z.string().regex(/^\d+s$/);

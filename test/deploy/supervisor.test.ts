@@ -7,7 +7,7 @@ import { createLog } from "../../src/core/log.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { isAlive, signal } from "../../src/deploy/local/process-identity.ts";
 import type { Desired, ProgramSpec, SupervisorState } from "../../src/deploy/local/state.ts";
-import { Supervisor } from "../../src/deploy/local/supervisor.ts";
+import { isSupervised, runningOf, Supervisor } from "../../src/deploy/local/supervisor.ts";
 
 /** The supervisor in this process, over programs that sleep. */
 
@@ -100,6 +100,33 @@ it("signals no process that got the id of one of its own later", { timeout: 60_0
   expect(isAlive(bystander)).toBe(true);
   signal(bystander, "SIGKILL");
 });
+
+it(
+  "starts everything after a restart of the machine, and signals nobody who has an old id",
+  { timeout: 60_000 },
+  async () => {
+    want(1, [sleeper("a-1"), sleeper("b-1")]);
+    const before = supervise();
+    await settled(1);
+    await before.end();
+    const others = state?.processes ?? {};
+    if (state === undefined) throw new Error("nothing runs");
+    // The ids belong to other programs now: same ids, another start of the machine.
+    const stale = Object.entries(others).map(([name, known]) => [name, { ...known, identity: "other-boot:1" }]);
+    const supervisor = { ...state.supervisor, identity: "other-boot:1" };
+    state = { ...state, supervisor, processes: Object.fromEntries(stale) };
+    expect(isSupervised(state)).toBe(false);
+    expect(runningOf(state).size).toBe(0);
+    want(2, [sleeper("a-1"), sleeper("b-1", "2")]);
+    const after = supervise();
+    await settled(2);
+    for (const name of ["a-1", "b-1"]) expect(pidOf(name)).not.toBe(others[name]?.pid);
+    want(3, [], false);
+    await after.done;
+    expect(Object.values(others).map(isAlive)).toEqual([true, true]);
+    for (const other of Object.values(others)) signal(other, "SIGKILL");
+  },
+);
 
 it("lets nothing begin whose process id is not on disk", { timeout: 60_000 }, async () => {
   const mark = join(folder, "mark");

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,6 +15,8 @@ const FOLDER = fileURLToPath(new URL("../../deploy/systemd/", import.meta.url));
 const read = (name: string) => readFileSync(join(FOLDER, name), "utf8");
 const settingsOf = (unit: string, key: string) =>
   [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
+
+const guide = readFileSync(new URL("../../docs/deploy.md", import.meta.url), "utf8");
 
 const server = read("engine@.service");
 const node = read("engine-node.service");
@@ -62,9 +64,13 @@ describe.skipIf(lacks("systemd-analyze"))("systemd", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("finds nothing wrong with the units", () => {
+  test("finds nothing wrong with the units, and with the drop-in of the guide that loads credentials", () => {
     const units = readdirSync(folder).map((name) => join(folder, name));
     expect(units).toHaveLength(3);
+    const [, dropIn = ""] = /^# .*\/secrets\.conf\n(\[Service\]\n[^`]+)```/m.exec(guide) ?? [];
+    expect(settingsOf(dropIn, "LoadCredential")).toHaveLength(1);
+    mkdirSync(join(folder, "engine@.service.d"));
+    writeFileSync(join(folder, "engine@.service.d", "secrets.conf"), dropIn);
     const { status, stderr } = spawnSync("systemd-analyze", ["verify", ...units], { encoding: "utf8" });
     expect(stderr.split("\n").filter((line) => line.includes("engine"))).toEqual([]);
     expect(status).toBe(0);

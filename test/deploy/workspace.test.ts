@@ -1,13 +1,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough, Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FEATURES } from "../../roles/features.ts";
-import { runCli } from "../../src/cli/main.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
 import { tryLock } from "../../src/db/sqlite/process-lock.ts";
+import { runDeploy } from "./run-deploy.test-kit.ts";
 
 let home: string;
 beforeEach(() => {
@@ -17,29 +13,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 const folder = (name = "lab") => join(home, "deployments", name);
 
-async function deploy(words: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const said = { stdout: "", stderr: "" };
-  const into = (name: keyof typeof said) =>
-    new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        said[name] += chunk.toString("utf8");
-        done();
-      },
-    });
-  const code = await runCli(["deploy", ...words], {
-    serve: () => Promise.reject(new Error("nothing serves here")),
-    migrations: () => Promise.resolve([]),
-    features: () => Promise.resolve(FEATURES),
-    version: "1.2.3",
-    env: { PATH: process.env["PATH"], ENGINE_HOME: home, ...env },
-    stdin: new PassThrough(),
-    stdout: into("stdout"),
-    stderr: into("stderr"),
-    clock: systemClock,
-    random: systemRandom,
-  });
-  return { code, ...said };
-}
+const deploy = (words: readonly string[], env: Readonly<Record<string, string>> = {}) => runDeploy(home, words, env);
 
 const INIT = ["init", "--name", "lab", "--target", "local", "--yes"];
 
@@ -165,11 +139,22 @@ describe("a workspace", () => {
       writeFileSync(join(programs, name), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.6.1'\n");
       chmodSync(join(programs, name), 0o755);
     }
-    const { findPostgresPrograms } = await import("../../src/deploy/local/postgres.ts");
+    const { findPostgresPrograms } = await import("../../src/db/postgres/server-programs.ts");
     const elsewhere = findPostgresPrograms("");
     const { stderr } = await deploy(["up", "--name", "lab"], { PATH: programs });
     // Where the machine has a newer one, that is taken, and the question is what cannot be asked.
     expect(stderr).toContain(elsewhere === undefined ? "version 9" : "standard input is no terminal; say --yes");
+  });
+
+  it("names what is deleted with it, and what stays elsewhere", async () => {
+    const destroy = ["destroy", "--name", "lab", "--yes", "--force"];
+    await deploy(INIT);
+    expect((await deploy(destroy)).stderr).toContain("the catalog with all databases, all objects, settings,");
+    await deploy(INIT, { ENGINE_CATALOG_URL: "postgres://u@db/engine", ENGINE_OBJSTORE_BUCKET: "things" });
+    const { stderr } = await deploy(destroy);
+    expect(stderr).toContain(": settings, the admin token and logs");
+    expect(stderr).toContain("the catalog at catalog.url stays");
+    expect(stderr).toContain("the objects in the bucket things stay");
   });
 
   it("needs a yes without a terminal, and the name to be destroyed", async () => {

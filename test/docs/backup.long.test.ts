@@ -2,7 +2,7 @@ import { cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
@@ -46,7 +46,7 @@ test("a server that was stopped comes back from a copy of its home", async () =>
   await remove();
 });
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 describe.skipIf(lacks("PostgreSQL"))("a catalog on PostgreSQL", () => {
   let server: TestServer;

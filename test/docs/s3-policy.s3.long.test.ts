@@ -15,24 +15,38 @@ import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/obje
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 
-/** What `docs/operations.md` says that the credentials must allow is enough, and the server lets them do no more. */
+/**
+ * The rights that `terraform/modules/store` gives to servers are those of `docs/operations.md`; they are enough, and the
+ * server lets them do no more.
+ */
 
 const USER = { accessKeyId: "engine", secretAccessKey: "engine-secret" };
 const PREFIX = "here";
 
 type Policy = { Version: string; Statement: Record<string, unknown>[] };
 
-/** The policy of the document, for one user. */
-function documentedPolicy(bucket: string): Policy {
-  const document = fileURLToPath(new URL("../../docs/operations.md", import.meta.url));
-  const text = /^## Object store$.*?^```json\n(.*?)^```$/ms.exec(readFileSync(document, "utf8"))?.[1];
-  if (text === undefined) throw new Error("the section of the object store has no policy");
-  const policy = JSON.parse(text.replaceAll("BUCKET", bucket).replaceAll("PREFIX", PREFIX)) as Policy;
+const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
+
+/** What the module writes for a bucket and a prefix. */
+function givenPolicy(bucket: string, prefix: string): Policy {
+  const text = read("terraform/modules/store/server-policy.json");
+  const filled = text.replaceAll("${bucket_arn}", `arn:aws:s3:::${bucket}`).replaceAll("${prefix}", prefix);
+  return JSON.parse(filled) as Policy;
+}
+
+/** The same for one user of the S3 server. */
+function policyOfUser(bucket: string): Policy {
+  const policy = givenPolicy(bucket, PREFIX);
   const Statement = policy.Statement.map((statement) => ({ ...statement, Principal: { AWS: [USER.accessKeyId] } }));
   return { ...policy, Statement };
 }
 
-describe.skipIf(lacks("S3 server"))("the documented policy", () => {
+test("the document shows the rights that Terraform gives", () => {
+  const text = /^## Object store$.*?^```json\n(.*?)^```$/ms.exec(read("docs/operations.md"))?.[1] ?? "";
+  expect(JSON.parse(text)).toEqual(givenPolicy("BUCKET", "PREFIX"));
+});
+
+describe.skipIf(lacks("S3 server"))("the policy", () => {
   let server: Versitygw;
   let bucket: string;
   const clients: S3Client[] = [];
@@ -55,7 +69,7 @@ describe.skipIf(lacks("S3 server"))("the documented policy", () => {
     const user = ["--access", USER.accessKeyId, "--secret", USER.secretAccessKey, "--role", "user"];
     execFileSync(program, ["admin", ...admin, "create-user", ...user], { stdio: "pipe" });
     const root = clientOf(server.credentials);
-    await root.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy: JSON.stringify(documentedPolicy(bucket)) }));
+    await root.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy: JSON.stringify(policyOfUser(bucket)) }));
     await root.send(new PutObjectCommand({ Bucket: bucket, Key: "elsewhere/secret", Body: "secret" }));
   });
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 import { alternateTypes, type AlternatingReport } from "./alternating-types.ts";
@@ -33,10 +33,10 @@ test("two clients of one node that alternate types settle, on SQLite", { timeout
   }
 });
 
-describe.skipIf(postgresPrograms() === undefined)("PostgreSQL", () => {
+describe.skipIf(findPostgresPrograms()?.folder === undefined)("PostgreSQL", () => {
   let postgres: TestServer;
   beforeAll(async () => {
-    postgres = await startTestServer(postgresPrograms() ?? "", NO_FSYNC);
+    postgres = await startTestServer(findPostgresPrograms()?.folder ?? "", NO_FSYNC);
   }, 120_000);
   afterAll(() => postgres.stop(), 120_000);
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { CuttingProxy } from "../../src/catalog/postgres/proxy.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
@@ -14,7 +14,7 @@ describe.skipIf(lacks("PostgreSQL"))("PostgreSQL with a synchronous standby", ()
   let standby: TestServer;
   let address: CuttingProxy;
   beforeAll(async () => {
-    primary = await startTestServer(postgresPrograms() ?? "", NO_FSYNC);
+    primary = await startTestServer(findPostgresPrograms()?.folder ?? "", NO_FSYNC);
     address = await CuttingProxy.start(primary.port);
   });
   afterAll(async () => {

@@ -1,11 +1,11 @@
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { killRounds } from "./kill-rounds.ts";
 
 const KILLS = 4;
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 describe.skipIf(programs === undefined)("PostgreSQL", () => {
   let server: TestDatabases;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { NO_FSYNC, startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { storeEnvironment } from "../../src/io/objectstore/s3/s3.test-kit.ts";
@@ -7,7 +7,7 @@ import { findVersitygw, startVersitygw, type Versitygw } from "../../src/io/obje
 import { killUnderOtlp } from "./otlp-kill.ts";
 
 const KILLS = 4;
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 const versitygw = await findVersitygw();
 
 describe.skipIf(programs === undefined || versitygw === undefined)("PostgreSQL and S3", () => {

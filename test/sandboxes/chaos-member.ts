@@ -2,7 +2,9 @@ import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ID_COUNT } from "../../src/sandbox/runtime/runtime.ts";
-import { answers, Program } from "../cluster/program.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { answers } from "../../src/deploy/local/probe.ts";
+import { Program } from "../cluster/program.ts";
 import { cleanEnv } from "../support/engine.ts";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
 
@@ -37,7 +39,7 @@ export class Member {
     mkdirSync(home);
     this.program = new Program({
       name,
-      command: [process.execPath, "--disable-warning=ExperimentalWarning", ENTRY, ...args],
+      command: () => [process.execPath, "--disable-warning=ExperimentalWarning", ENTRY, ...args],
       env: { ...cleanEnv(), ...env, ENGINE_HOME: home },
       logFile: this.#logFile,
       isReady: async () => await isReady(readFileSync(this.#logFile).subarray(this.#logFrom).toString()),
@@ -75,7 +77,7 @@ export class Member {
 export async function makeServer(name: string, folder: string, env: Readonly<Record<string, string>>) {
   const address = `127.0.0.1:${await freePort()}`;
   const url = `http://${address}`;
-  const isReady = () => answers(`${url}/health`);
+  const isReady = () => answers(`${url}/health`, systemClock);
   return {
     member: new Member({
       name,

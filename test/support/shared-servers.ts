@@ -11,9 +11,9 @@ type Starters = { readonly [T in keyof SharedServers]: () => Promise<Started<Sha
 /** Loaded when a file asks: most runs need none of them. */
 const STARTERS: Starters = {
   async postgres() {
-    const { postgresPrograms } = await import("../../src/catalog/postgres/postgres-folder.test-kit.ts");
+    const { findPostgresPrograms } = await import("../../src/db/postgres/server-programs.ts");
     const { NO_FSYNC, startTestServer } = await import("../../src/catalog/postgres/postgres.test-kit.ts");
-    const programs = postgresPrograms();
+    const programs = findPostgresPrograms()?.folder;
     if (programs === undefined) throw new Error("PostgreSQL is not installed");
     const server = await startTestServer(programs, { ...NO_FSYNC, max_connections: "400" });
     return { where: { port: server.port }, stop: () => server.stop() };

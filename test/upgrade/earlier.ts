@@ -32,6 +32,7 @@ export const EARLIER: readonly Earlier[] = [
   { commit: "4c31bb5", schema: { sqlite: 10, postgres: 6 }, has: SANDBOXES },
   { commit: "8179e63", schema: { sqlite: 11, postgres: 7 }, has: SANDBOXES },
   { commit: "2a02532", schema: { sqlite: 14, postgres: 11 }, has: [...SANDBOXES, "deletion"] },
+  { commit: "f9c0211", schema: { sqlite: 17, postgres: 14 }, has: [...SANDBOXES, "deletion"] },
 ];
 
 /** What the earlier version itself said of its catalog before it stopped. */

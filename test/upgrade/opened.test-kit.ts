@@ -10,6 +10,9 @@ import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 type Json = Record<string, unknown>;
 
+/** Its process takes seconds to start on a busy machine. */
+const JOB_WITHIN_MS = 60_000;
+
 /** The home that an earlier version left, and what that version said of it. */
 export async function unpack(earlier: Earlier, driver: Driver) {
   const { home, remove } = await temporaryHome();
@@ -108,7 +111,7 @@ class Opened {
     await eventually(async () => {
       seen = await this.#json("GET", path);
       return seen["status"] === "done" || seen["status"] === "failed";
-    });
+    }, JOB_WITHIN_MS);
     return seen;
   }
 

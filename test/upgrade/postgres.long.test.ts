@@ -2,14 +2,14 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { EARLIER } from "./earlier.ts";
 import { checkOpened, unpack } from "./opened.test-kit.ts";
 
 /** Catalogs on PostgreSQL that earlier commits of this repository wrote, restored and opened by today's engine. */
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 const onPostgres = EARLIER.filter(({ schema }) => schema.postgres !== undefined);
 
 describe.skipIf(lacks("PostgreSQL"))("on PostgreSQL", () => {

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
 import { checkPath } from "../../../src/single-file/contents.ts";
+import { componentsOf, licenceTexts } from "../components.ts";
 import { listedFiles } from "../npm-package.ts";
 import { entriesIn, type TarEntry } from "../tar.ts";
 import type { Target } from "../targets.ts";
@@ -33,7 +34,7 @@ const BINARIES: Readonly<Record<Target["arch"], readonly string[]>> = {
 const UNUSED = [
   /\.[cm]?ts$/,
   /\.map$/,
-  /^node_modules\/.*\.md$/,
+  /^node_modules\/(?!.*\/(licen[cs]e|notice)[^/]*$).*\.md$/i,
   /^node_modules\/.*\/dist-(es|types)\//,
   /^node_modules\/piscina\/(benchmark|docs|examples|src|test)\//,
   // The two files that it is loaded from are a sixth of the package.
@@ -73,10 +74,12 @@ async function ownFiles(repository: string): Promise<ProgramFile[]> {
     version: string;
     license: string;
   };
+  const licences = await licenceTexts(repository, await componentsOf(repository));
   const about = JSON.stringify({ name, version, license, type: "module" });
   return [
     ...(await read(await listedFiles(repository))),
     { path: "package.json", bytes: Buffer.from(`${about}\n`), isExecutable: false },
+    { path: "THIRD-PARTY-LICENSES.txt", bytes: Buffer.from(licences), isExecutable: false },
     // How the program knows that it was unpacked from a single file: `src/core/distribution.ts`.
     { path: "dist/distribution.json", bytes: Buffer.from('{"kind":"single-file"}\n'), isExecutable: false },
   ];

@@ -20,7 +20,7 @@ export function registerRestore(group: Command, context: CliContext): void {
     .command("restore")
     .description(
       "Bring a backup back into an empty catalog, SQLite or PostgreSQL, and its objects into the object store of the " +
-        "configuration. No server may run on it. Every hash is compared before anything is written.",
+        "configuration. No server may run on it. Nothing is left there when a hash is wrong.",
     )
     .argument("<destination>", "where the backup is: a folder, or s3://BUCKET/PREFIX")
     .argument("[id]", "which one; the newest by default")

@@ -5,11 +5,11 @@ import type { CatalogDatabase } from "../catalog-database.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { readInputPosition } from "../input-positions.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../db/postgres/server-programs.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 import { CuttingProxy, type Cut } from "./proxy.test-kit.ts";
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 describe.skipIf(lacks("PostgreSQL"))("a connection that breaks", () => {
   let server: TestServer;

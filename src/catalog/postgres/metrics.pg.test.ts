@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { createMetrics, type Metrics } from "../../core/metrics.ts";
 import { aFlush, anExtent, column } from "../contract-fixtures.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../db/postgres/server-programs.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 const sampleOf = async ({ registry }: Metrics, sample: string): Promise<number | undefined> => {
   const line = (await registry.metrics()).split("\n").find((one) => one.startsWith(`${sample} `));

@@ -6,7 +6,7 @@ import { aFlush, column, committed } from "../contract-fixtures.test-kit.ts";
 import { migrationTexts, type Migration } from "../../db/migration.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../db/postgres/server-programs.ts";
 import { openTestCatalog, NO_FSYNC, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
 /** A later version of the program. */
@@ -15,7 +15,7 @@ function withMore(...texts: readonly string[]): readonly Migration[] {
   return [...MIGRATIONS, ...texts.map((sql, i) => ({ name: `added ${i}`, postgres: length + 1 + i, sql }))];
 }
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 describe.skipIf(lacks("PostgreSQL"))("opening a catalog", () => {
   let server: TestServer;

@@ -12,7 +12,7 @@ import { NotPrimary } from "../../db/postgres/errors.ts";
 import type { PostgresOptions } from "../../db/postgres/open.ts";
 import { MIGRATIONS } from "../migrations.test-kit.ts";
 import { openPostgresCatalog } from "./postgres.ts";
-import { PostgresFolder } from "./postgres-folder.test-kit.ts";
+import { PostgresFolder } from "../../db/postgres/server-folder.ts";
 import { parsePostgresUrl } from "../../db/postgres/url.ts";
 import { askForSharedServer } from "../../core/shared-servers.test-kit.ts";
 import { endsWithThisProcess } from "../../core/child-processes.test-kit.ts";
@@ -157,7 +157,8 @@ class Server extends Databases implements TestServer {
   constructor(options: ServerOptions, files: readonly string[], port: number) {
     super(port, options.superuser, "test_");
     this.#options = options;
-    this.#folder = new PostgresFolder(options.programs, mkdtempSync(join(tmpdir(), "engine-pg-")), files);
+    this.#folder = new PostgresFolder(options.programs, mkdtempSync(join(tmpdir(), "engine-pg-")));
+    this.#folder.handOver([this.#folder.path, ...files]);
   }
 
   get pid(): number {
@@ -165,7 +166,7 @@ class Server extends Databases implements TestServer {
   }
 
   initialize(): void {
-    this.#folder.initialize(this.#options.superuser);
+    this.#folder.initialize({ user: this.#options.superuser, isSynced: false });
   }
 
   async startStandby(): Promise<TestServer> {

@@ -4,10 +4,10 @@ import { sleep, systemClock } from "../../core/clock.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { Catalog, TableRecord } from "../catalog.ts";
 import { aFlush, aLedgerEntry, anExtent, column, committed } from "../contract-fixtures.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../db/postgres/server-programs.ts";
 import { openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 describe.skipIf(lacks("PostgreSQL"))("a server that goes away", () => {
   let server: TestServer;

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { messageOf } from "../../core/errors.ts";
 import { certificateFolder, makeCertificate } from "../../io/http/tls.test-kit.ts";
-import { postgresPrograms } from "./postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../db/postgres/server-programs.ts";
 import { NO_FSYNC, openTestCatalog, startTestServer, type TestServer } from "./postgres.test-kit.ts";
 
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 
 describe.skipIf(lacks("PostgreSQL"))("TLS", () => {
   let folder: string;

@@ -24,6 +24,8 @@ const LOCK_NOT_AVAILABLE = "55P03";
 const CONFLICTS = new Set(["40001", "40P01", LOCK_NOT_AVAILABLE]);
 const INVALID_DATABASE = "3D000";
 const INSUFFICIENT_PRIVILEGE = "42501";
+/** At the start of a session: a setting that the server does not know. */
+const UNDEFINED_OBJECT = "42704";
 /** The server ends the session: it is told to stop, it crashed, or it is starting. */
 const ENDED = new Set(["57P01", "57P02", "57P03", "57P05", "25P03"]);
 
@@ -93,6 +95,8 @@ function startupProblem(error: unknown, { user, database }: ServerAddress): stri
   if (state === INSUFFICIENT_PRIVILEGE) {
     return `may not be changed by ${user}: let the user create schemas (GRANT CREATE ON DATABASE ${database} TO ${user})`;
   }
+  if (state === UNDEFINED_OBJECT)
+    return "is on a server that is too old, or behind a pooler: name a newer server directly";
   if (state === DISK_FULL) return "has no disk space left: free some";
   if (error instanceof NotPrimary || state === READ_ONLY) return "cannot be written: name the primary";
   return "cannot be opened: check that the server runs and that ENGINE_CATALOG_URL names it";

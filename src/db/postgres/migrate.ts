@@ -1,6 +1,7 @@
 import { StartupError } from "../../core/errors.ts";
 import { checkSchema, migrationSteps, type Migration, type MigrationStep, type SchemaState } from "../migration.ts";
 import type { Connection } from "./connection.ts";
+import { checkEncoding } from "./server-check.ts";
 
 /** Any number that no other program on the database is likely to lock: "engine" in ASCII. */
 export const LOCK = 0x656e67696e65n;
@@ -79,7 +80,7 @@ INSERT INTO engine.meta VALUES (1, 0);
 
 /** Version 0 where there is no catalog. Throws for one that this program must leave alone. */
 async function checkedState(connection: Connection, { name, mayUpgrade, steps }: Work): Promise<SchemaState> {
-  const state = await stateOf(connection, name);
+  const state = await schemaStateOf(connection, name);
   checkSchema("postgres", { catalog: name, state, known: steps.length });
   if (state.version > 0 && state.version < steps.length && !mayUpgrade) {
     throw new StartupError(
@@ -90,16 +91,13 @@ async function checkedState(connection: Connection, { name, mayUpgrade, steps }:
   return state;
 }
 
-async function stateOf(connection: Connection, name: string): Promise<SchemaState> {
+/** Version 0 where there is no catalog. Throws `StartupError` for the schema of another program. */
+export async function schemaStateOf(connection: Connection, name: string): Promise<SchemaState> {
+  await checkEncoding(connection, name);
   const [found] = await connection.query(
-    "SELECT to_regnamespace('engine') IS NOT NULL AS has_schema, to_regclass('engine.meta') IS NOT NULL AS has_meta, " +
-      "current_setting('server_encoding') AS encoding",
+    "SELECT to_regnamespace('engine') IS NOT NULL AS has_schema, to_regclass('engine.meta') IS NOT NULL AS has_meta",
   );
-  if (found?.["encoding"] !== "UTF8") {
-    const text = `the database ${name} is not in UTF-8 but ${String(found?.["encoding"])}: create one with ENCODING 'UTF8'`;
-    throw new StartupError(text);
-  }
-  if (found["has_schema"] !== true) return { version: 0, oldest: undefined };
+  if (found?.["has_schema"] !== true) return { version: 0, oldest: undefined };
   const state = found["has_meta"] === true ? await readState(connection) : undefined;
   if (state !== undefined) return state;
   throw new StartupError(

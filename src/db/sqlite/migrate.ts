@@ -1,5 +1,5 @@
 import { StartupError } from "../../core/errors.ts";
-import { checkSchema, migrationSteps, type Migration, type MigrationStep } from "../migration.ts";
+import { checkSchema, migrationSteps, type Migration, type MigrationStep, type SchemaState } from "../migration.ts";
 import type { Connection } from "./connection.ts";
 
 /** "ENGC": tells a catalog from the database of another program. */
@@ -28,11 +28,10 @@ export function migrate(connection: Connection, options: MigrateOptions): number
   const { path, mayUpgrade } = options;
   const steps = migrationSteps("sqlite", options.migrations);
   for (;;) {
-    const version = versionOf(connection, path);
+    const state = schemaStateOf(connection, path);
+    const { version } = state;
     if (version >= steps.length) {
-      if (version > steps.length) {
-        checkSchema("sqlite", { catalog: path, state: { version, oldest: oldestOf(connection) }, known: steps.length });
-      }
+      checkSchema("sqlite", { catalog: path, state, known: steps.length });
       return version;
     }
     if (version > 0 && !mayUpgrade) {
@@ -58,11 +57,12 @@ function step(connection: Connection, version: number, steps: readonly Migration
   connection.db.exec(`PRAGMA user_version = ${next}`);
 }
 
-/** How many migrations a program must know to work on the file, which has seen `FIRST_WITH_OLDEST`. */
-function oldestOf(connection: Connection): number | undefined {
+/** Version 0 for an empty file. Throws `StartupError` for one of another program. */
+export function schemaStateOf(connection: Connection, path: string): SchemaState {
+  const version = versionOf(connection, path);
   const has = connection.get("SELECT 1 FROM pragma_table_info('meta') WHERE name = 'oldest_schema'");
-  if (has === undefined) return undefined;
-  return Number(connection.get("SELECT oldest_schema AS n FROM meta")?.["n"]);
+  const oldest = has && Number(connection.get("SELECT oldest_schema AS n FROM meta")?.["n"]);
+  return { version, oldest };
 }
 
 /** How many migrations the file has seen; 0 for an empty file. */

@@ -5,7 +5,7 @@ import { withExamples } from "../../client/examples.ts";
 import { CliError, EXIT, type ExitCode } from "../../client/failure.ts";
 import { confirm, confirmName } from "../../client/prompt.ts";
 import { renderTable, textCell } from "../../client/table.ts";
-import type { Change, InitFlags } from "../target.ts";
+import type { Change, DeployTarget, InitFlags } from "../target.ts";
 import { targetOf } from "../targets.ts";
 import { specOf, TARGETS, Workspace, type Prepared, type TargetName } from "../workspace.ts";
 
@@ -100,7 +100,7 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
         `${workspace.folder} exists; \`engine deploy up\` brings it up, --force replaces its settings`,
       );
     }
-    const prepared = await target.prepare(request);
+    const prepared = await withIdentity(workspace, target, await target.prepare(request), mayAsk);
     await workspace.create(options.target, prepared);
     const next = `engine deploy up --name ${workspace.name}`;
     const { name, folder } = workspace;
@@ -108,6 +108,21 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
     else await context.writeLine(`${folder} is ready; bring it up with \`${next}\``);
     return EXIT.ok;
   });
+}
+
+/** Where a person is asked and the configuration has an app at an identity provider. */
+async function withIdentity(
+  workspace: Workspace,
+  target: DeployTarget,
+  prepared: Prepared,
+  mayAsk: boolean,
+): Promise<Prepared> {
+  if (!mayAsk) return prepared;
+  const { connectIdentity, managementApp } = await import("../idp/connect.ts");
+  const { context, name } = workspace;
+  const app = await managementApp(context);
+  if (app === undefined) return prepared;
+  return await target.addIdentity(workspace, prepared, (urls) => connectIdentity(context, { app, name, urls }));
 }
 
 async function printPrepared(
@@ -205,7 +220,7 @@ async function destroy(context: CliContext, options: DestroyFlags): Promise<Exit
     if (how.isForced) await workspace.remove();
     const { name, folder } = workspace;
     if (options.json) await context.writeJson({ name, destroyed: true, kept: how.isForced ? null : folder });
-    else await context.writeLine(how.isForced ? `${name} is gone` : `${name} has ended; its data stays in ${folder}`);
+    else await context.writeLine(how.isForced ? `${name} is gone` : `${name} has ended; its data stays`);
     return EXIT.ok;
   });
 }

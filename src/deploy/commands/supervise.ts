@@ -21,6 +21,7 @@ export async function supervise(context: CliContext, workspace: Workspace): Prom
       random,
       version,
       log: createLog("info", { write: (line) => void stderr.write(line) }),
+      ownLog: workspace.path("local/logs/supervisor.log"),
       stopped: stop.signal,
       readDesired: () => workspace.readJson(DESIRED_FILE, desiredSchema),
       readState: () => workspace.readJson(STATE_FILE, stateSchema),

@@ -1,16 +1,27 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { AUTH_OPTIONS } from "../../auth/options.ts";
 import { readHealth } from "../../client/health.ts";
 import type { CliContext } from "../../client/context.ts";
 import { CliError, EXIT } from "../../client/failure.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load.ts";
-import { OBJECT_STORE_OPTIONS } from "../../config/object-store.ts";
+import { OBJECT_STORE_OPTIONS, objectStoreSettings } from "../../config/object-store.ts";
 import { optionOf, type OptionName } from "../../config/options.ts";
 import { sleep } from "../../core/clock.ts";
 import { programCommand } from "../../core/distribution.ts";
 import { VERSION } from "../../core/version.ts";
-import type { Applied, Change, DeploymentStatus, DeployTarget, InitRequest, Plan, ProcessStatus } from "../target.ts";
+import type {
+  Applied,
+  Change,
+  ConnectIdentity,
+  DeploymentStatus,
+  DeployTarget,
+  InitRequest,
+  Plan,
+  ProcessStatus,
+} from "../target.ts";
 import type { Prepared, Workspace } from "../workspace.ts";
 import {
   chooseLayout,
@@ -24,8 +35,10 @@ import {
   type Layout,
   type Secrets,
 } from "./layout.ts";
+import { POSTGRES_USER } from "./postgres.ts";
 import { isAlive, signal } from "./process-identity.ts";
 import { CONFIG_FILE, edgeUrls, inherited, postgresOf, programsOf } from "./programs.ts";
+import { checkServices } from "./services.ts";
 import {
   DESIRED_FILE,
   desiredSchema,
@@ -37,7 +50,7 @@ import {
 import { isSupervised, runningOf } from "./supervisor.ts";
 
 /** A cluster on this machine: PostgreSQL, a shared folder or an S3 server, and every role as processes of its own. */
-export const LOCAL_TARGET: DeployTarget = { prepare, plan, apply, status, losses, destroy };
+export const LOCAL_TARGET: DeployTarget = { prepare, addIdentity, plan, apply, status, losses, destroy };
 
 const POLL_MS = 100;
 /** How long nothing may change while `up` waits. A restarted process drains for less. */
@@ -57,7 +70,9 @@ async function prepare({ flags, context, name }: InitRequest): Promise<Prepared>
   if (config.catalogUrl.kind === "postgres") given.unshift("catalogUrl");
   const lines = given.map((option) => {
     const value =
-      option === "catalogUrl" && config.catalogUrl.kind === "postgres" ? config.catalogUrl.url : config[option];
+      option === "catalogUrl" && config.catalogUrl.kind === "postgres"
+        ? withUser(config.catalogUrl.url, context.deps.env)
+        : config[option];
     return `${optionOf(option).toml} = ${JSON.stringify(value)}`;
   });
   const header = [
@@ -69,6 +84,33 @@ async function prepare({ flags, context, name }: InitRequest): Promise<Prepared>
   const roles = MEMBERS.map((member) => `${programCommand().join(" ")} server  # ${member.name}`);
   const postgres = config.catalogUrl.kind === "postgres" ? [] : ["initdb", "postgres"];
   return { settings: {}, files: [file], commands: [...postgres, ...roles] };
+}
+
+/** Into `engine.toml`. The addresses need the ports, which the first `up` would choose otherwise. */
+async function addIdentity(workspace: Workspace, prepared: Prepared, connect: ConnectIdentity): Promise<Prepared> {
+  const known = await workspace.readJson(LAYOUT_FILE, layoutSchema);
+  const layout = known ?? (await chooseLayout(workspace.context.deps.random));
+  const [first = "", ...others] = edgeUrls(layout);
+  const { url, publicKey } = await connect([first, ...others]);
+  const lines = [
+    `${AUTH_OPTIONS.idpUrl.toml} = ${JSON.stringify(url)}`,
+    `${AUTH_OPTIONS.idpAnonKey.toml} = ${JSON.stringify(publicKey)}`,
+  ];
+  const files = prepared.files.map((file) =>
+    file.path === CONFIG_FILE ? { ...file, text: `${file.text}${lines.join("\n")}\n` } : file,
+  );
+  const layoutFile = { path: LAYOUT_FILE, text: `${JSON.stringify(layout, undefined, 2)}\n`, isSecret: false };
+  return { ...prepared, files: [...files, layoutFile] };
+}
+
+/** The processes do not get `PGUSER` and `PGPASSWORD` of this shell. */
+function withUser(text: string, env: CliContext["deps"]["env"]): string {
+  const url = new URL(text);
+  const { PGUSER = "", PGPASSWORD = "" } = env;
+  const before = url.href;
+  if (url.username === "" && PGUSER !== "") url.username = encodeURIComponent(PGUSER);
+  if (url.password === "" && url.username !== "" && PGPASSWORD !== "") url.password = encodeURIComponent(PGPASSWORD);
+  return url.href === before ? text : url.href;
 }
 
 type Loaded = {
@@ -97,8 +139,14 @@ async function configOf(workspace: Workspace): Promise<LoadedConfig> {
 }
 
 async function plan(workspace: Workspace): Promise<Plan> {
-  const { layout, secrets, config, state } = await load(workspace);
-  // Says now what is missing on this machine.
+  const loaded = await load(workspace);
+  const planned = changesOf(workspace, loaded);
+  if (planned.changes.length > 0) await checkServices(workspace.context, loaded.config);
+  return planned;
+}
+
+/** Looks at nothing but this machine. @throws CliError for what is missing on it */
+function changesOf(workspace: Workspace, { layout, secrets, config, state }: Loaded): Plan {
   const postgres = postgresOf({ workspace, config });
   if (layout === undefined || secrets === undefined) {
     const names = [...(postgres === undefined ? [] : ["postgres"]), ...MEMBERS.map(({ name }) => name)];
@@ -131,7 +179,11 @@ async function apply(workspace: Workspace): Promise<Applied> {
   await checkPorts(layout, programs, state);
   await mkdir(workspace.path("local/logs"), { recursive: true, mode: 0o700 });
   await mkdir(workspace.path("local/objects"), { recursive: true, mode: 0o700 });
-  postgresOf({ workspace, config })?.initialize(secrets.postgresPassword);
+  postgresOf({ workspace, config })?.initialize({
+    user: POSTGRES_USER,
+    password: secrets.postgresPassword,
+    passages: [workspace.path("local"), workspace.folder, dirname(workspace.folder)],
+  });
   const generation = await tell(workspace, programs, { isRunning: true });
   await supervise(workspace, state);
   await settle(workspace, generation);
@@ -229,7 +281,8 @@ async function notUp(workspace: Workspace, name: string, what: string): Promise<
 }
 
 async function status(workspace: Workspace): Promise<DeploymentStatus> {
-  const { layout, secrets, config, state } = await load(workspace);
+  const loaded = await load(workspace);
+  const { layout, secrets, config, state } = loaded;
   if (layout === undefined || secrets === undefined) {
     return { state: "not deployed", url: undefined, processes: [], drift: ["nothing was brought up yet"] };
   }
@@ -240,7 +293,7 @@ async function status(workspace: Workspace): Promise<DeploymentStatus> {
   const processes = await Promise.all(
     programs.map((program) => statusOf(workspace.context, program, running.get(program.name)?.pid)),
   );
-  const drift = (await plan(workspace)).changes.map(({ subject, reason }) => `${subject}: ${reason}`);
+  const drift = changesOf(workspace, loaded).changes.map(({ subject, reason }) => `${subject}: ${reason}`);
   const isHealthy = processes.every((one) => one.state === "ok") && isSupervised(state);
   return { state: isHealthy ? "healthy" : "degraded", url, processes, drift };
 }
@@ -265,12 +318,16 @@ async function statusOf(
 
 async function losses(workspace: Workspace, { isForced }: { isForced: boolean }): Promise<string[]> {
   const { config } = await load(workspace);
-  const own = config.config.catalogUrl.kind !== "postgres";
+  const store = objectStoreSettings(config);
   const ends = `all processes of ${workspace.name} end`;
   if (!isForced) return [ends, `data, settings and the admin token stay in ${workspace.folder}`];
-  const lost = own ? "the catalog with all databases, " : "";
-  const kept = own ? [] : ["the catalog at catalog.url stays as it is"];
-  return [ends, `deleted with ${workspace.folder}: ${lost}local objects, settings, the admin token and logs`, ...kept];
+  const [lost, kept]: [string[], string[]] = [[], []];
+  if (config.config.catalogUrl.kind === "postgres") kept.push("the catalog at catalog.url stays as it is");
+  else lost.push("the catalog with all databases");
+  if (store.kind === "s3") kept.push(`the objects in the bucket ${store.bucket} stay as they are`);
+  else lost.push("all objects");
+  lost.push("settings", "the admin token and logs");
+  return [ends, `deleted with ${workspace.folder}: ${lost.join(", ")}`, ...kept];
 }
 
 async function destroy(workspace: Workspace): Promise<void> {

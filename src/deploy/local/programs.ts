@@ -1,12 +1,15 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
+import { AUTH_OPTIONS } from "../../auth/options.ts";
+import { valuesOf, type OptionValues } from "../../config/option.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { objectStoreSettings } from "../../config/object-store.ts";
 import { distribution, programCommand } from "../../core/distribution.ts";
 import { VERSION } from "../../core/version.ts";
 import type { Workspace } from "../workspace.ts";
+import { PostgresFolder } from "../../db/postgres/server-folder.ts";
 import { MEMBERS, ROLES, type Layout, type Role, type Secrets } from "./layout.ts";
-import { POSTGRES_USER, PostgresServer, requirePostgresPrograms } from "./postgres.ts";
+import { POSTGRES_SETTINGS, POSTGRES_STOP_SIGNAL, POSTGRES_USER, requirePostgresPrograms } from "./postgres.ts";
 import type { ProgramSpec } from "./state.ts";
 
 export const CONFIG_FILE = "engine.toml";
@@ -20,10 +23,10 @@ export type LocalParts = { workspace: Workspace; layout: Layout; secrets: Secret
 export function postgresOf({
   workspace,
   config,
-}: Pick<LocalParts, "workspace" | "config">): PostgresServer | undefined {
+}: Pick<LocalParts, "workspace" | "config">): PostgresFolder | undefined {
   if (config.config.catalogUrl.kind === "postgres") return undefined;
   const programs = requirePostgresPrograms(workspace.context.deps.env["PATH"] ?? "");
-  return new PostgresServer(programs.folder, workspace.path("local/postgres"));
+  return new PostgresFolder(programs.folder, workspace.path("local/postgres"));
 }
 
 /** Every program of the deployment as it should run. @throws CliError */
@@ -34,29 +37,21 @@ export function programsOf(parts: LocalParts): ProgramSpec[] {
   const common = {
     ...environment,
     ENGINE_CONFIG: workspace.path(CONFIG_FILE),
-    ENGINE_AUTH_TOKENS: `${secrets.adminToken}:admin`,
+    ...adminAccess(valuesOf(AUTH_OPTIONS, config.config), secrets.adminToken),
     ENGINE_SECRET_KEY: secrets.secretKey,
-    ENGINE_GRPC_ADDR: "off",
     ...(postgres === undefined ? {} : { ENGINE_CATALOG_URL: postgresUrl(layout, secrets) }),
     ...(objectStoreSettings(config).kind === "local" ? { ENGINE_LOCAL_DATA: workspace.path("local/objects") } : {}),
   };
   const stopTimeoutMs = config.config.drainTimeoutSecs * 1_000 + STOP_MARGIN_MS;
   const [executable = process.execPath, ...before] = programCommand();
+  const peersOf = (role: Role) => peers(layout, role);
   const roles = MEMBERS.map(({ name, role }): Omit<ProgramSpec, "hash"> => {
     const address = `127.0.0.1:${layout.ports[name]}`;
     return {
       name,
       rank: ROLES[role].rank,
       command: [executable, ...before, "server"],
-      env: {
-        ...common,
-        ...(role === "edge"
-          ? { ENGINE_QUERY_PEERS: peers(layout, "query"), ENGINE_INGEST_PEERS: peers(layout, "ingest") }
-          : {}),
-        ENGINE_ROLES: role,
-        ENGINE_HTTP_ADDR: address,
-        ENGINE_HOME: workspace.path(`local/${name}`),
-      },
+      env: { ...common, ...roleEnvironment({ role, address, home: workspace.path(`local/${name}`), peersOf }) },
       log: workspace.path(`local/logs/${name}.log`),
       probe: { kind: "http", url: `http://${address}/health` },
       stopSignal: "SIGTERM",
@@ -69,15 +64,42 @@ export function programsOf(parts: LocalParts): ProgramSpec[] {
   const server: Omit<ProgramSpec, "hash"> = {
     name: "postgres",
     rank: 0,
-    command: postgres.command(layout.ports["postgres"] ?? 0),
+    command: postgres.server(layout.ports["postgres"] ?? 0, POSTGRES_SETTINGS),
     env: environment,
     log: workspace.path("local/logs/postgres.log"),
     probe: { kind: "command", command: postgres.probe(layout.ports["postgres"] ?? 0) },
-    // Cuts sessions, keeps what was committed, and ends.
-    stopSignal: "SIGINT",
+    stopSignal: POSTGRES_STOP_SIGNAL,
     stopTimeoutMs: POSTGRES_STOP_MS,
   };
   return [hashedSpec(server, ""), ...hashed];
+}
+
+/** Other backends than `env` take no static tokens: there the admin token is an API key, beside those of `engine.toml`. */
+export function adminAccess(
+  { authBackend, securityApiKeys }: Pick<OptionValues<typeof AUTH_OPTIONS>, "authBackend" | "securityApiKeys">,
+  adminToken: string,
+): Record<string, string> {
+  if (authBackend === "env") return { ENGINE_AUTH_TOKENS: `${adminToken}:admin` };
+  const others = securityApiKeys.map(({ name, role, token }) =>
+    name === undefined ? token : `${name}:${role}:${token}`,
+  );
+  return { ENGINE_SECURITY_API_KEYS: [`admin:admin:${adminToken}`, ...others].join(",") };
+}
+
+type Place = {
+  role: Role;
+  /** On this machine. */
+  address: string;
+  home: string;
+  /** Addresses of all servers of a role, with commas between them. */
+  peersOf: (role: Role) => string;
+};
+
+/** What tells one server of a cluster on this machine from the others. */
+export function roleEnvironment({ role, address, home, peersOf }: Place): Record<string, string> {
+  const peers = role === "edge" ? { ENGINE_QUERY_PEERS: peersOf("query"), ENGINE_INGEST_PEERS: peersOf("ingest") } : {};
+  // Without gRPC, whose usual port only one of them could have.
+  return { ...peers, ENGINE_ROLES: role, ENGINE_HTTP_ADDR: address, ENGINE_GRPC_ADDR: "off", ENGINE_HOME: home };
 }
 
 export function edgeUrls(layout: Layout): string[] {

@@ -1,10 +1,12 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { pause, type Clock } from "../../core/clock.ts";
 import { Backoff } from "../../core/backoff.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
+import { LOG_MAX_BYTES, trimLog } from "./log-file.ts";
+import { serves } from "./probe.ts";
 import { identityOf, isAlive, signal, type KnownProcess } from "./process-identity.ts";
 import type { Desired, ProcessState, ProgramSpec, SupervisorState } from "./state.ts";
 
@@ -20,12 +22,17 @@ export type SupervisorDeps = {
   readDesired: () => Promise<Desired | undefined>;
   readState: () => Promise<SupervisorState | undefined>;
   writeState: (state: SupervisorState) => Promise<void>;
+  /** The file that `log` goes to, where it is one. */
+  ownLog?: string;
   /** Ends the supervisor, and nothing that it watches. */
   stopped: AbortSignal;
 };
 
-const STEP_MS = 100;
-const PROBE_TIMEOUT_MS = 2_000;
+/** While something starts, ends or is not healthy. */
+const BUSY_STEP_MS = 100;
+/** Otherwise; the end of a program that this supervisor started wakes it at once. */
+const IDLE_STEP_MS = 1_000;
+const TRIM_EVERY_MS = 10_000;
 const RESTART_WAIT = { firstMs: 250, mostMs: 15_000 };
 /** A program that ran for so long starts without a wait when it ends. */
 const STABLE_MS = 20_000;
@@ -51,6 +58,9 @@ export class Supervisor {
   readonly #watched = new Map<string, Watched>();
   #state: SupervisorState;
   #written = "";
+  #trimAtMs = 0;
+  /** Ends the pause between two steps. */
+  #wake = new AbortController();
 
   private constructor(deps: SupervisorDeps, before: SupervisorState | undefined, self: KnownProcess) {
     this.#deps = deps;
@@ -64,13 +74,17 @@ export class Supervisor {
     if (identity === undefined) throw new Error("this process has no start time");
     const supervisor = new Supervisor(deps, await deps.readState(), { pid: process.pid, identity });
     deps.log.info({ adopted: Object.keys(supervisor.#state.processes) }, "the supervisor starts");
+    const onStopped = () => supervisor.#wake.abort();
+    deps.stopped.addEventListener("abort", onStopped, { once: true });
     while (!deps.stopped.aborted) {
       const desired = await deps.readDesired();
       if (desired === undefined) return;
-      const isDone = await supervisor.#step(desired);
+      supervisor.#wake = new AbortController();
+      const found = await supervisor.#step(desired);
       await supervisor.#save();
-      if (isDone) return;
-      await pause(deps.clock, STEP_MS, deps.stopped);
+      if (found === "ended") return;
+      if (deps.stopped.aborted) return;
+      await pause(deps.clock, found === "idle" ? IDLE_STEP_MS : BUSY_STEP_MS, supervisor.#wake.signal);
     }
   }
 
@@ -81,24 +95,37 @@ export class Supervisor {
     this.#written = text;
   }
 
-  /** Resolves to whether everything has ended that was to end. */
-  async #step(desired: Desired): Promise<boolean> {
+  /** Resolves to `ended` when everything has ended that was to end, and to `idle` when nothing is left to do. */
+  async #step(desired: Desired): Promise<"busy" | "idle" | "ended"> {
     const programs = [...desired.programs].sort((a, b) => a.rank - b.rank);
     for (const name of Object.keys(this.#state.processes)) this.#notice(name);
-    if (!desired.isRunning) return this.#stopAll(programs) && this.#stopUnlisted(programs);
+    await this.#trimLogs(programs);
+    if (!desired.isRunning) return this.#stopAll(programs) && this.#stopUnlisted(programs) ? "ended" : "busy";
     await this.#probe(programs.filter(({ name }) => this.#isRunning(name) && !this.#watch(name).isHealthy));
     await this.#startMissing(programs);
     this.#roll(programs);
-    if (!this.#isSettled(programs)) return false;
-    this.#stopUnlisted(programs);
+    if (!this.#isSettled(programs)) return "busy";
     this.#state.settled = desired.generation;
-    return false;
+    return this.#stopUnlisted(programs) ? "idle" : "busy";
   }
 
   #isSettled(programs: readonly ProgramSpec[]): boolean {
     return programs.every(
       ({ name, hash }) => this.#state.processes[name]?.hash === hash && this.#watch(name).isHealthy,
     );
+  }
+
+  async #trimLogs(programs: readonly ProgramSpec[]): Promise<void> {
+    const { clock, log, ownLog } = this.#deps;
+    if (clock.monotonicMs() < this.#trimAtMs) return;
+    this.#trimAtMs = clock.monotonicMs() + TRIM_EVERY_MS;
+    for (const file of [...programs.map((program) => program.log), ...(ownLog === undefined ? [] : [ownLog])]) {
+      try {
+        await trimLog(file, LOG_MAX_BYTES);
+      } catch (error) {
+        log.warn({ file, err: error }, "a log could not be rotated");
+      }
+    }
   }
 
   /** Sees what has ended, and ends for good what does not end by itself. */
@@ -128,9 +155,7 @@ export class Supervisor {
   async #probe(programs: readonly ProgramSpec[]): Promise<void> {
     await Promise.all(
       programs.map(async ({ name, probe }) => {
-        const isHealthy = await (probe.kind === "http"
-          ? answers(probe.url, this.#deps.clock)
-          : succeeds(probe.command));
+        const isHealthy = await serves(probe, this.#deps.clock);
         if (!isHealthy || !this.#isRunning(name)) return;
         const watch = this.#watch(name);
         watch.isHealthy = true;
@@ -170,6 +195,7 @@ export class Supervisor {
         stdio: ["pipe", output, output],
       });
       child.on("error", (error) => log.error({ program: name, err: error }, "a program could not be started"));
+      child.once("exit", () => this.#wake.abort());
       // It may end before it has read its line.
       child.stdin?.on("error", () => undefined);
       child.unref();
@@ -267,27 +293,6 @@ export class Supervisor {
 
 function roleOf(name: string): string {
   return name.replace(/-\d+$/, "");
-}
-
-/** Whether an address answers GET with a status of success. */
-async function answers(url: string, clock: Clock): Promise<boolean> {
-  const late = new AbortController();
-  const timer = clock.after(PROBE_TIMEOUT_MS, () => late.abort());
-  try {
-    const { ok, body } = await fetch(url, { signal: late.signal });
-    await body?.cancel();
-    return ok;
-  } catch {
-    return false;
-  } finally {
-    timer.cancel();
-  }
-}
-
-function succeeds([file, ...args]: readonly [string, ...string[]]): Promise<boolean> {
-  return new Promise((resolve) => {
-    execFile(file, args, { timeout: PROBE_TIMEOUT_MS, killSignal: "SIGKILL" }, (error) => resolve(error === null));
-  });
 }
 
 /** Whether the supervisor of that state still runs. */

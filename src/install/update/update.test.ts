@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "../../db/sqlite/driver.ts";
+import { APPLICATION_ID } from "../../db/sqlite/migrate.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../core/clock.ts";
 import { ARCHIVE_VERSIONS } from "../../core/distribution.ts";
@@ -149,14 +150,28 @@ describe("what is published", () => {
     });
     expectRefused(await world.update(), "release 0.2.0 has no single-file for");
     const database = new DatabaseSync(join(world.home, "catalog.db"));
-    database.exec("PRAGMA user_version = 41");
     world.publish("0.2.0");
-    expectRefused(await world.update(), "0.2.0 cannot open .*: the catalog has schema 41, and that version knows 40");
+    database.exec("CREATE TABLE x (n); PRAGMA user_version = 3");
+    expectRefused(await world.update(), /cannot tell whether 0\.2\.0 may run on .*catalog\.db is no catalog but/);
+    // Of a version that does not say yet who may run on what it wrote.
+    database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = 17`);
+    const before = { sqlite: { reads_from: 1, writes: 16 }, postgres: { reads_from: 1, writes: 1 } };
+    world.publish("0.2.0", { release: { catalog: before } });
+    expectRefused(
+      await world.update(),
+      /has schema 17, which needs a program that knows 17, and that version knows 16/,
+    );
+    database.exec("CREATE TABLE meta (oldest_schema); INSERT INTO meta VALUES (41); PRAGMA user_version = 42");
+    world.publish("0.2.0");
+    expectRefused(await world.update(), /schema 42, which needs a program that knows 41, and that version knows 40/);
     database.exec("PRAGMA user_version = 5");
-    database.close();
     const catalog = { sqlite: { reads_from: 6, writes: 40 }, postgres: { reads_from: 1, writes: 1 } };
     world.publish("0.2.0", { release: { catalog } });
     expectRefused(await world.update(), "reads from 6 on; update to a version in between first");
+    // Later migrations only added something.
+    database.exec("UPDATE meta SET oldest_schema = 40; PRAGMA user_version = 42");
+    database.close();
+    expect(await world.update()).toMatchObject({ code: 0 });
   });
 
   test("must run here", async () => {

@@ -35,7 +35,7 @@ const HEALTH_TIMEOUT_MS = 120_000;
 export async function installRelease(context: CliContext, release: Release, deps: UpdateDeps): Promise<void> {
   const { replacement, catalogUrl, service } = deps;
   const artefact = artefactFor(release, replacement);
-  checkCatalog(catalogUrl, release);
+  await checkCatalog(catalogUrl, release, context.deps.clock);
   await saying(replacement, artefact, async () => {
     await access(replacement.folder, constants.W_OK);
     await replacement.tidy();

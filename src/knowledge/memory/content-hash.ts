@@ -8,8 +8,20 @@ type LocalFields = Pick<LifeCycle, "version" | "updatedAtUs" | "originUpdatedAtU
 
 export function hashOfNode(node: NodeContent): string {
   return digestOf([
-    ...[node.id, node.realm, node.kind, node.memoryType, node.entityKind, node.name, node.content, node.tags],
-    ...[node.importance, node.topicKey, sorted(node.props), node.source, node.trust, ...lifeOf(node)],
+    node.id,
+    node.realm,
+    node.kind,
+    node.memoryType,
+    node.entityKind,
+    node.name,
+    node.content,
+    node.tags,
+    node.importance,
+    node.topicKey,
+    sorted(node.props),
+    node.source,
+    node.trust,
+    ...lifeOf(node),
   ]);
 }
 
@@ -30,7 +42,11 @@ export function duplicateKeyOf(node: Pick<NodeRecord, "realm" | "memoryType" | "
 
 function lifeOf(life: Omit<LifeCycle, keyof LocalFields>): unknown[] {
   return [
-    ...[life.validFromUs, life.validToUs, life.invalidatedAtUs, life.invalidatedBy, life.invalidationReason],
+    life.validFromUs,
+    life.validToUs,
+    life.invalidatedAtUs,
+    life.invalidatedBy,
+    life.invalidationReason,
     life.createdAtUs,
   ];
 }

@@ -9,7 +9,6 @@ import {
   importedEdge,
   importedNode,
   importedTombstone,
-  NODE_DEFAULTS,
   type ImportedEdge,
   type ImportedNode,
   type ImportedTombstone,
@@ -18,7 +17,7 @@ import { MEMORY_LIMITS } from "./limits.ts";
 import { DEFAULT_REALM } from "./model.ts";
 import { maySee, type RealmRights } from "./realms.ts";
 import type { RecordKind } from "./rows.ts";
-import { derivedNodeId, putSaidEdge, saveNode, type Saved } from "./save.ts";
+import { derivedNodeId, nodeSaid, putSaidEdge, saveNode, type Saved } from "./save.ts";
 import type { Operation } from "./writer.ts";
 
 /**
@@ -30,7 +29,7 @@ export type ImportOutcome = "created" | "updated" | "unchanged" | "superseded" |
 export type ImportCounts = Record<ImportOutcome, number>;
 export type ImportResult = { nodes: ImportCounts; edges: ImportCounts };
 
-type Fact<C> = { id: string; originUs: number | undefined; contentAt: (stampUs: number) => C };
+type Fact<C> = { id: string; originUs: number | undefined; contentAt: (originUs: number) => C };
 /** `saved`: nothing says when it was made, so it is saved as if somebody said it now. */
 type Item = { place: string; realm: string } & (
   | { kind: "node"; fact: Fact<NodeContent> }
@@ -91,22 +90,8 @@ function nodeItem(raw: unknown, place: string, rights: RealmRights, newId: IdSou
   if (id === undefined || (originUs === undefined && node.id === undefined)) {
     return { kind: "node", place, realm, saved: saveNode(node, rights, newId) };
   }
-  const contentAt = (stampUs: number): NodeContent => ({
-    id,
-    realm,
-    kind: node.kind,
-    memoryType: node.memory_type,
-    entityKind: node.entity_kind,
-    name: node.name,
-    content: node.content ?? "",
-    tags: node.tags ?? NODE_DEFAULTS.tags,
-    importance: node.importance ?? NODE_DEFAULTS.importance,
-    topicKey: node.topic_key,
-    props: node.props ?? NODE_DEFAULTS.props,
-    source: node.source,
-    trust: node.trust ?? NODE_DEFAULTS.trust,
-    ...lifeOf(node, stampUs),
-  });
+  const said = nodeSaid(node, { id, realm });
+  const contentAt = (madeAtUs: number): NodeContent => ({ ...said, ...lifeOf(node, madeAtUs) });
   return { kind: "node", place, realm, fact: { id, originUs, contentAt } };
 }
 
@@ -124,7 +109,7 @@ function edgeItem(raw: unknown, place: string, rights: RealmRights): Item {
   }
   const { weight = EDGE_DEFAULTS.weight, props = EDGE_DEFAULTS.props } = edge;
   const said = { id, realm, src, dst, namespace, rel, weight, props };
-  const contentAt = (stampUs: number): EdgeContent => ({ ...said, ...lifeOf(edge, stampUs) });
+  const contentAt = (madeAtUs: number): EdgeContent => ({ ...said, ...lifeOf(edge, madeAtUs) });
   return { kind: "edge", place, realm, fact: { id, originUs, contentAt } };
 }
 
@@ -149,15 +134,16 @@ function checkId(given: string | undefined, derived: string | undefined, place: 
   throw new EngineError("bad_request_body", message);
 }
 
-function lifeOf(item: ImportedNode | ImportedEdge, stampUs: number) {
-  const validFromUs = item.valid_from ?? Math.min(item.created_at ?? stampUs, item.valid_to ?? Infinity);
+/** What is not said follows from when the version was made, which is the same on every replica. */
+function lifeOf(item: ImportedNode | ImportedEdge, madeAtUs: number) {
+  const validFromUs = item.valid_from ?? Math.min(item.created_at ?? madeAtUs, item.valid_to ?? Infinity);
   return {
     validFromUs,
     validToUs: item.valid_to,
     invalidatedAtUs: item.invalidated_at,
     invalidatedBy: item.invalidated_by,
     invalidationReason: item.invalidation_reason,
-    createdAtUs: item.created_at ?? stampUs,
+    createdAtUs: item.created_at ?? madeAtUs,
   };
 }
 
@@ -203,7 +189,7 @@ function apply(item: CarriedItem, draft: Draft): ImportOutcome {
     draft.erase({ kind, id, realm }, originUpdatedAtUs, erasedAtUs);
     return "erased";
   }
-  const content = item.fact.contentAt(draft.stampUs);
+  const content = item.fact.contentAt(originUpdatedAtUs);
   const contentHash = item.kind === "node" ? hashOfNode(content as NodeContent) : hashOfEdge(content as EdgeContent);
   if (isSame({ originUpdatedAtUs, contentHash }, current?.record)) return "unchanged";
   if (becomesCurrent({ originUpdatedAtUs, contentHash }, current)) {

@@ -15,8 +15,20 @@ export type Version = NodeVersion | EdgeVersion | ErasedVersion;
 export type StoredVersion = Version & { seq: number; endedSeq: number | undefined };
 
 export const INSERTED_COLUMNS = [
-  ...["database_id", "kind", "id", "version", "seq", "ended_seq", "realm", "origin_us", "content_hash"],
-  ...["duplicate_key", "src", "dst", "erased", "body"],
+  "database_id",
+  "kind",
+  "id",
+  "version",
+  "seq",
+  "ended_seq",
+  "realm",
+  "origin_us",
+  "content_hash",
+  "duplicate_key",
+  "src",
+  "dst",
+  "erased",
+  "body",
 ];
 
 export const READ_COLUMNS = "kind, id, version, seq, ended_seq, realm, origin_us, content_hash, erased, body";
@@ -25,8 +37,20 @@ export function valuesOfRow(databaseId: number, stored: StoredVersion): RecordVa
   const { id, realm, version, originUpdatedAtUs, contentHash, ...body } = stored.record;
   const places = placesOf(stored);
   return [
-    ...[databaseId, stored.kind, id, version, stored.seq, stored.endedSeq ?? null, realm, originUpdatedAtUs],
-    ...[contentHash, places.duplicateKey, places.src, places.dst, stored.erased ? 1 : 0, JSON.stringify(body)],
+    databaseId,
+    stored.kind,
+    id,
+    version,
+    stored.seq,
+    stored.endedSeq ?? null,
+    realm,
+    originUpdatedAtUs,
+    contentHash,
+    places.duplicateKey,
+    places.src,
+    places.dst,
+    stored.erased ? 1 : 0,
+    JSON.stringify(body),
   ];
 }
 

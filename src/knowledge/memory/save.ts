@@ -45,7 +45,7 @@ export function saveNode(input: NodeInput, rights: RealmRights, newId: IdSource)
       const [duplicateKey] = duplicateKeys;
       const before = duplicateKey === undefined ? draft.node(id) : draft.confirmable(duplicateKey);
       if (before === undefined)
-        return { outcome: "created", record: draft.putNode(newNode({ ...input, realm, id }, draft)) };
+        return { outcome: "created", record: draft.putNode(newNode(input, { id, realm }, draft)) };
       const changed = duplicateKey === undefined ? said(input, before, draft) : confirmed(input, before);
       if (hashOfNode(changed) === before.contentHash) return { outcome: "confirmed", record: before };
       return { outcome: duplicateKey === undefined ? "updated" : "confirmed", record: draft.putNode(changed) };
@@ -53,10 +53,15 @@ export function saveNode(input: NodeInput, rights: RealmRights, newId: IdSource)
   };
 }
 
-function newNode(input: NodeInput & { id: string; realm: string }, draft: Draft): NodeContent {
+function newNode(input: NodeInput, key: { id: string; realm: string }, draft: Draft): NodeContent {
+  return { ...nodeSaid(input, key), ...validFrom(input, draft), createdAtUs: draft.stampUs };
+}
+
+/** What a node says that is not there yet, without its life. */
+export function nodeSaid(input: NodeInput, { id, realm }: { id: string; realm: string }) {
   return {
-    id: input.id,
-    realm: input.realm,
+    id,
+    realm,
     kind: input.kind,
     memoryType: input.memory_type,
     entityKind: input.entity_kind,
@@ -68,8 +73,6 @@ function newNode(input: NodeInput & { id: string; realm: string }, draft: Draft)
     props: input.props ?? NODE_DEFAULTS.props,
     source: input.source,
     trust: input.trust ?? NODE_DEFAULTS.trust,
-    ...validFrom(input, draft),
-    createdAtUs: draft.stampUs,
   };
 }
 
@@ -88,9 +91,7 @@ function said(input: NodeInput, before: NodeRecord, draft: Draft): NodeContent {
     source: input.source ?? before.source,
     trust: input.trust ?? before.trust,
   };
-  const isOpen = before.validToUs === undefined && before.invalidatedAtUs === undefined;
-  const saysValidity = input.valid_from !== undefined || input.valid_to !== undefined;
-  if (isOpen && !saysValidity && hashOfNode(merged) === before.contentHash) return merged;
+  if (keepsValidity(input, before) && hashOfNode(merged) === before.contentHash) return merged;
   return { ...merged, ...validFrom(input, draft) };
 }
 
@@ -101,6 +102,12 @@ function confirmed(input: NodeInput, before: NodeRecord): NodeContent {
     tags: union(before.tags, input.tags),
     importance: Math.max(before.importance, input.importance ?? 0),
   };
+}
+
+/** Whether what is said again leaves open how long it holds, and it holds. */
+function keepsValidity(input: NodeInput | EdgeInput, before: NodeRecord | EdgeRecord): boolean {
+  const isOpen = before.validToUs === undefined && before.invalidatedAtUs === undefined;
+  return isOpen && input.valid_from === undefined && input.valid_to === undefined;
 }
 
 function validFrom({ valid_from, valid_to }: Pick<NodeInput, "valid_from" | "valid_to">, { stampUs }: Draft) {
@@ -155,9 +162,7 @@ export function putSaidEdge(
 
 function edgeSaid(input: EdgeInput, before: EdgeRecord, draft: Draft): EdgeContent {
   const merged = { ...before, weight: input.weight ?? before.weight, props: input.props ?? before.props };
-  const isOpen = before.validToUs === undefined && before.invalidatedAtUs === undefined;
-  const saysValidity = input.valid_from !== undefined || input.valid_to !== undefined;
-  if (isOpen && !saysValidity && hashOfEdge(merged) === before.contentHash) return merged;
+  if (keepsValidity(input, before) && hashOfEdge(merged) === before.contentHash) return merged;
   return { ...merged, ...validFrom(input, draft) };
 }
 

@@ -3,6 +3,7 @@ import type { AuditLog, Origin } from "../../auth/audit.ts";
 import { ownerOf } from "../../auth/owner.ts";
 import type { Catalog, DatabaseRecord } from "../../catalog/catalog.ts";
 import { EngineError } from "../../core/errors.ts";
+import { foldName } from "../../core/names.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { RecordStore } from "../../db/records.ts";
 import type { RecordKey } from "./draft.ts";
@@ -31,7 +32,7 @@ export type ChangesPage = { versions: StoredVersion[]; untilUs: number; hasMore:
 export type MemoryOverview = { counts: CountRow[]; firehoseRows: number };
 
 export type MemoryServiceDeps = {
-  catalog: Pick<Catalog, "database" | "table" | "tableStats">;
+  catalog: Pick<Catalog, "database" | "createDatabase" | "table" | "tableStats">;
   records: RecordStore;
   store: MemoryStore;
   writer: MemoryWriter;
@@ -43,6 +44,7 @@ export type MemoryServiceDeps = {
 /** Where raw observations go, by ordinary ingest. */
 export const FIREHOSE_TABLE = "firehose";
 
+const DEFAULT_DATABASE = "default";
 const EXPORTED_AT_ONCE = 500;
 
 /** The memories of all databases, for routes, tools and agents alike. What was not acknowledged may have happened. */
@@ -56,9 +58,17 @@ export class MemoryService {
   /** Throws `forbidden`, `database_not_found`. */
   async scope(caller: Caller, database: string): Promise<MemoryScope> {
     checkMayUse(caller, database);
-    const found: DatabaseRecord | undefined = await this.#deps.catalog.database(database);
-    if (found !== undefined) return { databaseId: found.id, rights: realmRights(caller), caller };
-    throw new EngineError("database_not_found", `database ${JSON.stringify(database)} does not exist`);
+    const { id: databaseId } = await this.#existing(database);
+    return { databaseId, rights: realmRights(caller), caller };
+  }
+
+  /** The one that everybody has by default is made when it is first asked for, as by the first rows of a table. */
+  async #existing(name: string): Promise<DatabaseRecord> {
+    const { catalog } = this.#deps;
+    const found = await catalog.database(name);
+    if (found !== undefined) return found;
+    if (foldName(name) === DEFAULT_DATABASE) return (await catalog.createDatabase(DEFAULT_DATABASE)).database;
+    throw new EngineError("database_not_found", `database ${JSON.stringify(name)} does not exist`);
   }
 
   /** Saves a memory or an entity; `fields` have the names of the wire. Throws `bad_request_body`, `forbidden`. */

@@ -23,12 +23,18 @@ export function advanceHead(
     ...begin,
     { sql: advance, values: [seq, stampUs, databaseId, seq - 1, holder, NOW], mustReturn: 1 },
     {
-      sql: "INSERT INTO memory_commits (database_id, seq, stamp_us) VALUES (?, ?, ?)",
+      sql: `INSERT INTO memory_commits (database_id, seq, stamp_us) VALUES (?, ?, ?) ${ONCE} RETURNING seq`,
       values: [databaseId, seq, stampUs],
+      mustReturn: 1,
     },
   ];
 }
 
+/**
+ * PostgreSQL is sent all statements at once: those after one that did not return what it must run as well, and must not
+ * fail, for then the transaction would be over with an error, instead of undone.
+ */
+const ONCE = "ON CONFLICT DO NOTHING";
 const IS_FREE = "(reserved_by IS NULL OR reserved_by = ? OR reserved_until_ms < ?)";
 
 /** Keeps the next commit for one writer, for a while; returns a row when it is kept. */
@@ -37,6 +43,13 @@ export function reserveHead(databaseId: number, holder: string, forMs: number): 
     "UPDATE memory_heads SET reserved_by = ?, reserved_until_ms = ? " +
     `WHERE database_id = ? AND ${IS_FREE} RETURNING seq`;
   return { sql, values: [holder, { nowPlusMs: forMs }, databaseId, holder, NOW] };
+}
+
+/** Gives a reservation back; a commit does that by itself. */
+export function releaseHead(databaseId: number, holder: string): Statement {
+  const sql =
+    "UPDATE memory_heads SET reserved_by = NULL, reserved_until_ms = 0 WHERE database_id = ? AND reserved_by = ?";
+  return { sql, values: [databaseId, holder] };
 }
 
 export function changeRecords(databaseId: number, seq: number, changes: Changes): Statement[] {
@@ -71,8 +84,9 @@ function inserts(databaseId: number, added: readonly StoredVersion[]): Statement
   for (let from = 0; from < added.length;) {
     const size = ROWS_AT_ONCE.find((each) => each <= added.length - from) ?? 1;
     const rows = added.slice(from, from + size);
-    const sql = `INSERT INTO memory_records (${INSERTED_COLUMNS.join(", ")}) VALUES ${rows.map(() => ROW).join(", ")}`;
-    statements.push({ sql, values: rows.flatMap((row) => valuesOfRow(databaseId, row)) });
+    const into = `INSERT INTO memory_records (${INSERTED_COLUMNS.join(", ")})`;
+    const sql = `${into} VALUES ${rows.map(() => ROW).join(", ")} ${ONCE} RETURNING id`;
+    statements.push({ sql, values: rows.flatMap((row) => valuesOfRow(databaseId, row)), mustReturn: size });
     from += size;
   }
   return statements;
@@ -87,7 +101,8 @@ const NUMBERS = new Set(["database_id", "version", "seq", "ended_seq", "origin_u
 const CAST = INSERTED_COLUMNS.map((name) => `CAST(? AS ${NUMBERS.has(name) ? "bigint" : "text"})`).join(", ");
 const INSERT_FORMER =
   `INSERT INTO memory_records (${INSERTED_COLUMNS.join(", ")}) SELECT ${CAST} WHERE NOT EXISTS (SELECT 1 FROM ` +
-  "memory_records WHERE database_id = ? AND kind = ? AND id = ? AND origin_us = ? AND content_hash = ?)";
+  "memory_records WHERE database_id = ? AND kind = ? AND id = ? AND origin_us = ? AND content_hash = ?) " +
+  ONCE;
 
 function insertFormer(databaseId: number, version: StoredVersion): Statement {
   const { id, originUpdatedAtUs, contentHash } = version.record;

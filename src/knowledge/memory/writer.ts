@@ -6,7 +6,7 @@ import type { RecordStore, Statement } from "../../db/records.ts";
 import { Draft, type Changes, type RecordKey } from "./draft.ts";
 import { MEMORY_LIMITS } from "./limits.ts";
 import type { MemoryMetrics } from "./metrics.ts";
-import { advanceHead, changeRecords, reserveHead } from "./statements.ts";
+import { advanceHead, changeRecords, releaseHead, reserveHead } from "./statements.ts";
 import type { MemoryStore } from "./store.ts";
 
 /**
@@ -122,7 +122,7 @@ export class MemoryWriter {
   }
 
   async #commit(databaseId: number, operations: readonly Operation<unknown>[]): Promise<Outcome[]> {
-    const { store, clock, random, metrics } = this.#deps;
+    const { records, store, clock, random, metrics, holder } = this.#deps;
     const deadlineMs = clock.monotonicMs() + REPEAT_WITHIN_MS;
     for (let attempt = 1; ; attempt++) {
       const mayBegin = attempt <= ATTEMPTS_WITHOUT_RESERVATION || (await this.#reserve(databaseId));
@@ -131,9 +131,11 @@ export class MemoryWriter {
         await this.#load(databaseId, draft, operations);
         const outcomes = operations.map((operation) => outcomeOf(operation, draft));
         const { changes } = draft;
-        if (changes === undefined || (await this.#transact(databaseId, draft, changes, operations, outcomes))) {
+        if (changes === undefined) {
+          if (attempt > ATTEMPTS_WITHOUT_RESERVATION) await records.write(releaseHead(databaseId, holder));
           return outcomes;
         }
+        if (await this.#transact(databaseId, draft, changes, operations, outcomes)) return outcomes;
         metrics.conflicts.inc();
       }
       if (clock.monotonicMs() > deadlineMs) {

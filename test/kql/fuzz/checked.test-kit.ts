@@ -53,7 +53,10 @@ export class Checker {
     }
     // The optimizer works out what is constant, which would run a part of the query.
     await runSql(duckdb, connection, "PRAGMA disable_optimizer");
-    return new Checker(duckdb, connection, tables);
+    const checker = new Checker(duckdb, connection, tables);
+    // The library prepares itself with the first text, which takes seconds on a slow machine and is no fault of the text.
+    checker.#translated("print x = 1");
+    return checker;
   }
 
   async check(text: string): Promise<Checked> {

@@ -4,7 +4,7 @@ import { drawnRandom } from "../../../core/drawn-seed.test-kit.ts";
 import { type Random } from "../../../core/random.ts";
 import { decompress } from "./decompress.ts";
 
-/** Codecs against encoders of their own, and against damage. What Java writes is in `test/kafka/topics.long.test.ts`. */
+/** Codecs against encoders of their own, and against damage. What Java writes is in `test/kafka/topics.soak.test.ts`. */
 
 const MOST = 1 << 20;
 const SNAPPY = 2;

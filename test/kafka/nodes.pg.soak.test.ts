@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { rowsOf } from "../support/client.ts";
 import { startEngine, temporaryHome, type Engine } from "../support/engine.ts";
-import { postgresPrograms } from "../../src/catalog/postgres/postgres-folder.test-kit.ts";
+import { findPostgresPrograms } from "../../src/db/postgres/server-programs.ts";
 import { startTestServer, type TestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { drawnSeed } from "../../src/core/drawn-seed.test-kit.ts";
 import { seededRandom } from "../../src/core/random.ts";
@@ -19,11 +19,12 @@ import { createTopic, kafkaEnv, numberWhen, rowsWhen, sendTo, withAdmin } from "
  */
 
 const lib = findKafka();
-const programs = postgresPrograms();
+const programs = findPostgresPrograms()?.folder;
 if (programs === undefined) process.stderr.write("nodes that read Kafka are not tested: PostgreSQL is not installed\n");
 
 const MESSAGES = Number(process.env["ENGINE_TEST_KAFKA_MESSAGES"] ?? 100_000);
 const SEED = drawnSeed();
+const MIN_KILLS = 12;
 const PARTITIONS = 4;
 const PER_SEND = 500;
 /** Longer than the group waits for a member, which is 30 seconds. */
@@ -171,7 +172,7 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
       await Promise.all([start(0, topics), start(1, topics)]);
       const progress = { isProducing: true };
       const producing = produce("chaos", 0, MESSAGES).finally(() => (progress.isProducing = false));
-      for (let kills = 0; progress.isProducing || kills < 12; kills++) {
+      for (let kills = 0; progress.isProducing || kills < MIN_KILLS; kills++) {
         await delay(500 + random.next() * 2_500);
         const victim = Math.floor(random.next() * 4);
         if (victim === 2) {
