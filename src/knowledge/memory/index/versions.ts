@@ -27,8 +27,8 @@ export class Versions {
   validToUs = new Float64Array(64);
   slots = 0;
   erased = 0;
-  /** After this time every current version that is not invalidated has begun to hold. */
-  pendingUntilUs = 0;
+  /** By realm: after this time every current version that is not invalidated has begun to hold. */
+  pendingUntilUs = new Float64Array(16);
 
   constructor(realms: Names, onChange: OnChange) {
     this.#realms = realms;
@@ -69,7 +69,7 @@ export class Versions {
         state = isInvalidated ? INVALIDATED : LIVE;
       }
     }
-    if (state === LIVE) this.pendingUntilUs = Math.max(this.pendingUntilUs, this.validFromUs[slot] ?? 0);
+    if (state === LIVE) this.#notePending(slot);
     this.#set(slot, state);
   }
 
@@ -149,6 +149,12 @@ export class Versions {
     const before = (this.state[slot] ?? NEW) as State;
     this.state[slot] = state;
     this.#onChange(slot, before, state);
+  }
+
+  #notePending(slot: number): void {
+    const realm = this.realm[slot] ?? 0;
+    this.pendingUntilUs = grown(this.pendingUntilUs, realm + 1);
+    this.pendingUntilUs[realm] = Math.max(this.pendingUntilUs[realm] ?? 0, this.validFromUs[slot] ?? 0);
   }
 
   #prevails(a: number, b: number): boolean {

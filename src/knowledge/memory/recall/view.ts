@@ -35,7 +35,7 @@ export class View {
     this.#withShared = asked.size === 0 || question.realms.some((realm) => !isPrivateRealm(realm));
     this.atUs = asOfUs ?? knownAtUs ?? nowUs;
     this.#nowUs = nowUs;
-    const isAhead = nowUs < Math.max(nodes.versions.pendingUntilUs, edges.versions.pendingUntilUs);
+    const isAhead = [nodes, edges].some(({ versions }) => this.#isPending(versions, nowUs));
     const isPast = asOfUs !== undefined || knownAtUs !== undefined || isAhead;
     this.#past = isPast ? { atUs: this.atUs, knownUs: knownAtUs ?? Number.POSITIVE_INFINITY } : undefined;
     this.withInvalidated = question.includeInvalidated;
@@ -86,6 +86,11 @@ export class View {
     if (this.#tags.length === 0) return true;
     const tags = nodes.tags.view(slot);
     return this.#tags.every((tag) => tag >= 0 && tags.includes(tag));
+  }
+
+  /** Whether something in sight begins to hold later: until then a former version of it may hold. */
+  #isPending({ pendingUntilUs }: Versions, nowUs: number): boolean {
+    return this.#visible.some((isVisible, realm) => isVisible === 1 && nowUs < (pendingUntilUs[realm] ?? 0));
   }
 
   #inView(versions: Versions, owner: number): number {
