@@ -25,7 +25,7 @@ const callerOf = (subject: string, role: Caller["role"] = "write"): Caller => ({
 const ORIGIN = { caller: callerOf("admin"), address: "", requestId: "r" };
 
 /** Another process on the same catalog. */
-function memoryOn({ catalog, clock }: OpenedCatalog): MemoryService {
+export function memoryOn({ catalog, clock }: OpenedCatalog): MemoryService {
   const newId = uuidV7Source(systemClock, systemRandom);
   return openMemory({
     catalog,
@@ -282,7 +282,8 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
           let seq = 0;
           for (let last = false; !last;) {
             last = isDone;
-            const page = await store.changes(scope.databaseId, seq, await store.head(scope.databaseId), 4);
+            const head = await store.head(scope.databaseId);
+            const page = await store.changes(scope.databaseId, seq, head.seq, 4);
             for (const { record } of [...page.nodes, ...page.edges]) {
               const key = `${record.id} ${record.version}`;
               fed.set(key, (fed.get(key) ?? 0) + 1);

@@ -6,8 +6,8 @@ import type { EdgeRecord, NodeRecord, Tombstone } from "./model.ts";
  * committed below a head that somebody has read, so nothing is missed.
  */
 export interface MemoryFeed {
-  /** The number of the newest commit, 0 before the first: one indexed row. `databaseId` is the catalog's. */
-  head(databaseId: number): Promise<number>;
+  /** The newest commit: one indexed row. `databaseId` is the catalog's. */
+  head(databaseId: number): Promise<Head>;
   /**
    * Versions whose commit is in (`afterSeq`, `throughSeq`], by commit, about `limit` of them: a page holds all versions
    * of its last commit, however many. Whatever came in a page may come in the next one again with another state, and
@@ -15,6 +15,16 @@ export interface MemoryFeed {
    */
   changes(databaseId: number, afterSeq: number, throughSeq: number, limit: number): Promise<FeedPage>;
 }
+
+/** The newest commit of a database. */
+export type Head = {
+  /** 0 before the first commit. */
+  seq: number;
+  /** 0 before the first commit. Ahead of `nowUs` where commits came faster than the clock counts. */
+  stampUs: number;
+  /** The time of the database. */
+  nowUs: number;
+};
 
 export type FeedPage = {
   /** The last commit of the page: what the next page comes after. `throughSeq` when nothing is left. */

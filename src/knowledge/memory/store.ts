@@ -1,19 +1,10 @@
 import { nextTurn } from "../../core/clock.ts";
 import { NOW, type RecordRow, type RecordStore, type RecordValue } from "../../db/records.ts";
 import type { Known, RecordKey } from "./draft.ts";
-import type { FeedPage, MemoryFeed, RecordChange } from "./feed.ts";
+import type { FeedPage, Head, MemoryFeed, RecordChange } from "./feed.ts";
 import type { EdgeRecord, NodeRecord } from "./model.ts";
 import { realmCondition, type RealmRights } from "./realms.ts";
 import { READ_COLUMNS, versionOfRow, type RecordKind, type StoredVersion } from "./rows.ts";
-
-/** The newest commit of a database. */
-export type Head = {
-  seq: number;
-  /** 0 before the first commit. */
-  stampUs: number;
-  /** The time of the database. */
-  nowUs: number;
-};
 
 export type CountRow = { realm: string; kind: string; current: number; invalidated: number };
 
@@ -36,19 +27,19 @@ export class MemoryStore implements MemoryFeed {
     this.#records = records;
   }
 
-  async head(databaseId: number): Promise<number> {
-    const sql = "SELECT seq FROM memory_heads WHERE database_id = ?";
-    const [row] = await this.#records.rows(sql, [databaseId]);
-    return row === undefined ? 0 : Number(row["seq"]);
-  }
-
-  async headWithTime(databaseId: number): Promise<Head> {
+  async head(databaseId: number): Promise<Head> {
     const sql =
       "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
       "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
     const [row] = await this.#records.rows(sql, [NOW, databaseId, databaseId]);
     if (row === undefined) throw new Error("the catalog did not say what time it is");
     return { seq: Number(row["seq"]), stampUs: Number(row["stamp_us"]), nowUs: Number(row["now_ms"]) * 1_000 };
+  }
+
+  /** The databases that have a memory, the one that changed last first; dropped ones are among them. */
+  async databases(): Promise<number[]> {
+    const rows = await this.#records.rows("SELECT database_id FROM memory_heads ORDER BY stamp_us DESC, database_id");
+    return rows.map((row) => Number(row["database_id"]));
   }
 
   /** The newest commit whose stamp is not after the time; 0 when there is none. */
