@@ -1,5 +1,5 @@
-import type { MemoryFeed } from "../feed.ts";
 import { MemoryIndex } from "../index/memory-index.ts";
+import type { IndexFeed } from "./index-feed.ts";
 
 /** Versions in one page. Between pages the thread serves what has come meanwhile. */
 const PAGE_VERSIONS = 5_000;
@@ -9,13 +9,13 @@ const PAGE_VERSIONS = 5_000;
  * asked, and shares the way there with the others who wait.
  */
 export class Follower {
-  readonly #feed: MemoryFeed;
+  readonly #feed: Pick<IndexFeed, "head" | "changes">;
   readonly #databaseId: number;
   #index = new MemoryIndex();
   #running: Promise<MemoryIndex> | undefined;
   #next: Promise<MemoryIndex> | undefined;
 
-  constructor(feed: MemoryFeed, databaseId: number) {
+  constructor(feed: Pick<IndexFeed, "head" | "changes">, databaseId: number) {
     this.#feed = feed;
     this.#databaseId = databaseId;
   }

@@ -1,13 +1,13 @@
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
-import type { RecordStore } from "../../../db/records.ts";
 import type { MemoryIndex } from "../index/memory-index.ts";
 import { readSettings } from "../settings.ts";
-import { MemoryStore } from "../store.ts";
 import { answerOf, type RecallAnswer } from "./answer.ts";
 import { Follower } from "./follower.ts";
+import { IndexFeed } from "./index-feed.ts";
 import type { Asked, Extent, Question, RatingOptions } from "./question.ts";
 import { rank } from "./rank.ts";
+import type { RecordReader } from "./record-source.ts";
 import { VersionsReader } from "./versions-reader.ts";
 import { View } from "./view.ts";
 
@@ -18,19 +18,19 @@ const RETRY_AFTER_SECS = 5;
 /** Of all databases; those that nobody has asked for longest are dropped first, and built again when somebody asks. */
 const MOST_BYTES = 2 ** 30;
 
-export type RecallDeps = { records: Pick<RecordStore, "rows">; clock: Clock; options: RatingOptions };
+export type RecallDeps = { records: RecordReader; clock: Clock; options: RatingOptions };
 
 /** The indexes of all databases that somebody has asked about, and the answers from them. */
 export class Indexes {
   readonly #deps: RecallDeps;
-  readonly #feed: MemoryStore;
+  readonly #feed: IndexFeed;
   readonly #reader: VersionsReader;
   /** The one that was asked last comes last. */
   readonly #followers = new Map<number, Follower>();
 
   constructor(deps: RecallDeps) {
     this.#deps = deps;
-    this.#feed = new MemoryStore(deps.records);
+    this.#feed = new IndexFeed(deps.records);
     this.#reader = new VersionsReader(deps.records);
   }
 
