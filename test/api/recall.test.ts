@@ -97,9 +97,16 @@ describe("recall", () => {
   test("follows the edges of what it finds, as far as it is told", async () => {
     const [a, b, c] = [word(), word(), word()];
     const nodes = [a, b, c].map((name) => ({ id: name, content: `about ${name}` }));
+    // What else an edge holds is no field of it.
+    const props = {
+      weight: 0,
+      validToUs: 1,
+      'quo"ted\\': '\\","weight":0,"validToUs":1',
+      nested: [{ weight: 0 }, "}"],
+    };
     await ann.save(nodes, [
-      { src: a, dst: b, rel: "follows" },
-      { src: b, dst: c, rel: "follows" },
+      { src: a, dst: b, rel: "follows", props },
+      { src: b, dst: c, rel: "follows", props },
     ]);
     const found = async (hops?: number) => (await ann.recall(a, { expand_hops: hops })).memories.map(({ id }) => id);
     expect(await found(0)).toEqual([a]);

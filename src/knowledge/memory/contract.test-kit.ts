@@ -7,10 +7,11 @@ import { createMetrics } from "../../core/metrics.ts";
 import { systemRandom } from "../../core/random.ts";
 import { nextTurn, systemClock } from "../../core/clock.ts";
 import { drawnRandom } from "../../core/drawn-seed.test-kit.ts";
+import type { RecordValue } from "../../db/records.ts";
 import type { NodeRecord } from "./model.ts";
 import { openMemory } from "./open.ts";
+import { IndexFeed } from "./recall/index-feed.ts";
 import type { MemoryScope, MemoryService } from "./service.ts";
-import { MemoryStore } from "./store.ts";
 import { wireEdge, wireNode, wireTombstone } from "./wire.ts";
 import { nodeKey } from "./save.ts";
 
@@ -258,7 +259,10 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
       { timeout: 60_000 },
       async () => {
         const writers = [memory, memoryOn(opened)];
-        const store = new MemoryStore(opened.catalog.records);
+        const { records } = opened.catalog;
+        const values = async (sql: string, given?: readonly RecordValue[]) =>
+          (await records.rows(sql, given)).map((row) => Object.values(row));
+        const feeder = new IndexFeed({ values });
         const seen = new Map<string, number>();
         const fed = new Map<string, number>();
         const random = drawnRandom();
@@ -282,14 +286,14 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
           let seq = 0;
           for (let last = false; !last;) {
             last = isDone;
-            const head = await store.head(scope.databaseId);
-            const page = await store.changes(scope.databaseId, seq, head.seq, 4);
+            const head = await feeder.head(scope.databaseId);
+            const page = await feeder.changes(scope.databaseId, seq, head.seq, 4);
             for (const { record } of [...page.nodes, ...page.edges]) {
               const key = `${record.id} ${record.version}`;
               fed.set(key, (fed.get(key) ?? 0) + 1);
             }
             seq = page.seq;
-            if (page.hasMore) last = false;
+            if (seq < head.seq) last = false;
             await nextTurn();
           }
         };

@@ -1,10 +1,17 @@
 import { nextTurn } from "../../core/clock.ts";
 import { NOW, type RecordRow, type RecordStore, type RecordValue } from "../../db/records.ts";
 import type { Known, RecordKey } from "./draft.ts";
-import type { FeedPage, Head, MemoryFeed, RecordChange } from "./feed.ts";
-import type { EdgeRecord, NodeRecord } from "./model.ts";
 import { realmCondition, type RealmRights } from "./realms.ts";
 import { READ_COLUMNS, versionOfRow, type RecordKind, type StoredVersion } from "./rows.ts";
+
+/** The newest commit of a database. */
+export type Head = {
+  seq: number;
+  /** 0 before the first commit. */
+  stampUs: number;
+  /** The time of the database. */
+  nowUs: number;
+};
 
 export type CountRow = { realm: string; kind: string; current: number; invalidated: number };
 
@@ -20,7 +27,7 @@ const KNOWN_COLUMNS =
   `(SELECT max(v.origin_us) FROM memory_records v WHERE ${OF_SAME_ID} AND v.erased = 1) AS erased_origin_us`;
 
 /** Reads the records of memories. Nobody's rights are asked but where a method takes them. */
-export class MemoryStore implements MemoryFeed {
+export class MemoryStore {
   readonly #records: Pick<RecordStore, "rows">;
 
   constructor(records: Pick<RecordStore, "rows">) {
@@ -107,21 +114,6 @@ export class MemoryStore implements MemoryFeed {
     const which = `database_id = ? AND kind = ? AND ${CURRENT} AND id > ?${realms.sql}`;
     const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which} ORDER BY id LIMIT ?`;
     return (await this.#records.rows(sql, [databaseId, kind, after, ...realms.values, limit])).map(versionOfRow);
-  }
-
-  async changes(databaseId: number, afterSeq: number, throughSeq: number, limit: number): Promise<FeedPage> {
-    const { versions, seq, hasMore } = await this.#inOrder(databaseId, { afterSeq, throughSeq, limit });
-    const nodes: RecordChange<NodeRecord>[] = [];
-    const edges: RecordChange<EdgeRecord>[] = [];
-    for (const version of versions) {
-      const state = version.endedSeq === undefined ? ("current" as const) : ("former" as const);
-      const changes: unknown[] = version.kind === "node" ? nodes : edges;
-      const { record } = version;
-      changes.push(
-        version.erased ? { state: "erased", seq: version.seq, record } : { state, seq: version.seq, record },
-      );
-    }
-    return { seq, nodes, edges, hasMore };
   }
 
   /** Current versions whose commit is in (`afterSeq`, `throughSeq`]: about `limit`, and all of the last one's commit. */

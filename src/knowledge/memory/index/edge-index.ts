@@ -1,18 +1,20 @@
 import { DEFAULT_NAMESPACE, type EdgeRecord } from "../model.ts";
-import { Lists } from "./block-pool.ts";
 import { grown, type Names } from "./columns.ts";
+import { EdgeLists } from "./edge-lists.ts";
 import type { IdTable } from "./id-table.ts";
-import { FORMER, INVALIDATED, LIVE, Versions, type State } from "./versions.ts";
+import { FORMER, INVALIDATED, LIVE, Versions, type IndexedLife, type State } from "./versions.ts";
+
+export type IndexedEdge = IndexedLife & Pick<EdgeRecord, "src" | "dst" | "namespace" | "weight">;
 
 /**
  * The edges of a database by the nodes at their ends; those that end in another graph are not for recall. For each node a
- * list of the edges that hold now, and one of those of the past.
+ * list of the edges that hold now, and one of those of the past: the weightiest first, of equal ones the newest.
  */
 export class EdgeIndex {
   readonly versions: Versions;
   readonly #nodeIds: IdTable;
-  readonly live = new Lists();
-  readonly past = new Lists();
+  readonly live = new EdgeLists((a, b) => this.compare(a, b));
+  readonly past = new EdgeLists((a, b) => this.compare(a, b));
   src = new Uint32Array(64);
   dst = new Uint32Array(64);
   weight = new Float32Array(64);
@@ -22,16 +24,18 @@ export class EdgeIndex {
     this.#nodeIds = nodeIds;
   }
 
-  apply(record: EdgeRecord, isCurrent: boolean): void {
+  apply(record: IndexedEdge, isCurrent: boolean): void {
     if (record.namespace !== DEFAULT_NAMESPACE) return;
     const slot = this.versions.place(record);
     if (slot < 0) {
       if (!isCurrent) this.versions.retire(record);
       return;
     }
-    this.src = grown(this.src, slot + 1);
-    this.dst = grown(this.dst, slot + 1);
-    this.weight = grown(this.weight, slot + 1);
+    if (slot >= this.weight.length) {
+      this.src = grown(this.src, slot + 1);
+      this.dst = grown(this.dst, slot + 1);
+      this.weight = grown(this.weight, slot + 1);
+    }
     this.src[slot] = this.#nodeIds.numberOf(record.src);
     this.dst[slot] = this.#nodeIds.numberOf(record.dst);
     this.weight[slot] = record.weight;
@@ -42,6 +46,12 @@ export class EdgeIndex {
   otherEnd(slot: number, node: number): number {
     const src = this.src[slot] ?? 0;
     return src === node ? (this.dst[slot] ?? 0) : src;
+  }
+
+  /** The weightiest first, of equal ones the newest. */
+  compare(a: number, b: number): number {
+    const weightier = (this.weight[b] ?? 0) - (this.weight[a] ?? 0);
+    return weightier === 0 ? this.versions.compare(a, b) : weightier;
   }
 
   get sizeBytes(): number {
@@ -55,13 +65,14 @@ export class EdgeIndex {
     if (from === to) return;
     const src = this.src[slot] ?? 0;
     const dst = this.dst[slot] ?? 0;
-    for (const node of src === dst ? [src] : [src, dst]) {
-      from?.remove(node, slot);
-      to?.push(node, slot);
-    }
+    from?.remove(src, slot);
+    to?.add(src, slot);
+    if (dst === src) return;
+    from?.remove(dst, slot);
+    to?.add(dst, slot);
   }
 
-  #listsFor(state: State): Lists | undefined {
+  #listsFor(state: State): EdgeLists | undefined {
     if (state === LIVE) return this.live;
     return state === INVALIDATED || state === FORMER ? this.past : undefined;
   }

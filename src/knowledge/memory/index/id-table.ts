@@ -1,4 +1,5 @@
 import { grown } from "./columns.ts";
+import { HASH_START, hashEnd, hashStep } from "./hash.ts";
 
 /**
  * Ids as numbers, from 0 on, and back. A hash table of open addressing over the bytes of all ids, one after the other:
@@ -40,17 +41,29 @@ export class IdTable {
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
   }
 
+  /** An order of ids by their numbers. */
+  compare(a: number, b: number): number {
+    const bytes = this.#bytes;
+    const aEnd = this.#starts[a + 1] ?? 0;
+    const bEnd = this.#starts[b + 1] ?? 0;
+    let atA = this.#starts[a] ?? 0;
+    let atB = this.#starts[b] ?? 0;
+    for (; atA < aEnd && atB < bEnd; atA++, atB++) {
+      const difference = (bytes[atA] ?? 0) - (bytes[atB] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return aEnd - atA - (bEnd - atB);
+  }
+
   get sizeBytes(): number {
     const { byteLength } = this.#bytes;
     return byteLength + this.#starts.byteLength + this.#places.byteLength + this.#hashes.byteLength;
   }
 
+  /** Puts the bytes of an id into the scratch. Returns how many they are. */
   #encode(id: string): number {
     const bytes = this.#scratch;
-    if (UUID.test(id)) {
-      bytes[0] = AS_UUID;
-      return 1 + bytes.write(id.replaceAll("-", ""), 1, "hex");
-    }
+    if (id.length === UUID_CHARS && encodeUuid(id, bytes)) return 1 + UUID_BYTES;
     if (id.length > MOST_BYTES / 3) throw new Error(`an id of ${id.length} characters is longer than ids may be`);
     bytes[0] = AS_TEXT;
     return 1 + bytes.write(id, 1, "utf8");
@@ -101,14 +114,45 @@ export class IdTable {
 
 const AS_TEXT = 0;
 const AS_UUID = 1;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const UUID_CHARS = 36;
+const UUID_BYTES = 16;
 /** Of an id, at three bytes a character and more than `MEMORY_LIMITS.idChars` of them. */
 const MOST_BYTES = 1_024;
 
-/** FNV-1a with a final mix: derived ids differ in all their bits, others mostly in their last characters. */
+const NO_DIGIT = 0x80;
+/** The values of the digits 0–9 and a–f by their code unit; of other characters one that is no digit's. */
+const DIGITS = Uint8Array.from({ length: 128 }, (_, unit) => {
+  const digit = "0123456789abcdef".indexOf(String.fromCharCode(unit));
+  return digit < 0 ? NO_DIGIT : digit;
+});
+
+/** False for what is no UUID as UUIDs are written. */
+function encodeUuid(id: string, bytes: Uint8Array): boolean {
+  bytes[0] = AS_UUID;
+  let end = 1;
+  for (let i = 0; i < UUID_CHARS; i += 2) {
+    if (i === 8 || i === 13 || i === 18 || i === 23) {
+      if (id.charCodeAt(i) !== HYPHEN) return false;
+      i++;
+    }
+    const high = DIGITS[id.charCodeAt(i)] ?? NO_DIGIT;
+    const low = DIGITS[id.charCodeAt(i + 1)] ?? NO_DIGIT;
+    if (((high | low) & NO_DIGIT) !== 0) return false;
+    bytes[end++] = (high << 4) | low;
+  }
+  return true;
+}
+
+const HYPHEN = 0x2d;
+
+/** Four bytes at a time, and the rest. */
 function hashOf(bytes: Uint8Array, length: number): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  return (hash ^ (hash >>> 13)) >>> 0;
+  let hash = HASH_START;
+  let i = 0;
+  for (; i + 4 <= length; i += 4) {
+    const high = ((bytes[i] ?? 0) << 8) | (bytes[i + 1] ?? 0);
+    hash = hashStep(hash, (high << 16) | ((bytes[i + 2] ?? 0) << 8) | (bytes[i + 3] ?? 0));
+  }
+  for (; i < length; i++) hash = hashStep(hash, bytes[i] ?? 0);
+  return hashEnd(hash);
 }

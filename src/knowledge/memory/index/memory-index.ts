@@ -1,7 +1,25 @@
-import type { FeedPage } from "../feed.ts";
+import type { Tombstone } from "../model.ts";
 import { Names } from "./columns.ts";
-import { EdgeIndex } from "./edge-index.ts";
-import { NodeIndex } from "./node-index.ts";
+import { EdgeIndex, type IndexedEdge } from "./edge-index.ts";
+import { NodeIndex, type IndexedNode } from "./node-index.ts";
+
+/** Versions by commit, as an index needs them. */
+export type IndexPage = {
+  /** The last commit of the page: what the next page comes after. */
+  seq: number;
+  nodes: readonly IndexChange<IndexedNode>[];
+  edges: readonly IndexChange<IndexedEdge>[];
+};
+
+/**
+ * - `current`: what holds now. The version that was current before it, if any, becomes a former one: it does not come
+ *   again for that.
+ * - `former`: superseded already, or brought by an import that lost against a later change.
+ * - `erased`: all versions of the id are gone, and must be forgotten. The id may be used again later.
+ */
+export type IndexChange<R> =
+  | { state: "current" | "former"; record: R }
+  | { state: "erased"; record: Pick<Tombstone, "id" | "version"> };
 
 /** What recall needs of a database's memory, as of one commit, in the memory of one thread. */
 export class MemoryIndex {
@@ -12,7 +30,7 @@ export class MemoryIndex {
   seq = 0;
 
   /** Pages come in the order of their commits; a page that came before changes nothing. */
-  apply({ seq, nodes, edges }: FeedPage): void {
+  apply({ seq, nodes, edges }: IndexPage): void {
     for (const change of nodes) {
       if (change.state === "erased") this.nodes.versions.erase(change.record);
       else this.nodes.apply(change.record, change.state === "current");

@@ -3,9 +3,12 @@ import { isPrivateRealm } from "../realms.ts";
 import { Lists } from "./block-pool.ts";
 import { grown, Names } from "./columns.ts";
 import { EntityNames } from "./entity-names.ts";
-import { MOST_COUNT, MOST_NUMBERS, packed, Postings } from "./postings.ts";
-import { termsOf } from "./terms/terms.ts";
-import { FORMER, INVALIDATED, LIVE, Versions, type State } from "./versions.ts";
+import { MOST_NUMBERS, Postings } from "./postings.ts";
+import { TermCounter } from "./term-counter.ts";
+import { FORMER, INVALIDATED, LIVE, Versions, type IndexedLife, type State } from "./versions.ts";
+
+export type IndexedNode = IndexedLife &
+  Pick<NodeRecord, "kind" | "memoryType" | "importance" | "name" | "content" | "tags">;
 
 /**
  * The nodes of a database by their words. Each private realm has postings of its own, so a search touches no word of
@@ -18,7 +21,7 @@ export class NodeIndex {
   readonly tagNames = new Names();
   readonly names = new EntityNames();
   readonly #realms: Names;
-  readonly #terms = new Names();
+  readonly #counter = new TermCounter();
   /** By number of the realm: its part. All realms that are not private share the first. */
   #partOfRealm = new Uint32Array(16);
   readonly #parts: Part[] = [newPart()];
@@ -30,15 +33,13 @@ export class NodeIndex {
   isEntity = new Uint8Array(64);
   importance = new Float32Array(64);
   nameKey = new Uint32Array(64);
-  #counts = new Uint32Array(256);
-  #met = new Uint32Array(256);
 
   constructor(realms: Names) {
     this.#realms = realms;
     this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
   }
 
-  apply(record: NodeRecord, isCurrent: boolean): void {
+  apply(record: IndexedNode, isCurrent: boolean): void {
     const slot = this.versions.place(record);
     if (slot < 0) {
       if (!isCurrent) this.versions.retire(record);
@@ -60,7 +61,17 @@ export class NodeIndex {
 
   /** The number of a term, -1 for one that nothing has. */
   termOf(term: string): number {
-    return this.#terms.find(term);
+    return this.#counter.termOf(term);
+  }
+
+  /** How many terms there are. */
+  get terms(): number {
+    return this.#counter.terms;
+  }
+
+  /** The terms of a version that is live or past, packed with how often it has them: valid until the next change. */
+  termsOf(slot: number): Uint32Array {
+    return this.#termLists.view(slot);
   }
 
   /** What to search for a caller: of the realms that are `visible`, by number, and of those that are shared. */
@@ -77,10 +88,10 @@ export class NodeIndex {
   }
 
   get sizeBytes(): number {
-    const columns = [this.lengths, this.type, this.isEntity, this.importance, this.nameKey, this.#counts, this.#met];
+    const columns = [this.lengths, this.type, this.isEntity, this.importance, this.nameKey];
     return (
       this.versions.sizeBytes +
-      this.#terms.sizeBytes +
+      this.#counter.sizeBytes +
       this.names.sizeBytes +
       this.#termLists.sizeBytes +
       this.tags.sizeBytes +
@@ -111,35 +122,18 @@ export class NodeIndex {
   }
 
   /** Counts the terms of a record. Returns how many there are: the length of the document. */
-  #analyse(slot: number, { content, name, tags }: NodeRecord): number {
-    let distinct = 0;
-    let length = 0;
-    const count = (times: number) => (text: string) => {
-      const term = this.#terms.numberOf(text);
-      if (term >= MOST_NUMBERS) throw new Error(`a database has more than ${MOST_NUMBERS} different terms`);
-      this.#counts = grown(this.#counts, term + 1);
-      const known = this.#counts[term] ?? 0;
-      if (known === 0) {
-        this.#met = grown(this.#met, distinct + 1);
-        this.#met[distinct++] = term;
-      }
-      this.#counts[term] = Math.min(known + times, MOST_COUNT);
-      length += times;
-    };
-    termsOf(content, count(1));
-    if (name !== undefined) termsOf(name, count(NAME_WEIGHT));
-    for (const tag of tags) termsOf(tag, count(1));
-    for (let i = 0; i < distinct; i++) {
-      const term = this.#met[i] ?? 0;
-      this.#met[i] = packed(term, this.#counts[term] ?? 0);
-      this.#counts[term] = 0;
-    }
-    this.#termLists.set(slot, this.#met, distinct);
+  #analyse(slot: number, { content, name, tags }: IndexedNode): number {
+    this.#counter.add(content, 1);
+    if (name !== undefined) this.#counter.add(name, NAME_WEIGHT);
+    for (const tag of tags) this.#counter.add(tag, 1);
+    const { terms, length } = this.#counter.take();
+    this.#termLists.set(slot, terms, terms.length);
     return Math.min(length, MOST_LENGTH);
   }
 
   #grow(): void {
     const { slots } = this.versions;
+    if (slots <= this.nameKey.length) return;
     this.lengths = grown(this.lengths, slots);
     this.type = grown(this.type, slots);
     this.isEntity = grown(this.isEntity, slots);

@@ -2,6 +2,20 @@ import type { LifeCycle, Tombstone } from "../model.ts";
 import { grown, type Names } from "./columns.ts";
 import { IdTable } from "./id-table.ts";
 
+/** What an index keeps of every version. */
+export type IndexedLife = Pick<
+  LifeCycle,
+  | "id"
+  | "version"
+  | "realm"
+  | "updatedAtUs"
+  | "originUpdatedAtUs"
+  | "contentHash"
+  | "validFromUs"
+  | "validToUs"
+  | "invalidatedAtUs"
+>;
+
 /**
  * All versions of the nodes, or the edges, of a database: each has a number (its slot), by which columns of typed arrays
  * say what is needed to choose it. Versions of one id are a chain.
@@ -27,8 +41,10 @@ export class Versions {
   validToUs = new Float64Array(64);
   slots = 0;
   erased = 0;
-  /** By realm: after this time every current version that is not invalidated has begun to hold. */
+  /** By realm: from this time on every version that is live has begun to hold. */
   pendingUntilUs = new Float64Array(16);
+  /** Until this time no version that is live has ended. */
+  noneEndsUntilUs = Number.POSITIVE_INFINITY;
 
   constructor(realms: Names, onChange: OnChange) {
     this.#realms = realms;
@@ -39,7 +55,7 @@ export class Versions {
    * Applies a version; of one that is known already, only that it has become a former one. Returns the slot of a new
    * version, whose state is to be set by `enter` when all about it is in place; -1 when there is nothing new.
    */
-  place(record: LifeCycle): number {
+  place(record: IndexedLife): number {
     const owner = this.ids.numberOf(record.id);
     if (this.#find(owner, record.version) >= 0) return -1;
     const slot = this.slots++;
@@ -49,7 +65,7 @@ export class Versions {
     this.#version[slot] = record.version;
     this.#recordedUs[slot] = record.updatedAtUs;
     this.#originUs[slot] = record.originUpdatedAtUs;
-    this.#hash[slot] = Number.parseInt(record.contentHash.slice(0, HASH_DIGITS), 16) || 0;
+    this.#hash[slot] = hashNumber(record.contentHash);
     this.owner[slot] = owner;
     this.realm[slot] = this.#realms.numberOf(record.realm);
     this.validFromUs[slot] = record.validFromUs;
@@ -69,12 +85,15 @@ export class Versions {
         state = isInvalidated ? INVALIDATED : LIVE;
       }
     }
-    if (state === LIVE) this.#notePending(slot);
+    if (state === LIVE) {
+      this.#notePending(slot);
+      this.noneEndsUntilUs = Math.min(this.noneEndsUntilUs, this.validToUs[slot] ?? 0);
+    }
     this.#set(slot, state);
   }
 
   /** A version that was current and is none now. */
-  retire(record: Pick<LifeCycle, "id" | "version">): void {
+  retire(record: Pick<IndexedLife, "id" | "version">): void {
     const owner = this.ids.find(record.id);
     const slot = owner < 0 ? -1 : this.#find(owner, record.version);
     if (slot < 0 || this.state[slot] === FORMER) return;
@@ -108,6 +127,12 @@ export class Versions {
     return (this.#current[owner] ?? 0) - 1;
   }
 
+  /** The current version of an id unless it is invalidated, by its number; -1 when there is none. */
+  liveOf(owner: number): number {
+    const slot = (this.#current[owner] ?? 0) - 1;
+    return slot >= 0 && this.state[slot] === LIVE ? slot : -1;
+  }
+
   /**
    * The version that decides what held at a time, by what was recorded until `knownUs`: see `validity.ts`. It held then
    * unless its validity was over. -1 when there is none.
@@ -126,9 +151,12 @@ export class Versions {
     return this.#originUs[slot] ?? 0;
   }
 
-  /** An order that does not depend on how the versions came. */
-  compareHashes(a: number, b: number): number {
-    return (this.#hash[a] ?? 0) - (this.#hash[b] ?? 0);
+  /** The newest version first; an order of all that does not depend on how they came. */
+  compare(a: number, b: number): number {
+    const newer = (this.#originUs[b] ?? 0) - (this.#originUs[a] ?? 0);
+    if (newer !== 0) return newer;
+    const greater = (this.#hash[b] ?? 0) - (this.#hash[a] ?? 0);
+    return greater === 0 ? this.ids.compare(this.owner[a] ?? 0, this.owner[b] ?? 0) : greater;
   }
 
   versionOf(slot: number): number {
@@ -170,8 +198,11 @@ export class Versions {
   }
 
   #grow(owner: number): void {
-    this.#current = grown(this.#current, owner + 1);
-    this.#newest = grown(this.#newest, owner + 1);
+    if (owner >= this.#current.length) {
+      this.#current = grown(this.#current, owner + 1);
+      this.#newest = grown(this.#newest, owner + 1);
+    }
+    if (this.slots <= this.validToUs.length) return;
     this.#previous = grown(this.#previous, this.slots);
     this.#version = grown(this.#version, this.slots);
     this.#recordedUs = grown(this.#recordedUs, this.slots);
@@ -200,3 +231,18 @@ export type OnChange = (slot: number, before: State, after: State) => void;
 
 /** What a number holds exactly: ties beyond it would need two texts with 52 equal bits of their hash. */
 const HASH_DIGITS = 13;
+
+/** The first digits of a hash as a number; 0 for what is none. */
+function hashNumber(hash: string): number {
+  let value = 0;
+  for (let i = 0; i < HASH_DIGITS; i++) {
+    const unit = hash.charCodeAt(i);
+    if (unit >= DIGIT_0 && unit <= DIGIT_0 + 9) value = value * 16 + unit - DIGIT_0;
+    else if (unit >= LETTER_A && unit <= LETTER_A + 5) value = value * 16 + 10 + unit - LETTER_A;
+    else return value;
+  }
+  return value;
+}
+
+const DIGIT_0 = 0x30;
+const LETTER_A = 0x61;

@@ -10,7 +10,7 @@ import {
   subarray,
   type Arbitrary,
 } from "fast-check";
-import type { FeedPage, RecordChange } from "../feed.ts";
+import type { IndexChange, IndexPage } from "../index/memory-index.ts";
 import type { EdgeRecord, NodeRecord } from "../model.ts";
 
 /** Histories of a memory, drawn at random: what a feed would tell of it, commit by commit. */
@@ -179,31 +179,19 @@ export function nodeId(number: number): string {
 }
 
 /** What a feed says after a commit, of a history that has come as far as it has: the past has become former. */
-export function pageOf({ nodes, edges, erased }: History, afterSeq: number, throughSeq: number): FeedPage {
+export function pageOf({ nodes, edges, erased }: History, afterSeq: number, throughSeq: number): IndexPage {
   const within = ({ seq }: { seq: number }) => seq > afterSeq && seq <= throughSeq;
   const changesOf = <R extends { id: string }>(kind: "node" | "edge", all: Map<string, Stored<R>[]>) => {
     const changes = [...all.values()].flat().filter(within);
-    const told = changes.map(({ record, seq, isCurrent }): RecordChange<R> => ({
-      state: isCurrent ? "current" : "former",
+    const told = changes.map(({ record, seq, isCurrent }): [number, IndexChange<R>] => [
       seq,
-      record,
-    }));
+      { state: isCurrent ? "current" : "former", record },
+    ]);
     const gone = erased.filter((tombstone) => tombstone.kind === kind && within(tombstone));
-    const tombstones = gone.map(({ id, version, seq }): RecordChange<R> => {
-      const record = {
-        id,
-        realm: "default",
-        version,
-        contentHash: "",
-        updatedAtUs: 0,
-        originUpdatedAtUs: 0,
-        erasedAtUs: 0,
-      };
-      return { state: "erased", seq, record };
-    });
-    return [...told, ...tombstones].toSorted((a, b) => a.seq - b.seq);
+    const tombstones = gone.map(({ seq, ...record }): [number, IndexChange<R>] => [seq, { state: "erased", record }]);
+    return [...told, ...tombstones].toSorted(([a], [b]) => a - b).map(([, change]) => change);
   };
-  return { seq: throughSeq, nodes: changesOf("node", nodes), edges: changesOf("edge", edges), hasMore: false };
+  return { seq: throughSeq, nodes: changesOf("node", nodes), edges: changesOf("edge", edges) };
 }
 
 /** The history as it was after `steps` of its commits. */

@@ -1,5 +1,5 @@
-import type { Head, MemoryFeed } from "../feed.ts";
 import { MemoryIndex } from "../index/memory-index.ts";
+import type { IndexFeed } from "./index-feed.ts";
 
 /** Versions in one page. Between pages the thread serves what has come meanwhile. */
 const PAGE_VERSIONS = 5_000;
@@ -7,10 +7,7 @@ const PAGE_VERSIONS = 5_000;
 /** An index with every commit up to a moment. It stays as it is until its reader awaits something. */
 export type Followed = {
   index: MemoryIndex;
-  /**
-   * That moment, by the clock of the database, by which commits are stamped too: a memory that was saved before the
-   * question holds when it is asked, whatever the clocks of nodes say.
-   */
+  /** That moment, by the clock of the database: nodes' clocks may differ. */
   nowUs: number;
 };
 
@@ -19,7 +16,7 @@ export type Followed = {
  * asked, and shares the way there with the others who wait.
  */
 export class Follower {
-  readonly #feed: MemoryFeed;
+  readonly #feed: Pick<IndexFeed, "head" | "changes">;
   readonly #databaseId: number;
   #index = new MemoryIndex();
   #running: Promise<Followed> | undefined;
@@ -27,7 +24,7 @@ export class Follower {
   #isReady = false;
   #sizeBytes = 0;
 
-  constructor(feed: MemoryFeed, databaseId: number) {
+  constructor(feed: Pick<IndexFeed, "head" | "changes">, databaseId: number) {
     this.#feed = feed;
     this.#databaseId = databaseId;
   }
@@ -77,7 +74,7 @@ export class Follower {
       this.#sizeBytes = index.sizeBytes;
     }
     this.#isReady = true;
-    return { index, nowUs: momentOf(head) };
+    return { index, nowUs: head.nowUs };
   }
 
   async #applyThrough(seq: number, index: MemoryIndex): Promise<void> {
@@ -97,9 +94,4 @@ export class Follower {
     this.#index = new MemoryIndex();
     this.#isReady = false;
   }
-}
-
-/** Stamps run ahead of the clock where commits come faster than it counts. */
-function momentOf({ stampUs, nowUs }: Head): number {
-  return Math.max(stampUs, nowUs);
 }

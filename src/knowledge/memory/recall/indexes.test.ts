@@ -2,12 +2,13 @@ import { beforeEach, expect, test } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock, nextTurn } from "../../../core/clock.ts";
-import type { RecordStore, RecordValue } from "../../../db/records.ts";
+import type { RecordValue } from "../../../db/records.ts";
 import { memoryOn } from "../contract.test-kit.ts";
 import { ALL_REALMS } from "../realms.ts";
 import type { MemoryScope, MemoryService } from "../service.ts";
 import { Indexes } from "./indexes.ts";
 import type { Asking, Question } from "./question.ts";
+import type { RecordReader } from "./record-source.ts";
 
 /** How indexes follow the records: when they are built, how long a question waits, and what faults cost. */
 
@@ -19,7 +20,7 @@ let memory: MemoryService;
 let scope: MemoryScope;
 /** Called before each read. */
 let onRead: (read: Read) => void | Promise<void>;
-let records: Pick<RecordStore, "rows">;
+let records: RecordReader;
 
 beforeEach(async () => {
   clock = new ManualClock();
@@ -28,12 +29,11 @@ beforeEach(async () => {
   memory = memoryOn(opened);
   scope = await memory.scope({ subject: "ann", kind: "session", role: "write", databases: undefined }, "default");
   onRead = () => {};
-  records = {
-    rows: async (sql, values = []) => {
-      await onRead({ sql, values });
-      return await catalog.records.rows(sql, values);
-    },
+  const rows: RecordReader["rows"] = async (sql, values = []) => {
+    await onRead({ sql, values });
+    return await catalog.records.rows(sql, values);
   };
+  records = { rows, values: async (sql, values) => (await rows(sql, values)).map((row) => Object.values(row)) };
 });
 
 const indexesOf = (mostBytes?: number) =>

@@ -1,14 +1,14 @@
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
-import type { RecordStore } from "../../../db/records.ts";
 import { readSettings } from "../settings.ts";
-import { MemoryStore } from "../store.ts";
 import { answerOf, type RecallAnswer } from "./answer.ts";
 import { Follower, type Followed } from "./follower.ts";
+import { IndexFeed } from "./index-feed.ts";
 import { RECALL_LIMITS } from "./limits.ts";
 import type { Asking, Extent, Question, RatingOptions } from "./question.ts";
 import { rank } from "./rank.ts";
 import { NO_INDEX, type IndexState } from "./recall-protocol.ts";
+import type { RecordReader } from "./record-source.ts";
 import { VersionsReader } from "./versions-reader.ts";
 import { View } from "./view.ts";
 
@@ -16,7 +16,7 @@ import { View } from "./view.ts";
 const RETRY_AFTER_SECS = 5;
 
 export type IndexesDeps = {
-  records: Pick<RecordStore, "rows">;
+  records: RecordReader;
   clock: Clock;
   options: RatingOptions;
   /** What all indexes together may take: `RECALL_LIMITS.indexBytes` unless given. */
@@ -27,7 +27,7 @@ export type IndexesDeps = {
 export class Indexes {
   readonly #deps: IndexesDeps;
   readonly #mostBytes: number;
-  readonly #feed: MemoryStore;
+  readonly #feed: IndexFeed;
   readonly #reader: VersionsReader;
   /** The one that was asked last comes last. */
   #followers = new Map<number, Follower>();
@@ -35,7 +35,7 @@ export class Indexes {
   constructor(deps: IndexesDeps) {
     this.#deps = deps;
     this.#mostBytes = deps.mostBytes ?? RECALL_LIMITS.indexBytes;
-    this.#feed = new MemoryStore(deps.records);
+    this.#feed = new IndexFeed(deps.records);
     this.#reader = new VersionsReader(deps.records);
   }
 

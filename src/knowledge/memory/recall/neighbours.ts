@@ -1,85 +1,129 @@
 import { grown } from "../index/columns.ts";
-import { kthGreatest } from "../index/top.ts";
+import type { EdgeLists } from "../index/edge-lists.ts";
 import { RECALL_LIMITS } from "./limits.ts";
 import type { View } from "./view.ts";
 
 /**
  * The edges of nodes that a view has. Of a node with very many the weightiest are followed, of equal ones the newest; and
- * one question looks at so many edges in all, which bounds what it may cost.
+ * one question looks at so many edges in all, which bounds what it may cost. A node is looked up once; its neighbours then
+ * lie side by side in arrays.
  */
 export class Neighbours {
   readonly #view: View;
-  /** Edges by node, once they were looked at. */
-  readonly #known = new Map<number, Uint32Array>();
+  /** The places of nodes that were looked up; by place, where the neighbours begin, and where those of the last end. */
+  readonly #places = new Map<number, number>();
+  readonly #starts = [0];
   #looked = 0;
-  #edges = new Uint32Array(64);
-  #keys = new Float64Array(64);
-  #sorted = new Float64Array(64);
+  #count = 0;
+  edges = new Uint32Array(256);
+  nodes = new Uint32Array(256);
+  slots = new Uint32Array(256);
+  /** The edge's share of the weight of all. */
+  shares = new Float64Array(256);
 
   constructor(view: View) {
     this.#view = view;
   }
 
+  /** More than the number of any node. */
+  get numbers(): number {
+    return this.#view.index.nodes.versions.ids.count;
+  }
+
   /** Calls `each` for every neighbour: the number of its node, its slot, the edge, and the edge's share of the node's. */
   of(node: number, each: (neighbour: number, slot: number, edge: number, share: number) => void): void {
-    let known = this.#known.get(node);
-    if (known === undefined) {
-      known = this.#edges.slice(0, this.#collect(node));
-      this.#known.set(node, known);
-    }
-    const { edges } = this.#view.index;
-    let total = 0;
-    for (const edge of known) total += edges.weight[edge] ?? 0;
-    if (total === 0) return;
-    for (const edge of known) {
-      const other = edges.otherEnd(edge, node);
-      each(other, this.#view.nodeOf(other), edge, (edges.weight[edge] ?? 0) / total);
+    const place = this.placeOf(node);
+    const end = this.endOf(place);
+    for (let at = this.startOf(place); at < end; at++) {
+      each(this.nodes[at] ?? 0, this.slots[at] ?? 0, this.edges[at] ?? 0, this.shares[at] ?? 0);
     }
   }
 
-  #collect(node: number): number {
+  /** Looks a node up. Its neighbours are in the arrays from `startOf` to `endOf` of its place. */
+  placeOf(node: number): number {
+    const known = this.#places.get(node);
+    if (known !== undefined) return known;
+    const place = this.#places.size;
+    this.#places.set(node, place);
+    this.#collect(node);
+    this.#starts.push(this.#count);
+    return place;
+  }
+
+  startOf(place: number): number {
+    return this.#starts[place] ?? 0;
+  }
+
+  endOf(place: number): number {
+    return this.#starts[place + 1] ?? 0;
+  }
+
+  #collect(node: number): void {
     const view = this.#view;
     const { live, past } = view.index.edges;
-    let count = this.#look(node, live.view(node), 0);
-    if (view.isOfThePast || view.withInvalidated) count = this.#look(node, past.view(node), count);
-    return count > RECALL_LIMITS.edgesPerNode ? this.#weightiest(count) : count;
+    const start = this.#count;
+    this.#look(node, live);
+    if (view.isOfThePast || view.withInvalidated) {
+      this.#look(node, past);
+      this.#keepWeightiest(start);
+    }
+    this.#share(start);
   }
 
-  #look(node: number, list: Uint32Array, before: number): number {
+  /** Adds those that are in view, in the order of the list, until there are enough. */
+  #look(node: number, lists: EdgeLists): void {
     const view = this.#view;
     const { edges } = view.index;
-    let count = before;
-    this.#edges = grown(this.#edges, before + list.length);
-    for (const edge of list) {
-      if (this.#looked++ >= RECALL_LIMITS.edgesLooked) break;
+    const { edgesPerNode, edgesLooked } = RECALL_LIMITS;
+    const list = lists.of(node, edgesPerNode);
+    const most = this.#count + edgesPerNode;
+    this.#reserve(Math.min(list.length, edgesPerNode));
+    for (let i = 0; i < list.length && this.#count < most && this.#looked < edgesLooked; i++) {
+      this.#looked++;
+      const edge = list[i] ?? 0;
       const other = edges.otherEnd(edge, node);
-      if (other === node || !view.hasEdge(edge) || view.nodeOf(other) < 0) continue;
-      this.#edges[count++] = edge;
+      if (other === node || !view.hasEdge(edge)) continue;
+      const slot = view.nodeOf(other);
+      if (slot < 0) continue;
+      this.edges[this.#count] = edge;
+      this.nodes[this.#count] = other;
+      this.slots[this.#count] = slot;
+      this.#count++;
     }
-    return count;
   }
 
-  /** Moves these to the front. Returns how many they are. */
-  #weightiest(count: number): number {
-    const { weight, versions } = this.#view.index.edges;
-    this.#keys = grown(this.#keys, count);
-    this.#sorted = grown(this.#sorted, count);
-    for (let i = 0; i < count; i++) {
-      const edge = this.#edges[i] ?? 0;
-      // µs since 1970 stay below 10^16 for three hundred years: the weight comes first.
-      this.#keys[i] = (weight[edge] ?? 0) + versions.originUs(edge) / 1e17;
+  /** Of live edges and those of the past together. */
+  #keepWeightiest(start: number): void {
+    const { edgesPerNode } = RECALL_LIMITS;
+    if (this.#count - start <= edgesPerNode) return;
+    const { edges } = this.#view.index;
+    const all = Array.from({ length: this.#count - start }, (_, i) => {
+      const at = start + i;
+      return { edge: this.edges[at] ?? 0, node: this.nodes[at] ?? 0, slot: this.slots[at] ?? 0 };
+    });
+    all.sort((a, b) => edges.compare(a.edge, b.edge));
+    for (const [i, { edge, node, slot }] of all.slice(0, edgesPerNode).entries()) {
+      this.edges[start + i] = edge;
+      this.nodes[start + i] = node;
+      this.slots[start + i] = slot;
     }
-    this.#sorted.set(this.#keys.subarray(0, count));
-    const least = kthGreatest(this.#sorted, count, RECALL_LIMITS.edgesPerNode);
-    const ties: number[] = [];
-    let kept = 0;
-    for (let i = 0; i < count; i++) {
-      const edge = this.#edges[i] ?? 0;
-      if ((this.#keys[i] ?? 0) > least) this.#edges[kept++] = edge;
-      else if (this.#keys[i] === least) ties.push(edge);
-    }
-    ties.sort((a, b) => versions.compareHashes(a, b));
-    for (const edge of ties.slice(0, RECALL_LIMITS.edgesPerNode - kept)) this.#edges[kept++] = edge;
-    return kept;
+    this.#count = start + edgesPerNode;
+  }
+
+  /** A node whose edges weigh nothing has no neighbours. */
+  #share(start: number): void {
+    const { weight } = this.#view.index.edges;
+    let total = 0;
+    for (let at = start; at < this.#count; at++) total += weight[this.edges[at] ?? 0] ?? 0;
+    if (total === 0) this.#count = start;
+    for (let at = start; at < this.#count; at++) this.shares[at] = (weight[this.edges[at] ?? 0] ?? 0) / total;
+  }
+
+  #reserve(count: number): void {
+    const length = this.#count + count;
+    this.edges = grown(this.edges, length);
+    this.nodes = grown(this.nodes, length);
+    this.slots = grown(this.slots, length);
+    this.shares = grown(this.shares, length);
   }
 }

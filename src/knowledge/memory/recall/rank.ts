@@ -27,7 +27,7 @@ export function rank(
   const entities = namedEntities(view, query);
   const named = linkedTo(view, entities, neighbours);
   const fused = fuse([[...lexical.keys()], [...named.keys()]]);
-  const graph = overEdges(strengths(fused, lexical, named), expandHops, neighbours, options);
+  const graph = overEdges(view, strengths(fused, lexical, named), { expandHops, neighbours, options });
   const results: Ranked[] = [];
   for (const node of new Set([...fused.keys(), ...graph.keys()])) {
     const slot = view.nodeOf(node);
@@ -38,8 +38,8 @@ export function rank(
     const parts = { lexical: lexical.get(node) ?? 0, entity: named.get(node) ?? 0, fused: base, graph: gained };
     results.push({ node, slot, score, parts: { ...parts, importance, age } });
   }
-  const { ids } = view.index.nodes.versions;
-  results.sort((a, b) => b.score - a.score || compareText(ids.idOf(a.node), ids.idOf(b.node)));
+  const { versions } = view.index.nodes;
+  results.sort((a, b) => b.score - a.score || versions.compare(a.slot, b.slot));
   return {
     memories: results.filter(({ slot }) => view.isWanted(slot)),
     entities: results.filter(({ slot }) => view.isEntity(slot)),
@@ -74,9 +74,11 @@ function lexicalCandidates(view: View, query: string): Scores {
   const hits = searcher.search({
     parts: view.parts,
     terms: questionTerms(view, query),
+    allTerms: nodes.terms,
     lengths: nodes.lengths,
-    accepts: (slot) => view.hasNode(slot) && (view.isEntity(slot) || view.isWanted(slot)),
-    before: (a, b) => compareText(versions.ids.idOf(versions.owner[a] ?? 0), versions.ids.idOf(versions.owner[b] ?? 0)),
+    termsOf: (slot) => nodes.termsOf(slot),
+    accepts: view.accepts,
+    before: (a, b) => versions.compare(a, b),
     limit: RECALL_LIMITS.lexicalCandidates,
   });
   return new Map(hits.map(({ document, score }) => [versions.owner[document] ?? 0, score]));
@@ -121,8 +123,7 @@ function linkedTo(view: View, entities: Scores, neighbours: Neighbours): Scores 
 }
 
 function ordered(view: View, scores: Scores, most: number): Scores {
-  const { ids } = view.index.nodes.versions;
-  const all = [...scores].toSorted((a, b) => b[1] - a[1] || compareText(ids.idOf(a[0]), ids.idOf(b[0])));
+  const all = [...scores].toSorted((a, b) => b[1] - a[1] || view.compareNodes(a[0], b[0]));
   return new Map(all.slice(0, most));
 }
 
@@ -155,11 +156,16 @@ function strengths(fused: Scores, lexical: Scores, named: Scores): Scores {
   );
 }
 
-function overEdges(candidates: Scores, hops: number, neighbours: Neighbours, { ppr }: RatingOptions): Scores {
-  if (hops === 0) return new Map();
-  const seeds = best(candidates, RECALL_LIMITS.seeds);
-  if (!ppr) return spread(seeds, hops, neighbours);
-  const ranks = pageRank(seeds, neighbours);
+function overEdges(
+  view: View,
+  candidates: Scores,
+  { expandHops, neighbours, options }: { expandHops: number; neighbours: Neighbours; options: RatingOptions },
+): Scores {
+  if (expandHops === 0) return new Map();
+  const before = (a: number, b: number) => view.compareNodes(a, b);
+  const seeds = best(candidates, RECALL_LIMITS.seeds, before);
+  if (!options.ppr) return spread(seeds, expandHops, neighbours, before);
+  const ranks = best(pageRank(seeds, neighbours), RECALL_LIMITS.linkedCandidates, before);
   const most = Math.max(0, ...ranks.values());
   return new Map(Array.from(ranks, ([node, value]) => [node, (RANK_PART * value) / most]));
 }
@@ -174,9 +180,4 @@ function factorsOf(view: View, slot: number, options: RatingOptions): { importan
     importance: importanceFactor(nodes.importance[slot] ?? 0),
     age: ageFactor(view.atUs - nodes.versions.originUs(slot), type, options),
   };
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }

@@ -1,8 +1,14 @@
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
 import type { Random } from "../../../core/random.ts";
-import type { RecordStore } from "../../../db/records.ts";
+import type { RecordStore, RecordValue } from "../../../db/records.ts";
 import type { CatalogUrl } from "../../../config/kinds.ts";
+import type { Connection as PostgresConnection } from "../../../db/postgres/connection.ts";
+
+/** Rows by column name, and rows as arrays where there are very many. */
+export type RecordReader = Pick<RecordStore, "rows"> & {
+  values(sql: string, values?: readonly RecordValue[]): Promise<unknown[][]>;
+};
 
 /**
  * Reads records on a thread of its own: with a connection to the file, or with sessions of the server, that are this
@@ -11,7 +17,7 @@ import type { CatalogUrl } from "../../../config/kinds.ts";
 export async function openRecordSource(
   source: RecordSource,
   { clock, random }: { clock: Clock; random: Random },
-): Promise<Pick<RecordStore, "rows">> {
+): Promise<RecordReader> {
   if (source.catalog.kind === "sqlite") return await openFile(source.catalog.path, clock);
   return await openServer(source.catalog.url, source.acquireTimeoutMs, { clock, random });
 }
@@ -20,19 +26,21 @@ export type RecordSource = { catalog: CatalogUrl; acquireTimeoutMs: number };
 
 const BUSY_TIMEOUT_MS = 1_000;
 
-async function openFile(path: string, clock: Clock): Promise<Pick<RecordStore, "rows">> {
+async function openFile(path: string, clock: Clock): Promise<RecordReader> {
   const { openConnection } = await import("../../../db/sqlite/open.ts");
-  const { readRecords } = await import("../../../db/sqlite/records.ts");
+  const { readRecords, readRecordValues } = await import("../../../db/sqlite/records.ts");
   const { toDatabaseError } = await import("../../../db/sqlite/errors.ts");
   const connection = openConnection({ path, part: "reader", busyTimeoutMs: BUSY_TIMEOUT_MS });
+  const guarded = <T>(read: () => T): T => {
+    try {
+      return read();
+    } catch (error) {
+      throw toDatabaseError(error, path);
+    }
+  };
   return {
-    rows: async (sql, values = []) => {
-      try {
-        return readRecords(connection, clock.nowMs(), { sql, values });
-      } catch (error) {
-        throw toDatabaseError(error, path);
-      }
-    },
+    rows: async (sql, values = []) => guarded(() => readRecords(connection, clock.nowMs(), { sql, values })),
+    values: async (sql, values = []) => guarded(() => readRecordValues(connection, clock.nowMs(), { sql, values })),
   };
 }
 
@@ -47,7 +55,7 @@ async function openServer(
   url: string,
   acquireTimeoutMs: number,
   { clock, random }: { clock: Clock; random: Random },
-): Promise<Pick<RecordStore, "rows">> {
+): Promise<RecordReader> {
   const { Connection } = await import("../../../db/postgres/connection.ts");
   const { ConnectionLost, unavailable } = await import("../../../db/postgres/errors.ts");
   const { Pool } = await import("../../../db/postgres/pool.ts");
@@ -57,17 +65,24 @@ async function openServer(
   const session = { clock, connectTimeoutMs: acquireTimeoutMs, lockTimeoutMs: LOCK_TIMEOUT_MS };
   const open = () => Connection.open(address, session);
   const pool = new Pool({ open, maxConnections: SESSIONS, acquireTimeoutMs, clock, random, name: "read" });
+  const run = async <T>(read: (connection: PostgresConnection) => Promise<T>): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await pool.run(read, CALL_LIMIT_MS);
+      } catch (error) {
+        if (error instanceof EngineError) throw error;
+        if (!(error instanceof ConnectionLost) || attempt >= ATTEMPTS_WHEN_LOST) throw unavailable(error);
+      }
+    }
+  };
   return {
     rows: async (sql, values = []) => {
       const { text, parameters } = translate({ sql, values }, null);
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await pool.run((connection) => connection.query(text, parameters), CALL_LIMIT_MS);
-        } catch (error) {
-          if (error instanceof EngineError) throw error;
-          if (!(error instanceof ConnectionLost) || attempt >= ATTEMPTS_WHEN_LOST) throw unavailable(error);
-        }
-      }
+      return await run((connection) => connection.query(text, parameters));
+    },
+    values: async (sql, values = []) => {
+      const { text, parameters } = translate({ sql, values }, null);
+      return await run((connection) => connection.values(text, parameters));
     },
   };
 }

@@ -23,6 +23,10 @@ export class View {
   readonly #importanceMin: number;
   /** The time that the answer is about. */
   readonly atUs: number;
+  /** Whether every live node is in view, of all realms or of those that are nobody's own; and every live edge. */
+  readonly #hasAllNodes: boolean;
+  readonly #hasAllShared: boolean;
+  readonly #hasAllEdges: boolean;
 
   constructor(index: MemoryIndex, { question, rights, nowUs }: Asked) {
     const { realms, nodes, edges } = index;
@@ -42,6 +46,12 @@ export class View {
     this.#type = question.memoryType === undefined ? undefined : nodes.types.find(question.memoryType);
     this.#tags = question.tags.map((tag) => nodes.tagNames.find(tag));
     this.#importanceMin = question.importanceMin ?? 0;
+    const isPlain = this.#past === undefined && !this.withInvalidated;
+    const seesAll = !this.#visible.includes(0);
+    const seesShared = realms.texts.every((realm, i) => this.#visible[i] === 1 || isPrivateRealm(realm));
+    this.#hasAllNodes = isPlain && seesAll && nowUs < nodes.versions.noneEndsUntilUs;
+    this.#hasAllShared = isPlain && seesShared && nowUs < nodes.versions.noneEndsUntilUs;
+    this.#hasAllEdges = isPlain && seesAll && nowUs < edges.versions.noneEndsUntilUs;
   }
 
   /** What to search. */
@@ -52,6 +62,13 @@ export class View {
     });
   }
 
+  /** Whether a node in `parts` is in view, and is an entity or a memory that was asked for; undefined when all are. */
+  get accepts(): ((slot: number) => boolean) | undefined {
+    const isFiltered = this.#type !== undefined || this.#tags.length > 0 || this.#importanceMin > 0;
+    if (this.#hasAllShared && !isFiltered) return undefined;
+    return (slot) => this.hasNode(slot) && (this.isEntity(slot) || this.isWanted(slot));
+  }
+
   /** Whether former versions may be results. */
   get isOfThePast(): boolean {
     return this.#past !== undefined;
@@ -59,7 +76,13 @@ export class View {
 
   /** The version of a node that is in view, by the number of its id; -1 when none is. */
   nodeOf(owner: number): number {
+    if (this.#hasAllNodes) return this.index.nodes.versions.liveOf(owner);
     return this.#inView(this.index.nodes.versions, owner);
+  }
+
+  /** An order of nodes in view, by the numbers of their ids, that does not depend on how they came. */
+  compareNodes(a: number, b: number): number {
+    return this.index.nodes.versions.compare(this.nodeOf(a), this.nodeOf(b));
   }
 
   hasNode(slot: number): boolean {
@@ -67,7 +90,9 @@ export class View {
     return this.#visible[versions.realm[slot] ?? 0] === 1 && this.nodeOf(versions.owner[slot] ?? 0) === slot;
   }
 
+  /** Of an edge in the list of those that are live, or those of the past. */
   hasEdge(slot: number): boolean {
+    if (this.#hasAllEdges) return true;
     const { versions } = this.index.edges;
     return this.#visible[versions.realm[slot] ?? 0] === 1 && this.#inView(versions, versions.owner[slot] ?? 0) === slot;
   }

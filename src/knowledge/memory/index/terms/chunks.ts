@@ -1,8 +1,9 @@
 /**
  * Where the words of a text are. A chunk is what stands between blanks and punctuation: a word, or an identifier with
  * what joins its parts (`fooBar_baz-9`, `src/a/b.ts`, `1.2.3`, `ann@example.com`). Joiners at its ends are punctuation.
+ * Calls `each` with where a chunk begins and ends.
  */
-export function chunksOf(text: string, each: (chunk: string) => void): void {
+export function chunksOf(text: string, each: (from: number, to: number) => void): void {
   const { length } = text;
   let at = 0;
   while (at < length) {
@@ -17,7 +18,7 @@ export function chunksOf(text: string, each: (chunk: string) => void): void {
     if (lastWord === -1) continue;
     let first = start;
     while (classAt(text, first) === JOINER) first++;
-    each(text.slice(first, endOf(text, first, lastWord + 1)));
+    each(first, endOf(text, first, lastWord + 1));
   }
 }
 

@@ -13,8 +13,8 @@ import { stemEnglish } from "./porter2.ts";
  * `each` is called once for each occurrence.
  */
 export function termsOf(text: string, each: (term: string) => void): void {
-  chunksOf(text, (chunk) => {
-    for (const term of chunkTerms(chunk)) each(term);
+  chunksOf(text, (from, to) => {
+    for (const term of chunkTerms(text.slice(from, to))) each(term);
   });
 }
 
@@ -26,35 +26,20 @@ export const TERM_LIMITS = {
   wholeChars: 128,
   partChars: 64,
   termsPerChunk: 512,
-  /** Chunks whose terms are remembered: most are the same few thousand words. */
-  remembered: 100_000,
-  rememberedChars: 32,
 } as const;
 
-let remembered = new Map<string, readonly string[]>();
-
-function chunkTerms(chunk: string): readonly string[] {
-  const known = remembered.get(chunk);
-  if (known !== undefined) return known;
-  const terms = analyse(chunk.length > TERM_LIMITS.chunkChars ? chunk.slice(0, TERM_LIMITS.chunkChars) : chunk);
-  if (chunk.length <= TERM_LIMITS.rememberedChars) {
-    if (remembered.size >= TERM_LIMITS.remembered) remembered = new Map();
-    // A slice would keep the whole text that it was cut from.
-    remembered.set(unsliced(chunk), terms);
-  }
-  return terms;
-}
-
-function analyse(chunk: string): readonly string[] {
-  if (/^[a-z]+$/.test(chunk)) return [unsliced(stemEnglish(chunk.slice(0, TERM_LIMITS.partChars)))];
+/** The terms of one chunk, each once. */
+export function chunkTerms(whole: string): string[] {
+  const chunk = whole.length > TERM_LIMITS.chunkChars ? whole.slice(0, TERM_LIMITS.chunkChars) : whole;
+  if (/^[a-z]+$/.test(chunk)) return [stemEnglish(chunk.slice(0, TERM_LIMITS.partChars))];
   const terms = new Set<string>();
   const text = chunk.replace(CURLY, "'");
   if (SIGNED.test(text)) terms.add(foldText(text));
   for (const segment of withWhole(text, SEGMENTS, terms)) {
     for (const part of withWhole(segment, PARTS, terms)) addPart(part, terms);
   }
-  const all = [...terms].filter((term) => term !== "").map(unsliced);
-  return all.slice(0, TERM_LIMITS.termsPerChunk);
+  terms.delete("");
+  return [...terms].slice(0, TERM_LIMITS.termsPerChunk);
 }
 
 const CURLY = /[\u2018\u2019]/g;
@@ -108,9 +93,4 @@ function addPairs(run: string, terms: Set<string>): void {
   for (let i = 1; i < letters.length && terms.size < TERM_LIMITS.termsPerChunk; i++) {
     terms.add(`${letters[i - 1]}${letters[i]}`);
   }
-}
-
-/** The same text in memory of its own. */
-function unsliced(text: string): string {
-  return text.length < 13 ? text : Buffer.from(text, "utf16le").toString("utf16le");
 }

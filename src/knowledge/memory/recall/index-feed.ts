@@ -1,0 +1,145 @@
+import { NOW, type RecordValue } from "../../../db/records.ts";
+import type { IndexedEdge } from "../index/edge-index.ts";
+import type { IndexChange, IndexPage } from "../index/memory-index.ts";
+import type { IndexedNode } from "../index/node-index.ts";
+import { DEFAULT_NAMESPACE } from "../model.ts";
+import { jsonNumbers } from "./json-numbers.ts";
+import type { RecordReader } from "./record-source.ts";
+
+/**
+ * How an index follows the memory of a database: it asks for the head before each use, and for the versions between the
+ * head that it has and the new one. Commits of a database are numbered without gaps, and a version is never committed
+ * below a head that somebody has read, so nothing is missed. A cold start reads all versions, so rows come as arrays, and
+ * of an edge's JSON only numbers are read.
+ */
+export class IndexFeed {
+  readonly #records: Pick<RecordReader, "values">;
+
+  constructor(records: Pick<RecordReader, "values">) {
+    this.#records = records;
+  }
+
+  /** The newest commit: one indexed row. `databaseId` is the catalog's. */
+  async head(databaseId: number): Promise<FeedHead> {
+    const [row] = await this.#records.values(HEAD, [NOW, databaseId, databaseId]);
+    if (row === undefined) throw new Error("the catalog did not say what time it is");
+    const [nowMs, seq, stampUs] = row;
+    return { seq: Number(seq), nowUs: Math.max(Number(nowMs) * 1_000, Number(stampUs)) };
+  }
+
+  /**
+   * Versions whose commit is in (`afterSeq`, `throughSeq`], about `limit` of them: a page holds all versions of its last
+   * commit, however many. Whatever came in a page may come in the next one again with another state, and is applied by id
+   * and version.
+   */
+  async changes(databaseId: number, afterSeq: number, throughSeq: number, limit: number): Promise<IndexPage> {
+    const seq = await this.#endOfPage(databaseId, { afterSeq, throughSeq, limit });
+    const rows = await this.#records.values(VERSIONS, [databaseId, afterSeq, seq]);
+    const page = { seq, nodes: [] as IndexChange<IndexedNode>[], edges: [] as IndexChange<IndexedEdge>[] };
+    for (const row of rows) {
+      if (row[COLUMN.kind] === "edge") page.edges.push(edgeChange(row));
+      else page.nodes.push(nodeChange(row));
+    }
+    return page;
+  }
+
+  async #endOfPage(
+    databaseId: number,
+    { afterSeq, throughSeq, limit }: { afterSeq: number; throughSeq: number; limit: number },
+  ): Promise<number> {
+    if (throughSeq - afterSeq <= FEW_COMMITS) return throughSeq;
+    const range: RecordValue[] = [databaseId, afterSeq, throughSeq];
+    const [row] = await this.#records.values(`${SEQS} LIMIT 1 OFFSET ?`, [...range, limit - 1]);
+    return row === undefined ? throughSeq : Number(row[0]);
+  }
+}
+
+export type FeedHead = {
+  /** The number of the newest commit, 0 before the first. */
+  seq: number;
+  /**
+   * The time of the database, by which commits are stamped, and not before that stamp, which runs ahead where commits come
+   * faster than the clock counts. So what was saved before the head was read holds by then.
+   */
+  nowUs: number;
+};
+
+const HEAD =
+  "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
+  "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
+
+/** These are one page, however many versions they have. */
+const FEW_COMMITS = 2;
+
+const RANGE = "FROM memory_records WHERE database_id = ? AND seq > ? AND seq <= ? ORDER BY seq";
+const SEQS = `SELECT seq ${RANGE}`;
+const COLUMNS = [
+  "kind",
+  "id",
+  "version",
+  "ended_seq",
+  "realm",
+  "origin_us",
+  "content_hash",
+  "src",
+  "dst",
+  "erased",
+  "body",
+] as const;
+const VERSIONS = `SELECT ${COLUMNS.join(", ")} ${RANGE}`;
+
+/** Where a column is in a row. */
+const COLUMN = Object.fromEntries(COLUMNS.map((name, i) => [name, i])) as Record<(typeof COLUMNS)[number], number>;
+
+type Row = readonly unknown[];
+
+function nodeChange(row: Row): IndexChange<IndexedNode> {
+  const common = commonOf(row);
+  if (isErased(row)) return { state: "erased", record: common };
+  // Only this program wrote it.
+  const record = Object.assign(JSON.parse(String(row[COLUMN.body])) as object, common) as IndexedNode;
+  return { state: stateOf(row), record };
+}
+
+function edgeChange(row: Row): IndexChange<IndexedEdge> {
+  const common = commonOf(row);
+  if (isErased(row)) return { state: "erased", record: common };
+  jsonNumbers(String(row[COLUMN.body]), NUMBERS, numbers);
+  const [updatedAtUs = 0, validFromUs = 0, validToUs = 0, invalidatedAtUs = 0, weight = 0] = numbers;
+  const dst = row[COLUMN.dst];
+  const record: IndexedEdge = {
+    ...common,
+    updatedAtUs,
+    validFromUs,
+    validToUs: Number.isNaN(validToUs) ? undefined : validToUs,
+    invalidatedAtUs: Number.isNaN(invalidatedAtUs) ? undefined : invalidatedAtUs,
+    src: String(row[COLUMN.src]),
+    // It has a column only where it is a node of the memory.
+    dst: dst === null ? "" : String(dst),
+    namespace: dst === null ? OTHER_GRAPH : DEFAULT_NAMESPACE,
+    weight,
+  };
+  return { state: stateOf(row), record };
+}
+
+const NUMBERS = ["updatedAtUs", "validFromUs", "validToUs", "invalidatedAtUs", "weight"];
+const numbers = new Float64Array(NUMBERS.length);
+const OTHER_GRAPH = "";
+
+function commonOf(row: Row) {
+  return {
+    id: String(row[COLUMN.id]),
+    version: Number(row[COLUMN.version]),
+    realm: String(row[COLUMN.realm]),
+    originUpdatedAtUs: Number(row[COLUMN.origin_us]),
+    contentHash: String(row[COLUMN.content_hash]),
+  };
+}
+
+function isErased(row: Row): boolean {
+  return Number(row[COLUMN.erased]) === 1;
+}
+
+function stateOf(row: Row): "current" | "former" {
+  return row[COLUMN.ended_seq] === null ? "current" : "former";
+}
