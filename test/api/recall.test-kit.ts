@@ -25,11 +25,11 @@ export class Remembering {
   }
 
   /** Of a server that asks for no tokens. */
-  static open(url: string): Remembering {
+  static open(url: string, database = "default"): Remembering {
     return new Remembering(async (method, path, body) => {
-      const headers = { "Content-Type": "application/json" };
-      const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
-      const answer = await fetch(url + path, { method, ...sent });
+      const headers = { "Content-Type": "application/json", "X-Database": database };
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      const answer = await fetch(url + path, { method, headers, ...sent });
       return { ...((await answer.json()) as Json), httpStatus: answer.status };
     });
   }

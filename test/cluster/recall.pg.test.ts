@@ -1,24 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sharedTestServer } from "../../src/catalog/postgres/postgres.test-kit.ts";
+import { sharedTestServer, type TestDatabases } from "../../src/catalog/postgres/postgres.test-kit.ts";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { Remembering } from "../api/recall.test-kit.ts";
-import { startServices } from "../edge/run.test-kit.ts";
+import { startServices, type RunningServices } from "../edge/run.test-kit.ts";
 import { startEngine, temporaryHome } from "../support/engine.ts";
 
 /** Two servers and an edge before them, on one PostgreSQL: whoever is asked knows what any of them took. */
 describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
   const closers: (() => Promise<unknown>)[] = [];
+  let postgres: TestDatabases;
+  let catalog: string;
+  let edge: RunningServices;
   let nodes: Remembering[];
   let second: Remembering;
 
   beforeAll(async () => {
-    const postgres = await sharedTestServer();
+    postgres = await sharedTestServer();
     closers.push(() => postgres.stop());
-    const catalog = await postgres.createDatabase();
+    catalog = await postgres.createDatabase();
     const { home, remove } = await temporaryHome();
     closers.push(remove);
     const start = async () => {
-      const env = { ENGINE_ROLES: "query", ENGINE_CATALOG_URL: catalog };
+      const env = { ENGINE_ROLES: "query,ingest", ENGINE_CATALOG_URL: catalog };
       const engine = await startEngine({ home, env });
       closers.push(() => engine.stop("SIGKILL"));
       return { url: engine.url, memory: Remembering.open(engine.url) };
@@ -27,7 +30,7 @@ describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
     await first.memory.save([{ id: "old", content: "An old boat" }]);
     const later = await start();
     const peers = `${first.url},${later.url}`;
-    const edge = await startServices({
+    edge = await startServices({
       ENGINE_HOME: home,
       ENGINE_ROLES: "edge",
       ENGINE_QUERY_PEERS: peers,
@@ -68,6 +71,26 @@ describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
     const ranked = answers.map(({ memories }) => memories.map(({ id, version }) => [id, version]));
     expect(ranked[0]).toHaveLength(4);
     expect(ranked).toEqual(nodes.map(() => ranked[0]));
+  });
+
+  test("a question that waits for an index in vain is told when to come back", { timeout: 60_000 }, async () => {
+    await fetch(`${edge.url}/v1/admin/databases/late/tables/t`, { method: "POST" });
+    const late = Remembering.open(edge.url, "late");
+    await late.save(["A late boat"]);
+    const table = "engine.memory_records";
+    const lock = `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`;
+    const held = postgres.query(catalog, `DO $$ BEGIN ${lock}; PERFORM pg_sleep(11); END $$`);
+    const locks = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND mode = 'AccessExclusiveLock'`;
+    await expect.poll(() => postgres.query(catalog, locks)).toHaveLength(1);
+    const answer = await fetch(`${edge.url}/v1/agent/memory/query`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Database": "late" },
+      body: '{"query":"boat"}',
+    });
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+    expect(await answer.json()).toMatchObject({ error: { code: "unavailable" } });
+    await held;
+    expect(await late.texts("boat")).toEqual(["A late boat"]);
   });
 
   test("an edge tells what a node has refused", async () => {
