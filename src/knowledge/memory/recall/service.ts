@@ -66,8 +66,9 @@ export class RecallService {
       const databaseIds = remembered.filter((id) => existing.has(id));
       if (databaseIds.length === 0 || this.#isClosed) return;
       await client.prepare(databaseIds);
-      const tookMs = Math.round(clock.monotonicMs() - startedMs);
-      log.info({ databases: databaseIds.length, size_bytes: client.indexBytes, tookMs }, "memory indexes built");
+      const durationMs = Math.round(clock.monotonicMs() - startedMs);
+      const sizeBytes = client.indexBytes;
+      log.info({ databases: databaseIds.length, sizeBytes, durationMs }, "memory indexes built");
     } catch (error) {
       if (!this.#isClosed) log.warn({ err: error }, "memory indexes not built: the first questions will wait for them");
     }
