@@ -50,6 +50,21 @@ export class Lists {
     this.lengths[list] = length + 1;
   }
 
+  /** The same for many values. */
+  append(list: number, values: Uint32Array): void {
+    this.#reserve(list);
+    const { pool } = this;
+    const length = this.lengths[list] ?? 0;
+    const grownTo = length + values.length;
+    if (length === 0) this.starts[list] = pool.take(exponentOf(grownTo));
+    else if (exponentOf(grownTo) > exponentOf(length))
+      this.#move(list, length, exponentOf(length), exponentOf(grownTo));
+    const start = (this.starts[list] ?? 0) + length;
+    // A copy of its own costs less than a call where there are few.
+    for (let i = 0; i < values.length; i++) pool.values[start + i] = values[i] ?? 0;
+    this.lengths[list] = grownTo;
+  }
+
   /** Makes the list that of the first `count` values. */
   set(list: number, values: Uint32Array, count: number): void {
     this.#reserve(list);

@@ -16,5 +16,5 @@ export function hashStep(hash: number, value: number): number {
 export function hashEnd(hash: number): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
+  return mixed ^ (mixed >>> 16);
 }

@@ -12,7 +12,7 @@ export class IdTable {
   #starts = new Uint32Array(64);
   /** Number + 1 by hash; 0 is free. A power of two, at most half full. */
   #places = new Uint32Array(128);
-  #hashes = new Uint32Array(64);
+  #hashes = new Int32Array(64);
   count = 0;
 
   readonly #scratch = Buffer.alloc(MOST_BYTES);

@@ -10,7 +10,7 @@ export class TextTable {
   #end = 0;
   /** Where the units of a text begin; one more than there are texts. */
   #starts = new Uint32Array(64);
-  #hashes = new Uint32Array(64);
+  #hashes = new Int32Array(64);
   /** Number + 1 by hash; 0 is free. A power of two, at most half full. */
   #places = new Uint32Array(128);
   count = 0;
