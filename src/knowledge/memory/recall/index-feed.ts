@@ -106,7 +106,9 @@ function edgeChange(row: Row): IndexChange<IndexedEdge> {
   if (isErased(row)) return { state: "erased", record: common };
   jsonNumbers(String(row[COLUMN.body]), NUMBERS, numbers);
   const [updatedAtUs = 0, validFromUs = 0, validToUs = 0, invalidatedAtUs = 0, weight = 0] = numbers;
+  // It has a column only where it is a node of the memory.
   const dst = row[COLUMN.dst];
+  const isNode = typeof dst === "string";
   const record: IndexedEdge = {
     ...common,
     updatedAtUs,
@@ -114,9 +116,8 @@ function edgeChange(row: Row): IndexChange<IndexedEdge> {
     validToUs: Number.isNaN(validToUs) ? undefined : validToUs,
     invalidatedAtUs: Number.isNaN(invalidatedAtUs) ? undefined : invalidatedAtUs,
     src: String(row[COLUMN.src]),
-    // It has a column only where it is a node of the memory.
-    dst: dst === null ? "" : String(dst),
-    namespace: dst === null ? OTHER_GRAPH : DEFAULT_NAMESPACE,
+    dst: isNode ? dst : "",
+    namespace: isNode ? DEFAULT_NAMESPACE : OTHER_GRAPH,
     weight,
   };
   return { state: stateOf(row), record };
