@@ -105,6 +105,19 @@ test("what was saved is found though commits come faster than the clock counts",
   }
 });
 
+test("what holds changes with time, without a commit", async () => {
+  const hour = 3_600_000;
+  const inHours = (count: number) => new Date(clock.nowMs() + count * hour).toISOString();
+  const later = { valid_from: inHours(1), valid_to: inHours(2) };
+  await memory.saveNode(scope, { content: "ship at sea", ...later });
+  const indexes = indexesOf();
+  expect(await found(indexes, "ship")).toEqual([]);
+  clock.advance(hour);
+  expect(await found(indexes, "ship")).toEqual(["ship at sea"]);
+  clock.advance(hour);
+  expect(await found(indexes, "ship")).toEqual([]);
+});
+
 test("only what is new is read, also after a read that failed", async () => {
   await save("ship one");
   const indexes = indexesOf();
