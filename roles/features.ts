@@ -10,7 +10,6 @@ import { KAFKA } from "../src/ingest/inputs/kafka/feature.ts";
 import { FILE_DROP } from "../src/ingest/inputs/filedrop/feature.ts";
 import { QUERY } from "../src/query/feature.ts";
 import { SERVERS } from "../src/servers/feature.ts";
-import { RECALL } from "../src/knowledge/memory/recall/feature.ts";
 import { MEMORY } from "../src/knowledge/memory/feature.ts";
 import { SANDBOX } from "../src/sandbox/feature.ts";
 import type { FabricDeps } from "../src/fabric/routes/deps.ts";
@@ -76,7 +75,6 @@ export const FEATURES: readonly EngineFeature[] = [
   ACCESS,
   CREDENTIALS,
   JOBS,
-  RECALL,
   MEMORY,
   SANDBOX,
   INSTALL,

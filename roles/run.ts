@@ -71,6 +71,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const service = { metrics: parts.metrics, authenticator, version: VERSION, queryConfinement, isDraining };
   const jobs = fabricAnswers(plan, query, fabric);
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
+  const memory = await buildMemory(features);
   const http = httpService({
     parts,
     listen,
@@ -85,7 +86,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         exports: exportAnswers(jobs, storage),
         deletion: deletionAnswers(jobs, query, storage),
         sandboxes: sandboxAnswers(plan, query, sandboxes),
-        memory: await memoryAnswers(features),
+        memory: memory.answers,
         feature: features,
       },
       parts.features,
@@ -111,7 +112,8 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   // Inputs stop first: others of their group take over.
   const inputs = await buildInputs(parts, { storage, sealPool, ingest });
   const alive = heartBeat === undefined ? [] : [heartBeat];
-  return [...alive, ...services, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
+  const serving = [...services, ...memory.services];
+  return [...alive, ...serving, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
 }
 
 /** Arrow Flight, where queries are run. */
@@ -230,10 +232,13 @@ async function featureAnswers(
 }
 
 /** Memories are where other features are. */
-async function memoryAnswers(features: Answerers["feature"]): Promise<Answerers["memory"]> {
-  if (features === undefined || "forward" in features) return features;
-  const { openMemory } = await import("../src/knowledge/memory/open.ts");
-  return { here: { memory: openMemory(features.here) } };
+async function buildMemory(
+  features: Answerers["feature"],
+): Promise<{ answers: Answerers["memory"]; services: readonly Service[] }> {
+  if (features === undefined || "forward" in features) return { answers: features, services: [] };
+  const { memoryHere, recallService } = await import("./memory.ts");
+  const here = memoryHere(features.here);
+  return { answers: { here }, services: [recallService(here)] };
 }
 
 function onDrainOf(

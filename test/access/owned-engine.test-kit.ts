@@ -396,7 +396,9 @@ async function credentialOf({ ask }: Tenant): Promise<string> {
 const OF_THE_PROCESS = "about the process itself";
 const OF_DATABASES = "about data, which follows the databases of a caller";
 const OF_ADMINS = "for admins, who may see everything";
-const OF_REALMS = "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts";
+const OF_REALMS =
+  "of a database, and of the user in the name of its realm: src/knowledge/memory/contract.test-kit.ts, " +
+  "test/api/recall.test.ts";
 const OF_SELF = "about the caller's own sign-in";
 const OF_BROWSERS = "for browsers that a provider sends back: the unguessable state is the right";
 
@@ -418,6 +420,7 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/catalog/tables/{table}/delete": OF_DATABASES,
   "GET /v1/catalog/deletions": OF_DATABASES,
   "GET /v1/catalog/deletions/{id}": OF_DATABASES,
+  "POST /v1/agent/memory/query": OF_REALMS,
   "GET /v1/agent/memory/overview": OF_REALMS,
   "GET /v1/agent/memory/settings": OF_REALMS,
   "PUT /v1/agent/memory/settings": OF_REALMS,

@@ -341,6 +341,10 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
 
   "POST /v1/credentials": { request: () => jsonRequest("POST", "/v1/credentials", CREDENTIAL), answer: ok },
   "GET /v1/credentials": { request: get("/v1/credentials"), answer: ok },
+  "POST /v1/agent/memory/query": {
+    request: () => inA("POST", "/v1/agent/memory/query", { query: "what is it?" }),
+    answer: inDatabaseA(403),
+  },
   "GET /v1/agent/memory/overview": { request: () => inA("GET", "/v1/agent/memory/overview"), answer: inDatabaseA(403) },
   "GET /v1/agent/memory/settings": { request: () => inA("GET", "/v1/agent/memory/settings"), answer: inDatabaseA(403) },
   "PUT /v1/agent/memory/settings": {

@@ -174,6 +174,7 @@ describe("service routes", () => {
       "/v1/sandbox-nodes/layers/{build_id}/{fence}/{part}",
       "/v1/sandbox-nodes/jobs/{job_id}/layer/{part}",
       "/flight/{method}",
+      "/v1/agent/memory/query",
       "/v1/agent/memory/overview",
       "/v1/agent/memory/settings",
       "/v1/agent/memory/export",

@@ -32,7 +32,7 @@ const statusOf = async (url: string, path: string, options: Parameters<typeof as
 test("edge,query answers queries itself and forwards ingest", async () => {
   const peer = await startPeer();
   const { url, names } = await run({ ENGINE_ROLES: "edge,query", ENGINE_INGEST_PEERS: peer.url });
-  expect(names).toEqual(["heart-beat", "ingest peers", "sandbox gateways", "http"]);
+  expect(names).toEqual(["heart-beat", "ingest peers", "recall", "sandbox gateways", "http"]);
   expect((await ask(`${url}/v1/query`, QUERY)).body.toString()).toContain(LOOKED);
   expect((await ask(`${url}/v1/catalog/schema`, { method: "GET" })).body.toString()).toContain('"databases"');
   expect(peer.begun).toBe(0);
@@ -66,6 +66,7 @@ test.each([
   expect(names.length > 2).toBe(background || queries);
   // Nodes connect to it, or a node in it has to know to whom.
   expect(names.includes("sandbox gateways")).toBe(queries || roles === "worker");
+  expect(names.includes("recall")).toBe(queries);
   expect(names.includes("ledger sweep")).toBe(background && roles !== "worker");
   const isWorker = roles === "worker" || roles === "all_in_one";
   expect([names.includes("job sweep"), names.includes("schedules")]).toEqual([isWorker, isWorker]);

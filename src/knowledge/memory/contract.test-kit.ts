@@ -26,7 +26,7 @@ const callerOf = (subject: string, role: Caller["role"] = "write"): Caller => ({
 const ORIGIN = { caller: callerOf("admin"), address: "", requestId: "r" };
 
 /** Another process on the same catalog. */
-function memoryOn({ catalog, clock }: OpenedCatalog): MemoryService {
+export function memoryOn({ catalog, clock }: OpenedCatalog): MemoryService {
   const newId = uuidV7Source(systemClock, systemRandom);
   return openMemory({
     catalog,
@@ -287,13 +287,13 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
           for (let last = false; !last;) {
             last = isDone;
             const head = await feeder.head(scope.databaseId);
-            const page = await feeder.changes(scope.databaseId, seq, head, 4);
+            const page = await feeder.changes(scope.databaseId, seq, head.seq, 4);
             for (const { record } of [...page.nodes, ...page.edges]) {
               const key = `${record.id} ${record.version}`;
               fed.set(key, (fed.get(key) ?? 0) + 1);
             }
             seq = page.seq;
-            if (seq < head) last = false;
+            if (seq < head.seq) last = false;
             await nextTurn();
           }
         };

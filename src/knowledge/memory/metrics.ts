@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram } from "prom-client";
+import { LATENCY_SECONDS } from "../../core/metric-buckets.ts";
 import { metricSet } from "../../core/metric-set.ts";
+import { WatchedGauge } from "../../core/watched-gauge.ts";
 
 /** Of this process. */
 export const MEMORY_METRICS = metricSet((registers) => ({
@@ -28,6 +30,22 @@ export const MEMORY_METRICS = metricSet((registers) => ({
   waiting: new Gauge({
     name: "engine_memory_waiting_items",
     help: "Records of memories that wait to be written.",
+    registers,
+  }),
+  recallDuration: new Histogram({
+    name: "engine_memory_recall_duration_seconds",
+    help: "How long a question to memory took, with its wait for the index.",
+    buckets: LATENCY_SECONDS,
+    registers,
+  }),
+  recallsWaiting: new WatchedGauge({
+    name: "engine_memory_recalls_waiting",
+    help: "Questions to memory that have no answer yet.",
+    registers,
+  }),
+  indexBytes: new WatchedGauge({
+    name: "engine_memory_index_bytes",
+    help: "What the indexes of memories take, of all databases; missing where nobody has asked yet.",
     registers,
   }),
 }));

@@ -164,7 +164,7 @@ export class MemoryService {
   ): Promise<ChangesPage> {
     if (realm !== undefined) checkRealm(rights, realm);
     const { store } = this.#deps;
-    const head = await store.headWithTime(databaseId);
+    const head = await store.head(databaseId);
     const afterSeq = sinceUs === undefined ? 0 : await store.seqAt(databaseId, sinceUs);
     const range = { afterSeq, throughSeq: head.seq, limit, rights, realm };
     const { versions, seq, hasMore } = await store.changed(databaseId, range);

@@ -34,13 +34,19 @@ export class MemoryStore {
     this.#records = records;
   }
 
-  async headWithTime(databaseId: number): Promise<Head> {
+  async head(databaseId: number): Promise<Head> {
     const sql =
       "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
       "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
     const [row] = await this.#records.rows(sql, [NOW, databaseId, databaseId]);
     if (row === undefined) throw new Error("the catalog did not say what time it is");
     return { seq: Number(row["seq"]), stampUs: Number(row["stamp_us"]), nowUs: Number(row["now_ms"]) * 1_000 };
+  }
+
+  /** The databases that have a memory, the one that changed last first; dropped ones are among them. */
+  async databases(): Promise<number[]> {
+    const rows = await this.#records.rows("SELECT database_id FROM memory_heads ORDER BY stamp_us DESC, database_id");
+    return rows.map((row) => Number(row["database_id"]));
   }
 
   /** The newest commit whose stamp is not after the time; 0 when there is none. */

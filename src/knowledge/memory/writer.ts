@@ -127,7 +127,7 @@ export class MemoryWriter {
     for (let attempt = 1; ; attempt++) {
       const mayBegin = attempt <= ATTEMPTS_WITHOUT_RESERVATION || (await this.#reserve(databaseId));
       if (mayBegin) {
-        const draft = new Draft(await store.headWithTime(databaseId));
+        const draft = new Draft(await store.head(databaseId));
         await this.#load(databaseId, draft, operations);
         const outcomes = operations.map((operation) => outcomeOf(operation, draft));
         const { changes } = draft;

@@ -15,8 +15,28 @@ export function libraryFiles(): string[] {
   return FILES.map((file) => load.resolve(`${PACKAGE}/${file}`));
 }
 
+let isMended = false;
+
 /** Sees that the globals are there. */
 export function loadLibrary(): void {
-  if ("Kusto" in globalThis) return;
-  for (const file of libraryFiles()) load(file);
+  if (isMended) return;
+  if (!("Kusto" in globalThis)) for (const file of libraryFiles()) load(file);
+  mendEquality();
+  isMended = true;
+}
+
+type Comparable = { equals(this: object, other: unknown): boolean };
+
+/**
+ * Its 64-bit integers throw where they are compared with null. The binder does that where a function of the text's is
+ * called with a long and then with `long(null)`: it keeps what came of calls by their constant arguments.
+ */
+function mendEquality(): void {
+  const { System } = globalThis as unknown as { System: Record<"Int64" | "UInt64", { prototype: Comparable }> };
+  for (const { prototype } of [System.Int64, System.UInt64]) {
+    const compare = prototype.equals;
+    prototype.equals = function equals(other) {
+      return other !== null && other !== undefined && compare.call(this, other);
+    };
+  }
 }

@@ -119,7 +119,10 @@ export async function findLauncher({ runtime }: Pick<RuntimeOptions, "runtime">)
     const program = await findProgram(file);
     if (program !== undefined) return launcher(program);
   }
-  throw new RuntimeError("unable", `${runtime === "auto" ? "neither bubblewrap nor runc" : runtime} is not installed`);
+  throw new RuntimeError(
+    "unable",
+    runtime === "auto" ? "neither bubblewrap nor runc is installed" : `${runtime} is not installed`,
+  );
 }
 
 /** The path of a program of the system. */

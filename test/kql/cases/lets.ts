@@ -27,6 +27,13 @@ export const lets: KqlCases = {
     },
     { query: "print x; let x = 5", refused: { code: "invalid_query", message: "x" } },
   ],
+  "calls with a value and with a null": [
+    { query: "let f = (a: long) { a + 1 }; print x = f(2), y = f(long(null))", rows: [{ x: 3, y: null }] },
+    {
+      query: "let f = (a: long, b: long = 3) { a * b }; print x = f(2), y = f(guid(null), 4)",
+      rows: [{ x: 6, y: null }],
+    },
+  ],
   "let of a table": [
     { query: "let T = range x from 1 to 3 step 1; T | where x > 2", rows: [{ x: 3 }] },
     {

@@ -457,6 +457,10 @@ export const summarize: KqlCases = {
     { query: `${SALES} | summarize x`, refused: { code: "invalid_query", message: "x" } },
     { query: `${SALES} | summarize count() + x by x`, refused: { code: "invalid_query", message: "x" } },
     { query: `${SALES} | summarize x = sum(x) by x`, refused: { code: "invalid_query", message: "x" } },
+    {
+      query: `${SALES} | summarize tostring(pack_all()) by x`,
+      refused: { code: "invalid_query", message: "pack_all() can stand here only inside of an aggregate" },
+    },
     { query: `${SALES} | summarize sum(count())`, refused: { code: "invalid_query", message: "count" } },
     { query: `${SALES} | summarize sum(nosuch)`, refused: { code: "invalid_query", message: "nosuch" } },
     { query: `${SALES} | summarize nosuch(x)`, refused: { code: "invalid_query", message: "nosuch" } },

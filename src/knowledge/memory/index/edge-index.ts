@@ -1,7 +1,8 @@
 import { DEFAULT_NAMESPACE, type EdgeRecord } from "../model.ts";
+import { isPrivateRealm } from "../realms.ts";
 import { grown, type Names } from "./columns.ts";
-import { EdgeLists } from "./edge-lists.ts";
 import type { IdTable } from "./id-table.ts";
+import { RealmEdges } from "./realm-edges.ts";
 import { FORMER, INVALIDATED, LIVE, Versions, type IndexedLife, type State } from "./versions.ts";
 
 export type IndexedEdge = IndexedLife & Pick<EdgeRecord, "src" | "dst" | "namespace" | "weight">;
@@ -12,15 +13,17 @@ export type IndexedEdge = IndexedLife & Pick<EdgeRecord, "src" | "dst" | "namesp
  */
 export class EdgeIndex {
   readonly versions: Versions;
+  readonly #realms: Names;
   readonly #nodeIds: IdTable;
-  readonly live = new EdgeLists((a, b) => this.compare(a, b));
-  readonly past = new EdgeLists((a, b) => this.compare(a, b));
+  readonly live = new RealmEdges((a, b) => this.compare(a, b));
+  readonly past = new RealmEdges((a, b) => this.compare(a, b));
   src = new Uint32Array(64);
   dst = new Uint32Array(64);
   weight = new Float32Array(64);
 
   constructor(realms: Names, nodeIds: IdTable) {
     this.versions = new Versions(realms, (slot, before, after) => this.#onChange(slot, before, after));
+    this.#realms = realms;
     this.#nodeIds = nodeIds;
   }
 
@@ -65,14 +68,16 @@ export class EdgeIndex {
     if (from === to) return;
     const src = this.src[slot] ?? 0;
     const dst = this.dst[slot] ?? 0;
-    from?.remove(src, slot);
-    to?.add(src, slot);
+    const number = this.versions.realm[slot] ?? 0;
+    const realm = isPrivateRealm(this.#realms.texts[number] ?? "") ? number : undefined;
+    from?.remove(src, slot, realm);
+    to?.add(src, slot, realm);
     if (dst === src) return;
-    from?.remove(dst, slot);
-    to?.add(dst, slot);
+    from?.remove(dst, slot, realm);
+    to?.add(dst, slot, realm);
   }
 
-  #listsFor(state: State): EdgeLists | undefined {
+  #listsFor(state: State): RealmEdges | undefined {
     if (state === LIVE) return this.live;
     return state === INVALIDATED || state === FORMER ? this.past : undefined;
   }

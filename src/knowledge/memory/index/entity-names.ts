@@ -23,8 +23,11 @@ export class EntityNames {
     if (key !== 0) this.#owners.remove(key, owner);
   }
 
-  /** The names among the words of a text, long ones first; words of a name that was found name nothing else. */
-  namedIn(text: string): NamedKey[] {
+  /**
+   * The names among the words of a text, long ones first; words of a name that was found name nothing else. Only names of
+   * entities that `isSeen` are names.
+   */
+  namedIn(text: string, isSeen: (owner: number) => boolean): NamedKey[] {
     const words = wordsOf(text).slice(0, MOST_WORDS);
     const taken = words.map(() => false);
     const found: NamedKey[] = [];
@@ -32,7 +35,7 @@ export class EntityNames {
       for (let at = 0; at + size <= words.length; at++) {
         if (taken.slice(at, at + size).includes(true)) continue;
         const key = this.#keys.find(keyOf(words.slice(at, at + size)));
-        if (key <= 0 || this.#owners.lengthOf(key) === 0) continue;
+        if (key <= 0 || !this.#owners.view(key).some(isSeen)) continue;
         taken.fill(true, at, at + size);
         found.push({ key, words: size });
       }

@@ -41,8 +41,9 @@ export class Versions {
   validToUs = new Float64Array(64);
   slots = 0;
   erased = 0;
-  /** From this time on every version that is live has begun to hold; until the other none has ended. */
-  pendingUntilUs = 0;
+  /** By realm: from this time on every version that is live has begun to hold. */
+  pendingUntilUs = new Float64Array(16);
+  /** Until this time no version that is live has ended. */
   noneEndsUntilUs = Number.POSITIVE_INFINITY;
 
   constructor(realms: Names, onChange: OnChange) {
@@ -85,7 +86,7 @@ export class Versions {
       }
     }
     if (state === LIVE) {
-      this.pendingUntilUs = Math.max(this.pendingUntilUs, this.validFromUs[slot] ?? 0);
+      this.#notePending(slot);
       this.noneEndsUntilUs = Math.min(this.noneEndsUntilUs, this.validToUs[slot] ?? 0);
     }
     this.#set(slot, state);
@@ -176,6 +177,12 @@ export class Versions {
     const before = (this.state[slot] ?? NEW) as State;
     this.state[slot] = state;
     this.#onChange(slot, before, state);
+  }
+
+  #notePending(slot: number): void {
+    const realm = this.realm[slot] ?? 0;
+    this.pendingUntilUs = grown(this.pendingUntilUs, realm + 1);
+    this.pendingUntilUs[realm] = Math.max(this.pendingUntilUs[realm] ?? 0, this.validFromUs[slot] ?? 0);
   }
 
   #prevails(a: number, b: number): boolean {

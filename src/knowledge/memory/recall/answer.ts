@@ -41,18 +41,19 @@ export async function answerOf(
 ): Promise<RecallAnswer> {
   const shown: Shown[] = [];
   const thinner = new Thinner();
-  for (let at = 0; at < ranking.memories.length && shown.length < limit;) {
-    const wanted = limit - shown.length;
-    const some = ranking.memories.slice(at, at + wanted + SPARE);
+  const ranked = ranking.memories.slice(0, limit * RECALL_LIMITS.readForEach + SPARE);
+  // Each time twice as many: there may be hundreds that say the same.
+  for (let at = 0, count = limit + SPARE; at < ranked.length && shown.length < limit; count *= 2) {
+    const some = ranked.slice(at, at + count);
     at += some.length;
     const records = await reader.nodes(
       databaseId,
-      some.map((ranked) => keyOf(view, ranked)),
+      some.map((one) => keyOf(view, one)),
     );
-    for (const ranked of some) {
-      const record = records.get(idOf(view, ranked));
+    for (const one of some) {
+      const record = records.get(idOf(view, one));
       if (record === undefined || shown.length >= limit || !thinner.keeps(record)) continue;
-      shown.push({ ranked, record });
+      shown.push({ ranked: one, record });
     }
   }
   const entities = await chosenEntities(view, ranking, shown, { reader, databaseId });

@@ -4,6 +4,13 @@ import type { IndexFeed } from "./index-feed.ts";
 /** Versions in one page. Between pages the thread serves what has come meanwhile. */
 const PAGE_VERSIONS = 5_000;
 
+/** An index with every commit up to a moment. It stays as it is until its reader awaits something. */
+export type Followed = {
+  index: MemoryIndex;
+  /** That moment, by the clock of the database: nodes' clocks may differ. */
+  nowUs: number;
+};
+
 /**
  * Keeps the index of one database at its head. Whoever asks waits until every commit is in that was there when they
  * asked, and shares the way there with the others who wait.
@@ -12,20 +19,33 @@ export class Follower {
   readonly #feed: Pick<IndexFeed, "head" | "changes">;
   readonly #databaseId: number;
   #index = new MemoryIndex();
-  #running: Promise<MemoryIndex> | undefined;
-  #next: Promise<MemoryIndex> | undefined;
+  #running: Promise<Followed> | undefined;
+  #next: Promise<Followed> | undefined;
+  #isReady = false;
+  #sizeBytes = 0;
 
   constructor(feed: Pick<IndexFeed, "head" | "changes">, databaseId: number) {
     this.#feed = feed;
     this.#databaseId = databaseId;
   }
 
-  get sizeBytes(): number {
-    return this.#index.sizeBytes;
+  /** Whether it has been at the head, and has not begun again since. */
+  get isReady(): boolean {
+    return this.#isReady;
   }
 
-  /** The index with every commit that was there at this moment. It stays as it is until the caller awaits something. */
-  current(): Promise<MemoryIndex> {
+  /** The last commit that is in. */
+  get seq(): number {
+    return this.#index.seq;
+  }
+
+  /** What the index took when it was last at the head. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** The index with every commit that was there at this moment. */
+  current(): Promise<Followed> {
     // One that runs may have read the head before the caller's own write.
     if (this.#running === undefined) return this.#start();
     this.#next ??= this.#running.then(
@@ -35,7 +55,7 @@ export class Follower {
     return this.#next;
   }
 
-  #start(): Promise<MemoryIndex> {
+  #start(): Promise<Followed> {
     this.#next = undefined;
     const running = this.#advance().finally(() => {
       if (this.#running === running) this.#running = undefined;
@@ -44,20 +64,34 @@ export class Follower {
     return running;
   }
 
-  async #advance(): Promise<MemoryIndex> {
+  async #advance(): Promise<Followed> {
     const head = await this.#feed.head(this.#databaseId);
     // A database that was restored has an earlier head.
-    if (this.#index.isWorn || head < this.#index.seq) this.#index = new MemoryIndex();
+    if (this.#index.isWorn || head.seq < this.#index.seq) this.#beginAgain();
     const index = this.#index;
-    try {
-      while (index.seq < head) {
-        index.apply(await this.#feed.changes(this.#databaseId, index.seq, head, PAGE_VERSIONS));
-      }
-    } catch (error) {
-      // Part of a page may be in: what is built anew from the records is whole.
-      this.#index = new MemoryIndex();
-      throw error;
+    if (index.seq < head.seq) {
+      await this.#applyThrough(head.seq, index);
+      this.#sizeBytes = index.sizeBytes;
     }
-    return index;
+    this.#isReady = true;
+    return { index, nowUs: head.nowUs };
+  }
+
+  async #applyThrough(seq: number, index: MemoryIndex): Promise<void> {
+    while (index.seq < seq) {
+      const page = await this.#feed.changes(this.#databaseId, index.seq, seq, PAGE_VERSIONS);
+      try {
+        index.apply(page);
+      } catch (error) {
+        // Part of the page is in: what is built anew from the records is whole.
+        this.#beginAgain();
+        throw error;
+      }
+    }
+  }
+
+  #beginAgain(): void {
+    this.#index = new MemoryIndex();
+    this.#isReady = false;
   }
 }

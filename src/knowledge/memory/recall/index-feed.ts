@@ -1,4 +1,4 @@
-import type { RecordValue } from "../../../db/records.ts";
+import { NOW, type RecordValue } from "../../../db/records.ts";
 import type { IndexedEdge } from "../index/edge-index.ts";
 import type { IndexChange, IndexPage } from "../index/memory-index.ts";
 import type { IndexedNode } from "../index/node-index.ts";
@@ -19,10 +19,12 @@ export class IndexFeed {
     this.#records = records;
   }
 
-  /** The number of the newest commit, 0 before the first: one indexed row. `databaseId` is the catalog's. */
-  async head(databaseId: number): Promise<number> {
-    const [row] = await this.#records.values("SELECT seq FROM memory_heads WHERE database_id = ?", [databaseId]);
-    return row === undefined ? 0 : Number(row[0]);
+  /** The newest commit: one indexed row. `databaseId` is the catalog's. */
+  async head(databaseId: number): Promise<FeedHead> {
+    const [row] = await this.#records.values(HEAD, [NOW, databaseId, databaseId]);
+    if (row === undefined) throw new Error("the catalog did not say what time it is");
+    const [nowMs, seq, stampUs] = row;
+    return { seq: Number(seq), nowUs: Math.max(Number(nowMs) * 1_000, Number(stampUs)) };
   }
 
   /**
@@ -51,6 +53,20 @@ export class IndexFeed {
     return row === undefined ? throughSeq : Number(row[0]);
   }
 }
+
+export type FeedHead = {
+  /** The number of the newest commit, 0 before the first. */
+  seq: number;
+  /**
+   * The time of the database, by which commits are stamped, and not before that stamp, which runs ahead where commits come
+   * faster than the clock counts. So what was saved before the head was read holds by then.
+   */
+  nowUs: number;
+};
+
+const HEAD =
+  "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
+  "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
 
 /** These are one page, however many versions they have. */
 const FEW_COMMITS = 2;
@@ -89,7 +105,9 @@ function edgeChange(row: Row): IndexChange<IndexedEdge> {
   const common = commonOf(row);
   if (isErased(row)) return { state: "erased", record: common };
   jsonNumbers(String(row[COLUMN.body]), NUMBERS, numbers);
+  // It has a column only where it is a node of the memory.
   const dst = row[COLUMN.dst];
+  const isNode = typeof dst === "string";
   const record: IndexedEdge = {
     ...common,
     updatedAtUs: numbers[0] ?? 0,
@@ -97,9 +115,8 @@ function edgeChange(row: Row): IndexChange<IndexedEdge> {
     validToUs: presentOf(numbers[2]),
     invalidatedAtUs: presentOf(numbers[3]),
     src: String(row[COLUMN.src]),
-    // It has a column only where it is a node of the memory.
-    dst: dst === null ? "" : String(dst),
-    namespace: dst === null ? OTHER_GRAPH : DEFAULT_NAMESPACE,
+    dst: isNode ? dst : "",
+    namespace: isNode ? DEFAULT_NAMESPACE : OTHER_GRAPH,
     weight: numbers[4] ?? 0,
   };
   return { state: stateOf(row), record };

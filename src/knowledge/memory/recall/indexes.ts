@@ -1,46 +1,76 @@
 import type { Clock } from "../../../core/clock.ts";
 import { EngineError } from "../../../core/errors.ts";
-import type { MemoryIndex } from "../index/memory-index.ts";
 import { readSettings } from "../settings.ts";
 import { answerOf, type RecallAnswer } from "./answer.ts";
-import { Follower } from "./follower.ts";
+import { Follower, type Followed } from "./follower.ts";
 import { IndexFeed } from "./index-feed.ts";
-import type { Asked, Extent, Question, RatingOptions } from "./question.ts";
+import { RECALL_LIMITS } from "./limits.ts";
+import type { Asking, Extent, Question, RatingOptions } from "./question.ts";
 import { rank } from "./rank.ts";
+import { NO_INDEX, type IndexState } from "./recall-protocol.ts";
 import type { RecordReader } from "./record-source.ts";
 import { VersionsReader } from "./versions-reader.ts";
 import { View } from "./view.ts";
 
-/** How long a question waits for an index that is being built. */
-const BUILD_WAIT_MS = 10_000;
 /** Seconds after which a client that has waited in vain may ask again. */
 const RETRY_AFTER_SECS = 5;
-/** Of all databases; those that nobody has asked for longest are dropped first, and built again when somebody asks. */
-const MOST_BYTES = 2 ** 30;
 
-export type RecallDeps = { records: RecordReader; clock: Clock; options: RatingOptions };
+export type IndexesDeps = {
+  records: RecordReader;
+  clock: Clock;
+  options: RatingOptions;
+  /** What all indexes together may take: `RECALL_LIMITS.indexBytes` unless given. */
+  mostBytes?: number;
+};
 
 /** The indexes of all databases that somebody has asked about, and the answers from them. */
 export class Indexes {
-  readonly #deps: RecallDeps;
+  readonly #deps: IndexesDeps;
+  readonly #mostBytes: number;
   readonly #feed: IndexFeed;
   readonly #reader: VersionsReader;
   /** The one that was asked last comes last. */
-  readonly #followers = new Map<number, Follower>();
+  #followers = new Map<number, Follower>();
 
-  constructor(deps: RecallDeps) {
+  constructor(deps: IndexesDeps) {
     this.#deps = deps;
+    this.#mostBytes = deps.mostBytes ?? RECALL_LIMITS.indexBytes;
     this.#feed = new IndexFeed(deps.records);
     this.#reader = new VersionsReader(deps.records);
   }
 
-  async recall(databaseId: number, asked: Asked): Promise<RecallAnswer> {
-    const { limit, expandHops } = await this.#extentOf(databaseId, asked.question);
-    const index = await this.#inTime(this.#followerOf(databaseId).current());
+  get sizeBytes(): number {
+    return [...this.#followers.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  }
+
+  async recall(databaseId: number, { question, rights }: Asking): Promise<RecallAnswer> {
+    const [{ limit, expandHops }, { index, nowUs }] = await Promise.all([
+      this.#extentOf(databaseId, question),
+      this.#inTime(this.#followerOf(databaseId).current()),
+    ]);
     this.#dropOld();
-    const view = new View(index, asked);
-    const ranking = rank(view, { query: asked.question.query, expandHops }, this.#deps.options);
+    const view = new View(index, { question, rights, nowUs });
+    const ranking = rank(view, { query: question.query, expandHops }, this.#deps.options);
     return await answerOf(view, ranking, limit, { reader: this.#reader, databaseId });
+  }
+
+  /** Builds the indexes of databases, one after the other, as far as there is room. */
+  async prepare(databaseIds: readonly number[]): Promise<void> {
+    for (const databaseId of databaseIds) {
+      if (this.#followers.has(databaseId)) continue;
+      const follower = new Follower(this.#feed, databaseId);
+      // In front: those that somebody has asked about stay longest, and of the others the first.
+      this.#followers = new Map([[databaseId, follower], ...this.#followers]);
+      await follower.current();
+      if (this.sizeBytes > this.#mostBytes) return this.#dropOld();
+    }
+  }
+
+  stateOf(databaseId: number): IndexState {
+    const follower = this.#followers.get(databaseId);
+    if (follower === undefined) return NO_INDEX;
+    const { isReady, seq, sizeBytes } = follower;
+    return { state: isReady ? "ready" : "building", commits: seq, sizeBytes };
   }
 
   async #extentOf(databaseId: number, { limit, expandHops }: Question): Promise<Extent> {
@@ -56,9 +86,9 @@ export class Indexes {
     return follower;
   }
 
-  async #inTime(building: Promise<MemoryIndex>): Promise<MemoryIndex> {
+  async #inTime(building: Promise<Followed>): Promise<Followed> {
     const late = Promise.withResolvers<never>();
-    const timer = this.#deps.clock.after(BUILD_WAIT_MS, () => late.reject(notReady()));
+    const timer = this.#deps.clock.after(RECALL_LIMITS.buildWaitMs, () => late.reject(notReady()));
     try {
       return await Promise.race([building, late.promise]);
     } finally {
@@ -66,11 +96,13 @@ export class Indexes {
     }
   }
 
+  /** Those that nobody has asked about for longest go; they are built again when somebody asks. */
   #dropOld(): void {
-    let bytes = 0;
-    for (const [databaseId, follower] of [...this.#followers].toReversed()) {
-      bytes += follower.sizeBytes;
-      if (bytes > MOST_BYTES && databaseId !== [...this.#followers.keys()].at(-1)) this.#followers.delete(databaseId);
+    let excessBytes = this.sizeBytes - this.#mostBytes;
+    for (const [databaseId, { sizeBytes }] of [...this.#followers].slice(0, -1)) {
+      if (excessBytes <= 0) return;
+      this.#followers.delete(databaseId);
+      excessBytes -= sizeBytes;
     }
   }
 }

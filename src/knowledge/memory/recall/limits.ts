@@ -17,4 +17,12 @@ export const RECALL_LIMITS = {
   /** In the answer. */
   entities: 20,
   edges: 200,
+  /** Memories that are read and compared for each one in the answer, when many say the same. */
+  readForEach: 4,
+  /** How long a question waits for an index that is being built. */
+  buildWaitMs: 10_000,
+  /** Questions of one process that wait for an answer. */
+  waiting: 1_000,
+  /** Of the indexes of all databases. */
+  indexBytes: 2 ** 30,
 } as const;

@@ -1,5 +1,5 @@
 import { grown } from "../index/columns.ts";
-import type { EdgeLists } from "../index/edge-lists.ts";
+import type { RealmEdges } from "../index/realm-edges.ts";
 import { RECALL_LIMITS } from "./limits.ts";
 import type { View } from "./view.ts";
 
@@ -63,19 +63,20 @@ export class Neighbours {
     const { live, past } = view.index.edges;
     const start = this.#count;
     this.#look(node, live);
-    if (view.isOfThePast || view.withInvalidated) {
-      this.#look(node, past);
-      this.#keepWeightiest(start);
-    }
+    if (view.isOfThePast || view.withInvalidated) this.#look(node, past);
+    this.#keepWeightiest(start);
     this.#share(start);
   }
 
+  #look(node: number, lists: RealmEdges): void {
+    lists.of(node, RECALL_LIMITS.edgesPerNode, this.#view.visible, (list) => this.#lookThrough(node, list));
+  }
+
   /** Adds those that are in view, in the order of the list, until there are enough. */
-  #look(node: number, lists: EdgeLists): void {
+  #lookThrough(node: number, list: Uint32Array): void {
     const view = this.#view;
     const { edges } = view.index;
     const { edgesPerNode, edgesLooked } = RECALL_LIMITS;
-    const list = lists.of(node, edgesPerNode);
     const most = this.#count + edgesPerNode;
     this.#reserve(Math.min(list.length, edgesPerNode));
     for (let i = 0; i < list.length && this.#count < most && this.#looked < edgesLooked; i++) {
@@ -92,7 +93,7 @@ export class Neighbours {
     }
   }
 
-  /** Of live edges and those of the past together. */
+  /** Of all lists of a node together. */
   #keepWeightiest(start: number): void {
     const { edgesPerNode } = RECALL_LIMITS;
     if (this.#count - start <= edgesPerNode) return;

@@ -7,10 +7,12 @@ import {
   nodeId,
   pageOf,
   START_US,
+  type EdgeVersion,
   type History,
   type NodeVersion,
 } from "./drawn-memory.test-kit.ts";
 import { naiveHop, naivePageRank, naiveScores, naiveView } from "./naive.test-kit.ts";
+import { RECALL_LIMITS } from "./limits.ts";
 import { Neighbours } from "./neighbours.ts";
 import type { Asked, Question } from "./question.ts";
 import { rank, type Ranked } from "./rank.ts";
@@ -117,6 +119,30 @@ test("importance, type and tags choose among candidates before the best are take
     OPTIONS,
   );
   expect(memories.map(({ node }) => index.nodes.versions.ids.idOf(node))).toEqual([nodeId(599)]);
+});
+
+test("however many edges others hang on a node, those that a caller sees are followed", () => {
+  const told = many(3);
+  const [hub, near, far] = [nodeId(0), nodeId(1), nodeId(2)];
+  const edge = (dst: string, rel: string, realm: string): EdgeVersion => {
+    const { record } = told.nodes.get(hub)?.[0] ?? fail();
+    const id = `${dst} ${rel}`;
+    const ends = { src: hub, dst, namespace: "memory", rel, weight: realm === "default" ? 1 : 1_000, props: {} };
+    return { record: { ...record, ...ends, id, realm }, seq: 3, isCurrent: true };
+  };
+  const hidden = Array.from({ length: 2 * RECALL_LIMITS.edgesLooked }, (_, i) => edge(far, `r${i}`, "user:bob"));
+  const edges = [...hidden, edge(near, "about", "default")];
+  const index = built({ ...told, edges: new Map(edges.map((each) => [each.record.id, [each]])) });
+  const neighboursOf = (rights: Asked["rights"]) => {
+    const view = new View(index, { question: questionOf("alpha"), rights, nowUs: told.endUs });
+    const { ids } = index.nodes.versions;
+    const found: string[] = [];
+    new Neighbours(view).of(ids.numberOf(hub), (node) => found.push(ids.idOf(node)));
+    return found;
+  };
+  expect(neighboursOf(ANN)).toEqual([near]);
+  expect(neighboursOf({ own: "user:bob" })).toContain(far);
+  expect(neighboursOf({ own: "user:bob" })).toHaveLength(RECALL_LIMITS.edgesPerNode);
 });
 
 function built(told: History): MemoryIndex {

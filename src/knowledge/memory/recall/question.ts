@@ -19,8 +19,11 @@ export type Question = {
   expandHops: number | undefined;
 };
 
-/** Who asks, and when. */
-export type Asked = { question: Question; rights: RealmRights; nowUs: number };
+/** Who asks. */
+export type Asking = { question: Question; rights: RealmRights };
+
+/** And when: by the clock of the database. */
+export type Asked = Asking & { nowUs: number };
 
 /** How results are rated beyond words and links: `ENGINE_MEMORY_PPR` and `ENGINE_MEMORY_CLASS_DECAY`. */
 export type RatingOptions = { ppr: boolean; classDecay: boolean };

@@ -98,12 +98,12 @@ function questionTerms(view: View, query: string): WeightedTerm[] {
 function namedEntities(view: View, query: string): Scores {
   const { names, importance } = view.index.nodes;
   const found: Scores = new Map();
-  const keys = names.namedIn(query);
+  const isSeen = (node: number) => view.isEntity(view.nodeOf(node));
+  const keys = names.namedIn(query, isSeen);
   for (const { key, words } of keys) {
     if (words === 1 && keys.length > 1 && termWeight(names.nameOf(key)) < 1) continue;
     for (const node of names.ownersOf(key)) {
-      const slot = view.nodeOf(node);
-      if (slot >= 0 && view.isEntity(slot)) found.set(node, words + (importance[slot] ?? 0));
+      if (isSeen(node)) found.set(node, words + (importance[view.nodeOf(node)] ?? 0));
     }
   }
   return ordered(view, found, RECALL_LIMITS.entityCandidates);

@@ -1,77 +1,117 @@
 import { Worker } from "node:worker_threads";
-import { EngineError, fromErrorRecord, messageOf } from "../../../core/errors.ts";
+import { EngineError, fromErrorRecord } from "../../../core/errors.ts";
 import { isolateFile } from "../../../core/isolate.ts";
 import type { Log } from "../../../core/log.ts";
-import type { Asked } from "./question.ts";
-import type { RecallReply, RecallRequest, RecallThreadData } from "./recall-protocol.ts";
+import { RECALL_LIMITS } from "./limits.ts";
+import type { Asking } from "./question.ts";
+import {
+  NO_INDEX,
+  type IndexState,
+  type RecallCall,
+  type RecallReply,
+  type RecallRequest,
+  type RecallThreadData,
+} from "./recall-protocol.ts";
 
-/** Questions that wait for the thread; past it clients are better told to come back. */
-const MAX_WAITING = 1_000;
+export type RecallClientOptions = Omit<RecallThreadData, "isolate"> & {
+  log: Log;
+  /** `startRecallThread` unless given. */
+  startThread?: (data: RecallThreadData) => Worker;
+};
 
-export type RecallClientOptions = Omit<RecallThreadData, "isolate"> & { log: Log };
-
-type Waiting = PromiseWithResolvers<string>;
+type Waiting = PromiseWithResolvers<unknown>;
+type Thread = { worker: Worker; waiting: Map<number, Waiting>; indexBytes: number };
 
 /**
- * Recall on its thread, which starts with the first question. When it dies, the questions that wait are told to come
- * back, and the next one starts another: what it holds is built from the records.
+ * Recall on its thread, which starts with the first call. When it dies, those who wait are told to come back, and the next
+ * call starts another: what it holds is built from the records.
  */
 export class RecallClient {
   readonly #options: RecallClientOptions;
-  #thread: { worker: Worker; waiting: Map<number, Waiting> } | undefined;
+  #thread: Thread | undefined;
   #lastId = 0;
+  #isClosed = false;
 
   constructor(options: RecallClientOptions) {
     this.#options = options;
   }
 
-  /** The answer as JSON. */
-  async recall(databaseId: number, asked: Asked): Promise<string> {
+  /** Calls that the thread has not answered. */
+  get waiting(): number {
+    return this.#thread?.waiting.size ?? 0;
+  }
+
+  /** What the indexes of all databases take; undefined without a thread. */
+  get indexBytes(): number | undefined {
+    return this.#thread?.indexBytes;
+  }
+
+  /** The answer as JSON. Throws `too_many_requests`, `unavailable`. */
+  async recall(databaseId: number, asking: Asking): Promise<string> {
+    return (await this.#call({ kind: "recall", databaseId, asking })) as string;
+  }
+
+  /** Builds the indexes of these databases, in this order, as far as there is room. */
+  async prepare(databaseIds: readonly number[]): Promise<void> {
+    await this.#call({ kind: "prepare", databaseIds });
+  }
+
+  /** Starts no thread. */
+  async stateOf(databaseId: number): Promise<IndexState> {
+    if (this.#thread === undefined) return NO_INDEX;
+    return (await this.#call({ kind: "state", databaseId })) as IndexState;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#thread?.worker.terminate();
+  }
+
+  async #call(call: RecallCall): Promise<unknown> {
+    if (this.#isClosed) throw new EngineError("unavailable", "this server is stopping");
     const { worker, waiting } = (this.#thread ??= this.#start());
-    if (waiting.size >= MAX_WAITING) throw busy();
+    if (waiting.size >= RECALL_LIMITS.waiting) throw busy();
     const id = ++this.#lastId;
-    const answer = Promise.withResolvers<string>();
+    const answer = Promise.withResolvers<unknown>();
     waiting.set(id, answer);
-    const request: RecallRequest = { id, databaseId, asked };
+    const request: RecallRequest = { id, call };
     worker.postMessage(request);
     return await answer.promise;
   }
 
-  async close(): Promise<void> {
-    await this.#thread?.worker.terminate();
-  }
-
-  #start(): { worker: Worker; waiting: Map<number, Waiting> } {
-    const { log, source, options } = this.#options;
-    const workerData: RecallThreadData = { isolate: "recall", source, options };
-    const worker = new Worker(isolateFile(new URL("recall-thread.ts", import.meta.url)), {
-      workerData,
-      name: "recall",
-    });
-    const waiting = new Map<number, Waiting>();
+  #start(): Thread {
+    const { log, source, options, startThread = startRecallThread } = this.#options;
+    const worker = startThread({ isolate: "recall", source, options });
+    const thread: Thread = { worker, waiting: new Map(), indexBytes: 0 };
     // It holds nothing that is not in the records: it does not keep the process alive.
     worker.unref();
     worker.on("message", (reply: RecallReply) => {
-      const answer = waiting.get(reply.id);
-      waiting.delete(reply.id);
-      settle(answer, reply);
+      const answer = thread.waiting.get(reply.id);
+      thread.waiting.delete(reply.id);
+      thread.indexBytes = reply.indexBytes;
+      if (answer !== undefined) settle(answer, reply);
     });
-    worker.on("error", (error: unknown) => log.error({ err: error }, "the thread of recall failed"));
-    worker.on("exit", () => {
-      if (this.#thread?.worker === worker) this.#thread = undefined;
-      for (const answer of waiting.values()) answer.reject(ended());
-      waiting.clear();
+    worker.on("error", (error: unknown) => log.error({ err: error }, "the recall thread failed"));
+    worker.on("exit", (code) => {
+      if (this.#thread === thread) this.#thread = undefined;
+      if (!this.#isClosed) log.warn({ code, waiting: thread.waiting.size }, "the recall thread ended");
+      for (const answer of thread.waiting.values()) answer.reject(ended());
+      thread.waiting.clear();
     });
-    return { worker, waiting };
+    return thread;
   }
 }
 
-function settle(answer: Waiting | undefined, reply: RecallReply): void {
-  if (answer === undefined) return;
-  if (reply.kind === "answer") answer.resolve(reply.json);
+export function startRecallThread(data: RecallThreadData): Worker {
+  const file = isolateFile(new URL("recall-thread.ts", import.meta.url));
+  return new Worker(file, { workerData: data, name: "recall" });
+}
+
+function settle(answer: Waiting, reply: RecallReply): void {
+  if (reply.kind === "answer") answer.resolve(reply.value);
   else if (reply.kind === "refused") answer.reject(fromErrorRecord(reply.error));
   else {
-    const error = new Error(`recall failed: ${messageOf(reply.message)}`);
+    const error = new Error(`recall failed: ${reply.message}`);
     if (reply.stack !== undefined) error.stack = reply.stack;
     answer.reject(error);
   }
@@ -84,5 +124,5 @@ function busy(): EngineError {
 }
 
 function ended(): EngineError {
-  return new EngineError("unavailable", "the thread of recall ended: ask again", { headers: { "Retry-After": "1" } });
+  return new EngineError("unavailable", "the recall thread ended: ask again", { headers: { "Retry-After": "1" } });
 }

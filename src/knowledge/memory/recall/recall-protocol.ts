@@ -1,14 +1,28 @@
 import type { ErrorRecord } from "../../../core/errors.ts";
-import type { Asked, RatingOptions } from "./question.ts";
+import type { Asking, RatingOptions } from "./question.ts";
 import type { RecordSource } from "./record-source.ts";
 
-/** What the thread of recall and its client say to each other. Answers come in any order. */
+/** What the thread of recall and its client say to each other. Replies come in any order. */
 export type RecallThreadData = { isolate: "recall"; source: RecordSource; options: RatingOptions };
 
-export type RecallRequest = { id: number; databaseId: number; asked: Asked };
+export type RecallCall =
+  /** The answer is JSON, made on the thread: it goes out as it is. */
+  | { kind: "recall"; databaseId: number; asking: Asking }
+  /** Builds the indexes of these. */
+  | { kind: "prepare"; databaseIds: readonly number[] }
+  /** The answer is an `IndexState`. */
+  | { kind: "state"; databaseId: number };
 
-/** The answer is JSON, made on the thread: it goes out as it is. */
-export type RecallReply =
-  | { id: number; kind: "answer"; json: string }
-  | { id: number; kind: "refused"; error: ErrorRecord }
-  | { id: number; kind: "failed"; message: string; stack: string | undefined };
+export type RecallRequest = { id: number; call: RecallCall };
+
+/** The index of one database in this process; `commits` says how many commits are in. */
+export type IndexState = { state: "none" | "building" | "ready"; commits: number; sizeBytes: number };
+
+export const NO_INDEX: IndexState = { state: "none", commits: 0, sizeBytes: 0 };
+
+/** With what the indexes of all databases take. */
+export type RecallReply = { id: number; indexBytes: number } & (
+  | { kind: "answer"; value: unknown }
+  | { kind: "refused"; error: ErrorRecord }
+  | { kind: "failed"; message: string; stack: string | undefined }
+);

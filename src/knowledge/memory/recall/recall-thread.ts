@@ -5,7 +5,7 @@ import { systemClock } from "../../../core/clock.ts";
 import { EngineError, messageOf, toErrorRecord } from "../../../core/errors.ts";
 import { systemRandom } from "../../../core/random.ts";
 import { Indexes } from "./indexes.ts";
-import type { RecallReply, RecallRequest, RecallThreadData } from "./recall-protocol.ts";
+import type { RecallCall, RecallReply, RecallRequest, RecallThreadData } from "./recall-protocol.ts";
 import { openRecordSource } from "./record-source.ts";
 
 /** The thread that keeps the indexes of memories and answers from them: one in a process. */
@@ -16,14 +16,31 @@ const records = await openRecordSource(source, { clock: systemClock, random: sys
 const indexes = new Indexes({ records, clock: systemClock, options });
 
 port.on("message", (request: RecallRequest) => {
-  void answer(request).then((reply) => port.postMessage(reply));
+  void replyTo(request).then((reply) => port.postMessage(reply));
 });
 
-async function answer({ id, databaseId, asked }: RecallRequest): Promise<RecallReply> {
+async function replyTo({ id, call }: RecallRequest): Promise<RecallReply> {
+  const outcome = await outcomeOf(call);
+  return { id, indexBytes: indexes.sizeBytes, ...outcome };
+}
+
+async function outcomeOf(call: RecallCall) {
   try {
-    return { id, kind: "answer", json: JSON.stringify(await indexes.recall(databaseId, asked)) };
+    return { kind: "answer", value: await answerTo(call) } as const;
   } catch (error) {
-    if (error instanceof EngineError) return { id, kind: "refused", error: toErrorRecord(error) };
-    return { id, kind: "failed", message: messageOf(error), stack: error instanceof Error ? error.stack : undefined };
+    if (error instanceof EngineError) return { kind: "refused", error: toErrorRecord(error) } as const;
+    const stack = error instanceof Error ? error.stack : undefined;
+    return { kind: "failed", message: messageOf(error), stack } as const;
+  }
+}
+
+async function answerTo(call: RecallCall): Promise<unknown> {
+  switch (call.kind) {
+    case "recall":
+      return JSON.stringify(await indexes.recall(call.databaseId, call.asking));
+    case "prepare":
+      return await indexes.prepare(call.databaseIds);
+    case "state":
+      return indexes.stateOf(call.databaseId);
   }
 }

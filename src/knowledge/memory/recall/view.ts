@@ -11,7 +11,8 @@ import type { Asked } from "./question.ts";
  */
 export class View {
   readonly index: MemoryIndex;
-  readonly #visible: Uint8Array;
+  /** By number of a realm: 1 if it is asked about and may be seen. */
+  readonly visible: Uint8Array;
   /** Whether realms that are not private are asked about, be there any or not. */
   readonly #withShared: boolean;
   /** Undefined: now, as everything is known now. */
@@ -33,13 +34,13 @@ export class View {
     const { asOfUs, knownAtUs } = question;
     this.index = index;
     const asked = new Set(question.realms);
-    this.#visible = Uint8Array.from(realms.texts, (realm) =>
+    this.visible = Uint8Array.from(realms.texts, (realm) =>
       (asked.size === 0 || asked.has(realm)) && maySee(rights, realm) ? 1 : 0,
     );
     this.#withShared = asked.size === 0 || question.realms.some((realm) => !isPrivateRealm(realm));
     this.atUs = asOfUs ?? knownAtUs ?? nowUs;
     this.#nowUs = nowUs;
-    const isAhead = nowUs < Math.max(nodes.versions.pendingUntilUs, edges.versions.pendingUntilUs);
+    const isAhead = [nodes, edges].some(({ versions }) => this.#isPending(versions, nowUs));
     const isPast = asOfUs !== undefined || knownAtUs !== undefined || isAhead;
     this.#past = isPast ? { atUs: this.atUs, knownUs: knownAtUs ?? Number.POSITIVE_INFINITY } : undefined;
     this.withInvalidated = question.includeInvalidated;
@@ -47,8 +48,8 @@ export class View {
     this.#tags = question.tags.map((tag) => nodes.tagNames.find(tag));
     this.#importanceMin = question.importanceMin ?? 0;
     const isPlain = this.#past === undefined && !this.withInvalidated;
-    const seesAll = !this.#visible.includes(0);
-    const seesShared = realms.texts.every((realm, i) => this.#visible[i] === 1 || isPrivateRealm(realm));
+    const seesAll = !this.visible.includes(0);
+    const seesShared = realms.texts.every((realm, i) => this.visible[i] === 1 || isPrivateRealm(realm));
     this.#hasAllNodes = isPlain && seesAll && nowUs < nodes.versions.noneEndsUntilUs;
     this.#hasAllShared = isPlain && seesShared && nowUs < nodes.versions.noneEndsUntilUs;
     this.#hasAllEdges = isPlain && seesAll && nowUs < edges.versions.noneEndsUntilUs;
@@ -56,7 +57,7 @@ export class View {
 
   /** What to search. */
   get parts(): Postings[] {
-    return this.index.nodes.parts(this.#visible, {
+    return this.index.nodes.parts(this.visible, {
       withShared: this.#withShared,
       withPast: this.isOfThePast || this.withInvalidated,
     });
@@ -87,14 +88,14 @@ export class View {
 
   hasNode(slot: number): boolean {
     const { versions } = this.index.nodes;
-    return this.#visible[versions.realm[slot] ?? 0] === 1 && this.nodeOf(versions.owner[slot] ?? 0) === slot;
+    return this.visible[versions.realm[slot] ?? 0] === 1 && this.nodeOf(versions.owner[slot] ?? 0) === slot;
   }
 
   /** Of an edge in the list of those that are live, or those of the past. */
   hasEdge(slot: number): boolean {
     if (this.#hasAllEdges) return true;
     const { versions } = this.index.edges;
-    return this.#visible[versions.realm[slot] ?? 0] === 1 && this.#inView(versions, versions.owner[slot] ?? 0) === slot;
+    return this.visible[versions.realm[slot] ?? 0] === 1 && this.#inView(versions, versions.owner[slot] ?? 0) === slot;
   }
 
   isEntity(slot: number): boolean {
@@ -113,9 +114,14 @@ export class View {
     return this.#tags.every((tag) => tag >= 0 && tags.includes(tag));
   }
 
+  /** Whether something in sight begins to hold later: until then a former version of it may hold. */
+  #isPending({ pendingUntilUs }: Versions, nowUs: number): boolean {
+    return this.visible.some((isVisible, realm) => isVisible === 1 && nowUs < (pendingUntilUs[realm] ?? 0));
+  }
+
   #inView(versions: Versions, owner: number): number {
     const slot = this.#past === undefined ? this.#atPresent(versions, owner) : this.#inPast(versions, owner);
-    return slot >= 0 && this.#visible[versions.realm[slot] ?? 0] === 1 ? slot : -1;
+    return slot >= 0 && this.visible[versions.realm[slot] ?? 0] === 1 ? slot : -1;
   }
 
   #atPresent(versions: Versions, owner: number): number {

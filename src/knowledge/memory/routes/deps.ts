@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { databaseHeader } from "../../../server/schemas.ts";
+import type { RecallService } from "../recall/service.ts";
 import type { MemoryService } from "../service.ts";
 import { textToUs } from "../times.ts";
 
 /** What the routes of memories work with. */
-export type MemoryDeps = { memory: MemoryService };
+export type MemoryDeps = { memory: MemoryService; recall: RecallService };
 
 export const TAG = "Memory";
 

@@ -18,6 +18,13 @@ const overview = z.object({
     }),
   ),
   firehose_rows: z.int().describe("Rows of the table `firehose`: raw observations."),
+  index: z
+    .object({
+      state: z.enum(["none", "building", "ready"]).describe("`none`: the first question has it built."),
+      commits: z.int().describe("How many commits are in; a question adds what is missing."),
+      size_bytes: z.int(),
+    })
+    .describe("What recall searches, on the node that answers."),
 });
 
 export const overviewRoute = defineRoute({
@@ -30,9 +37,11 @@ export const overviewRoute = defineRoute({
   responses: [{ status: 200, description: "Counts.", type: "application/json", schema: overview }],
   errors: ["database_not_found"],
   handler:
-    ({ memory }: MemoryDeps) =>
+    ({ memory, recall }: MemoryDeps) =>
     async ({ caller, headers: { "x-database": database } }) => {
-      const { counts, firehoseRows } = await memory.overview(await memory.scope(caller, database), database);
+      const scope = await memory.scope(caller, database);
+      const { counts, firehoseRows } = await memory.overview(scope, database);
+      const { state, commits, sizeBytes } = await recall.indexOf(scope);
       const valid = (kind: string): number =>
         counts.reduce((sum, each) => sum + (each.kind === kind ? each.current - each.invalidated : 0), 0);
       return jsonResponse(200, {
@@ -41,6 +50,7 @@ export const overviewRoute = defineRoute({
         edges: valid("edge"),
         realms: counts.map(({ realm, kind, current, invalidated }) => ({ realm, kind, count: current, invalidated })),
         firehose_rows: firehoseRows,
+        index: { state, commits, size_bytes: sizeBytes },
       });
     },
 });

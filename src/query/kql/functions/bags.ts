@@ -64,6 +64,9 @@ function packed(args: readonly Expr[]): Expr {
 
 /** All columns of the rows as a bag; `pack_all(true)` leaves out what is null or empty. */
 function packAll(call: Call): Expr {
+  if (call.scope.aggregates === true) {
+    throw call.refuse("pack_all() can stand here only inside of an aggregate");
+  }
   const columns = call.scope.rel?.columns ?? [];
   const members = columns.map(({ name, column }) => ({ name: textSql(name), value: columnExpr(column) }));
   const [flag] = call.argumentNodes;

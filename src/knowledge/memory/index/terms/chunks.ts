@@ -57,5 +57,5 @@ function classOf(unit: number): CharClass {
   if (unit >= 0xd800 && unit < 0xe000) return WORD;
   const char = String.fromCharCode(unit);
   if (JOINERS.includes(char)) return JOINER;
-  return /[\p{L}\p{N}\p{M}\u200c\u200d\u00ad]/u.test(char) ? WORD : OTHER;
+  return /[\u200d\u200c\u00ad\p{L}\p{N}\p{M}]/u.test(char) ? WORD : OTHER;
 }

@@ -18,7 +18,7 @@ const ASCII = /^[\0-\x7f]*$/;
 
 /** Of Latin, Greek and Cyrillic letters; the points of Hebrew and Arabic; marks that join or choose a form. */
 const ACCENTS =
-  /[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0640\u200b-\u200d\u00ad\ufe00-\ufe0f]/g;
+  /[\ufe00-\ufe0f\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0640\u200b-\u200d\u00ad]/g;
 
 const AS_WRITTEN: ReadonlyMap<string, string> = new Map([
   ["\u00df", "ss"],

@@ -1,0 +1,20 @@
+import type { Service } from "../src/core/lifecycle.ts";
+import type { FeatureDeps } from "../src/feature/feature.ts";
+import { openMemory, openRecall } from "../src/knowledge/memory/open.ts";
+import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
+
+/** What answers the routes of memories in this process. */
+export function memoryHere(deps: FeatureDeps): MemoryDeps {
+  return { memory: openMemory(deps), recall: openRecall(deps) };
+}
+
+/** Builds the indexes of recall from the start on; the server listens meanwhile. */
+export function recallService({ recall }: Pick<MemoryDeps, "recall">): Service {
+  return {
+    name: "recall",
+    run: async () => void recall.prepare(),
+    // The HTTP server, which drains first, waits for the answers.
+    drain: async () => {},
+    stop: () => recall.close(),
+  };
+}

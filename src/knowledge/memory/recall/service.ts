@@ -1,0 +1,81 @@
+import type { Catalog } from "../../../catalog/catalog.ts";
+import type { Clock } from "../../../core/clock.ts";
+import type { Log } from "../../../core/log.ts";
+import type { MemoryMetrics } from "../metrics.ts";
+import { checkRealm } from "../realms.ts";
+import type { MemoryScope } from "../service.ts";
+import type { MemoryStore } from "../store.ts";
+import type { Question } from "./question.ts";
+import type { RecallClient } from "./recall-client.ts";
+import type { IndexState } from "./recall-protocol.ts";
+
+export type RecallServiceDeps = {
+  catalog: Pick<Catalog, "databases">;
+  store: Pick<MemoryStore, "databases">;
+  client: RecallClient;
+  clock: Clock;
+  log: Log;
+  metrics: MemoryMetrics;
+};
+
+/**
+ * Finds memories, for routes, tools and agents alike. Indexes are on a thread of their own. It starts with the process
+ * where some database has a memory, and builds the indexes, so that the first question need not wait; where none has, it
+ * starts with the first question: who never remembers anything has no thread, no connection and no index, and a single
+ * statement when the server starts.
+ */
+export class RecallService {
+  readonly #deps: RecallServiceDeps;
+  #isClosed = false;
+
+  constructor(deps: RecallServiceDeps) {
+    this.#deps = deps;
+    const { client, metrics } = deps;
+    metrics.recallsWaiting.watch({}, () => client.waiting);
+    metrics.indexBytes.watch({}, () => client.indexBytes);
+  }
+
+  /**
+   * The answer as JSON: a `RecallAnswer`. It rests on every change that was acknowledged before. Throws `forbidden` for
+   * the realms of others, `unavailable` while the index is being built, `too_many_requests`.
+   */
+  async recall({ databaseId, rights }: MemoryScope, question: Question): Promise<string> {
+    for (const realm of question.realms) checkRealm(rights, realm);
+    const { client, clock, metrics } = this.#deps;
+    const startedMs = clock.monotonicMs();
+    try {
+      return await client.recall(databaseId, { question, rights });
+    } finally {
+      metrics.recallDuration.observe((clock.monotonicMs() - startedMs) / 1_000);
+    }
+  }
+
+  /** The index of a database in this process. */
+  async indexOf({ databaseId }: MemoryScope): Promise<IndexState> {
+    return await this.#deps.client.stateOf(databaseId);
+  }
+
+  /** Builds the indexes that questions will need; without it the first question about a database does. */
+  async prepare(): Promise<void> {
+    const { catalog, store, client, clock, log } = this.#deps;
+    const startedMs = clock.monotonicMs();
+    try {
+      const remembered = await store.databases();
+      if (remembered.length === 0 || this.#isClosed) return;
+      const existing = new Set((await catalog.databases()).map(({ id }) => id));
+      const databaseIds = remembered.filter((id) => existing.has(id));
+      if (databaseIds.length === 0 || this.#isClosed) return;
+      await client.prepare(databaseIds);
+      const durationMs = Math.round(clock.monotonicMs() - startedMs);
+      const sizeBytes = client.indexBytes;
+      log.info({ databases: databaseIds.length, sizeBytes, durationMs }, "memory indexes built");
+    } catch (error) {
+      if (!this.#isClosed) log.warn({ err: error }, "memory indexes not built: the first questions will wait for them");
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#deps.client.close();
+  }
+}

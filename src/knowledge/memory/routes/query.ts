@@ -1,0 +1,93 @@
+import { z } from "zod";
+import { defineRoute } from "../../../server/route.ts";
+import { FIELDS } from "../fields.ts";
+import { MEMORY_LIMITS } from "../limits.ts";
+import { recallAnswer } from "../recall/answer.ts";
+import { RECALL_LIMITS } from "../recall/limits.ts";
+import type { Question } from "../recall/question.ts";
+import { inDatabase, TAG, type MemoryDeps } from "./deps.ts";
+
+const recallBody = z.strictObject({
+  query: z
+    .string()
+    .max(RECALL_LIMITS.queryChars)
+    .refine((text) => text.isWellFormed(), "accepted is Unicode text")
+    .refine((text) => text.trim() !== "", "is empty"),
+  realms: z
+    .array(FIELDS.realm)
+    .max(RECALL_LIMITS.realms)
+    .default([])
+    .describe("Where to look; empty: in all realms that the caller may see."),
+  memory_type: FIELDS.word.nullish().describe("Only memories of this type."),
+  tags: FIELDS.tags.default([]).describe("A memory must have all of them."),
+  importance_min: FIELDS.importance.nullish(),
+  as_of: FIELDS.time.nullish().describe("What held then; what holds now unless given. RFC 3339."),
+  known_at: FIELDS.time
+    .nullish()
+    .describe("By what was recorded until then; what held at that time unless `as_of` says another. RFC 3339."),
+  include_invalidated: z.boolean().default(false).describe("Also what does not hold any more."),
+  limit: z
+    .int()
+    .min(1)
+    .max(MEMORY_LIMITS.recallItems)
+    .nullish()
+    .describe("Of memories; what the settings say (10) unless given."),
+  expand_hops: z
+    .int()
+    .min(0)
+    .max(MEMORY_LIMITS.recallHops)
+    .nullish()
+    .describe("How far to follow edges; what the settings say (1) unless given."),
+  mode: z
+    .enum(["fast", "agentic"])
+    .default("fast")
+    .describe("`agentic` adds a brief, which an engine (a language model) writes."),
+});
+
+/** Why there is no brief. */
+const NO_ENGINE = "no engine is configured: only an engine can write a brief";
+
+export const recallRoute = defineRoute({
+  method: "POST",
+  path: "/v1/agent/memory/query",
+  role: "read",
+  tag: TAG,
+  summary: "Recall memories",
+  description:
+    "Finds memories by their words, by the entities that the question names and by the edges between them, without a " +
+    "model. Every change that was acknowledged before the request is found, whichever node took it. Ranks are by " +
+    "`score`; `score_parts` says where it comes from. A text that says the same as a better one is left out. While the " +
+    "index of the memory is being built questions wait ten seconds, and are told to come back then.",
+  headers: inDatabase,
+  json: recallBody,
+  compress: true,
+  responses: [{ status: 200, description: "What was found.", type: "application/json", schema: recallAnswer }],
+  errors: ["bad_request_body", "database_not_found", "too_many_requests"],
+  handler:
+    ({ memory, recall }: MemoryDeps) =>
+    async ({ caller, headers, json }) => {
+      const answer = await recall.recall(await memory.scope(caller, headers["x-database"]), questionOf(json));
+      const body = json.mode === "agentic" ? withoutBrief(answer) : answer;
+      return { status: 200, headers: { "Content-Type": "application/json; charset=utf-8" }, body };
+    },
+});
+
+function questionOf(json: z.output<typeof recallBody>): Question {
+  return {
+    query: json.query,
+    realms: json.realms,
+    memoryType: json.memory_type ?? undefined,
+    tags: json.tags,
+    importanceMin: json.importance_min ?? undefined,
+    asOfUs: json.as_of ?? undefined,
+    knownAtUs: json.known_at ?? undefined,
+    includeInvalidated: json.include_invalidated,
+    limit: json.limit ?? undefined,
+    expandHops: json.expand_hops ?? undefined,
+  };
+}
+
+/** The answer, which is an object with members, with two more. */
+function withoutBrief(answer: string): string {
+  return `${answer.slice(0, -1)},"brief":null,"brief_error":${JSON.stringify(NO_ENGINE)}}`;
+}
