@@ -105,20 +105,19 @@ function edgeChange(row: Row): IndexChange<IndexedEdge> {
   const common = commonOf(row);
   if (isErased(row)) return { state: "erased", record: common };
   jsonNumbers(String(row[COLUMN.body]), NUMBERS, numbers);
-  const [updatedAtUs = 0, validFromUs = 0, validToUs = 0, invalidatedAtUs = 0, weight = 0] = numbers;
   // It has a column only where it is a node of the memory.
   const dst = row[COLUMN.dst];
   const isNode = typeof dst === "string";
   const record: IndexedEdge = {
     ...common,
-    updatedAtUs,
-    validFromUs,
-    validToUs: Number.isNaN(validToUs) ? undefined : validToUs,
-    invalidatedAtUs: Number.isNaN(invalidatedAtUs) ? undefined : invalidatedAtUs,
+    updatedAtUs: numbers[0] ?? 0,
+    validFromUs: numbers[1] ?? 0,
+    validToUs: presentOf(numbers[2]),
+    invalidatedAtUs: presentOf(numbers[3]),
     src: String(row[COLUMN.src]),
     dst: isNode ? dst : "",
     namespace: isNode ? DEFAULT_NAMESPACE : OTHER_GRAPH,
-    weight,
+    weight: numbers[4] ?? 0,
   };
   return { state: stateOf(row), record };
 }
@@ -126,6 +125,10 @@ function edgeChange(row: Row): IndexChange<IndexedEdge> {
 const NUMBERS = ["updatedAtUs", "validFromUs", "validToUs", "invalidatedAtUs", "weight"];
 const numbers = new Float64Array(NUMBERS.length);
 const OTHER_GRAPH = "";
+
+function presentOf(number: number | undefined): number | undefined {
+  return number === undefined || Number.isNaN(number) ? undefined : number;
+}
 
 function commonOf(row: Row) {
   return {
