@@ -61,7 +61,7 @@ test("a text has the terms of the same text written otherwise, and any text has 
         expect(foldText(term)).toBe(term);
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 });
 
