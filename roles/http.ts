@@ -161,6 +161,7 @@ function createServer({ config, newId, log, clock }: Parts, app: App, tls: TlsPa
     maxHeaderBytes: MAX_HEADER_BYTES,
     headersTimeoutMs: HEADERS_TIMEOUT_MS,
     idleTimeoutMs: IDLE_TIMEOUT_MS,
+    keepAliveMs: config.httpKeepAliveSecs * 1_000,
     ...(maxConnections === undefined ? {} : { maxConnections }),
     ...(tls === undefined ? {} : { tls }),
   });

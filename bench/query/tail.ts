@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startLocalCluster } from "../../test/cluster/local-cluster.ts";
@@ -43,15 +40,13 @@ export async function main(args: readonly string[]): Promise<void> {
 }
 
 async function measureCluster(plan: Plan): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "engine-bench-"));
   const counts = { edge: 0, query: 1, ingest: 1, committer: 0, compaction: 0, worker: 0 };
-  const cluster = await startLocalCluster({ folder, counts });
+  const cluster = await startLocalCluster({ counts });
   try {
     const urlOf = (name: string): string => cluster.urls.get(name) ?? "";
     await measure({ name: "cluster", ingestUrl: urlOf("ingest-1"), queryUrl: urlOf("query-1") }, plan);
   } finally {
-    await cluster.stop();
-    await rm(folder, { recursive: true, force: true });
+    await cluster.giveUp();
   }
 }
 

@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Connection } from "../../src/db/postgres/connection.ts";
 import { MIGRATIONS } from "../../src/catalog/migrations.test-kit.ts";
@@ -59,20 +58,8 @@ export type BenchClusterOptions = {
 };
 
 /** Rejects where there is no PostgreSQL or no S3 server to start. */
-export async function startBenchCluster(options: BenchClusterOptions): Promise<BenchCluster> {
-  // Not in a folder of another's: PostgreSQL's user must come through.
-  const folder = await mkdtemp(join(tmpdir(), "engine-bench-cluster-"));
-  try {
-    return await startIn(folder, options);
-  } catch (error) {
-    await rm(folder, { recursive: true, force: true });
-    throw error;
-  }
-}
-
-async function startIn(folder: string, { mode, compaction, env }: BenchClusterOptions): Promise<BenchCluster> {
+export async function startBenchCluster({ mode, compaction, env }: BenchClusterOptions): Promise<BenchCluster> {
   const local = await startLocalCluster({
-    folder,
     // As S3 itself does; by default this server takes one request per connection.
     storeFlags: ["--keep-alive"],
     counts: { edge: 1, ingest: 1, query: 1, committer: 1, compaction: compaction ? 1 : 0, worker: 0 },
@@ -96,12 +83,11 @@ async function startIn(folder: string, { mode, compaction, env }: BenchClusterOp
     answers: (table, checks) => answersOf(edgeUrl, table, checks),
     dropObjects: async (table) => {
       const { bucket } = local.store;
-      await rm(join(folder, "s3", "data", bucket, "engine", "default", table), { recursive: true, force: true });
+      await rm(join(local.folder, "s3", "data", bucket, "engine", "default", table), { recursive: true, force: true });
     },
     stop: async () => {
       await sql.close();
-      await local.stop();
-      await rm(folder, { recursive: true, force: true });
+      await local.giveUp();
     },
   };
 }

@@ -132,9 +132,12 @@ function apiKeysIn(items: readonly string[]): readonly StaticToken[] | undefined
 /** A token of the configuration, and what its bearer may do; `name` where the configuration gives one. */
 export type StaticToken = { readonly token: string; readonly role: CallerRole; readonly name?: string };
 
-/** `TOKEN:ROLE` or `TOKEN:ROLE:NAME`, separated by commas. A token may hold colons, and no commas. */
+/**
+ * `TOKEN:ROLE` or `TOKEN:ROLE:NAME`, separated by commas. A token may hold colons, and no commas. A name is no role, and a
+ * token does not end with one: of `t:admin:admin` nobody could say which of the two was meant.
+ */
 export const staticTokens: Kind<readonly StaticToken[]> = {
-  accepts: `TOKEN:ROLE or TOKEN:ROLE:NAME, separated by commas, with tokens of visible ASCII characters and roles ${CALLER_ROLES.join(", ")}`,
+  accepts: `TOKEN:ROLE or TOKEN:ROLE:NAME, separated by commas, with tokens of visible ASCII characters, roles ${CALLER_ROLES.join(", ")}, and names that are no role`,
   label: "list of `token:role`, or `token:role:name`",
   parse: (text) => tokensIn(text.split(",")),
   parseNative: (value) => tokensIn(textsIn(value) ?? [""]),
@@ -146,8 +149,8 @@ export const staticTokens: Kind<readonly StaticToken[]> = {
 function tokensIn(items: readonly string[]): readonly StaticToken[] | undefined {
   const tokens = items.map((item) => {
     const text = item.trim();
-    // What ends with a role has no name: a role is none.
-    return tokenIn(TOKEN_ROLE.exec(text)) ?? tokenIn(TOKEN_ROLE_NAME.exec(text));
+    const [plain, named] = [tokenIn(TOKEN_ROLE.exec(text)), tokenIn(TOKEN_ROLE_NAME.exec(text))];
+    return plain === undefined || named === undefined ? (plain ?? named) : undefined;
   });
   return tokens.every((token) => token !== undefined) ? tokens : undefined;
 }

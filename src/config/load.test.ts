@@ -54,6 +54,7 @@ const SAMPLES: Record<OptionName, Sample> = {
     badToml: ["7777"],
   },
   httpDriver: { one: ["node", "node"], two: ["UWS", "uws"], bad: ["express"], badToml: ["1"] },
+  httpKeepAliveSecs: integer(5, 350, 5, 7_200),
   drainTimeoutSecs: integer(0, 3600, 0, 3_600),
   roles: {
     one: ["edge, query", ["edge", "query"]],
@@ -158,6 +159,7 @@ checkDefaults(OPTIONS, {
   httpAddr: { host: "0.0.0.0", port: 8080 },
   localHttpAddr: { host: "127.0.0.1", port: 7777 },
   httpDriver: "auto",
+  httpKeepAliveSecs: 75,
   drainTimeoutSecs: 30,
   roles: ["all_in_one"],
   queryPeers: undefined,

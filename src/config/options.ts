@@ -153,6 +153,17 @@ export const OPTIONS = {
       "HTTP implementation: `node` (node:http), which `auto` takes too, or `uws` (uWebSockets.js), which reads HTTP loosely " +
       "and listens on loopback only; see [operations](operations.md#http).",
   }),
+  httpKeepAliveSecs: option({
+    env: "ENGINE_HTTP_KEEP_ALIVE_SECS",
+    toml: "server.http_keep_alive_secs",
+    // More than an edge keeps its connections to peers for.
+    kind: kinds.integer({ min: 5, max: 7_200 }),
+    default: 75,
+    side: "S",
+    doc:
+      "Seconds that a connection may wait for its next request. It must be more than the idle time of a load balancer in " +
+      "front (60 for most): one that sends a request on a connection that the server is just closing answers 502.",
+  }),
   drainTimeoutSecs: option({
     env: "ENGINE_DRAIN_TIMEOUT_SECS",
     toml: "server.drain_timeout_secs",

@@ -22,9 +22,12 @@ locals {
     ENGINE_PATH_PREFIX         = var.prefix
     ENGINE_INGEST_MODE         = var.ingest_mode
   }
-  peers = {
+  # Of edges.
+  edge = {
     ENGINE_QUERY_PEERS  = "http://query.${local.namespace}:8080"
     ENGINE_INGEST_PEERS = "http://ingest.${local.namespace}:8080"
+    # Longer than the balancer keeps idle connections: it answers 502 when it uses one that an edge is just closing.
+    ENGINE_HTTP_KEEP_ALIVE_SECS = tostring(module.edge.idle_timeout_secs + 20)
   }
   shared_secrets = {
     ENGINE_SECURITY_API_KEYS = module.secrets.arns["api_keys"]
@@ -124,7 +127,7 @@ module "role" {
     target_cpu = each.value.target_cpu
     disk_gib   = each.value.disk_gib
   }
-  env            = merge(local.common, each.key == "edge" ? local.peers : local.stored, each.value.env)
+  env            = merge(local.common, each.key == "edge" ? local.edge : local.stored, each.value.env)
   secrets        = each.key == "edge" ? local.shared_secrets : merge(local.shared_secrets, local.stored_secrets)
   ports          = each.key == "query" ? [8080, 9090] : [8080]
   uses_store     = each.key != "edge"

@@ -3,10 +3,9 @@ import { messageOf } from "../../src/core/errors.ts";
 import { seededRandom, type Random } from "../../src/core/random.ts";
 import { checkAnswers, checkStorage } from "./chaos-check.ts";
 import { ChaosLoad } from "./chaos-load.ts";
-import { TODAY, type LocalCluster } from "./local-cluster.ts";
+import { startLocalCluster, TODAY, type LocalCluster } from "./local-cluster.ts";
 import type { Program } from "./program.ts";
 import { startFaultyStore, type StoreFaults } from "./store-faults.ts";
-import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
 
 /**
  * A cluster under the load of clients that retry, while its processes are killed with -9, frozen for longer than their
@@ -80,7 +79,7 @@ const ENV = {
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { mode, seed, store, mixed } = options;
   const versions = new Versions(mixed, seed);
-  const cluster = await startTemporaryCluster({
+  const cluster = await startLocalCluster({
     env: { ...ENV, ENGINE_INGEST_MODE: mode },
     counts: COUNTS,
     entryOf: (name) => versions.entryOf(name),
@@ -96,7 +95,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-async function chaosIn(cluster: TemporaryCluster, options: ChaosOptions): Promise<Omit<ChaosReport, "starts">> {
+async function chaosIn(cluster: LocalCluster, options: ChaosOptions): Promise<Omit<ChaosReport, "starts">> {
   const { seed, mode } = options;
   const load = new ChaosLoad({ edges: cluster.edges, seed, isSync: mode === "sync" });
   const plan = planOf([...cluster.programs.keys()], options);

@@ -22,7 +22,9 @@ export function makeDaemon({ name, token, url, folder, longMs }: DaemonPlace): P
       JOBS_SLOTS: String(SLOTS),
       JOBS_LONG_MS: String(longMs),
     },
-    logFile: join(folder, `${name}.log`),
+    log: join(folder, `${name}.log`),
+    stopSignal: "SIGTERM",
+    stopTimeoutMs: 30_000,
     // It asks until the control plane answers.
     isReady: async () => true,
   });

@@ -1,218 +1,183 @@
-import { mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { CreateBucketCommand, HeadBucketCommand, S3Client } from "@aws-sdk/client-s3";
-import { systemClock } from "../../src/core/clock.ts";
-import { PostgresFolder } from "../../src/db/postgres/server-folder.ts";
-import { ROLES, type Role } from "../../src/deploy/local/layout.ts";
-import {
-  POSTGRES_SETTINGS,
-  POSTGRES_STOP_SIGNAL,
-  POSTGRES_USER,
-  requirePostgresPrograms,
-} from "../../src/deploy/local/postgres.ts";
-import { answers, serves } from "../../src/deploy/local/probe.ts";
-import { inherited, roleEnvironment } from "../../src/deploy/local/programs.ts";
-import type { S3Connection } from "../../src/io/objectstore/s3/client.ts";
-import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
-import { Program } from "./program.ts";
+import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { freePort } from "../../src/core/waiting.test-kit.ts";
+import { PostgresFolder } from "../../src/db/postgres/server-folder.ts";
+import { membersOf, type Role } from "../../src/deploy/local/layout.ts";
+import { POSTGRES_USER, requirePostgresPrograms } from "../../src/deploy/local/postgres.ts";
+import {
+  describePostgres,
+  describeServers,
+  inherited,
+  urlsOf,
+  type Description,
+  type Place,
+} from "../../src/deploy/local/programs.ts";
+import type { S3Connection } from "../../src/io/objectstore/s3/client.ts";
+import type { MeddlingProxy } from "../../src/io/objectstore/s3/meddling-proxy.test-kit.ts";
+import { CREDENTIALS, findVersitygw, versitygwCommand } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
+import { Program } from "./program.ts";
 
 /**
- * A whole cluster on this machine: PostgreSQL, an S3 server, and every role as processes of their own on the loopback
- * interface. `npm run cluster` starts it to be tried, and the cluster tests start it to be broken.
+ * A cluster to be broken, in a temporary folder: the programs of a local deployment (`src/deploy/local`), each in the hands
+ * of the test. A supervisor would start again at once what a test has killed, and `engine deploy` has neither an S3 server,
+ * nor something that meddles between a role and the store, nor other numbers of servers, nor two versions by plan: that
+ * is what is added here.
  */
 export type LocalCluster = {
+  /** Where its data and its logs (`logs/<name>.log`) are. */
+  folder: string;
   /** Base addresses that clients use. */
   edges: readonly string[];
   /** All processes by name: `postgres`, `s3`, `edge-1`, `query-1`, `ingest-1`, `committer-1`, `compaction-1`, … */
   programs: ReadonlyMap<string, Program>;
-  /** Base address of each engine process, by name. */
+  /** Base address of each server, by name. */
   urls: ReadonlyMap<string, string>;
-  /** Folder of the logs, `<name>.log`. */
-  logs: string;
   /** Address of the catalog. */
   catalogUrl: string;
   /** The bucket and how to reach it, directly. */
   store: S3Connection;
-  /** Ends everything, clients' servers first; the folder stays. */
-  stop(): Promise<void>;
+  /** Kills everything. The folder goes too, unless it is to be looked at. */
+  giveUp(folder?: "kept"): Promise<void>;
 };
 
 export type LocalClusterOptions = {
-  /** Data, logs and the servers' own folders; made where it is missing, and taken up again where it is not. */
-  folder: string;
-  /** Settings of every engine process on top of the usual ones. */
+  /** Settings of every server on top of the usual ones. */
   env?: Readonly<Record<string, string>>;
-  /** Where the processes of a role find the S3 server, if not directly; asked once for each. */
-  storeEndpoint?: (endpoint: string, role: Role) => Promise<string>;
+  /** Starts what stands between the servers of a role and the S3 server; undefined where nothing does. */
+  proxy?: (endpoint: string, role: Role) => Promise<MeddlingProxy | undefined>;
   /** Words of the S3 server's command line on top of the usual ones. */
   storeFlags?: readonly string[];
   /** How many of each role. */
   counts?: Partial<Record<Role, number>>;
-  /** The program that an engine process runs, asked at each of its starts; that of this checkout unless given. */
+  /** The program that a server runs, asked at each of its starts; that of this checkout unless given. */
   entryOf?: (name: string) => string;
 };
 
-const ORDER = Object.entries(ROLES).map(([role, { count, rank }]) => ({ role: role as Role, count, rank }));
-
-const REGION = "us-east-1";
-const BUCKET = "engine";
-const KEYS = { accessKeyId: "cluster", secretAccessKey: "cluster-secret" };
 /** The program of this checkout. */
 export const TODAY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
 
+const REGION = "us-east-1";
+const BUCKET = "engine";
+const STOP_TIMEOUT_MS = 30_000;
+
 /** Starts everything and waits until all of it serves; rejects, with nothing left running, when a part does not. */
-export async function startLocalCluster(options: LocalClusterOptions): Promise<LocalCluster> {
-  const { folder } = options;
-  const logs = join(folder, "logs");
-  mkdirSync(logs, { recursive: true });
+export async function startLocalCluster({
+  env = {},
+  proxy,
+  counts = {},
+  storeFlags = [],
+  entryOf = () => TODAY,
+}: LocalClusterOptions): Promise<LocalCluster> {
+  // Not in a folder of another's: PostgreSQL's user must come through.
+  const folder = mkdtempSync(join(tmpdir(), "engine-cluster-"));
   const programs = new Map<string, Program>();
-  const stop = async (): Promise<void> => {
-    // The last started first: edges, then what they forward to, then what holds the data.
-    for (const program of [...programs.values()].reverse()) await program.stop();
+  const proxies = new Set<MeddlingProxy>();
+  const giveUp = async (what?: "kept") => {
+    await Promise.all([...programs.values()].map((program) => program.kill()));
+    for (const one of proxies) await one.close();
+    if (what !== "kept") rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  };
+  const start = async (made: readonly Program[]) => {
+    for (const program of made) programs.set(program.name, program);
+    await Promise.all(made.map((program) => program.start()));
   };
   try {
-    const postgres = await postgresProgram(join(folder, "postgres"), logs);
-    programs.set("postgres", postgres.program);
-    const s3 = await s3Program(join(folder, "s3"), logs, options.storeFlags);
-    programs.set("s3", s3.program);
-    await Promise.all([postgres.program.start(), s3.program.start()]);
-    await makeBucket(s3.endpoint);
+    mkdirSync(join(folder, "logs"));
+    const members = membersOf(counts);
+    const ports = await portsFor(["postgres", "s3", ...members.map(({ name }) => name)]);
+    const place = { folder, ports };
+    const endpoint = `http://127.0.0.1:${ports["s3"]}`;
+    await start([postgresIn(place), Program.of(await describeStore(place, storeFlags))]);
+    await makeBucket(endpoint);
+    const endpoints = new Map<Role, string>();
+    for (const role of new Set(members.map((member) => member.role))) {
+      const between = await proxy?.(endpoint, role);
+      if (between !== undefined) proxies.add(between);
+      endpoints.set(role, between?.endpoint ?? endpoint);
+    }
+    const catalogUrl = `postgres://${POSTGRES_USER}@127.0.0.1:${ports["postgres"]}/postgres`;
     const common = {
-      ...options.env,
-      ENGINE_CATALOG_URL: postgres.url,
+      ...inherited(process.env),
+      ...env,
+      ENGINE_CATALOG_URL: catalogUrl,
       ENGINE_OBJSTORE_REGION: REGION,
       ENGINE_OBJSTORE_BUCKET: BUCKET,
-      ENGINE_OBJSTORE_ACCESS_KEY_ID: KEYS.accessKeyId,
-      ENGINE_OBJSTORE_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
+      ENGINE_OBJSTORE_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
+      ENGINE_OBJSTORE_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
     };
-    const storeEndpoint = async (role: Role) => (await options.storeEndpoint?.(s3.endpoint, role)) ?? s3.endpoint;
-    const { counts = {}, entryOf = () => TODAY } = options;
-    const urls = await startRoles({ folder, logs, common, storeEndpoint, counts, programs, entryOf });
-    const edges = [...urls].filter(([name]) => name.startsWith("edge-")).map(([, url]) => url);
-    const store = {
-      endpoint: s3.endpoint,
-      region: REGION,
-      bucket: BUCKET,
-      credentials: KEYS,
-      pathStyle: true,
-      allowHttp: true,
+    const options = { program: [process.execPath, TODAY], env: common, stopTimeoutMs: STOP_TIMEOUT_MS };
+    const servers = describeServers(members, place, options).map((server, i) => {
+      const ENGINE_OBJSTORE_ENDPOINT = endpoints.get(members[i]?.role ?? "edge") ?? endpoint;
+      const described = { ...server, env: { ...server.env, ENGINE_OBJSTORE_ENDPOINT } };
+      const command = (): Description["command"] => [process.execPath, entryOf(server.name), "server"];
+      return { rank: server.rank, program: Program.of(described, { command }) };
+    });
+    for (const ofRank of Map.groupBy(servers, ({ rank }) => rank).values()) {
+      await start(ofRank.map(({ program }) => program));
+    }
+    return {
+      folder,
+      edges: urlsOf("edge", members, ports),
+      programs,
+      urls: new Map(members.map(({ name }) => [name, `http://127.0.0.1:${ports[name]}`])),
+      catalogUrl,
+      store: { endpoint, region: REGION, bucket: BUCKET, credentials: CREDENTIALS, pathStyle: true, allowHttp: true },
+      giveUp,
     };
-    return { edges, programs, urls, logs, catalogUrl: postgres.url, store, stop };
   } catch (error) {
-    await Promise.all([...programs.values()].map((program) => program.kill()));
+    await giveUp();
     throw error;
   }
 }
 
-type RolesOptions = {
-  folder: string;
-  logs: string;
-  common: Readonly<Record<string, string>>;
-  storeEndpoint: (role: Role) => Promise<string>;
-  counts: Partial<Record<Role, number>>;
-  /** Taken up here, in the order of their start. */
-  programs: Map<string, Program>;
-  entryOf: (name: string) => string;
-};
-
-/** Those of a rank together. */
-async function startRoles(options: RolesOptions): Promise<Map<string, string>> {
-  const { folder, logs, common, programs, entryOf } = options;
-  const urls = new Map<string, string>();
-  const peersOf = (role: Role): string =>
-    [...urls].flatMap(([name, url]) => (name.startsWith(`${role}-`) ? [url] : [])).join(",");
-  const make = async (role: Role, count: number): Promise<Program[]> => {
-    const made: Program[] = [];
-    const store = { ENGINE_OBJSTORE_ENDPOINT: await options.storeEndpoint(role) };
-    for (let n = 1; n <= count; n++) {
-      const name = `${role}-${n}`;
-      const address = `127.0.0.1:${await freePort()}`;
-      urls.set(name, `http://${address}`);
-      const home = join(folder, name);
-      mkdirSync(home, { recursive: true });
-      const program = new Program({
-        name,
-        command: () => [process.execPath, entryOf(name), "server"],
-        env: {
-          ...inherited(process.env),
-          ...common,
-          ...store,
-          ...roleEnvironment({ role, address, home, peersOf }),
-        },
-        logFile: join(logs, `${name}.log`),
-        isReady: () => answers(`http://${address}/health`, systemClock),
-      });
-      programs.set(name, program);
-      made.push(program);
-    }
-    return made;
-  };
-  for (const ofRank of Map.groupBy(ORDER, ({ rank }) => rank).values()) {
-    const started: Program[] = [];
-    for (const { role, count } of ofRank) started.push(...(await make(role, options.counts[role] ?? count)));
-    await Promise.all(started.map((program) => program.start()));
-  }
-  return urls;
+/** From the block of this process: files of tests start clusters at the same time. */
+async function portsFor(names: readonly string[]): Promise<Record<string, number>> {
+  const ports: Record<string, number> = {};
+  for (const name of names) ports[name] = await freePort();
+  return ports;
 }
 
-async function postgresProgram(path: string, logs: string): Promise<{ program: Program; url: string }> {
-  const folder = new PostgresFolder(requirePostgresPrograms("").folder, path);
-  folder.initialize({ user: POSTGRES_USER, isSynced: false, passages: [dirname(path)] });
-  const port = await freePort();
-  return {
-    url: `postgres://${POSTGRES_USER}@127.0.0.1:${port}/postgres`,
-    program: new Program({
-      name: "postgres",
-      command: () => folder.server(port, POSTGRES_SETTINGS),
-      env: inherited(process.env),
-      logFile: join(logs, "postgres.log"),
-      isReady: () => serves({ kind: "command", command: folder.probe(port) }, systemClock),
-      stopSignal: POSTGRES_STOP_SIGNAL,
-      // A session that outlived the server would keep the next one from starting.
-      crashesWhole: true,
-    }),
-  };
+/** Whoever reaches it may be anybody. */
+function postgresIn(place: Place): Program {
+  const server = new PostgresFolder(requirePostgresPrograms("").folder, join(place.folder, "postgres"));
+  server.initialize({ user: POSTGRES_USER, isSynced: false, passages: [place.folder] });
+  // A session that outlived the server would keep the next one from starting.
+  return Program.of(describePostgres(server, place, inherited(process.env)), { crashesWhole: true });
 }
 
-async function s3Program(
-  folder: string,
-  logs: string,
-  moreFlags: readonly string[] = [],
-): Promise<{ program: Program; endpoint: string }> {
+async function describeStore({ folder, ports }: Place, flags: readonly string[]): Promise<Description> {
   const binary = await findVersitygw();
   if (binary === undefined) throw new Error("there is no S3 server here: install Go, of which it is built");
-  const [data, iam] = [join(folder, "data"), join(folder, "iam")];
-  for (const path of [data, iam]) mkdirSync(path, { recursive: true });
-  const endpoint = `http://127.0.0.1:${await freePort()}`;
-  const flags = ["--port", new URL(endpoint).host, "--quiet", "--health", "/health", "--region", REGION, ...moreFlags];
+  const { s3: port = 0 } = ports;
+  const kept = join(folder, "s3");
+  for (const path of [join(kept, "data"), join(kept, "iam")]) mkdirSync(path, { recursive: true });
+  const health = ["--health", "/health"];
+  const { command, env } = versitygwCommand(binary, {
+    folder: kept,
+    port,
+    region: REGION,
+    flags: [...health, ...flags],
+  });
   return {
-    endpoint,
-    program: new Program({
-      name: "s3",
-      command: () => [binary, ...flags, "--iam-dir", iam, "posix", data],
-      env: { ...inherited(process.env), ROOT_ACCESS_KEY: KEYS.accessKeyId, ROOT_SECRET_KEY: KEYS.secretAccessKey },
-      logFile: join(logs, "s3.log"),
-      isReady: () => answers(`${endpoint}/health`, systemClock),
-    }),
+    name: "s3",
+    rank: 0,
+    command,
+    env: { ...inherited(process.env), ...env },
+    log: join(folder, "logs", "s3.log"),
+    probe: { kind: "http", url: `http://127.0.0.1:${port}/health` },
+    stopSignal: "SIGTERM",
+    stopTimeoutMs: STOP_TIMEOUT_MS,
   };
 }
 
 async function makeBucket(endpoint: string): Promise<void> {
-  const client = new S3Client({ endpoint, region: REGION, credentials: KEYS, forcePathStyle: true });
+  const client = new S3Client({ endpoint, region: REGION, credentials: CREDENTIALS, forcePathStyle: true });
   try {
-    await client.send(new HeadBucketCommand({ Bucket: BUCKET }));
-  } catch {
     await client.send(new CreateBucketCommand({ Bucket: BUCKET }));
   } finally {
     client.destroy();
   }
-}
-
-/** Makes the address list that `npm run cluster` prints and leaves in the folder. */
-export function describeCluster({ edges, urls, logs }: LocalCluster): string {
-  const width = Math.max(...[...urls.keys()].map(({ length }) => length));
-  const lines = [...urls].map(([name, url]) => `  ${name.padEnd(width)}  ${url}`);
-  return [`the cluster serves on ${edges.join(" and ")}`, ...lines, `  logs: ${logs}`].join("\n");
 }

@@ -1,31 +1,31 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { endsWithThisProcess } from "../../src/core/child-processes.test-kit.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
+import { launch } from "../../src/deploy/local/launch.ts";
+import { serves } from "../../src/deploy/local/probe.ts";
+import type { Description } from "../../src/deploy/local/programs.ts";
 
-/** A server as a process of its own, that can be stopped, killed, and started again in its place. */
-export type ProgramOptions = {
-  name: string;
+export type ProgramOptions = Pick<Description, "name" | "env" | "log" | "stopSignal" | "stopTimeoutMs"> & {
   /** What to run; asked at every start. */
-  command: () => readonly [string, ...string[]];
-  env: Readonly<Record<string, string>>;
-  /** Takes what it prints, run after run. */
-  logFile: string;
+  command: () => Description["command"];
   /** Whether it serves now; asked again and again until it says yes. */
   isReady: () => Promise<boolean>;
-  /** How it is told to end; `SIGTERM` unless given. */
-  stopSignal?: NodeJS.Signals;
   /** A crash takes what it started along; unless given, those have to notice by themselves. */
   crashesWhole?: boolean;
 };
 
 const START_TIMEOUT_MS = 60_000;
-const STOP_TIMEOUT_MS = 30_000;
 const POLL_MS = 25;
 const SHOWN_LOG_CHARS = 4_000;
 
+/**
+ * A program of a cluster in the hands of a test, which kills it, freezes it and starts it again in its place. It is launched
+ * and asked as by the supervisor of a deployment, which would not let anybody else do that.
+ */
 export class Program {
   readonly name: string;
   readonly #options: ProgramOptions;
@@ -35,6 +35,12 @@ export class Program {
   constructor(options: ProgramOptions) {
     this.name = options.name;
     this.#options = options;
+  }
+
+  /** As a deployment describes it, but for what is given. */
+  static of(described: Description, more: Partial<Pick<ProgramOptions, "command" | "crashesWhole">> = {}): Program {
+    const isReady = () => serves(described.probe, systemClock);
+    return new Program({ ...described, command: () => described.command, isReady, ...more });
   }
 
   get isRunning(): boolean {
@@ -48,13 +54,11 @@ export class Program {
 
   /** Resolves when it serves; rejects with the end of its log when it ends or takes too long. */
   async start(): Promise<void> {
-    const { command, env, logFile } = this.#options;
-    const log = openSync(logFile, "a");
-    const [file, ...args] = command();
-    // In a group of its own: a terminal's Ctrl-C is for whoever started it, who knows the order in which to end things.
-    this.#child = endsWithThisProcess(spawn(file, args, { env, stdio: ["ignore", log, log], detached: true }));
-    closeSync(log);
-    if (this.#child.pid !== undefined) this.#pids.push(this.#child.pid);
+    const { command, env, log } = this.#options;
+    const { child, begin } = launch({ command: command(), env, log });
+    this.#child = endsWithThisProcess(child);
+    if (child.pid !== undefined) this.#pids.push(child.pid);
+    begin();
     await this.ready();
   }
 
@@ -94,16 +98,17 @@ export class Program {
     const ended = this.#ended();
     // One that is paused hears of nothing else.
     this.resume();
-    this.#signal(this.#options.stopSignal ?? "SIGTERM");
-    const inTime = await Promise.race([ended.then(() => true), delay(STOP_TIMEOUT_MS, false, { ref: false })]);
+    const { stopSignal, stopTimeoutMs } = this.#options;
+    this.#signal(stopSignal);
+    const inTime = await Promise.race([ended.then(() => true), delay(stopTimeoutMs, false, { ref: false })]);
     if (inTime) return child?.exitCode ?? null;
     await this.kill();
-    throw new Error(`${this.name} did not end within ${STOP_TIMEOUT_MS} ms:\n${this.logEnd()}`);
+    throw new Error(`${this.name} did not end within ${stopTimeoutMs} ms:\n${this.logEnd()}`);
   }
 
   /** What its log says last. */
   logEnd(): string {
-    return readFileSync(this.#options.logFile, "utf8").slice(-SHOWN_LOG_CHARS);
+    return readFileSync(this.#options.log, "utf8").slice(-SHOWN_LOG_CHARS);
   }
 
   /** Processes that are left of those that it started in any of its lives, itself included. */

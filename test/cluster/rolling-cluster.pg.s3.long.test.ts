@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, query, rowsOf } from "../support/client.ts";
 import { Balancer } from "./balancer.ts";
-import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { startLocalCluster, type LocalCluster } from "./local-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const CLIENTS = 4;
@@ -10,9 +10,9 @@ const CLIENTS = 4;
 const WAVES = [["edge-1"], ["edge-2"], ["ingest-1", "query-1"], ["ingest-2", "query-2"]];
 
 describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("a rolling restart of a whole cluster", () => {
-  let cluster: TemporaryCluster;
+  let cluster: LocalCluster;
   beforeAll(async () => {
-    cluster = await startTemporaryCluster({
+    cluster = await startLocalCluster({
       env: { ENGINE_DRAIN_NOTICE_SECS: "3" },
       counts: { edge: 2, query: 2, ingest: 2, committer: 0, compaction: 0, worker: 0 },
     });

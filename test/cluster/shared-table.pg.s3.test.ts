@@ -3,17 +3,17 @@ import { lacks } from "../../src/core/gates.test-kit.ts";
 import { startMeddlingProxy } from "../../src/io/objectstore/s3/meddling-proxy.test-kit.ts";
 import { ingest, ndjson, query, rowsOf } from "../support/client.ts";
 import { withStorage } from "./chaos-check.ts";
-import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { startLocalCluster, type LocalCluster } from "./local-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("servers that meet in one table", () => {
-  let cluster: TemporaryCluster;
+  let cluster: LocalCluster;
   let nodes: readonly [string, string];
   let reader: string;
   /** Reads of extents that a query has begun, and what they wait for. */
   const reads = { begun: 0, allowed: Promise.resolve() };
   beforeAll(async () => {
-    cluster = await startTemporaryCluster({
+    cluster = await startLocalCluster({
       env: {
         ENGINE_COMPACTION_POLL_SECS: "1",
         ENGINE_COMPACTION_MIN_EXTENTS: "4",

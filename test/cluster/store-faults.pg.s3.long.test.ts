@@ -5,7 +5,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { ingest, ndjson, rowsOf } from "../support/client.ts";
 import { checkStorage } from "./chaos-check.ts";
 import { startFaultyStore, type StoreFaults } from "./store-faults.ts";
-import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { startLocalCluster, type LocalCluster } from "./local-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 const NONE: StoreFaults = { errorShare: 0, latencyMs: 0 };
@@ -17,9 +17,9 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps")).each(["sync", "staged"])
   "a cluster whose store is bad (%s)",
   (mode) => {
     const faults = { ...NONE };
-    let cluster: TemporaryCluster;
+    let cluster: LocalCluster;
     beforeAll(async () => {
-      cluster = await startTemporaryCluster({
+      cluster = await startLocalCluster({
         env: { ENGINE_INGEST_MODE: mode, ENGINE_COMPACTION_POLL_SECS: "1", ENGINE_COMPACTION_MIN_EXTENTS: "8" },
         counts: { edge: 1, query: 1, ingest: 1, committer: 1, compaction: 1, worker: 0 },
         proxy: (endpoint) => startFaultyStore(endpoint, faults, drawnSeed()),

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, test } from "vitest";
 import { findVersitygw } from "../../src/io/objectstore/s3/versitygw.test-kit.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 import { checkReaders, hasMerged, ODD, randomOf, TailReader, TailWriter } from "./tail-readers.ts";
-import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { startLocalCluster, type LocalCluster } from "./local-cluster.ts";
 
 /** Several nodes on PostgreSQL and S3: readers go from one to the other, through an edge too, while nodes are killed. */
 
@@ -12,9 +12,9 @@ const KILLS = Number(process.env["TAIL_KILLS"] ?? 4);
 const canRun = (await findVersitygw()) !== undefined;
 
 describe.skipIf(!canRun)("tails of several nodes", () => {
-  let cluster: TemporaryCluster;
+  let cluster: LocalCluster;
   beforeAll(async () => {
-    cluster = await startTemporaryCluster({
+    cluster = await startLocalCluster({
       env: {
         ENGINE_COMPACTION_POLL_SECS: "1",
         ENGINE_COMPACTION_MIN_EXTENTS: "3",

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { ingest, query } from "../support/client.ts";
-import { startTemporaryCluster, type TemporaryCluster } from "./temporary-cluster.ts";
+import { startLocalCluster, type LocalCluster } from "./local-cluster.ts";
 import { eventually } from "../../src/core/waiting.test-kit.ts";
 
 type Json = Record<string, unknown>;
 
 /** Jobs in a cluster: asked for at an edge, stored by a query server, run by a server that has the role `worker` alone. */
 describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("the role worker", () => {
-  let cluster: TemporaryCluster;
+  let cluster: LocalCluster;
   let edge: string;
   let worker: string;
   beforeAll(async () => {
-    cluster = await startTemporaryCluster({
+    cluster = await startLocalCluster({
       counts: { edge: 1, query: 1, ingest: 1, committer: 0, compaction: 0, worker: 1 },
     });
     edge = cluster.edges[0] ?? "";

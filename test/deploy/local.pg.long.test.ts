@@ -1,5 +1,15 @@
 import { execFile } from "node:child_process";
-import { chmodSync, appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -7,13 +17,15 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacks } from "../../src/core/gates.test-kit.ts";
 import { signalProcess } from "../../src/core/signals.test-kit.ts";
+import { VERSION } from "../../src/core/version.ts";
+import { Balancer } from "../cluster/balancer.ts";
 
 /** A local deployment through its life, by the command line alone. */
 
-const ENTRY = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const NEXT_VERSION = "9.8.7";
 const TIMEOUT_MS = 300_000;
-const NAMES = [
-  "postgres",
+const SERVERS = [
   "query-1",
   "query-2",
   "ingest-1",
@@ -25,7 +37,8 @@ const NAMES = [
   "edge-2",
 ];
 
-type Up = { url: string; admin_token: string | null; changes: { action: string; subject: string }[] };
+type Change = { action: string; subject: string; reason: string };
+type Up = { url: string; admin_token: string | null; changes: Change[] };
 type Status = {
   state: string;
   drift: string[];
@@ -35,6 +48,7 @@ type Status = {
 describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
   let home = "";
   let token = "";
+  let entry = join(REPOSITORY, "bin/engine.js");
 
   beforeAll(() => {
     home = mkdtempSync(join(tmpdir(), "engine-deploy-"));
@@ -50,7 +64,7 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
     return new Promise((resolve) => {
       execFile(
         process.execPath,
-        [ENTRY, "deploy", ...words, "--name", "lab", "--json"],
+        [entry, "deploy", ...words, "--name", "lab", "--json"],
         { env },
         (error, stdout, stderr) => {
           resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
@@ -75,9 +89,9 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
     );
   }
 
-  async function send(edge: string, path: string, body: string): Promise<string> {
+  async function send(edge: string, path: string, body: string, bearer = token): Promise<string> {
     const headers = {
-      authorization: `Bearer ${token}`,
+      authorization: `Bearer ${bearer}`,
       "x-table": "notes",
       "content-type": path === "/v1/query" ? "text/plain" : "application/x-ndjson",
     };
@@ -87,13 +101,45 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
     return text;
   }
 
-  const countOf = async (edge: string) =>
-    (JSON.parse(await send(edge, "/v1/query", "SELECT count(*) AS n FROM notes")) as { n: number }).n;
+  const settings = () => join(home, "deployments", "lab", "engine.toml");
+  const countOf = async (edge: string, bearer = token) =>
+    (JSON.parse(await send(edge, "/v1/query", "SELECT count(*) AS n FROM notes", bearer)) as { n: number }).n;
+
+  /** Clients that write and read through whichever edge says that it is healthy, and send nothing twice. */
+  async function startLoad(urls: readonly string[]) {
+    const balancer = new Balancer(urls);
+    await balancer.start();
+    const state = { isRunning: true, sent: 0, failures: [] as string[] };
+    const attempt = async (request: (edge: string) => Promise<unknown>): Promise<void> => {
+      try {
+        await request(balancer.next());
+        state.sent++;
+      } catch (error) {
+        state.failures.push(String(error));
+      }
+    };
+    const client = async () => {
+      while (state.isRunning) {
+        await attempt((edge) => send(edge, "/v1/ingest", '{"body":"more"}\n'));
+        await attempt((edge) => countOf(edge));
+        await delay(100);
+      }
+    };
+    const clients = Promise.all([client(), client()]);
+    const stop = async () => {
+      state.isRunning = false;
+      await clients;
+      await balancer.stop();
+    };
+    return { state, stop };
+  }
 
   it("comes up, and shows its token once", { timeout: TIMEOUT_MS }, async () => {
     expect(await deploy("init", "--target", "local", "--yes")).toMatchObject({ code: 0 });
+    // Longer than edges take to notice, and shorter than the default.
+    appendFileSync(settings(), "server.drain_notice_secs = 3\n");
     const first = await up();
-    expect(first.changes.map(({ subject }) => subject).sort()).toEqual([...NAMES].sort());
+    expect(first.changes.map(({ subject }) => subject).sort()).toEqual(["postgres", ...SERVERS].sort());
     token = first.admin_token ?? "";
     await send(first.url, "/v1/ingest", '{"body":"one"}\n');
     expect(await countOf(first.url)).toBe(1);
@@ -126,29 +172,39 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
     await expect.poll(isBack, { timeout: 60_000, interval: 500 }).toBe(true);
   });
 
-  it("changes its settings without a failed request", { timeout: TIMEOUT_MS }, async () => {
-    const urls = await edges();
+  it("takes another version and other settings without a failed request", { timeout: TIMEOUT_MS }, async () => {
     const before = (await status()).processes;
-    appendFileSync(join(home, "deployments", "lab", "engine.toml"), 'log.level = "warn"\n');
-    const rolled = new AbortController();
-    let sent = 0;
-    const client = async (start: number) => {
-      for (let i = start; !rolled.signal.aborted; i++) {
-        await balanced(urls, i, (edge) =>
-          i % 2 === 0 ? send(edge, "/v1/ingest", '{"body":"more"}\n') : countOf(edge),
-        );
-        sent++;
-        await delay(100);
-      }
-    };
-    const load = Promise.all([client(0), client(1)]);
-    const { changes } = await up();
-    rolled.abort();
-    await load;
-    expect(sent).toBeGreaterThan(20);
-    expect(changes.map(({ subject }) => subject)).toEqual(NAMES.filter((name) => name !== "postgres"));
-    const pids = new Set(before.filter(({ name }) => name !== "postgres").map(({ pid }) => pid));
-    expect((await status()).processes.filter(({ pid }) => pids.has(pid))).toEqual([]);
+    const reader = "somebody-who-reads";
+    appendFileSync(settings(), `server.http_keep_alive_secs = 350\nauth.tokens = ["${reader}:read"]\n`);
+    const restarts = (reason: string) => SERVERS.map((subject) => ({ action: "restart", subject, reason }));
+    const { changes: planned } = JSON.parse((await deploy("up", "--print-only")).stdout) as Up;
+    expect(planned).toEqual(restarts("its settings or program changed"));
+    entry = makeNextVersion(join(home, "next"));
+
+    const load = await startLoad(await edges());
+    const rolling = up();
+    const versions = async () => new Set((await status()).processes.flatMap(({ version }) => version ?? []));
+    await expect.poll(versions, { timeout: 60_000, interval: 1_000 }).toEqual(new Set([VERSION, NEXT_VERSION]));
+    const sentBefore = load.state.sent;
+    const { changes } = await rolling;
+    const sentSince = load.state.sent - sentBefore;
+    await load.stop();
+    expect(load.state.failures).toEqual([]);
+    expect(sentSince).toBeGreaterThan(20);
+    expect(changes).toEqual(restarts(`version ${VERSION} to ${NEXT_VERSION}`));
+    const after = await status();
+    expect(after).toMatchObject({ state: "healthy", drift: [] });
+    const servers = after.processes.filter(({ name }) => name !== "postgres");
+    expect(servers.map(({ name, version }) => ({ name, version }))).toEqual(
+      SERVERS.map((name) => ({ name, version: NEXT_VERSION })),
+    );
+    const pids = new Set(before.map(({ pid }) => pid));
+    expect(after.processes.filter(({ pid }) => pids.has(pid)).map(({ name }) => name)).toEqual(["postgres"]);
+    // The settings hold, beside the token that `up` showed.
+    const [edge = ""] = await edges();
+    expect((await fetch(`${edge}/health`)).headers.get("keep-alive")).toBe("timeout=350");
+    expect(await countOf(edge, reader)).toBeGreaterThan(1);
+    await expect(send(edge, "/v1/ingest", '{"body":"no"}\n', reader)).rejects.toThrow("403");
   });
 
   it("ends and keeps its data, and comes back with it", { timeout: TIMEOUT_MS }, async () => {
@@ -177,21 +233,17 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
   }
 });
 
-/** As a load balancer does: an edge that refuses the connection, or drains, is passed over for the other one. */
-async function balanced(
-  urls: readonly string[],
-  start: number,
-  request: (edge: string) => Promise<unknown>,
-): Promise<void> {
-  for (let i = 0; i < urls.length; i++) {
-    const edge = urls[(start + i) % urls.length] ?? "";
-    const isReady = await fetch(`${edge}/health`).then(
-      (reply) => reply.ok,
-      () => false,
-    );
-    if (!isReady) continue;
-    await request(edge);
-    return;
-  }
-  throw new Error("no edge is ready");
+/** The same build with another version, in a folder as of an installed package. Returns the path of its program. */
+function makeNextVersion(folder: string): string {
+  cpSync(join(REPOSITORY, "dist"), join(folder, "dist"), {
+    recursive: true,
+    filter: (path) => !path.endsWith(".map") && !path.endsWith("/release"),
+  });
+  for (const path of ["bin", "package.json"]) cpSync(join(REPOSITORY, path), join(folder, path), { recursive: true });
+  symlinkSync(join(REPOSITORY, "node_modules"), join(folder, "node_modules"));
+  const bundle = join(folder, "dist", "engine.js");
+  const pieces = readFileSync(bundle, "utf8").split(`="${VERSION}"`);
+  expect(pieces).toHaveLength(2);
+  writeFileSync(bundle, pieces.join(`="${NEXT_VERSION}"`));
+  return join(folder, "bin", "engine.js");
 }

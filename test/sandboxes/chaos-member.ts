@@ -41,7 +41,9 @@ export class Member {
       name,
       command: () => [process.execPath, "--disable-warning=ExperimentalWarning", ENTRY, ...args],
       env: { ...cleanEnv(), ...env, ENGINE_HOME: home },
-      logFile: this.#logFile,
+      log: this.#logFile,
+      stopSignal: "SIGTERM",
+      stopTimeoutMs: 30_000,
       isReady: async () => await isReady(readFileSync(this.#logFile).subarray(this.#logFrom).toString()),
     });
   }

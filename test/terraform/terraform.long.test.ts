@@ -191,6 +191,7 @@ describe.skipIf(lacks("terraform", "Go", "promtool", "shellcheck"))("terraform/"
   test("every role is started with options that the engine takes, and secrets come from Secrets Manager", () => {
     const tasks = of("aws_ecs_task_definition").filter(({ address }) => address.includes("module.role["));
     expect(tasks).toHaveLength(6);
+    const balancer = of("aws_lb").find(({ values }) => values["load_balancer_type"] === "application");
     const url = `postgres://engine:x@db:5432/engine?sslmode=verify-full&sslrootcert=%2Fvar%2Flib%2Fengine%2Fca.pem`;
     const values: Record<string, string> = {
       ENGINE_CATALOG_URL: url,
@@ -215,6 +216,9 @@ describe.skipIf(lacks("terraform", "Go", "promtool", "shellcheck"))("terraform/"
       const isEdge = role === "edge";
       expect(config.queryPeers ?? []).toHaveLength(isEdge ? 1 : 0);
       expect(config.catalogUrl.kind).toBe(isEdge ? "sqlite" : "postgres");
+      // A balancer answers 502 when it sends a request on a connection that an edge is just closing.
+      const idleSecs = isEdge ? Number(balancer?.values["idle_timeout"]) : 0;
+      expect(config.httpKeepAliveSecs).toBeGreaterThan(idleSecs);
       expect(containers).toHaveLength(isEdge ? 1 : 2);
     }
   });

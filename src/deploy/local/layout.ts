@@ -22,9 +22,18 @@ export const ROLES = {
 } as const;
 export type Role = keyof typeof ROLES;
 
-export const MEMBERS: readonly { name: string; role: Role }[] = Object.entries(ROLES).flatMap(([role, { count }]) =>
-  Array.from({ length: count }, (_, i) => ({ name: `${role}-${i + 1}`, role: role as Role })),
-);
+/** One server of a cluster, `<role>-<number>`. */
+export type Member = { name: string; role: Role };
+
+/** By rank: `ROLES` is. */
+export function membersOf(counts: Readonly<Partial<Record<Role, number>>>): Member[] {
+  return Object.entries(ROLES).flatMap(([name, { count }]) => {
+    const role = name as Role;
+    return Array.from({ length: counts[role] ?? count }, (_, i) => ({ name: `${role}-${i + 1}`, role }));
+  });
+}
+
+export const MEMBERS: readonly Member[] = membersOf({});
 
 const PORT_NAMES = ["postgres", ...MEMBERS.map(({ name }) => name)];
 

@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AUTH_OPTIONS } from "../../auth/options.ts";
@@ -35,6 +33,7 @@ import {
   type Layout,
   type Secrets,
 } from "./layout.ts";
+import { launch } from "./launch.ts";
 import { POSTGRES_USER } from "./postgres.ts";
 import { isAlive, signal } from "./process-identity.ts";
 import { CONFIG_FILE, edgeUrls, inherited, postgresOf, programsOf } from "./programs.ts";
@@ -226,20 +225,18 @@ async function supervise(workspace: Workspace, state: SupervisorState | undefine
     if (state.supervisor.version === VERSION) return;
     await end(workspace.context, state);
   }
-  const log = openSync(workspace.path("local/logs/supervisor.log"), "a", 0o600);
   const [file = process.execPath, ...before] = programCommand();
-  const args = [...before, "deploy", "supervise", "--name", workspace.name];
-  const env = { ...inherited(workspace.context.deps.env), ENGINE_HOME: workspace.home };
-  try {
-    const child = spawn(file, args, { cwd: "/", env, detached: true, stdio: ["ignore", log, log] });
-    child.unref();
-    await new Promise<void>((resolve, reject) => {
-      child.once("spawn", resolve);
-      child.once("error", (error) => reject(new CliError(`cannot start the supervisor: ${error.message}`)));
-    });
-  } finally {
-    closeSync(log);
-  }
+  const { child, begin } = launch({
+    command: [file, ...before, "deploy", "supervise", "--name", workspace.name],
+    env: { ...inherited(workspace.context.deps.env), ENGINE_HOME: workspace.home },
+    log: workspace.path("local/logs/supervisor.log"),
+  });
+  child.unref();
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", (error) => reject(new CliError(`cannot start the supervisor: ${error.message}`)));
+  });
+  begin();
 }
 
 async function end({ deps: { clock } }: CliContext, { supervisor }: SupervisorState): Promise<void> {

@@ -4,8 +4,6 @@ import { findPostgresPrograms, type PostgresPrograms } from "../../db/postgres/s
 
 export const POSTGRES_USER = "engine";
 export const POSTGRES_SETTINGS = { max_connections: "300" } as const;
-/** Ends sessions, keeps what was committed, and ends. */
-export const POSTGRES_STOP_SIGNAL = "SIGINT";
 
 /** @throws CliError that says what to install */
 export function requirePostgresPrograms(path: string): PostgresPrograms {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
+import { join } from "node:path";
 import { AUTH_OPTIONS } from "../../auth/options.ts";
 import { valuesOf, type OptionValues } from "../../config/option.ts";
 import type { LoadedConfig } from "../../config/load.ts";
@@ -8,14 +9,24 @@ import { distribution, programCommand } from "../../core/distribution.ts";
 import { VERSION } from "../../core/version.ts";
 import type { Workspace } from "../workspace.ts";
 import { PostgresFolder } from "../../db/postgres/server-folder.ts";
-import { MEMBERS, ROLES, type Layout, type Role, type Secrets } from "./layout.ts";
-import { POSTGRES_SETTINGS, POSTGRES_STOP_SIGNAL, POSTGRES_USER, requirePostgresPrograms } from "./postgres.ts";
+import { MEMBERS, ROLES, type Layout, type Member, type Role, type Secrets } from "./layout.ts";
+import { POSTGRES_SETTINGS, POSTGRES_USER, requirePostgresPrograms } from "./postgres.ts";
 import type { ProgramSpec } from "./state.ts";
 
 export const CONFIG_FILE = "engine.toml";
 /** More than a drain takes by its own limit. */
 const STOP_MARGIN_MS = 10_000;
 const POSTGRES_STOP_MS = 60_000;
+
+/** A program, without the hash of what it depends on. */
+export type Description = Omit<ProgramSpec, "hash">;
+
+/** Where the programs of a cluster on this machine are. */
+export type Place = {
+  /** The home of each server is `<name>` in it, the log of each program `logs/<name>.log`. */
+  folder: string;
+  ports: Layout["ports"];
+};
 
 export type LocalParts = { workspace: Workspace; layout: Layout; secrets: Secrets; config: LoadedConfig };
 
@@ -32,88 +43,119 @@ export function postgresOf({
 /** Every program of the deployment as it should run. @throws CliError */
 export function programsOf(parts: LocalParts): ProgramSpec[] {
   const { workspace, layout, secrets, config } = parts;
+  const place = { folder: workspace.path("local"), ports: layout.ports };
   const environment = inherited(workspace.context.deps.env);
   const postgres = postgresOf(parts);
-  const common = {
-    ...environment,
-    ENGINE_CONFIG: workspace.path(CONFIG_FILE),
-    ...adminAccess(valuesOf(AUTH_OPTIONS, config.config), secrets.adminToken),
-    ENGINE_SECRET_KEY: secrets.secretKey,
-    ...(postgres === undefined ? {} : { ENGINE_CATALOG_URL: postgresUrl(layout, secrets) }),
-    ...(objectStoreSettings(config).kind === "local" ? { ENGINE_LOCAL_DATA: workspace.path("local/objects") } : {}),
-  };
-  const stopTimeoutMs = config.config.drainTimeoutSecs * 1_000 + STOP_MARGIN_MS;
-  const [executable = process.execPath, ...before] = programCommand();
-  const peersOf = (role: Role) => peers(layout, role);
-  const roles = MEMBERS.map(({ name, role }): Omit<ProgramSpec, "hash"> => {
-    const address = `127.0.0.1:${layout.ports[name]}`;
+  const servers = describeServers(MEMBERS, place, {
+    program: programCommand(),
+    env: {
+      ...environment,
+      ENGINE_CONFIG: workspace.path(CONFIG_FILE),
+      ...adminAccess(valuesOf(AUTH_OPTIONS, config.config), secrets.adminToken),
+      ENGINE_SECRET_KEY: secrets.secretKey,
+      ...(postgres === undefined ? {} : { ENGINE_CATALOG_URL: postgresUrl(layout, secrets) }),
+      ...(objectStoreSettings(config).kind === "local" ? { ENGINE_LOCAL_DATA: workspace.path("local/objects") } : {}),
+    },
+    stopTimeoutMs: config.config.drainTimeoutSecs * 1_000 + STOP_MARGIN_MS,
+  });
+  const stamp = programStamp(JSON.stringify(config.config));
+  const hashed = servers.map((server): ProgramSpec => hashedSpec(server, stamp));
+  return postgres === undefined ? hashed : [hashedSpec(describePostgres(postgres, place, environment), ""), ...hashed];
+}
+
+export type ServersOptions = {
+  /** The words that start the engine. */
+  program: readonly string[];
+  /** What all servers have in their environment. */
+  env: Readonly<Record<string, string>>;
+  stopTimeoutMs: number;
+};
+
+export function describeServers(
+  members: readonly Member[],
+  { folder, ports }: Place,
+  { program, env, stopTimeoutMs }: ServersOptions,
+): Description[] {
+  const [executable = process.execPath, ...before] = program;
+  return members.map(({ name, role }): Description => {
+    const url = urlOf(name, ports);
+    const peersOf = (peer: Role) => urlsOf(peer, members, ports).join(",");
+    const peers =
+      role === "edge" ? { ENGINE_QUERY_PEERS: peersOf("query"), ENGINE_INGEST_PEERS: peersOf("ingest") } : {};
+    const own = {
+      ENGINE_ROLES: role,
+      ENGINE_HTTP_ADDR: new URL(url).host,
+      // Only one of them could have the usual port.
+      ENGINE_GRPC_ADDR: "off",
+      ENGINE_HOME: join(folder, name),
+    };
     return {
       name,
       rank: ROLES[role].rank,
       command: [executable, ...before, "server"],
-      env: { ...common, ...roleEnvironment({ role, address, home: workspace.path(`local/${name}`), peersOf }) },
-      log: workspace.path(`local/logs/${name}.log`),
-      probe: { kind: "http", url: `http://${address}/health` },
+      env: { ...env, ...peers, ...own },
+      log: logOf(name, folder),
+      probe: { kind: "http", url: `${url}/health` },
       stopSignal: "SIGTERM",
       stopTimeoutMs,
     };
   });
-  const stamp = programStamp(JSON.stringify(config.config));
-  const hashed = roles.map((program): ProgramSpec => hashedSpec(program, stamp));
-  if (postgres === undefined) return hashed;
-  const server: Omit<ProgramSpec, "hash"> = {
-    name: "postgres",
-    rank: 0,
-    command: postgres.server(layout.ports["postgres"] ?? 0, POSTGRES_SETTINGS),
-    env: environment,
-    log: workspace.path("local/logs/postgres.log"),
-    probe: { kind: "command", command: postgres.probe(layout.ports["postgres"] ?? 0) },
-    stopSignal: POSTGRES_STOP_SIGNAL,
-    stopTimeoutMs: POSTGRES_STOP_MS,
-  };
-  return [hashedSpec(server, ""), ...hashed];
 }
 
-/** Other backends than `env` take no static tokens: there the admin token is an API key, beside those of `engine.toml`. */
+export function describePostgres(
+  server: PostgresFolder,
+  { folder, ports }: Place,
+  env: Readonly<Record<string, string>>,
+): Description {
+  const port = portOf("postgres", ports);
+  return {
+    name: "postgres",
+    rank: 0,
+    command: server.server(port, POSTGRES_SETTINGS),
+    env,
+    log: logOf("postgres", folder),
+    probe: { kind: "command", command: server.probe(port) },
+    // Ends sessions, keeps what was committed, and ends.
+    stopSignal: "SIGINT",
+    stopTimeoutMs: POSTGRES_STOP_MS,
+  };
+}
+
+/** The admin token is an API key, which is good with every backend, beside those of `engine.toml`. */
 export function adminAccess(
-  { authBackend, securityApiKeys }: Pick<OptionValues<typeof AUTH_OPTIONS>, "authBackend" | "securityApiKeys">,
+  { securityApiKeys }: Pick<OptionValues<typeof AUTH_OPTIONS>, "securityApiKeys">,
   adminToken: string,
 ): Record<string, string> {
-  if (authBackend === "env") return { ENGINE_AUTH_TOKENS: `${adminToken}:admin` };
   const others = securityApiKeys.map(({ name, role, token }) =>
     name === undefined ? token : `${name}:${role}:${token}`,
   );
   return { ENGINE_SECURITY_API_KEYS: [`admin:admin:${adminToken}`, ...others].join(",") };
 }
 
-type Place = {
-  role: Role;
-  /** On this machine. */
-  address: string;
-  home: string;
-  /** Addresses of all servers of a role, with commas between them. */
-  peersOf: (role: Role) => string;
-};
-
-/** What tells one server of a cluster on this machine from the others. */
-export function roleEnvironment({ role, address, home, peersOf }: Place): Record<string, string> {
-  const peers = role === "edge" ? { ENGINE_QUERY_PEERS: peersOf("query"), ENGINE_INGEST_PEERS: peersOf("ingest") } : {};
-  // Without gRPC, whose usual port only one of them could have.
-  return { ...peers, ENGINE_ROLES: role, ENGINE_HTTP_ADDR: address, ENGINE_GRPC_ADDR: "off", ENGINE_HOME: home };
+export function edgeUrls({ ports }: Pick<Layout, "ports">): string[] {
+  return urlsOf("edge", MEMBERS, ports);
 }
 
-export function edgeUrls(layout: Layout): string[] {
-  return peers(layout, "edge").split(",");
+export function urlsOf(role: Role, members: readonly Member[], ports: Layout["ports"]): string[] {
+  return members.filter((member) => member.role === role).map(({ name }) => urlOf(name, ports));
 }
 
-function peers({ ports }: Layout, role: Role): string {
-  return MEMBERS.filter((member) => member.role === role)
-    .map(({ name }) => `http://127.0.0.1:${ports[name]}`)
-    .join(",");
+function urlOf(name: string, ports: Layout["ports"]): string {
+  return `http://127.0.0.1:${portOf(name, ports)}`;
+}
+
+function portOf(name: string, ports: Layout["ports"]): number {
+  const port = ports[name];
+  if (port === undefined) throw new Error(`${name} has no port`);
+  return port;
+}
+
+function logOf(name: string, folder: string): string {
+  return join(folder, "logs", `${name}.log`);
 }
 
 function postgresUrl({ ports }: Layout, { postgresPassword }: Secrets): string {
-  return `postgres://${POSTGRES_USER}:${postgresPassword}@127.0.0.1:${ports["postgres"]}/postgres`;
+  return `postgres://${POSTGRES_USER}:${postgresPassword}@127.0.0.1:${portOf("postgres", ports)}/postgres`;
 }
 
 /** Without settings of the engine that the shell may carry. */
@@ -128,7 +170,7 @@ function programStamp(settings: string): string {
   return JSON.stringify([VERSION, mtimeMs, size, settings]);
 }
 
-function hashedSpec(program: Omit<ProgramSpec, "hash">, stamp: string): ProgramSpec {
+function hashedSpec(program: Description, stamp: string): ProgramSpec {
   const hash = createHash("sha256").update(JSON.stringify(program)).update(stamp).digest("hex").slice(0, 32);
   return { ...program, hash };
 }

@@ -1,10 +1,9 @@
-import { spawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
 import { pause, type Clock } from "../../core/clock.ts";
 import { Backoff } from "../../core/backoff.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Random } from "../../core/random.ts";
+import { launch } from "./launch.ts";
 import { LOG_MAX_BYTES, trimLog } from "./log-file.ts";
 import { serves } from "./probe.ts";
 import { identityOf, isAlive, signal, type KnownProcess } from "./process-identity.ts";
@@ -177,27 +176,16 @@ export class Supervisor {
     }
   }
 
-  /**
-   * The program begins when its process id is on disk: a shell waits for a line, and ends without one when the
-   * supervisor is killed in between. Then it becomes the program.
-   */
+  /** The program begins when its process id is on disk, and not at all when the supervisor is killed before that. */
   async #start(program: ProgramSpec): Promise<void> {
     const { clock, log, version } = this.#deps;
-    const { name, command, env, hash } = program;
+    const { name, hash } = program;
     const watch = this.#watch(name);
     watch.startedAtMs = clock.monotonicMs();
-    const output = openSync(program.log, "a", 0o600);
     try {
-      const child = spawn("/bin/sh", ["-c", 'read -r go && exec "$@" </dev/null', "engine", ...command], {
-        env,
-        cwd: "/",
-        detached: true,
-        stdio: ["pipe", output, output],
-      });
+      const { child, begin } = launch(program);
       child.on("error", (error) => log.error({ program: name, err: error }, "a program could not be started"));
       child.once("exit", () => this.#wake.abort());
-      // It may end before it has read its line.
-      child.stdin?.on("error", () => undefined);
       child.unref();
       const identity = child.pid === undefined ? undefined : identityOf(child.pid);
       if (child.pid === undefined || identity === undefined) {
@@ -208,14 +196,12 @@ export class Supervisor {
       this.#restarts.set(name, restarts);
       this.#state.processes[name] = { pid: child.pid, identity, hash, version, restarts };
       await this.#save();
-      child.stdin?.end("go\n");
+      begin();
       log.info({ program: name, pid: child.pid }, "a program starts");
     } catch (error) {
       watch.notBeforeMs = watch.startedAtMs + watch.backoff.next();
       this.#state.failures[name] = messageOf(error);
       throw error;
-    } finally {
-      closeSync(output);
     }
   }
 

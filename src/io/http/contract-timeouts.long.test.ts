@@ -55,6 +55,22 @@ describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
     if (driver === "node") expect(slow.received).toContain("request_timeout");
   });
 
+  it("waits for a next request as long as it is told to", { timeout: 20_000 }, async () => {
+    const limits = { headersTimeoutMs: 400, idleTimeoutMs: 400, keepAliveMs: 3_000 };
+    const { port } = await start(transport, async () => text("ok"), limits);
+    const kept = new RawClient(port);
+    kept.send(GET);
+    await kept.until("ok");
+    await delay(2_000);
+    expect(kept.isClosed).toBe(false);
+    kept.send(GET);
+    await eventually(() => kept.received.split("\r\n\r\nok").length === 3);
+    const answeredMs = performance.now();
+    await kept.closed;
+    // uWebSockets.js has its own, fixed time; see http.ts.
+    if (driver === "node") expect(performance.now() - answeredMs).toBeGreaterThan(2_500);
+  });
+
   it("keeps waiting, as long as it is told to, for bodies, handlers and readers", { timeout: 40_000 }, async () => {
     // Longer than uWebSockets.js waits of its own accord.
     const longMs = 14_000;

@@ -145,8 +145,10 @@ export type HttpServerOptions = {
   maxHeaderBytes: number;
   /** Time a client has to send its whole request head. */
   headersTimeoutMs: number;
-  /** Time a connection may stay silent while a body is due, between requests, or not take a byte of a response. */
+  /** Time a connection may stay silent while a body is due, or not take a byte of a response. */
   idleTimeoutMs: number;
+  /** Time a connection may wait for its next request; `idleTimeoutMs` unless given. */
+  keepAliveMs?: number;
   /** Connections beyond so many are closed when they are opened; as many as the system allows unless given. */
   maxConnections?: number;
   /** Told of each connection that was closed for that. */

@@ -110,7 +110,7 @@ export class NodeHttpServer implements HttpServer {
   }
 
   #settings(): ServerOptions {
-    const { maxHeaderBytes, headersTimeoutMs, idleTimeoutMs } = this.#options;
+    const { maxHeaderBytes, headersTimeoutMs, idleTimeoutMs, keepAliveMs = idleTimeoutMs } = this.#options;
     return {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: headersTimeoutMs,
@@ -120,7 +120,7 @@ export class NodeHttpServer implements HttpServer {
       requireHostHeader: false,
       // Whatever the command line of node says.
       insecureHTTPParser: false,
-      keepAliveTimeout: idleTimeoutMs,
+      keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.max(10, Math.min(1_000, headersTimeoutMs / 4)),
       highWaterMark: 256 * 1024,
       ...UPGRADES,

@@ -27,3 +27,8 @@ output "flight_dns_name" {
   description = "Name of the balancer for Arrow Flight; null without it."
   value       = one(aws_lb.flight[*].dns_name)
 }
+
+output "idle_timeout_secs" {
+  description = "Seconds for which the HTTP balancer keeps an idle connection."
+  value       = var.idle_timeout_secs
+}

@@ -62,8 +62,8 @@ const MAX_IN_FLIGHT = 1_000;
  */
 const UNBUFFERED = { highWaterMark: undefined, writableHighWaterMark: 1 };
 const UNBUFFERED_TLS = { highWaterMark: 1 };
-/** Shorter than the idle times of servers, so that a connection is rarely closed while a request is sent on it. */
-const KEEP_ALIVE_MS = 4_000;
+/** Shorter than any server waits for a next request, so that none closes a connection on which one is sent. */
+export const PEER_KEEP_ALIVE_MS = 4_000;
 
 /**
  * One address of one server, and what is known of it:
@@ -108,8 +108,8 @@ export class Peer {
       },
       allowH2: false,
       clientTtl: ports.times.connectionLifetimeMs,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: PEER_KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: PEER_KEEP_ALIVE_MS,
     });
     ports.metrics.edgeInFlight.set(this.#labels, 0);
     this.#show();

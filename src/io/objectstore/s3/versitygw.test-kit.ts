@@ -52,7 +52,7 @@ export async function findVersitygw(): Promise<string | undefined> {
 
 const START_TIMEOUT_MS = 20_000;
 const PORT_ATTEMPTS = 5;
-const CREDENTIALS = { accessKeyId: "testaccess", secretAccessKey: "testsecret123" };
+export const CREDENTIALS = { accessKeyId: "testaccess", secretAccessKey: "testsecret123" };
 
 /** Buckets on the one server of the test run, which files share that neither stop it nor need other words for it. */
 export async function sharedVersitygw(): Promise<Versitygw> {
@@ -76,13 +76,21 @@ export async function startVersitygw(program: string, options: VersitygwOptions 
   }
 }
 
+type Place = { folder: string; port: number; region: string; flags: readonly string[] };
+
+/** How the server is run on a port of the loopback interface, over the folders `data` and `iam` in a folder. */
+export function versitygwCommand(program: string, { folder, port, region, flags }: Place) {
+  const args = ["--port", `127.0.0.1:${port}`, "--quiet", "--region", region, "--iam-dir", join(folder, "iam")];
+  const command: [string, ...string[]] = [program, ...args, ...flags, "posix", join(folder, "data")];
+  return { command, env: { ROOT_ACCESS_KEY: CREDENTIALS.accessKeyId, ROOT_SECRET_KEY: CREDENTIALS.secretAccessKey } };
+}
+
 async function startIn(folder: string, program: string, options: VersitygwOptions): Promise<Versitygw> {
   const { flags = [], scheme = "http", region = "us-east-1" } = options;
   const port = await freePort();
-  const args = ["--port", `127.0.0.1:${port}`, "--quiet", "--region", region];
-  const words = [...args, "--iam-dir", join(folder, "iam"), ...flags, "posix", join(folder, "data")];
-  const env = { ROOT_ACCESS_KEY: CREDENTIALS.accessKeyId, ROOT_SECRET_KEY: CREDENTIALS.secretAccessKey };
-  const server = endsWithThisProcess(spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], env }));
+  const { command, env } = versitygwCommand(program, { folder, port, region, flags });
+  const [file, ...words] = command;
+  const server = endsWithThisProcess(spawn(file, words, { stdio: ["ignore", "pipe", "pipe"], env }));
   const log = collect(server);
   await ready(port, server, log);
   return bucketsOf({ endpoint: `${scheme}://127.0.0.1:${port}`, region, folder }, async () => {
