@@ -79,9 +79,10 @@ describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
     await late.save(["A late boat"]);
     const table = "engine.memory_records";
     const lock = `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`;
-    const held = postgres.query(catalog, `DO $$ BEGIN ${lock}; PERFORM pg_sleep(11); END $$`);
-    const locks = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND mode = 'AccessExclusiveLock'`;
-    await expect.poll(() => postgres.query(catalog, locks)).toHaveLength(1);
+    // Ended below.
+    const held = postgres.query(catalog, `DO $$ BEGIN ${lock}; PERFORM pg_sleep(60); END $$`).catch(() => undefined);
+    const locks = `FROM pg_locks WHERE relation = '${table}'::regclass AND mode = 'AccessExclusiveLock' AND granted`;
+    await expect.poll(() => postgres.query(catalog, `SELECT pid ${locks}`)).toHaveLength(1);
     const answer = await fetch(`${edge.url}/v1/agent/memory/query`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Database": "late" },
@@ -89,6 +90,7 @@ describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
     });
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
     expect(await answer.json()).toMatchObject({ error: { code: "unavailable" } });
+    await postgres.query(catalog, `SELECT pg_terminate_backend(pid) ${locks}`);
     await held;
     expect(await late.texts("boat")).toEqual(["A late boat"]);
   });
