@@ -25,7 +25,7 @@ export function loadLibrary(): void {
   isMended = true;
 }
 
-type Comparable = { equals(this: object, other: unknown): boolean };
+type Comparable = { equals: (this: object, other: unknown) => boolean };
 
 /**
  * Its 64-bit integers throw where they are compared with null. The binder does that where a function of the text's is
