@@ -286,22 +286,6 @@ describe("a merge", () => {
     expect((await bench.live(table)).map((extent) => extent.rows)).toEqual([400]);
   });
 
-  it("shares files among days that follow each other when there are more than 400", { timeout: 120_000 }, async () => {
-    // Two extents, each with a row of every other day.
-    const dayRows = (from: number) =>
-      Array.from({ length: 450 }, (_, i) => row(from + i * 2, START_NS + BigInt(from + i * 2) * DAY_NS));
-    const shared = [row(1, START_NS + 1n), ...dayRows(1).slice(1)];
-    await bench.add(table, [
-      { columns: COLUMNS, rows: dayRows(0) },
-      { columns: COLUMNS, rows: shared },
-    ]);
-    await compact({ minExtents: 2 });
-    const live = (await bench.live(table)).toSorted((a, b) => (a.minAtNs < b.minAtNs ? -1 : 1));
-    // 899 days, three to a file; the first one has two rows.
-    expect(live.map((extent) => extent.rows)).toEqual([4, ...Array.from({ length: 298 }, () => 3), 2]);
-    for (const [i, { minAtNs }] of live.entries()) expect(minAtNs).toBeGreaterThan(live[i - 1]?.maxAtNs ?? 0n);
-  });
-
   it("makes filters of ids and of words that leave out what is not there", async () => {
     const columns: ColumnSpec[] = ["at", "id", "body", "few"].map((name) => {
       return { name, type: { kind: name === "at" ? "timestamp" : "string" } };
