@@ -83,15 +83,18 @@ describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
     const held = postgres.query(catalog, `DO $$ BEGIN ${lock}; PERFORM pg_sleep(60); END $$`).catch(() => undefined);
     const locks = `FROM pg_locks WHERE relation = '${table}'::regclass AND mode = 'AccessExclusiveLock' AND granted`;
     await expect.poll(() => postgres.query(catalog, `SELECT pid ${locks}`)).toHaveLength(1);
-    const answer = await fetch(`${edge.url}/v1/agent/memory/query`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", "X-Database": "late" },
-      body: '{"query":"boat"}',
-    });
-    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
-    expect(await answer.json()).toMatchObject({ error: { code: "unavailable" } });
-    await postgres.query(catalog, `SELECT pg_terminate_backend(pid) ${locks}`);
-    await held;
+    try {
+      const answer = await fetch(`${edge.url}/v1/agent/memory/query`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Database": "late" },
+        body: '{"query":"boat"}',
+      });
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+      expect(await answer.json()).toMatchObject({ error: { code: "unavailable" } });
+    } finally {
+      await postgres.query(catalog, `SELECT pg_terminate_backend(pid) ${locks}`);
+      await held;
+    }
     expect(await late.texts("boat")).toEqual(["A late boat"]);
   });
 

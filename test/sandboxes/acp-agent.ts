@@ -26,6 +26,7 @@
  * Arguments: `--store FILE` (sessions outlive it and may be loaded), `--dead` (ends at once), `--login` (asks for one),
  * `--late` (offers no `allow_once`), `--http` (takes servers of MCP over HTTP).
  */
+import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import {
@@ -248,7 +249,7 @@ export function scriptedAgent(behaviour: AgentBehaviour): AgentApp {
   const turns = new Map<string, Running>();
   const servers = new Map<string, readonly McpServer[]>();
   const modes = new Map<string, string>();
-  const { newId = () => crypto.randomUUID() } = behaviour;
+  const { newId = randomUUID } = behaviour;
   let isIn = behaviour.asksLogin !== true;
   return agent({ name: "scripted" })
     .onRequest(methods.agent.initialize, async () => {

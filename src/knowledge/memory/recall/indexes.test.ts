@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { OpenedCatalog } from "../../../catalog/contract.test-kit.ts";
 import { openMemoryCatalog } from "../../../catalog/sqlite/memory.test-kit.ts";
 import { ManualClock, nextTurn } from "../../../core/clock.ts";
+import { EngineError } from "../../../core/errors.ts";
 import type { RecordValue } from "../../../db/records.ts";
 import { memoryOn } from "../contract.test-kit.ts";
 import { ALL_REALMS } from "../realms.ts";
@@ -131,6 +132,18 @@ test("only what is new is read, also after a read that failed", async () => {
   expect(await found(indexes, "ship")).toHaveLength(2);
   expect(await found(indexes, "ship")).toHaveLength(2);
   expect(after).toEqual([1]);
+});
+
+test("who asks while the catalog is not available is told when to come back", async () => {
+  await save("ship");
+  onRead = () => {
+    throw new EngineError("unavailable", "another node holds the catalog's lock; try again");
+  };
+  await expect(found(indexesOf(), "ship")).rejects.toMatchObject({
+    code: "unavailable",
+    message: "another node holds the catalog's lock; try again",
+    details: { headers: { "Retry-After": "5" } },
+  });
 });
 
 test("questions that come together share the way to the head", async () => {

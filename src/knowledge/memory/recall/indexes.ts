@@ -47,7 +47,7 @@ export class Indexes {
     const [{ limit, expandHops }, { index, nowUs }] = await Promise.all([
       this.#extentOf(databaseId, question),
       this.#inTime(this.#followerOf(databaseId).current()),
-    ]);
+    ]).catch(sayingWhen);
     this.#dropOld();
     const view = new View(index, { question, rights, nowUs });
     const ranking = rank(view, { query: question.query, expandHops }, this.#deps.options);
@@ -108,7 +108,16 @@ export class Indexes {
 }
 
 function notReady(): EngineError {
-  return new EngineError("unavailable", "the index of this database's memory is being built: ask again in a moment", {
-    headers: { "Retry-After": String(RETRY_AFTER_SECS) },
-  });
+  return unavailable("the index of this database's memory is being built: ask again in a moment");
+}
+
+function unavailable(message: string, cause?: unknown): EngineError {
+  return new EngineError("unavailable", message, { headers: { "Retry-After": String(RETRY_AFTER_SECS) }, cause });
+}
+
+/** An index waits for the catalog, which may give up first: its clients are told when to come back, too. */
+function sayingWhen(error: unknown): never {
+  if (!(error instanceof EngineError) || error.code !== "unavailable" || error.details.headers !== undefined)
+    throw error;
+  throw unavailable(error.message, error);
 }
