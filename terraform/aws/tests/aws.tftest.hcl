@@ -4,8 +4,25 @@ mock_provider "aws" {
   mock_data "aws_availability_zones" {
     defaults = { names = ["eu-central-1a", "eu-central-1b", "eu-central-1c"] }
   }
+  # OpenTofu wants every attribute of a mocked block, and a value where Terraform makes one up.
+  mock_resource "aws_acm_certificate" {
+    defaults = {
+      domain_validation_options = [{
+        domain_name           = "engine.example.com"
+        resource_record_name  = "_1.engine.example.com"
+        resource_record_type  = "CNAME"
+        resource_record_value = "_2.acm-validations.aws"
+      }]
+    }
+  }
   mock_resource "aws_db_instance" {
-    defaults = { master_user_secret = [{ secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:administrator" }] }
+    defaults = {
+      master_user_secret = [{
+        kms_key_id    = "arn:aws:kms:eu-central-1:123456789012:key/administrator"
+        secret_arn    = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:administrator"
+        secret_status = "active"
+      }]
+    }
   }
 }
 

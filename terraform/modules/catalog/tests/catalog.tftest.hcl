@@ -1,6 +1,13 @@
 mock_provider "aws" {
   mock_resource "aws_db_instance" {
-    defaults = { master_user_secret = [{ secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:administrator" }] }
+    # OpenTofu wants every attribute of a mocked block.
+    defaults = {
+      master_user_secret = [{
+        kms_key_id    = "arn:aws:kms:eu-central-1:123456789012:key/administrator"
+        secret_arn    = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:administrator"
+        secret_status = "active"
+      }]
+    }
   }
 }
 
