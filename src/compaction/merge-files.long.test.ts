@@ -67,7 +67,7 @@ const IS_SORTED = `count(*) FILTER ("at" < before) FROM (SELECT "at", lag("at") 
 
 it(
   "sorts what is larger than its memory, and ends files where they are large enough",
-  { timeout: 120_000 },
+  { timeout: 400_000 },
   async () => {
     const inputs: MergeInput[] = [];
     for (let i = 0; i < 4; i++) inputs.push(await input(i, 60_000, 1_000));

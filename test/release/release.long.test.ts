@@ -89,7 +89,7 @@ test("a key that the program does not trust is refused, and the release before s
 describe("the npm package", () => {
   test("is installed in an empty folder, stays under 110 MB, serves and queries", async () => {
     const folder = join(scratch, "installed");
-    mkdirSync(folder);
+    mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "package.json"), '{"private":true}');
     const options = ["--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"];
     execFileSync("npm", ["install", ...options, join(folders[0] ?? "", "out", NPM)], { cwd: folder });
