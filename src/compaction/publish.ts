@@ -1,5 +1,6 @@
 import { atHead } from "../catalog/at-head.ts";
 import type { Catalog, ExtentSummary, Lease, NewExtent, TableRecord } from "../catalog/catalog.ts";
+import { timeRangeOf } from "../catalog/extent-range.ts";
 import { InvariantViolation } from "../catalog/invariants.ts";
 import { ExtentPendingDeletion, LeaseLost } from "../catalog/refusals.ts";
 import type { Clock } from "../core/clock.ts";
@@ -79,10 +80,8 @@ export async function mergeAndPublish(ports: PublishPorts, job: MergeJob): Promi
 
 /** Whether an input has been replaced or deleted since it was picked. */
 async function isLate({ catalog, log }: PublishPorts, { table, inputs }: MergeJob): Promise<boolean> {
-  const minNs = inputs.reduce((least, { minAtNs }) => (minAtNs < least ? minAtNs : least), inputs[0]?.minAtNs ?? 0n);
-  const maxNs = inputs.reduce((most, { maxAtNs }) => (maxAtNs > most ? maxAtNs : most), minNs);
   try {
-    const live = await atHead(catalog, (head) => catalog.extents(table.id, head, { minNs, maxNs }, []));
+    const live = await atHead(catalog, (head) => catalog.extents(table.id, head, timeRangeOf(inputs), []));
     const ids = new Set(live.map(({ id }) => id));
     return inputs.some(({ id }) => !ids.has(id));
   } catch (error) {

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Catalog, ExtentRecord, ExtentSummary, TableRecord } from "../catalog/catalog.ts";
+import { timeRangeOf } from "../catalog/extent-range.ts";
 import { SnapshotHolds } from "../catalog/snapshot-holds.ts";
 import type { Clock } from "../core/clock.ts";
 import { EngineError } from "../core/errors.ts";
@@ -158,12 +159,8 @@ class Verification {
 
   /** Statistics are most of a record, so those of a large table are not all here at once. */
   async #withStats(table: TableRecord, snapshot: number, batch: readonly ExtentSummary[]): Promise<ExtentRecord[]> {
-    const range = {
-      minNs: batch.reduce((least, { minAtNs }) => (minAtNs < least ? minAtNs : least), batch[0]?.minAtNs ?? 0n),
-      maxNs: batch.reduce((most, { maxAtNs }) => (maxAtNs > most ? maxAtNs : most), batch[0]?.maxAtNs ?? 0n),
-    };
     const ids = new Set(batch.map(({ id }) => id));
-    const records = await this.#ports.catalog.extents(table.id, snapshot, range);
+    const records = await this.#ports.catalog.extents(table.id, snapshot, timeRangeOf(batch));
     return records.filter(({ id }) => ids.has(id));
   }
 
