@@ -34,6 +34,25 @@ const ATTEMPTS_WHEN_LOST = 4;
 const REPEAT_WITHIN_MS = 30_000;
 const CONFLICT_PAUSE = { firstMs: 4, mostMs: 500 } as const;
 
+/**
+ * Work that only reads: it starts again when its connection breaks, `ATTEMPTS_WHEN_LOST` times in all. A call may take
+ * `limitMs`, or as long as it likes; `told` makes what the caller sees of other errors.
+ */
+export async function readThrough<T>(
+  pool: Pool,
+  work: (connection: Connection) => Promise<T>,
+  { limitMs, told }: { limitMs: number | undefined; told: (error: unknown) => unknown },
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await pool.run(work, limitMs);
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw told(error);
+      if (attempt >= ATTEMPTS_WHEN_LOST) throw unavailable(error);
+    }
+  }
+}
+
 /** Runs calls on the pools, and repeats those that may be repeated. Its errors are those of `Catalog`. */
 export class Database {
   readonly #options: DatabaseOptions;
@@ -55,15 +74,7 @@ export class Database {
   /** Work that only reads; it starts again when the connection breaks. */
   async read<T>(work: (connection: Connection) => Promise<T>, mayTakeLong = false): Promise<T> {
     const limitMs = mayTakeLong ? undefined : CALL_LIMIT_MS;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#options.readers.run(work, limitMs);
-      } catch (error) {
-        if (!(error instanceof ConnectionLost)) throw this.#told(error);
-        if (attempt < ATTEMPTS_WHEN_LOST) continue;
-        throw unavailable(error);
-      }
-    }
+    return await readThrough(this.#options.readers, work, { limitMs, told: (error) => this.#told(error) });
   }
 
   /** One statement that writes and may be repeated: twice does what once does. */

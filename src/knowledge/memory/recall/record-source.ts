@@ -1,5 +1,4 @@
 import type { Clock } from "../../../core/clock.ts";
-import { EngineError } from "../../../core/errors.ts";
 import type { Random } from "../../../core/random.ts";
 import type { RecordStore, RecordValue } from "../../../db/records.ts";
 import type { CatalogUrl } from "../../../config/kinds.ts";
@@ -47,7 +46,6 @@ async function openFile(path: string, clock: Clock): Promise<RecordReader> {
 /** One reads pages while an index is built, the others answer. */
 const SESSIONS = 3;
 const LOCK_TIMEOUT_MS = 10_000;
-const ATTEMPTS_WHEN_LOST = 3;
 /** Of one statement. */
 const CALL_LIMIT_MS = 60_000;
 
@@ -57,7 +55,8 @@ async function openServer(
   { clock, random }: { clock: Clock; random: Random },
 ): Promise<RecordReader> {
   const { Connection } = await import("../../../db/postgres/connection.ts");
-  const { ConnectionLost, unavailable } = await import("../../../db/postgres/errors.ts");
+  const { readThrough } = await import("../../../db/postgres/database.ts");
+  const { toDatabaseError } = await import("../../../db/postgres/errors.ts");
   const { Pool } = await import("../../../db/postgres/pool.ts");
   const { translate } = await import("../../../db/postgres/records.ts");
   const { parsePostgresUrl } = await import("../../../db/postgres/url.ts");
@@ -65,16 +64,8 @@ async function openServer(
   const session = { clock, connectTimeoutMs: acquireTimeoutMs, lockTimeoutMs: LOCK_TIMEOUT_MS };
   const open = () => Connection.open(address, session);
   const pool = new Pool({ open, maxConnections: SESSIONS, acquireTimeoutMs, clock, random, name: "read" });
-  const run = async <T>(read: (connection: PostgresConnection) => Promise<T>): Promise<T> => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await pool.run(read, CALL_LIMIT_MS);
-      } catch (error) {
-        if (error instanceof EngineError) throw error;
-        if (!(error instanceof ConnectionLost) || attempt >= ATTEMPTS_WHEN_LOST) throw unavailable(error);
-      }
-    }
-  };
+  const run = async <T>(read: (connection: PostgresConnection) => Promise<T>): Promise<T> =>
+    await readThrough(pool, read, { limitMs: CALL_LIMIT_MS, told: toDatabaseError });
   return {
     rows: async (sql, values = []) => {
       const { text, parameters } = translate({ sql, values }, null);
