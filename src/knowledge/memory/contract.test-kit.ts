@@ -260,9 +260,10 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
       async () => {
         const writers = [memory, memoryOn(opened)];
         const { records } = opened.catalog;
+        const rows = async (sql: string, given?: readonly RecordValue[]) => await records.rows(sql, given);
         const values = async (sql: string, given?: readonly RecordValue[]) =>
-          (await records.rows(sql, given)).map((row) => Object.values(row));
-        const feeder = new IndexFeed({ values });
+          (await rows(sql, given)).map((row) => Object.values(row));
+        const feeder = new IndexFeed({ rows, values });
         const seen = new Map<string, number>();
         const fed = new Map<string, number>();
         const random = drawnRandom();

@@ -26,6 +26,16 @@ const KNOWN_COLUMNS =
   `${READ_COLUMNS}, (SELECT max(v.version) FROM memory_records v WHERE ${OF_SAME_ID}) AS latest, ` +
   `(SELECT max(v.origin_us) FROM memory_records v WHERE ${OF_SAME_ID} AND v.erased = 1) AS erased_origin_us`;
 
+/** The newest commit of a database, by its id in the catalog: one indexed row. */
+export async function readHead(records: Pick<RecordStore, "rows">, databaseId: number): Promise<Head> {
+  const sql =
+    "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
+    "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
+  const [row] = await records.rows(sql, [NOW, databaseId, databaseId]);
+  if (row === undefined) throw new Error("the catalog did not say what time it is");
+  return { seq: Number(row["seq"]), stampUs: Number(row["stamp_us"]), nowUs: Number(row["now_ms"]) * 1_000 };
+}
+
 /** Reads the records of memories. Nobody's rights are asked but where a method takes them. */
 export class MemoryStore {
   readonly #records: Pick<RecordStore, "rows">;
@@ -35,12 +45,7 @@ export class MemoryStore {
   }
 
   async head(databaseId: number): Promise<Head> {
-    const sql =
-      "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
-      "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
-    const [row] = await this.#records.rows(sql, [NOW, databaseId, databaseId]);
-    if (row === undefined) throw new Error("the catalog did not say what time it is");
-    return { seq: Number(row["seq"]), stampUs: Number(row["stamp_us"]), nowUs: Number(row["now_ms"]) * 1_000 };
+    return await readHead(this.#records, databaseId);
   }
 
   /** The databases that have a memory, the one that changed last first; dropped ones are among them. */
@@ -173,14 +178,14 @@ export class MemoryStore {
 }
 
 /** In pieces of one of the sizes; the last one repeats an id until it has one. */
-export function chunksOf(ids: readonly string[]): string[][] {
-  const most = IDS_AT_ONCE.at(-1) ?? 1;
-  const chunks: string[][] = [];
+export function chunksOf<T>(ids: readonly T[], sizes: readonly number[] = IDS_AT_ONCE): T[][] {
+  const most = sizes.at(-1) ?? 1;
+  const chunks: T[][] = [];
   for (let from = 0; from < ids.length; from += most) {
     const chunk = ids.slice(from, from + most);
-    const size = IDS_AT_ONCE.find((each) => each >= chunk.length) ?? most;
-    const filler = chunk.at(-1) ?? "";
-    chunks.push([...chunk, ...Array.from({ length: size - chunk.length }, () => filler)]);
+    const size = sizes.find((each) => each >= chunk.length) ?? most;
+    while (chunk.length < size) chunk.push(...chunk.slice(-1));
+    chunks.push(chunk);
   }
   return chunks;
 }

@@ -1,6 +1,6 @@
 import { Lists } from "./block-pool.ts";
 import { Names } from "./columns.ts";
-import { foldText } from "./terms/fold.ts";
+import { foldedWords } from "./terms/fold.ts";
 
 /** Which entities bear a name, by the words of the name; of a question, which of its words are names. */
 export class EntityNames {
@@ -14,7 +14,7 @@ export class EntityNames {
 
   /** Returns the number of the name's key. */
   add(name: string, owner: number): number {
-    const key = this.#keys.numberOf(keyOf(wordsOf(name)));
+    const key = this.#keys.numberOf(keyOf(foldedWords(name)));
     if (key !== 0 && !this.#owners.view(key).includes(owner)) this.#owners.push(key, owner);
     return key;
   }
@@ -28,7 +28,7 @@ export class EntityNames {
    * entities that `isSeen` are names.
    */
   namedIn(text: string, isSeen: (owner: number) => boolean): NamedKey[] {
-    const words = wordsOf(text).slice(0, MOST_WORDS);
+    const words = foldedWords(text).slice(0, MOST_WORDS);
     const taken = words.map(() => false);
     const found: NamedKey[] = [];
     for (let size = Math.min(MOST_NAME_WORDS, words.length); size >= 1; size--) {
@@ -64,10 +64,6 @@ export type NamedKey = { key: number; words: number };
 const MOST_NAME_WORDS = 8;
 /** Of a question. */
 const MOST_WORDS = 256;
-
-function wordsOf(text: string): string[] {
-  return foldText(text).match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
-}
 
 function keyOf(words: readonly string[]): string {
   return words.slice(0, MOST_NAME_WORDS).join(" ");

@@ -1,8 +1,9 @@
-import { NOW, type RecordValue } from "../../../db/records.ts";
+import type { RecordValue } from "../../../db/records.ts";
 import type { IndexedEdge } from "../index/edge-index.ts";
 import type { IndexChange, IndexPage } from "../index/memory-index.ts";
 import type { IndexedNode } from "../index/node-index.ts";
 import { DEFAULT_NAMESPACE } from "../model.ts";
+import { readHead } from "../store.ts";
 import { jsonNumbers } from "./json-numbers.ts";
 import type { RecordReader } from "./record-source.ts";
 
@@ -13,18 +14,16 @@ import type { RecordReader } from "./record-source.ts";
  * of an edge's JSON only numbers are read.
  */
 export class IndexFeed {
-  readonly #records: Pick<RecordReader, "values">;
+  readonly #records: RecordReader;
 
-  constructor(records: Pick<RecordReader, "values">) {
+  constructor(records: RecordReader) {
     this.#records = records;
   }
 
   /** The newest commit: one indexed row. `databaseId` is the catalog's. */
   async head(databaseId: number): Promise<FeedHead> {
-    const [row] = await this.#records.values(HEAD, [NOW, databaseId, databaseId]);
-    if (row === undefined) throw new Error("the catalog did not say what time it is");
-    const [nowMs, seq, stampUs] = row;
-    return { seq: Number(seq), nowUs: Math.max(Number(nowMs) * 1_000, Number(stampUs)) };
+    const { seq, stampUs, nowUs } = await readHead(this.#records, databaseId);
+    return { seq, nowUs: Math.max(nowUs, stampUs) };
   }
 
   /**
@@ -63,10 +62,6 @@ export type FeedHead = {
    */
   nowUs: number;
 };
-
-const HEAD =
-  "SELECT ? AS now_ms, (SELECT seq FROM memory_heads WHERE database_id = ?) AS seq, " +
-  "(SELECT stamp_us FROM memory_heads WHERE database_id = ?) AS stamp_us";
 
 /** These are one page, however many versions they have. */
 const FEW_COMMITS = 2;

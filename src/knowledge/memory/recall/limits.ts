@@ -4,7 +4,6 @@ export const RECALL_LIMITS = {
   /** Of a question, the first ones. */
   terms: 512,
   realms: 100,
-  tags: 50,
   /** The best by their words, out of which the others are found. */
   lexicalCandidates: 200,
   entityCandidates: 32,

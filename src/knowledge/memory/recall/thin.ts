@@ -1,5 +1,5 @@
 import type { NodeRecord } from "../model.ts";
-import { foldText } from "../index/terms/fold.ts";
+import { foldedWords } from "../index/terms/fold.ts";
 
 /**
  * Which texts say the same as a better one: they share nine of ten words, and all numbers. `port 8080` and `port 8081`
@@ -22,7 +22,7 @@ type Words = { all: ReadonlySet<string>; numbers: ReadonlySet<string> };
 const ALIKE = 0.9;
 
 function wordsOf(text: string): Words {
-  const all = new Set(foldText(text).match(/[\p{L}\p{N}\p{M}]+/gu) ?? []);
+  const all = new Set(foldedWords(text));
   return { all, numbers: new Set([...all].filter((word) => /\p{N}/u.test(word))) };
 }
 

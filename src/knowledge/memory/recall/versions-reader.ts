@@ -1,6 +1,7 @@
 import type { RecordStore } from "../../../db/records.ts";
 import type { EdgeRecord, NodeRecord } from "../model.ts";
 import { READ_COLUMNS, versionOfRow, type StoredVersion } from "../rows.ts";
+import { chunksOf } from "../store.ts";
 
 export type VersionKey = { id: string; version: number };
 
@@ -26,15 +27,10 @@ export class VersionsReader {
   }
 
   async #read(databaseId: number, kind: "node" | "edge", keys: readonly VersionKey[]): Promise<StoredVersion[]> {
-    const most = AT_ONCE.at(-1) ?? 1;
     const found: StoredVersion[] = [];
-    for (let at = 0; at < keys.length; at += most) {
-      const some = keys.slice(at, at + most);
-      const size = AT_ONCE.find((places) => places >= some.length) ?? most;
-      const which = Array.from({ length: size }, () => "(database_id = ? AND kind = ? AND id = ? AND version = ?)");
-      const values = Array.from({ length: size }, (_, i) => some[i] ?? some[0]).flatMap((key) =>
-        key === undefined ? [] : [databaseId, kind, key.id, key.version],
-      );
+    for (const chunk of chunksOf(keys, AT_ONCE)) {
+      const which = chunk.map(() => "(database_id = ? AND kind = ? AND id = ? AND version = ?)");
+      const values = chunk.flatMap(({ id, version }) => [databaseId, kind, id, version]);
       const sql = `SELECT ${READ_COLUMNS} FROM memory_records WHERE ${which.join(" OR ")}`;
       const rows = await this.#records.rows(sql, values);
       found.push(...rows.map(versionOfRow));

@@ -14,6 +14,11 @@ export function foldText(text: string): string {
     .normalize("NFC");
 }
 
+/** The words of a text as it is compared: runs of letters and digits. */
+export function foldedWords(text: string): string[] {
+  return foldText(text).match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+}
+
 const ASCII = /^[\0-\x7f]*$/;
 
 /** Of Latin, Greek and Cyrillic letters; the points of Hebrew and Arabic; marks that join or choose a form. */
