@@ -1,11 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { entityId, edgeId } from "../../src/knowledge/memory/ids.ts";
 import { DEFAULT_NAMESPACE, type EdgeRecord, type NodeRecord } from "../../src/knowledge/memory/model.ts";
 import { wireEdge, wireNode } from "../../src/knowledge/memory/wire.ts";
 import { readArguments } from "../support/arguments.ts";
+import { withTemporaryFolder } from "../support/data-file.ts";
 import { HttpConnection } from "../support/http-connection.ts";
 import { machine, MIB, printTable, quantile, shown } from "../support/report.ts";
 import { startBenchServer, type BenchServer } from "../support/server.ts";
@@ -36,24 +34,21 @@ export async function main(args: readonly string[]): Promise<void> {
   console.log(machine());
   const [memories, edges, questions] = [options.count("memories"), options.count("edges"), options.count("questions")];
   const corpus = withDerivedIds(corpusOf({ memories, edges, questions, seed: 1 }));
-  const home = await mkdtemp(join(tmpdir(), "engine-bench-memory-"));
   const catalog = options.text("catalog");
-  const start = (env: Record<string, string>) =>
-    startBenchServer({
-      home,
-      env: { ...env, ...(catalog !== undefined && { ENGINE_CATALOG_URL: catalog }) },
-      tables: [],
-    });
-  try {
+  await withTemporaryFolder(async (home) => {
+    const start = (env: Record<string, string>) =>
+      startBenchServer({
+        home,
+        env: { ...env, ...(catalog !== undefined && { ENGINE_CATALOG_URL: catalog }) },
+        tables: [],
+      });
     await fill(await start({}), corpus);
     for (const ppr of ["0", "1"]) {
       const startedMs = performance.now();
       const server = await start({ ENGINE_MEMORY_PPR: ppr });
       await measure(server, { ppr, startedMs, corpus, saves: options.count("saves") });
     }
-  } finally {
-    await rm(home, { recursive: true, force: true });
-  }
+  });
 }
 
 /** Entities and edges have the ids that follow from what they are about, or they are not accepted. */

@@ -71,6 +71,7 @@ export type ServersOptions = {
   stopTimeoutMs: number;
 };
 
+/** The servers as they should run: each with its role, address and home, and edges with their peers. */
 export function describeServers(
   members: readonly Member[],
   { folder, ports }: Place,
@@ -102,6 +103,7 @@ export function describeServers(
   });
 }
 
+/** The PostgreSQL server of that folder as it should run; it comes before all servers. */
 export function describePostgres(
   server: PostgresFolder,
   { folder, ports }: Place,
@@ -136,6 +138,7 @@ export function edgeUrls({ ports }: Pick<Layout, "ports">): string[] {
   return urlsOf("edge", MEMBERS, ports);
 }
 
+/** Addresses of the servers of a role. */
 export function urlsOf(role: Role, members: readonly Member[], ports: Layout["ports"]): string[] {
   return members.filter((member) => member.role === role).map(({ name }) => urlOf(name, ports));
 }
