@@ -270,18 +270,18 @@ export class EventClient {
     return this.until(() => false);
   }
 
-  /** Reads so many bytes, leaves, and says which events it has had whole. */
-  async take(bytes: number): Promise<SeenEvent[]> {
-    for (let had = 0; had < bytes;) {
+  /** Reads so many bytes, or until the last event that is to come, leaves, and says which events it has had whole. */
+  async take(bytes: number, isLast: (seen: SeenEvent) => boolean = () => false): Promise<SeenEvent[]> {
+    const seen: SeenEvent[] = [];
+    for (let had = 0; had < bytes && !seen.some(isLast);) {
       const step = await this.#reader.read();
       if (step.done) break;
       const part = step.value.subarray(0, bytes - had);
       had += part.length;
       this.#rest = Buffer.concat([this.#rest, part]);
+      for (let one = this.#cut(); one !== undefined; one = this.#cut()) if (one !== "nothing") seen.push(one);
     }
     this.leave();
-    const seen: SeenEvent[] = [];
-    for (let one = this.#cut(); one !== undefined; one = this.#cut()) if (one !== "nothing") seen.push(one);
     return seen;
   }
 
