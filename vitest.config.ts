@@ -49,7 +49,7 @@ export default defineConfig({
     // A test takes seconds; on a machine that is busy with something else these may be many.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 15_000, interval: 25 } },
+    expect: { poll: { timeout: 60_000, interval: 25 } },
     // In CI, where nobody can look at once, what fails is tried again; the report names it as flaky if it passes then.
     retry: (process.env["CI"] ?? "false") === "false" ? 0 : 1,
     // node:sqlite says once per process that it is experimental; it is a decision here, not news.

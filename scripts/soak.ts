@@ -31,6 +31,7 @@ const SOAKS: Readonly<Record<string, readonly string[]>> = {
   agents: ["scripts/adapters.ts"],
   deployment: ["scripts/deployment.ts"],
   kafka: ["scripts/test.ts", "test/kafka/nodes.pg.soak.test.ts", "test/kafka/topics.soak.test.ts"],
+  "two-versions": ["scripts/test.ts", "test/upgrade/rolling.pg.soak.test.ts"],
   "single-file": ["scripts/test.ts", "test/single-file/single-file.soak.test.ts"],
 };
 

@@ -31,7 +31,7 @@ export class PtyCommand {
 
   /** Waits until that is shown behind what was waited for before, and gives what stands between. */
   async until(text: string): Promise<string> {
-    await expect.poll(() => this.shown.indexOf(text, this.#seen), { timeout: 20_000 }).toBeGreaterThanOrEqual(0);
+    await expect.poll(() => this.shown.indexOf(text, this.#seen)).toBeGreaterThanOrEqual(0);
     const end = this.shown.indexOf(text, this.#seen) + text.length;
     const between = this.shown.slice(this.#seen, end);
     this.#seen = end;

@@ -119,7 +119,7 @@ describe.skipIf(lacks("ps"))("a merge that fails", () => {
   it("because the server stops ends its process at once", async () => {
     const stop = new AbortController();
     const stuck = bench.compactor({}, { store: await stuckStore() })(turn(stop.signal));
-    await vi.waitUntil(() => mergingProcesses().length > 0, 10_000);
+    await vi.waitUntil(() => mergingProcesses().length > 0, 60_000);
     stop.abort(new Error("stopping"));
     await expect(stuck).rejects.toThrow("stopping");
     expect(mergingProcesses()).toEqual([]);
@@ -259,9 +259,9 @@ it.skipIf(lacks("ps"))(
         () => (mergingProcesses(parent).length > 0 ? mergingProcesses(parent) : undefined),
         10_000,
       );
-      await vi.waitUntil(() => stateOf(pid).startsWith("T"), { timeout: 10_000, interval: 10 });
+      await vi.waitUntil(() => stateOf(pid).startsWith("T"), { timeout: 60_000, interval: 10 });
       server.kill("SIGKILL");
-      await expect.poll(() => stateOf(pid), { timeout: 10_000, interval: 50 }).toMatch(/^$|^Z/);
+      await expect.poll(() => stateOf(pid), { timeout: 60_000, interval: 50 }).toMatch(/^$|^Z/);
     } finally {
       server.kill("SIGKILL");
       await rm(folder, { recursive: true });

@@ -66,7 +66,7 @@ async function pass(ms: number, stepMs = 1_000): Promise<void> {
   }
 }
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 5_000, interval: 2 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 2 });
 
 async function runsOf({ metrics }: Node): Promise<Record<string, number>> {
   const { values } = await metrics.dutyRuns.get();

@@ -164,7 +164,7 @@ it.skipIf(lacks("ps"))("merges share a process where they are given a spare one,
   const [mortal = ""] = mergingProcesses();
   signalProcess(Number(mortal), "SIGKILL");
   // Until then it is there, as one that has ended.
-  await expect.poll(() => isThere(Number(mortal)), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => isThere(Number(mortal))).toBe(false);
   const seen = new Set<string>();
   for (let i = 0; i < 9; i++) {
     expect(await found()).toEqual(first);

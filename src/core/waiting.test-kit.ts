@@ -8,7 +8,7 @@ export async function delay(ms: number): Promise<void> {
 }
 
 /** Resolves when `holds` does; rejects after `timeoutMs`. Most of it is for a machine that is busy with other tests. */
-export async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+export async function eventually(holds: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   for (const untilMs = performance.now() + timeoutMs; !(await holds()); await delay(5)) {
     if (performance.now() > untilMs) throw new Error(`not true within ${timeoutMs} ms: ${holds.toString()}`);
   }

@@ -206,7 +206,7 @@ it("a gateway that a node should not trust cannot end the node", async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
   node.dialler.dial([gateway.url, `http://127.0.0.1:${port}`]);
-  await eventually(() => connections >= 3, 15_000);
+  await eventually(() => connections >= 3);
   expect(await gateway.directory.call("n1", call())).toEqual({ result: 1 });
   node.dialler.stop();
   sockets.close();

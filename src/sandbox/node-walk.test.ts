@@ -110,7 +110,6 @@ const FIRST = drawnSeed();
 
 it.each(Array.from({ length: 12 }, (_, n) => FIRST + n))(
   "comes to rest where it was wished, whatever happens on the way (seed %i)",
-  { timeout: 30_000 },
   async (seed) => {
     const world = new NodeWorld(seed);
     const random = seededRandom(seed * 7_919);

@@ -63,7 +63,7 @@ const isOnNode = async (here: NodeWorld) =>
     isDeepStrictEqual(new Set(here.host.volumes.keys()), await keysOf(here)),
   );
 
-it("a volume expires when no sandbox has named it for long, and then its disk goes", { timeout: 60_000 }, async () => {
+it("a volume expires when no sandbox has named it for long, and then its disk goes", async () => {
   const here = await begin(2 * DAY_MS);
   await deleted(here, await running(here, withVolume("old")));
   const stopped = await running(here, withVolume("kept", { persistence: "persistent" }));
@@ -93,7 +93,7 @@ it("a volume expires when no sandbox has named it for long, and then its disk go
   await deleted(here, stopped);
 });
 
-it("a volume that is deleted goes from its node, also when that crashes in between", { timeout: 60_000 }, async () => {
+it("a volume that is deleted goes from its node, also when that crashes in between", async () => {
   const here = await begin();
   await deleted(here, await running(here, withVolume("a")));
   await deleted(here, await running(here, withVolume("b")));
@@ -117,7 +117,7 @@ it("a volume that is deleted goes from its node, also when that crashes in betwe
   await deleted(here, again);
 });
 
-it("a node removes nothing that one of its sandboxes has", { timeout: 60_000 }, async () => {
+it("a node removes nothing that one of its sandboxes has", async () => {
   const here = await begin();
   const id = await running(here, withVolume("data"));
   const [key = ""] = await keysOf(here);
@@ -131,7 +131,7 @@ it("a node removes nothing that one of its sandboxes has", { timeout: 60_000 }, 
   await here.until("it is gone", () => here.host.volumes.size === 0);
 });
 
-it("disks that no record explains go when they are old, and volumes stay", { timeout: 60_000 }, async () => {
+it("disks that no record explains go when they are old, and volumes stay", async () => {
   const here = await begin(2 * DAY_MS);
   await deleted(here, await running(here, withVolume("old")));
   here.host.volumes.set("of-nobody", here.clock.nowMs());

@@ -61,7 +61,7 @@ beforeAll(async () => {
   ({ home, remove: removeHome } = await temporaryHome());
   const reports = `--report-on-signal --report-on-fatalerror --report-directory=${home}`;
   engine = await startEngine({ home, env: { ...ENV, NODE_OPTIONS: reports } });
-}, 60_000);
+});
 afterAll(async () => {
   await engine.stop();
   await removeHome();
@@ -239,7 +239,7 @@ describe("what the server says and keeps", { timeout: 120_000 }, () => {
     await useWrongly();
     await breakOften();
     signalProcess(engine.pid, "SIGUSR2");
-    await vi.waitFor(() => expect(reportsOf()).toHaveLength(1), 20_000);
+    await vi.waitFor(() => expect(reportsOf()).toHaveLength(1), 60_000);
   }, 120_000);
 
   const reportsOf = () => filesUnder(home).filter((file) => /report\..*\.json$/.test(file));

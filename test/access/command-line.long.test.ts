@@ -23,7 +23,7 @@ beforeAll(async () => {
   engine = await startEngine({ home: serverHome.home, env: SERVER_ENV });
   await signIn();
   await done(["ingest", "push", "--table", "events"], '{"body":"x"}\n', { NO_COLOR: "1" });
-}, 60_000);
+});
 afterAll(async () => {
   await engine.stop();
   await Promise.all([serverHome.remove(), clientHome.remove()]);
@@ -58,7 +58,7 @@ const signIn = (username = "root", password = "correct horse") =>
   done(["login", "--server", engine.url, "--username", username, "--password-stdin"], `${password}\n`);
 const saved = () => JSON.parse(readFileSync(join(clientHome.home, "client.json"), "utf8")) as Record<string, string>;
 
-describe("engine login", { timeout: 60_000 }, () => {
+describe("engine login", () => {
   test("saves a session for this user alone, with which the other commands work", async () => {
     const file = join(clientHome.home, "client.json");
     expect(await signIn()).toBe(`signed in to ${engine.url} as root; the session is saved in ${file}\n`);
@@ -125,7 +125,7 @@ describe("engine login", { timeout: 60_000 }, () => {
   });
 });
 
-describe("engine user", { timeout: 60_000 }, () => {
+describe("engine user", () => {
   test("makes, changes and deletes users", async () => {
     await signIn();
     const made = await done(["user", "create", "ann", "--password-stdin"], "battery staple\r\n");
@@ -159,7 +159,7 @@ describe("engine user", { timeout: 60_000 }, () => {
   });
 });
 
-describe("engine token", { timeout: 60_000 }, () => {
+describe("engine token", () => {
   test("makes tokens, prints them once, and revokes them", async () => {
     await signIn();
     const argv = ["token", "create", "ci", "--role", "write", "--databases", "logs, traces"];
@@ -178,7 +178,7 @@ describe("engine token", { timeout: 60_000 }, () => {
   });
 });
 
-describe("engine credentials", { timeout: 60_000 }, () => {
+describe("engine credentials", () => {
   test("stores values from standard input and never shows them", async () => {
     await signIn();
     const value = JSON.stringify({ kind: "pat", token: "canary-token-0123456789-abcd", username: "ann" });

@@ -57,7 +57,7 @@ const NAMINGS = Object.entries(OWNED).flatMap(([name, { names = {} }]) =>
 );
 
 describe.each(NAMINGS)("%s", (_, naming) => {
-  test("takes the owner's and an admin's, and is for others as if there were none", { timeout: 60_000 }, async () => {
+  test("takes the owner's and an admin's, and is for others as if there were none", async () => {
     const { make, missing = MISSING_ID, stranger = 404, answer, adminAnswer = answer } = naming;
     const id = await make(ann);
     const theirs = await send(naming, id, bob);
@@ -74,7 +74,7 @@ const LISTINGS = Object.entries(OWNED).flatMap(([name, { lists }]) =>
 );
 
 describe.each(LISTINGS)("%s", (_, listing) => {
-  test("lists what the caller owns, and to an admin everything", { timeout: 60_000 }, async () => {
+  test("lists what the caller owns, and to an admin everything", async () => {
     // One after the other, and the stranger first: to list may be to take.
     const shown = await listing.make(ann);
     const strangers = await list(listing, bob);

@@ -34,7 +34,7 @@ beforeAll(async () => {
     ENGINE_SANDBOX_ACTION_WAIT_SECS: "0",
   };
   engine = await startEngine({ home, env: { ...env, ...Object.fromEntries(apps) } });
-}, 60_000);
+});
 afterAll(async () => {
   await engine.stop();
   await removeHome();

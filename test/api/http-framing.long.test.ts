@@ -90,7 +90,7 @@ describe("header bytes", () => {
   });
 });
 
-test("every request that is refused is told why in the one shape of errors", { timeout: 60_000 }, async () => {
+test("every request that is refused is told why in the one shape of errors", async () => {
   const engine = await start();
   const refused = corpus.filter(({ served }) => served.length === 0);
   expect(refused.length).toBeGreaterThan(80);
@@ -148,7 +148,7 @@ describe.skipIf(uwsProblem !== undefined)("the driver that does not read strictl
 const hasLimits = process.platform === "linux";
 
 describe.skipIf(!hasLimits)("a server with few file descriptors", () => {
-  test("refuses connections and finishes the requests that it has accepted", { timeout: 60_000 }, async () => {
+  test("refuses connections and finishes the requests that it has accepted", async () => {
     const engine = await start({ prefix: ["sh", "-c", 'ulimit -n 256; exec "$0" "$@"'] });
     expect((await ingest(engine.url, "t", '{"body":"before"}\n')).status).toBe(200);
     // Requests that are accepted before, and are sent to their end when there is no connection left.

@@ -30,7 +30,7 @@ describe.each(["sync", "staged"])("with %s ingest", (mode) => {
     return rows.map(({ name, type, origin }) => `${String(name)} ${String(type)} ${String(origin)}`).slice(4);
   };
   /** Staged rows become visible soon. */
-  const eventually = (text: string) => expect.poll(() => rowsOf(url, text), { timeout: 20_000 });
+  const eventually = (text: string) => expect.poll(() => rowsOf(url, text));
 
   test("a first body ends in an average, and what does not fit later is found in props", async () => {
     expect((await ingest(url, "requests", FIRST, ON)).status).toBe(200);

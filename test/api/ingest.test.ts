@@ -149,7 +149,7 @@ describe("a refused request", () => {
     };
     expect(columns.map(({ name }) => name)).toEqual(["at", "label", "body", "props"]);
     expect(before).not.toContain("never");
-    await expect.poll(schemaOf, { timeout: 15_000, interval: 500 }).toContain(table);
+    await expect.poll(schemaOf, { interval: 500 }).toContain(table);
     expect(await schemaOf()).not.toContain("never");
   });
 });

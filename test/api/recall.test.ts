@@ -429,7 +429,7 @@ describe("a server that starts again", () => {
     return { id, content: `about ${id}`, memory_type, origin_updated_at: then, valid_from: then };
   };
 
-  test("builds its indexes at once, and rates as it is told", { timeout: 60_000 }, async () => {
+  test("builds its indexes at once, and rates as it is told", async () => {
     const { home, remove } = await temporaryHome();
     closers.push(remove);
     const start = async (env: Record<string, string>) => {

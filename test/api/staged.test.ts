@@ -30,7 +30,7 @@ async function start(env: Record<string, string>): Promise<{ url: string; stop: 
   const { url } = services;
   const made = await fetch(`${url}/v1/admin/databases/default/tables/t`, { method: "POST" });
   expect(made.status).toBe(200);
-  await eventually(async () => (await query(url, "SELECT 1 AS one")).status === 200, 30_000);
+  await eventually(async () => (await query(url, "SELECT 1 AS one")).status === 200);
   return services;
 }
 
@@ -53,8 +53,8 @@ test("shows what is staged and, with its reason, what was set aside as damaged",
   await stop();
 
   const whole = await start({ ...staged, ENGINE_ROLES: "all_in_one" });
-  await eventually(async () => (await rowsOf(whole.url, "SELECT count(*) AS n FROM t"))[0]?.["n"] === 2, 20_000);
-  await eventually(async () => (await rowsOf(whole.url, STAGED)).length === 1, 20_000);
+  await eventually(async () => (await rowsOf(whole.url, "SELECT count(*) AS n FROM t"))[0]?.["n"] === 2);
+  await eventually(async () => (await rowsOf(whole.url, STAGED)).length === 1);
   expect(await rowsOf(whole.url, STAGED)).toEqual([
     {
       state: "damaged",

@@ -9,7 +9,7 @@ import { freePort } from "../../src/core/waiting.test-kit.ts";
 
 /** A node daemon as a process, against a server as a process. */
 const BIN = fileURLToPath(new URL("../../bin/engine.js", import.meta.url));
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const PATIENCE = { interval: 50 };
 
 const SOON = { ENGINE_FABRIC_SWEEP_SECS: "1", ENGINE_FABRIC_LEASE_SECS: "10" };
 
@@ -166,7 +166,7 @@ describe("a node daemon", () => {
     await engine.stop();
     engine = await startEngine({ home, port, env: SOON });
     const id = await enqueue("x.any", 0);
-    await expect.poll(() => statusOf(id), { ...PATIENCE, timeout: 40_000 }).toBe("done");
+    await expect.poll(() => statusOf(id), PATIENCE).toBe("done");
     // While it has a job it soon asks something: a claim that waits for jobs would hear of it in 25 s.
     const held = await enqueue("x.any", 500);
     await expect.poll(() => statusOf(held), PATIENCE).toBe("leased");

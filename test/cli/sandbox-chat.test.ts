@@ -18,7 +18,7 @@ const chat = (argv: readonly string[], { url = api.url, ...options }: Options = 
   runHere(["sandbox", "chat", made.id, ...argv, "--server", url], { ...options, env: { ENGINE_TOKEN: "ann" } });
 /** The turn that the node is to have. */
 async function nextTurn() {
-  await expect.poll(async () => (await made.box.desiredState()).turns?.length, { timeout: 5_000 }).toBe(1);
+  await expect.poll(async () => (await made.box.desiredState()).turns?.length).toBe(1);
   return await turnIn(made.box);
 }
 
@@ -95,12 +95,12 @@ describe("engine sandbox chat", () => {
     await expect.poll(() => stdout.text()).toBe("one ");
     wire.breakAll();
     await made.box.record({ events: [delta(turn, "two ")] });
-    await expect.poll(() => stdout.text(), { timeout: 10_000 }).toBe("one two ");
+    await expect.poll(() => stdout.text()).toBe("one two ");
     await made.box.record({ events: [delta(turn, "three")], turns: [reportOf(turn)] });
     expect((await talking).code).toBe(0);
     expect(stdout.text()).toBe("one two three\n");
     wire.close();
-  }, 30_000);
+  });
 
   test("says why there is no answer", async () => {
     expect(await chat([], { input: "  \n" })).toEqual({
@@ -126,5 +126,5 @@ describe("engine sandbox chat", () => {
     const { json } = await api.call("POST", `${other.path}/sessions`);
     const strange = await chat(["--session", String(json["id"]), "hello"]);
     expect([strange.code, strange.stderr]).toEqual([2, "error: the session is one of another sandbox\n"]);
-  }, 30_000);
+  });
 });

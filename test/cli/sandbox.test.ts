@@ -277,14 +277,14 @@ describe("engine sandbox logs", () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       wire.breakAll();
       await world.append(id, lines(4, 200));
-      await expect.poll(() => stdout.text(), { timeout: 10_000 }).toBe(`${past}${text(4, 200)}`);
+      await expect.poll(() => stdout.text()).toBe(`${past}${text(4, 200)}`);
       const sql = "UPDATE sandboxes SET deleted_at_ms = 1 WHERE id = ?";
       await world.catalog.records.transact([{ sql, values: [id] }]);
       await world.catalog.signals.send("sandbox_events", id);
       expect((await following).code).toBe(0);
       wire.close();
     }
-  }, 30_000);
+  });
 
   test("follows them to the end of the sandbox, over connections that break, without loss or repetition", async () => {
     const id = await world.newSandbox();
@@ -293,7 +293,7 @@ describe("engine sandbox logs", () => {
     wire.cuts = [20_000, 9_000];
     const stdout = new SeenOutput();
     const following = logs(id, ["--follow", "--tail", "250"], await wire.open(), stdout);
-    await expect.poll(() => stdout.text(), { timeout: 10_000 }).toBe(text(51, 300));
+    await expect.poll(() => stdout.text()).toBe(text(51, 300));
     await world.append(id, [{ type: "stats", atMs: 1, data: {} }, ...lines(301, 302)]);
     await expect.poll(() => stdout.text()).toBe(text(51, 302));
     expect(wire.connections).toBe(3);
@@ -302,7 +302,7 @@ describe("engine sandbox logs", () => {
     wire.leadTo(next.url);
     server.events.close();
     await server.close();
-    await expect.poll(() => next.events.following, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => next.events.following).toBe(1);
     await world.append(id, lines(303, 303));
     await expect.poll(() => stdout.text()).toBe(text(51, 303));
     const sql = "UPDATE sandboxes SET deleted_at_ms = 1 WHERE id = ?";
@@ -310,5 +310,5 @@ describe("engine sandbox logs", () => {
     await world.catalog.signals.send("sandbox_events", id);
     expect((await following).code).toBe(0);
     wire.close();
-  }, 30_000);
+  });
 });

@@ -17,7 +17,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))(
         const seed = drawnSeed();
         const report = await runChaos({ events: EVENTS, seed, mode, maxFreezeMs: MAX_FREEZE_MS });
         expect({ ...report, seed }).toMatchObject({ events: EVENTS, problems: [] });
-        expect(report.requests).toBeGreaterThan(100);
+        expect(report.requests).toBeGreaterThan(20);
         expect(report.queries).toBeGreaterThan(0);
       },
       240_000,

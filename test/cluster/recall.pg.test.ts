@@ -73,7 +73,7 @@ describe.skipIf(lacks("PostgreSQL"))("memories of a cluster", () => {
     expect(ranked).toEqual(nodes.map(() => ranked[0]));
   });
 
-  test("a question that waits for an index in vain is told when to come back", { timeout: 60_000 }, async () => {
+  test("a question that waits for an index in vain is told when to come back", async () => {
     await fetch(`${edge.url}/v1/admin/databases/late/tables/t`, { method: "POST" });
     const late = Remembering.open(edge.url, "late");
     await late.save(["A late boat"]);

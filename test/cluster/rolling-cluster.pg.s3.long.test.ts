@@ -43,7 +43,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("a rolling restart of a 
       await Promise.all(wave.map((name) => restart(name)));
       // The next are restarted when these have work again, as whoever restarts a cluster waits.
       await eventually(() => edges.every((url) => balancer.isHealthy(url)));
-      for (const url of edges) await eventually(() => usesAllPeers(url), 40_000);
+      for (const url of edges) await eventually(() => usesAllPeers(url));
       expect(state.acknowledged).toBeGreaterThan(before);
     }
     state.running = false;

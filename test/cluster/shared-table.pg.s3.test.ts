@@ -124,7 +124,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("servers that meet in on
     await eventually(() => reads.begun > 0);
     await eventually(async () => (await metricOf("query-1", "engine_query_held_snapshot ")) === snapshot);
     await cluster.programs.get("compaction-1")?.start();
-    await eventually(async () => (await liveKeys("merged")).length < extents / 4, 30_000);
+    await eventually(async () => (await liveKeys("merged")).length < extents / 4);
     // Each search for what may go is a second after the one before: the last of these is past the grace.
     const searched = await searches();
     await eventually(async () => (await searches()) >= searched + 3);
@@ -136,7 +136,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("servers that meet in on
     expect(answer).toMatchObject({ status: 200, rows: [{ rows: extents, ids: extents, sum }] });
 
     const after = await liveKeys("merged");
-    await eventually(async () => (await missing(before)).length >= extents - after.length, 30_000);
+    await eventually(async () => (await missing(before)).length >= extents - after.length);
     expect(await rowsOf(reader, sql)).toEqual([{ rows: extents, ids: extents, sum }]);
     // Nothing answers with what is left of a snapshot.
     const old = await query(reader, `SELECT count(*) AS rows FROM merged AT (VERSION => ${snapshot})`);

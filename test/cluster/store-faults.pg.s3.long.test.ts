@@ -51,7 +51,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps")).each(["sync", "staged"])
         const counted = () => rowsOf(edge, sql);
         if (mode === "staged") {
           // What was acknowledged becomes visible; until the first commit the columns are not there either.
-          await eventually(async () => (await counted().catch(() => []))[0]?.["rows"] === rows, 30_000);
+          await eventually(async () => (await counted().catch(() => []))[0]?.["rows"] === rows);
         }
         expect(await counted()).toEqual([{ rows, ids: rows }]);
         // The faults were there.

@@ -25,7 +25,7 @@ describe("merges", () => {
     await eventually(async () => {
       const [left] = await rowsOf(engine.url, "SELECT count(*) AS n FROM system.extents WHERE format = 'tlm'");
       return Number(left?.["n"]) <= 1;
-    }, 60_000);
+    });
     await put(engine.url, numbers(12, 3));
     await client.until(15);
     const all = numbers(0, 15).map(({ n }) => String(n));

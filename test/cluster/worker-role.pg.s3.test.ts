@@ -63,7 +63,7 @@ describe.skipIf(lacks("PostgreSQL", "S3 server", "ps"))("the role worker", () =>
     await eventually(async () => {
       found = await ask("GET", path);
       return found["status"] !== "queued" && found["status"] !== "leased";
-    }, 40_000);
+    });
     return found;
   }
 });

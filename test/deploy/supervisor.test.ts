@@ -59,10 +59,10 @@ function supervise(writeState = (next: SupervisorState) => void (state = structu
 const want = (generation: number, programs: ProgramSpec[], isRunning = true): void => {
   desired = { format: 1, generation, isRunning, programs };
 };
-const settled = (generation: number) => expect.poll(() => state?.settled, { timeout: 30_000 }).toBe(generation);
+const settled = (generation: number) => expect.poll(() => state?.settled).toBe(generation);
 const pidOf = (name: string) => state?.processes[name]?.pid;
 
-it("adopts, restarts what changed or ended, and ends what is listed no more", { timeout: 60_000 }, async () => {
+it("adopts, restarts what changed or ended, and ends what is listed no more", async () => {
   want(1, [sleeper("a-1"), sleeper("b-1")]);
   const first = supervise();
   await settled(1);
@@ -77,16 +77,16 @@ it("adopts, restarts what changed or ended, and ends what is listed no more", { 
 
   const killed = state?.processes["a-1"];
   if (killed !== undefined) signal(killed, "SIGKILL");
-  await expect.poll(() => pidOf("a-1"), { timeout: 10_000 }).not.toBe(a);
+  await expect.poll(() => pidOf("a-1")).not.toBe(a);
 
   want(3, [sleeper("a-1")]);
-  await expect.poll(() => pidOf("b-1"), { timeout: 10_000 }).toBeUndefined();
+  await expect.poll(() => pidOf("b-1")).toBeUndefined();
   want(4, [sleeper("a-1")], false);
   await second.done;
   expect(state?.processes).toEqual({});
 });
 
-it("signals no process that got the id of one of its own later", { timeout: 60_000 }, async () => {
+it("signals no process that got the id of one of its own later", async () => {
   want(1, [sleeper("a-1")]);
   const other = supervise();
   await settled(1);
@@ -101,34 +101,30 @@ it("signals no process that got the id of one of its own later", { timeout: 60_0
   signal(bystander, "SIGKILL");
 });
 
-it(
-  "starts everything after a restart of the machine, and signals nobody who has an old id",
-  { timeout: 60_000 },
-  async () => {
-    want(1, [sleeper("a-1"), sleeper("b-1")]);
-    const before = supervise();
-    await settled(1);
-    await before.end();
-    const others = state?.processes ?? {};
-    if (state === undefined) throw new Error("nothing runs");
-    // The ids belong to other programs now: same ids, another start of the machine.
-    const stale = Object.entries(others).map(([name, known]) => [name, { ...known, identity: "other-boot:1" }]);
-    const supervisor = { ...state.supervisor, identity: "other-boot:1" };
-    state = { ...state, supervisor, processes: Object.fromEntries(stale) };
-    expect(isSupervised(state)).toBe(false);
-    expect(runningOf(state).size).toBe(0);
-    want(2, [sleeper("a-1"), sleeper("b-1", "2")]);
-    const after = supervise();
-    await settled(2);
-    for (const name of ["a-1", "b-1"]) expect(pidOf(name)).not.toBe(others[name]?.pid);
-    want(3, [], false);
-    await after.done;
-    expect(Object.values(others).map(isAlive)).toEqual([true, true]);
-    for (const other of Object.values(others)) signal(other, "SIGKILL");
-  },
-);
+it("starts everything after a restart of the machine, and signals nobody who has an old id", async () => {
+  want(1, [sleeper("a-1"), sleeper("b-1")]);
+  const before = supervise();
+  await settled(1);
+  await before.end();
+  const others = state?.processes ?? {};
+  if (state === undefined) throw new Error("nothing runs");
+  // The ids belong to other programs now: same ids, another start of the machine.
+  const stale = Object.entries(others).map(([name, known]) => [name, { ...known, identity: "other-boot:1" }]);
+  const supervisor = { ...state.supervisor, identity: "other-boot:1" };
+  state = { ...state, supervisor, processes: Object.fromEntries(stale) };
+  expect(isSupervised(state)).toBe(false);
+  expect(runningOf(state).size).toBe(0);
+  want(2, [sleeper("a-1"), sleeper("b-1", "2")]);
+  const after = supervise();
+  await settled(2);
+  for (const name of ["a-1", "b-1"]) expect(pidOf(name)).not.toBe(others[name]?.pid);
+  want(3, [], false);
+  await after.done;
+  expect(Object.values(others).map(isAlive)).toEqual([true, true]);
+  for (const other of Object.values(others)) signal(other, "SIGKILL");
+});
 
-it("lets nothing begin whose process id is not on disk", { timeout: 60_000 }, async () => {
+it("lets nothing begin whose process id is not on disk", async () => {
   const mark = join(folder, "mark");
   want(1, [sleeper("a-1", "1", ["/bin/sh", "-c", `echo begun > ${mark}; exec sleep 120`])]);
   const full = supervise(() => {

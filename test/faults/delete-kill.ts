@@ -85,7 +85,7 @@ async function end(engine: Engine, table: string, id: string): Promise<string[]>
     const answer = await fetch(`${engine.url}/v1/catalog/deletions/${id}`);
     seen = (await answer.json()) as Record<string, unknown>;
     return seen["status"] === "done" || seen["status"] === "failed";
-  }, 60_000);
+  });
   const problems: string[] = [];
   if (seen["status"] !== "done" || seen["rows"] !== HALF)
     problems.push(`${table}: the report is ${JSON.stringify(seen)}`);

@@ -11,8 +11,8 @@ const versitygw = await findVersitygw();
 
 /** Under another load each time; a finding names its seed. */
 const seed = drawnSeed();
-const DROPPED = { files: 400, kills: 5 };
-const EXPECTED = { problems: [], rows: 392 * 3, bad: 8 };
+const DROPPED = { files: 200, kills: 3 };
+const EXPECTED = { problems: [], rows: 196 * 3, bad: 4 };
 
 describe.skipIf(programs === undefined)("files dropped on two nodes that are killed at random are stored once", () => {
   let postgres: TestServer;

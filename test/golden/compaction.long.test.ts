@@ -21,7 +21,7 @@ import { createQueryHarness, type QueryHarness } from "../../src/query/query.tes
 import { fixtureStats } from "../../src/query/stats.test-kit.ts";
 
 /** The same random queries before and after all tables were compacted, time travel among them: nobody can tell. */
-const QUERIES = 300;
+const QUERIES = 120;
 /** Of the data, which has several extents in each day: one that is alone stays as it is. Queries are drawn. */
 const DATA_SEED = 20_261_122;
 const EXTENT_ROWS = 9;

@@ -50,7 +50,7 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
     await broker.stop();
     await postgres.stop();
     await remove();
-  }, 60_000);
+  });
 
   const start = async (i: number, topics: string, more: Record<string, string> = {}): Promise<Engine> => {
     const own = join(home, `node-${i}`);
@@ -67,7 +67,7 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
   };
   afterEach(async () => {
     for (const node of nodes.splice(0, 2, undefined, undefined)) await node?.stop("SIGKILL");
-  }, 60_000);
+  });
   const produce = async (topic: string, first: number, count: number): Promise<void> => {
     const producer = broker.kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
     await producer.connect();
@@ -117,7 +117,7 @@ describe.skipIf(lib === undefined || programs === undefined)("two nodes", () => 
       await eventually(async () => {
         const [fenced, joined] = [await metricOf(first, "fenced_total"), await metricOf(first, "rebalances_total")];
         return fenced > 0 || joined > rebalances;
-      }, 60_000);
+      });
       await sendTo(
         broker,
         "still",

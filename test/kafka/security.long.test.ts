@@ -69,7 +69,7 @@ describe.skipIf(lib === undefined)("a broker with TLS and SASL", () => {
     eventually(async () => {
       const metrics = await (await fetch(`${server.url}/metrics`)).text();
       return Number(/^engine_kafka_session_failures_total (\d+)$/m.exec(metrics)?.[1] ?? 0) >= 4;
-    }, 90_000);
+    });
   const linesOf = (server: Engine): string[] =>
     server
       .log()

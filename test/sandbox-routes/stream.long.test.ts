@@ -131,7 +131,7 @@ describe("the stream of a sandbox", () => {
     await expect.poll(() => server.events.following).toBe(1);
     await expect.poll(() => server.events.following, { timeout: 27_000, interval: 500 }).toBe(0);
     paused.destroy();
-  }, 30_000);
+  });
 });
 
 describe("the log of a sandbox", () => {

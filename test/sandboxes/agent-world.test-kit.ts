@@ -127,7 +127,7 @@ export class AgentWorld {
   }
 
   async until(isSo: () => boolean): Promise<void> {
-    await vi.waitUntil(isSo, { timeout: 20_000, interval: 10 });
+    await vi.waitUntil(isSo, { timeout: 60_000, interval: 10 });
   }
 
   async close(): Promise<void> {

@@ -250,7 +250,7 @@ it("interrupts before the agent was told, while it works, and one that does not 
   // The process is all sessions'.
   expect(await world.ended(beside)).toMatchObject({ outcome: "failed", content: [text("c")] });
   expect((await world.ask("say d")).outcome).toBe("completed");
-}, 40_000);
+});
 
 it("a turn ends once, however an interrupt races with its end", async () => {
   const world = begin();

@@ -46,7 +46,7 @@ describeInCage("credentials of a sandbox on a node of its own", () => {
     await server.daemon.end("SIGKILL");
     const log = server.daemon.log();
     await server.start();
-    await expect.poll(ask, { timeout: 30_000 }).toBe("hello");
+    await expect.poll(ask).toBe("hello");
     expect(new Set(seen)).toEqual(new Set([`Bearer ${KEY}`]));
     expect(log + server.daemon.log() + server.log()).not.toContain(KEY);
     await client.call("DELETE", `/${id}`);

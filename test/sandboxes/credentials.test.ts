@@ -156,7 +156,7 @@ describeInCage("credentials of a real sandbox", () => {
     await server.stop("SIGKILL");
     await server.start();
     await client.reaches(sandbox, "running");
-    await expect.poll(async () => (await run("true")).exitCode, { timeout: 30_000 }).toBe(0);
+    await expect.poll(async () => (await run("true")).exitCode).toBe(0);
     await reachesAll();
   });
 
@@ -206,7 +206,7 @@ describeInCage("credentials of a real sandbox", () => {
     expect((await curl(`https://api.test:${port}/x`)).stdout).toBe("no 401");
     // What an upstream did not take is asked for again, after a moment.
     await expect
-      .poll(async () => (await curl(`https://api.test:${port}/x`)).stdout, { timeout: 20_000 })
+      .poll(async () => (await curl(`https://api.test:${port}/x`)).stdout)
       .toMatch(new RegExp(`${ids.token}.* 502$`, "s"));
   });
 });

@@ -43,9 +43,7 @@ for (const [runtime, describeIt] of RUNTIMES) {
       await showsFilesAsTheyAre(id);
 
       const server = client.exec(id, SERVER);
-      await expect
-        .poll(async () => (await call("GET", `/${id}/ports/8080/`)).text, { timeout: 20_000 })
-        .toBe("from inside");
+      await expect.poll(async () => (await call("GET", `/${id}/ports/8080/`)).text).toBe("from inside");
       expect(await call("POST", `/${id}/pause`)).toMatchObject({ state: "paused" });
       expect((await call("GET", `/${id}/files/data/f`)).text).toBe("by exec");
       expect(await call("POST", `/${id}/resume`)).toMatchObject({ state: "running" });
@@ -53,9 +51,7 @@ for (const [runtime, describeIt] of RUNTIMES) {
 
       await Promise.all([server.catch(() => undefined), machines.stop("SIGKILL")]);
       await machines.start();
-      await expect
-        .poll(() => machines.log(), { timeout: 20_000 })
-        .toContain("going on with a sandbox of the process before");
+      await expect.poll(() => machines.log()).toContain("going on with a sandbox of the process before");
       expect((await call("GET", `/${id}/ports/8080/`)).text).toBe("from inside");
       expect(await client.exec(id, asked)).toEqual({ stdout: "403", exitCode: 0 });
 

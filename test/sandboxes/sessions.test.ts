@@ -108,7 +108,7 @@ it(
     for (const to of ["creating", "running"] as const) await node.record({ state: { to } });
     const session = `/api/v1/sessions/${String(fieldOf(await call("POST", `${sandbox}/sessions`), "id"))}`;
     const waiting = call("POST", `${session}/messages`, hello).catch((error: unknown) => error);
-    await expect.poll(async () => (await node.desiredState()).turns?.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await node.desiredState()).turns?.length).toBe(1);
     const { turns: [turn] = [], version } = await node.desiredState();
     if (turn === undefined) throw new Error("there is no turn");
     const said = (text: string) => ({
@@ -138,9 +138,7 @@ it(
     // Asked for by a node whose agent does not know the session any more.
     expect(await node.history(sessionId)).toEqual([]);
     const second = call("POST", `${session}/messages`, hello);
-    await expect
-      .poll(async () => (await node.desiredState()).turns, { timeout: 10_000 })
-      .toMatchObject([{ messagesBefore: 2 }]);
+    await expect.poll(async () => (await node.desiredState()).turns).toMatchObject([{ messagesBefore: 2 }]);
     expect(await node.history(sessionId)).toEqual([
       hello,
       { role: "assistant", content: [{ type: "text", text: "one two" }] },

@@ -1,3 +1,3 @@
 import { testSeeds } from "./seeds.test-kit.ts";
 
-testSeeds(75);
+testSeeds(60);

@@ -203,7 +203,7 @@ describe("the sqlite catalog", () => {
     await Promise.all([durable(first), durable(second)]);
     expect(synced).toHaveBeenCalledTimes(1);
     await records.transact([TOKEN], { early: true });
-    await vi.waitFor(() => expect(synced).toHaveBeenCalledTimes(2));
+    await vi.waitFor(() => expect(synced).toHaveBeenCalledTimes(2), 60_000);
     await records.transact([TOKEN], { early: true });
     await catalog.close();
     expect(synced).toHaveBeenCalledTimes(3);
@@ -220,7 +220,7 @@ describe("the sqlite catalog", () => {
     await new Promise(setImmediate);
     expect(synced).toHaveBeenCalledTimes(1);
     gate.resolve();
-    await vi.waitFor(() => expect(told).toEqual(["a", "b", "c"]));
+    await vi.waitFor(() => expect(told).toEqual(["a", "b", "c"]), 60_000);
     expect(synced).toHaveBeenCalledTimes(2);
   });
 
@@ -245,7 +245,10 @@ describe("the sqlite catalog", () => {
     const [outcome, other] = await Promise.all([TOKEN, TOKEN].map((one) => records.transact([one], { early: true })));
     expect([outcome, other]).toMatchObject([{ done: true }, { done: true }]);
     await expect(durable(outcome)).rejects.toThrow("EIO");
-    await vi.waitFor(() => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: EIO/)]));
+    await vi.waitFor(
+      () => expect(failures.map(String)).toEqual([expect.stringMatching(/was not synced: EIO/)]),
+      60_000,
+    );
     await expect(records.rows("SELECT id FROM api_tokens")).rejects.toThrow("EIO");
     await expect(records.transact([TOKEN])).rejects.toMatchObject({ code: "unavailable" });
   });

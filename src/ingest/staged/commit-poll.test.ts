@@ -47,7 +47,7 @@ beforeEach(async () => {
     metrics: createMetrics(),
   });
   await loop.run();
-  await expect.poll(() => listedAtMs.length, { interval: 1, timeout: 10_000 }).toBe(1);
+  await expect.poll(() => listedAtMs.length, { interval: 1 }).toBe(1);
   stop = () => loop.stop();
 });
 afterEach(async () => {
@@ -59,7 +59,7 @@ afterEach(async () => {
 async function nextListingMs(): Promise<number> {
   const fromMs = listedAtMs.at(-1) ?? 0;
   const listings = listedAtMs.length;
-  await expect.poll(() => rounds, { interval: 1, timeout: 10_000 }).toBe(listings);
+  await expect.poll(() => rounds, { interval: 1 }).toBe(listings);
   for (let passedMs = 0; listedAtMs.length === listings; passedMs += 50) {
     if (passedMs > 10_000) throw new Error("it lists no more");
     // The loop sets its timer, or begins its round.

@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function confinedPerl(program: string): string {
   const words = confinement.wrap([PERL, "-e", program], { readable: [], writable: [folder] });
   const [file = "", ...args] = words.toSpliced(words.indexOf("--"), 0, "run", PERL);
-  const { stdout, stderr, status } = spawnSync(file, args, { env: processEnv(), encoding: "utf8", timeout: 20_000 });
+  const { stdout, stderr, status } = spawnSync(file, args, { env: processEnv(), encoding: "utf8", timeout: 60_000 });
   if (status !== 0) throw new Error(`${status} ${stderr}`);
   return stdout;
 }

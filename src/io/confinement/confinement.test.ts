@@ -75,7 +75,7 @@ function tryAll(
 ): string[] {
   const command = [as === undefined ? process.execPath : nodeForAll(), CHILD, JSON.stringify(attempts)];
   const [file = "", ...args] = by.wrap(command, { readable: [inside], writable: [outside] });
-  const options = { env: processEnv(), cwd: outside, encoding: "utf8", timeout: 20_000, ...as } as const;
+  const options = { env: processEnv(), cwd: outside, encoding: "utf8", timeout: 60_000, ...as } as const;
   const { stdout, stderr, status } = spawnSync(file, args, options);
   if (status !== 0) throw new Error(`${status} ${stderr}`);
   return JSON.parse(stdout) as string[];

@@ -22,7 +22,7 @@ describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
   const driver = driverOf(transport);
   const it = driver === "uws" && uwsProblem !== undefined ? test.skip : test;
 
-  it("ends a connection that goes on sending after its last answer", { timeout: 20_000 }, async () => {
+  it("ends a connection that goes on sending after its last answer", async () => {
     const { port } = await start(transport, bodyWithin(1000));
     const raw = new RawClient(port);
     raw.send(CHUNKED);
@@ -37,7 +37,7 @@ describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
     expect(performance.now() - startedMs).toBeLessThan(8_000);
   });
 
-  it("ends connections that send their head too slowly, or nothing", { timeout: 30_000 }, async () => {
+  it("ends connections that send their head too slowly, or nothing", async () => {
     const { port } = await start(transport, async () => text("ok"), { headersTimeoutMs: 400, idleTimeoutMs: 400 });
     const slow = new RawClient(port);
     const nothing = new RawClient(port);
@@ -55,7 +55,7 @@ describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
     if (driver === "node") expect(slow.received).toContain("request_timeout");
   });
 
-  it("waits for a next request as long as it is told to", { timeout: 20_000 }, async () => {
+  it("waits for a next request as long as it is told to", async () => {
     const limits = { headersTimeoutMs: 400, idleTimeoutMs: 400, keepAliveMs: 3_000 };
     const { port } = await start(transport, async () => text("ok"), limits);
     const kept = new RawClient(port);
@@ -71,7 +71,7 @@ describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
     if (driver === "node") expect(performance.now() - answeredMs).toBeGreaterThan(2_500);
   });
 
-  it("keeps waiting, as long as it is told to, for bodies, handlers and readers", { timeout: 40_000 }, async () => {
+  it("keeps waiting, as long as it is told to, for bodies, handlers and readers", async () => {
     // Longer than uWebSockets.js waits of its own accord.
     const longMs = 14_000;
     const { port } = await start(
@@ -106,7 +106,7 @@ describe.concurrent.each(TRANSPORTS)("time limits: %s", (transport) => {
     await slow.until("before 3");
     await late.until("before 700000");
     large.read();
-    await eventually(() => large.receivedBytes > 60 * MIB, 10_000);
+    await eventually(() => large.receivedBytes > 60 * MIB);
   });
 });
 

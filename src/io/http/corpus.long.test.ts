@@ -69,7 +69,7 @@ describe.each(["node", "node over TLS"] as const)("requests that can be read in 
     expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(Math.max(1, expectedOf(entry).length));
   });
 
-  test("are read alike in whatever pieces they come", { timeout: 60_000 }, async () => {
+  test("are read alike in whatever pieces they come", async () => {
     for (const entry of corpus) {
       const bytes = withFollowing(entry);
       for (const pieceBytes of bytes.length > 1_000 ? [997] : [1, 7]) {

@@ -36,7 +36,7 @@ export function underFilter(): (program: string, ...args: readonly string[]) => 
   return (program, ...args) =>
     spawnSync("perl", ["-e", UNDER_FILTER, prctl, file, program, ...args], {
       encoding: "utf8",
-      timeout: 20_000,
+      timeout: 60_000,
       cwd: folder,
     });
 }

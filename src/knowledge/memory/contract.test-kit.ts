@@ -254,79 +254,75 @@ export function memoryContract(name: string, open: () => Promise<OpenedCatalog>)
       expect(await memory.get(scope, nodeKey("m1"), { asOfUs: april })).toMatchObject({ content: "old" });
     });
 
-    it(
-      "has writers of two processes share topics and entities, and readers miss nothing",
-      { timeout: 60_000 },
-      async () => {
-        const writers = [memory, memoryOn(opened)];
-        const { records } = opened.catalog;
-        const rows = async (sql: string, given?: readonly RecordValue[]) => await records.rows(sql, given);
-        const values = async (sql: string, given?: readonly RecordValue[]) =>
-          (await rows(sql, given)).map((row) => Object.values(row));
-        const feeder = new IndexFeed({ rows, values });
-        const seen = new Map<string, number>();
-        const fed = new Map<string, number>();
-        const random = drawnRandom();
-        let isDone = false;
-        const read = async (): Promise<void> => {
-          let sinceUs = 0;
-          for (let last = false; !last;) {
-            last = isDone;
-            const page = await memory.changes(scope, { sinceUs, limit: 3 });
-            for (const { record } of page.versions) {
-              expect(seen.get(record.id) ?? 0, "a version that came before").toBeLessThan(record.version);
-              seen.set(record.id, record.version);
-            }
-            expect(page.untilUs).toBeGreaterThanOrEqual(sinceUs);
-            sinceUs = page.untilUs;
-            if (page.hasMore) last = false;
-            await nextTurn();
+    it("has writers of two processes share topics and entities, and readers miss nothing", async () => {
+      const writers = [memory, memoryOn(opened)];
+      const { records } = opened.catalog;
+      const rows = async (sql: string, given?: readonly RecordValue[]) => await records.rows(sql, given);
+      const values = async (sql: string, given?: readonly RecordValue[]) =>
+        (await rows(sql, given)).map((row) => Object.values(row));
+      const feeder = new IndexFeed({ rows, values });
+      const seen = new Map<string, number>();
+      const fed = new Map<string, number>();
+      const random = drawnRandom();
+      let isDone = false;
+      const read = async (): Promise<void> => {
+        let sinceUs = 0;
+        for (let last = false; !last;) {
+          last = isDone;
+          const page = await memory.changes(scope, { sinceUs, limit: 3 });
+          for (const { record } of page.versions) {
+            expect(seen.get(record.id) ?? 0, "a version that came before").toBeLessThan(record.version);
+            seen.set(record.id, record.version);
           }
-        };
-        const feed = async (): Promise<void> => {
-          let seq = 0;
-          for (let last = false; !last;) {
-            last = isDone;
-            const head = await feeder.head(scope.databaseId);
-            const page = await feeder.changes(scope.databaseId, seq, head.seq, 4);
-            for (const { record } of [...page.nodes, ...page.edges]) {
-              const key = `${record.id} ${record.version}`;
-              fed.set(key, (fed.get(key) ?? 0) + 1);
-            }
-            seq = page.seq;
-            if (seq < head.seq) last = false;
-            await nextTurn();
+          expect(page.untilUs).toBeGreaterThanOrEqual(sinceUs);
+          sinceUs = page.untilUs;
+          if (page.hasMore) last = false;
+          await nextTurn();
+        }
+      };
+      const feed = async (): Promise<void> => {
+        let seq = 0;
+        for (let last = false; !last;) {
+          last = isDone;
+          const head = await feeder.head(scope.databaseId);
+          const page = await feeder.changes(scope.databaseId, seq, head.seq, 4);
+          for (const { record } of [...page.nodes, ...page.edges]) {
+            const key = `${record.id} ${record.version}`;
+            fed.set(key, (fed.get(key) ?? 0) + 1);
           }
-        };
-        const write = async (): Promise<void> => {
-          await Promise.all(
-            Array.from({ length: 40 }, async (_, i) => {
-              for (let turns = i + random.next() * 10; turns > 1; turns--) await nextTurn();
-              const writer = writers[i % 2];
-              await writer?.saveNode(scope, { content: `said ${i}`, topic_key: "one" });
-              await writer?.saveNode(scope, {
-                kind: "entity",
-                entity_kind: "thing",
-                name: "One",
-                props: { [`p${i}`]: i },
-              });
-              await writer?.saveNode(scope, { content: `memory ${i}` });
-            }),
-          );
-        };
-        const written = write().finally(() => (isDone = true));
-        await Promise.all([written, read(), feed()]);
-        const nodes = (await exportOf(memory, scope)).memory_nodes as ReturnType<typeof wireNode>[];
-        expect(nodes).toHaveLength(42);
-        expect(nodes.find(({ topic_key }) => topic_key === "one")?.version).toBe(40);
-        expect(Object.keys(nodes.find(({ kind }) => kind === "entity")?.props ?? {})).toHaveLength(40);
-        expect(new Map(nodes.map(({ id, version }) => [id, version]))).toEqual(seen);
-        expect(fed.size).toBe(40 + 40 + 40);
-        expect([...fed.values()].every((times) => times === 1)).toBe(true);
-      },
-    );
+          seq = page.seq;
+          if (seq < head.seq) last = false;
+          await nextTurn();
+        }
+      };
+      const write = async (): Promise<void> => {
+        await Promise.all(
+          Array.from({ length: 40 }, async (_, i) => {
+            for (let turns = i + random.next() * 10; turns > 1; turns--) await nextTurn();
+            const writer = writers[i % 2];
+            await writer?.saveNode(scope, { content: `said ${i}`, topic_key: "one" });
+            await writer?.saveNode(scope, {
+              kind: "entity",
+              entity_kind: "thing",
+              name: "One",
+              props: { [`p${i}`]: i },
+            });
+            await writer?.saveNode(scope, { content: `memory ${i}` });
+          }),
+        );
+      };
+      const written = write().finally(() => (isDone = true));
+      await Promise.all([written, read(), feed()]);
+      const nodes = (await exportOf(memory, scope)).memory_nodes as ReturnType<typeof wireNode>[];
+      expect(nodes).toHaveLength(42);
+      expect(nodes.find(({ topic_key }) => topic_key === "one")?.version).toBe(40);
+      expect(Object.keys(nodes.find(({ kind }) => kind === "entity")?.props ?? {})).toHaveLength(40);
+      expect(new Map(nodes.map(({ id, version }) => [id, version]))).toEqual(seen);
+      expect(fed.size).toBe(40 + 40 + 40);
+      expect([...fed.values()].every((times) => times === 1)).toBe(true);
+    });
 
-    it("converges with replicas, in whatever order they exchange what they have", { timeout: 60_000 }, async () => {
+    it("converges with replicas, in whatever order they exchange what they have", async () => {
       const [other, third] = await Promise.all(["other", "third"].map((each) => opened.catalog.createDatabase(each)));
       const scopes = [
         scope,

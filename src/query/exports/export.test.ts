@@ -116,11 +116,11 @@ test("a job that is told to stop ends its query at once", async () => {
   const job = exportJob("SELECT count(*) FROM t a, t b, t c, t d, t e");
   const ended = run(job);
   await expect.poll(() => job.snapshots).toEqual([{ phase: "query" }]);
-  await expect.poll(() => harness.pool.state().busy, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => harness.pool.state().busy).toBe(1);
   job.stop.abort(new Error("cancelled"));
   await expect(ended).rejects.toThrow("the client left");
   // The next process has started.
-  await expect.poll(() => harness.pool.state().busy, { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => harness.pool.state().busy).toBe(0);
   expect(await readdir(tempDir())).toEqual([]);
 });
 

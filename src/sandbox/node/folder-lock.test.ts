@@ -28,7 +28,7 @@ describe.skipIf(process.platform !== "linux")("lockFolder", () => {
     next?.close();
   });
 
-  it("has the folder free again when its process was killed", { timeout: 20_000 }, async () => {
+  it("has the folder free again when its process was killed", async () => {
     const path = folder();
     const script =
       `const { lockFolder } = await import(${JSON.stringify(MODULE)});` +

@@ -134,20 +134,20 @@ describeInCage("a machine", () => {
       return undefined;
     })();
     await exec.write(Buffer.from("one\n"));
-    await vi.waitFor(() => expect(heard).toBe("one\n"));
+    await vi.waitFor(() => expect(heard).toBe("one\n"), 60_000);
     const supervisor = Number(readIfThere(join(machine.folder, "supervisor.pid")));
     signalProcess(supervisor, "SIGSTOP");
     try {
       await exec.write(Buffer.from("two\n"));
       const said = `/proc/${machine.initPid}/root/home/agent/said`;
-      await vi.waitFor(() => expect(readFileSync(said, "utf8")).toBe("one\ntwo\n"));
-      await vi.waitFor(() => expect(heard).toBe("one\ntwo\n"));
+      await vi.waitFor(() => expect(readFileSync(said, "utf8")).toBe("one\ntwo\n"), 60_000);
+      await vi.waitFor(() => expect(heard).toBe("one\ntwo\n"), 60_000);
     } finally {
       signalProcess(supervisor, "SIGCONT");
     }
     await exec.kill("SIGKILL");
     expect(await output).toMatchObject({ signal: "SIGKILL" });
-    await vi.waitFor(() => expect(pipesHere()).toEqual(before));
+    await vi.waitFor(() => expect(pipesHere()).toEqual(before), 60_000);
     await exec.write(Buffer.from("three\n"));
   });
 
@@ -234,7 +234,7 @@ describeInCage("a machine", () => {
     const first = exec.output()[Symbol.asyncIterator]();
     await first.next();
     await first.return?.();
-    await expect.poll(async () => (await run(machine, "pgrep -c seq")).stdout, { timeout: 10_000 }).toBe("0\n");
+    await expect.poll(async () => (await run(machine, "pgrep -c seq")).stdout).toBe("0\n");
     await delay(100);
     const { stdout, skipped, exitCode } = await outputOf(exec);
     expect(exitCode).toBe(0);

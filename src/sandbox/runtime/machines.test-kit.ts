@@ -70,7 +70,7 @@ export const NOTHING = { folders: [], mounts: [], loops: [], cgroups: [], proces
  * then (a copy of all mounts, that it makes to start something of its own) goes when that has gone.
  */
 export async function expectLeft(test: TestRuntime, left: Partial<typeof NOTHING>): Promise<void> {
-  await vi.waitFor(async () => expect(await leftOf(test)).toMatchObject(left), { timeout: 5000 });
+  await vi.waitFor(async () => expect(await leftOf(test)).toMatchObject(left), { timeout: 60_000 });
 }
 
 /** What is on this computer of the machines of a runtime. */

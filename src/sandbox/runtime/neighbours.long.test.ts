@@ -84,38 +84,34 @@ describe.each(["bubblewrap", "runc"] as const)("what machines by %s do to each o
       });
     });
 
-    it(
-      "watches of epoll end with its own memory or user, and leave all others theirs",
-      { timeout: 90_000 },
-      async () => {
-        checkCaged(greedy.initPid, test.options.cgroupRoot);
-        const wanted = { timeoutMs: 60_000 };
-        const exec = await greedy.exec(execRequest(taking("watches of epoll", EPOLL.most, true), wanted));
-        let end: Awaited<ReturnType<typeof endOfTaking>> | undefined;
-        const ended = endOfTaking(exec).then((found) => (end = found));
-        const others = taking("watches of epoll", EPOLL.needs, false);
-        const got = new Set<number>();
-        let mostUsed = 0;
-        try {
-          // The last round is after its end, when it holds what it got or was killed.
-          for (let isLast = false; !isLast;) {
-            isLast = end !== undefined;
-            const stats = await greedy.stats();
-            mostUsed = Math.max(mostUsed, stats.memoryUsedBytes / stats.memoryLimitBytes);
-            got.add((await takeIn(healthy, others)).got).add(await takeHere(others));
-          }
-          const { got: taken = 0, said, signal } = await ended;
-          const isRefused = taken > 0 && taken < EPOLL.most;
-          const endedBy = signal === "SIGKILL" && mostUsed > 0.5 ? "its memory" : isRefused ? "its user's limit" : said;
-          expect(["its memory", "its user's limit"]).toContain(endedBy);
-        } finally {
-          await exec.kill("SIGKILL");
+    it("watches of epoll end with its own memory or user, and leave all others theirs", async () => {
+      checkCaged(greedy.initPid, test.options.cgroupRoot);
+      const wanted = { timeoutMs: 60_000 };
+      const exec = await greedy.exec(execRequest(taking("watches of epoll", EPOLL.most, true), wanted));
+      let end: Awaited<ReturnType<typeof endOfTaking>> | undefined;
+      const ended = endOfTaking(exec).then((found) => (end = found));
+      const others = taking("watches of epoll", EPOLL.needs, false);
+      const got = new Set<number>();
+      let mostUsed = 0;
+      try {
+        // The last round is after its end, when it holds what it got or was killed.
+        for (let isLast = false; !isLast;) {
+          isLast = end !== undefined;
+          const stats = await greedy.stats();
+          mostUsed = Math.max(mostUsed, stats.memoryUsedBytes / stats.memoryLimitBytes);
+          got.add((await takeIn(healthy, others)).got).add(await takeHere(others));
         }
-        expect([...got]).toEqual([EPOLL.needs]);
-        // What was killed is that program, and nothing else of its machine.
-        expect((await takeIn(greedy, others)).got).toBe(EPOLL.needs);
-      },
-    );
+        const { got: taken = 0, said, signal } = await ended;
+        const isRefused = taken > 0 && taken < EPOLL.most;
+        const endedBy = signal === "SIGKILL" && mostUsed > 0.5 ? "its memory" : isRefused ? "its user's limit" : said;
+        expect(["its memory", "its user's limit"]).toContain(endedBy);
+      } finally {
+        await exec.kill("SIGKILL");
+      }
+      expect([...got]).toEqual([EPOLL.needs]);
+      // What was killed is that program, and nothing else of its machine.
+      expect((await takeIn(greedy, others)).got).toBe(EPOLL.needs);
+    });
 
     it("does not show who uses the programs of the host, and locks them for nobody", async () => {
       for (const path of ["/usr/bin/env", "/dev/null"]) {

@@ -26,7 +26,7 @@ export function rootFolder(name: string): string {
   afterAll(async () => {
     try {
       expect((await listMounts(folder)).map((mount) => mount.at)).toEqual([]);
-      await vi.waitFor(() => expect(loopFiles(folder)).toEqual([]));
+      await vi.waitFor(() => expect(loopFiles(folder)).toEqual([]), 60_000);
     } finally {
       await removeSwept(folder);
     }

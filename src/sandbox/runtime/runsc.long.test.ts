@@ -148,17 +148,13 @@ describeByRunsc("machines by runsc", () => {
         "perl -MIO::Socket -e '$s = IO::Socket::INET->new(Listen => 1, LocalPort => 8080); print {$s->accept} qq(hello\\n)'",
       ),
     );
-    await expect
-      .poll(async () => machine.connect(8080).then(text, (error: unknown) => String(error)), { timeout: 5000 })
-      .toBe("hello\n");
+    await expect.poll(async () => machine.connect(8080).then(text, (error: unknown) => String(error))).toBe("hello\n");
     expect((await outputOf(server)).exitCode).toBe(0);
     await expect(machine.connect(8081)).rejects.toMatchObject({ code: "refused" });
     machine.onEgress((connection) => connection.end("from outside\n"));
     const asks = (address: string) =>
       `perl -MIO::Socket -e '$s = IO::Socket::INET->new(shift) or die "$!\\n"; print <$s>' ${address}`;
-    await expect
-      .poll(async () => (await run(machine, asks(`127.0.0.1:${PROXY_PORT}`))).stdout, { timeout: 5000 })
-      .toBe("from outside\n");
+    await expect.poll(async () => (await run(machine, asks(`127.0.0.1:${PROXY_PORT}`))).stdout).toBe("from outside\n");
     expect((await run(machine, asks("192.0.2.1:80"))).stderr).toContain("unreachable");
     expect((await run(machine, "cat /proc/net/dev")).stdout).not.toMatch(/eth|ens|veth/);
   });

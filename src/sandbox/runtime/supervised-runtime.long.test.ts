@@ -237,7 +237,7 @@ describeInCage("a node process that is killed", () => {
     const [child] = await start(spec, "echo begin; sleep 1000", 3);
     await kill(child);
     const folder = join(test.home, "machines", spec.id);
-    await expect.poll(() => readIfThere(join(folder, "ended")), { timeout: 5000 }).toBe("lease\n");
+    await expect.poll(() => readIfThere(join(folder, "ended"))).toBe("lease\n");
     expect(await test.runtime.adopt(spec.id)).toBeUndefined();
     await expectLeft(test, { mounts: [], loops: [], cgroups: [], processes: [] });
     await test.runtime.remove(spec.id);
@@ -254,7 +254,7 @@ describeInCage("a node process that is killed", () => {
       for (const id of await test.runtime.list()) await test.runtime.remove(id);
       await expectLeft(test, NOTHING);
     }
-  }, 60_000);
+  });
 });
 
 describeInCage("prepared machines", () => {
@@ -265,7 +265,7 @@ describeInCage("prepared machines", () => {
   const prepared = () => warmFolders(test).length;
 
   it("become what is asked for", async () => {
-    await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
+    await expect.poll(prepared).toBe(2);
     const limits = { cpuCores: 0.5, memoryMb: 123, diskMb: 256, maxProcesses: 50 };
     const spec = specOf({ limits, hostname: "mine", env: { MINE: "1" } });
     const before = warmFolders(test);
@@ -281,11 +281,11 @@ describeInCage("prepared machines", () => {
     expect((await outputOf(exec)).stdout).toBe("later\n");
     await machine.stop();
     await test.runtime.remove(spec.id);
-    await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
+    await expect.poll(prepared).toBe(2);
   });
 
   it("are what is asked for before they have its name, so that nobody finds another one there", async () => {
-    await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
+    await expect.poll(prepared).toBe(2);
     const seen: unknown[] = [];
     vi.spyOn(MachineFolder.prototype, "moveTo").mockImplementationOnce(async function (this: MachineFolder) {
       const record = await this.read();
@@ -308,11 +308,11 @@ describeInCage("prepared machines", () => {
   });
 
   it("are made anew when they end while they wait", async () => {
-    await expect.poll(prepared, { timeout: 10_000 }).toBe(2);
+    await expect.poll(prepared).toBe(2);
     await delay(300);
     const [victim = ""] = warmFolders(test);
     signalProcess(Number(readIfThere(join(test.home, "machines", victim, "supervisor.pid"))), "SIGKILL");
-    await expect.poll(() => warmFolders(test).includes(victim), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => warmFolders(test).includes(victim)).toBe(false);
     const machine = await test.runtime.create(specOf());
     expect((await run(machine, "echo ok")).stdout).toBe("ok\n");
     await test.runtime.remove(machine.id);
@@ -325,7 +325,7 @@ describeInCage("prepared machines", () => {
     const first = await openRuntime(options);
     first.warm();
     const other = { ...test, home, options };
-    await expect.poll(() => warmFolders(other).length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => warmFolders(other).length).toBe(2);
     await delay(300);
     // As it is for a process that finds them: nobody takes them apart.
     const second = await openRuntime({ ...options, warm: { machines: 0, diskMb: 256 } });

@@ -7,7 +7,7 @@ const SEED = 20_261_126;
 
 test("drawn queries give the rows that an evaluator has from the reference alone", async () => {
   const seed = Number(process.env["ENGINE_TEST_SEED"] ?? SEED);
-  const { differences, compared } = await compareQueries(seed, 200);
+  const { differences, compared } = await compareQueries(seed, 100);
   expect(differences.length, `seed ${seed}\n\n${differences.slice(0, 5).join("\n\n")}`).toBe(0);
-  expect(compared).toBeGreaterThan(100);
+  expect(compared).toBeGreaterThan(50);
 });

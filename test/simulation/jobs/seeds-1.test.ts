@@ -1,3 +1,3 @@
 import { testJobSeeds } from "./seeds.test-kit.ts";
 
-testJobSeeds(160);
+testJobSeeds(100);

@@ -30,7 +30,7 @@ describe.skipIf(lacks("PostgreSQL"))("PostgreSQL", () => {
     await server.stop();
   }, 120_000);
 
-  testJobSeeds(60, async (clockOfSeed): Promise<JobDatabase> => {
+  testJobSeeds(30, async (clockOfSeed): Promise<JobDatabase> => {
     clock = clockOfSeed;
     await catalog.records.write({ sql: "TRUNCATE jobs, job_logs, job_moves RESTART IDENTITY" });
     return { records: catalog.records, isShared: true, close: async () => {} };

@@ -35,7 +35,7 @@ async function writeAndKill(path: string, times: number): Promise<number> {
   return last;
 }
 
-it("the count is that of the events that are there, wherever a process was killed", { timeout: 60_000 }, async () => {
+it("the count is that of the events that are there, wherever a process was killed", async () => {
   const path = join(folder, "catalog.db");
   let cut = 0;
   for (const times of [1, 9, 40]) {

@@ -69,7 +69,7 @@ describe.skipIf(lacks("git"))("git", () => {
     await run("git", ["clone", "-q", `http://127.0.0.1:${sandbox.port}/_engine/git/0`, join(folder, "direct")], {
       env,
     });
-  }, 30_000);
+  });
 
   it("is sent on to a repository whose URL begins like the listed one, without the credential", async () => {
     const gitRepos = [repo(`http://git.test:${open.port}/app.git`)];
@@ -85,7 +85,7 @@ describe.skipIf(lacks("git"))("git", () => {
     await run("git", ["clone", "-q", `http://git.test:${open.port}/app-web.git`, cwd], { env: proxied });
     expect(open.asked.every((path) => path.startsWith("/app-web.git/"))).toBe(true);
     expect(sandbox.asked).toEqual([]);
-  }, 30_000);
+  });
 
   it("hears why a credential is not had", async () => {
     const gitRepos = [repo(`https://git.test:${git.port}/app.git`)];
@@ -147,7 +147,7 @@ describe("large bodies", () => {
     source.pipe(upload);
     const answered = once(upload, "response");
     // While the upstream does not read, no more is taken from inside than the sockets and buffers on the way hold.
-    await expect.poll(async () => await isStill(() => taken), { timeout: 10_000 }).toBe(true);
+    await expect.poll(async () => await isStill(() => taken)).toBe(true);
     expect(taken).toBeLessThan(SIZE_BYTES / 4);
     gate.resolve();
     const [answer] = (await answered) as [IncomingMessage];
@@ -155,12 +155,10 @@ describe("large bodies", () => {
 
     const download = send("GET").end();
     const [reading] = (await once(download, "response")) as [IncomingMessage];
-    await expect
-      .poll(async () => await isStill(() => sandbox.proxy.traffic.receivedBytes), { timeout: 10_000 })
-      .toBe(true);
+    await expect.poll(async () => await isStill(() => sandbox.proxy.traffic.receivedBytes)).toBe(true);
     expect(sandbox.proxy.traffic.receivedBytes).toBeLessThan(SIZE_BYTES / 4);
     expect(await digestOf(reading)).toBe(expected);
-  }, 60_000);
+  });
 
   async function isStill(value: () => number): Promise<boolean> {
     const before = value();

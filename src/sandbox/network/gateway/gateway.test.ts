@@ -369,7 +369,7 @@ describe("whatever is sent in TLS that is ended here", () => {
     expect(await ask(tunnel, "/", { headers: { Host: `api.test:${port}` } })).toMatchObject({ text: "ok" });
     tunnel.destroy();
     await expect.poll(() => sandbox.proxy.connections).toBe(0);
-  }, 30_000);
+  });
 });
 
 it("an operator's API without TLS is reached as the operator said", async () => {

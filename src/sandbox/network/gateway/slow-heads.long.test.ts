@@ -19,4 +19,4 @@ it("heads that take too long are ended, in TLS as well", async () => {
   ]);
   for (const text of texts) expect(text).toMatch(/^HTTP\/1\.1 400 /);
   await expect.poll(() => sandbox.proxy.connections).toBe(0);
-}, 30_000);
+});

@@ -204,7 +204,7 @@ END
       await machine.sh(`head -c 1000 /dev/zero > ${HOME}/file`);
       expect((await bytesOf((await files.get({ path: `${HOME}/file` }, NEVER)).body)).length).toBe(1_000);
       signalProcess(machine.pid, "SIGKILL");
-      await expect.poll(() => codeOf(files.stat(`${HOME}/file`, NEVER)), { timeout: 5_000 }).toBe("unavailable");
+      await expect.poll(() => codeOf(files.stat(`${HOME}/file`, NEVER))).toBe("unavailable");
     } finally {
       await own.remove();
     }

@@ -113,7 +113,7 @@ describeInCage("what is set up in a machine", () => {
     ...more,
   });
 
-  it("clones repositories as they are pinned", { timeout: 60_000 }, async () => {
+  it("clones repositories as they are pinned", async () => {
     const pins: [string, Partial<GitRepo>, string][] = [
       ["default", {}, `${made.third} main 3`],
       ["branch", { pin: { kind: "branch", name: "side" } }, `${made.first} side 1`],
@@ -141,7 +141,7 @@ describeInCage("what is set up in a machine", () => {
     ).toContain(`${base}/app.git`);
   });
 
-  it("checks out nothing that is excluded", { timeout: 60_000 }, async () => {
+  it("checks out nothing that is excluded", async () => {
     const pins: Partial<GitRepo>[] = [
       {},
       { pin: { kind: "tag", name: "v1" } },
@@ -157,7 +157,7 @@ describeInCage("what is set up in a machine", () => {
     }
   });
 
-  it("is reached for its step alone", { timeout: 60_000 }, async () => {
+  it("is reached for its step alone", async () => {
     const box = await setUp({ gitRepos: [repo("app.git")] });
     const ask = `curl -s -o /dev/null -w '%{http_code}' ${base}/app.git/info/refs`;
     // The way out is there a moment after the machine.
@@ -167,7 +167,7 @@ describeInCage("what is set up in a machine", () => {
     expect(await box.sh(ask)).toBe("403");
   });
 
-  it("does not clone what it may not, and leaves nothing", { timeout: 60_000 }, async () => {
+  it("does not clone what it may not, and leaves nothing", async () => {
     const refused: [Partial<GitRepo>, Partial<SetupSources>, RegExp][] = [
       [{}, { repositoryHosts: [] }, /403/],
       [{}, { plainHttp: false }, /transport 'http' not allowed/],
@@ -186,7 +186,7 @@ describeInCage("what is set up in a machine", () => {
     }
   });
 
-  it("does not follow links of what it cloned before, and leaves what was there", { timeout: 60_000 }, async () => {
+  it("does not follow links of what it cloned before, and leaves what was there", async () => {
     const inLink = repo("app.git", { path: "/home/agent/app/out/deep" });
     const box = await setUp({ gitRepos: [repo("links.git"), inLink] });
     await expect(box.begin()).rejects.toThrow("/home/agent/app/out is no folder, or there is a link on the way");
@@ -197,7 +197,7 @@ describeInCage("what is set up in a machine", () => {
     expect(await again.sh("cat there/file")).toBe("kept");
   });
 
-  it("tries again what the network is to blame for", { timeout: 60_000 }, async () => {
+  it("tries again what the network is to blame for", async () => {
     server.refuse.count = 1;
     const box = await setUp({ gitRepos: [repo("app.git")] });
     await box.begin();
@@ -209,7 +209,7 @@ describeInCage("what is set up in a machine", () => {
     expect(server.refuse.count).toBe(0);
   });
 
-  it("is taken up where it was by the next process of a node", { timeout: 60_000 }, async () => {
+  it("is taken up where it was by the next process of a node", async () => {
     const box = await setUp({ gitRepos: [repo("app.git")] });
     server.asked.length = 0;
     // As seen from the machine: the first one may still be there.
@@ -247,7 +247,7 @@ describeInCage("what is set up in a machine", () => {
     );
   });
 
-  it("puts skills where the agent finds them", { timeout: 60_000 }, async () => {
+  it("puts skills where the agent finds them", async () => {
     const skills = [
       skill("whole", { source: `${base}/whole.git` }),
       skill("at-a-tag", { source: `${base}/whole.git`, ref: "v1" }),
@@ -278,7 +278,7 @@ describeInCage("what is set up in a machine", () => {
     }
   });
 
-  it("refuses skills that are none, and that reach out of themselves", { timeout: 60_000 }, async () => {
+  it("refuses skills that are none, and that reach out of themselves", async () => {
     const refused: [Partial<Skill>, RegExp][] = [
       [{ path: "none" }, /^s: .*there is no folder none in the repository/],
       [{ path: "skills" }, /^s: .*there is no SKILL\.md in skills/],
@@ -304,7 +304,7 @@ describeInCage("what is set up in a machine", () => {
     await expect(closed.begin()).rejects.toThrow(/403/);
   });
 
-  it("tells the agent of its subagents", { timeout: 60_000 }, async () => {
+  it("tells the agent of its subagents", async () => {
     const subagent = {
       name: "reviewer",
       description: 'Reviews: "all" # of it',
@@ -329,7 +329,7 @@ describeInCage("what is set up in a machine", () => {
     await expect(linked.begin()).rejects.toThrow("is no folder, or there is a link on the way");
   });
 
-  it("runs commands before the rest, as they are, in the working directory", { timeout: 60_000 }, async () => {
+  it("runs commands before the rest, as they are, in the working directory", async () => {
     const preCommands = [
       { name: "mine", command: "./run.sh", args: [], timeoutSecs: 60 },
       { name: "as it is", command: "printf", args: ["%s|", "$HOME", "a b", "; id"], timeoutSecs: 60 },

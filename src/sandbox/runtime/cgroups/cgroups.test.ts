@@ -31,7 +31,7 @@ describeInCage("cgroups", () => {
   // The caged come in as well.
   chmodSync(folder, 0o755);
   afterAll(() => rmSync(folder, { recursive: true }));
-  const SOON = { timeout: 15_000, interval: 5 };
+  const SOON = { timeout: 60_000, interval: 5 };
 
   describe.each(["all hierarchies", "version 1 alone"])("%s", (which) => {
     let groups: Cgroups;

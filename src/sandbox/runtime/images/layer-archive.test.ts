@@ -108,7 +108,7 @@ describeAsRoot("layers", () => {
   const folder = rootFolder("layers");
   const fresh = (): Promise<string> => mkdtemp(join(folder, "t-"));
 
-  it("bring back any tree, and the same bytes of the same tree", { timeout: 60_000 }, async () => {
+  it("bring back any tree, and the same bytes of the same tree", async () => {
     await fc.assert(
       fc.asyncProperty(tree, async (entries) => {
         const [from, to] = [await fresh(), await fresh()];

@@ -1,3 +1,0 @@
-import { testSeeds } from "./seeds.test-kit.ts";
-
-testSeeds(75);
