@@ -7,6 +7,7 @@ import type { FabricDeps } from "../src/fabric/routes/deps.ts";
 import type { FeatureDeps } from "../src/feature/feature.ts";
 import type { IngestDeps } from "../src/ingest/routes/deps.ts";
 import type { ExportDeps, QueryDeps } from "../src/query/routes/deps.ts";
+import type { McpRouteDeps } from "../src/knowledge/mcp/routes/mcp.ts";
 import type { MemoryDeps } from "../src/knowledge/memory/routes/deps.ts";
 import type { SandboxDeps } from "../src/sandbox/control/routes/deps.ts";
 import type { Answerer } from "../src/server/route.ts";
@@ -22,6 +23,7 @@ export type AnsweredDeps = {
   exports: ExportDeps;
   deletion: DeletionDeps;
   memory: MemoryDeps;
+  mcp: McpRouteDeps;
   sandboxes: SandboxDeps;
   feature: FeatureDeps;
 };
@@ -36,6 +38,7 @@ export type Answerers = {
   exports: Answerer<AnsweredDeps["exports"]>;
   deletion: Answerer<AnsweredDeps["deletion"]>;
   memory?: Answerer<AnsweredDeps["memory"]>;
+  mcp?: Answerer<AnsweredDeps["mcp"]>;
   sandboxes?: Answerer<AnsweredDeps["sandboxes"]>;
   feature?: Answerer<AnsweredDeps["feature"]>;
 };

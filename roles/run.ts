@@ -72,6 +72,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   const jobs = fabricAnswers(plan, query, fabric);
   const features = await featureAnswers(plan, parts, { query, storage, fabric });
   const memory = await buildMemory(features);
+  const mcp = await buildMcp(parts, memory.answers, { features, query, ingest, storage, sealPool });
   const http = httpService({
     parts,
     listen,
@@ -87,6 +88,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
         deletion: deletionAnswers(jobs, query, storage),
         sandboxes: sandboxAnswers(plan, query, sandboxes),
         memory: memory.answers,
+        mcp: mcp.answers,
         feature: features,
       },
       parts.features,
@@ -94,7 +96,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
     authenticator,
     exposure: { tokensAreAsked: authenticator.isOn, weakUser: auth.weakUser, answers: answersOf(plan) },
     noticeMs: noticeMs(config, plan),
-    onDrain: onDrainOf(answers, fabric, sandboxes),
+    onDrain: onDrainOf([answers, mcp], fabric, sandboxes),
     announce: {
       roles: plan.roles,
       version: VERSION,
@@ -112,7 +114,7 @@ export async function buildServices(plan: Plan, parts: Parts, listen: Address): 
   // Inputs stop first: others of their group take over.
   const inputs = await buildInputs(parts, { storage, sealPool, ingest });
   const alive = heartBeat === undefined ? [] : [heartBeat];
-  const serving = [...services, ...memory.services];
+  const serving = [...services, ...memory.services, ...mcp.services];
   return [...alive, ...serving, ...background, ...worker, ...gateways, ...flight, ...otlp, http, ...inputs];
 }
 
@@ -241,15 +243,41 @@ async function buildMemory(
   return { answers: { here }, services: [recallService(here)] };
 }
 
+/** MCP is where memories are; its tools work with what answers the other routes. */
+async function buildMcp(
+  parts: Parts,
+  memory: Answerers["memory"],
+  {
+    features,
+    query,
+    ingest,
+    storage,
+    sealPool,
+  }: Pick<Answers, "query" | "ingest"> & {
+    features: Answerers["feature"];
+    storage: Storage | undefined;
+    sealPool: SealPool | undefined;
+  },
+): Promise<{ answers: Answerers["mcp"]; services: readonly Service[]; endStreams: () => void }> {
+  const nothing = { services: [], endStreams: () => {} };
+  if (memory === undefined || "forward" in memory) return { answers: memory, ...nothing };
+  const isComplete = storage !== undefined && features !== undefined && "here" in features;
+  if (!isComplete || query === undefined || "forward" in query) return { answers: undefined, ...nothing };
+  const { mcpHere, rowsHere } = await import("./mcp.ts");
+  const rows = ingest !== undefined && "here" in ingest ? ingest.here.ingest : rowsHere(parts, storage, sealPool);
+  const { mcp, service } = mcpHere({ ...features.here, ...memory.here, queries: query.here.query, rows });
+  return { answers: { here: { mcp } }, services: [service], endStreams: () => mcp.endStreams() };
+}
+
 function onDrainOf(
-  { endStreams }: Pick<Answers, "endStreams">,
+  streaming: readonly Pick<Answers, "endStreams">[],
   fabric: FabricParts | undefined,
   sandboxes: SandboxParts | undefined,
 ): FabricParts["onDrain"] {
   return {
     announced: () => fabric?.onDrain.announced(),
     refusing: () => {
-      endStreams();
+      for (const { endStreams } of streaming) endStreams();
       fabric?.onDrain.refusing();
       sandboxes?.close();
     },

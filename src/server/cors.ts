@@ -27,7 +27,7 @@ const EXPOSED =
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, Content-Encoding, Last-Event-ID, X-Database, X-Table, X-Idempotency-Key, X-Auto-Create, " +
   "X-Schema-Evolve, X-Engine-Infer-Types, X-Request-ID, X-Engine-Max-Wall-Clock-Ms, X-Engine-Max-Memory-Bytes, X-Engine-Max-Object-Store-Bytes, " +
-  "X-Grpc-Web, X-User-Agent, Grpc-Timeout";
+  "X-Grpc-Web, X-User-Agent, Grpc-Timeout, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
 const PREFLIGHT_SECONDS = "600";
 
 const NOTHING: Readonly<Record<string, string>> = {};

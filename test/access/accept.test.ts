@@ -11,6 +11,7 @@ const OTHERS = [
   "POST /v1/oauth/{provider}/callback",
   "POST /api/v1/oauth/{provider}/callback",
   "GET /v1/tail",
+  "GET /mcp/v1",
   "GET /v1/jobs/{id}/events",
   "POST /flight/{*method}",
   "GET /api/v1/sandboxes/{id}/logs",

@@ -109,9 +109,10 @@ function spelled(status: number, reply?: Reply): string {
   return `${status} ${said}${isChallenged ? "" : " without a challenge"}`;
 }
 
-/** The stable code of an error; where a protocol has a form of its own, it is the reason of an `ErrorInfo`. */
+/** The stable code of an error; where a protocol has a form of its own, the reason of an `ErrorInfo`, or in its `data`. */
 function codeOf({ json }: Reply): string | undefined {
   const details = json["details"] as { reason?: string }[] | undefined;
   const reason = details?.find((detail) => detail.reason !== undefined)?.reason;
-  return (json["error"] as { code?: string } | undefined)?.code ?? reason;
+  const error = json["error"] as { code?: string; data?: { code: string } } | undefined;
+  return error?.data?.code ?? error?.code ?? reason;
 }

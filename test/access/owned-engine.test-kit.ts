@@ -431,6 +431,8 @@ export const ENGINE_ROUTES_WITHOUT: Readonly<Record<string, string>> = {
   "POST /v1/agent/memory/nodes/{id}/invalidate": OF_REALMS,
   "POST /v1/agent/memory/nodes/{id}/restore": OF_REALMS,
   "DELETE /v1/agent/memory/nodes/{id}": OF_REALMS,
+  "POST /mcp/v1": OF_REALMS,
+  "GET /mcp/v1": OF_THE_PROCESS,
   "POST /v1/auth/login": OF_SELF,
   "POST /v1/auth/refresh": OF_SELF,
   "POST /v1/auth/logout": OF_SELF,

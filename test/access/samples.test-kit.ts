@@ -373,6 +373,15 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     request: async (world) => inA("POST", `/v1/agent/memory/nodes/${await newMemory(world)}/restore`),
     answer: inDatabaseA(403),
   },
+  "POST /mcp/v1": {
+    request: () => jsonRequest("POST", "/mcp/v1", { jsonrpc: "2.0", id: 1, method: "tools/list" }),
+    answer: ok,
+  },
+  "GET /mcp/v1": {
+    // A stream would last: who is let in is told that it is no JSON.
+    request: () => ({ method: "GET", path: "/mcp/v1", headers: { accept: "application/json" } }),
+    answer: () => 406,
+  },
   "GET /v1/credentials/{id}": {
     request: async (world) => {
       return { method: "GET", path: `/v1/credentials/${await newId(world, "/v1/credentials", CREDENTIAL)}` };

@@ -183,6 +183,7 @@ describe("service routes", () => {
       "/v1/agent/memory/nodes/{id}",
       "/v1/agent/memory/nodes/{id}/invalidate",
       "/v1/agent/memory/nodes/{id}/restore",
+      "/mcp/v1",
       "/v1/openapi.json",
       "/docs",
     ]);

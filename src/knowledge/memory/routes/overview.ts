@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { defineRoute, jsonResponse } from "../../../server/route.ts";
+import type { MemoryScope } from "../service.ts";
 import { memorySettings } from "../settings.ts";
 import { inDatabase, TAG, type MemoryDeps } from "./deps.ts";
 
 /** The memory of a database as a whole. */
 
-const overview = z.object({
+const memoryOverview = z.object({
   memories: z.int().describe("In all realms that the caller may see, without what is invalidated."),
   entities: z.int(),
   edges: z.int(),
@@ -34,26 +35,37 @@ export const overviewRoute = defineRoute({
   tag: TAG,
   summary: "What the memory holds",
   headers: inDatabase,
-  responses: [{ status: 200, description: "Counts.", type: "application/json", schema: overview }],
+  responses: [{ status: 200, description: "Counts.", type: "application/json", schema: memoryOverview }],
   errors: ["database_not_found"],
   handler:
-    ({ memory, recall }: MemoryDeps) =>
-    async ({ caller, headers: { "x-database": database } }) => {
-      const scope = await memory.scope(caller, database);
-      const { counts, firehoseRows } = await memory.overview(scope, database);
-      const { state, commits, sizeBytes } = await recall.indexOf(scope);
-      const valid = (kind: string): number =>
-        counts.reduce((sum, each) => sum + (each.kind === kind ? each.current - each.invalidated : 0), 0);
-      return jsonResponse(200, {
-        memories: valid("memory"),
-        entities: valid("entity"),
-        edges: valid("edge"),
-        realms: counts.map(({ realm, kind, current, invalidated }) => ({ realm, kind, count: current, invalidated })),
-        firehose_rows: firehoseRows,
-        index: { state, commits, size_bytes: sizeBytes },
-      });
-    },
+    (deps: MemoryDeps) =>
+    async ({ caller, headers: { "x-database": database } }) =>
+      jsonResponse(200, await overviewOf(deps, await deps.memory.scope(caller, database), database)),
 });
+
+type MemoryCounts = Omit<z.output<typeof memoryOverview>, "realms"> & {
+  realms: { realm: string; kind: string; count: number; invalidated: number }[];
+};
+
+/** The counts of one memory, as they go over the wire. */
+export async function overviewOf(
+  { memory, recall }: MemoryDeps,
+  scope: MemoryScope,
+  database: string,
+): Promise<MemoryCounts> {
+  const { counts, firehoseRows } = await memory.overview(scope, database);
+  const { state, commits, sizeBytes } = await recall.indexOf(scope);
+  const valid = (kind: string): number =>
+    counts.reduce((sum, each) => sum + (each.kind === kind ? each.current - each.invalidated : 0), 0);
+  return {
+    memories: valid("memory"),
+    entities: valid("entity"),
+    edges: valid("edge"),
+    realms: counts.map(({ realm, kind, current, invalidated }) => ({ realm, kind, count: current, invalidated })),
+    firehose_rows: firehoseRows,
+    index: { state, commits, size_bytes: sizeBytes },
+  };
+}
 
 const settingsResponse = { status: 200, type: "application/json", schema: memorySettings } as const;
 

@@ -7,7 +7,8 @@ import { RECALL_LIMITS } from "../recall/limits.ts";
 import type { Question } from "../recall/question.ts";
 import { inDatabase, TAG, type MemoryDeps } from "./deps.ts";
 
-const recallBody = z.strictObject({
+/** A question, by the names of the wire. */
+export const recallBody = z.strictObject({
   query: z
     .string()
     .max(RECALL_LIMITS.queryChars)
@@ -72,7 +73,7 @@ export const recallRoute = defineRoute({
     },
 });
 
-function questionOf(json: z.output<typeof recallBody>): Question {
+export function questionOf(json: Omit<z.output<typeof recallBody>, "mode">): Question {
   return {
     query: json.query,
     realms: json.realms,

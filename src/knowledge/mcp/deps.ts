@@ -1,0 +1,61 @@
+import type { Caller } from "../../auth/caller.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Log } from "../../core/log.ts";
+import type { Metrics } from "../../core/metrics.ts";
+import type { Signals } from "../../db/signals.ts";
+import type { Misfit } from "../../format/ndjson/misfits.ts";
+import type { MemoryDeps } from "../memory/routes/deps.ts";
+
+/** What the tools work with: the services of the routes. */
+export type ToolDeps = MemoryDeps & {
+  catalog: Pick<Catalog, "databases" | "database" | "tables" | "table" | "tableStats">;
+  queries: QueryRunner;
+  rows: RowIngest;
+  log: Log;
+  metrics: Metrics;
+  clock: Clock;
+};
+
+/** What the routes of MCP work with. */
+export type McpDeps = ToolDeps & { signals: Signals };
+
+/** Runs queries, as the routes of queries do. */
+export type QueryRunner = {
+  run(request: {
+    caller: Caller;
+    address: string;
+    database: string;
+    text: string;
+    language: "sql" | "kql";
+    requestId: string;
+    signal: AbortSignal;
+  }): Promise<{
+    /** Of the whole result. */
+    rows: number;
+    columns: readonly string[];
+    /** NDJSON; must be drained or closed. */
+    body: AsyncIterable<Uint8Array>;
+  }>;
+};
+
+/** Takes rows, as the routes of ingest do. */
+export type RowIngest = {
+  ingest(request: {
+    caller: Caller;
+    database: string;
+    table: string;
+    idempotencyKey?: string;
+    autoCreate: boolean;
+    evolve: boolean;
+    expectedBytes: number;
+    /** NDJSON. */
+    readBody: () => Promise<Uint8Array>;
+  }): Promise<{
+    snapshotId: number | undefined;
+    rows: number;
+    replayed: boolean;
+    staged?: true;
+    warnings?: readonly Misfit[];
+  }>;
+};

@@ -1,0 +1,13 @@
+import type { Feature } from "../../feature/feature.ts";
+import type { McpRouteDeps } from "./routes/mcp.ts";
+
+/** Memory and data as tools for agents, by the Model Context Protocol. */
+export const MCP: Feature<{ mcp: McpRouteDeps }> = {
+  name: "mcp",
+  title: "MCP",
+  metrics: async () => (await import("./metrics.ts")).MCP_METRICS,
+  routes: async () => {
+    const { MCP_ROUTES } = await import("./routes/mcp.ts");
+    return [{ name: "mcp", answeredBy: "mcp", routes: MCP_ROUTES }];
+  },
+};

@@ -1,0 +1,166 @@
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  WebStandardStreamableHTTPServerTransport,
+  type McpHttpHandler,
+} from "@modelcontextprotocol/server";
+import { untilAborted } from "../../core/concurrency.ts";
+import { EngineError } from "../../core/errors.ts";
+import type { HttpResponse } from "../../io/http/http.ts";
+import type { Call } from "../../server/route.ts";
+import { eventStream } from "../../server/server-sent-events.ts";
+import type { McpDeps } from "./deps.ts";
+import { MCP_LIMITS } from "./limits.ts";
+import { ListChanges, type ListStream } from "./list-changes.ts";
+import { MCP_METRICS } from "./metrics.ts";
+import { toolServer, type Asker } from "./server.ts";
+
+/** A request to MCP whose body is read. */
+export type McpCall = Omit<Call, "json" | "headers"> & { json: unknown; headers: { "x-database": string } };
+
+/** What decides how the library reads a request. The rest of its headers was looked at before. */
+const PASSED = ["mcp-protocol-version", "mcp-method", "mcp-name"];
+/** A client that reads one form of answers only gets that one: JSON where it can be. */
+const ACCEPTED = "application/json, text/event-stream";
+
+/**
+ * MCP over HTTP ("streamable HTTP"), without sessions, so that any node answers any request: 2026-07-28 and later by the
+ * library's handler, earlier protocols by a transport for each request.
+ */
+export class McpHttp {
+  readonly #deps: McpDeps;
+  readonly #changes: ListChanges;
+  readonly #modern: McpHttpHandler;
+  /** Who sent the requests that the handler is answering. */
+  readonly #askers = new WeakMap<Request, Asker>();
+
+  constructor(deps: McpDeps) {
+    this.#deps = deps;
+    this.#changes = new ListChanges(deps);
+    this.#modern = createMcpHandler(
+      ({ requestInfo }) => {
+        const asker = requestInfo && this.#askers.get(requestInfo);
+        if (asker === undefined) throw new Error("a request came from nowhere");
+        return toolServer(deps, asker);
+      },
+      {
+        legacy: "reject",
+        bus: this.#changes.bus,
+        maxSubscriptions: MCP_LIMITS.streams,
+        onerror: (error) => deps.log.debug({ err: error }, "a request to MCP was refused"),
+      },
+    );
+    MCP_METRICS.of(deps.metrics).streams.watch({}, () => this.#changes.count);
+  }
+
+  async announce(): Promise<void> {
+    await this.#changes.announce();
+  }
+
+  /** When the server drains: what is asked is answered, streams end. */
+  endStreams(): void {
+    this.#changes.endStreams();
+  }
+
+  close(): void {
+    this.#changes.close();
+  }
+
+  async post(call: McpCall): Promise<HttpResponse> {
+    const { json } = call;
+    const { signal } = call.request;
+    // One that lasts is counted, ends with the token, and when the server drains.
+    const stream = isListen(json) ? this.#changes.open(call) : undefined;
+    const request = requestOf(call, stream === undefined ? signal : AbortSignal.any([signal, stream.ended]));
+    const asker: Asker = {
+      caller: call.caller,
+      address: call.clientAddress,
+      requestId: () => call.requestId,
+      database: call.headers["x-database"],
+      signal,
+    };
+    try {
+      const isLegacy = await isLegacyRequest(request, json);
+      const answer = isLegacy ? await this.#legacy(request, asker, json) : await this.#answer(request, asker, json);
+      return await responseOf(answer, stream);
+    } catch (error) {
+      stream?.end();
+      throw error;
+    }
+  }
+
+  /** The stream of a client of an earlier protocol. */
+  get(call: Omit<Call, "json">): HttpResponse {
+    return eventStream({ events: this.#changes.open(call), clock: this.#deps.clock });
+  }
+
+  async #answer(request: Request, asker: Asker, parsedBody: unknown): Promise<Response> {
+    this.#askers.set(request, asker);
+    return await untilAborted(this.#modern.fetch(request, { parsedBody }), asker.signal);
+  }
+
+  async #legacy(request: Request, asker: Asker, parsedBody: unknown): Promise<Response> {
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: undefined,
+      enableJsonResponse: true,
+    });
+    const server = toolServer(this.#deps, asker);
+    await server.connect(transport);
+    try {
+      return await untilAborted(transport.handleRequest(request, { parsedBody }), asker.signal);
+    } finally {
+      await server.close();
+    }
+  }
+}
+
+function isListen(json: unknown): boolean {
+  return typeof json === "object" && json !== null && "method" in json && json.method === "subscriptions/listen";
+}
+
+/** Its body is given beside it. */
+function requestOf({ request }: McpCall, signal: AbortSignal): Request {
+  const headers = new Headers({ "Content-Type": "application/json", Accept: ACCEPTED });
+  for (const name of PASSED) {
+    const value = request.header(name);
+    if (value === undefined) continue;
+    if (!/^[\x20-\x7e]*$/.test(value)) throw new EngineError("invalid_header", `header ${name} is not visible ASCII`);
+    headers.set(name, value);
+  }
+  return new Request("http://mcp.invalid/mcp/v1", { method: "POST", headers, signal });
+}
+
+async function responseOf(answer: Response, stream: ListStream | undefined): Promise<HttpResponse> {
+  const headers: Record<string, string> = { "Cache-Control": "no-store" };
+  const contentType = answer.headers.get("content-type");
+  if (contentType !== null) headers["Content-Type"] = contentType;
+  const { status, body } = answer;
+  if (body === null) {
+    stream?.end();
+    return { status, headers };
+  }
+  if (contentType?.startsWith("text/event-stream") !== true) {
+    stream?.end();
+    return { status, headers, body: await answer.text() };
+  }
+  return { status, headers: { ...headers, "X-Accel-Buffering": "no" }, body: streamed(body, stream) };
+}
+
+async function* streamed(
+  body: ReadableStream<Uint8Array>,
+  stream: ListStream | undefined,
+): AsyncGenerator<Uint8Array, void> {
+  const reader = body.getReader();
+  const leave = (): void => void reader.cancel().catch(() => undefined);
+  stream?.ended.addEventListener("abort", leave, { once: true });
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    leave();
+    stream?.end();
+  }
+}
