@@ -16,17 +16,17 @@ import {
 import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
-import type { FunctionRule } from "./functions/table.ts";
+import { MissingArgument, type FunctionRule } from "./functions/table.ts";
 import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
-import { Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
+import { aggregated, Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
 import type { Call, Scope, Translating, Value, Variables } from "./scope.ts";
 import { typeOfSymbol } from "./types/types.ts";
-import { hasSubquery, inTry } from "./values/bound.ts";
+import { inTry, isRefusedByTry } from "./values/bound.ts";
 import { as, literal } from "./values/coerce.ts";
 
 /** Turns a bound text into plans and expressions. One for each text. */
@@ -208,7 +208,7 @@ export class Translator implements Translating {
     variables: Variables,
   ): Rel {
     const { inner, body } = this.#enter(called, args, node, { variables });
-    return this.rows(the(body.Expression), inner);
+    return this.rows(this.#valueIn(body, node), inner);
   }
 
   invoke(node: Kusto.Language.Syntax.FunctionCallExpression, input: () => Rel, variables: Variables): Rel {
@@ -217,7 +217,14 @@ export class Translator implements Translating {
     if (value?.kind !== "function") throw this.refuse(`${name} is not a function of this query`, node);
     const args = elementsOf<SyntaxExpression>(node.ArgumentList?.Expressions);
     const { inner, body } = this.#enter(value, args, node, { variables }, input);
-    return this.rows(the(body.Expression), inner);
+    return this.rows(this.#valueIn(body, node), inner);
+  }
+
+  /** What a function gives: the last statement of its body, which the grammar lets it do without. */
+  #valueIn(body: Kusto.Language.Syntax.FunctionBody, node: SyntaxExpression): SyntaxExpression {
+    if (body.Expression === null)
+      throw this.refuse("the function has no value: its body must end with an expression", node);
+    return body.Expression;
   }
 
   /** The names in the body of a function for one call of it, and the body as it was bound for that call. */
@@ -360,7 +367,7 @@ export class Translator implements Translating {
     const own = scope.variables.get(name);
     if (own?.kind === "function") {
       const { inner, body } = this.#enter(own, argumentNodes, node, scope);
-      return this.scalar(the(body.Expression), { variables: inner });
+      return this.scalar(this.#valueIn(body, node), { variables: inner });
     }
     const type = typeOfSymbol(node.ResultType) ?? "dynamic";
     const refuse = (message: string): KqlRefused => this.refuse(message, node);
@@ -369,17 +376,22 @@ export class Translator implements Translating {
       const rule = AGGREGATES[name];
       if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("aggregate", name, rule), node);
       const inner: Scope = { ...scope, aggregates: false };
-      return oneOf(rule, { ...call, scope: inner });
+      return aggregated(oneOf(rule, { ...call, scope: inner }));
     }
     const rule = SCALAR_FUNCTIONS[name];
     if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
     if ("special" in rule) return rule.special(call);
     const values = argumentNodes.map((argument) => this.scalar(argument, scope));
-    return values.some(hasSubquery) ? translatedInTry(rule, values, call) : rule.translate(values, call);
+    try {
+      return values.some(isRefusedByTry) ? translatedInTry(rule, values, call) : rule.translate(values, call);
+    } catch (error) {
+      if (error instanceof MissingArgument) throw refuse(`${name}() has too few arguments: ${error.message}`);
+      throw error;
+    }
   }
 }
 
-/** The same for values of sub-queries: what a function becomes may have its arguments inside of TRY. */
+/** The same for values that TRY does not take: what a function becomes may have its arguments inside of TRY. */
 function translatedInTry(
   rule: Extract<FunctionRule, { translate: unknown }>,
   values: readonly Expr[],

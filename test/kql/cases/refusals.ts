@@ -4,6 +4,11 @@ import type { KqlCases } from "../cases.test-kit.ts";
 export const refusals: KqlCases = {
   "syntax errors": [
     { query: "", refused: { code: "parse_error", message: "" } },
+    {
+      query: "let n = 3; let f = () { let n = 4;  }; print a = f(), b = n",
+      refused: { code: "invalid_query", message: "the function has no value", line: 1, column: 50 },
+    },
+    { query: "print array_sort_asc(bool(null))", refused: { code: "invalid_query", message: "" } },
     { query: "   \n // only a comment", refused: { code: "parse_error", message: "" } },
     { query: "print x = 1 |", refused: { code: "parse_error", message: "operator expected", line: 1, column: 14 } },
     {

@@ -299,6 +299,23 @@ export const summarize: KqlCases = {
     { query: `${NO_ROWS} | summarize n = count() + 1`, rows: [{ n: 1 }] },
     { query: `${NO_ROWS} | summarize t = iff(count() == 0, 'none', 'some')`, rows: [{ t: "none" }] },
   ],
+  "functions over aggregates that DuckDB's TRY does not take": [
+    {
+      query:
+        "datatable(k: string, n: long, j: dynamic)['a', 1, dynamic([3]), 'a', 4, dynamic([3])] | summarize x = abs(count()), y = -count(), z = abs(sum(-n)), c = abs(count_distinct(n)) by k",
+      rows: [{ k: "a", x: 2, y: -2, z: 5, c: 2 }],
+    },
+    {
+      query:
+        "datatable(t: string)['2024-05-01', '2023-01-01'] | summarize x = todatetime(max(t)), y = -(todatetime(max(t)) - todatetime(min(t)))",
+      rows: [{ x: "2024-05-01T00:00:00Z", y: "-486.00:00:00" }],
+    },
+    {
+      query:
+        "range k from 1 to 3 step 1 | summarize x = abs(max(todecimal(k))) by b = k % 2 | order by b asc | project x = tolong(x)",
+      rows: [{ x: 2 }, { x: 3 }],
+    },
+  ],
   "expressions over aggregates": [
     {
       query: `${SALES} | summarize 1.0 * countif(x > 3) / count()`,
@@ -453,6 +470,14 @@ export const summarize: KqlCases = {
     {
       query: "datatable(j: dynamic)[] | summarize count() by j.a",
       refused: { code: "invalid_query", message: "dynamic" },
+    },
+    {
+      query: "datatable(j: dynamic)[] | summarize x = series_stats(take_any(j))",
+      refused: { code: "invalid_query", message: "belongs into an extend" },
+    },
+    {
+      query: "datatable(j: dynamic)[] | summarize x = series_fill_const(take_any(j))",
+      refused: { code: "invalid_query", message: "series_fill_const() has too few arguments: there is no argument 2" },
     },
     { query: `${SALES} | summarize x`, refused: { code: "invalid_query", message: "x" } },
     { query: `${SALES} | summarize count() + x by x`, refused: { code: "invalid_query", message: "x" } },

@@ -7,6 +7,11 @@ const REALS =
   "datatable(n: string, r: real)['five', 5.0, 'null', real(null), 'nan', real(nan), 'low', real(-inf), 'zero', 0.0, 'high', real(+inf), 'minus', -5.0]";
 
 export const topAndSort: KqlCases = {
+  "take of more rows than there are": [
+    { query: `union (print x = 1), (print x = 2 | take 9223372036854775807) | count`, rows: [{ Count: 2 }] },
+    { query: `${NUMBERS} | take int(3) | count`, rows: [{ Count: 3 }] },
+    { query: `${NUMBERS} | take real(nan)`, refused: { code: "invalid_query", message: "must be an integer" } },
+  ],
   top: [
     {
       query: `${NUMBERS} | top 2 by x`,

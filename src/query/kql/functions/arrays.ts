@@ -94,8 +94,9 @@ function shifted(args: readonly Expr[], macro: "" | "kql_negate"): Expr {
 /** Each array in the order of the first one; a bool at the end says whether nulls come last. */
 function sortedArrays(order: "asc" | "desc", args: readonly Expr[]): Expr[] {
   const last = args.at(-1);
-  const arrays = last?.type === "bool" ? args.slice(0, -1) : args;
-  const nullsLast = last?.type === "bool" ? last : literal("bool", true);
+  const hasOrder = args.length > 1 && last?.type === "bool";
+  const arrays = hasOrder ? args.slice(0, -1) : args;
+  const nullsLast = hasOrder ? last : literal("bool", true);
   const places = sql`kql_places_${[order]}(${array(arrays, 0)}, ${nullsLast})`;
   return arrays.map((_, i) => json(sql`kql_in_places(${array(arrays, i)}, ${places})`));
 }

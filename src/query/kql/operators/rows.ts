@@ -38,10 +38,7 @@ export const ROWS: OperatorTable = {
 export function rowCount(node: SyntaxExpression, scope: Scope, translator: Translating): Sql {
   const value = translator.scalar(node, { variables: scope.variables });
   const { constant } = value;
-  if (typeof constant === "bigint" || typeof constant === "number") {
-    const count = BigInt(Math.trunc(Number(constant)));
-    return [String(count < 0n ? 0n : count)];
-  }
+  if (typeof constant === "bigint") return [String(constant < 0n ? 0n : constant)];
   if (constant !== undefined || (value.type !== "long" && value.type !== "int")) {
     throw translator.refuse("a number of rows is expected here", node);
   }

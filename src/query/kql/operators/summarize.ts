@@ -76,7 +76,14 @@ export function summarized(
   const columns = made.flatMap((one) => {
     return "values" in one ? plain.splice(0, one.values.length) : (picks.shift() ?? []);
   });
-  return showing(group.rel, [...group.keys, ...columns].map(columnExpr), shape);
+  const shown = [...group.keys, ...columns].map(columnExpr);
+  if (shown.length !== shape.length) {
+    throw translator.refuse(
+      "a function that makes several columns of aggregates belongs into an extend behind it",
+      node,
+    );
+  }
+  return showing(group.rel, shown, shape);
 }
 
 /** The columns of one expression over aggregates: values, or those of a row that is picked. */

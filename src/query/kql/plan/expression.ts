@@ -81,8 +81,15 @@ export class Fixed {
 
 const FIXED = new Fixed();
 
+/** Marks SQL that has an aggregate, also inside of other SQL. It is no text. */
+export class Aggregate {
+  readonly text = "";
+}
+
+const AGGREGATE = new Aggregate();
+
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery | Outer | Fixed;
+export type Part = string | Column | Scalar | Subquery | Outer | Fixed | Aggregate;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */
@@ -181,6 +188,11 @@ export function expr(type: KqlType, own: Sql, more: Omit<Partial<Expr>, "type" |
   const isMarked = own.includes(FIXED);
   if (!isMarked && more.isFixed !== true) return { type, sql: own, nullable: true, ...more };
   return { type, sql: isMarked ? own : [FIXED, ...own], nullable: true, ...more, isFixed: true };
+}
+
+/** The value of an aggregate. */
+export function aggregated(value: Expr): Expr {
+  return { ...value, sql: [AGGREGATE, ...value.sql] };
 }
 
 /** The value of a column. */

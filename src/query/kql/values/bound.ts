@@ -1,4 +1,4 @@
-import { Column, commaList, expr, Scalar, sql, Subquery, type Expr, type Sql } from "../plan/expression.ts";
+import { Aggregate, Column, commaList, expr, Scalar, sql, Subquery, type Expr, type Sql } from "../plan/expression.ts";
 
 /** A column with a function or two around it. */
 const SHORT = 40;
@@ -31,11 +31,12 @@ function isPlain({ constant, sql: parts, isFixed }: Expr): boolean {
   return hasOneColumn && sizeChars <= SHORT;
 }
 
-/** SQL that has values inside of TRY, which takes no sub-query: where one has a sub-query, it is computed before. */
+/** SQL that has values inside of TRY: those that it does not take are computed before. */
 export function inTry(values: readonly Expr[], own: (values: readonly Expr[]) => Sql): Sql {
-  return values.some(hasSubquery) ? bound(values, own) : own(values);
+  return values.some(isRefusedByTry) ? bound(values, own) : own(values);
 }
 
-export function hasSubquery({ sql: parts }: Expr): boolean {
-  return parts.some((part) => part instanceof Scalar || part instanceof Subquery);
+/** DuckDB's TRY takes neither sub-queries nor aggregates. */
+export function isRefusedByTry({ sql: parts }: Expr): boolean {
+  return parts.some((part) => part instanceof Scalar || part instanceof Subquery || part instanceof Aggregate);
 }
