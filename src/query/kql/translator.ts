@@ -16,17 +16,27 @@ import {
 import { isTabular } from "./bind/tabular.ts";
 import type { KqlRefused, KqlRequest, KqlType } from "./contract.ts";
 import { SCALAR_FUNCTIONS } from "./functions/functions.ts";
-import { MissingArgument, type FunctionRule } from "./functions/table.ts";
+import type { FunctionRule } from "./functions/table.ts";
 import { reasonAgainstPlugin } from "./operators/evaluate.ts";
 import { OPERATORS, SOURCES } from "./operators/operators.ts";
 import { parametersOf } from "./operators/rows.ts";
-import { aggregated, Column, columnExpr, columnsIn, expr, Scalar, Subquery, type Expr } from "./plan/expression.ts";
+import {
+  aggregated,
+  Column,
+  columnExpr,
+  columnsIn,
+  expr,
+  isRefusedByTry,
+  Scalar,
+  Subquery,
+  type Expr,
+} from "./plan/expression.ts";
 import { ONE_ROW, SelectPlan, SharedPlan, TablePlan } from "./plan/plans.ts";
 import { computed, limited, Rel, type Named } from "./plan/rel.ts";
 import { SCALARS } from "./scalars.ts";
 import type { Call, Scope, Translating, Value, Variables } from "./scope.ts";
 import { typeOfSymbol } from "./types/types.ts";
-import { inTry, isRefusedByTry } from "./values/bound.ts";
+import { inTry } from "./values/bound.ts";
 import { as, literal } from "./values/coerce.ts";
 
 /** Turns a bound text into plans and expressions. One for each text. */
@@ -382,12 +392,7 @@ export class Translator implements Translating {
     if (rule === undefined || "refused" in rule) throw this.refuse(unsupported("function", name, rule), node);
     if ("special" in rule) return rule.special(call);
     const values = argumentNodes.map((argument) => this.scalar(argument, scope));
-    try {
-      return values.some(isRefusedByTry) ? translatedInTry(rule, values, call) : rule.translate(values, call);
-    } catch (error) {
-      if (error instanceof MissingArgument) throw refuse(`${name}() has too few arguments: ${error.message}`);
-      throw error;
-    }
+    return values.some(isRefusedByTry) ? translatedInTry(rule, values, call) : rule.translate(values, call);
   }
 }
 

@@ -477,7 +477,7 @@ export const summarize: KqlCases = {
     },
     {
       query: "datatable(j: dynamic)[] | summarize x = series_fill_const(take_any(j))",
-      refused: { code: "invalid_query", message: "series_fill_const() has too few arguments: there is no argument 2" },
+      refused: { code: "invalid_query", message: "series_fill_const() needs the constant" },
     },
     { query: `${SALES} | summarize x`, refused: { code: "invalid_query", message: "x" } },
     { query: `${SALES} | summarize count() + x by x`, refused: { code: "invalid_query", message: "x" } },

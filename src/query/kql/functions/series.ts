@@ -50,7 +50,12 @@ export const SERIES: FunctionTable = {
   series_stats: { ...fn((args) => json(sql`to_json([${statistics(args)}])`)), tuple: statistics },
   series_stats_dynamic: fn((args) => json(sql`to_json(kql_stats(${array(args, 0)}, ${lenient(args)}))`)),
 
-  series_fill_const: fn((args) => json(sql`kql_fill_const(${gaps(args, 2)}, ${dyn(arg(args, 1))})`)),
+  series_fill_const: fn((args, { refuse }) => {
+    // The library lets the constant be left out, the reference does not.
+    const constant = args[1];
+    if (constant === undefined) throw refuse("series_fill_const() needs the constant that fills the gaps");
+    return json(sql`kql_fill_const(${gaps(args, 2)}, ${dyn(constant)})`);
+  }),
   series_fill_forward: fn((args) => json(sql`kql_fill_forward(${gaps(args, 1)}, ${placeholder(args, 1)})`)),
   series_fill_backward: fn((args) => json(sql`kql_fill_backward(${gaps(args, 1)}, ${placeholder(args, 1)})`)),
   series_fill_linear: fn((args) => {

@@ -28,17 +28,10 @@ export function no(reason: string): FunctionRule {
   return { refused: reason };
 }
 
-/** A function was given too few arguments. The binder lets that pass where it does not know the type of one. */
-export class MissingArgument extends Error {
-  constructor(place: number) {
-    super(`there is no argument ${place + 1}`);
-  }
-}
-
-/** The argument in that place. */
+/** The argument in that place; the binder has counted them. */
 export function arg(args: readonly Expr[], i: number): Expr {
   const value = args[i];
-  if (value === undefined) throw new MissingArgument(i);
+  if (value === undefined) throw new Error(`a function has no argument ${i}`);
   return value;
 }
 

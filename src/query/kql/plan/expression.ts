@@ -74,22 +74,18 @@ export class Outer {
   }
 }
 
-/** Marks SQL that has a window function or gives another value each time, also inside of other SQL. It is no text. */
-export class Fixed {
+/** Says something of the SQL that it is in, also inside of other SQL. It is no text. */
+export class Mark {
   readonly text = "";
 }
 
-const FIXED = new Fixed();
-
-/** Marks SQL that has an aggregate, also inside of other SQL. It is no text. */
-export class Aggregate {
-  readonly text = "";
-}
-
-const AGGREGATE = new Aggregate();
+/** Of SQL that has a window function or gives another value each time. */
+const FIXED = new Mark();
+/** Of SQL that has an aggregate. */
+const AGGREGATE = new Mark();
 
 /** SQL with its references still open. */
-export type Part = string | Column | Scalar | Subquery | Outer | Fixed | Aggregate;
+export type Part = string | Column | Scalar | Subquery | Outer | Mark;
 export type Sql = readonly Part[];
 
 /** A value known while translating. datetime: nanoseconds since 1970; timespan: ticks of 100 ns; dynamic: JSON text. */
@@ -198,6 +194,11 @@ export function aggregated(value: Expr): Expr {
 /** The value of a column. */
 export function columnExpr(column: Column): Expr {
   return { type: column.type, sql: [column], nullable: column.nullable };
+}
+
+/** DuckDB's TRY takes neither sub-queries nor aggregates. */
+export function isRefusedByTry({ sql: own }: Expr): boolean {
+  return own.includes(AGGREGATE) || own.some((part) => part instanceof Scalar || part instanceof Subquery);
 }
 
 /** The columns that SQL mentions; what a scalar sub-query reads is its own. */

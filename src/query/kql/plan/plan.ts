@@ -6,8 +6,7 @@ import {
   separated,
   Subquery,
   type Column,
-  Aggregate,
-  Fixed,
+  Mark,
   type Expr,
   type Plan,
   type Rendering,
@@ -62,7 +61,7 @@ export class Renderer implements Rendering {
         if (part instanceof Scalar) return `(SELECT ${this.nameOf(part.column)} FROM ${this.#nameShared(part)})`;
         if (part instanceof Subquery) return part.plan.render(new Set([part.column]), this);
         if (part instanceof Outer) return this.nameOf(part.column);
-        if (part instanceof Fixed || part instanceof Aggregate) return part.text;
+        if (part instanceof Mark) return part.text;
         return within?.(part) ?? this.nameOf(part);
       })
       .join("");

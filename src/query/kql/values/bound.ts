@@ -1,4 +1,4 @@
-import { Aggregate, Column, commaList, expr, Scalar, sql, Subquery, type Expr, type Sql } from "../plan/expression.ts";
+import { Column, commaList, expr, isRefusedByTry, sql, type Expr, type Sql } from "../plan/expression.ts";
 
 /** A column with a function or two around it. */
 const SHORT = 40;
@@ -34,9 +34,4 @@ function isPlain({ constant, sql: parts, isFixed }: Expr): boolean {
 /** SQL that has values inside of TRY: those that it does not take are computed before. */
 export function inTry(values: readonly Expr[], own: (values: readonly Expr[]) => Sql): Sql {
   return values.some(isRefusedByTry) ? bound(values, own) : own(values);
-}
-
-/** DuckDB's TRY takes neither sub-queries nor aggregates. */
-export function isRefusedByTry({ sql: parts }: Expr): boolean {
-  return parts.some((part) => part instanceof Scalar || part instanceof Subquery || part instanceof Aggregate);
 }
