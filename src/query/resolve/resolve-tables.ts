@@ -1,4 +1,5 @@
 import { mayUseDatabase } from "../../auth/caller.ts";
+import { usableDatabases } from "../../auth/usable-databases.ts";
 import type { Catalog, Resolution, TableRecord } from "../../catalog/catalog.ts";
 import { foldName } from "../../core/names.ts";
 import type { QueryRequest } from "../contract/query.ts";
@@ -54,9 +55,7 @@ function mayBeAbsent({ database }: Asker, { tables, system, listings }: Needs): 
 
 /** The names that a listing has for the caller. */
 export async function namesOf(catalog: Catalog, { caller, database }: Asker, listing: Listing): Promise<string[]> {
-  if (listing.of === "databases") {
-    return (await catalog.databases()).map(({ name }) => name).filter((name) => mayUseDatabase(caller, name));
-  }
+  if (listing.of === "databases") return await usableDatabases(catalog, caller);
   const { database: of = database } = listing;
   if (isSystemSchema(of) && listing.database !== undefined) return tablesOfSchema(of);
   if (!mayUseDatabase(caller, of)) throw await databaseNotFound(catalog, { caller, database: of }, { refused: true });

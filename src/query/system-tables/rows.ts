@@ -4,7 +4,8 @@ import type { Catalog, ExtentRecord, Snapshot, TableRecord } from "../../catalog
 import { EngineError, messageOf } from "../../core/errors.ts";
 import { formatColumnType, originOf } from "../../format/types.ts";
 import type { RecordStore } from "../../db/records.ts";
-import { mayUseDatabase, type Caller } from "../../auth/caller.ts";
+import type { Caller } from "../../auth/caller.ts";
+import { usableDatabases } from "../../auth/usable-databases.ts";
 import { ownerFilter } from "../../auth/owner.ts";
 import type { QueryLog, QueryRecord, QueryStage } from "./query-log.ts";
 import { columnRows, schemaRow, tableRow } from "./information-schema.ts";
@@ -128,13 +129,8 @@ function fieldOf(value: SystemValue): string {
   return `"${value.toWellFormed().replaceAll("\0", "\uFFFD").replaceAll('"', '""')}"`;
 }
 
-/** Those of which the caller may read the tables; by name, as the catalog has them. */
-async function readableDatabases({ catalog, caller }: SystemRowsContext): Promise<string[]> {
-  return (await catalog.databases()).map(({ name }) => name).filter((name) => mayUseDatabase(caller, name));
-}
-
 async function* readableTables(context: SystemRowsContext): AsyncGenerator<TableRecord> {
-  for (const database of await readableDatabases(context)) {
+  for (const database of await usableDatabases(context.catalog, context.caller)) {
     context.signal.throwIfAborted();
     yield* await context.catalog.tables(database);
   }
@@ -169,7 +165,7 @@ const ROWS: Readonly<Record<OwnTableName, (context: SystemRowsContext) => AsyncG
     }
   },
   "information_schema.schemata": async function* (context) {
-    for (const database of await readableDatabases(context)) yield schemaRow(database);
+    for (const database of await usableDatabases(context.catalog, context.caller)) yield schemaRow(database);
   },
   "information_schema.tables": async function* (context) {
     for await (const table of readableTables(context)) yield tableRow(table);

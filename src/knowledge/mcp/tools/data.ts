@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { checkMayUse, mayUseDatabase } from "../../../auth/caller.ts";
+import { checkMayUse } from "../../../auth/caller.ts";
 import { existingTable } from "../../../auth/existing-table.ts";
+import { usableDatabases } from "../../../auth/usable-databases.ts";
 import { EngineError } from "../../../core/errors.ts";
 import { anyJson, columnsOf } from "../../../server/schemas.ts";
 import { MCP_LIMITS } from "../limits.ts";
@@ -38,10 +39,7 @@ async function databasesOf(
   { deps: { catalog }, caller }: { deps: Pick<ToolCall["deps"], "catalog">; caller: ToolCall["caller"] },
   named: string | undefined,
 ): Promise<string[]> {
-  if (named === undefined) {
-    const all = await catalog.databases();
-    return all.map(({ name }) => name).filter((name) => mayUseDatabase(caller, name));
-  }
+  if (named === undefined) return await usableDatabases(catalog, caller);
   checkMayUse(caller, named);
   const database = await catalog.database(named);
   if (database !== undefined) return [database.name];
