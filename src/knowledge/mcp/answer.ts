@@ -66,6 +66,7 @@ function clipped(value: unknown, longest: number, depth = 0): unknown {
   );
 }
 
-function clippedText(text: string, longest: number): string {
+/** The text, or its beginning with a mark where it is longer. */
+export function clippedText(text: string, longest: number): string {
   return text.length <= longest ? text : `${text.slice(0, longest).toWellFormed()}…`;
 }

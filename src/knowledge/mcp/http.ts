@@ -1,19 +1,12 @@
-import {
-  createMcpHandler,
-  isLegacyRequest,
-  WebStandardStreamableHTTPServerTransport,
-  type McpHttpHandler,
-} from "@modelcontextprotocol/server";
-import { untilAborted } from "../../core/concurrency.ts";
 import { EngineError } from "../../core/errors.ts";
 import type { HttpResponse } from "../../io/http/http.ts";
 import type { Call } from "../../server/route.ts";
 import { eventStream } from "../../server/server-sent-events.ts";
 import type { McpDeps } from "./deps.ts";
-import { MCP_LIMITS } from "./limits.ts";
 import { ListChanges, type ListStream } from "./list-changes.ts";
 import { MCP_METRICS } from "./metrics.ts";
-import { toolServer, type Asker } from "./server.ts";
+import type { Protocol } from "./protocol.ts";
+import type { Asker } from "./server.ts";
 
 /** A request to MCP whose body is read. */
 export type McpCall = Omit<Call, "json" | "headers"> & { json: unknown; headers: { "x-database": string } };
@@ -23,33 +16,15 @@ const PASSED = ["mcp-protocol-version", "mcp-method", "mcp-name"];
 /** A client that reads one form of answers only gets that one: JSON where it can be. */
 const ACCEPTED = "application/json, text/event-stream";
 
-/**
- * MCP over HTTP ("streamable HTTP"), without sessions, so that any node answers any request: 2026-07-28 and later by the
- * library's handler, earlier protocols by a transport for each request.
- */
+/** MCP over HTTP ("streamable HTTP"), without sessions, so that any node answers any request. */
 export class McpHttp {
   readonly #deps: McpDeps;
   readonly #changes: ListChanges;
-  readonly #modern: McpHttpHandler;
-  /** Who sent the requests that the handler is answering. */
-  readonly #askers = new WeakMap<Request, Asker>();
+  #loading: Promise<Protocol> | undefined;
 
   constructor(deps: McpDeps) {
     this.#deps = deps;
     this.#changes = new ListChanges(deps);
-    this.#modern = createMcpHandler(
-      ({ requestInfo }) => {
-        const asker = requestInfo && this.#askers.get(requestInfo);
-        if (asker === undefined) throw new Error("a request came from nowhere");
-        return toolServer(deps, asker);
-      },
-      {
-        legacy: "reject",
-        bus: this.#changes.bus,
-        maxSubscriptions: MCP_LIMITS.streams,
-        onerror: (error) => deps.log.debug({ err: error }, "a request to MCP was refused"),
-      },
-    );
     MCP_METRICS.of(deps.metrics).streams.watch({}, () => this.#changes.count);
   }
 
@@ -80,9 +55,8 @@ export class McpHttp {
       signal,
     };
     try {
-      const isLegacy = await isLegacyRequest(request, json);
-      const answer = isLegacy ? await this.#legacy(request, asker, json) : await this.#answer(request, asker, json);
-      return await responseOf(answer, stream);
+      const protocol = await this.#protocol();
+      return await responseOf(await protocol.answer(request, asker, json), stream);
     } catch (error) {
       stream?.end();
       throw error;
@@ -94,23 +68,10 @@ export class McpHttp {
     return eventStream({ events: this.#changes.open(call), clock: this.#deps.clock });
   }
 
-  async #answer(request: Request, asker: Asker, parsedBody: unknown): Promise<Response> {
-    this.#askers.set(request, asker);
-    return await untilAborted(this.#modern.fetch(request, { parsedBody }), asker.signal);
-  }
-
-  async #legacy(request: Request, asker: Asker, parsedBody: unknown): Promise<Response> {
-    const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: undefined,
-      enableJsonResponse: true,
-    });
-    const server = toolServer(this.#deps, asker);
-    await server.connect(transport);
-    try {
-      return await untilAborted(transport.handleRequest(request, { parsedBody }), asker.signal);
-    } finally {
-      await server.close();
-    }
+  /** Loaded with the first request: it takes a tenth of a second, and most servers are never asked. */
+  #protocol(): Promise<Protocol> {
+    this.#loading ??= import("./protocol.ts").then((loaded) => new loaded.Protocol(this.#deps, this.#changes.bus));
+    return this.#loading;
   }
 }
 

@@ -3,14 +3,14 @@ import { type Caller } from "../../auth/caller.ts";
 import type { Clock, TimerHandle } from "../../core/clock.ts";
 import { EngineError, messageOf, type ErrorCode } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
+import { VERSION } from "../../core/version.ts";
 import type { Signals } from "../../db/signals.ts";
 import type { ServerSentEvent } from "../../server/server-sent-events.ts";
 import { MCP_LIMITS } from "./limits.ts";
-import { toolsFingerprint } from "./tools.ts";
 
-/** Nodes tell each other which tools they offer. */
+/** Nodes tell each other of which version they are: each version has its tools. */
 const TOPIC = "mcp_tools";
-/** How often it is looked at who reads a stream. */
+/** How often the reader of each stream is checked. */
 const CHECK_MS = 30_000;
 const REFUSALS = new Set<ErrorCode>(["unauthorized", "forbidden"]);
 
@@ -23,7 +23,7 @@ export type StreamRequest = {
 /**
  * The streams of one node on which clients hear that the list of tools has changed: a node of another version has started
  * (a load balancer may send their next request there), the catalog cannot say whether one has, or the role of the caller
- * is another one. A stream ends when its token may not read any more, and when the server drains.
+ * has changed. A stream ends when its token may no longer read, and when the server drains.
  */
 export class ListChanges {
   readonly #signals: Signals;
@@ -39,8 +39,8 @@ export class ListChanges {
     this.#signals = signals;
     this.#clock = clock;
     this.#log = log;
-    this.#stopListening = signals.listen(TOPIC, (fingerprint) => {
-      if (fingerprint !== toolsFingerprint()) this.#tellAll();
+    this.#stopListening = signals.listen(TOPIC, (version) => {
+      if (version !== VERSION) this.#tellAll();
     });
   }
 
@@ -57,10 +57,13 @@ export class ListChanges {
     return this.#open.size;
   }
 
-  /** Says which tools this node offers. Best effort: who misses it has the old list until its next connection. */
+  /** Says of which version this node is. Best effort: whoever misses it has the old list until the next connection. */
   async announce(): Promise<void> {
-    await this.#signals.send(TOPIC, toolsFingerprint()).catch((error: unknown) => {
-      this.#log.debug({ reason: messageOf(error) }, "other nodes were not told which tools this one offers");
+    await this.#signals.send(TOPIC, VERSION).catch((error: unknown) => {
+      this.#log.debug(
+        { reason: messageOf(error) },
+        "other nodes were not told which version of MCP tools this one offers",
+      );
     });
   }
 
@@ -117,8 +120,7 @@ export class ListChanges {
     } catch (error) {
       // What cannot be known now is asked again.
       if (error instanceof EngineError && REFUSALS.has(error.code)) stream.end();
-      else
-        this.#log.debug({ reason: messageOf(error) }, "the reader of a stream of list changes could not be looked at");
+      else this.#log.debug({ reason: messageOf(error) }, "the reader of a stream of list changes could not be checked");
     }
   }
 }

@@ -9,7 +9,7 @@ import type { Caller } from "../../auth/caller.ts";
 import type { EngineError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { asEngineError } from "../../server/error-response.ts";
-import { fitted } from "./answer.ts";
+import { clippedText, fitted } from "./answer.ts";
 import type { ToolDeps } from "./deps.ts";
 import { MCP_METRICS } from "./metrics.ts";
 import { runTool, type Tool, type ToolCall } from "./tool.ts";
@@ -96,7 +96,7 @@ function errorText({ code, message, details }: EngineError, requestId: string): 
   const { line, column, suggestion, hint, budget, headers } = details;
   const retryAfterSecs = headers?.["Retry-After"];
   const retry = retryAfterSecs === undefined ? {} : { retry_after_secs: Number(retryAfterSecs) };
-  const shown = message.length > MESSAGE_CHARS ? `${message.slice(0, MESSAGE_CHARS).toWellFormed()}…` : message;
+  const shown = clippedText(message, MESSAGE_CHARS);
   return JSON.stringify({
     error: { code, message: shown, request_id: requestId, line, column, suggestion, hint, budget, ...retry },
   });

@@ -32,7 +32,7 @@ export type Tool = {
   hints: ToolHints;
   input: z.ZodObject;
   output: z.ZodObject;
-  /** Arrays of the result whose ends are left out where the text would be too long: what matters least first. */
+  /** Arrays of the result whose ends are left out where the text would be too long: what matters most first. */
   lists: readonly string[];
   run: (call: ToolCall, input: never) => Promise<ToolResult>;
 };

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { CallerRole } from "../../config/kinds.ts";
 import { mayCall, type Tool } from "./tool.ts";
@@ -41,14 +40,6 @@ export function toolsFor(role: CallerRole): readonly ListedTool[] {
   const made = lists.get(role) ?? TOOLS.filter((tool) => mayCall(tool, role)).map(listed);
   lists.set(role, made);
   return made;
-}
-
-/** Says whether two nodes, of two versions of the program perhaps, offer the same tools. */
-export function toolsFingerprint(): string {
-  return createHash("sha256")
-    .update(JSON.stringify(toolsFor("admin")))
-    .digest("hex")
-    .slice(0, 16);
 }
 
 function listed({ name, title, description, role, hints, input, output }: Tool) {

@@ -85,7 +85,7 @@ export const saveMemories = defineTool({
 export const invalidateMemory = defineTool({
   name: "invalidate_memory",
   title: "Invalidate a memory",
-  description: "Says that a memory or entity does not hold any more. What it said stays in its history.",
+  description: "Says that a memory or entity no longer holds. What it said stays in its history.",
   role: "write",
   hints: { idempotent: true },
   input: z.strictObject({

@@ -1,11 +1,10 @@
 import { EngineError } from "../../../core/errors.ts";
+import { linesOf } from "../../../core/lines.ts";
 import { MCP_LIMITS } from "../limits.ts";
-
-const NEWLINE = 0x0a;
 
 /**
  * The first rows of a result in NDJSON, each as its values in the order of the columns: at most `limit`, and no more than
- * fit into an answer by far. The rest of the body is not read.
+ * fit into an answer by far. The rest of the body is not read. Throws `invalid_query` where the first row is too long.
  */
 export async function rowsOf(
   body: AsyncIterable<Uint8Array>,
@@ -13,44 +12,26 @@ export async function rowsOf(
   limit: number,
 ): Promise<unknown[][]> {
   const rows: unknown[][] = [];
-  for await (const line of linesOf(body, limit)) rows.push(valuesOf(line, columns));
+  let takenChars = 0;
+  const tooLong = new EngineError(
+    "invalid_query",
+    `the first row alone is longer than ${MCP_LIMITS.rowBytes} bytes: select fewer columns, or cut texts with left()`,
+  );
+  try {
+    for await (const line of linesOf(body, { maxLineBytes: MCP_LIMITS.rowBytes, tooLong: () => tooLong })) {
+      rows.push(valuesOf(line, columns));
+      takenChars += line.length;
+      if (rows.length >= limit || takenChars > ENOUGH_CHARS) break;
+    }
+  } catch (error) {
+    // The rows before one that is too long are shown.
+    if (error !== tooLong || rows.length === 0) throw error;
+  }
   return rows;
 }
 
-async function* linesOf(body: AsyncIterable<Uint8Array>, limit: number): AsyncGenerator<string> {
-  let pending: Uint8Array[] = [];
-  let pendingBytes = 0;
-  let count = 0;
-  let takenBytes = 0;
-  for await (const piece of body) {
-    let start = 0;
-    for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
-      pending.push(piece.subarray(start, end));
-      start = end + 1;
-      const line = Buffer.concat(pending).toString("utf8");
-      pending = [];
-      pendingBytes = 0;
-      if (line !== "") yield line;
-      if (line !== "") count++;
-      takenBytes += line.length;
-      // Values without the names of their columns take less than their line, but hardly less than half of it.
-      if (count >= limit || takenBytes > ENOUGH_BYTES) return;
-    }
-    const rest = piece.subarray(start);
-    pendingBytes += rest.byteLength;
-    pending.push(rest);
-    if (pendingBytes <= MCP_LIMITS.rowBytes) continue;
-    if (count > 0) return;
-    throw new EngineError(
-      "invalid_query",
-      `the first row alone is longer than ${MCP_LIMITS.rowBytes} bytes: select fewer columns, or cut texts with left()`,
-    );
-  }
-  const line = Buffer.concat(pending).toString("utf8");
-  if (line !== "") yield line;
-}
-
-const ENOUGH_BYTES = 32 * MCP_LIMITS.textBytes;
+/** Far more than an answer has room for, also where the names of columns are most of a line. */
+const ENOUGH_CHARS = 32 * MCP_LIMITS.textBytes;
 
 function valuesOf(line: string, columns: readonly string[]): unknown[] {
   const row = JSON.parse(line, exact as (key: string, value: unknown) => unknown) as Record<string, unknown>;
