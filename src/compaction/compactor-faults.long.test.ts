@@ -261,7 +261,7 @@ it.skipIf(lacks("ps"))(
       );
       await vi.waitUntil(() => stateOf(pid).startsWith("T"), { timeout: 60_000, interval: 10 });
       server.kill("SIGKILL");
-      await expect.poll(() => stateOf(pid), { timeout: 60_000, interval: 50 }).toMatch(/^$|^Z/);
+      await expect.poll(() => stateOf(pid), { interval: 50 }).toMatch(/^$|^Z/);
     } finally {
       server.kill("SIGKILL");
       await rm(folder, { recursive: true });

@@ -96,7 +96,7 @@ describe("no answer names a place in the server's file system", () => {
     await begin({ ENGINE_COMPACTION_MIN_EXTENTS: "2", ENGINE_COMPACTION_POLL_SECS: "1" });
     const isMerged = async () =>
       /_merges_total\{outcome="published"\} [1-9]/.test(await (await fetch(`${engine.url}/metrics`)).text());
-    await eventually(isMerged, 60_000);
+    await eventually(isMerged);
     for (const file of await filesIn(join(home, "data"))) await writeFile(file, "not what it was ".repeat(50_000));
     checkFailures(await failures(), { failures: 3, withheld: 1 });
   });

@@ -68,7 +68,7 @@ test.each([
     });
     const { id } = (await begun.json()) as { id: string };
     await eventually(async () => (await (await fetch(`${engine.url}/v1/exports/${id}`)).text()).includes('"done"'));
-    await eventually(() => Promise.resolve([...seen].some((path) => path.endsWith(".parquet"))), 60_000);
+    await eventually(() => Promise.resolve([...seen].some((path) => path.endsWith(".parquet"))));
     await eventually(
       async () => /^engine_compaction_merges_total\{outcome="published"\} [1-9]/m.test(await metricsOf(engine.url)),
       60_000,

@@ -55,7 +55,7 @@ class Command {
   }
 
   async until(count: number): Promise<string[]> {
-    await eventually(() => this.lines.length >= count, 60_000);
+    await eventually(() => this.lines.length >= count);
     return this.lines;
   }
 
@@ -112,7 +112,7 @@ describe("engine tail", () => {
     let rows = 1;
     for (let request = 0; request < 3; request++) await put("killed", [{ n: rows++ }, { n: rows++ }]);
     // Merges begin when the lease of the server that was killed has run out.
-    await eventually(async () => (await unmerged("killed")) <= 1, 60_000);
+    await eventually(async () => (await unmerged("killed")) <= 1);
     command.child.kill("SIGCONT");
     await command.until(rows);
     // A row that came twice would come before one that is later.

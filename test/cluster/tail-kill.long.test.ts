@@ -42,9 +42,9 @@ test("tails that come again have every row once, in one order, over kills and me
   }
   // The last kill is behind all of them when each has some acknowledged that it sent since.
   const before = writers.map(({ acknowledged }) => acknowledged.length);
-  await eventually(() => writers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 20), 60_000);
+  await eventually(() => writers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 20));
   await Promise.all(writers.map((writer) => writer.stop()));
-  await eventually(() => hasMerged(url()), 60_000);
+  await eventually(() => hasMerged(url()));
   // It reads what was merged since, in the extents that it came in.
   readers.push(new TailReader({ table: "t", url, random: randomOf(seed + 9) }));
   await checkReaders(

@@ -60,7 +60,7 @@ describe("what is gone for good", () => {
       60_000,
     );
     // The rows that it left out moved its place on.
-    await eventually(() => Number(idle.lastId.split(".")[0]) > first + 5, 60_000);
+    await eventually(() => Number(idle.lastId.split(".")[0]) > first + 5);
     idle.leave();
     await put(engine.url, [{ n: "last" }, { n: "more" }]);
     const again = await tail(engine.url, {

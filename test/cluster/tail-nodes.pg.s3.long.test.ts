@@ -35,7 +35,7 @@ describe.skipIf(!canRun)("tails of several nodes", () => {
       const own = randomOf(seed + 1 + i);
       return new TailWriter({ name, table: "t", url: anyOf(["ingest-1", "ingest-2"], own), random: own });
     });
-    await eventually(() => writers.every(({ acknowledged }) => acknowledged.length > 0), 60_000);
+    await eventually(() => writers.every(({ acknowledged }) => acknowledged.length > 0));
     const newReader = (i: number, filter?: string) => {
       const own = randomOf(seed + 10 + i);
       const url = anyOf(["query-1", "query-2", "edge-1"], own);
@@ -52,9 +52,9 @@ describe.skipIf(!canRun)("tails of several nodes", () => {
     }
     // The last kill is behind all of them when each has some acknowledged that it sent since.
     const before = writers.map(({ acknowledged }) => acknowledged.length);
-    await eventually(() => writers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 20), 60_000);
+    await eventually(() => writers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 20));
     await Promise.all(writers.map((writer) => writer.stop()));
-    await eventually(() => hasMerged(cluster.urls.get("query-1") ?? ""), 60_000);
+    await eventually(() => hasMerged(cluster.urls.get("query-1") ?? ""));
     readers.push(newReader(3));
     await checkReaders(
       readers,

@@ -169,7 +169,7 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
       const now = await status();
       return now.state === "healthy" && pidOf(now) !== killed;
     };
-    await expect.poll(isBack, { timeout: 60_000, interval: 500 }).toBe(true);
+    await expect.poll(isBack, { interval: 500 }).toBe(true);
   });
 
   it("takes another version and other settings without a failed request", { timeout: TIMEOUT_MS }, async () => {
@@ -184,7 +184,7 @@ describe.skipIf(lacks("PostgreSQL"))("engine deploy, to this machine", () => {
     const load = await startLoad(await edges());
     const rolling = up();
     const versions = async () => new Set((await status()).processes.flatMap(({ version }) => version ?? []));
-    await expect.poll(versions, { timeout: 60_000, interval: 1_000 }).toEqual(new Set([VERSION, NEXT_VERSION]));
+    await expect.poll(versions, { interval: 1_000 }).toEqual(new Set([VERSION, NEXT_VERSION]));
     const sentBefore = load.state.sent;
     const { changes } = await rolling;
     const sentSince = load.state.sent - sentBefore;

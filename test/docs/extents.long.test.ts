@@ -97,7 +97,7 @@ describe.skipIf(python === undefined)("extents", () => {
     const rows = Array.from({ length: 8 }, (_, n) => ({ at: "2026-01-01T00:00:00Z", n: `${n}` }));
     for (const row of rows) await ingest(engine.url, table, ndjson([row]));
     const merged = () => globSync(join(home, `data/**/${table}/**/*.parquet`));
-    await eventually(() => merged().length > 0, 60_000);
+    await eventually(() => merged().length > 0);
     await engine.stop();
     const inMerged = read(library, merged());
     const found = new Set(inMerged.rows.map((row) => row["n"]));

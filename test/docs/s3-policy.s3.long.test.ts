@@ -102,7 +102,7 @@ describe.skipIf(lacks("S3 server"))("the policy", () => {
       const text = await (await fetch(`${engine.url}/metrics`)).text();
       return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
     };
-    await eventually(async () => (await metric("engine_deleted_extents_total")) > 0, 60_000);
+    await eventually(async () => (await metric("engine_deleted_extents_total")) > 0);
     expect(await rowsOf(engine.url, "SELECT count(*) AS rows FROM t")).toEqual([{ rows: 8_000 }]);
     expect((await engine.stop()).code).toBe(0);
     await remove();

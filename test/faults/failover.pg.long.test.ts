@@ -42,7 +42,7 @@ describe.skipIf(lacks("PostgreSQL"))("PostgreSQL with a synchronous standby", ()
     const before = sum();
     standby.promote();
     address.moveTo(standby.port);
-    await eventually(() => sum() > before + 50, 60_000);
+    await eventually(() => sum() > before + 50);
     await Promise.all(clients.map((client) => client.stop()));
 
     // The server felt it, whether or not a client did: what may be repeated is.

@@ -77,7 +77,7 @@ function translators({ pid: server } = engine): number[] {
 }
 
 async function translatorPid(): Promise<number | undefined> {
-  await eventually(() => translators().length === 1, 60_000);
+  await eventually(() => translators().length === 1);
   return translators()[0];
 }
 
@@ -142,7 +142,7 @@ test.skipIf(lacks("ps"))(
     const { home, remove } = await temporaryHome();
     await lendSnapshot(home);
     const other = await startEngine({ home, env: { ENGINE_KQL_WARM: "true" } });
-    await eventually(() => translators(other).length === 1, 60_000);
+    await eventually(() => translators(other).length === 1);
     const [pid] = translators(other);
     await other.stop("SIGKILL");
     const isGone = () =>

@@ -160,7 +160,7 @@ describe("the ways in", () => {
     const { id } = (await made.json()) as { id: string };
     const status = async () =>
       (await (await fetch(`${engine.url}/v1/exports/${id}`)).json()) as Record<string, unknown>;
-    await expect.poll(status, { timeout: 60_000 }).toMatchObject({ status: "done", rows: 1 });
+    await expect.poll(status).toMatchObject({ status: "done", rows: 1 });
     expect((await status())["columns"]).toContain("label");
   });
 });

@@ -99,7 +99,7 @@ describeInCage("a volume", () => {
     await client.call("DELETE", `/${second}`);
     expect(await remove(volume?.["id"])).toBe(204);
     expect(await volumes()).toEqual([]);
-    await expect.poll(onDisk, { timeout: 60_000 }).toBe(0);
+    await expect.poll(onDisk).toBe(0);
     const third = await client.create(spec);
     expect((await client.exec(third, "cat /data/file || echo nothing")).stdout).toBe("nothing\n");
   });

@@ -85,7 +85,7 @@ describe.skipIf(lacks("PostgreSQL", "git"))("two versions at once", () => {
       const clients = servers.map((_server, i) => keepSending(() => servers[i]?.url ?? "", `client-${i}`));
       const each = (more: number) => {
         const marks = clients.map(({ acknowledged }) => acknowledged + more);
-        return eventually(() => clients.every(({ acknowledged }, i) => acknowledged >= (marks[i] ?? 0)), 60_000);
+        return eventually(() => clients.every(({ acknowledged }, i) => acknowledged >= (marks[i] ?? 0)));
       };
       await each(20);
       const schema = async () => (await server.query(catalog, "SELECT schema_version AS v FROM engine.meta"))[0]?.["v"];

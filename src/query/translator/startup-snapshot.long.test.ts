@@ -65,7 +65,7 @@ test("one is built once, for this Node alone, and a translator starts from it", 
 
 test("without one a translator starts, and then one is built", async () => {
   expect(await startedFrom(join(snapshots, "new"), { snapshotDelayMs: 0 })).toBe("sources");
-  await eventually(() => readdirSync(join(snapshots, "new")).some((name) => name.endsWith(".blob")), 60_000);
+  await eventually(() => readdirSync(join(snapshots, "new")).some((name) => name.endsWith(".blob")));
   await eventually(() => readdirSync(join(snapshots, "new")).length === 1);
 });
 
