@@ -28,6 +28,7 @@ const OWN_WORDS: ReadonlySet<string> = new Set([
   "stage",
   "state",
   "status",
+  "tool",
   "type",
   "upstream",
   "version",

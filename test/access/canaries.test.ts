@@ -78,7 +78,9 @@ async function call(method: string, path: string, { token = STATIC, body, header
     headers: { Authorization: `Bearer ${token}`, ...type, ...headers },
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
-  const text = await response.text();
+  const isEndless = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (isEndless) await response.body?.cancel();
+  const text = isEndless ? "" : await response.text();
   const json = text.startsWith("{") && !text.includes("\n{") ? (JSON.parse(text) as Record<string, unknown>) : {};
   let rest = text;
   for (const field of ["access_token", "refresh_token", "token"]) {
