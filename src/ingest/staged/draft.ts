@@ -15,8 +15,11 @@ export type Draft = {
   object: StagedObject;
   /** Keys of it that somebody else has committed: their rows are left out. */
   taken: ReadonlySet<string>;
-  /** The catalog was asked to widen the columns that it has fractions for: what is still too narrow stays so. */
-  hasAskedToWiden?: true;
+  /**
+   * Columns that the catalog was asked to widen for its fractions, by folded name: one that is still too narrow stays so.
+   * Another one may come with the next attempt, when a draft before this has brought it.
+   */
+  askedToWiden?: readonly string[];
 };
 
 /** What a draft comes to under some columns: extents to be committed as they are, and bodies to be sealed before. */

@@ -4,6 +4,7 @@ import { releaseShared } from "../../core/buffer-pool.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Clock } from "../../core/clock.ts";
+import { foldName } from "../../core/names.ts";
 import { specOf, type ColumnSpec, type ExtentFormat } from "../../format/types.ts";
 import type { Sealer, SealedExtent } from "../seal.ts";
 import { discardExtents, shareOf, uploadExtent, type UploadPorts } from "../upload.ts";
@@ -122,9 +123,10 @@ async function sealDraft(ports: PreparePorts, columns: readonly ColumnSpec[], dr
   const startedMs = ports.clock.monotonicMs();
   const sealed = await sealAcknowledged(ports, columns, bodies);
   INGEST_METRICS.of(ports.metrics).sealDuration.observe((ports.clock.monotonicMs() - startedMs) / 1000);
-  if (sealed.widenable.length > 0 && draft.hasAskedToWiden !== true) {
+  const toWiden = sealed.widenable.filter((name) => draft.askedToWiden?.includes(foldName(name)) !== true);
+  if (toWiden.length > 0) {
     for (const { bytes } of sealed.extents) releaseShared(bytes);
-    throw new WidenFirst(sealed.widenable);
+    throw new WidenFirst(toWiden);
   }
   return { draft, extents: [...extents, ...sealed.extents], newColumns: sealed.newColumns, isCast: true };
 }

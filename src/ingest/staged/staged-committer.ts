@@ -252,7 +252,8 @@ class StagedCommitter implements StagedCommitService {
       const after = await this.#options.catalog.widenColumns(table.id, columns);
       countWidened(this.#options.metrics, table, after);
       const known = new Set(after.columns.map(({ name }) => foldName(name)));
-      return columns.every((name) => known.has(foldName(name))) ? { ...draft, hasAskedToWiden: true } : draft;
+      const asked = columns.map(foldName).filter((name) => known.has(name));
+      return { ...draft, askedToWiden: [...(draft.askedToWiden ?? []), ...asked] };
     } catch (error) {
       // The table was dropped: its rows go with it, or make it anew.
       if (error instanceof EngineError && error.code === "table_not_found") return draft;

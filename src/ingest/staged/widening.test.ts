@@ -75,6 +75,19 @@ test("every value is in its column or in props, and a field of numbers ends with
   await world.catalog.verify();
 }, 120_000);
 
+test("a column that cannot be widened does not keep another one narrow, which a draft of the same round has brought", async () => {
+  const options = { table: "t", inferTypes: true };
+  await send(world.sync(), '{"label":"0","far":9007199254740993}', options);
+  await send(world.staged({ node: "a" }), '{"label":"1","mixed":5}', options);
+  await send(world.staged({ node: "b" }), '{"label":"2","far":2.5,"mixed":37.25}', options);
+  await world.commit();
+  const columns = (await world.catalog.table("default", "t"))?.columns ?? [];
+  const types = columns.map(({ name, type }) => `${name} ${formatColumnType(type)}`);
+  expect(types).toEqual(expect.arrayContaining(["far long", "mixed real"]));
+  const rows = (await world.rows("t")).map(({ label, mixed }) => `${label}: ${mixed ?? ""}`);
+  expect(rows.toSorted()).toEqual(["0: ", "1: 5", "2: 37.25"]);
+});
+
 function pick<T>(all: readonly T[], draw: Draw): T {
   const picked = all[draw(all.length)];
   if (picked === undefined) throw new Error("nothing to pick from");
