@@ -15,11 +15,14 @@ const message = z.record(z.string(), anyJson);
 
 const rpcError = z.object({
   jsonrpc: z.literal("2.0"),
-  id: z.null(),
+  id: z.union([z.null(), z.string(), z.int()]),
   error: z.object({
     code: z.int().describe("Of JSON-RPC: -32700 where the body is not JSON."),
     message: z.string(),
-    data: z.object({ code: z.string().describe("Of this API.") }),
+    data: z
+      .looseObject({ code: z.string().optional().describe("Of this API.") })
+      .optional()
+      .describe("Absent where a message is not one of the protocol."),
   }),
 });
 
