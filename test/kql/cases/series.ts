@@ -153,6 +153,14 @@ export const series: KqlCases = {
       query: "print x = series_iir(range(1.0, 4, 1), dynamic([1]), dynamic([1,-1]))",
       rows: [{ x: [1, 3, 6, 10] }],
     },
+    {
+      query: "print n = array_length(series_iir(range(1.0, 10000, 1), dynamic([1]), dynamic([1,-1])))",
+      rows: [{ n: 10_000 }],
+    },
+    {
+      query: "print x = series_iir(range(1.0, 10001, 1), dynamic([1]), dynamic([1,-1]))",
+      refused: { code: "execution_error", message: "series_iir takes a series of at most 10000 values" },
+    },
   ],
   "refused functions of series": [
     {

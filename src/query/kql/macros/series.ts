@@ -1,3 +1,6 @@
+/** What `series_iir` takes at most: each value copies those before it, and so many take a second. */
+const LONGEST_FEEDBACK = 10_000;
+
 /** Macros over arrays of numbers. What is no number is NULL. */
 export const SERIES_MACROS: Readonly<Record<string, string>> = {
   kql_number: `(v) AS CASE WHEN json_type(v) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN TRY_CAST(v AS DOUBLE)
@@ -55,8 +58,9 @@ export const SERIES_MACROS: Readonly<Record<string, string>> = {
     ELSE kql_real_json(kql_number(a) + (kql_number(b) - kql_number(a)) * share) END`,
 
   kql_iir: `(value, b, a) AS list_transform([{'x': kql_all_numbers(value), 'b': kql_all_numbers(b), 'a': kql_all_numbers(a)}], lambda p:
-    to_json(list_transform(list_reduce(list_transform(range(1, len(p.x) + 1), lambda i: [i::DOUBLE]), lambda y, i: list_append(y,
+    CASE WHEN len(p.x) > ${LONGEST_FEEDBACK} THEN error('series_iir takes a series of at most ${LONGEST_FEEDBACK} values')
+    ELSE to_json(list_transform(list_reduce(list_transform(range(1, len(p.x) + 1), lambda i: [i::DOUBLE]), lambda y, i: list_append(y,
       (coalesce(list_sum(list_transform(p.b, lambda c, k: c * coalesce(p.x[CAST(i[1] AS BIGINT) - k + 1], 0))), 0)
         - coalesce(list_sum(list_transform(p.a[2 :], lambda c, k: c * coalesce(y[len(y) - k + 1], 0))), 0)) / p.a[1]), CAST([] AS DOUBLE[])),
-      lambda v: kql_real_json(v))))[1]`,
+      lambda v: kql_real_json(v))) END)[1]`,
 };
