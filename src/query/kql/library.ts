@@ -28,15 +28,15 @@ export function loadLibrary(): void {
 type Comparable = { equals: (this: object, other: unknown) => boolean };
 
 /**
- * Its 64-bit integers throw where they are compared with null. The binder does that where a function of the text's is
- * called with a long and then with `long(null)`: it keeps what came of calls by their constant arguments.
+ * Its 64-bit integers throw where they are compared with null or with a text. The binder does that where a function of the
+ * text's is called with a long and then with `long(null)` or `''`: it keeps what came of calls by their constant arguments.
  */
 function mendEquality(): void {
   const { System } = globalThis as unknown as { System: Record<"Int64" | "UInt64", { prototype: Comparable }> };
   for (const { prototype } of [System.Int64, System.UInt64]) {
     const compare = prototype.equals;
     prototype.equals = function equals(other) {
-      return other !== null && other !== undefined && compare.call(this, other);
+      return other !== null && other !== undefined && typeof other !== "string" && compare.call(this, other);
     };
   }
 }

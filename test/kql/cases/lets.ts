@@ -29,6 +29,7 @@ export const lets: KqlCases = {
   ],
   "calls with a value and with a null": [
     { query: "let f = (a: long) { a + 1 }; print x = f(2), y = f(long(null))", rows: [{ x: 3, y: null }] },
+    { query: "let f = (a: int, b: int) { a + b }; print x = f(1, 2), y = f('', 4)", rows: [{ x: 3, y: null }] },
     {
       query: "let f = (a: long, b: long = 3) { a * b }; print x = f(2), y = f(guid(null), 4)",
       rows: [{ x: 6, y: null }],

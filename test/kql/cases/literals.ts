@@ -32,6 +32,10 @@ export const literals: KqlCases = {
   ],
   "real and decimal literals": [
     {
+      query: "print d = dynamic([real(nan), real(+inf), real(-inf), 1e999, -1e999, -1])",
+      rows: [{ d: ["NaN", "Infinity", "-Infinity", "Infinity", "-Infinity", -1] }],
+    },
+    {
       query: "print a = isnull(real(nan)), b = real(null), c = decimal(1e5), d = decimal(null), e = 1e5, f = 0.1",
       rows: [{ a: false, b: null, c: 100000, d: null, e: 100000, f: 0.1 }],
       types: { a: "bool", b: "real", c: "decimal", d: "decimal", e: "real", f: "real" },

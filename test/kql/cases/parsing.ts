@@ -122,6 +122,18 @@ export const parsing: KqlCases = {
   ],
   "parse kind=regex": [
     {
+      query: "print s = 'a, b' | parse kind=regex s with '%_\\\\' x ',' *",
+      refused: { code: "invalid_query", message: "it ends too early" },
+    },
+    {
+      query: "print s = 'one two' | parse kind=regex s with @'one\\b' x | project x",
+      rows: [{ x: " two" }],
+    },
+    {
+      query: "print s = 'a=b' | parse-kv s as (a: string) with (regex = @'(')",
+      refused: { code: "invalid_query", message: "a group is not closed" },
+    },
+    {
       query:
         "print s = 'Event (resourceName=Pipeline, totalSlices=27, sliceNumber=23, lockTime=x, y)' | parse kind=regex s with '(.*?)[a-zA-Z]*=' resourceName @', totalSlices=\\s*\\d+\\s*.*?sliceNumber=' sliceNumber: long '.*?lockTime=' lockTime | project resourceName, sliceNumber",
       rows: [{ resourceName: "Pipeline", sliceNumber: 23 }],

@@ -257,6 +257,7 @@ export const strings: KqlCases = {
       ],
     ),
     prints(raw`extract_all(@"(\w)(\w+)(\w)", dynamic([2]), "82b8be2d-dfa7-4bd1")`, ["2b8be2", "fa", "bd"]),
+    refuses(raw`extract_all(@"(?P<first>\w)", dynamic(["first", real(nan)]), "abc")`, "has no group NaN"),
     prints(raw`extract_all(@"(\d+)", "none")`, null),
     prints(raw`extract_all(@"(\d+)", "")`, null),
   ],

@@ -4,6 +4,7 @@ import type { Call } from "../scope.ts";
 import { SQL_TYPES } from "../types/types.ts";
 import { dyn, num } from "../values/coerce.ts";
 import { aggregate, arg, valuesOf, where, type AggregateRule, type AggregateTable } from "./table.ts";
+import { jsonIn } from "../values/literal-nodes.ts";
 
 /** Percentiles by the nearest rank: each is a value that occurs. */
 export const PERCENTILES: AggregateTable = {
@@ -59,7 +60,7 @@ function percentOf(constant: Expr["constant"], call: Call): Percent {
 function percentsOf(shares: readonly Expr[], call: Call): Percent[] {
   const [only] = shares;
   if (shares.length !== 1 || only?.type !== "dynamic") return shares.map(({ constant }) => percentOf(constant, call));
-  const listed: unknown = typeof only.constant === "string" ? JSON.parse(only.constant) : undefined;
+  const listed = jsonIn(only.constant);
   if (!Array.isArray(listed)) throw call.refuse("an array of percentiles is expected, known beforehand");
   return listed.map((one: unknown) => percentOf(typeof one === "number" ? one : undefined, call));
 }

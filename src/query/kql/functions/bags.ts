@@ -3,6 +3,7 @@ import { columnExpr, commaList, expr, raw, sql, type Expr, type Sql } from "../p
 import type { Call } from "../scope.ts";
 import { as, dyn, literal, str } from "../values/coerce.ts";
 import { arg, fn, type FunctionTable } from "./table.ts";
+import { jsonIn } from "../values/literal-nodes.ts";
 
 /** Functions over bags. */
 export const BAGS: FunctionTable = {
@@ -109,7 +110,7 @@ function setPath(value: Sql, steps: readonly string[], item: Sql, depth = 0): Sq
 function withoutKeys(value: Expr, keys: Expr, call: Call): Expr {
   const { constant } = keys;
   if (typeof constant !== "string") return json(sql`kql_without(${value}, kql_texts(${as(keys, "dynamic")}))`);
-  const listed: unknown = JSON.parse(constant);
+  const listed = jsonIn(constant);
   const texts = (Array.isArray(listed) ? listed : []).filter((one) => typeof one === "string");
   const paths = texts.map((one) => stepsOf(one, call));
   const names = paths.filter((steps) => steps.length === 1).map(([name = ""]) => textSql(name));

@@ -4,6 +4,7 @@ import { patternOf, type Pattern } from "../patterns/pattern.ts";
 import { PatternError } from "../patterns/reader.ts";
 import { bound } from "../values/bound.ts";
 import { literal, num, str } from "../values/coerce.ts";
+import { jsonIn } from "../values/literal-nodes.ts";
 import { fromText } from "./conversions.ts";
 import type { Call } from "../scope.ts";
 import { typeOfSymbol } from "../types/types.ts";
@@ -14,8 +15,13 @@ type Refuse = (message: string) => KqlRefused;
 /** The regular expression of an argument; one that is not known while translating cannot be put into RE2's dialect. */
 export function patternIn({ constant }: Expr, refuse: Refuse): Pattern {
   if (typeof constant !== "string") throw refuse("a regular expression is expected to be a constant");
+  return readPattern(constant, refuse);
+}
+
+/** A text as a regular expression; refuses what is none. */
+export function readPattern(text: string, refuse: Refuse): Pattern {
   try {
-    return patternOf(constant);
+    return patternOf(text);
   } catch (error) {
     if (error instanceof PatternError) throw refuse(error.message);
     throw error;
@@ -23,7 +29,7 @@ export function patternIn({ constant }: Expr, refuse: Refuse): Pattern {
 }
 
 /** A text in which the pattern is looked for. */
-function subject(value: Expr, { hasWordBoundary }: Pattern): Sql {
+export function subject(value: Expr, { hasWordBoundary }: Pick<Pattern, "hasWordBoundary">): Sql {
   return hasWordBoundary ? bound([str(value)], (one) => sql`kql_ascii_words(${one})`) : sql`${str(value)}`;
 }
 
@@ -123,7 +129,7 @@ function rowOf(size: number): string {
 }
 
 function groupsOf({ constant }: Expr, pattern: Pattern, refuse: Refuse): number[] {
-  const members: unknown = typeof constant === "string" ? JSON.parse(constant) : undefined;
+  const members = jsonIn(constant);
   if (!Array.isArray(members)) throw refuse("the groups of extract_all() are expected to be a constant array");
   return members.map((member: unknown) => {
     const number = typeof member === "string" ? pattern.groups.indexOf(member) + 1 : Number(member);

@@ -7,6 +7,7 @@ import { the } from "../bind/library.ts";
 import { boundColumns } from "./columns.ts";
 import { elementAs } from "./expand.ts";
 import { argumentOf, columnOf, keysOf, tellColumns, type PluginCall } from "./plugin.ts";
+import { jsonIn } from "../values/literal-nodes.ts";
 
 /** `bag_unpack`: a column for each member of bags. */
 export function bagUnpacked(call: PluginCall): Rel {
@@ -41,7 +42,7 @@ function optionsOf({ args, call, context: { translator, scope } }: PluginCall): 
   if (!["error", "replace_source", "keep_source"].includes(conflict)) {
     throw translator.refuse(`columnsConflict is error, replace_source or keep_source, and not ${conflict}`, call);
   }
-  const ignored: unknown = JSON.parse(values.get("ignoredproperties") || "[]");
+  const ignored = jsonIn(values.get("ignoredproperties"));
   return {
     prefix: values.get("column_prefix") ?? values.get("outputcolumnprefix") ?? "",
     conflict,

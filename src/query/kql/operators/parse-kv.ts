@@ -2,10 +2,12 @@ import { elementsOf, textOf, the, type SyntaxExpression } from "../bind/library.
 import { quoteText } from "../../../io/duckdb/duckdb.ts";
 import { columnExpr, expr, sql, type Expr } from "../plan/expression.ts";
 import { computed, type Named, type Rel } from "../plan/rel.ts";
+import type { KqlRefused } from "../contract.ts";
 import type { OperatorContext } from "../scope.ts";
 import { literal, str } from "../values/coerce.ts";
+import { readPattern, subject } from "../functions/patterns.ts";
+import type { Pattern } from "../patterns/pattern.ts";
 import { boundColumns } from "./columns.ts";
-import { groupsIn } from "./parse-pattern.ts";
 import { refuseTaken, valueOf } from "./parse.ts";
 import { operator, type OperatorTable } from "./table.ts";
 
@@ -25,7 +27,7 @@ export const KEY_PARSERS: OperatorTable = {
 };
 
 type Options =
-  | { mode: "regex"; regex: string }
+  | { mode: "regex"; pattern: Pattern }
   | { mode: "words"; quotes: Quotes }
   | { mode: "pairs"; pair: string; kv: string; isGreedy: boolean; quotes: Quotes };
 
@@ -40,10 +42,11 @@ function optionsOf(node: Kusto.Language.Syntax.ParseKvOperator, { translator, sc
     given.set(name, [...(given.get(name) ?? []), value]);
   }
   const [regex, pair, kv] = ["regex", "pair_delimiter", "kv_delimiter"].map((name) => given.get(name)?.[0]);
-  const refuse = (message: string): Error => translator.refuse(`parse-kv: ${message}`, node.WithClause);
+  const refuse = (message: string): KqlRefused => translator.refuse(`parse-kv: ${message}`, node.WithClause);
   if (regex !== undefined) {
-    if (groupsIn(regex) !== 2) throw refuse("the regular expression must have two groups");
-    return { mode: "regex", regex };
+    const pattern = readPattern(regex, refuse);
+    if (pattern.groups.length !== 2) throw refuse("the regular expression must have two groups");
+    return { mode: "regex", pattern };
   }
   const quotes = quotesOf(given.get("quote") ?? [], given.get("escape") ?? [], refuse);
   const isGreedy = given.get("greedy")?.[0] === "true";
@@ -88,7 +91,10 @@ type List = { pairs: { rel: Rel; value: Expr }; find: string };
 
 function listOf(rel: Rel, text: Expr, options: Options): List {
   if (options.mode === "regex") {
-    const value = expr("dynamic", sql`kql_kv_matches(${text}, ${quoteText(options.regex)})`);
+    const value = expr(
+      "dynamic",
+      sql`kql_kv_matches(${subject(text, options.pattern)}, ${quoteText(options.pattern.re2)})`,
+    );
     return { pairs: { rel, value }, find: "kql_kv_value" };
   }
   const { quoted = NOTHING, escaped } = options.quotes;

@@ -1,7 +1,8 @@
 import type { KqlType } from "../contract.ts";
+import type { Pattern } from "../patterns/pattern.ts";
 
-/** A part of the pattern of `parse`: a `*`, a text, or a column. */
-export type PatternPart = { skip: true } | { text: string } | { name: string; type: KqlType };
+/** A part of the pattern of `parse`: a `*`, a text, in kind `regex` a regular expression instead, or a column. */
+export type PatternPart = { skip: true } | { text: string } | { regex: Pattern } | { name: string; type: KqlType };
 
 export type PatternKind = "simple" | "relaxed" | "regex";
 
@@ -23,9 +24,10 @@ export function patternOf(
   for (const [i, part] of parts.entries()) {
     const next = parts[i + 1];
     if ("skip" in part) pattern += next === undefined ? "" : few(".*", flags);
-    else if ("text" in part) {
-      pattern += isRegex ? `(?:${part.text})` : escaped(part.text);
-      if (isRegex) for (let j = groupsIn(part.text); j > 0; j--) groups.push({ group: `g${groups.length}` });
+    else if ("text" in part) pattern += escaped(part.text);
+    else if ("regex" in part) {
+      pattern += `(?:${part.regex.re2})`;
+      for (const _ of part.regex.groups) groups.push({ group: `g${groups.length}` });
     } else {
       pattern += `(${isRegex ? regexCapture(part.type, flags) : capture(part.type, next, kind)})`;
       groups.push({ group: `g${groups.length}`, column: part.name });
@@ -77,19 +79,4 @@ function capture(type: KqlType, next: PatternPart | undefined, kind: PatternKind
 
 function escaped(text: string): string {
   return text.replace(/[\\^$.|?+*()[\]{}]/g, "\\$&");
-}
-
-/** How many groups a regular expression captures. */
-export function groupsIn(pattern: string): number {
-  let [count, isInClass] = [0, false];
-  for (let i = 0; i < pattern.length; i++) {
-    const char = pattern[i];
-    if (char === "\\") i++;
-    else if (isInClass) isInClass = char !== "]";
-    else if (char === "[") {
-      isInClass = true;
-      if (/^\^?\]/.test(pattern.slice(i + 1))) i += pattern[i + 1] === "^" ? 2 : 1;
-    } else if (char === "(" && (pattern[i + 1] !== "?" || /^\?P?<[^=!]/.test(pattern.slice(i + 1)))) count++;
-  }
-  return count;
 }

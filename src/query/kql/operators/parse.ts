@@ -1,11 +1,12 @@
 import { arrayOf, classOf, textOf, the, type SyntaxExpression, type SyntaxNode } from "../bind/library.ts";
 import { quoteText } from "../../../io/duckdb/duckdb.ts";
-import type { KqlType } from "../contract.ts";
+import type { KqlRefused, KqlType } from "../contract.ts";
 import { columnExpr, expr, raw, sql, type Expr } from "../plan/expression.ts";
 import { computed, filtered, type Named, type Rel } from "../plan/rel.ts";
 import type { OperatorContext } from "../scope.ts";
 import { SQL_TYPES, typeOfSymbol } from "../types/types.ts";
 import { str } from "../values/coerce.ts";
+import { readPattern, subject } from "../functions/patterns.ts";
 import { boundColumns } from "./columns.ts";
 import { patternOf, type PatternKind, type PatternPart } from "./parse-pattern.ts";
 import { parametersOf } from "./rows.ts";
@@ -30,11 +31,14 @@ function parsed(node: ParseNode, input: Rel, { translator, scope }: OperatorCont
   if (classOf(node) === "ParseWhereOperator" && kind === "relaxed") {
     throw translator.refuse("parse-where does not support kind=relaxed", parameters.get("kind"));
   }
-  const parts = arrayOf<SyntaxNode>(node.Patterns).map(partOf);
+  const refuse = (message: string) => translator.refuse(message, node);
+  const parts = arrayOf<SyntaxNode>(node.Patterns).map((part) => partOf(part, kind, refuse));
   const columns = parts.flatMap((part) => ("name" in part ? [part] : []));
-  refuseTaken(columns, input, (message) => translator.refuse(message, node));
+  refuseTaken(columns, input, refuse);
   const { pattern, groups } = patternOf(parts, kind as PatternKind, textOf(parameters.get("flags")));
-  const textColumn = computed(input, [{ name: "text", value: str(translator.scalar(the(node.Expression), scope)) }]);
+  const hasWordBoundary = parts.some((part) => "regex" in part && part.regex.hasWordBoundary);
+  const subjectText = subject(translator.scalar(the(node.Expression), scope), { hasWordBoundary });
+  const textColumn = computed(input, [{ name: "text", value: expr("string", subjectText, { nullable: false }) }]);
   const text = columnExpr(the(textColumn.columns[0]));
   // Twice, because what does not match gives empty groups, and so may what does.
   const found = sql`CASE WHEN regexp_matches(${text}, ${quoteText(pattern)})
@@ -93,17 +97,18 @@ function joinedBy(word: string, items: readonly ReturnType<typeof sql>[]): Retur
   return items.flatMap((item, i) => [...(i === 0 ? [] : [word]), ...item]);
 }
 
-function partOf(node: SyntaxNode): PatternPart {
-  const kind = classOf(node);
-  if (kind === "StarExpression") return { skip: true };
-  if (kind === "NameDeclaration") {
+function partOf(node: SyntaxNode, kind: string, refuse: (message: string) => KqlRefused): PatternPart {
+  const nodeKind = classOf(node);
+  if (nodeKind === "StarExpression") return { skip: true };
+  if (nodeKind === "NameDeclaration") {
     return { name: (node as Kusto.Language.Syntax.NameDeclaration).SimpleName ?? "", type: "string" };
   }
-  if (kind === "NameAndTypeDeclaration") {
+  if (nodeKind === "NameAndTypeDeclaration") {
     const { Name } = node as Kusto.Language.Syntax.NameAndTypeDeclaration;
     return { name: Name?.SimpleName ?? "", type: typeOfSymbol(Name?.ResultType ?? null) ?? "string" };
   }
-  return { text: String((node as SyntaxExpression).LiteralValue) };
+  const text = String((node as SyntaxExpression).LiteralValue);
+  return kind === "regex" ? { regex: readPattern(text, refuse) } : { text };
 }
 
 /** A part of a text as a value of the type; null where it is none. */

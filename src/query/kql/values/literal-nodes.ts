@@ -68,17 +68,31 @@ function jsonOf(node: SyntaxExpression, translator: Translating): string {
       return jsonText(node, translator);
     case "DynamicExpression":
       return jsonOf(the((node as Kusto.Language.Syntax.DynamicExpression).Expression), translator);
-    case "PrefixUnaryExpression":
-      return `-${jsonOf(the((node as Kusto.Language.Syntax.PrefixUnaryExpression).Expression), translator)}`;
+    case "PrefixUnaryExpression": {
+      const json = jsonOf(the((node as Kusto.Language.Syntax.PrefixUnaryExpression).Expression), translator);
+      return json === '"Infinity"' ? '"-Infinity"' : `-${json}`;
+    }
     default: {
       const value = literalExpr(node, translator).constant ?? null;
       if (value === null) return "null";
       const type = typeOfSymbol(node.ResultType);
       if (type === "string" || type === "guid") return JSON.stringify(value);
+      // JSON has no such numbers: they are texts, as what becomes dynamic while a query runs.
+      if (type === "real" && !Number.isFinite(Number(value))) return JSON.stringify(String(value));
       if (type === "datetime") return JSON.stringify(datetimeText(BigInt(value)));
       if (type === "timespan") return JSON.stringify(timespanText(BigInt(value)));
       return String(value);
     }
+  }
+}
+
+/** The value of a dynamic that is known while translating; undefined where that is no JSON. */
+export function jsonIn(constant: Expr["constant"]): unknown {
+  if (typeof constant !== "string") return undefined;
+  try {
+    return JSON.parse(constant) as unknown;
+  } catch {
+    return undefined;
   }
 }
 
