@@ -12,6 +12,8 @@ const MAX_UNPACKED_BYTES = 4 * 2 ** 30;
 const MAX_ENTRIES = 100_000;
 const MAX_EXTENDED_BYTES = 16 * 1024;
 const MAX_PATH_BYTES = 1_024;
+/** Programs that make archives write records of 10 KiB, and some larger ones. */
+const MAX_FILLING_BYTES = 1024 * 1024;
 
 /**
  * Unpacks an archive of a release (tar, gzip) into a folder that is empty. There are files and folders in it, and
@@ -27,21 +29,26 @@ export async function unpackArchive(file: string, folder: string): Promise<void>
     await unpack(new ByteReader(gunzip), made);
   } catch (error) {
     gunzip.destroy();
-    // What broke the stream says more than that it broke.
-    const cause = await fed;
-    if (error instanceof ArchiveError) throw error;
-    throw cause instanceof Error && "code" in cause && String(cause.code).startsWith("Z_")
-      ? new ArchiveError(`the archive is damaged: ${cause.message}`, { cause })
-      : error;
+    // What broke the stream says more than that it broke; which of the two tells it first is chance.
+    const broken = [error, await fed].find(isDamage);
+    throw broken === undefined
+      ? error
+      : new ArchiveError(`the archive is damaged: ${broken.message}`, { cause: broken });
   }
   await made.sync();
+}
+
+/** What zlib says of bytes that it cannot read. */
+function isDamage(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("Z_");
 }
 
 async function unpack(reader: ByteReader, made: Made): Promise<void> {
   let unpackedBytes = 0;
   for (let entries = 0; ; entries++) {
     const header = await nextHeader(reader);
-    if (header === undefined) return;
+    // The checksum of the whole comes last.
+    if (header === undefined) return reader.expectFilling(MAX_FILLING_BYTES);
     unpackedBytes += header.sizeBytes;
     if (entries >= MAX_ENTRIES) throw new ArchiveError(`the archive has more than ${MAX_ENTRIES} entries`);
     if (!(unpackedBytes <= MAX_UNPACKED_BYTES)) {

@@ -10,7 +10,7 @@ import { ManualClock } from "../../core/clock.ts";
 import { ARCHIVE_VERSIONS } from "../../core/distribution.ts";
 import { lacks } from "../../core/gates.test-kit.ts";
 import { eventually } from "../../core/waiting.test-kit.ts";
-import type { TarHeader } from "../../io/tar/tar-format.ts";
+import { TAR_END, type TarHeader } from "../../io/tar/tar-format.ts";
 import { manifestText } from "../release/manifest.ts";
 import { exampleRelease } from "../release/release.test-kit.ts";
 import { makeSigningKey } from "../release/signing-key.test-kit.ts";
@@ -428,6 +428,12 @@ describe("an archive", () => {
   const launcher = tarEntry("engine/bin/engine", fakeProgram("0.2.0"));
   const hostile = (path: string, more?: Partial<TarHeader>) => tarGz(launcher, tarEntry(path, "x", more));
 
+  /** With another byte so far before its end. */
+  const withLast = (archive: Buffer, from: number): Buffer => {
+    archive.writeUInt8(archive.readUInt8(archive.length - from) ^ 1, archive.length - from);
+    return archive;
+  };
+
   test.each<[string, Buffer, RegExp]>([
     ["a path that leads up", hostile("engine/../../../evil"), /the archive has the path/],
     ["an absolute path", hostile("/evil"), /the archive has the path/],
@@ -439,7 +445,10 @@ describe("an archive", () => {
     ["a file below a file", hostile("engine/bin/engine/x"), /EEXIST|exist|ENOTDIR/],
     ["more than memory", hostile("engine/big", { sizeBytes: 2 ** 40 }), /unpacks to more than/],
     ["no launcher", tarGz(tarEntry("engine/README", "x")), /has no bin\/engine/],
-    ["no end", tarGz(launcher).subarray(0, -20), /archive/],
+    ["no end", tarGz(launcher).subarray(0, -20), /the archive is damaged: unexpected end/],
+    ["no checksum", tarGz(launcher).subarray(0, -4), /the archive is damaged: unexpected end/],
+    ["another checksum", withLast(tarGz(launcher), 5), /the archive is damaged: incorrect data check/],
+    ["something after its end", tarGz(launcher, TAR_END, launcher), /goes on after its end/],
     ["nothing of an archive", Buffer.from("hello"), /the archive is damaged/],
   ])("with %s changes nothing", async (_, program, reason) => {
     world.publish("0.2.0", { program });

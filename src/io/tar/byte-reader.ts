@@ -39,6 +39,22 @@ export class ByteReader {
     }
   }
 
+  /**
+   * Reads the source to its end, so that all of it was seen. Zeroes may be left, with which archives are filled up to whole
+   * records; rejects where there is anything else, or more than that many.
+   */
+  async expectFilling(mostBytes: number): Promise<void> {
+    for (let left = mostBytes; ;) {
+      if (this.#rest.length > left || this.#rest.some((byte) => byte !== 0)) {
+        throw new ArchiveError("the archive goes on after its end");
+      }
+      const piece = await this.#next();
+      if (piece === undefined) return;
+      left -= this.#rest.length;
+      this.#rest = piece;
+    }
+  }
+
   async #fill(): Promise<void> {
     const piece = await this.#next();
     if (piece === undefined) throw new ArchiveError("the archive ends too early");
