@@ -5,7 +5,6 @@ import { columnExpr, expr, raw, sql, type Expr } from "../plan/expression.ts";
 import { computed, filtered, type Named, type Rel } from "../plan/rel.ts";
 import type { OperatorContext } from "../scope.ts";
 import { SQL_TYPES, typeOfSymbol } from "../types/types.ts";
-import { str } from "../values/coerce.ts";
 import { readPattern, subject } from "../functions/patterns.ts";
 import { boundColumns } from "./columns.ts";
 import { patternOf, type PatternKind, type PatternPart } from "./parse-pattern.ts";
