@@ -27,7 +27,8 @@ export function checkColumns(
 ): void {
   if (predicted === undefined) return;
   const shown = found.map(({ name, type }) => `${name}: ${kqlTypeOf(duckdb, type)}`);
-  const expected = predicted.map(({ name, type }) => `${name}: ${WRITTEN_AS[type] ?? type}`);
+  // A name with half of a surrogate pair reaches DuckDB as UTF-8 has it.
+  const expected = predicted.map(({ name, type }) => `${name.toWellFormed()}: ${WRITTEN_AS[type] ?? type}`);
   const place = expected.findIndex((column, i) => column !== shown[i]);
   if (place === -1 && shown.length === expected.length) return;
   const at = place === -1 ? expected.length : place;

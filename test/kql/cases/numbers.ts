@@ -114,6 +114,11 @@ export const numbers: KqlCases = {
   ],
   "bin_at() of numbers": [
     {
+      query: "print a = bin_at(0x7f, decimal(null), decimal(1.5)), b = bin_at(decimal(5), decimal(2), decimal(null))",
+      rows: [{ a: null, b: null }],
+      types: { a: "decimal", b: "decimal" },
+    },
+    {
       query: "print a = bin_at(6.5, 2.5, 7), b = bin_at(10, 3, 1), c = bin_at(0, 3, 1), d = bin_at(-4, 5, 2)",
       rows: [{ a: 4.5, b: 10, c: -2, d: -8 }],
     },

@@ -180,6 +180,10 @@ export const stringOperators: KqlCases = {
   ],
 
   "in, in~ and their negations": [
+    {
+      query: "let U = datatable(x: long)[1, 2]; print a = '1' in (U), b = 'a' in~ (U), c = '' in (U)",
+      rows: [{ a: true, b: false, c: false }],
+    },
     prints('"abc" in ("123", "345", "abc")', true, "bool"),
     prints('"bca" !in ("123", "345", "abc")', true),
     prints('"Abc" in~ ("123", "345", "abc")', true, "bool"),

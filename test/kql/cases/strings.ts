@@ -258,6 +258,7 @@ export const strings: KqlCases = {
     ),
     prints(raw`extract_all(@"(\w)(\w+)(\w)", dynamic([2]), "82b8be2d-dfa7-4bd1")`, ["2b8be2", "fa", "bd"]),
     refuses(raw`extract_all(@"(?P<first>\w)", dynamic(["first", real(nan)]), "abc")`, "has no group NaN"),
+    refuses(raw`extract_all(@"(\w)", dynamic([1.5]), "abc")`, "are numbers and names"),
     prints(raw`extract_all(@"(\d+)", "none")`, null),
     prints(raw`extract_all(@"(\d+)", "")`, null),
   ],

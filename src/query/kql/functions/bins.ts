@@ -1,6 +1,7 @@
 import { floorArguments } from "../../parse/fixed-width.ts";
 import { expr, sql, type Expr } from "../plan/expression.ts";
 import { TICKS } from "../types/literals.ts";
+import { SQL_TYPES } from "../types/types.ts";
 import { as, literal, num } from "../values/coerce.ts";
 
 const NS_PER_TICK = 100n;
@@ -30,7 +31,9 @@ export function binAt(value: Expr, step: Expr, point: Expr, type: Expr["type"]):
   const [a, b, c] = [as(value, own), as(step, own), as(point, own)];
   const isWhole = own !== "real" && own !== "decimal";
   const shifted = bin(expr(own, isWhole ? sql`kql_subtract(${a}, ${c})` : sql`${a} - ${c}`), b, own);
-  return expr(own, isWhole ? sql`kql_add(${c}, ${shifted})` : sql`${c} + ${shifted}`);
+  if (isWhole) return expr(own, sql`kql_add(${c}, ${shifted})`);
+  // DuckDB gives the sum of a decimal and a null that is known the type of NULL.
+  return expr(own, own === "decimal" ? sql`CAST(${c} + ${shifted} AS ${SQL_TYPES.decimal})` : sql`${c} + ${shifted}`);
 }
 
 function binDatetime(moment: Expr, step: Expr, originNs: bigint): Expr {

@@ -18,11 +18,13 @@ export function isIn(operator: string, value: Expr, list: List): Expr {
 function inRows(value: Expr, rows: Rel, isFolded: boolean): Expr {
   const [first] = rows.columns;
   if (first === undefined) return literal("bool", false);
-  const folded = isFolded && value.type === "string";
-  const member = as(value, first.column.type);
-  const text = folded ? sql`lower(${str(member)})` : sql`${value.type === "string" ? str(member) : member}`;
   const own = columnExpr(first.column);
-  const item = folded ? expr("string", sql`lower(${str(own)})`) : own.type === "string" ? str(own) : own;
+  // A text is compared as one, whatever the rows have.
+  const isText = value.type === "string" || own.type === "string";
+  const folded = isFolded && value.type === "string";
+  const [member, element] = isText ? [str(value), str(own)] : [as(value, own.type), own];
+  const text = folded ? sql`lower(${member})` : sql`${member}`;
+  const item = folded ? expr("string", sql`lower(${element})`) : element;
   const query = oneColumn(rows, item);
   return expr("bool", sql`coalesce(${text} IN (${[query]}), false)`, { nullable: false });
 }

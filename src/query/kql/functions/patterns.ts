@@ -133,10 +133,11 @@ function groupsOf({ constant }: Expr, pattern: Pattern, refuse: Refuse): number[
   if (!Array.isArray(members)) throw refuse("the groups of extract_all() are expected to be a constant array");
   return members.map((member: unknown) => {
     const number = typeof member === "string" ? pattern.groups.indexOf(member) + 1 : Number(member);
-    if (!(number >= 1 && number <= pattern.groups.length)) {
-      throw refuse(`the regular expression has no group ${String(member)}`);
+    if (number >= 1 && number <= pattern.groups.length && Number.isInteger(number)) return number;
+    if (typeof member !== "string" && !Number.isInteger(member)) {
+      throw refuse("the groups of extract_all() are numbers and names");
     }
-    return number;
+    throw refuse(`the regular expression has no group ${String(member)}`);
   });
 }
 
